@@ -1,0 +1,111 @@
+// The evaluator of lane `cpp`: (task, candidate source) -> verdict, through screen, compiler, checks, probe and clock.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "env/task/task.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::env {
+
+/// Where an evaluator finds its programs and what it may use. The defaults are right for every
+/// program that is installed beside `quern-runner` and `quern-torch`.
+struct evaluator_options {
+  /// `quern-runner`; empty: the sibling of the running program.
+  std::filesystem::path runner_program;
+  /// `quern-torch`; empty: the sibling of the running program.
+  std::filesystem::path reference_program;
+  /// Content-addressed artefacts of the compiler; empty: a private temporary folder.
+  std::filesystem::path cache_dir;
+  /// The core that measures; -1: the first that no other evaluator has reserved (flock).
+  int core = -1;
+  /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.
+  double time_budget_s = 0.5;
+  /// CPU seconds that a candidate may use for one call while it is checked (hidden sizes).
+  double call_cpu_s = 0.5;
+  /// Turned off only by tests that show that the sandbox alone is enough.
+  bool static_screen = true;
+  /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what was on.
+  bool sandbox_required = true;
+  /// Key of the hidden inputs. None: from the operating system, so that nobody can know them;
+  /// deterministic runs set it.
+  std::optional<std::uint64_t> input_seed;
+  /// Probability that a cached `ok` is measured again and pooled; contracts.md 3 says 1/8.
+  double remeasure_probability = 0.125;
+  /// A large claim is measured again at once, in fresh processes, instead of being returned capped.
+  bool confirm_at_once = false;
+  /// Bytes of hidden inputs and expected outputs that are kept for tasks seen lately.
+  std::size_t expectation_cache_bytes = 512u << 20;
+};
+
+/// One candidate to judge.
+struct evaluation_request {
+  /// Shared, because an evaluator keeps the tasks that it has prepared.
+  std::shared_ptr<const task> subject;
+  std::string source;
+  /// `paired/1`: real time; `cost_model/1`: the time comes from cost_model.hpp, all else stays real.
+  std::string protocol = "paired/1";
+  /// Address of this evaluation's random numbers (window order, transforms, re-measuring).
+  std::uint64_t seed = 0;
+  /// Stop after the checks: `ok` without `time` and `speedup_e2`. For corpora.
+  bool verify_only = false;
+  /// Measure again in fresh processes, whatever is cached; confirms or refutes an earlier claim.
+  bool recheck = false;
+  /// Best known speed-up x 100 on this device class; 0: none known.
+  std::int64_t best_known_e2 = 0;
+  /// Claims above it are rechecked (suite.yaml).
+  double recheck_above = 30.0;
+};
+
+/// Seconds since the evaluator was opened, by stage: where the time of an evaluation goes.
+struct stage_seconds {
+  double screen = 0, compile = 0, start = 0, verify = 0, probe = 0, time = 0, reverify = 0;
+  double reference = 0;
+  std::int64_t evaluations = 0, cache_hits = 0;
+};
+
+/// Judges candidates, one at a time, on one reserved core. Thread-compatible: one thread at a time
+/// calls evaluate(); compile_ahead() may be called from any thread. Owns a reference process and
+/// the children of the candidate it is judging; all of them end with it.
+class evaluator {
+ public:
+  /// Reserves a core, probes the sandbox, finds the programs. Fails with what is missing and what
+  /// to do. Starts the reference process only when a task first needs it.
+  static base::expected<std::unique_ptr<evaluator>> open(evaluator_options options);
+
+  ~evaluator();
+  evaluator(const evaluator&) = delete;
+  evaluator& operator=(const evaluator&) = delete;
+
+  /// Never fails: what goes wrong here is a verdict too (`infra_error`, `invalid_reference`).
+  verdict evaluate(const evaluation_request& request);
+
+  /// Screens and compiles into the cache, so that evaluate() finds the artefact. Safe from any
+  /// thread and beside evaluate().
+  void compile_ahead(const evaluation_request& request);
+
+  /// Of the closed list `cpp-sse2`, `cpp-avx2`, `cpp-avx512`, `cpp-neon`.
+  const std::string& device_class() const;
+
+  /// Fingerprint of all that can change a verdict or a time: CPU, kernel, compiler and its flags,
+  /// prelude, LibTorch; 32 hex digits.
+  const std::string& environment() const;
+
+  /// The core that was reserved.
+  int core() const;
+
+  stage_seconds stages() const;
+
+ private:
+  struct state;
+  explicit evaluator(std::unique_ptr<state> s);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace quern::env
