@@ -1,0 +1,110 @@
+#include "base/file.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace quern::base {
+namespace fs = std::filesystem;
+
+void unique_fd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+expected<std::string> read_file(const fs::path& path, std::size_t limit) {
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    if (errno == ENOENT) return fail(errc::not_found, "{} is not there", path.string());
+    return fail_errno("cannot open " + path.string());
+  }
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fail_errno("cannot look at " + path.string());
+  if (S_ISDIR(info.st_mode)) {
+    return fail(errc::invalid_argument, "{} is a folder, a file is needed", path.string());
+  }
+  std::string content;
+  content.reserve(static_cast<std::size_t>(info.st_size > 0 ? info.st_size : 0));
+  char buffer[65536];
+  while (true) {
+    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno("cannot read " + path.string());
+    if (count == 0) return content;
+    content.append(buffer, static_cast<std::size_t>(count));
+    if (content.size() > limit) {
+      return fail(errc::exhausted, "{} is larger than the {} bytes that are read here",
+                  path.string(), limit);
+    }
+  }
+}
+
+status write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno("cannot write");
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+status sync_folder(const fs::path& folder) {
+  const unique_fd handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!handle) return fail_errno("cannot open folder " + folder.string());
+  if (::fsync(handle.get()) != 0) return fail_errno("cannot sync folder " + folder.string());
+  return {};
+}
+
+status make_folders(const fs::path& folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) return fail(errc::io, "cannot make folder {}: {}", folder.string(), code.message());
+  return {};
+}
+
+status write_file_atomic(const fs::path& path, std::string_view content) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::string temporary = (folder / ("." + path.filename().string() + ".XXXXXX")).string();
+  const unique_fd file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file) return fail_errno("cannot write beside " + path.string());
+  const auto give_up = [&](std::string_view doing) {
+    auto result = fail_errno(std::string(doing) + " " + path.string());
+    ::unlink(temporary.c_str());
+    return result;
+  };
+  if (!write_all(file.get(), content)) return give_up("cannot write");
+  if (::fchmod(file.get(), 0644) != 0) return give_up("cannot set the mode of");
+  if (::fsync(file.get()) != 0) return give_up("cannot sync");
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up("cannot rename to");
+  return sync_folder(folder);
+}
+
+expected<temp_folder> temp_folder::make(std::string_view prefix) {
+  const char* root = std::getenv("TMPDIR");
+  std::string name = (fs::path(root != nullptr && *root != '\0' ? root : "/tmp") /
+                      (std::string(prefix) + ".XXXXXX"))
+                         .string();
+  if (::mkdtemp(name.data()) == nullptr) return fail_errno("cannot make a folder like " + name);
+  return temp_folder(fs::path(name));
+}
+
+temp_folder& temp_folder::operator=(temp_folder&& other) noexcept {
+  if (this != &other) {
+    remove();
+    path_ = std::exchange(other.path_, {});
+  }
+  return *this;
+}
+
+void temp_folder::remove() noexcept {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace quern::base

@@ -1,0 +1,29 @@
+// Text helpers for messages and small parsers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace quern::base {
+
+/// The candidate with the smallest edit distance, if it is near enough to be a likely slip; else
+/// empty.
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+
+/// " (did you mean 'x'?)" or "".
+std::string did_you_mean(std::string_view name, std::span<const std::string_view> candidates);
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+
+/// "1.5 GiB", "640 B".
+std::string human_bytes(std::uint64_t count);
+/// "1 h 20 min", "3.2 s", "840 us".
+std::string human_duration(nanoseconds_t duration);
+
+}  // namespace quern::base

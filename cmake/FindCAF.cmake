@@ -1,0 +1,22 @@
+# The C++ Actor Framework as Debian ships it (headers and shared objects, no CMake package). Defines quern::caf.
+find_path(CAF_INCLUDE_DIR caf/all.hpp)
+find_library(CAF_CORE_LIBRARY caf_core)
+find_library(CAF_IO_LIBRARY caf_io)
+if(CAF_INCLUDE_DIR)
+  file(STRINGS "${CAF_INCLUDE_DIR}/caf/config.hpp" line REGEX "#define CAF_VERSION [0-9]+")
+  string(REGEX REPLACE ".*CAF_VERSION ([0-9]+).*" "\\1" number "${line}")
+  math(EXPR major "${number} / 10000")
+  math(EXPR minor "(${number} / 100) % 100")
+  math(EXPR patch "${number} % 100")
+  set(CAF_VERSION "${major}.${minor}.${patch}")
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(CAF
+  REQUIRED_VARS CAF_CORE_LIBRARY CAF_IO_LIBRARY CAF_INCLUDE_DIR VERSION_VAR CAF_VERSION)
+if(CAF_FOUND AND NOT TARGET quern::caf)
+  add_library(quern::caf INTERFACE IMPORTED)
+  target_include_directories(quern::caf INTERFACE "${CAF_INCLUDE_DIR}")
+  target_link_libraries(quern::caf INTERFACE "${CAF_IO_LIBRARY}" "${CAF_CORE_LIBRARY}" Threads::Threads)
+  # An unregistered message type becomes a compile error instead of an empty message.
+  target_compile_definitions(quern::caf INTERFACE CAF_ENABLE_TYPE_ID_CHECKS)
+endif()

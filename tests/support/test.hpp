@@ -1,0 +1,41 @@
+// The one way to doctest. torch redefines CHECK (c10's logging macros): whatever of torch a test
+// needs comes first here, then those macros go, then doctest defines its own.
+#pragma once
+
+#ifdef QUERN_TEST_TORCH
+#include <ATen/core/Tensor.h>
+#include <c10/util/Logging.h>
+#undef CHECK
+#undef CHECK_EQ
+#undef CHECK_NE
+#undef CHECK_LT
+#undef CHECK_LE
+#undef CHECK_GT
+#undef CHECK_GE
+#undef CHECK_NOTNULL
+#undef FAIL
+#undef WARN
+#undef INFO
+#endif
+
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace quern::test {
+
+/// The source tree (golden files, suites).
+inline std::filesystem::path source_dir() {
+  return QUERN_SOURCE_DIR;
+}
+
+/// The folder with the built programs.
+inline std::filesystem::path program_dir() {
+  return std::filesystem::path(QUERN_BINARY_DIR) / "bin";
+}
+
+/// Says on stdout that the running test was not carried out, and why; a skip is never silent.
+void skip(const std::string& reason);
+
+}  // namespace quern::test

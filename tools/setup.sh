@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Installs what Quern needs on Debian 12 or Ubuntu 24.04: apt packages and LibTorch from PyPI in .venv.
+# May be run again and again: what is there already is left alone.
+#
+#   tools/setup.sh            packages, and LibTorch (small without a GPU, with CUDA's libraries on a GPU host)
+#   tools/setup.sh --python   also .venv-python: torch, transformers, tokenizers (goldens and export tests)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+torch_version=2.11.0
+want_python=no
+for arg in "$@"; do
+  case "$arg" in
+    --python) want_python=yes ;;
+    -h|--help) sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "setup: unknown argument '$arg'; known: --python, --help" >&2; exit 2 ;;
+  esac
+done
+
+say() { printf 'setup: %s\n' "$*"; }
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: not root and no sudo; run this as root once, or install sudo" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+install_packages() {
+  local missing=()
+  while read -r package; do
+    case "$package" in ''|'#'*) continue ;; esac
+    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done < tools/apt-packages.txt
+  if [ ${#missing[@]} = 0 ]; then say "apt: everything is there"; return; fi
+  say "apt: installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+has_gpu() { [ -e /dev/nvidiactl ] && command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
+
+# Makes DIR a virtual environment with the given requirements, unless its stamp says that it has them.
+make_venv() {
+  local dir=$1; shift
+  local stamp="$*"
+  if [ -f "$dir/.quern-stamp" ] && [ "$(cat "$dir/.quern-stamp")" = "$stamp" ]; then
+    say "$dir: up to date"; return
+  fi
+  say "$dir: installing $stamp"
+  rm -rf "$dir"
+  /usr/bin/python3 -m venv "$dir"
+  "$dir/bin/pip" install -q --disable-pip-version-check "$@"
+  printf '%s' "$stamp" > "$dir/.quern-stamp"
+}
+
+install_packages
+if has_gpu; then
+  say "a GPU is here: the full LibTorch"
+  make_venv .venv "torch==$torch_version"
+else
+  say "no GPU: LibTorch for the CPU (1.3 GB on disk)"
+  make_venv .venv --no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+fi
+if [ "$want_python" = yes ]; then
+  make_venv .venv-python "torch==$torch_version" transformers==5.17.0 tokenizers safetensors numpy
+fi
+say "done"
