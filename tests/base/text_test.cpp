@@ -1,0 +1,29 @@
+// Messages for people: likely slips are found, sizes and durations read well.
+#include "base/text.hpp"
+
+#include "support/test.hpp"
+
+using namespace quern::base;
+
+TEST_CASE("the nearest name is offered only where it is near") {
+  constexpr std::string_view names[] = {"sizes", "inputs", "outputs"};
+  CHECK(nearest_name("size", names) == "sizes");
+  CHECK(nearest_name("input", names) == "inputs");
+  CHECK(nearest_name("zebra", names).empty());
+  CHECK(did_you_mean("size", names) == " (did you mean 'sizes'?)");
+}
+
+TEST_CASE("split keeps empty parts, trim takes space only at the ends") {
+  CHECK(split("a,,b", ',').size() == 3);
+  CHECK(split("", ',').size() == 1);
+  CHECK(trim(" \n a b \t") == "a b");
+  CHECK(trim("  ").empty());
+}
+
+TEST_CASE("human units") {
+  CHECK(human_bytes(640) == "640 B");
+  CHECK(human_bytes(1536) == "1.5 KiB");
+  CHECK(human_duration(840_us) == "840 us");
+  CHECK(human_duration(90_s) == "90.0 s");
+  CHECK(human_duration(4800_s) == "1 h 20 min");
+}
