@@ -15,14 +15,14 @@ namespace quern::policy {
 
 /// Lane by lane, modulo 2^64: associative, commutative, with {0, 0} as zero.
 constexpr base::hash128 add(base::hash128 a, base::hash128 b) {
-  return {a.hi + b.hi, a.lo + b.lo};
+  return {a.high + b.high, a.low + b.low};
 }
 
 /// The two 64-bit lanes of one element: `index` is its row-major position in the whole logical tensor,
 /// `bits` its stored bits (16 or 32, zero-extended), `seed` that of its tensor. With
 /// mix(x) = the finaliser of splitmix64:
-///   k = mix(seed.lo + (index + 1) * 0x9e3779b97f4a7c15)
-///   lo = mix(k ^ bits),  hi = mix((k + seed.hi) ^ (bits * 0xd6e8feb86659fd93 + 1))
+///   k = mix(seed.low + (index + 1) * 0x9e3779b97f4a7c15)
+///   low = mix(k ^ bits),  high = mix((k + seed.high) ^ (bits * 0xd6e8feb86659fd93 + 1))
 /// Written so that a GPU can add up lanes with atomics and get the same bits.
 base::hash128 element_hash(base::hash128 seed, std::uint64_t index, std::uint32_t bits);
 

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# Makes the golden files under tests/golden/policy with transformers and tokenizers, the programs that Quern
+# has to agree with. Run it with .venv-python/bin/python (tools/setup.sh --python); a second run writes the
+# same files.
+#
+#   make_goldens.py [models] [tokenizers] [chat] [losses]        all of them if none is named
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "policy"
+
+
+def models():
+    from models import make_models
+
+    make_models(GOLDEN / "models")
+
+
+PARTS = {"models": models}
+
+
+def main():
+    wanted = sys.argv[1:] or list(PARTS)
+    unknown = [name for name in wanted if name not in PARTS]
+    if unknown:
+        sys.exit(f"make_goldens: unknown part {unknown[0]!r}; known: {', '.join(PARTS)}")
+    for name in wanted:
+        PARTS[name]()
+
+
+if __name__ == "__main__":
+    main()
