@@ -1,4 +1,5 @@
-// From rewards to advantages: the rolling statistics that smooth rewards, and the baseline inside a group.
+// From rewards to advantages: the rolling statistics that smooth rewards, and the baseline inside a
+// group.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,10 @@
 
 namespace quern::policy {
 
-/// Mean and deviation of rewards over consecutive blocks. Rewards are added one by one in the order of the ledger, so the state after
-/// the n-th sample is a function of the ledger alone, whatever was paused, killed or reordered on the way.
-/// The statistics in use are those of the last complete block; before the first one is complete nothing is smoothed.
+/// Mean and deviation of rewards over consecutive blocks. Rewards are added one by one in the order
+/// of the ledger, so the state after the n-th sample is a function of the ledger alone, whatever
+/// was paused, killed or reordered on the way. The statistics in use are those of the last complete
+/// block; before the first one is complete nothing is smoothed.
 struct reward_statistics {
   std::int64_t count = 0;  ///< rewards in the open block
   double mean = 0;         ///< of the open block (Welford)
@@ -23,7 +25,8 @@ struct reward_statistics {
   double sigma = 0;        ///< population deviation of the last complete block
 
   void add(double reward, int block);
-  /// clip((reward - mu) / sigma, -k, k); the reward itself before the first block is complete, or when sigma is below 1e-6.
+  /// clip((reward - mu) / sigma, -k, k); the reward itself before the first block is complete, or
+  /// when sigma is below 1e-6.
   double smooth(double reward, double k) const;
   bool operator==(const reward_statistics&) const = default;
 };
@@ -31,14 +34,17 @@ struct reward_statistics {
 base::json to_json(const reward_statistics& value);
 base::expected<reward_statistics> reward_statistics_from_json(const base::json& value);
 
-/// Advantages of one group, in the order of its rewards (already smoothed where the preset smooths).
+/// Advantages of one group, in the order of its rewards (already smoothed where the preset
+/// smooths).
 ///   grpo, cuda_l1   (r - mean) / (s + std_epsilon), s the unbiased standard deviation
 ///   dr_grpo         r - mean
 ///   reinforce       r
 ///   sft             1
-/// Zero-variance rule, for the presets with a baseline: where all rewards of the group are equal within 1e-9 * max(1, |mean|), or the
-/// group has fewer than two members, every advantage is exactly 0; its tokens still count in the denominator.
-/// Then negative advantages are multiplied by negative_scale.
-std::vector<double> group_advantages(const loss_parameters& parameters, std::span<const double> rewards);
+/// Zero-variance rule, for the presets with a baseline: where all rewards of the group are equal
+/// within 1e-9 * max(1, |mean|), or the group has fewer than two members, every advantage is
+/// exactly 0; its tokens still count in the denominator. Then negative advantages are multiplied by
+/// negative_scale.
+std::vector<double> group_advantages(const loss_parameters& parameters,
+                                     std::span<const double> rewards);
 
 }  // namespace quern::policy

@@ -1,5 +1,6 @@
-// The closed presets of the policy-gradient loss: a name stands for one whole formula, and the formula can be printed.
-// One optimiser step minimises L = sum over tokens of weight * token loss; every piece of that sum is chosen here and nowhere else.
+// The closed presets of the policy-gradient loss: a name stands for one whole formula, and the
+// formula can be printed. One optimiser step minimises L = sum over tokens of weight * token loss;
+// every piece of that sum is chosen here and nowhere else.
 #pragma once
 
 #include <optional>
@@ -12,14 +13,15 @@
 namespace quern::policy {
 
 /// sft        likelihood of given text.
-/// reinforce  reward times log-probability, no baseline, truncated importance weight (stage self_train).
-/// grpo       group-normalised advantage, clipped ratio (arXiv 2402.03300).
-/// dr_grpo    centred advantage, constant denominator (arXiv 2503.20783).
-/// cuda_l1    grpo on rewards smoothed by rolling statistics, with a KL term to a reference (arXiv 2507.14111, Eq. 4-6).
+/// reinforce  reward times log-probability, no baseline, truncated importance weight (stage
+/// self_train). grpo       group-normalised advantage, clipped ratio (arXiv 2402.03300). dr_grpo
+/// centred advantage, constant denominator (arXiv 2503.20783). cuda_l1    grpo on rewards smoothed
+/// by rolling statistics, with a KL term to a reference (arXiv 2507.14111, Eq. 4-6).
 enum class preset { sft, reinforce, grpo, dr_grpo, cuda_l1 };
 
-/// What the token losses are divided by. All counts are taken over the whole batch of the step, before anything is filtered or masked
-/// out for its advantage, so dropping a token never makes the others louder.
+/// What the token losses are divided by. All counts are taken over the whole batch of the step,
+/// before anything is filtered or masked out for its advantage, so dropping a token never makes the
+/// others louder.
 enum class denominator {
   tokens,     ///< number of trained tokens in the batch
   sequences,  ///< per sequence its number of trained tokens, then the number of sequences
@@ -28,31 +30,37 @@ enum class denominator {
 
 /// Which policy the ratio is taken against.
 enum class ratio_anchor {
-  behaviour,  ///< the policy that sampled, by its recorded log-probs: the ratio corrects and is clipped; importance weight 1
-  proximal,   ///< the policy at the start of the step; the step from behaviour to proximal is a truncated importance weight
+  behaviour,  ///< the policy that sampled, by its recorded log-probs: the ratio corrects and is
+              ///< clipped; importance weight 1
+  proximal,   ///< the policy at the start of the step; the step from behaviour to proximal is a
+              ///< truncated importance weight
 };
 
 struct loss_parameters {
   preset name = preset::grpo;
   ratio_anchor anchor = ratio_anchor::behaviour;
   denominator divide_by = denominator::tokens;
-  double denominator_tokens = 0;       ///< only for denominator::constant: the maximum number of completion tokens
-  double std_epsilon = 1e-4;           ///< added to the group's standard deviation
-  double clip_low = 0.2;               ///< ratio is clipped below at 1 - clip_low
-  double clip_high = 0.2;              ///< ratio is clipped above at 1 + clip_high
-  double log_ratio_clamp = 10;         ///< |log ratio| beyond this is cut before exp, and passes no gradient
-  double importance_cap = 2;           ///< truncated importance weight: min(weight, cap)
-  double negative_ratio_cap = 3;       ///< a negative advantage never weighs more than this times itself
-  double negative_scale = 1;           ///< negative advantages are multiplied by this (0: successes only)
-  double kl_coefficient = 0;           ///< weight of the KL term to the reference (k3 estimator)
-  double smoothing_clip = 0;           ///< k of clip((r - mu) / sigma, -k, k); 0: rewards are not smoothed
-  int smoothing_block = 100;           ///< rewards in one block of the rolling statistics
+  double denominator_tokens =
+      0;  ///< only for denominator::constant: the maximum number of completion tokens
+  double std_epsilon = 1e-4;  ///< added to the group's standard deviation
+  double clip_low = 0.2;      ///< ratio is clipped below at 1 - clip_low
+  double clip_high = 0.2;     ///< ratio is clipped above at 1 + clip_high
+  double log_ratio_clamp =
+      10;                     ///< |log ratio| beyond this is cut before exp, and passes no gradient
+  double importance_cap = 2;  ///< truncated importance weight: min(weight, cap)
+  double negative_ratio_cap = 3;  ///< a negative advantage never weighs more than this times itself
+  double negative_scale = 1;  ///< negative advantages are multiplied by this (0: successes only)
+  double kl_coefficient = 0;  ///< weight of the KL term to the reference (k3 estimator)
+  double smoothing_clip = 0;  ///< k of clip((r - mu) / sigma, -k, k); 0: rewards are not smoothed
+  int smoothing_block = 100;  ///< rewards in one block of the rolling statistics
 };
 
-/// The preset's own values. A change to a value keeps the name; a change to the form of the formula would be another preset.
+/// The preset's own values. A change to a value keeps the name; a change to the form of the formula
+/// would be another preset.
 loss_parameters preset_defaults(preset name);
 
-/// Refuses what the formula does not admit: non-finite or negative values, a KL term or smoothing in a preset without one, and so on.
+/// Refuses what the formula does not admit: non-finite or negative values, a KL term or smoothing
+/// in a preset without one, and so on.
 base::status check(const loss_parameters& parameters);
 
 bool uses_group_baseline(preset name);

@@ -1,0 +1,113 @@
+// Batched sampling with a KV cache. Every forward pass works on exactly `rows` rows (padding
+// included), each row one token of one sequence at one position, prompt or completion alike; so a
+// sequence's tokens and log-probs do not depend on what else is in the batch. Random numbers are
+// addressed by (seed, request id, token index).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "base/status.hpp"
+#include "policy/engine/arena.hpp"
+#include "policy/engine/parallel.hpp"
+
+namespace quern::policy {
+
+struct generation_request {
+  std::uint64_t id =
+      0;  ///< unique among requests in flight; part of the address of the random numbers
+  std::vector<std::int32_t> prompt;  ///< at least one token
+  std::int32_t max_tokens = 256;
+  double temperature = 1;  ///< above 0; ignored when greedy
+  std::uint64_t seed = 0;
+  std::vector<std::int32_t> stop_ids;  ///< besides the model's end tokens; any of them ends the
+                                       ///< completion and belongs to it
+  bool greedy = false;                 ///< highest logit, lowest id among equals
+  bool ignore_eos =
+      false;  ///< the model's end tokens do not end the completion (stop_ids still do)
+};
+
+/// `length`: max_tokens, or the model's positions or the cache's capacity ran out. A truncated
+/// completion has no end token.
+enum class finish_reason { stop, length, cancelled };
+std::string_view to_string(finish_reason reason);
+
+/// Tokens from `first` up to the next segment were sampled by this version.
+struct version_segment {
+  std::int32_t first = 0;
+  std::int64_t version = 0;
+  base::hash128 weights;
+  bool operator==(const version_segment&) const = default;
+};
+
+struct generation_result {
+  std::uint64_t id = 0;
+  std::vector<std::int32_t> tokens;
+  std::vector<float>
+      log_probs;  ///< at the sampling temperature (greedy: 1): what importance ratios are made of
+  std::vector<float> raw_log_probs;  ///< at temperature 1
+  std::vector<version_segment> segments;
+  finish_reason reason = finish_reason::stop;
+};
+
+struct generator_options {
+  std::int32_t rows = 16;     ///< of every forward pass: fixed, it decides bits
+  std::int32_t slots = 32;    ///< sequences in the cache at once; more wait in order of submission
+  std::int32_t capacity = 0;  ///< positions of one slot; 0: the model's max_positions
+  std::int64_t valid_tokens = 0;  ///< ids from here on are padding and never sampled; 0: none
+};
+
+struct generator_counters {
+  std::int64_t forward_passes = 0, prompt_rows = 0, sampled_tokens = 0, padded_rows = 0;
+};
+
+/// One thread. Weights: two arenas; `announce` names what is coming, the caller writes `staging()`,
+/// `commit` checks the hash and flips. Running sequences go on with their cache and their next
+/// token carries the new version.
+class generator {
+ public:
+  /// Copies the arena's weights as `version`.
+  static base::expected<generator> make(const parameter_arena& initial, std::int64_t version,
+                                        const generator_options& options = {},
+                                        const parallel_context& context = {});
+  generator(generator&&) noexcept;
+  generator& operator=(generator&&) noexcept;
+  ~generator();
+
+  /// Queues requests. Neighbours with equal prompts are a group: its prompt is computed once.
+  /// Refused as a whole: a bad value, an id in flight, a prompt that leaves no room for one token.
+  base::status submit(std::span<const generation_request> requests);
+  /// The request ends with what it has (reason cancelled) at the next step; not_found if it is not
+  /// in flight.
+  base::status cancel(std::uint64_t id);
+  /// One forward pass. Returns the sequences that ended in it; empty when idle.
+  std::vector<generation_result> step();
+  /// Steps until nothing is in flight.
+  std::vector<generation_result> run();
+  bool idle() const;
+  std::size_t in_flight() const;
+
+  /// Refuses a version that is not above the current one. A second announce replaces the first.
+  base::status announce(std::int64_t version, const base::hash128& hash);
+  /// Where the announced weights are to be written; conflict without an announcement.
+  base::expected<parameter_arena> staging();
+  /// Between two steps: checks the staged weights' hash, then flips. On a mismatch (corrupt) the
+  /// old version stays and the announcement is void.
+  base::status commit();
+  void abort();
+
+  std::int64_t version() const;
+  const base::hash128& weights_hash() const;
+  const generator_counters& counters() const;
+
+ private:
+  struct state;
+  explicit generator(std::unique_ptr<state> state);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace quern::policy

@@ -1,0 +1,85 @@
+// The decoder itself: forward and backward over packed rows, for Qwen2, Qwen3 and Llama-3. No
+// autograd: every layer's backward is written out, so that activations live in one workspace of
+// known size and gradients land in the gradient arena as the layers come.
+//
+// Device and element type are those of the arena. On the CPU the small operations (norm, rotary,
+// SwiGLU, softmax) are fused host kernels; elsewhere they are compositions of ATen operators with
+// the same formulas (ops.hpp).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "base/status.hpp"
+#include "policy/engine/arena.hpp"
+#include "policy/engine/parallel.hpp"
+#include "policy/text/model_config.hpp"
+
+namespace quern::policy {
+
+/// A stretch of packed rows that attend causally to each other and, before that, to all rows of a
+/// prefix stretch (a prompt that several completions share and that is computed once). Positions go
+/// on where the prefix ends.
+struct segment {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t prefix_begin = 0,
+               prefix_end =
+                   0;  ///< equal: no prefix; a prefix has none itself and lies before its users
+};
+
+/// Rows of one forward pass. Segments are disjoint, ordered and cover all rows.
+struct packed_rows {
+  at::Tensor tokens;     ///< [rows] int64, on the model's device
+  at::Tensor positions;  ///< [rows] int64, on the model's device
+  std::vector<segment> segments;
+  std::int64_t rows() const { return tokens.size(0); }
+};
+
+/// Builds the tensors; refuses tokens outside the vocabulary, positions at or above max_positions,
+/// and bad segments.
+base::expected<packed_rows> make_rows(const model_config& config, std::vector<std::int64_t> tokens,
+                                      std::vector<std::int64_t> positions,
+                                      std::vector<segment> segments, at::Device device);
+
+/// cos and sin of the rotary angles, [positions, head_dim / 2] each, computed in double.
+struct rope_table {
+  at::Tensor cos, sin;
+  static rope_table make(const model_config& config, std::int64_t positions, at::ScalarType type,
+                         at::Device device);
+};
+
+/// What forward keeps for backward. Grows to the largest batch seen and is reused; not shared
+/// between threads.
+class activations;
+
+/// Not thread-safe (workspace); the arena may be written between calls.
+class decoder {
+ public:
+  /// Refuses a parallel context that is not implemented.
+  static base::expected<decoder> make(const parameter_arena& arena,
+                                      const parallel_context& context = {});
+  decoder(decoder&&) noexcept;
+  decoder& operator=(decoder&&) noexcept;
+  ~decoder();
+
+  /// Hidden states after the final norm, [rows, hidden_size]; valid until the next call.
+  /// Activations are kept for `backward` if `keep`.
+  at::Tensor forward(const model_weights& weights, const packed_rows& rows, bool keep,
+                     const parallel_context& context = {});
+  /// Adds the gradients of everything below the head into `gradients`, given d loss / d (result of
+  /// the last forward with keep).
+  void backward(const model_weights& weights, const packed_rows& rows, const at::Tensor& d_hidden,
+                model_weights& gradients, const parallel_context& context = {});
+
+  const model_config& config() const;
+
+ private:
+  struct state;
+  explicit decoder(std::unique_ptr<state> state);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace quern::policy

@@ -1,0 +1,88 @@
+// One optimiser step: packed micro-batches, chunked log-probs and loss, layer-by-layer backward,
+// clipping, AdamW. Fine-tuning and policy gradients are the same path; they differ in
+// loss_parameters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/json.hpp"
+#include "base/status.hpp"
+#include "policy/engine/arena.hpp"
+#include "policy/engine/optimizer.hpp"
+#include "policy/engine/parallel.hpp"
+#include "policy/engine/sequence.hpp"
+#include "policy/loss/preset.hpp"
+
+namespace quern::policy {
+
+struct trainer_options {
+  loss_parameters loss;
+  optimizer_options optimizer;
+  packing pack;
+  std::int64_t loss_chunk = 1024;  ///< rows of logits that exist at once
+  std::int64_t valid_tokens =
+      0;  ///< ids from here on are left out of the softmax, as in the generator; 0: none
+};
+
+/// Means are over trained tokens of the batch.
+struct step_metrics {
+  std::int64_t version = 0;  ///< after the step
+  double loss = 0;           ///< what was minimised
+  double grad_norm = 0;      ///< before clipping
+  double learning_rate = 0;
+  bool skipped =
+      false;  ///< the gradient was not finite: weights, moments and version stay as they were
+  double tokens = 0, sequences = 0;
+  double mean_log_prob = 0, entropy = 0;
+  double ratio = 1, ratio_max = 1;
+  double clip_fraction = 0, dropped_fraction = 0;
+  double kl = 0;                               ///< to the reference (k3)
+  double mismatch_mean = 0, mismatch_max = 0;  ///< |log-prob here - recorded|, over tokens of the
+                                               ///< current version (all, if versions are unknown)
+  double mismatch_tokens = 0;                  ///< over how many tokens
+  double behaviour_kl = 0;  ///< k3 estimate of KL(behaviour || policy) over all tokens: staleness
+                            ///< and mismatch together
+  double forward_rows = 0;  ///< rows computed, shared prompts counted once
+};
+
+base::json to_json(const step_metrics& metrics);
+
+/// One thread; owns gradients and optimiser moments, trains the arena in place.
+class trainer {
+ public:
+  static base::expected<trainer> make(parameter_arena arena, const trainer_options& options,
+                                      const parallel_context& context = {});
+  trainer(trainer&&) noexcept;
+  trainer& operator=(trainer&&) noexcept;
+  ~trainer();
+
+  /// One step on the batch. `totals` counts the batch before filtering (of all ranks); without it
+  /// the batch is taken as unfiltered. A batch without trained tokens is invalid_argument.
+  base::expected<step_metrics> step(std::span<const training_sequence> batch);
+  base::expected<step_metrics> step(std::span<const training_sequence> batch,
+                                    const batch_totals& totals);
+  /// Loss and gradients only (gradient arena, unclipped, overwritten); weights stay. For tests and
+  /// for evaluation.
+  base::expected<step_metrics> gradients(std::span<const training_sequence> batch,
+                                         const batch_totals& totals);
+  /// Log-probs under the weights as they are now (reference, proximal, mismatch).
+  base::expected<std::vector<std::vector<float>>> log_probs(
+      std::span<const training_sequence> batch);
+
+  const parameter_arena& weights() const;
+  const parameter_arena& gradient_arena() const;
+  adamw& optimizer();
+  trainer_options& options();
+  /// Number of steps taken: the policy's version.
+  std::int64_t version() const;
+  void set_version(std::int64_t version);
+
+ private:
+  struct state;
+  explicit trainer(std::unique_ptr<state> state);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace quern::policy
