@@ -1,0 +1,108 @@
+// The archive: every variant that was ever tried, with its score, its parents and its source.
+// Rows live in run.db, sources in blobs/, score buckets in memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "storage/blobs.hpp"
+#include "storage/buckets.hpp"
+#include "storage/database.hpp"
+
+namespace quern::storage {
+
+/// Where scores may be compared: never across device classes or protocols.
+struct variant_key {
+  std::string task;
+  std::string device_class;
+  std::string protocol;
+  auto operator<=>(const variant_key&) const = default;
+};
+
+struct variant {
+  std::int64_t id = 0;
+  variant_key key;
+  base::hash128 source_hash;  ///< of the canonical source: identity within the key
+  base::hash128 text_hash;    ///< of the text as it was written: where the blob is
+  std::optional<std::int64_t> verdict_id;
+  std::optional<std::int64_t> speedup_e2;  ///< none: not ok, never an exemplar
+  std::int64_t version = 0;                ///< the first policy version whose prompts may show it
+  std::int64_t epoch = 0;
+  std::int64_t sample = 0;            ///< that made it; 0: it was brought along
+  std::vector<std::int64_t> parents;  ///< exemplars of its prompt
+};
+
+/// What becomes of variants from versions that a rollback took away.
+enum class lost_variants {
+  keep,   ///< a measured kernel stays a measured kernel: known from the version rolled back to
+  forget  ///< as if never tried, until tried again: for runs that must repeat exactly
+};
+
+struct archive_options {
+  bucket_edges edges = equal_buckets(25, 40);
+  lost_variants lost = lost_variants::keep;
+};
+
+struct recorded {
+  std::int64_t id = 0;
+  bool fresh = false;  ///< false: the same canonical source was known under this key
+};
+
+/// One thread at a time. Writes belong to the database's batch; a source is durable before its row.
+class archive {
+ public:
+  /// Reads all rows into buckets: about a second for a million. `db` and `blobs` must outlive it.
+  static base::expected<std::unique_ptr<archive>> open(database& db, const blob_store& blobs,
+                                                       archive_options options = {});
+  ~archive();
+
+  /// Remembers a variant (`id`, `epoch` and `text_hash` are filled in here). One with a known
+  /// canonical source changes nothing and gives the known id.
+  base::expected<recorded> record(const variant& fresh, std::string_view text);
+
+  /// A second measurement moved the score.
+  base::status rescore(std::int64_t id, std::int64_t verdict_id,
+                       std::optional<std::int64_t> speedup_e2);
+
+  /// Must be called after an epoch was opened over a living archive: versions may have gone back.
+  base::status rebuild();
+
+  [[nodiscard]] base::expected<variant> get(std::int64_t id) const;
+  [[nodiscard]] base::expected<std::string> text(const variant& of) const;
+  [[nodiscard]] base::expected<std::optional<variant>> find(const variant_key& key,
+                                                            const base::hash128& source) const;
+  /// The best score known as of `version`; none: cold start.
+  [[nodiscard]] base::expected<std::optional<variant>> best(const variant_key& key,
+                                                            std::int64_t version) const;
+
+  /// Buckets to draw exemplars from; null when nothing of this key has a score. The pointer is good
+  /// until the next record, rescore or rebuild.
+  [[nodiscard]] const score_buckets* buckets(const variant_key& key) const;
+
+  /// Keys with at least one scored variant.
+  [[nodiscard]] std::vector<variant_key> keys() const;
+
+ private:
+  struct statements;
+  archive(database& db, const blob_store& blobs, archive_options options);
+  [[nodiscard]] bool is_lost(std::int64_t version, std::int64_t epoch) const;
+  [[nodiscard]] std::int64_t known_from(std::int64_t version, std::int64_t epoch) const;
+  score_buckets& buckets_for(const variant_key& key);
+
+  database& db_;
+  const blob_store& blobs_;
+  archive_options options_;
+  std::unique_ptr<statements> sql_;
+  std::map<variant_key, score_buckets> buckets_;
+  /// For each epoch the lowest version that a later epoch rolled back to.
+  std::map<std::int64_t, std::int64_t> cut_;
+};
+
+}  // namespace quern::storage

@@ -1,0 +1,40 @@
+// Files of one JSON object a line (metrics.jsonl): appended whole, read past a torn end.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/status.hpp"
+
+namespace quern::storage {
+
+/// Appends lines. One writer a file; not thread-safe.
+class jsonl_writer {
+ public:
+  /// Cuts off a torn last line, which a writer that died left behind.
+  static base::expected<jsonl_writer> open(const std::filesystem::path& path);
+
+  /// One line, one write; in the page cache on return. A line that could not be written whole is
+  /// taken back.
+  base::status append(const base::ordered_json& line);
+
+  /// Makes the lines survive a power cut.
+  base::status sync();
+
+ private:
+  explicit jsonl_writer(base::unique_fd file, std::int64_t size)
+      : file_(std::move(file)), size_(size) {}
+  base::unique_fd file_;
+  std::int64_t size_ = 0;
+};
+
+/// Calls `line` for each whole line in order, stopping at its first error. A torn last line is left
+/// out; a whole line that is not JSON is `corrupt` with its number.
+base::status read_jsonl(const std::filesystem::path& path,
+                        const std::function<base::status(const base::json&)>& line);
+
+}  // namespace quern::storage

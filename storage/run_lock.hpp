@@ -1,0 +1,35 @@
+// RUN/LOCK: one control process a run. A kernel lock (flock), so that it is free the moment its
+// holder dies; the text in the file is for people.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/status.hpp"
+
+namespace quern::storage {
+
+/// Held until destroyed. The descriptor is close-on-exec; a child that is forked and does not exec
+/// must call `forget`, or the lock lives on in it.
+class run_lock {
+ public:
+  /// `conflict` when another process holds it, saying which, since when and in which epoch.
+  static base::expected<run_lock> take(const std::filesystem::path& file);
+
+  /// Notes the epoch in the file.
+  base::status note_epoch(std::int64_t epoch);
+
+  /// In a forked child: gives up the descriptor without unlocking the parent's lock.
+  void forget() { file_.reset(); }
+
+ private:
+  explicit run_lock(base::unique_fd file) : file_(std::move(file)) {}
+  base::unique_fd file_;
+  std::int64_t since_ns_ = 0;
+};
+
+/// Whether a process holds the lock right now; for readers.
+base::expected<bool> is_locked(const std::filesystem::path& file);
+
+}  // namespace quern::storage
