@@ -1,0 +1,126 @@
+// Names, default values and admissible ranges of the loss presets.
+#include "policy/loss/preset.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "base/text.hpp"
+
+namespace quern::policy {
+namespace {
+
+using base::errc;
+using base::fail;
+
+constexpr std::array<std::string_view, 5> preset_texts{"sft", "reinforce", "grpo", "dr_grpo",
+                                                       "cuda_l1"};
+constexpr std::array<std::string_view, 3> denominator_texts{"tokens", "sequences", "constant"};
+constexpr std::array<std::string_view, 2> anchor_texts{"behaviour", "proximal"};
+
+template <class Enum, std::size_t N>
+base::expected<Enum> parse(std::string_view text, const std::array<std::string_view, N>& texts,
+                           std::string_view what) {
+  for (std::size_t i = 0; i < N; ++i)
+    if (texts[i] == text) return static_cast<Enum>(i);
+  std::string known;
+  for (std::string_view name : texts)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+  return fail(errc::invalid_argument, "unknown {} '{}'{}; known: {}", what, text,
+              base::did_you_mean(text, texts), known);
+}
+
+base::status in_range(std::string_view name, double value, double low, double high) {
+  if (!(value >= low && value <= high))  // also refuses NaN
+    return fail(errc::invalid_argument, "{} is {}, but must lie in [{}, {}]", name, value, low,
+                high);
+  return {};
+}
+
+}  // namespace
+
+loss_parameters preset_defaults(preset name) {
+  loss_parameters p;
+  p.name = name;
+  switch (name) {
+    case preset::sft:
+    case preset::reinforce:
+    case preset::grpo:
+      break;
+    case preset::dr_grpo:
+      p.divide_by = denominator::constant;
+      p.denominator_tokens = 1024;
+      break;
+    case preset::cuda_l1:
+      p.kl_coefficient = 0.01;
+      p.smoothing_clip = 1.5;
+      break;
+  }
+  return p;
+}
+
+base::status check(const loss_parameters& p) {
+  constexpr double big = 1e6;
+  QUERN_CHECK(in_range("std_epsilon", p.std_epsilon, 1e-12, 1));
+  QUERN_CHECK(in_range("clip_low", p.clip_low, 0, 1));
+  QUERN_CHECK(in_range("clip_high", p.clip_high, 0, big));
+  QUERN_CHECK(in_range("log_ratio_clamp", p.log_ratio_clamp, 0.1, 80));
+  QUERN_CHECK(in_range("importance_cap", p.importance_cap, 1, big));
+  QUERN_CHECK(in_range("negative_ratio_cap", p.negative_ratio_cap, 1 + p.clip_high, big));
+  QUERN_CHECK(in_range("negative_scale", p.negative_scale, 0, 1));
+  QUERN_CHECK(in_range("kl_coefficient", p.kl_coefficient, 0, big));
+  QUERN_CHECK(in_range("smoothing_clip", p.smoothing_clip, 0, big));
+  QUERN_CHECK(in_range("smoothing_block", p.smoothing_block, 2, big));
+  if (p.divide_by == denominator::constant)
+    QUERN_CHECK(in_range("denominator_tokens", p.denominator_tokens, 1, 1e9));
+  const bool smoothed = p.name == preset::cuda_l1;
+  if (smoothed && p.smoothing_clip == 0)
+    return fail(errc::invalid_argument,
+                "smoothing_clip is 0, but cuda_l1 smooths its rewards; take preset grpo for "
+                "unsmoothed rewards");
+  if (!smoothed && p.smoothing_clip != 0)
+    return fail(errc::invalid_argument,
+                "smoothing_clip is {}, but {} does not smooth rewards; only cuda_l1 does",
+                p.smoothing_clip, to_string(p.name));
+  const bool has_kl = uses_group_baseline(p.name);
+  if (!has_kl && p.kl_coefficient != 0)
+    return fail(errc::invalid_argument,
+                "kl_coefficient is {}, but {} has no KL term; grpo, dr_grpo and cuda_l1 have one",
+                p.kl_coefficient, to_string(p.name));
+  return {};
+}
+
+bool uses_group_baseline(preset name) {
+  return name != preset::sft && name != preset::reinforce;
+}
+
+bool needs_reference(const loss_parameters& parameters) {
+  return parameters.kl_coefficient > 0;
+}
+
+std::string_view to_string(preset name) {
+  return preset_texts[static_cast<std::size_t>(name)];
+}
+std::string_view to_string(denominator value) {
+  return denominator_texts[static_cast<std::size_t>(value)];
+}
+std::string_view to_string(ratio_anchor value) {
+  return anchor_texts[static_cast<std::size_t>(value)];
+}
+
+base::expected<preset> parse_preset(std::string_view text) {
+  return parse<preset>(text, preset_texts, "loss preset");
+}
+
+base::expected<denominator> parse_denominator(std::string_view text) {
+  return parse<denominator>(text, denominator_texts, "denominator");
+}
+
+base::expected<ratio_anchor> parse_ratio_anchor(std::string_view text) {
+  return parse<ratio_anchor>(text, anchor_texts, "ratio anchor");
+}
+
+std::vector<std::string> preset_names() {
+  return {preset_texts.begin(), preset_texts.end()};
+}
+
+}  // namespace quern::policy
