@@ -1,0 +1,218 @@
+// Queues of jobs, rings of devices, and the pairing of the two.
+#include "actors/decide/dispatcher.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "actors/decide/mutation.hpp"
+
+namespace quern::actors {
+
+using base::errc;
+using base::fail;
+
+dispatcher::device_state* dispatcher::find(const device_key& device) {
+  const auto host = hosts_.find(device.session);
+  if (host == hosts_.end()) return nullptr;
+  for (auto& candidate : host->second.devices) {
+    if (candidate.offer.id == device.device) return &candidate;
+  }
+  return nullptr;
+}
+
+const dispatcher::device_state* dispatcher::find(const device_key& device) const {
+  return const_cast<dispatcher*>(this)->find(device);
+}
+
+void dispatcher::wake(market& where) {
+  if (where.runnable || where.jobs.empty() || where.ready.empty()) return;
+  where.runnable = true;
+  runnable_.push_back(&where);
+}
+
+base::status dispatcher::push(job_request job, bool front) {
+  if (waiting_.contains(job.sample)) {
+    return fail(errc::conflict, "the job of sample {} is already waiting", job.sample);
+  }
+  auto& where = markets_[{job.lane, job.device_class}];
+  const auto sample = job.sample;
+  const auto at = where.jobs.insert(front ? where.jobs.begin() : where.jobs.end(), std::move(job));
+  waiting_.emplace(sample, place{&where, at});
+  wake(where);
+  return {};
+}
+
+base::status dispatcher::offer(job_request job) {
+  if (waiting_.size() >= limits_.queue) {
+    return fail(errc::exhausted,
+                "{} jobs are waiting for a device, the limit; offer sample {} later",
+                waiting_.size(), job.sample);
+  }
+  return push(std::move(job), false);
+}
+
+base::status dispatcher::requeue(job_request job) {
+  return push(std::move(job), true);
+}
+
+bool dispatcher::withdraw(sample_id sample) {
+  const auto found = waiting_.find(sample);
+  if (found == waiting_.end()) return false;
+  found->second.where->jobs.erase(found->second.at);
+  waiting_.erase(found);
+  return true;
+}
+
+base::status dispatcher::join(session_id session, host_offer offer) {
+  if (hosts_.contains(session))
+    return fail(errc::conflict, "session {} has already joined", session);
+  if (hosts_.size() >= limits_.hosts) {
+    return fail(errc::exhausted, "{} evaluator hosts are connected, the limit", hosts_.size());
+  }
+  if (offer.lanes.empty() || offer.devices.empty()) {
+    return fail(errc::invalid_argument,
+                "a host offers at least one lane and one device; got {} and {}", offer.lanes.size(),
+                offer.devices.size());
+  }
+  std::set<std::int64_t> seen;
+  for (const auto& device : offer.devices) {
+    if (!seen.insert(device.id).second) {
+      return fail(errc::invalid_argument, "device {} is offered twice", device.id);
+    }
+    if (device.slots < 1 || device.device_class.empty()) {
+      return fail(errc::invalid_argument,
+                  "device {} has {} slots and class '{}'; at least one slot and a class are needed",
+                  device.id, device.slots, device.device_class);
+    }
+  }
+  const std::set<std::string> lanes(offer.lanes.begin(), offer.lanes.end());
+  host_state host;
+  for (auto& device : offer.devices) {
+    device_state state;
+    for (const auto& lane : lanes)
+      state.stalls.push_back({&markets_[{lane, device.device_class}]});
+    state.offer = std::move(device);
+    host.devices.push_back(std::move(state));
+  }
+  hosts_.emplace(session, std::move(host));
+  return {};
+}
+
+void dispatcher::enter_rings(const device_key& key, device_state& device) {
+  for (auto& stall : device.stalls) {
+    if (!stall.in_ring) {
+      stall.in_ring = true;
+      stall.where->ready.push_back(key);
+    }
+    wake(*stall.where);
+  }
+}
+
+base::status dispatcher::credit(const device_key& device, std::int64_t granted) {
+  auto* state = find(device);
+  if (state == nullptr) {
+    return fail(errc::not_found, "session {} has no device {}", device.session, device.device);
+  }
+  if (mutated(mutation::credit_added_not_raised)) {
+    granted = state->granted + std::min<std::int64_t>(granted, 1);
+  } else if (granted > state->sent + state->offer.slots) {
+    return fail(errc::invalid_argument,
+                "device {} asks for {} jobs in all, but {} were sent and it has {} slots",
+                device.device, granted, state->sent, state->offer.slots);
+  }
+  if (granted <= state->granted) return {};
+  state->granted = granted;
+  if (!hosts_.at(device.session).draining) enter_rings(device, *state);
+  return {};
+}
+
+void dispatcher::drain(session_id session) {
+  const auto host = hosts_.find(session);
+  if (host == hosts_.end()) return;
+  host->second.draining = true;
+  for (auto& device : host->second.devices) {
+    for (auto& stall : device.stalls) {
+      if (stall.in_ring) std::erase(stall.where->ready, device_key{session, device.offer.id});
+      stall.in_ring = false;
+    }
+  }
+}
+
+void dispatcher::leave(session_id session) {
+  drain(session);
+  hosts_.erase(session);
+}
+
+std::optional<device_key> dispatcher::take_ready(market& where,
+                                                 const std::optional<device_key>& avoid) {
+  bool avoided = false;
+  while (!where.ready.empty()) {
+    const auto key = where.ready.front();
+    where.ready.pop_front();
+    auto* device = find(key);
+    if (device->sent >= device->granted) {  // its credit went to another lane
+      for (auto& stall : device->stalls) {
+        if (stall.where == &where) stall.in_ring = false;
+      }
+      continue;
+    }
+    if (!avoided && avoid && key == *avoid && !where.ready.empty()) {
+      avoided = true;
+      where.ready.push_back(key);
+      continue;
+    }
+    ++device->sent;
+    if (device->sent < device->granted) {
+      where.ready.push_back(key);
+    } else {
+      for (auto& stall : device->stalls) {
+        if (stall.where == &where) stall.in_ring = false;
+      }
+    }
+    return key;
+  }
+  return std::nullopt;
+}
+
+std::optional<assignment> dispatcher::next() {
+  while (!runnable_.empty()) {
+    auto& where = *runnable_.front();
+    runnable_.pop_front();
+    where.runnable = false;
+    if (where.jobs.empty()) continue;
+    const auto device = take_ready(where, where.jobs.front().avoid);
+    if (!device) continue;
+    assignment result{std::move(where.jobs.front()), *device};
+    where.jobs.pop_front();
+    waiting_.erase(result.job.sample);
+    wake(where);
+    return result;
+  }
+  return std::nullopt;
+}
+
+std::int64_t dispatcher::sent(const device_key& device) const {
+  const auto* state = find(device);
+  return state == nullptr ? 0 : state->sent;
+}
+
+std::int64_t dispatcher::granted(const device_key& device) const {
+  const auto* state = find(device);
+  return state == nullptr ? 0 : state->granted;
+}
+
+bool dispatcher::servable(const std::string& lane, const std::string& device_class) const {
+  const auto found = markets_.find({lane, device_class});
+  if (found == markets_.end()) return false;
+  for (const auto& [session, host] : hosts_) {
+    if (host.draining) continue;
+    for (const auto& device : host.devices) {
+      for (const auto& stall : device.stalls) {
+        if (stall.where == &found->second) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace quern::actors

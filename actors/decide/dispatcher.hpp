@@ -1,0 +1,135 @@
+// Which job goes to which device. Hosts ask with credit, and nobody sends work that was not asked
+// for; an assignment takes constant time whatever the number of hosts and jobs.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/decide/ids.hpp"
+#include "base/status.hpp"
+
+namespace quern::actors {
+
+/// A device of one session.
+struct device_key {
+  session_id session = 0;
+  std::int64_t device = 0;  ///< the host's own number for it
+  bool operator==(const device_key&) const = default;
+};
+
+struct device_offer {
+  std::int64_t id = 0;
+  std::string device_class;  ///< times are compared within a class only
+  std::int64_t slots = 1;    ///< the most jobs that the device holds at once
+};
+
+struct host_offer {
+  std::vector<std::string> lanes;
+  std::vector<device_offer> devices;
+};
+
+struct job_request {
+  sample_id sample = 0;
+  std::string lane;
+  std::string device_class;
+  std::optional<device_key> avoid;  ///< re-checks take another device if one is ready
+};
+
+struct assignment {
+  job_request job;
+  device_key device;
+};
+
+/// Jobs wait in one queue for each (lane, device class); devices with credit wait in one ring for
+/// the same key; `next` pairs the two fronts and takes the keys in turn. Not thread-safe.
+class dispatcher {
+ public:
+  struct limits {
+    std::size_t queue = 1024;  ///< jobs that wait; offers beyond are refused (back-pressure)
+    std::size_t hosts = 1024;
+  };
+
+  explicit dispatcher(limits bounds) : limits_(bounds) {}
+  dispatcher(const dispatcher&) = delete;
+  dispatcher& operator=(const dispatcher&) = delete;
+
+  /// Queues a job. Errors: exhausted (the queue is full: offer again after an assignment), conflict
+  /// (already waiting).
+  base::status offer(job_request job);
+  /// A job that comes back from a lost or useless attempt goes to the front, because a group waits
+  /// for it, and is never refused: it was let in before. Conflict if it is already waiting.
+  base::status requeue(job_request job);
+  /// Takes a waiting job out; false if it was not waiting.
+  bool withdraw(sample_id sample);
+
+  /// A host with its devices. Errors: conflict (session known), exhausted (too many hosts),
+  /// invalid_argument (no device, no lane, a device twice, slots < 1).
+  base::status join(session_id session, host_offer offer);
+  /// `granted`: the jobs that the device has asked for in this session in all, so that a doubled or
+  /// late CREDIT changes nothing. Errors: not_found (session, device); invalid_argument if that
+  /// asks for more than `slots` jobs beyond those already sent.
+  base::status credit(const device_key& device, std::int64_t granted);
+  /// A draining host keeps what it has and gets nothing more.
+  void drain(session_id session);
+  /// The host is gone. Its leases are the lease book's affair.
+  void leave(session_id session);
+
+  /// A job and the device that gets it, or nothing. The job waits no longer and the device has one
+  /// credit less.
+  std::optional<assignment> next();
+
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+  [[nodiscard]] std::size_t hosts() const { return hosts_.size(); }
+  /// Jobs sent to a device in this session, and jobs it asked for; 0 if unknown.
+  [[nodiscard]] std::int64_t sent(const device_key& device) const;
+  [[nodiscard]] std::int64_t granted(const device_key& device) const;
+  /// Is a host here that could take such a job? One that nobody can take waits and is reported.
+  [[nodiscard]] bool servable(const std::string& lane, const std::string& device_class) const;
+
+ private:
+  struct market {
+    std::list<job_request> jobs;
+    std::deque<device_key> ready;
+    bool runnable = false;
+  };
+  struct stall {  // a device's place in the ring of one of its lanes
+    market* where = nullptr;
+    bool in_ring = false;
+  };
+  struct device_state {
+    device_offer offer;
+    std::int64_t granted = 0;
+    std::int64_t sent = 0;
+    std::vector<stall> stalls;
+  };
+  struct host_state {
+    std::vector<device_state> devices;
+    bool draining = false;
+  };
+  struct place {
+    market* where;
+    std::list<job_request>::iterator at;
+  };
+
+  device_state* find(const device_key& device);
+  [[nodiscard]] const device_state* find(const device_key& device) const;
+  base::status push(job_request job, bool front);
+  void enter_rings(const device_key& key, device_state& device);
+  void wake(market& where);
+  /// The next device of the ring that still has credit, not `avoid` if another one has.
+  std::optional<device_key> take_ready(market& where, const std::optional<device_key>& avoid);
+
+  limits limits_;
+  std::map<std::pair<std::string, std::string>, market> markets_;  // addresses are stable
+  std::unordered_map<sample_id, place> waiting_;
+  std::unordered_map<session_id, host_state> hosts_;
+  std::deque<market*> runnable_;
+};
+
+}  // namespace quern::actors

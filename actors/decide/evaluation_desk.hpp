@@ -1,0 +1,103 @@
+// All decisions about evaluations in one place: the queue, the hosts' credit, the leases and what
+// is tried again. The dispatcher actor and the simulation own one each.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/decide/dispatcher.hpp"
+#include "actors/decide/lease_book.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::actors {
+
+/// Why a verdict of this kind has to be measured again; empty for those that judge the candidate
+/// (env::judges_candidate).
+constexpr std::optional<retry_cause> retry_cause_of(env::verdict_kind kind) {
+  switch (kind) {
+    case env::verdict_kind::noisy:
+      return retry_cause::noisy;
+    case env::verdict_kind::infra_error:
+      return retry_cause::infra_error;
+    case env::verdict_kind::invalid_reference:
+      return retry_cause::invalid_reference;
+    case env::verdict_kind::unconfirmed:
+      return retry_cause::unconfirmed;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// One JOB frame to be sent.
+struct job_order {
+  lease held;
+  device_key device;
+  bool recheck = false;  ///< measure in fresh processes whatever is cached
+};
+
+/// Not thread-safe. `now` is any monotone clock. Results with outcome `retry` are queued again
+/// before they are returned; the caller writes the attempt to the ledger and, for `exhausted`,
+/// drops the sample with the cause as reason. After each commit it calls `committed`, and
+/// acknowledges the verdict.
+class evaluation_desk {
+ public:
+  struct limits {
+    lease_book::limits leases;
+    dispatcher::limits queue;
+  };
+
+  evaluation_desk(epoch_id epoch, limits bounds);
+
+  /// Errors: exhausted (queue full), conflict (sample known). `attempt`: the first number that the
+  /// ledger does not hold for this sample in this epoch.
+  base::status submit(job_request job, int attempt = 0);
+  /// The sample was dropped elsewhere. The lease to cancel at its holder, if there is one.
+  std::optional<lease> cancel(sample_id sample);
+
+  /// What hosts say; errors as in `dispatcher`.
+  base::status host_joined(session_id session, host_offer offer);
+  base::status credit(const device_key& device, std::int64_t granted);
+  void host_draining(session_id session);
+  /// The session is over: its leases count as infrastructure failures.
+  std::vector<lease_result> host_lost(session_id session);
+
+  /// The next job to send, or nothing until there is a new job or new credit. The lease runs from
+  /// now.
+  std::optional<job_order> next(nanoseconds_t now);
+
+  /// VERDICT. `now` decides whether it is late.
+  lease_result verdict(session_id session, lease_id id, env::verdict_kind kind, nanoseconds_t now);
+  /// FAILED: the host could not evaluate.
+  lease_result failed(session_id session, lease_id id, nanoseconds_t now);
+  void committed(lease_id id) { leases_.committed(id); }
+
+  struct expiry {
+    lease lost;  ///< to be cancelled at its holder, which may still be at work on it
+    lease_result result;
+  };
+  std::vector<expiry> expire(nanoseconds_t now);
+  [[nodiscard]] std::optional<nanoseconds_t> next_deadline() const {
+    return leases_.next_deadline();
+  }
+
+  [[nodiscard]] const lease_book& leases() const { return leases_; }
+  [[nodiscard]] const dispatcher& queue() const { return queue_; }
+  /// No job waits, is leased or awaits a commit.
+  [[nodiscard]] bool idle() const { return leases_.jobs() == 0; }
+
+ private:
+  lease_result settle(lease_result result);
+
+  struct evaluation {
+    job_request job;
+    std::optional<device_key> last;
+    bool recheck = false;
+  };
+
+  lease_book leases_;
+  dispatcher queue_;
+  std::unordered_map<sample_id, evaluation> jobs_;
+};
+
+}  // namespace quern::actors

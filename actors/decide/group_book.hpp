@@ -1,0 +1,61 @@
+// When is a group complete, and does it train? A group trains with what remains of it if at least
+// two samples do: an advantage needs something to compare with.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/decide/ids.hpp"
+#include "base/status.hpp"
+
+namespace quern::actors {
+
+constexpr std::size_t least_group = 2;
+
+/// What came of a group once each of its samples is evaluated or dropped.
+struct group_resolution {
+  group_id group = 0;
+  std::int64_t sequence = 0;
+  bool trains = false;
+  std::vector<sample_id> members;   ///< evaluated: to be admitted if it trains
+  std::vector<sample_id> leftover;  ///< evaluated, but too few: to be dropped as `group_too_small`
+};
+
+/// Not thread-safe.
+class group_book {
+ public:
+  /// `sequence`: the group's number in issue order. Errors: conflict (known), invalid_argument
+  /// (fewer than two samples, or one twice).
+  base::status open(group_id group, std::int64_t sequence, std::vector<sample_id> samples);
+
+  /// A sample reached its end before training. The resolution comes with the last one. Errors:
+  /// not_found (sample of no open group), conflict (it had reached an end before).
+  base::expected<std::optional<group_resolution>> evaluated(sample_id sample);
+  base::expected<std::optional<group_resolution>> dropped(sample_id sample);
+
+  /// Forgets an open group (it is dropped as a whole); its samples that had reached no end.
+  std::vector<sample_id> abandon(group_id group);
+
+  [[nodiscard]] std::optional<group_id> group_of(sample_id sample) const;
+  [[nodiscard]] std::size_t open_groups() const { return groups_.size(); }
+  /// All samples of an open group, whatever became of them.
+  [[nodiscard]] std::vector<sample_id> samples(group_id group) const;
+
+ private:
+  enum class end { none, evaluated, dropped };
+  struct open_group {
+    std::int64_t sequence;
+    std::vector<sample_id> samples;
+    std::vector<end> ends;
+    std::size_t missing;
+  };
+  base::expected<std::optional<group_resolution>> finish(sample_id sample, end how);
+
+  std::unordered_map<group_id, open_group> groups_;
+  std::unordered_map<sample_id, group_id> group_of_;
+};
+
+}  // namespace quern::actors

@@ -1,0 +1,47 @@
+// The numbers by which actors speak of things: samples, groups, versions of the weights, leases.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/hash.hpp"
+
+namespace quern::actors {
+
+using sample_id = std::int64_t;
+using group_id = std::int64_t;
+/// Counts optimiser steps: weights of version v have seen v steps. Durable and monotone in an
+/// epoch.
+using weights_version = std::int64_t;
+/// Counts the lives of a run: each recovery from a checkpoint opens a new one.
+using epoch_id = std::int64_t;
+/// One incarnation of an evaluator host at the gateway; never used twice in the life of a run.
+using session_id = std::uint64_t;
+/// One permission to work on one job until a deadline; the epoch stands in the upper 24 bits, so
+/// that no two epochs of a run share one.
+using lease_id = std::uint64_t;
+
+using base::nanoseconds_t;
+
+/// A stretch of tokens that one set of weights sampled: from `first_token` up to the next
+/// segment.
+struct segment {
+  std::int64_t first_token = 0;
+  weights_version version = 0;
+  base::hash128 weights;
+
+  bool operator==(const segment&) const = default;
+};
+
+constexpr int lease_counter_bits = 40;
+
+/// The first lease id of an epoch, and the epoch of a lease.
+constexpr lease_id first_lease(epoch_id epoch) {
+  return static_cast<lease_id>(epoch) << lease_counter_bits;
+}
+constexpr epoch_id epoch_of(lease_id lease) {
+  return static_cast<epoch_id>(lease >> lease_counter_bits);
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,126 @@
+// Who works on what until when. A job is given to one holder at a time under a lease with a
+// deadline; the first result that arrives under a living lease counts and no other ever does.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/decide/ids.hpp"
+#include "base/status.hpp"
+
+namespace quern::actors {
+
+/// Why an attempt gave nothing that counts. Each has its own bound: noise says something about the
+/// host, infrastructure about the machine, and neither about the candidate.
+enum class retry_cause { noisy, infra_error, invalid_reference, unconfirmed };
+constexpr int retry_causes = 4;
+std::string_view to_string(retry_cause cause);
+
+/// How often a job is tried again for each cause before its sample is dropped with that reason.
+struct retry_limits {
+  int noisy = 2;
+  int infra_error = 3;
+  int invalid_reference = 1;
+  int unconfirmed = 1;
+  [[nodiscard]] int of(retry_cause cause) const;
+};
+
+struct lease {
+  lease_id id = 0;
+  sample_id sample = 0;
+  int attempt = 0;  ///< counted from 0; (sample, epoch, attempt) is unique in the ledger
+  session_id holder = 0;
+  nanoseconds_t deadline = 0;
+};
+
+/// What becomes of a result or of a lost lease.
+enum class lease_outcome {
+  accepted,   ///< the result counts; acknowledge it after the commit
+  pending,    ///< the same result again while its commit is under way: stay silent
+  repeated,   ///< the same result again after its commit: acknowledge it as accepted
+  retry,      ///< the attempt gave nothing; the job has to be queued again
+  exhausted,  ///< the attempt gave nothing and was the last: drop the sample with the cause
+  late,       ///< the lease has expired or was taken back: logged, acknowledged as not accepted
+  unknown,    ///< never given, forgotten, or given to another session or in another epoch
+};
+
+struct lease_result {
+  lease_outcome outcome = lease_outcome::unknown;
+  sample_id sample = 0;
+  int attempt = 0;                               ///< of this result
+  retry_cause cause = retry_cause::infra_error;  ///< for retry and exhausted
+};
+
+/// Not thread-safe. Memory is bounded: closed leases are forgotten after `remembered` newer ones.
+class lease_book {
+ public:
+  struct limits {
+    retry_limits retries;
+    nanoseconds_t lease_ns = 60'000'000'000;
+    std::size_t remembered = 4096;
+  };
+
+  lease_book(epoch_id epoch, limits bounds);
+
+  /// Makes a job known; conflict if it already is. `attempt`: the first number that the ledger does
+  /// not hold yet.
+  base::status add(sample_id sample, int attempt = 0);
+  /// Forgets a job whatever its state (its group was dropped); returns the living lease, if there
+  /// is one, so that the holder can be told to cancel.
+  std::optional<lease> remove(sample_id sample);
+
+  /// Leases a known job that nobody holds. Errors: not_found, conflict.
+  base::expected<lease> grant(sample_id sample, session_id holder, nanoseconds_t now);
+
+  /// A result under a lease. Without a cause it is final and the job is done once it is accepted.
+  /// With one it is a measurement that cannot count: retry or exhausted.
+  lease_result result(lease_id id, session_id holder, std::optional<retry_cause> cause,
+                      nanoseconds_t now);
+  /// The commit of an accepted or exhausted result is durable.
+  void committed(lease_id id);
+
+  /// Leases whose deadline is at or before `now` count as infrastructure failures.
+  std::vector<lease_result> expire(nanoseconds_t now);
+  /// All leases of a session that ended; the same.
+  std::vector<lease_result> lose(session_id holder);
+
+  [[nodiscard]] std::optional<nanoseconds_t> next_deadline() const;
+  [[nodiscard]] const lease* find(lease_id id) const;
+  /// The living lease of a job.
+  [[nodiscard]] const lease* holding(sample_id sample) const;
+  /// Jobs that are known: queued, leased or waiting for a commit.
+  [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
+  [[nodiscard]] std::size_t leased() const { return open_.size(); }
+  [[nodiscard]] std::int64_t late_results() const { return late_; }
+
+ private:
+  struct job {
+    int attempt = 0;
+    int failures[retry_causes] = {};
+    lease_id open = 0;
+  };
+  enum class closing { committing, done, lost };
+  struct closed {
+    session_id holder;
+    sample_id sample;
+    int attempt;
+    closing state;
+  };
+
+  lease_result fail(const lease& held, retry_cause cause);
+  void close(lease_id id, closing state);
+
+  epoch_id epoch_;
+  limits limits_;
+  lease_id next_;
+  std::unordered_map<sample_id, job> jobs_;
+  std::unordered_map<lease_id, lease> open_;
+  std::multimap<nanoseconds_t, lease_id> deadlines_;
+  std::map<lease_id, closed> closed_;
+  std::int64_t late_ = 0;
+};
+
+}  // namespace quern::actors

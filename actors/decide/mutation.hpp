@@ -1,0 +1,38 @@
+// Seeded bugs: each one is a mistake that a maintainer could make here. They exist only in the
+// build with which the simulation shows that it would find them (QUERN_MUTATIONS); everywhere else
+// `mutated()` is a constant false and the compiler removes the branch.
+#pragma once
+
+namespace quern::actors {
+
+enum class mutation {
+  none,
+  slot_freed_at_admission,   ///< the window frees a group's slot before an optimiser step used it
+  second_verdict_accepted,   ///< a doubled verdict of a closed lease counts again
+  session_nonce_ignored,     ///< a restarted host inherits the session of its former life
+  retry_not_counted,         ///< what could not be measured is measured again for ever
+  lease_kept_on_host_death,  ///< the jobs of a dead host are not queued again
+  version_stamped_at_end,    ///< a sample's age is judged by its last token
+  credit_added_not_raised,   ///< a doubled CREDIT counts twice
+  dropped_sample_trained,    ///< a batch takes members that were dropped
+  epoch_not_bumped,          ///< recovery goes on in the old epoch
+  old_epoch_accepted,        ///< messages of an earlier epoch are taken for this one's
+  late_verdict_accepted,     ///< a verdict is taken although its lease has expired
+  step_applied_twice,        ///< a doubled "stepped" consumes a batch again
+  age_not_checked,           ///< a batch is formed without looking at ages
+  lonely_group_trained       ///< a group trains with a single member
+};
+
+#ifdef QUERN_MUTATIONS
+/// The bug that this thread runs with; the simulation sets it.
+inline thread_local mutation active_mutation = mutation::none;
+inline bool mutated(mutation which) {
+  return active_mutation == which;
+}
+#else
+constexpr bool mutated(mutation) {
+  return false;
+}
+#endif
+
+}  // namespace quern::actors
