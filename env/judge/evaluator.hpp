@@ -1,4 +1,5 @@
-// The evaluator of lane `cpp`: (task, candidate source) -> verdict, through screen, compiler, checks, probe and clock.
+// The evaluator of lane `cpp`: (task, candidate source) -> verdict, through screen, compiler,
+// checks, probe and clock.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ struct evaluator_options {
   double call_cpu_s = 0.5;
   /// Turned off only by tests that show that the sandbox alone is enough.
   bool static_screen = true;
-  /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what was on.
+  /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what
+  /// was on.
   bool sandbox_required = true;
   /// Key of the hidden inputs. None: from the operating system, so that nobody can know them;
   /// deterministic runs set it.
@@ -49,7 +51,8 @@ struct evaluation_request {
   /// Shared, because an evaluator keeps the tasks that it has prepared.
   std::shared_ptr<const task> subject;
   std::string source;
-  /// `paired/1`: real time; `cost_model/1`: the time comes from cost_model.hpp, all else stays real.
+  /// `paired/1`: real time; `cost_model/1`: the time comes from cost_model.hpp, all else stays
+  /// real.
   std::string protocol = "paired/1";
   /// Address of this evaluation's random numbers (window order, transforms, re-measuring).
   std::uint64_t seed = 0;

@@ -1,0 +1,71 @@
+// From paired windows to a speed-up with an interval: seven consecutive buckets, median, `noisy` or
+// not.
+//
+// A window pair is one stretch of the baseline and one of the candidate, run one after the other in
+// random order, so that whatever is slow for both cancels in ln(baseline / candidate). Buckets are
+// consecutive in time: a drift shows as spread between them. Placement of memory varies between
+// processes and not within one, so the interval has a second level over pairs of processes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/status.hpp"
+
+namespace quern::env {
+
+inline constexpr std::size_t bucket_count = 7;
+
+/// Wall nanoseconds for one call, averaged over one window of each side.
+struct window_pair {
+  double ref_ns = 0;
+  double cand_ns = 0;
+};
+
+/// The window pairs of one pair of processes, in the order in which they were measured.
+using process_pairs = std::vector<window_pair>;
+
+/// Limits of an estimate; all are in ln(baseline / candidate), so they are relative and a large
+/// speed-up is not held to a smaller error than a small one.
+struct estimate_limits {
+  /// Half-width at which measuring may stop early.
+  double narrow = 0.006;
+  /// Winsorised deviation between bucket means above which the measurement is `noisy`.
+  double bucket_deviation = 0.05;
+  /// Half-width of the interval above which the measurement is `noisy`.
+  double half_width = 0.06;
+  /// Deviation between pairs of processes of a kernel against itself (null_distribution.hpp); the
+  /// interval never claims less.
+  double process_deviation = 0.004;
+};
+
+struct ratio_estimate {
+  /// Bucket means over all window pairs, in order of time.
+  std::array<double, bucket_count> ref_ns{};
+  std::array<double, bucket_count> cand_ns{};
+  std::array<double, bucket_count> log_ratio{};
+  /// 95 % interval of ln(baseline / candidate); `mid` is the median of the bucket means (with
+  /// several pairs of processes the mean of their medians).
+  double low = 0, mid = 0, high = 0;
+  /// Half-width that the windows alone give, without the level of processes: it shrinks with time.
+  double window_half_width = 0;
+  /// Winsorised deviation between the bucket means of one process pair (the largest of them).
+  double bucket_deviation = 0;
+  std::size_t windows = 0;
+  bool noisy = false;
+
+  double half_width() const { return (high - low) / 2; }
+};
+
+/// Needs at least one pair of processes and in each at least bucket_count window pairs with
+/// positive finite times; anything else is `invalid_argument`.
+base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> runs,
+                                              const estimate_limits& limits = {});
+
+/// Whether the windows so far are narrow enough to stop: at least two pairs in every bucket, not
+/// noisy, and window_half_width <= limits.narrow.
+bool narrow_enough(std::span<const window_pair> pairs, const estimate_limits& limits = {});
+
+}  // namespace quern::env

@@ -1,0 +1,73 @@
+// What a kernel measures against itself.
+#include "env/measure/null_distribution.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace quern::env {
+
+null_distribution::null_distribution()
+    : points_{{1e5, 0.018}, {3e5, 0.016}, {1e6, 0.014}, {1e7, 0.012}} {}
+
+base::expected<null_distribution> null_distribution::make(std::vector<null_point> points) {
+  if (points.empty())
+    return base::fail(base::errc::invalid_argument, "a null distribution needs at least one point");
+  for (const auto& point : points)
+    if (!(point.call_ns > 0) || !(point.p99 >= 0) || !(point.p99 < 1))
+      return base::fail(base::errc::invalid_argument,
+                        "null distribution: call_ns {} must be positive and p99 {} in [0, 1)",
+                        point.call_ns, point.p99);
+  std::sort(points.begin(), points.end(),
+            [](const auto& a, const auto& b) { return a.call_ns < b.call_ns; });
+  null_distribution result;
+  result.points_ = std::move(points);
+  return result;
+}
+
+base::expected<null_distribution> null_distribution::from_json(const base::json& value,
+                                                               std::string_view device_class) {
+  QUERN_TRY(auto version, base::get<std::int64_t>(value, "quern_null"));
+  if (version != 1)
+    return base::fail(
+        base::errc::version,
+        "null distribution of version {}, this build knows 1: calibrate again with bench_eval",
+        version);
+  QUERN_TRY(auto found, base::get<std::string>(value, "device_class"));
+  if (found != device_class)
+    return base::fail(
+        base::errc::conflict,
+        "null distribution of device class {}, this is {}: calibrate again with bench_eval", found,
+        device_class);
+  const auto list = value.find("points");
+  if (list == value.end() || !list->is_array())
+    return base::fail(base::errc::invalid_argument, "null distribution: points must be an array");
+  std::vector<null_point> points;
+  for (const auto& entry : *list) {
+    QUERN_TRY(auto call_ns, base::get<std::int64_t>(entry, "call_ns"));
+    QUERN_TRY(auto p99, base::get<std::int64_t>(entry, "p99_e9"));
+    points.push_back({static_cast<double>(call_ns), static_cast<double>(p99) * 1e-9});
+  }
+  return make(std::move(points));
+}
+
+base::json null_distribution::to_json(std::string_view device_class) const {
+  base::json points = base::json::array();
+  for (const auto& point : points_)
+    points.push_back(
+        {{"call_ns", std::llround(point.call_ns)}, {"p99_e9", std::llround(point.p99 * 1e9)}});
+  return {{"quern_null", 1}, {"device_class", device_class}, {"points", points}};
+}
+
+double null_distribution::half_width(double call_ns) const {
+  if (call_ns <= points_.front().call_ns) return points_.front().p99;
+  for (std::size_t i = 1; i < points_.size(); ++i) {
+    const auto& a = points_[i - 1];
+    const auto& b = points_[i];
+    if (call_ns > b.call_ns) continue;
+    const double share = std::log(call_ns / a.call_ns) / std::log(b.call_ns / a.call_ns);
+    return a.p99 + share * (b.p99 - a.p99);
+  }
+  return points_.back().p99;
+}
+
+}  // namespace quern::env

@@ -1,0 +1,49 @@
+// What a kernel measures against itself: the size below which a claim says nothing, by device class
+// and duration.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/status.hpp"
+
+namespace quern::env {
+
+/// One calibration: |ln ratio| of a kernel against itself stays below `p99` in 99 of 100
+/// measurements, for kernels whose call takes `call_ns`.
+struct null_point {
+  double call_ns = 0;
+  double p99 = 0;
+};
+
+/// A table over durations. Plain value.
+class null_distribution {
+ public:
+  /// What was measured by `tools/bench_eval` on a two-core machine with its other core busy; used
+  /// for device classes without a calibration of their own.
+  null_distribution();
+
+  /// Points in any order; at least one, call_ns > 0, 0 <= p99 < 1.
+  static base::expected<null_distribution> make(std::vector<null_point> points);
+
+  /// {"quern_null": 1, "device_class": "...", "points": [{"call_ns": 100000, "p99_e9": 12000000}]}
+  static base::expected<null_distribution> from_json(const base::json& value,
+                                                     std::string_view device_class);
+  base::json to_json(std::string_view device_class) const;
+
+  /// P99 of |ln ratio| for a call of `call_ns`: linear in ln(call_ns) between points, constant
+  /// beyond the first and the last.
+  double half_width(double call_ns) const;
+
+  /// The normal deviation that has this P99.
+  double deviation(double call_ns) const { return half_width(call_ns) / 2.576; }
+
+  std::span<const null_point> points() const { return points_; }
+
+ private:
+  std::vector<null_point> points_;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,117 @@
+// Rounding, null distribution, recheck rule, roofline and window length, and seeded bugs that the
+// checks must find.
+#include <cmath>
+
+#include "base/random.hpp"
+#include "env/measure/null_distribution.hpp"
+#include "env/measure/recheck.hpp"
+#include "env/measure/rounding.hpp"
+#include "env/measure/window_plan.hpp"
+#include "support/test.hpp"
+
+using namespace quern::env;
+
+namespace {
+
+/// The property that rounding must have, for any implementation of it: never further from 1 than
+/// the measurement, never more than 0.01 nearer, on the same side, and 1.00 inside the null.
+template <class Rounding>
+bool rounds_honestly(Rounding&& rounding) {
+  quern::base::random_stream random(7, "rounding");
+  for (int i = 0; i < 20000; ++i) {
+    const double log_ratio = (random.uniform() - 0.5) * (i % 2 == 0 ? 0.1 : 8.0);
+    const double null = 0.02 * random.uniform();
+    const double e2 = static_cast<double>(rounding(log_ratio, null)),
+                 truth = 100 * std::exp(log_ratio);
+    if (std::abs(log_ratio) <= null) {
+      if (e2 != 100) return false;
+    } else if (truth > 100 ? (e2 > truth || e2 < truth - 1 || e2 < 100)
+                           : (e2 < truth || e2 > truth + 1 || e2 > 100)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("rounding is honest, and the check finds every wrong rounding") {
+  CHECK(rounds_honestly(conservative_e2));
+  CHECK_FALSE(rounds_honestly([](double r, double) { return std::llround(100 * std::exp(r)); }));
+  CHECK_FALSE(rounds_honestly([](double r, double n) {
+    return std::abs(r) <= n ? 100LL : static_cast<long long>(std::floor(100 * std::exp(r)));
+  }));
+  CHECK_FALSE(rounds_honestly([](double r, double n) {
+    return std::abs(r) <= n ? 100LL : static_cast<long long>(std::ceil(100 * std::exp(r)));
+  }));
+  CHECK_FALSE(rounds_honestly([](double r, double) { return conservative_e2(r, 0); }));
+  CHECK_FALSE(rounds_honestly([](double r, double n) { return conservative_e2(-r, n); }));
+}
+
+TEST_CASE("exact values survive exp and log") {
+  for (int e2 : {2, 50, 99, 101, 137, 150, 1000, 123456})
+    CHECK(conservative_e2(std::log(e2 / 100.0), 0) == e2);
+  CHECK(conservative_e2(std::log(1.0199), 0) == 101);
+  CHECK(conservative_e2(std::log(0.9801), 0) == 99);
+  CHECK(conservative_e2(-1e9, 0) == 1);
+  CHECK(conservative_e2(1e9, 0) == 100'000'000);
+  CHECK(to_e9(0.5) == 500'000'000);
+}
+
+TEST_CASE("null distribution: between its points, beyond them, and through JSON") {
+  const auto n = null_distribution::make({{1e6, 0.01}, {1e4, 0.03}}).value();
+  CHECK(n.half_width(1e4) == 0.03);
+  CHECK(n.half_width(1) == 0.03);
+  CHECK(n.half_width(1e9) == 0.01);
+  CHECK(n.half_width(1e5) == doctest::Approx(0.02));
+  const auto again = null_distribution::from_json(n.to_json("cpp-avx2"), "cpp-avx2").value();
+  CHECK(again.half_width(1e5) == doctest::Approx(n.half_width(1e5)));
+  CHECK_FALSE(null_distribution::from_json(n.to_json("cpp-avx2"), "cpp-avx512").has_value());
+  auto newer = n.to_json("cpp-avx2");
+  newer["quern_null"] = 2;
+  CHECK(null_distribution::from_json(newer, "cpp-avx2").error().code == quern::base::errc::version);
+  CHECK_FALSE(null_distribution::make({}).has_value());
+  CHECK_FALSE(null_distribution::make({{0, 0.1}}).has_value());
+  CHECK_FALSE(null_distribution::make({{1, 1.5}}).has_value());
+}
+
+TEST_CASE("large claims") {
+  CHECK_FALSE(needs_recheck(3000, {}));
+  CHECK(needs_recheck(3001, {}));
+  CHECK(needs_recheck(301, {.recheck_above_e2 = 3000, .best_known_e2 = 150}));
+  CHECK_FALSE(needs_recheck(300, {.recheck_above_e2 = 3000, .best_known_e2 = 150}));
+  CHECK(unconfirmed_cap_e2({.recheck_above_e2 = 3000, .best_known_e2 = 150}) == 300);
+  CHECK(unconfirmed_cap_e2({.recheck_above_e2 = 300, .best_known_e2 = 900}) == 300);
+  // A best known that is slower than the baseline must not make the baseline's speed a large claim.
+  CHECK_FALSE(needs_recheck(105, {.recheck_above_e2 = 3000, .best_known_e2 = 40}));
+}
+
+TEST_CASE("a second measurement confirms within 10 %, and the lower of both counts") {
+  CHECK(confirmed_e2(3300, 3000) == 3000);
+  CHECK(confirmed_e2(3000, 3300) == 3000);
+  CHECK_FALSE(confirmed_e2(3301, 3000).has_value());
+  CHECK_FALSE(confirmed_e2(5000, 100).has_value());
+  CHECK_FALSE(confirmed_e2(5000, 0).has_value());
+}
+
+TEST_CASE("roofline: impossible is far below the floor only") {
+  CHECK(beats_roofline(49, 100));
+  CHECK_FALSE(beats_roofline(51, 100));
+  CHECK_FALSE(beats_roofline(0.001, 0));
+}
+
+TEST_CASE("windows are long enough for the faster side, within memory and budget") {
+  window_request r{.ref_call_ns = 1e5, .cand_call_ns = 1e5, .bytes_per_call = 1 << 10};
+  CHECK(calls_per_window(r) == 20);
+  r.cand_call_ns = 2e4;
+  CHECK(calls_per_window(r) == 100);
+  r.bytes_per_call = 4 << 20;
+  CHECK(calls_per_window(r) == 24);
+  r = {.ref_call_ns = 1e8, .cand_call_ns = 1e8, .bytes_per_call = 1 << 10};
+  CHECK(calls_per_window(r) == 1);
+  r = {.ref_call_ns = 1e6, .cand_call_ns = 1e3, .bytes_per_call = 1};
+  CHECK(calls_per_window(r) * (r.ref_call_ns + r.cand_call_ns) * 16 <= r.budget_ns);
+  CHECK(calls_per_window(r) >= 30);
+  r = {.ref_call_ns = 0, .cand_call_ns = 0, .bytes_per_call = 0};
+  CHECK(calls_per_window(r) >= 1);
+}

@@ -1,0 +1,131 @@
+// The estimate on thousands of synthetic measurements: is the truth inside, and what is called
+// noisy.
+#include "env/measure/estimate.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "env/measure/stats.hpp"
+#include "env/measure/synthetic.hpp"
+#include "support/test.hpp"
+
+using namespace quern::env;
+using quern::test::machine;
+using quern::test::measure;
+
+namespace {
+
+constexpr int trials = 2000;
+
+struct summary {
+  double covered = 0, noisy = 0, p99_error = 0;
+};
+
+std::vector<process_pairs> one(process_pairs pairs) {
+  return {std::move(pairs)};
+}
+
+summary run(const machine& m, int processes = 1, const estimate_limits& limits = {}) {
+  summary s;
+  std::vector<double> errors;
+  const double truth = std::log(m.speedup);
+  for (int t = 0; t < trials; ++t) {
+    std::vector<process_pairs> runs;
+    for (int p = 0; p < processes; ++p)
+      runs.push_back(measure(m, static_cast<std::uint64_t>(t), static_cast<std::uint64_t>(p)));
+    const auto e = estimate_ratio(runs, limits).value();
+    s.covered += (e.low <= truth && truth <= e.high) / double(trials);
+    s.noisy += e.noisy / double(trials);
+    errors.push_back(std::abs(e.mid - truth));
+  }
+  s.p99_error = quantile_of(errors, 0.99);
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "quiet machine: the truth is inside the interval, nothing is noisy, whatever the speed-up") {
+  for (double speedup : {0.2, 1.0, 1.37, 30.0}) {
+    const auto s = run({.speedup = speedup});
+    CHECK(s.covered >= 0.93);
+    CHECK(s.noisy == 0);
+    CHECK(s.p99_error <= 0.007);
+  }
+}
+
+TEST_CASE("a drift of both sides by half cancels") {
+  const auto s = run({.speedup = 2, .drift = 0.5});
+  CHECK(s.p99_error <= 0.007);
+  CHECK(s.noisy == 0);
+}
+
+TEST_CASE("preempted windows widen the interval but hardly move the median") {
+  const auto s = run({.hit_probability = 0.02, .hit_ns_share = 1});
+  CHECK(s.covered >= 0.93);
+  CHECK(s.p99_error <= 0.12);
+  const auto calm = run({.hit_probability = 0.002, .hit_ns_share = 1});
+  CHECK(calm.p99_error <= 0.02);
+  CHECK(calm.noisy <= 0.01);
+}
+
+TEST_CASE("a candidate that changes its speed in the middle is noisy, at any speed-up") {
+  for (double speedup : {1.0, 20.0})
+    CHECK(run({.speedup = speedup, .step = 0.3}).noisy >= 0.99);
+}
+
+TEST_CASE("a machine that shakes too much is noisy") {
+  CHECK(run({.jitter = 0.5}).noisy >= 0.99);
+  CHECK(run({.jitter = 0.02}).noisy == 0);
+}
+
+TEST_CASE(
+    "spread between processes: one pair claims no less than the known spread, several find it") {
+  const machine m{.jitter = 0.002, .process_deviation = 0.01};
+  // Told the right deviation, one pair of processes covers the truth; told too small a one, it
+  // cannot know.
+  CHECK(run(m, 1, {.process_deviation = 0.01}).covered >= 0.93);
+  CHECK(run(m, 1, {.process_deviation = 0.001}).covered <= 0.6);
+  const auto three = run(m, 3, {.process_deviation = 0.001});
+  CHECK(three.covered >= 0.75);
+  CHECK(three.p99_error < run(m, 1).p99_error);
+}
+
+TEST_CASE("seven consecutive buckets in order of time") {
+  process_pairs pairs;
+  for (int i = 0; i < 21; ++i)
+    pairs.push_back({100.0 + i / 3, 100.0});
+  const auto e = estimate_ratio(one(pairs)).value();
+  for (std::size_t b = 0; b < bucket_count; ++b) {
+    CHECK(e.ref_ns[b] == doctest::Approx(100.0 + double(b)));
+    CHECK(e.cand_ns[b] == 100.0);
+  }
+  CHECK(e.mid == doctest::Approx(std::log(1.03)));
+  CHECK(e.windows == 21);
+}
+
+TEST_CASE("an interval that is wide only because of processes does not ask for more windows") {
+  const auto pairs = measure({.jitter = 0.004}, 5);
+  CHECK(narrow_enough(pairs, {.process_deviation = 0.5}));
+  CHECK_FALSE(narrow_enough(measure({.jitter = 0.2}, 5)));
+  CHECK_FALSE(narrow_enough(std::span(pairs).first(13)));
+}
+
+TEST_CASE("measuring longer narrows the interval") {
+  double shorter = 0, longer = 0;
+  for (std::uint64_t t = 0; t < 200; ++t) {
+    shorter += estimate_ratio(one(measure({.pairs = 14}, t))).value().window_half_width;
+    longer += estimate_ratio(one(measure({.pairs = 224}, t))).value().window_half_width;
+  }
+  CHECK(longer < shorter / 3);
+}
+
+TEST_CASE("too few pairs and impossible times are refused, not estimated") {
+  CHECK_FALSE(estimate_ratio({}).has_value());
+  CHECK_FALSE(estimate_ratio(one(process_pairs(6, {1, 1}))).has_value());
+  CHECK(estimate_ratio(one(process_pairs(7, {1, 1}))).has_value());
+  for (double bad : {0.0, -1.0, double(NAN), double(INFINITY)}) {
+    CHECK_FALSE(estimate_ratio(one(process_pairs(7, {1, bad}))).has_value());
+    CHECK_FALSE(estimate_ratio(one(process_pairs(7, {bad, 1}))).has_value());
+  }
+}
