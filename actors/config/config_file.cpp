@@ -1,0 +1,262 @@
+#include "actors/config/config_file.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+
+const config_key* find_key(std::string_view path) {
+  const auto& keys = config_keys();
+  const auto found = std::find_if(keys.begin(), keys.end(),
+                                  [&](const config_key& key) { return key.path == path; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+tl::unexpected<base::error> unknown_key(std::string_view path) {
+  std::vector<std::string_view> known;
+  for (const config_key& key : config_keys())
+    known.push_back(key.path);
+  return fail(errc::invalid_argument, "unknown key '{}'{}; configs/reference.yaml lists all keys",
+              path, base::did_you_mean(path, known));
+}
+
+/// A number as a person writes it: 5 and 1e-4, not 0.00010000000000000000479.
+std::string show(double value) {
+  return fmt::format("{}", value);
+}
+
+base::status out_of_range(const config_key& key, std::string_view value) {
+  return fail(errc::invalid_argument, "{}: {} is outside {} .. {}", key.path, value, show(key.low),
+              show(key.high));
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& value) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+base::status assign(const config_key& key, run_config& config, const std::string& value) {
+  const auto at = key.at(config);
+  if (auto* flag = std::get_if<bool*>(&at)) {
+    if (value != "true" && value != "false") {
+      return fail(errc::invalid_argument, "{}: '{}' is not true or false", key.path, value);
+    }
+    **flag = value == "true";
+    return {};
+  }
+  if (auto* text = std::get_if<std::string*>(&at)) {
+    const auto& choices = key.choices;
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
+      return fail(errc::invalid_argument, "{}: '{}' is not one of {}{}", key.path, value,
+                  fmt::join(choices, ", "), base::did_you_mean(value, choices));
+    }
+    **text = value;
+    return {};
+  }
+  if (auto* whole = std::get_if<std::int64_t*>(&at)) {
+    std::int64_t number = 0;
+    if (!parse_number(value, number)) {
+      return fail(errc::invalid_argument, "{}: '{}' is not an integer", key.path, value);
+    }
+    if (static_cast<double>(number) < key.low || static_cast<double>(number) > key.high) {
+      return out_of_range(key, value);
+    }
+    **whole = number;
+    return {};
+  }
+  double number = 0;
+  if (!parse_number(value, number) || !std::isfinite(number)) {
+    return fail(errc::invalid_argument, "{}: '{}' is not a finite number", key.path, value);
+  }
+  if (number < key.low || number > key.high) return out_of_range(key, value);
+  *std::get<double*>(at) = number;
+  return {};
+}
+
+std::string value_text(const config_key& key, const run_config& config) {
+  // `at` gives places in a configuration that it may change; nothing is changed here.
+  const auto at = key.at(const_cast<run_config&>(config));
+  if (const auto* flag = std::get_if<bool*>(&at)) return **flag ? "true" : "false";
+  if (const auto* whole = std::get_if<std::int64_t*>(&at)) return fmt::format("{}", **whole);
+  if (const auto* number = std::get_if<double*>(&at)) return show(**number);
+  YAML::Emitter quoted;
+  quoted << YAML::DoubleQuoted << *std::get<std::string*>(at);
+  return quoted.c_str();
+}
+
+base::status apply_node(run_config& config, const YAML::Node& node, const std::string& prefix) {
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar())
+      return fail(errc::invalid_argument, "a key of '{}' is no text", prefix);
+    const std::string path = prefix + entry.first.Scalar();
+    if (!seen.insert(path).second)
+      return fail(errc::invalid_argument, "key '{}' stands twice", path);
+    const YAML::Node& value = entry.second;
+    if (path == "quern_config") continue;
+    const config_key* key = find_key(path);
+    if (key != nullptr) {
+      if (!value.IsScalar())
+        return fail(errc::invalid_argument, "{}: a single value is needed", path);
+      QUERN_CHECK(assign(*key, config, value.Scalar()));
+      continue;
+    }
+    const auto& keys = config_keys();
+    const bool is_group = std::any_of(keys.begin(), keys.end(), [&](const config_key& known) {
+      return known.path.starts_with(path + ".");
+    });
+    if (!is_group) return unknown_key(path);
+    if (!value.IsMap()) return fail(errc::invalid_argument, "{}: keys are needed below it", path);
+    QUERN_CHECK(apply_node(config, value, path + "."));
+  }
+  return {};
+}
+
+base::status check_version(const YAML::Node& root) {
+  const YAML::Node version = root["quern_config"];
+  if (!version) {
+    return fail(errc::version, "'quern_config: {}' is missing at the top of the file",
+                config_version);
+  }
+  if (!version.IsScalar() || version.Scalar() != std::to_string(config_version)) {
+    return fail(errc::version,
+                "quern_config is {}, this build knows {}: use another build or change the file",
+                version.IsScalar() ? version.Scalar() : "no number", config_version);
+  }
+  return {};
+}
+
+}  // namespace
+
+base::status apply_yaml(run_config& config, std::string_view yaml) {
+  try {
+    const YAML::Node root = YAML::Load(std::string(yaml));
+    if (!root.IsMap()) return fail(errc::invalid_argument, "the file has no keys");
+    QUERN_CHECK(check_version(root));
+    return apply_node(config, root, "");
+  } catch (const YAML::Exception& problem) {
+    return fail(errc::invalid_argument, "not YAML: {}", problem.what());
+  }
+}
+
+base::status apply_setting(run_config& config, std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) {
+    return fail(errc::invalid_argument, "--set {}: KEY=VALUE is needed", assignment);
+  }
+  const std::string_view path = assignment.substr(0, equals);
+  const config_key* key = find_key(path);
+  if (key == nullptr) return unknown_key(path);
+  return assign(*key, config, std::string(assignment.substr(equals + 1)));
+}
+
+base::expected<run_config> load_config(const std::filesystem::path& file,
+                                       const std::vector<std::string>& settings) {
+  QUERN_TRY(const std::string text, base::read_file(file, 1U << 20U));
+  run_config config;
+  if (auto applied = apply_yaml(config, text); !applied) {
+    return base::in_context(file.string(), std::move(applied).error());
+  }
+  for (const std::string& setting : settings)
+    QUERN_CHECK(apply_setting(config, setting));
+  QUERN_CHECK(check_config(config));
+  return config;
+}
+
+base::status check_config(const run_config& config) {
+  if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
+    return fail(errc::invalid_argument, "tasks.source is suite, but tasks.suite names no folder");
+  }
+  if (config.policy.heads % config.policy.kv_heads != 0) {
+    return fail(errc::invalid_argument, "policy.heads ({}) is no multiple of policy.kv_heads ({})",
+                config.policy.heads, config.policy.kv_heads);
+  }
+  if (config.env.evaluators == 0 && config.env.bind.empty() && config.stage != "sft") {
+    return fail(
+        errc::invalid_argument,
+        "env.evaluators is 0 and env.bind is empty: nobody could evaluate; start one or name "
+        "an address where hosts connect");
+  }
+  if (config.algorithm.preset != "cuda_l1" && config.algorithm.kl_weight != 0) {
+    return fail(
+        errc::invalid_argument,
+        "algorithm.kl_weight is {} but preset {} has no KL term: use cuda_l1 or set it to 0",
+        config.algorithm.kl_weight, config.algorithm.preset);
+  }
+  return {};
+}
+
+namespace {
+
+/// Walks the table and writes group headings where they change.
+template <class Comment>
+std::string write_yaml(const run_config& config, Comment comment) {
+  std::string out = fmt::format("quern_config: {}\n", config_version);
+  std::string group;
+  for (const config_key& key : config_keys()) {
+    const std::size_t dot = key.path.find('.');
+    const std::string key_group = dot == std::string::npos ? "" : key.path.substr(0, dot);
+    if (key_group != group && !key_group.empty()) out += fmt::format("\n{}:\n", key_group);
+    if (key_group != group && key_group.empty()) out += "\n";
+    group = key_group;
+    const std::string indent = key_group.empty() ? "" : "  ";
+    out += comment(key, indent);
+    const std::string name = dot == std::string::npos ? key.path : key.path.substr(dot + 1);
+    out += fmt::format("{}{}: {}\n", indent, name, value_text(key, config));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_yaml(const run_config& config) {
+  return write_yaml(config, [](const config_key&, const std::string&) { return std::string(); });
+}
+
+std::string reference_yaml() {
+  const std::string head =
+      "# Every key with its default. Written by `quern explain config`; a test keeps it true.\n"
+      "# Class: fixed for the run, changeable with `resume`, or live.\n";
+  return head + write_yaml(run_config{}, [](const config_key& key, const std::string& indent) {
+           std::string range;
+           run_config probe;
+           const auto at = key.at(probe);
+           if (std::holds_alternative<bool*>(at)) {
+             range = "true or false";
+           } else if (std::holds_alternative<std::string*>(at)) {
+             range =
+                 key.choices.empty() ? "text" : fmt::format("{}", fmt::join(key.choices, " | "));
+           } else {
+             range = fmt::format("{} .. {}", show(key.low), show(key.high));
+           }
+           return fmt::format("{}# {}\n{}# [{}; {}]\n", indent, key.why, indent, range,
+                              to_string(key.changes));
+         });
+}
+
+std::vector<key_difference> differences(const run_config& before, const run_config& after) {
+  std::vector<key_difference> found;
+  for (const config_key& key : config_keys()) {
+    std::string old_value = value_text(key, before);
+    std::string new_value = value_text(key, after);
+    if (old_value != new_value) {
+      found.push_back({key.path, std::move(old_value), std::move(new_value), key.changes});
+    }
+  }
+  return found;
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,48 @@
+// Reading, writing and comparing configurations. Strict: an unknown key is an error that names the
+// nearest known one; a value out of range is an error that names value and range.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/config/key_table.hpp"
+#include "actors/config/run_config.hpp"
+#include "base/status.hpp"
+
+namespace quern::actors {
+
+inline constexpr int config_version = 1;
+
+/// Parses YAML text on top of `config` (defaults or an earlier file). Never throws.
+base::status apply_yaml(run_config& config, std::string_view yaml);
+
+/// One `--set path=value`.
+base::status apply_setting(run_config& config, std::string_view assignment);
+
+/// Defaults < file < settings, then checks between keys.
+base::expected<run_config> load_config(const std::filesystem::path& file,
+                                       const std::vector<std::string>& settings);
+
+/// Rules between keys (a batch that never fills, a suite without a folder). Names both keys.
+base::status check_config(const run_config& config);
+
+/// The whole configuration as YAML, every key written out. apply_yaml of it gives the same.
+std::string to_yaml(const run_config& config);
+
+/// configs/reference.yaml: defaults with range, class and reason of every key.
+std::string reference_yaml();
+
+/// One difference between two configurations.
+struct key_difference {
+  std::string path;
+  std::string before;
+  std::string after;
+  key_class changes = key_class::fixed;
+};
+
+/// Differing keys, in the order of the table. A resume refuses those of class `fixed`.
+std::vector<key_difference> differences(const run_config& before, const run_config& after);
+
+}  // namespace quern::actors

@@ -1,0 +1,192 @@
+#include "actors/config/key_table.hpp"
+
+namespace quern::actors {
+namespace {
+
+using keys = std::vector<config_key>;
+using words = std::vector<std::string_view>;
+using place = std::variant<bool*, std::int64_t*, double*, std::string*>;
+
+template <class Access>
+void number(keys& table, std::string path, key_class changes, double low, double high,
+            std::string_view why, Access access) {
+  table.push_back({std::move(path), changes, low, high, {}, why, [access](run_config& c) {
+                     return place(&access(c));
+                   }});
+}
+
+template <class Access>
+void text(keys& table, std::string path, key_class changes, words choices, std::string_view why,
+          Access access) {
+  table.push_back({std::move(path), changes, 0, 0, std::move(choices), why,
+                   [access](run_config& c) { return place(&access(c)); }});
+}
+
+#define QUERN_NUMBER(field, changes, low, high, why)     \
+  number(                                                \
+      table, #field, key_class::changes, low, high, why, \
+      [](run_config & c) -> auto& { return c.field; })
+#define QUERN_TEXT(field, changes, choices, why)       \
+  text(                                                \
+      table, #field, key_class::changes, choices, why, \
+      [](run_config & c) -> auto& { return c.field; })
+#define QUERN_WORDS(...) (words{__VA_ARGS__})
+
+void run_and_policy(keys& table) {
+  QUERN_TEXT(run.name, fixed, {}, "names the run in tables and logs");
+  QUERN_TEXT(run.folder, fixed, {},
+             "where everything about the run is kept; empty: runs/NAME in the current folder");
+  QUERN_NUMBER(run.seed, fixed, 0, 9e15, "address of every random number of the run");
+  QUERN_NUMBER(run.max_time_s, live, 0, 1e8,
+               "the run stops with a checkpoint after this time; 0: no limit");
+  QUERN_TEXT(
+      stage, fixed, QUERN_WORDS("sft", "self_train", "contrastive"),
+      "supervised fine-tuning on verified variants; self-training on own successes (reward 1 "
+      "or 0, no baseline); contrastive RL");
+  QUERN_TEXT(policy.model, fixed, {},
+             "Hugging Face folder of the first weights; a name without a leading / is looked for "
+             "here, then in Quern's own data; stage sft makes a fresh model where it is empty");
+  QUERN_TEXT(policy.template_name, fixed, {}, "prompt template, a file in env/prompts");
+  QUERN_NUMBER(policy.max_prompt_tokens, fixed, 16, 1e6,
+               "longer prompts lose their exemplars first, then are refused");
+  QUERN_NUMBER(policy.max_new_tokens, resume, 1, 1e6, "longer completions are cut and malformed");
+  QUERN_NUMBER(policy.temperature, resume, 0.01, 10,
+               "of sampling; the learner divides by it too, so that ratios are right");
+  QUERN_NUMBER(policy.layers, fixed, 1, 1000, "of a fresh model (stage sft)");
+  QUERN_NUMBER(policy.width, fixed, 8, 65536, "of a fresh model: size of the residual stream");
+  QUERN_NUMBER(policy.heads, fixed, 1, 1024, "of a fresh model: query heads");
+  QUERN_NUMBER(policy.kv_heads, fixed, 1, 1024, "of a fresh model: key and value heads");
+  QUERN_NUMBER(policy.head_width, fixed, 2, 1024, "of a fresh model");
+  QUERN_NUMBER(policy.mlp_width, fixed, 8, 1e6, "of a fresh model");
+  QUERN_NUMBER(policy.vocabulary, fixed, 260, 1e6,
+               "of a fresh model: entries of the byte-level tokenizer trained on its corpus");
+}
+
+void tasks_and_env(keys& table) {
+  QUERN_TEXT(tasks.source, fixed, QUERN_WORDS("generated", "suite"),
+             "tasks drawn from the grammar of compositions, or the files of a suite");
+  QUERN_TEXT(tasks.suite, fixed, {}, "folder of the suite (source: suite)");
+  QUERN_NUMBER(tasks.seed, fixed, 0, 9e15, "address of the generated tasks");
+  QUERN_NUMBER(tasks.count, fixed, 1, 1e7, "generated tasks that are trained on");
+  QUERN_NUMBER(tasks.held_out_count, fixed, 0, 1e6,
+               "generated tasks of held-out compositions, for the panel only");
+  QUERN_NUMBER(tasks.held_out_share, fixed, 0, 0.9,
+               "share of all compositions that is held out, by hash of the canonical form");
+  QUERN_NUMBER(tasks.held_out_seed, fixed, 0, 9e15,
+               "which compositions are held out; a corpus and its runs must agree");
+  QUERN_NUMBER(tasks.corpus_tasks, fixed, 1, 1e7, "stage sft: generated tasks of the corpus");
+  QUERN_NUMBER(tasks.corpus_variants, fixed, 1, 64, "stage sft: corpus records of a task");
+  QUERN_NUMBER(tasks.corpus_wrong_share, fixed, 0, 0.95,
+               "stage sft: share of wrong variants; the policy must have something left to learn");
+  QUERN_NUMBER(tasks.corpus_exemplars_share, fixed, 0, 1,
+               "stage sft: share of records with exemplars in the prompt");
+  QUERN_TEXT(tasks.corpus_folder, fixed, {},
+             "stage sft: where the corpus is kept; empty: corpus/ in the run's folder");
+  QUERN_TEXT(env.lane, fixed, QUERN_WORDS("cpp"), "what candidates are written in");
+  QUERN_TEXT(
+      env.sandbox, resume, QUERN_WORDS("required", "best_effort"),
+      "required: refuse to run where a needed layer is missing; best_effort: run with what the "
+      "host has and record it in every verdict");
+  QUERN_TEXT(
+      env.protocol, fixed, QUERN_WORDS("paired/1", "cost_model/1"),
+      "how time is measured; cost_model/1 replaces only the time by a documented function of "
+      "task and source, for runs that must repeat");
+  QUERN_NUMBER(env.time_budget_s, resume, 0.05, 3600, "longest measuring of one candidate");
+  QUERN_NUMBER(env.evaluators, resume, 0, 1024,
+               "evaluator hosts started with the run; others may join at env.bind");
+  QUERN_NUMBER(env.core, resume, -1, 4095, "core that measures; -1: the first that is free");
+  QUERN_NUMBER(env.static_screen, resume, 0, 1, "refuse sources by rule before they are compiled");
+  QUERN_TEXT(env.bind, resume, {},
+             "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
+}
+
+void method(keys& table) {
+  QUERN_TEXT(replay.exemplars, resume, QUERN_WORDS("bucket", "island", "random", "none"),
+             "how two prior variants with scores are chosen for a prompt");
+  QUERN_NUMBER(replay.without_exemplars_share, resume, 0, 1, "share of prompts without exemplars");
+  QUERN_NUMBER(replay.buckets, resume, 2, 1000, "score buckets of a task");
+  QUERN_NUMBER(replay.bucket_temperature, resume, 0.001, 1000, "of the softmax over bucket means");
+  QUERN_NUMBER(replay.bucket_width, resume, 0.01, 100, "width of a score bucket, in speed-up");
+  QUERN_NUMBER(replay.seed_variants, fixed, 0, 64,
+               "variants from the grammar, measured here, that the archive of a task begins with");
+  QUERN_TEXT(algorithm.preset, fixed, QUERN_WORDS("grpo", "dr_grpo", "reinforce", "cuda_l1"),
+             "a name fixes the whole formula: quern explain loss PRESET prints it");
+  QUERN_TEXT(algorithm.reward, fixed, {}, "named function of verdicts: quern explain rewards");
+  QUERN_NUMBER(algorithm.group_size, fixed, 2, 1024, "samples of one prompt");
+  QUERN_NUMBER(algorithm.groups_per_step, fixed, 1, 1024, "groups of one optimiser step");
+  QUERN_NUMBER(algorithm.clip_low, resume, 0, 1, "ratio clip below 1");
+  QUERN_NUMBER(algorithm.clip_high, resume, 0, 10, "ratio clip above 1");
+  QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 10, "weight of the KL term (preset cuda_l1)");
+  QUERN_NUMBER(algorithm.importance_cap, resume, 1, 100,
+               "cap of the truncated importance weight between generator and learner");
+  QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,
+               "evaluations of a sample that could not be measured, before it is dropped");
+  QUERN_NUMBER(learner.steps, resume, 0, 1e9, "optimiser steps of the run");
+  QUERN_NUMBER(learner.learning_rate, resume, 0, 1,
+               "after warm-up; a small policy is ruined within two steps by one too large");
+  QUERN_NUMBER(learner.warmup_steps, resume, 0, 1e6,
+               "AdamW's first steps move every weight by the whole learning rate: begin small");
+  QUERN_TEXT(learner.schedule, resume, QUERN_WORDS("constant", "linear", "cosine"),
+             "of the learning rate after warm-up");
+  QUERN_NUMBER(learner.weight_decay, resume, 0, 1, "decoupled");
+  QUERN_NUMBER(learner.max_grad_norm, resume, 0.001, 1e6, "gradients are scaled down to this norm");
+  QUERN_NUMBER(learner.micro_batch_tokens, resume, 64, 1e8,
+               "tokens of one backward pass; changes memory, not results");
+  QUERN_NUMBER(learner.threads, resume, 1, 1024, "cores of the learner");
+  QUERN_TEXT(learner.device, resume, QUERN_WORDS("auto", "cpu", "cuda"), "auto: cuda where it is");
+  QUERN_NUMBER(learner.batch_samples, fixed, 1, 1e6, "stage sft: samples of an optimiser step");
+  QUERN_NUMBER(learner.permute_rewards, fixed, 0, 1,
+               "shuffle rewards inside a batch: a control that must not learn");
+}
+
+void system(keys& table) {
+  QUERN_NUMBER(actors.staleness, fixed, 0, 1000,
+               "optimiser steps by which the oldest token of a sample may be behind; a hard bound");
+  QUERN_TEXT(actors.stale_groups, resume, QUERN_WORDS("drop", "wait", "mask_tokens"),
+             "what becomes of a group that is too old");
+  QUERN_NUMBER(actors.generator_threads, resume, 1, 1024, "cores of the generator");
+  QUERN_NUMBER(actors.lease_s, resume, 1, 86400, "longest time that a host may keep a job");
+  QUERN_NUMBER(actors.heartbeat_s, resume, 0.05, 60,
+               "between signs of life of hosts and processes");
+  QUERN_NUMBER(actors.restarts, resume, 0, 1000, "restarts of one process within restart_window_s");
+  QUERN_NUMBER(actors.restart_window_s, resume, 1, 86400,
+               "beyond the limit the run stops, resumable");
+  QUERN_NUMBER(storage.checkpoint_every_steps, resume, 1, 1e6,
+               "a crash costs the steps since the last one");
+  QUERN_NUMBER(storage.keep_checkpoints, resume, 2, 1000, "older ones are removed");
+  QUERN_NUMBER(observe.panel, fixed, 0, 1,
+               "measure the first and the last weights on a fixed panel: same prompts, same seeds");
+  QUERN_NUMBER(observe.panel_train, fixed, 0, 1e5, "prompts of the panel from training tasks");
+  QUERN_NUMBER(observe.panel_held_out, fixed, 0, 1e5, "prompts from held-out compositions");
+  QUERN_NUMBER(observe.panel_seed, fixed, 0, 9e15, "address of the panel's random numbers");
+  QUERN_TEXT(observe.log_level, live, QUERN_WORDS("debug", "info", "warning", "error"),
+             "lines below it are not written");
+}
+
+}  // namespace
+
+std::string_view to_string(key_class value) {
+  switch (value) {
+    case key_class::fixed:
+      return "fixed";
+    case key_class::resume:
+      return "resume";
+    case key_class::live:
+      return "live";
+  }
+  return "fixed";
+}
+
+const std::vector<config_key>& config_keys() {
+  static const keys table = [] {
+    keys made;
+    run_and_policy(made);
+    tasks_and_env(made);
+    method(made);
+    system(made);
+    return made;
+  }();
+  return table;
+}
+
+}  // namespace quern::actors

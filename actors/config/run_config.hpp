@@ -1,0 +1,122 @@
+// The configuration of a run: every key with its default. One table (run_keys.cpp) gives each its
+// range, class and reason; reading, writing, `--set`, comparison and configs/reference.yaml all
+// come from that table, so that they cannot differ.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace quern::actors {
+
+/// All keys, grouped as in the file. A plain value. Units stand in names.
+struct run_config {
+  struct {
+    std::string name = "run";
+    std::string folder = "";
+    std::int64_t seed = 1;
+    double max_time_s = 0;
+  } run;
+
+  std::string stage = "contrastive";
+
+  struct {
+    std::string model = "policy/demo";
+    std::string template_name = "contrastive_demo";
+    std::int64_t max_prompt_tokens = 900;
+    std::int64_t max_new_tokens = 420;
+    double temperature = 1.0;
+    std::int64_t layers = 6;
+    std::int64_t width = 192;
+    std::int64_t heads = 6;
+    std::int64_t kv_heads = 2;
+    std::int64_t head_width = 32;
+    std::int64_t mlp_width = 512;
+    std::int64_t vocabulary = 512;
+  } policy;
+
+  struct {
+    std::string source = "generated";
+    std::string suite = "";
+    std::int64_t seed = 1;
+    std::int64_t count = 64;
+    std::int64_t held_out_count = 32;
+    double held_out_share = 0.1;
+    std::int64_t held_out_seed = 7;
+    std::int64_t corpus_tasks = 6000;
+    std::int64_t corpus_variants = 4;
+    double corpus_wrong_share = 0.35;
+    double corpus_exemplars_share = 0.5;
+    std::string corpus_folder = "";
+  } tasks;
+
+  struct {
+    std::string lane = "cpp";
+    std::string sandbox = "required";
+    std::string protocol = "paired/1";
+    double time_budget_s = 0.3;
+    std::int64_t evaluators = 1;
+    std::int64_t core = -1;
+    bool static_screen = true;
+    std::string bind = "";
+  } env;
+
+  struct {
+    std::string exemplars = "bucket";
+    double without_exemplars_share = 0.5;
+    std::int64_t buckets = 7;
+    double bucket_temperature = 1.0;
+    double bucket_width = 0.5;
+    std::int64_t seed_variants = 4;
+  } replay;
+
+  struct {
+    std::string preset = "grpo";
+    std::string reward = "speedup_capped/1";
+    std::int64_t group_size = 8;
+    std::int64_t groups_per_step = 2;
+    double clip_low = 0.2;
+    double clip_high = 0.2;
+    double kl_weight = 0.0;
+    double importance_cap = 2.0;
+    std::int64_t max_attempts = 3;
+  } algorithm;
+
+  struct {
+    std::int64_t steps = 18;
+    double learning_rate = 5e-5;
+    std::int64_t warmup_steps = 4;
+    std::string schedule = "constant";
+    double weight_decay = 0.0;
+    double max_grad_norm = 1.0;
+    std::int64_t micro_batch_tokens = 8192;
+    std::int64_t threads = 1;
+    std::string device = "auto";
+    std::int64_t batch_samples = 64;
+    bool permute_rewards = false;
+  } learner;
+
+  struct {
+    std::int64_t staleness = 2;
+    std::string stale_groups = "drop";
+    std::int64_t generator_threads = 1;
+    double lease_s = 60;
+    double heartbeat_s = 1;
+    std::int64_t restarts = 5;
+    double restart_window_s = 60;
+  } actors;
+
+  struct {
+    std::int64_t checkpoint_every_steps = 4;
+    std::int64_t keep_checkpoints = 2;
+  } storage;
+
+  struct {
+    bool panel = true;
+    std::int64_t panel_train = 128;
+    std::int64_t panel_held_out = 64;
+    std::int64_t panel_seed = 99;
+    std::string log_level = "info";
+  } observe;
+};
+
+}  // namespace quern::actors

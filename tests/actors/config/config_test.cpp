@@ -1,0 +1,104 @@
+// The configuration is strict, complete and says what is wrong.
+#include <set>
+
+#include "actors/config/config_file.hpp"
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+namespace {
+
+std::string problem(std::string_view yaml) {
+  run_config config;
+  const auto result = apply_yaml(config, yaml);
+  return result ? "" : result.error().message;
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("configs/reference.yaml is what the table writes, and parses to the defaults") {
+  const auto file = base::read_file(test::source_dir() / "configs/reference.yaml");
+  REQUIRE(file);
+  CHECK(*file == reference_yaml());
+  run_config config;
+  config.learner.steps = 77;
+  REQUIRE(apply_yaml(config, *file));
+  CHECK(differences(run_config{}, config).empty());
+}
+
+TEST_CASE("what is written parses to the same configuration") {
+  run_config config;
+  REQUIRE(apply_setting(config, "learner.learning_rate=0.000123"));
+  REQUIRE(apply_setting(config, "run.name=a \"quoted\" # name"));
+  REQUIRE(apply_setting(config, "observe.panel=false"));
+  run_config again;
+  REQUIRE(apply_yaml(again, to_yaml(config)));
+  CHECK(differences(config, again).empty());
+  const auto changed = differences(run_config{}, again);
+  REQUIRE(changed.size() == 3);
+  CHECK(changed[0].path == "run.name");
+  CHECK(changed[1].path == "learner.learning_rate");
+  CHECK(changed[1].after == "0.000123");
+  CHECK(changed[1].changes == key_class::resume);
+}
+
+TEST_CASE("errors name the value, the limit and what to do") {
+  CHECK(contains(problem("quern_config: 1\nlerner: {steps: 1}\n"), "did you mean 'learner"));
+  CHECK(contains(problem("quern_config: 1\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));
+  CHECK(contains(problem("quern_config: 1\nlearner: {steps: -1}\n"), "-1 is outside 0 .. "));
+  CHECK(contains(problem("quern_config: 1\nlearner: {steps: 1.5}\n"), "'1.5' is not an integer"));
+  CHECK(contains(problem("quern_config: 1\nlearner: {learning_rate: .nan}\n"), "finite"));
+  CHECK(contains(problem("quern_config: 1\nlearner: {steps: null}\n"), "single value"));
+  CHECK(contains(problem("quern_config: 1\nstage: contrastiv\n"), "did you mean 'contrastive'"));
+  CHECK(contains(problem("quern_config: 1\nstage: sft\nstage: sft\n"), "stands twice"));
+  CHECK(contains(problem("stage: sft\n"), "quern_config: 1"));
+  CHECK(contains(problem("quern_config: 2\n"), "this build knows 1"));
+  CHECK(contains(problem("[1, 2"), "not YAML"));
+  CHECK(contains(problem("quern_config: 1\nlearner: 3\n"), "keys are needed below"));
+}
+
+TEST_CASE("rules between keys") {
+  run_config config;
+  CHECK(check_config(config));
+  config.tasks.source = "suite";
+  CHECK_FALSE(check_config(config));
+  config = {};
+  config.env.evaluators = 0;
+  CHECK_FALSE(check_config(config));
+  config = {};
+  config.algorithm.kl_weight = 0.1;
+  CHECK_FALSE(check_config(config));
+}
+
+TEST_CASE("every key has a reason, a range that its default lies in, and a unique name") {
+  std::set<std::string> seen;
+  for (const config_key& key : config_keys()) {
+    CAPTURE(key.path);
+    CHECK(seen.insert(key.path).second);
+    CHECK(key.why.size() > 5);
+    run_config config;
+    CHECK(apply_yaml(config, to_yaml(config)));
+  }
+}
+
+TEST_CASE("no bytes make the parser throw") {
+  const std::string valid = to_yaml(run_config{});
+  base::random_stream random(1, "config fuzz");
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = valid.substr(0, random.below(400) + 20);
+    for (int i = 0; i < 4; ++i) {
+      constexpr std::string_view bytes = "{}[]:,-#&*!|>'\"%@` \n\t0a\xff";
+      text[random.below(text.size())] = bytes[random.below(bytes.size())];
+    }
+    run_config config;
+    const auto result = apply_yaml(config, text);
+    if (!result) CHECK_FALSE(result.error().message.empty());
+  }
+}
