@@ -1,0 +1,95 @@
+// Compiling a candidate of lane `cpp` inside the sandbox, into a content-addressed cache.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "base/status.hpp"
+#include "env/sandbox/child.hpp"
+
+namespace quern::env {
+
+struct compile_request {
+  /// The candidate as it was written. The screen is not applied here.
+  std::string source;
+  /// Declarations of the two entries of the task; compiled before the source, after the prelude.
+  std::string prototype;
+  double wall_s = 10;
+  std::int64_t memory_bytes = std::int64_t{1} << 30;  ///< of the whole compiler tree
+  std::int64_t file_bytes = 16 << 20;  ///< of the artefact and of each temporary file
+  std::int64_t text_bytes = 16 << 10;  ///< of the compiler's text that is kept
+};
+
+struct compile_result {
+  enum class kind {
+    built,
+    error,   ///< the compiler refused, or ran into memory or file size; `text` says which
+    timeout  ///< wall_s was over
+  };
+  kind what = kind::error;
+  /// kind::built: a shared object; read-only, owned by the cache, which may drop it when it is full
+  /// (open it before compiling much else).
+  std::filesystem::path artefact;
+  /// Key of the artefact: canonical source, prototype, prelude, flags, compiler version.
+  base::hash128 key;
+  std::string text;  ///< what the compiler said, bounded; positions are in "kernel.cpp"
+  std::vector<std::string> argv;  ///< the compiler's, for the verdict
+  std::int64_t ms = 0;            ///< wall time of the compiler; 0 when cached
+  bool cached = false;
+  layer_set layers;  ///< of the compiler's sandbox; those of the spawner when cached
+};
+
+struct compiler_options {
+  /// Artefacts and the precompiled prelude; made when missing. Shared by any number of processes.
+  std::filesystem::path cache_dir;
+  /// Empty: the first g++ of PATH that is not a wrapper of ccache or distcc.
+  std::filesystem::path program;
+  /// Oldest artefacts go first when the cache is larger.
+  std::int64_t cache_bytes = std::int64_t{1} << 30;
+  int core = -1;  ///< the only core that compilers may run on; -1: any
+};
+
+/// The flags of lane `cpp` (contracts.md 1), part of the environment's fingerprint.
+const std::vector<std::string>& cpp_lane_flags();
+
+/// The header that is precompiled before every candidate: text of env/sandbox/prelude.hpp.
+std::string_view prelude_text();
+
+/// Headers that the prelude includes: the only ones a candidate may name in an #include.
+const std::vector<std::string>& prelude_headers();
+
+/// Thread-safe; compiles as many candidates side by side as there are callers. `spawner` outlives
+/// it.
+class compiler {
+ public:
+  /// Finds the compiler, asks its version, precompiles the prelude unless the cache has it (2 s
+  /// once).
+  static base::expected<std::unique_ptr<compiler>> create(spawner& children,
+                                                          compiler_options options);
+  ~compiler();
+
+  /// Errors are of this host (disk, sandbox), never of the candidate.
+  base::expected<compile_result> compile(const compile_request& request);
+
+  /// Key under which compile() would store this request.
+  [[nodiscard]] base::hash128 key_of(const compile_request& request) const;
+
+  /// "g++ (Debian 12.2.0-14+deb12u1) 12.2.0"
+  [[nodiscard]] const std::string& version() const;
+
+  /// Hash of version, flags, what -march=native means here, and prelude: changes whenever the same
+  /// source could compile to something else.
+  [[nodiscard]] const base::hash128& fingerprint() const;
+
+  struct state;
+
+ private:
+  explicit compiler(std::unique_ptr<state> s);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace quern::env

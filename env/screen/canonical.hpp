@@ -1,0 +1,19 @@
+// One spelling for all texts that differ only in comments and layout: the identity of a candidate.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/hash.hpp"
+
+namespace quern::env {
+
+/// Tokens with single spaces between them, preprocessor lines on lines of their own, literals as
+/// they were written, digraphs as what they mean. Idempotent: canonical(canonical(x)) is
+/// canonical(x).
+std::string canonical_source(std::string_view source);
+
+/// xxh128 of canonical_source: the `source` of verdicts.
+base::hash128 source_hash(std::string_view source);
+
+}  // namespace quern::env

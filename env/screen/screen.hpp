@@ -1,0 +1,42 @@
+// The static screen of lane `cpp`: rules of contracts.md 1 that can be read off the text. It keeps
+// the policy from learning tricks; it is not what keeps the host safe (that is env/sandbox).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace quern::env {
+
+/// Sources longer than this are refused unread.
+inline constexpr std::size_t max_source_bytes = 256 << 10;
+
+/// Which rule. Closed, grows at the end: names stand in verdicts as the reason.
+enum class screen_rule {
+  too_long,
+  include,         ///< an #include of something else than one of the prelude's headers
+  preprocessor,    ///< a line that is neither a pragma of the list nor an object-like constant
+  pragma,          ///< a pragma that is not of the list
+  assembler,       ///< asm in any spelling
+  external,        ///< a declaration of something defined elsewhere, other than the two entries
+  attribute,       ///< an attribute that is not of the list (constructor, section, alias, …)
+  kept_pointer,    ///< a pointer that survives the call: no honest kernel needs one
+  forbidden_name,  ///< processes, threads, files, clocks, loading code, compiler built-ins for them
+  position,        ///< text that changes with its layout: __LINE__, __COUNTER__, __DATE__
+  malformed_text   ///< characters that no C++ program has outside literals and comments
+};
+
+std::string_view name_of(screen_rule rule);
+
+struct screen_finding {
+  screen_rule rule = screen_rule::too_long;
+  std::uint32_t line = 0;  ///< 1-based
+  std::string text;        ///< for a person: what was found, what is allowed
+};
+
+/// The first rule that the source breaks, in order of lines; none: it may be compiled. Pure; linear
+/// in the text.
+std::optional<screen_finding> static_screen(std::string_view source);
+
+}  // namespace quern::env
