@@ -1,0 +1,33 @@
+// The endless, addressed supply of compositions: composition k of a seed is a pure function of
+// both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "env/grammar/composition.hpp"
+
+namespace quern::env {
+
+struct draw_limits {
+  int min_before =
+      1;  ///< element-wise steps before the structural one, or of an element-wise chain
+  int max_before = 3;
+  int max_after = 2;  ///< element-wise steps after it
+  int min_steps = 2;  ///< of all kinds together
+  int max_steps = 5;
+  /// Families to draw from, each with a weight; empty: the default mix (a third element-wise).
+  std::vector<std::pair<std::string, double>> families;
+};
+
+/// Refuses limits that contradict each other and unknown families.
+base::status validate(const draw_limits& limits);
+
+/// Composition `index` of `seed`: valid, and neither degenerate (an output that hardly varies, an
+/// input that hardly matters) nor badly conditioned (see probe.hpp). Different indices may give
+/// equal compositions: compare composition_hash. Limits must be valid. Thread-safe.
+composition draw_composition(std::uint64_t seed, std::uint64_t index, const draw_limits& limits);
+
+}  // namespace quern::env

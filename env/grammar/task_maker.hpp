@@ -1,0 +1,35 @@
+// From a composition to a task: reference text, sizes, hidden inputs, tolerance, cost, plain
+// baseline.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "env/grammar/composition.hpp"
+#include "env/task/task.hpp"
+
+namespace quern::env {
+
+struct task_options {
+  /// The sizes are chosen so that the plain baseline takes about this long on one core.
+  double plain_us = 250;
+};
+
+/// TorchScript, one line a step, h from first to last: "def forward(x, w):\n    h = x\n    h = h *
+/// w\n ...".
+std::string reference_text(const composition& what);
+
+/// The inverse of reference_text, so that a task file tells which composition it is. Errors name
+/// the line that the grammar does not write.
+base::expected<composition> composition_of_reference(std::string_view reference);
+
+/// Shapes, names and texts without sizes, tolerance or distributions: enough for kernel_prototype.
+task bare_task(const composition& what);
+
+/// The whole task: name FAMILY_<12 hex digits of the composition's text>, timed and two hidden
+/// sizes, four hidden distributions, tolerance calibrated by the interpreters, `baseline: plain`.
+/// Pure function of its arguments. Error: an invalid composition.
+base::expected<task> make_task(const composition& what, const task_options& options = {});
+
+}  // namespace quern::env
