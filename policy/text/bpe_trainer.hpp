@@ -1,5 +1,6 @@
-// Trains a byte-level BPE vocabulary from text and writes it as a tokenizer.json that `tokenizers` loads
-// and encodes identically with. Meant for small vocabularies (the demo policy has some 400 entries).
+// Trains a byte-level BPE vocabulary from text and writes it as a tokenizer.json that `tokenizers`
+// loads and encodes identically with. Meant for small vocabularies (the demo policy has some 400
+// entries).
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,10 @@ struct bpe_training {
   std::int64_t max_token_bytes = 16;        ///< no merge makes a longer token
 };
 
-/// The text of the tokenizer.json. Ids: 256 bytes, merges in order, special tokens. Deterministic: the
-/// most frequent pair is merged first, of equals the one with the smaller (left, right) ids. Fewer tokens
-/// than asked for where the text has no more frequent pairs; then special tokens follow at once.
+/// The text of the tokenizer.json. Ids: 256 bytes, merges in order, special tokens. Deterministic:
+/// the most frequent pair is merged first, of equals the one with the smaller (left, right) ids.
+/// Fewer tokens than asked for where the text has no more frequent pairs; then special tokens
+/// follow at once.
 base::expected<std::string> train_bpe(std::span<const std::string_view> texts,
                                       const bpe_training& options);
 

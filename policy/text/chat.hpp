@@ -1,5 +1,6 @@
-// Chat templates: how messages become the tokens of a prompt. Templates are coded, not interpreted; the hash
-// of a model's template text says which of them it asks for, and an unknown one is refused.
+// Chat templates: how messages become the tokens of a prompt. Templates are coded, not interpreted;
+// the hash of a model's template text says which of them it asks for, and an unknown one is
+// refused.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +25,26 @@ enum class chat_format : std::uint8_t {
   chatml,  ///< <|im_start|>ROLE\nCONTENT<|im_end|>\n for each message
   qwen2,   ///< chatml, with Qwen2.5's default system message where the first message is not one
   qwen3,   ///< chatml; earlier reasoning is dropped from assistant turns
-  llama3,  ///< <|begin_of_text|>, then <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
+  llama3,  ///< <|begin_of_text|>, then
+           ///< <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
 };
 
 std::string_view name_of(chat_format format);
 
-/// The template that the text of a `chat_template` asks for, by its xxh128. An unknown text is refused
-/// with its hash and the list of known ones.
+/// The template that the text of a `chat_template` asks for, by its xxh128. An unknown text is
+/// refused with its hash and the list of known ones.
 base::expected<chat_format> format_of_template(std::string_view template_text);
-/// Reads DIR/chat_template.jinja, else `chat_template` of DIR/tokenizer_config.json; `none` if neither is
-/// there.
+/// Reads DIR/chat_template.jinja, else `chat_template` of DIR/tokenizer_config.json; `none` if
+/// neither is there.
 base::expected<chat_format> load_chat_format(const std::filesystem::path& dir);
-/// The text that Quern writes beside an exported policy; empty for `none`. Known to format_of_template.
+/// The text that Quern writes beside an exported policy; empty for `none`. Known to
+/// format_of_template.
 std::string_view template_text(chat_format format);
 
-/// The tokens of the conversation and, with `add_generation_prompt`, of the head of the assistant's turn.
-/// Only the template itself makes special tokens; the contents never do. Refused: an unknown role, a system
-/// message that is not the first, a tokenizer without the tokens that the format needs.
+/// The tokens of the conversation and, with `add_generation_prompt`, of the head of the assistant's
+/// turn. Only the template itself makes special tokens; the contents never do. Refused: an unknown
+/// role, a system message that is not the first, a tokenizer without the tokens that the format
+/// needs.
 base::expected<std::vector<token_id>> encode_chat(const tokenizer& tokenizer, chat_format format,
                                                   std::span<const chat_message> messages,
                                                   bool add_generation_prompt = true);

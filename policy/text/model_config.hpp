@@ -1,6 +1,6 @@
-// What a Hugging Face config.json says about a policy, for the three families that Quern runs: Qwen2
-// (and 2.5), Qwen3 and Llama-3. Old (transformers 4) and new (transformers 5) keys are read; a feature
-// that the engine does not compute is refused by name, never ignored.
+// What a Hugging Face config.json says about a policy, for the three families that Quern runs:
+// Qwen2 (and 2.5), Qwen3 and Llama-3. Old (transformers 4) and new (transformers 5) keys are read;
+// a feature that the engine does not compute is refused by name, never ignored.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +72,8 @@ base::status validate(const model_config& config);
 /// Number of parameters, a tied output projection counted once.
 std::int64_t parameter_count(const model_config& config);
 
-/// `config` is the text of config.json as JSON; `generation` that of generation_config.json (its list
-/// of end tokens counts, since config.json holds only one), or null where there is none.
+/// `config` is the text of config.json as JSON; `generation` that of generation_config.json (its
+/// list of end tokens counts, since config.json holds only one), or null where there is none.
 base::expected<model_config> parse_model_config(const base::json& config,
                                                 const base::json& generation);
 

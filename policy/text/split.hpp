@@ -1,5 +1,5 @@
-// The split patterns of the pre-tokenisers, as hand-written scanners: which pieces of a text are encoded
-// on their own.
+// The split patterns of the pre-tokenisers, as hand-written scanners: which pieces of a text are
+// encoded on their own.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ std::string_view pattern_text(split_pattern pattern);
 /// Nothing for any other expression.
 std::optional<split_pattern> pattern_from_text(std::string_view text);
 
-/// The length in bytes, at least 1, of the piece that starts at text[at]; at < text.size(). Calling it
-/// again at the end of each piece splits the whole text: the alternatives match at every position.
+/// The length in bytes, at least 1, of the piece that starts at text[at]; at < text.size(). Calling
+/// it again at the end of each piece splits the whole text: the alternatives match at every
+/// position.
 std::size_t next_piece(split_pattern pattern, std::string_view text, std::size_t at);
 
 }  // namespace quern::policy

@@ -1,5 +1,6 @@
-// Byte-level BPE as `tokenizers` computes it, read from a Hugging Face tokenizer.json: added tokens,
-// NFC, the split patterns of Qwen2 and Llama-3, merges by rank. Text and tokens of any policy pass here.
+// Byte-level BPE as `tokenizers` computes it, read from a Hugging Face tokenizer.json: added
+// tokens, NFC, the split patterns of Qwen2 and Llama-3, merges by rank. Text and tokens of any
+// policy pass here.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +30,20 @@ struct encode_options {
 /// keeps a bounded cache of recently split words.
 class tokenizer {
  public:
-  /// Text of a tokenizer.json. Refused by name: models other than BPE without unknown token and byte
-  /// fallback, other normalisers, pre-tokenisers, split patterns, post-processors and decoders, a vocabulary
-  /// without all 256 bytes, merges of unknown tokens.
+  /// Text of a tokenizer.json. Refused by name: models other than BPE without unknown token and
+  /// byte fallback, other normalisers, pre-tokenisers, split patterns, post-processors and
+  /// decoders, a vocabulary without all 256 bytes, merges of unknown tokens.
   static base::expected<tokenizer> parse(std::string_view json_text);
   /// DIR/tokenizer.json.
   static base::expected<tokenizer> load(const std::filesystem::path& dir);
 
-  /// Any bytes are accepted. Valid UTF-8 gives the ids that `tokenizers` gives; a byte that is not part of
-  /// valid UTF-8 counts as a symbol, and text that contains one is not normalised.
+  /// Any bytes are accepted. Valid UTF-8 gives the ids that `tokenizers` gives; a byte that is not
+  /// part of valid UTF-8 counts as a symbol, and text that contains one is not normalised.
   std::vector<token_id> encode(std::string_view text, const encode_options& options = {}) const;
 
-  /// The bytes of the tokens in a row. With `skip_special` special tokens are left out. Ids outside the
-  /// vocabulary (padding rows of the embedding) give nothing. Not necessarily valid UTF-8: see utf8.hpp.
+  /// The bytes of the tokens in a row. With `skip_special` special tokens are left out. Ids outside
+  /// the vocabulary (padding rows of the embedding) give nothing. Not necessarily valid UTF-8: see
+  /// utf8.hpp.
   std::string decode(std::span<const token_id> ids, bool skip_special = true) const;
   /// The bytes of one token; empty outside the vocabulary.
   std::string_view token_bytes(token_id id) const;

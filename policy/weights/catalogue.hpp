@@ -1,11 +1,11 @@
-// The parameter catalogue: where each parameter of a model lies in one flat arena. It describes every
-// copy of the weights (learner, generator, checkpoint in memory), so that a shard is a range and a
-// transfer is a plan between two catalogues (plan.hpp).
+// The parameter catalogue: where each parameter of a model lies in one flat arena. It describes
+// every copy of the weights (learner, generator, checkpoint in memory), so that a shard is a range
+// and a transfer is a plan between two catalogues (plan.hpp).
 //
-// The arena is a row of buckets: "embed", "layer.0" ... "layer.(L-1)", "head" (final norm and, where it
-// is not tied, the output projection). Each bucket is padded so that every one of `ranks` optimiser
-// shards is an equal, aligned range of it. Parameters that are used as one matrix (q, k, v; gate, up)
-// lie next to each other without a gap, so that a fused view needs no copy.
+// The arena is a row of buckets: "embed", "layer.0" ... "layer.(L-1)", "head" (final norm and,
+// where it is not tied, the output projection). Each bucket is padded so that every one of `ranks`
+// optimiser shards is an equal, aligned range of it. Parameters that are used as one matrix (q, k,
+// v; gate, up) lie next to each other without a gap, so that a fused view needs no copy.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +34,12 @@ struct parameter {
   std::string name;
   std::vector<std::int64_t> shape;  ///< of the whole tensor, one or two dimensions
   partition part = partition::whole;
-  std::int32_t bucket = 0;         ///< index into catalogue::buckets
-  std::int64_t offset = 0;         ///< of its first element here, from the start of the arena
-  std::int64_t row_begin = 0;      ///< the part that this arena holds, row-major:
-  std::int64_t row_end = 0;        ///<   rows [row_begin, row_end) of the first dimension,
-  std::int64_t column_begin = 0;   ///<   columns [column_begin, column_end) of the second
-  std::int64_t column_end = 1;     ///<   (of one column for a vector)
+  std::int32_t bucket = 0;        ///< index into catalogue::buckets
+  std::int64_t offset = 0;        ///< of its first element here, from the start of the arena
+  std::int64_t row_begin = 0;     ///< the part that this arena holds, row-major:
+  std::int64_t row_end = 0;       ///<   rows [row_begin, row_end) of the first dimension,
+  std::int64_t column_begin = 0;  ///<   columns [column_begin, column_end) of the second
+  std::int64_t column_end = 1;    ///<   (of one column for a vector)
 
   std::int64_t rows() const { return row_end - row_begin; }
   std::int64_t columns() const { return column_end - column_begin; }
@@ -87,7 +87,8 @@ struct catalogue {
   std::int64_t elements = 0;          ///< of the arena, a sum over buckets
 
   std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
-  /// Null if there is none. Binary search is not worth it: call it while building views, not in loops.
+  /// Null if there is none. Binary search is not worth it: call it while building views, not in
+  /// loops.
   const parameter* find(std::string_view name) const;
   /// Besides every parameter's own name, the fused names of a layer are known:
   /// "model.layers.N.self_attn.qkv_proj.weight" (and ".bias") and
@@ -100,8 +101,8 @@ struct catalogue {
   bool operator==(const catalogue&) const = default;
 };
 
-/// Every bucket starts, and each of its shards begins, at a multiple of this many elements, and every
-/// fused group or single parameter at a multiple of parameter_alignment (256 bytes and more).
+/// Every bucket starts, and each of its shards begins, at a multiple of this many elements, and
+/// every fused group or single parameter at a multiple of parameter_alignment (256 bytes and more).
 inline constexpr std::int64_t shard_alignment = 512;
 inline constexpr std::int64_t parameter_alignment = 128;
 

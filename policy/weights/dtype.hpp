@@ -16,7 +16,9 @@ namespace quern::policy {
 enum class weight_dtype : std::uint8_t { f32, bf16, f16 };
 
 /// Bytes of one element: 4, 2, 2.
-constexpr std::size_t size_of(weight_dtype dtype) { return dtype == weight_dtype::f32 ? 4 : 2; }
+constexpr std::size_t size_of(weight_dtype dtype) {
+  return dtype == weight_dtype::f32 ? 4 : 2;
+}
 
 /// "F32", "BF16", "F16".
 std::string_view safetensors_name(weight_dtype dtype);

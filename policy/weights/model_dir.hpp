@@ -15,18 +15,18 @@
 
 namespace quern::policy {
 
-/// Fills `arena` (catalogue.bytes() long); padding becomes zero. Refused, with names: a parameter that
-/// is missing, a wrong shape, a tensor that the model does not have. Two old habits are accepted:
-/// `rotary_emb.inv_freq` buffers are skipped, and a `lm_head.weight` beside tied embeddings is skipped
-/// if its bits equal the embedding's.
+/// Fills `arena` (catalogue.bytes() long); padding becomes zero. Refused, with names: a parameter
+/// that is missing, a wrong shape, a tensor that the model does not have. Two old habits are
+/// accepted: `rotary_emb.inv_freq` buffers are skipped, and a `lm_head.weight` beside tied
+/// embeddings is skipped if its bits equal the embedding's.
 base::status load_weights(const safetensors_reader& file, const catalogue& catalogue,
                           std::span<std::byte> arena);
 
 inline constexpr std::uint64_t default_shard_bytes = 5'000'000'000;
 
-/// Writes the weights of a whole (not tensor-parallel) arena into DIR as model.safetensors or shards,
-/// converted to `dtype`, in the order of the catalogue, with the metadata {"format": "pt"} that
-/// transformers asks for and whatever `metadata` adds.
+/// Writes the weights of a whole (not tensor-parallel) arena into DIR as model.safetensors or
+/// shards, converted to `dtype`, in the order of the catalogue, with the metadata {"format": "pt"}
+/// that transformers asks for and whatever `metadata` adds.
 base::status save_weights(const std::filesystem::path& dir, const catalogue& catalogue,
                           std::span<const std::byte> arena, weight_dtype dtype,
                           std::map<std::string, std::string> metadata = {},

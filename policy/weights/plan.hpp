@@ -1,5 +1,6 @@
-// A transfer plan: which ranges of one arena go where in another. It is made once from two catalogues
-// and hashed, so that both ends can agree on it before a byte moves. Equal layouts give one copy.
+// A transfer plan: which ranges of one arena go where in another. It is made once from two
+// catalogues and hashed, so that both ends can agree on it before a byte moves. Equal layouts give
+// one copy.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +29,9 @@ struct transfer_plan {
   base::hash128 hash;              ///< of both layouts and all copies
 };
 
-/// Everything that `target` needs and `source` holds. With tensor parallelism a target is filled from
-/// several sources, a plan each; `covers` tells whether a set of plans fills it.
-/// Refused: different models (names, whole shapes) or dtypes; converting is not transferring.
+/// Everything that `target` needs and `source` holds. With tensor parallelism a target is filled
+/// from several sources, a plan each; `covers` tells whether a set of plans fills it. Refused:
+/// different models (names, whole shapes) or dtypes; converting is not transferring.
 base::expected<transfer_plan> make_plan(const catalogue& source, const catalogue& target);
 
 /// Do these plans together write every parameter of `target` exactly once?

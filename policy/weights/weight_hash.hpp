@@ -1,6 +1,6 @@
 // Hashes of weights that add up: the hash of a tensor is a sum over its elements, so the hashes of
-// disjoint shards, computed anywhere in any order, add up to that of the whole, and the sum over all
-// tensors is the hash of the model.
+// disjoint shards, computed anywhere in any order, add up to that of the whole, and the sum over
+// all tensors is the hash of the model.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ constexpr base::hash128 add(base::hash128 a, base::hash128 b) {
   return {a.high + b.high, a.low + b.low};
 }
 
-/// The two 64-bit lanes of one element: `index` is its row-major position in the whole logical tensor,
-/// `bits` its stored bits (16 or 32, zero-extended), `seed` that of its tensor. With
-/// mix(x) = the finaliser of splitmix64:
+/// The two 64-bit lanes of one element: `index` is its row-major position in the whole logical
+/// tensor, `bits` its stored bits (16 or 32, zero-extended), `seed` that of its tensor. With mix(x)
+/// = the finaliser of splitmix64:
 ///   k = mix(seed.low + (index + 1) * 0x9e3779b97f4a7c15)
 ///   low = mix(k ^ bits),  high = mix((k + seed.high) ^ (bits * 0xd6e8feb86659fd93 + 1))
 /// Written so that a GPU can add up lanes with atomics and get the same bits.
