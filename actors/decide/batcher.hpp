@@ -9,26 +9,6 @@
 
 namespace quern::actors {
 
-/// A sample of a batch.
-struct batch_member {
-  sample_id sample = 0;
-  std::int64_t masked_tokens = 0;  ///< leading tokens that are too old to be trained on
-};
-
-struct batch_group {
-  group_id group = 0;
-  std::int64_t sequence = 0;
-  std::int64_t age = 0;
-  std::vector<batch_member> members;
-};
-
-/// The input of one optimiser step.
-struct batch {
-  std::int64_t step = 0;  ///< = `from`: the step takes version from to from + 1
-  weights_version from = 0;
-  std::vector<batch_group> groups;
-};
-
 /// A complete group that waits for its step, with what the masks need.
 struct ready_sample {
   sample_id sample = 0;
@@ -41,11 +21,29 @@ struct ready_group {
   std::vector<ready_sample> samples;
 };
 
+struct batch_member {
+  sample_id sample = 0;
+  std::int64_t masked_tokens = 0;  ///< leading tokens that are too old to be trained on
+};
+struct batch_group {
+  group_id group = 0;
+  std::int64_t sequence = 0;
+  std::int64_t age = 0;
+  std::vector<batch_member> members;
+};
+
+/// The input of one optimiser step, which takes version `from` to from + 1. In deterministic mode
+/// it may be empty: the step then changes nothing but the version.
+struct batch {
+  weights_version from = 0;
+  std::vector<batch_group> groups;
+};
+
 struct batch_plan {
-  std::optional<batch> next;            ///< empty: not enough groups, or held back
-  std::vector<group_id> too_old;        ///< to be dropped as `stale`, slots and all
-  std::vector<sample_id> fully_masked;  ///< samples of `next`'s groups to be dropped as `stale`
-  std::vector<group_id> held_back_by;   ///< policy wait: groups that the step waits for
+  std::optional<batch> next;            ///< empty: not enough groups, or the step must wait
+  std::vector<group_id> too_old;        ///< taken out: to be dropped as `stale`, slots and all
+  std::vector<sample_id> fully_masked;  ///< of groups in `next`: to be dropped as `stale`
+  std::vector<group_id> waits_for;      ///< policy wait: groups under way that must come first
 };
 
 /// Not thread-safe.
@@ -53,19 +51,32 @@ class batcher {
  public:
   explicit batcher(std::int64_t groups_per_step) : groups_per_step_(groups_per_step) {}
 
-  /// Conflict if the group is already waiting.
+  /// Conflict if a group with that number is already waiting.
   base::status add(ready_group group);
 
-  /// The batch of the step that starts from `now`, its groups taken out of the waiting ones; ages
-  /// come from `window`, which still holds their slots. Groups that became too old are taken out
-  /// whether there is a batch or not. Errors are the window's (internal: negative age).
+  /// The batch of the step that starts from `now`: P groups, the oldest first, taken out of the
+  /// waiting ones; ages come from `window`, which still holds their slots. Groups that became too
+  /// old are taken out whether there is a batch or not. Policy `wait`: no batch as long as it would
+  /// condemn a group under way, unless everything older is complete, since then waiting would not
+  /// help. Errors are the window's (internal: negative age).
   base::expected<batch_plan> plan(weights_version now, const staleness_window& window);
 
+  /// Deterministic mode: all waiting groups with numbers below `horizon`, however few.
+  base::expected<batch_plan> plan_until(std::int64_t horizon, weights_version now,
+                                        const staleness_window& window);
+
   [[nodiscard]] std::size_t waiting() const { return ready_.size(); }
+  [[nodiscard]] std::vector<group_id> waiting_groups() const;
 
  private:
+  using queue = std::map<std::int64_t, ready_group>;  // by number
+
+  base::status sort_out(weights_version now, const staleness_window& window, batch_plan& plan);
+  base::expected<batch> take(const std::vector<std::int64_t>& numbers, weights_version now,
+                             const staleness_window& window, batch_plan& plan);
+
   std::int64_t groups_per_step_;
-  std::map<std::int64_t, ready_group> ready_;  // by sequence
+  queue ready_;
 };
 
 }  // namespace quern::actors

@@ -99,12 +99,12 @@ base::status dispatcher::join(session_id session, host_offer offer) {
 }
 
 void dispatcher::enter_rings(const device_key& key, device_state& device) {
-  for (auto& stall : device.stalls) {
-    if (!stall.in_ring) {
-      stall.in_ring = true;
-      stall.where->ready.push_back(key);
+  for (auto& place_in : device.stalls) {
+    if (!place_in.in_ring) {
+      place_in.in_ring = true;
+      place_in.where->ready.push_back(key);
     }
-    wake(*stall.where);
+    wake(*place_in.where);
   }
 }
 
@@ -131,9 +131,9 @@ void dispatcher::drain(session_id session) {
   if (host == hosts_.end()) return;
   host->second.draining = true;
   for (auto& device : host->second.devices) {
-    for (auto& stall : device.stalls) {
-      if (stall.in_ring) std::erase(stall.where->ready, device_key{session, device.offer.id});
-      stall.in_ring = false;
+    for (auto& place_in : device.stalls) {
+      if (place_in.in_ring) std::erase(place_in.where->ready, device_key{session, device.offer.id});
+      place_in.in_ring = false;
     }
   }
 }
@@ -151,8 +151,8 @@ std::optional<device_key> dispatcher::take_ready(market& where,
     where.ready.pop_front();
     auto* device = find(key);
     if (device->sent >= device->granted) {  // its credit went to another lane
-      for (auto& stall : device->stalls) {
-        if (stall.where == &where) stall.in_ring = false;
+      for (auto& place_in : device->stalls) {
+        if (place_in.where == &where) place_in.in_ring = false;
       }
       continue;
     }
@@ -165,8 +165,8 @@ std::optional<device_key> dispatcher::take_ready(market& where,
     if (device->sent < device->granted) {
       where.ready.push_back(key);
     } else {
-      for (auto& stall : device->stalls) {
-        if (stall.where == &where) stall.in_ring = false;
+      for (auto& place_in : device->stalls) {
+        if (place_in.where == &where) place_in.in_ring = false;
       }
     }
     return key;
@@ -207,8 +207,8 @@ bool dispatcher::servable(const std::string& lane, const std::string& device_cla
   for (const auto& [session, host] : hosts_) {
     if (host.draining) continue;
     for (const auto& device : host.devices) {
-      for (const auto& stall : device.stalls) {
-        if (stall.where == &found->second) return true;
+      for (const auto& place_in : device.stalls) {
+        if (place_in.where == &found->second) return true;
       }
     }
   }

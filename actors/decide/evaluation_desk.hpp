@@ -72,11 +72,8 @@ class evaluation_desk {
   lease_result failed(session_id session, lease_id id, nanoseconds_t now);
   void committed(lease_id id) { leases_.committed(id); }
 
-  struct expiry {
-    lease lost;  ///< to be cancelled at its holder, which may still be at work on it
-    lease_result result;
-  };
-  std::vector<expiry> expire(nanoseconds_t now);
+  /// Leases that ran out; each is to be cancelled at its holder, which may still be at work on it.
+  std::vector<lease_book::expired> expire(nanoseconds_t now);
   [[nodiscard]] std::optional<nanoseconds_t> next_deadline() const {
     return leases_.next_deadline();
   }

@@ -3,39 +3,26 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/random.hpp"
 #include "base/status.hpp"
+#include "storage/buckets.hpp"
 
 namespace quern::actors {
 
-/// The archived variants of one (task, device class, protocol), sorted into score buckets
-/// B_k = [k * width, (k + 1) * width). Only buckets that hold something are listed. The storage
-/// side implements it over its index; calls cost O(1), so that a choice does not depend on how many
-/// variants there are. A view is a snapshot: it does not change while it is read, and in
-/// deterministic mode it ends at the archive horizon of the group.
-class bucket_view {
- public:
-  virtual ~bucket_view() = default;
-  [[nodiscard]] virtual std::size_t buckets() const = 0;
-  /// Variants in bucket i, at least 1.
-  [[nodiscard]] virtual std::size_t size(std::size_t bucket) const = 0;
-  /// Mean speed-up of bucket i (1.0 = as fast as the baseline).
-  [[nodiscard]] virtual double mean_score(std::size_t bucket) const = 0;
-};
-
-/// Position of a variant in the view: the k-th of bucket i, in the order in which they came.
+/// The k-th member of one bucket of the archive: what `storage::score_buckets::draw` takes.
 struct exemplar_pick {
-  std::size_t bucket = 0;
-  std::size_t index = 0;
+  int bucket = 0;      ///< index in the edges, as in bucket_summary
+  std::int64_t k = 0;  ///< below its count
   bool operator==(const exemplar_pick&) const = default;
 };
 
 enum class exemplar_strategy {
   bucket,  ///< CUDA-L1 2.4.3: softmax over bucket means, distinct buckets, uniform inside
-  island,  ///< the same, among the variants of one island only (FunSearch)
+  island,  ///< the same, among the variants of one island only (after FunSearch)
   random   ///< uniform over all variants, distinct
 };
 std::string_view to_string(exemplar_strategy strategy);
@@ -43,32 +30,28 @@ base::expected<exemplar_strategy> parse_exemplar_strategy(std::string_view text)
 
 struct exemplar_options {
   exemplar_strategy strategy = exemplar_strategy::bucket;
-  std::size_t count = 2;
-  double temperature = 1.0;  ///< tau of P(B_i) = exp((s_i - mean s) / tau) / sum; > 0
-  std::size_t islands = 4;
+  std::int64_t count = 2;
+  double temperature = 1.0;  ///< tau of P(B_i) = exp((s_i - mean s) / tau) / sum; above 0
+  std::int64_t islands = 4;
 };
 
-/// Chooses `count` variants, fewer when there are not that many; never one twice.
+/// Chooses `count` variants, fewer when there are not that many, never one twice. `buckets` are
+/// those of one (task, device class, protocol) that are not empty, as of some version
+/// (`score_buckets::as_of`); the cost depends on their number, not on the number of variants.
 ///
 /// bucket: buckets are drawn one after another by P without replacement, then one variant
 ///   uniformly from each. Cold start: with fewer buckets than `count`, the rest is drawn uniformly
-///   from the variants not yet chosen; with one variant it is shown alone; with none the prompt
-///   has no exemplars, a form that the policy knows from fine-tuning.
-/// island: variant k of a bucket belongs to island k mod islands; an island is drawn uniformly
-/// among
-///   those with variants (islands above the size of the largest bucket are empty), then `bucket` in
-///   it.
+///   from the variants not yet chosen; with one variant it is shown alone; with none the prompt has
+///   no exemplars, a form that the policy knows from fine-tuning.
+/// island: member k of a bucket lives on island k mod `islands`; an island is drawn in proportion
+///   to its variants, then `bucket` chooses on it. Bucket means are those of all islands.
 /// random: uniform without replacement.
 ///
-/// All numbers come from `random`, addressed by the caller with (run seed, "exemplar", group), so
-/// that a choice repeats. Order: ascending by mean score of bucket, as the prompt lists them. Pure;
-/// any thread. Errors: invalid_argument for options out of range.
-base::expected<std::vector<exemplar_pick>> choose_exemplars(const bucket_view& view,
-                                                            const exemplar_options& options,
-                                                            base::random_stream random);
-
-/// Islands of one task, for callers that keep an archive for each: which island group `sequence`
-/// reads from and adds to.
-std::size_t island_of(std::uint64_t seed, std::int64_t sequence, std::size_t islands);
+/// All numbers come from `random`, which the caller addresses by (run seed, "exemplar", group
+/// sequence), so that a choice repeats. Order: by rising score, as the prompt lists them.
+/// Pure; any thread. Errors: invalid_argument for options out of range.
+base::expected<std::vector<exemplar_pick>> choose_exemplars(
+    std::span<const storage::bucket_summary> buckets, const exemplar_options& options,
+    base::random_stream random);
 
 }  // namespace quern::actors

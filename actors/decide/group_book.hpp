@@ -36,13 +36,8 @@ class group_book {
   base::expected<std::optional<group_resolution>> evaluated(sample_id sample);
   base::expected<std::optional<group_resolution>> dropped(sample_id sample);
 
-  /// Forgets an open group (it is dropped as a whole); its samples that had reached no end.
-  std::vector<sample_id> abandon(group_id group);
-
   [[nodiscard]] std::optional<group_id> group_of(sample_id sample) const;
   [[nodiscard]] std::size_t open_groups() const { return groups_.size(); }
-  /// All samples of an open group, whatever became of them.
-  [[nodiscard]] std::vector<sample_id> samples(group_id group) const;
 
  private:
   enum class end { none, evaluated, dropped };

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "base/clock.hpp"
-#include "base/hash.hpp"
+#include "storage/ledger_rows.hpp"
 
 namespace quern::actors {
 
@@ -24,15 +23,8 @@ using lease_id = std::uint64_t;
 
 using base::nanoseconds_t;
 
-/// A stretch of tokens that one set of weights sampled: from `first_token` up to the next
-/// segment.
-struct segment {
-  std::int64_t first_token = 0;
-  weights_version version = 0;
-  base::hash128 weights;
-
-  bool operator==(const segment&) const = default;
-};
+using storage::sample_state;
+using storage::segment;
 
 constexpr int lease_counter_bits = 40;
 

@@ -82,8 +82,12 @@ class lease_book {
   /// The commit of an accepted or exhausted result is durable.
   void committed(lease_id id);
 
+  struct expired {
+    lease held;
+    lease_result result;
+  };
   /// Leases whose deadline is at or before `now` count as infrastructure failures.
-  std::vector<lease_result> expire(nanoseconds_t now);
+  std::vector<expired> expire(nanoseconds_t now);
   /// All leases of a session that ended; the same.
   std::vector<lease_result> lose(session_id holder);
 

@@ -12,10 +12,10 @@
 
 namespace quern::actors {
 
-/// What happens to a group whose oldest token is older than the bound.
+/// What happens when a group's oldest token is older than the bound.
 enum class staleness_policy {
   drop,        ///< the group is dropped with reason `stale`
-  wait,        ///< no step is taken that would make a group under way too old; nothing is dropped
+  wait,        ///< no step is taken that would make a group under way too old
   mask_tokens  ///< the tokens that are too old are masked; a sample without any left is dropped
 };
 std::string_view to_string(staleness_policy policy);
@@ -31,45 +31,46 @@ struct staleness_limits {
 /// group = age of the oldest token of its oldest sample.
 ///
 /// A slot is charged when a group is issued and freed by the step that used it, or when the whole
-/// group was dropped: never earlier. There are (S + 1) P slots. If steps used groups in issue
-/// order, a group issued at version f with j slots charged before it would be used at version
-/// now + floor(j / P); issuing is allowed only while that age is at most S. Stragglers can break
-/// the order, so the bound is checked again where it counts, when a batch is formed. Not
-/// thread-safe.
+/// group was dropped: never earlier. Steps use the oldest groups first, P at a time, so a group
+/// sampled by version f behind j charged ones is used by the step from now + floor(j / P). It
+/// may be issued while that makes it at most S old; with f = now these are (S + 1) P slots.
+/// Stragglers and restarts can break the order, so the bound is checked again where it counts, when
+/// a batch is formed. Not thread-safe.
 class staleness_window {
  public:
   explicit staleness_window(staleness_limits limits) : limits_(limits) {}
 
-  /// May a group be issued now? `floor`: the oldest version that a generator which can receive it
-  /// still has installed; `now`: the learner's version.
+  /// May a group be issued? `floor`: the oldest version that may sample it; `now`: the learner's.
   [[nodiscard]] bool can_issue(weights_version floor, weights_version now) const;
 
-  /// Charges a slot. Errors: conflict (already charged), exhausted (no free slot).
+  /// Charges a slot; also beyond the limit, since a recovery may bring back more. Conflict if the
+  /// group holds one.
   base::status charge(group_id group, weights_version floor);
 
-  /// The oldest version in the group's tokens is known, now or corrected downwards by another
-  /// sample. Errors: not_found; internal if `oldest` is newer than `now` (a negative age: fatal,
-  /// the run must stop because some counter is wrong).
+  /// The oldest version in the tokens of all samples of the group. Errors: not_found; internal if
+  /// it is newer than `now` (a negative age is fatal: some counter is wrong).
   base::status stamp(group_id group, weights_version oldest, weights_version now);
 
   /// Age at a step that starts from `now`. Errors: not_found; internal when it is negative.
   [[nodiscard]] base::expected<std::int64_t> age(group_id group, weights_version now) const;
-
   [[nodiscard]] bool within_bound(std::int64_t age) const { return age <= limits_.max_age; }
 
-  /// Policy `wait`: the charged groups outside `batch` that would be too old for the step after one
-  /// that starts from `now`. Empty under the other policies.
-  [[nodiscard]] std::vector<group_id> held_back_by(std::span<const group_id> batch,
+  /// Policy `wait`: the charged groups that a step from `now` with `batch` would condemn: those
+  /// that, taken oldest first, P a step, would then be used too old. Empty under other policies.
+  [[nodiscard]] std::vector<group_id> condemned_by(std::span<const group_id> batch,
                                                    weights_version now) const;
+  /// All charged groups, oldest first.
+  [[nodiscard]] std::vector<group_id> oldest_first() const;
 
   /// Frees the slot: an optimiser step used the group, or all of it was dropped. not_found if it
   /// holds none, which includes a second release.
   base::status release(group_id group);
 
+  [[nodiscard]] bool holds(group_id group) const { return oldest_.contains(group); }
+  [[nodiscard]] std::int64_t charged() const { return static_cast<std::int64_t>(oldest_.size()); }
   [[nodiscard]] std::int64_t slots() const {
     return (limits_.max_age + 1) * limits_.groups_per_step;
   }
-  [[nodiscard]] std::int64_t charged() const { return static_cast<std::int64_t>(oldest_.size()); }
   [[nodiscard]] const staleness_limits& limits() const { return limits_; }
 
  private:
@@ -78,8 +79,8 @@ class staleness_window {
 };
 
 /// Policy `mask_tokens`: the number of leading tokens of a sample that are too old for a step that
-/// starts from `now`. Versions do not fall along a sample (errors: internal if they do or if one
-/// is newer than `now`), so what is too old is a prefix; all of `tokens` means nothing is left.
+/// starts from `now`. Versions do not fall along a sample (errors: internal if they do or if one is
+/// newer than `now`), so what is too old is a prefix; all of `tokens` means that nothing is left.
 base::expected<std::int64_t> stale_prefix(std::span<const segment> segments, std::int64_t tokens,
                                           weights_version now, std::int64_t max_age);
 

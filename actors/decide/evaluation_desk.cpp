@@ -1,0 +1,88 @@
+// The queue, the credit and the leases, kept in step.
+#include "actors/decide/evaluation_desk.hpp"
+
+namespace quern::actors {
+
+evaluation_desk::evaluation_desk(epoch_id epoch, limits bounds)
+    : leases_(epoch, bounds.leases), queue_(bounds.queue) {}
+
+base::status evaluation_desk::submit(job_request job, int attempt) {
+  const auto sample = job.sample;
+  QUERN_CHECK(leases_.add(sample, attempt));
+  if (auto queued = queue_.offer(job); !queued) {
+    leases_.remove(sample);
+    return queued;
+  }
+  jobs_[sample] = {std::move(job), std::nullopt, false};
+  return {};
+}
+
+std::optional<lease> evaluation_desk::cancel(sample_id sample) {
+  queue_.withdraw(sample);
+  jobs_.erase(sample);
+  return leases_.remove(sample);
+}
+
+base::status evaluation_desk::host_joined(session_id session, host_offer offer) {
+  return queue_.join(session, std::move(offer));
+}
+
+base::status evaluation_desk::credit(const device_key& device, std::int64_t granted) {
+  return queue_.credit(device, granted);
+}
+
+void evaluation_desk::host_draining(session_id session) {
+  queue_.drain(session);
+}
+
+lease_result evaluation_desk::settle(lease_result result) {
+  if (result.outcome == lease_outcome::retry) {
+    const auto found = jobs_.find(result.sample);
+    if (found == jobs_.end()) return result;
+    auto& work = found->second;
+    work.recheck = work.recheck || result.cause == retry_cause::unconfirmed;
+    work.job.avoid = work.last;
+    // The job was out under a lease until now, so it cannot be waiting.
+    (void)queue_.requeue(work.job);
+  } else if (result.outcome == lease_outcome::accepted ||
+             result.outcome == lease_outcome::exhausted) {
+    jobs_.erase(result.sample);
+  }
+  return result;
+}
+
+std::vector<lease_result> evaluation_desk::host_lost(session_id session) {
+  queue_.leave(session);
+  auto results = leases_.lose(session);
+  for (auto& result : results)
+    result = settle(result);
+  return results;
+}
+
+std::optional<job_order> evaluation_desk::next(nanoseconds_t now) {
+  auto chosen = queue_.next();
+  if (!chosen) return std::nullopt;
+  auto granted = leases_.grant(chosen->job.sample, chosen->device.session, now);
+  if (!granted) return std::nullopt;
+  auto& work = jobs_[chosen->job.sample];
+  work.last = chosen->device;
+  return job_order{*granted, chosen->device, work.recheck};
+}
+
+lease_result evaluation_desk::verdict(session_id session, lease_id id, env::verdict_kind kind,
+                                      nanoseconds_t now) {
+  return settle(leases_.result(id, session, retry_cause_of(kind), now));
+}
+
+lease_result evaluation_desk::failed(session_id session, lease_id id, nanoseconds_t now) {
+  return settle(leases_.result(id, session, retry_cause::infra_error, now));
+}
+
+std::vector<lease_book::expired> evaluation_desk::expire(nanoseconds_t now) {
+  auto expired = leases_.expire(now);
+  for (auto& entry : expired)
+    entry.result = settle(entry.result);
+  return expired;
+}
+
+}  // namespace quern::actors

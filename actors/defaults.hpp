@@ -1,0 +1,45 @@
+// Every bound, timeout and credit of the actor system, with its reason.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace quern::actors::defaults {
+
+using namespace std::chrono_literals;
+
+/// Heartbeats between trusted nodes: without them a frozen peer is never noticed (CAF's default is
+/// off), and both ends must have the same setting.
+constexpr auto node_heartbeat = 500ms;
+/// A node that is silent for so long is gone. Above a learner's longest block on the network
+/// thread.
+constexpr auto node_silence = 5s;
+
+/// hello to welcome: both are on one host or one fast network.
+constexpr auto hello_timeout = 10s;
+/// From start of a process to its hello: loading LibTorch from a cold disk takes seconds.
+constexpr auto start_timeout = 60s;
+/// A checkpoint of the largest policy to a slow disk.
+constexpr auto checkpoint_timeout = 600s;
+/// What is in flight may finish before a process that was asked to end is killed.
+constexpr auto drain_timeout = 60s;
+/// From the last order to the end of a process.
+constexpr auto exit_grace = 3s;
+/// The others notice that control died (pipe, parent-death signal, connection) well inside 5 s.
+constexpr auto orphan_grace = 2s;
+
+/// Largest message between nodes; heartbeats queue behind a payload.
+constexpr std::size_t largest_message_bytes = 4U << 20U;
+
+/// Samples that a generator holds at once, beyond those that its cache has slots for: it never
+/// waits for a message between two decode steps.
+constexpr std::int64_t generator_queue = 16;
+
+/// Jobs that wait for an evaluator. Credit keeps the number far below; the bound is a safety.
+constexpr std::size_t evaluation_queue = 4096;
+
+/// The control plane is told of metrics at most this often by one process.
+constexpr auto status_interval = 1s;
+
+}  // namespace quern::actors::defaults

@@ -1,0 +1,219 @@
+// Every message between actors, as plain values: the classes that decide take and return them
+// without seeing CAF. Typed interfaces are in protocol.hpp; who sends what to whom is drawn in
+// README.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/decide/ids.hpp"
+#include "actors/wire.hpp"
+#include "base/hash.hpp"
+
+namespace quern::actors {
+
+/// Samples outside the ledger have numbers of their own: kernels that are timed to be shown in
+/// prompts, and the panel's.
+inline constexpr sample_id first_scout = sample_id{1} << 60;
+inline constexpr sample_id first_panel = sample_id{1} << 61;
+
+// ---- joining -------------------------------------------------------------------------------
+
+/// A process to control, first thing. Refused unless build and configuration are control's own.
+struct hello {
+  std::string role;  ///< "generator" or "learner"
+  std::string build;
+  base::hash128 config;
+  std::int32_t pid = 0;
+};
+QUERN_MESSAGE(hello, role, build, config, pid)
+
+/// What it works on. `checkpoint`: folder of the weights that the epoch begins with.
+struct welcome {
+  epoch_id epoch = 0;
+  weights_version version = 0;
+  std::string checkpoint;
+  std::string optimizer;  ///< file of the optimiser's state; empty: fresh
+  std::string config_yaml;
+  std::string weights_folder;  ///< where weights are exchanged on this host
+};
+QUERN_MESSAGE(welcome, epoch, version, checkpoint, optimizer, config_yaml, weights_folder)
+
+// ---- weights -------------------------------------------------------------------------------
+
+/// New weights lie ready: first half of the installation. A version is announced once.
+struct weights_ready {
+  epoch_id epoch = 0;
+  weights_version version = 0;
+  base::hash128 hash;
+  std::string file;  ///< in the weights folder; good until the next but one is announced
+};
+QUERN_MESSAGE(weights_ready, epoch, version, hash, file)
+
+/// A generator samples with them from the next token on: second half.
+struct weights_installed {
+  epoch_id epoch = 0;
+  weights_version version = 0;
+  base::hash128 hash;
+};
+QUERN_MESSAGE(weights_installed, epoch, version, hash)
+
+// ---- generation ----------------------------------------------------------------------------
+
+/// A generator takes work: jobs granted in all since its hello. Control sends while sent < granted.
+struct generation_credit {
+  std::int64_t granted = 0;
+};
+QUERN_MESSAGE(generation_credit, granted)
+
+/// One prompt, `samples.size()` completions. Random numbers are addressed by (seed, sample).
+struct generate_group {
+  epoch_id epoch = 0;
+  group_id group = 0;
+  std::vector<sample_id> samples;
+  std::string prompt;
+  std::int64_t seed = 0;
+  std::int32_t max_tokens = 0;
+  float_bits temperature = 1.0;
+};
+QUERN_MESSAGE(generate_group, epoch, group, samples, prompt, seed, max_tokens, temperature)
+
+/// A stretch of tokens by one version.
+struct wire_segment {
+  std::int64_t first_token = 0;
+  weights_version version = 0;
+  base::hash128 weights;
+};
+QUERN_MESSAGE(wire_segment, first_token, version, weights)
+
+/// One finished completion.
+struct generated_sample {
+  epoch_id epoch = 0;
+  sample_id sample = 0;
+  std::string prompt_tokens;  ///< block of int32
+  std::string tokens;         ///< block of int32
+  std::string log_probs;      ///< block of float, at the sampling temperature
+  std::vector<wire_segment> segments;
+  std::string text;
+  bool truncated = false;
+};
+QUERN_MESSAGE(generated_sample, epoch, sample, prompt_tokens, tokens, log_probs, segments, text,
+              truncated)
+
+/// Stop working on a sample; no answer follows.
+struct cancel_generation {
+  std::vector<sample_id> samples;
+};
+QUERN_MESSAGE(cancel_generation, samples)
+
+// ---- learning ------------------------------------------------------------------------------
+
+/// One sample of a batch, with everything that the loss needs.
+struct training_sample {
+  sample_id sample = 0;
+  group_id group = 0;
+  std::string prompt_tokens;
+  std::string tokens;
+  std::string log_probs;
+  std::vector<wire_segment> segments;
+  float_bits reward = 0.0;
+  std::int64_t masked_tokens = 0;  ///< leading completion tokens that are not trained on
+};
+QUERN_MESSAGE(training_sample, sample, group, prompt_tokens, tokens, log_probs, segments, reward,
+              masked_tokens)
+
+/// The batch of the step from version `from` to `from + 1`.
+struct train_batch {
+  epoch_id epoch = 0;
+  weights_version from = 0;
+  std::vector<training_sample> samples;
+};
+QUERN_MESSAGE(train_batch, epoch, from, samples)
+
+/// The step is done; weights are in memory and published.
+struct step_done {
+  epoch_id epoch = 0;
+  weights_ready weights;
+  std::string metrics;  ///< JSON object
+};
+QUERN_MESSAGE(step_done, epoch, weights, metrics)
+
+/// Write model/ and optimizer.safetensors of the current version into `folder`.
+struct save_checkpoint {
+  weights_version version = 0;
+  std::string folder;
+};
+QUERN_MESSAGE(save_checkpoint, version, folder)
+
+struct checkpoint_saved {
+  weights_version version = 0;
+  std::string folder;
+  std::string problem;  ///< empty: all is well
+};
+QUERN_MESSAGE(checkpoint_saved, version, folder, problem)
+
+// ---- evaluation (inside control) -----------------------------------------------------------
+
+/// A candidate for the evaluators. Attempts are numbered by the dispatcher.
+struct evaluate_sample {
+  epoch_id epoch = 0;
+  sample_id sample = 0;
+  std::string task;  ///< id
+  std::string source;
+  std::int32_t attempt = 0;
+  std::int64_t best_known_e2 = 0;
+};
+QUERN_MESSAGE(evaluate_sample, epoch, sample, task, source, attempt, best_known_e2)
+
+/// A verdict under a living lease. `lease` is committed by the replay actor when it is durable.
+struct sample_verdict {
+  epoch_id epoch = 0;
+  sample_id sample = 0;
+  std::uint64_t lease = 0;  ///< 0: made in control (malformed), nothing to acknowledge
+  std::int32_t attempt = 0;
+  bool counts = true;      ///< it judges the candidate
+  bool exhausted = false;  ///< it does not, and there will be no further attempt
+  std::string json;        ///< the verdict
+};
+QUERN_MESSAGE(sample_verdict, epoch, sample, lease, attempt, counts, exhausted, json)
+
+struct verdict_committed {
+  std::uint64_t lease = 0;
+};
+QUERN_MESSAGE(verdict_committed, lease)
+
+// ---- running -------------------------------------------------------------------------------
+
+/// How a run is asked to end.
+enum class ending : std::uint8_t { pause, stop };
+
+/// Issue nothing more, let the evaluations that run come in, take a checkpoint, say `drained`.
+struct drain {
+  std::uint8_t how = 0;  ///< ending
+};
+QUERN_MESSAGE(drain, how)
+
+/// The run came to its end in order: all steps done, paused or stopped.
+struct drained {
+  std::uint8_t how = 0;
+  bool finished = false;  ///< all steps were done
+};
+QUERN_MESSAGE(drained, how, finished)
+
+/// Something that no retry mends; the run ends with exit code 1 and can be resumed.
+struct fatal_problem {
+  std::string where;
+  std::string what;
+};
+QUERN_MESSAGE(fatal_problem, where, what)
+
+/// A process of ours ended.
+struct process_ended {
+  std::string role;
+  std::string how;
+  std::int32_t pid = 0;
+};
+QUERN_MESSAGE(process_ended, role, how, pid)
+
+}  // namespace quern::actors

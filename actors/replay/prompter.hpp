@@ -1,0 +1,66 @@
+// From a task to a prompt: which exemplars are shown, and the text. Every choice is addressed, so that
+// a resumed run asks the same questions of the same archive.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/config/run_config.hpp"
+#include "actors/decide/exemplar_selector.hpp"
+#include "actors/replay/task_book.hpp"
+#include "base/status.hpp"
+#include "env/prompt/prompt.hpp"
+#include "storage/archive.hpp"
+
+namespace quern::actors {
+
+/// An exemplar as it is shown; `variant` is its number in the archive.
+struct shown_exemplar {
+  std::int64_t variant = 0;
+  env::exemplar text;
+};
+
+struct made_prompt {
+  std::string text;
+  std::vector<std::int64_t> exemplars;
+  base::hash128 template_hash;
+};
+
+/// Not thread-safe: it reads the archive.
+class prompter {
+ public:
+  /// Errors: no such template, unknown strategy.
+  static base::expected<prompter> make(const run_config& config, std::string device_class);
+
+  /// Whether group `sequence` is to show exemplars (share `replay.without_exemplars_share` does not).
+  [[nodiscard]] bool wants_exemplars(std::int64_t sequence) const;
+
+  /// Chooses exemplars of the task as of `version`; fewer than asked for where there are not so many.
+  [[nodiscard]] base::expected<std::vector<shown_exemplar>> choose(const book_task& task,
+                                                                   const storage::archive& archive,
+                                                                   std::int64_t sequence,
+                                                                   std::int64_t version) const;
+
+  /// Two grammar variants of the task to be timed here, for the time before the policy has any of its
+  /// own. Empty for a task that the grammar did not make.
+  [[nodiscard]] std::vector<std::string> scouts(const book_task& task) const;
+
+  [[nodiscard]] made_prompt render(const book_task& task,
+                                   const std::vector<shown_exemplar>& exemplars) const;
+
+  [[nodiscard]] const std::string& device_class() const { return facts_.device_class; }
+
+ private:
+  prompter(const run_config& config, env::prompt_template form, env::prompt_facts facts);
+  std::uint64_t seed_;
+  double without_share_;
+  bool none_;
+  std::int64_t scouts_;
+  std::string protocol_;
+  exemplar_options options_;
+  env::prompt_template form_;
+  env::prompt_facts facts_;
+};
+
+}  // namespace quern::actors

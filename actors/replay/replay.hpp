@@ -1,0 +1,180 @@
+// The memory and the head of a run, without actors: issues groups, remembers what came of them in the
+// ledger and the archive, forms batches, takes checkpoints, recovers. The replay actor and the loop
+// without actors each own one and carry its orders to generator, learner and evaluators.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/config/run_config.hpp"
+#include "actors/decide/replay_book.hpp"
+#include "actors/decide/task_sampler.hpp"
+#include "actors/messages.hpp"
+#include "actors/replay/prompter.hpp"
+#include "actors/replay/task_book.hpp"
+#include "env/verdict/reward.hpp"
+#include "policy/loss/advantage.hpp"
+#include "policy/loss/preset.hpp"
+#include "storage/archive.hpp"
+#include "storage/checkpoint.hpp"
+#include "storage/ledger.hpp"
+#include "storage/run_directory.hpp"
+
+namespace quern::actors {
+
+/// A completion that is durable and waits to be read and judged.
+struct completion_order {
+  epoch_id epoch = 0;
+  sample_id sample = 0;
+  std::string task;
+  std::string text;
+  std::int32_t attempt = 0;
+  std::int64_t best_known_e2 = 0;
+};
+
+/// What is to be sent now. Everything that it rests on is durable.
+struct replay_orders {
+  std::vector<generate_group> generate;
+  std::vector<completion_order> judge;
+  std::vector<evaluate_sample> scout;
+  std::vector<std::uint64_t> committed_leases;
+  std::optional<train_batch> train;
+  std::optional<save_checkpoint> save;
+  std::optional<drained> end;
+};
+
+/// Where a learner and the generators start from.
+struct starting_point {
+  epoch_id epoch = 0;
+  weights_version version = 0;
+  std::string model;      ///< folder
+  std::string optimizer;  ///< file; empty: fresh
+};
+
+/// One sample that was judged, for tables and metrics.
+struct judged_sample {
+  sample_id sample = 0;
+  std::string task;
+  std::string verdict;
+  std::int64_t speedup_e2 = 0;
+  double reward = 0;
+};
+
+/// Not thread-safe. An error of any call is fatal to the process (the ledger on disk is whole): the
+/// run ends and is resumed from its last checkpoint.
+class replay {
+ public:
+  /// Opens run.db in `run` (creating it), begins an epoch from the newest readable checkpoint, and
+  /// takes up every live group. `run`, `config` and `tasks` must outlive it.
+  static base::expected<std::unique_ptr<replay>> open(const run_config& config,
+                                                      storage::run_directory& run,
+                                                      const task_book& tasks,
+                                                      std::string device_class);
+
+  [[nodiscard]] const starting_point& start() const { return start_; }
+
+  // ---- events; then call `advance` ----
+  /// Groups that generators have asked for in this epoch in all, and the oldest version that any of
+  /// them samples with.
+  void generators(std::int64_t groups_granted, weights_version installed);
+  base::status on_generated(const generated_sample& sample);
+  base::status on_verdict(const sample_verdict& verdict);
+  base::status on_step(const step_done& step);
+  base::status on_checkpoint(const checkpoint_saved& saved);
+  void learner_ready(bool ready) { learner_ready_ = ready; }
+  void drain(ending how) { draining_ = how; }
+  /// A generator died: what it held is made again, in the same epoch, by whoever asks next.
+  void generator_lost(const std::vector<sample_id>& samples);
+  /// The learner died: the epoch ends, and a new one begins from the last checkpoint.
+  base::status learner_lost();
+
+  /// Decides what to do next and makes it durable.
+  base::expected<replay_orders> advance();
+
+  // ---- reading ----
+  [[nodiscard]] epoch_id epoch() const { return book_->epoch(); }
+  [[nodiscard]] weights_version version() const { return book_->version(); }
+  [[nodiscard]] std::size_t in_flight() const { return book_->live(); }
+  [[nodiscard]] base::expected<storage::state_counts> counts() const { return ledger_->counts(); }
+  [[nodiscard]] const storage::ledger& rows() const { return *ledger_; }
+  [[nodiscard]] const storage::archive& variants() const { return *archive_; }
+  /// Samples judged since the last call.
+  std::vector<judged_sample> take_judged() { return std::exchange(judged_, {}); }
+  /// At the end: folds the write-ahead log, so that the run is a folder that can be copied.
+  base::status close();
+
+ private:
+  struct group_info {
+    std::string task;
+    std::string prompt;
+    std::vector<std::int64_t> exemplars;
+    std::vector<sample_id> samples;
+  };
+  struct sample_info {
+    group_id group = 0;
+    generated_sample made;        ///< empty until generated
+    std::int32_t attempt = 0;     ///< the next one
+    std::optional<double> reward;
+    bool judging = false;
+  };
+  struct scouting {
+    std::size_t missing = 0;  ///< verdicts still out
+  };
+
+  replay(const run_config& config, storage::run_directory& run, const task_book& tasks);
+  base::status begin_epoch(const std::string& reason);
+  base::status restore_group(const storage::group_row& row);
+  base::status apply(const std::vector<transition>& changes);
+  base::status issue_groups(replay_orders& orders);
+  base::expected<bool> issue_one(replay_orders& orders);
+  void order_scouts(const book_task& task, replay_orders& orders);
+  base::status on_scout(const sample_verdict& verdict);
+  base::expected<train_batch> make_batch(const batch& chosen);
+  base::status remember(const sample_verdict& verdict, const sample_info& sample, sample_id id);
+  base::status end_if_drained(replay_orders& orders);
+  [[nodiscard]] bool all_steps_done() const { return version() >= config_.learner.steps; }
+  [[nodiscard]] bool checkpoint_is_due() const;
+  generate_group order_of(const group_info& group, group_id id, std::vector<sample_id> samples);
+
+  const run_config& config_;
+  storage::run_directory& run_;
+  const task_book& tasks_;
+  storage::blob_store blobs_;
+  storage::checkpoint_store checkpoints_;
+  std::unique_ptr<storage::database> db_;
+  std::unique_ptr<storage::ledger> ledger_;
+  std::unique_ptr<storage::archive> archive_;
+  std::optional<prompter> prompter_;
+  std::optional<task_sampler> sampler_;
+  std::optional<replay_book> book_;
+  env::reward_function reward_;
+  policy::loss_parameters loss_;
+  policy::reward_statistics smoothing_;
+  starting_point start_;
+
+  std::unordered_map<group_id, group_info> groups_;
+  std::unordered_map<sample_id, sample_info> samples_;
+  std::unordered_map<std::string, scouting> scouting_;        ///< by task id
+  std::unordered_map<sample_id, std::pair<std::string, std::string>> scouts_;  ///< task, source
+  sample_id next_scout_ = first_scout;
+  std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
+  std::vector<std::uint64_t> leases_to_commit_;
+  std::vector<judged_sample> judged_;
+  std::vector<sample_id> stepping_;   ///< of the batch under way
+  std::vector<double> stepping_rewards_;
+  std::int64_t granted_ = 0;
+  std::int64_t sent_ = 0;
+  weights_version installed_ = 0;
+  weights_version last_checkpoint_ = 0;
+  bool learner_ready_ = false;
+  bool saving_ = false;
+  std::optional<ending> draining_;
+};
+
+}  // namespace quern::actors

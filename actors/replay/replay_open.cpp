@@ -1,0 +1,178 @@
+// Opening a run and recovering it: the beginning of an epoch.
+#include <set>
+
+#include "actors/replay/replay.hpp"
+#include "actors/replay/sample_blob.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/program.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+namespace fs = std::filesystem;
+
+/// `policy.model` as a folder: as given, or among the data that ships with Quern.
+base::expected<std::string> model_folder(const run_config& config) {
+  const fs::path given = config.policy.model;
+  if (fs::exists(given / "config.json")) return fs::absolute(given).string();
+  if (given.is_relative()) {
+    if (auto shipped = base::share_folder(config.policy.model)) return shipped->string();
+  }
+  return fail(errc::not_found, "policy.model: {} has no config.json; give a Hugging Face folder",
+              config.policy.model);
+}
+
+policy::loss_parameters loss_of(const run_config& config) {
+  auto parameters = policy::preset_defaults(*policy::parse_preset(config.algorithm.preset));
+  if (parameters.name != policy::preset::cuda_l1) parameters.kl_coefficient = 0;
+  return parameters;
+}
+
+}  // namespace
+
+replay::replay(const run_config& config, storage::run_directory& run, const task_book& tasks)
+    : config_(config),
+      run_(run),
+      tasks_(tasks),
+      blobs_(run.paths().blobs()),
+      checkpoints_(run.paths().checkpoints()),
+      loss_(loss_of(config)) {}
+
+base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
+                                                     storage::run_directory& run,
+                                                     const task_book& tasks,
+                                                     std::string device_class) {
+  std::unique_ptr<replay> made(new replay(config, run, tasks));
+  QUERN_TRY(made->reward_, env::find_reward(config.algorithm.reward));
+  QUERN_TRY(made->db_, storage::database::open(run.paths().database(), storage::database::access::write));
+  QUERN_TRY(made->ledger_, storage::ledger::open(*made->db_));
+  storage::archive_options archive;
+  archive.edges = storage::equal_buckets(
+      static_cast<std::int64_t>(config.replay.bucket_width * 100), static_cast<int>(config.replay.buckets));
+  QUERN_TRY(made->archive_, storage::archive::open(*made->db_, made->blobs_, archive));
+  QUERN_TRY(made->prompter_, prompter::make(config, std::move(device_class)));
+  std::vector<curriculum_entry> curriculum;
+  for (const book_task& task : tasks.tasks()) {
+    if (!task.held_out) curriculum.push_back({task.id, false, 1});
+  }
+  QUERN_TRY(made->sampler_,
+            task_sampler::make(static_cast<std::uint64_t>(config.run.seed), std::move(curriculum)));
+  QUERN_TRY(const storage::ledger_position position, made->ledger_->position());
+  QUERN_CHECK(made->begin_epoch(position.epoch == 0 ? "start" : "resume"));
+  return made;
+}
+
+base::status replay::begin_epoch(const std::string& reason) {
+  QUERN_TRY(const auto recorded, ledger_->checkpoints());
+  weights_version version = 0;
+  QUERN_TRY(start_.model, model_folder(config_));
+  start_.optimizer.clear();
+  smoothing_ = {};
+  if (!recorded.empty()) {
+    std::vector<std::int64_t> candidates;
+    for (const storage::checkpoint_row& row : recorded) candidates.push_back(row.version);
+    QUERN_TRY(const storage::checkpoint_choice choice, checkpoints_.choose(candidates));
+    for (const std::string& problem : choice.problems) base::log_warn("replay", "{}", problem);
+    version = choice.chosen.version;
+    start_.model = (choice.chosen.folder / "model").string();
+    start_.optimizer = (choice.chosen.folder / "optimizer.safetensors").string();
+    QUERN_TRY(const std::string text, base::read_file(choice.chosen.folder / "state.json"));
+    QUERN_TRY(const base::json state, base::parse_json(text));
+    QUERN_TRY(smoothing_, policy::reward_statistics_from_json(state.value("reward_statistics", base::json())));
+  }
+  QUERN_CHECK(checkpoints_.discard_above(version));
+  storage::epoch_request request;
+  request.reason = reason;
+  request.from_version = version;
+  request.tokens_readable = [this](std::int64_t, const base::hash128& tokens) {
+    return blobs_.readable(tokens);
+  };
+  QUERN_TRY(const storage::epoch_report report, ledger_->open_epoch(request));
+  QUERN_CHECK(run_.lock().note_epoch(report.epoch));
+  if (report.epoch > 1) {
+    QUERN_CHECK(archive_->rebuild());
+    base::log_info("replay",
+                   "epoch {} from version {}: {} samples back to admitted, {} to be made again, {} "
+                   "with unreadable tokens",
+                   report.epoch, version, report.readmitted, report.reissued, report.unreadable);
+  }
+  start_.epoch = report.epoch;
+  start_.version = version;
+  QUERN_TRY(const storage::ledger_position position, ledger_->position());
+  replay_options options;
+  options.staleness.max_age = config_.actors.staleness;
+  options.staleness.groups_per_step = config_.algorithm.groups_per_step;
+  QUERN_TRY(options.staleness.policy, parse_staleness_policy(config_.actors.stale_groups));
+  book_.emplace(report.epoch, version, base::hash128{}, options, position.next_seq);
+  groups_.clear();
+  samples_.clear();
+  scouting_.clear();
+  scouts_.clear();
+  to_generate_.clear();
+  stepping_.clear();
+  leases_to_commit_.clear();
+  granted_ = sent_ = 0;
+  installed_ = version;
+  last_checkpoint_ = version;
+  learner_ready_ = saving_ = false;
+  QUERN_TRY(const auto rows, ledger_->live_groups());
+  for (const storage::group_row& row : rows) QUERN_CHECK(restore_group(row));
+  return ledger_->commit();
+}
+
+base::status replay::restore_group(const storage::group_row& row) {
+  group_info group{row.task, {}, row.exemplars, {}};
+  QUERN_TRY(group.prompt, blobs_.get(row.prompt_hash));
+  stored_group stored{row.id, row.seq, {}};
+  bool needs_generation = false;
+  for (const storage::sample_row& sample : row.samples) {
+    sample_info info;
+    info.group = row.id;
+    std::int64_t tokens = 0;
+    if (sample.tokens_hash) {
+      QUERN_TRY(const std::string blob, blobs_.get(*sample.tokens_hash));
+      QUERN_TRY(info.made, decode_sample(blob));
+      tokens = static_cast<std::int64_t>(info.made.tokens.size() / sizeof(std::int32_t));
+      for (const storage::segment& part : sample.segments) {
+        info.made.segments.push_back({part.first_token, part.version, part.weights});
+      }
+    }
+    QUERN_TRY(const auto verdicts, ledger_->verdicts_of(sample.id));
+    for (const auto& verdict : verdicts) {
+      if (verdict.row.epoch == epoch()) {
+        info.attempt = std::max(info.attempt, static_cast<std::int32_t>(verdict.row.attempt) + 1);
+      }
+    }
+    if (sample.state == sample_state::evaluated || sample.state == sample_state::admitted) {
+      QUERN_TRY(const auto verdict, ledger_->verdict(sample.verdict_id.value_or(0)));
+      QUERN_TRY(const env::verdict value, env::parse_verdict(verdict.row.json));
+      info.reward = reward_.of(value).value_or(0);
+    }
+    needs_generation |= sample.state == sample_state::issued;
+    group.samples.push_back(sample.id);
+    samples_.emplace(sample.id, std::move(info));
+    stored.samples.push_back({sample.id, sample.state, tokens, sample.segments});
+  }
+  groups_.emplace(row.id, std::move(group));
+  if (needs_generation) to_generate_.push_back(row.id);
+  QUERN_TRY(const auto changes, book_->restore(stored));
+  return apply(changes);
+}
+
+base::status replay::learner_lost() {
+  base::log_warn("replay", "the learner is gone: going on from the last checkpoint");
+  QUERN_CHECK(ledger_->commit());
+  return begin_epoch("learner lost");
+}
+
+base::status replay::close() {
+  QUERN_CHECK(ledger_->commit());
+  archive_.reset();
+  ledger_.reset();
+  return db_->fold();
+}
+
+}  // namespace quern::actors
