@@ -1,8 +1,7 @@
-// `quern tasks check`: refuses tasks that would teach the wrong thing. The decisions only; running references is behind
-// reference_oracle, so that this needs no LibTorch.
+// `quern tasks check`: refuses tasks that would teach the wrong thing. The decisions only; running
+// references is behind reference_oracle, so that this needs no LibTorch.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,61 +9,70 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "env/task/fill.hpp"
 #include "env/task/task.hpp"
 
 namespace quern::env {
 
-using tensor_bytes = std::vector<std::byte>;
-
-// Runs a task's reference. Implemented over a sandboxed reference runner; used from one thread.
+/// Runs a task's reference. Implemented over a sandboxed reference runner; used from one thread.
 class reference_oracle {
  public:
   virtual ~reference_oracle() = default;
 
-  // Outputs of the reference on these inputs, in file order, each of its layout's size. With `in_f64`, floating
-  // inputs are widened first (the bytes passed stay f32) and floating outputs come back as f64.
+  /// Outputs of the reference on these inputs, in file order, each of its layout's size. With
+  /// `in_f64`, floating inputs are widened first (the bytes passed stay f32) and floating outputs
+  /// come back as f64.
   virtual base::expected<std::vector<tensor_bytes>> run(const task& what, const task_instance& at,
-                                                        std::span<const tensor_bytes> inputs, bool in_f64) = 0;
+                                                        std::span<const tensor_bytes> inputs,
+                                                        bool in_f64) = 0;
 
-  // Median time of one call of the task's *baseline* (reference or plain) in ns, on one core or device.
+  /// Median time of one call of the task's *baseline* (reference or plain) in ns, on one core or
+  /// device.
   virtual base::expected<std::int64_t> time_baseline(const task& what, const task_instance& at,
                                                      std::span<const tensor_bytes> inputs) = 0;
 };
 
-// What the machine can do at best; for the roofline floor.
+/// What the machine can do at best; for the roofline floor.
 struct machine_peak {
-  double bytes_per_s = 200e9;    // at cache bandwidth: a floor that no honest kernel beats
-  double flops_per_s = 150e9;    // one core, fused multiply-add
+  double bytes_per_s = 200e9;  ///< at cache bandwidth: a floor that no honest kernel beats
+  double flops_per_s = 150e9;  ///< one core, fused multiply-add
 };
 
-// One finding. `fatal` ones refuse the task; the others are advice.
+/// One finding. `fatal` ones refuse the task; the others are advice.
 struct task_finding {
   bool fatal = true;
-  std::string rule;              // short name: constant_output, ignored_input, tolerance, …
-  std::string text;              // what was found, the limit, what to do
+  std::string rule;  ///< short name: constant_output, ignored_input, tolerance, …
+  std::string text;  ///< what was found, the limit, what to do
 };
 
 struct task_report {
   std::vector<task_finding> findings;
   std::int64_t baseline_ns = 0;
   std::int64_t floor_ns = 0;
-  double worst_error = 0;        // largest |f32 - f64| / (atol + rtol |f64|) of the reference; at most 1/4 is wanted
+  /// Largest |y - y64| / (atol + rtol |y64|) of the reference against itself in f64; beyond 1/2 a
+  /// right kernel that adds in another order has no room.
+  double worst_error = 0;
+
+  /// No fatal finding.
   bool ok() const;
 };
 
-// Shortest baseline worth timing, ns.
+/// Shortest baseline worth timing, ns.
 std::int64_t least_baseline_ns(lane where);
 
-// Words that a reference text must not contain (random, in-place, file and down-casting operators), with the reason.
+/// Words that a reference text must not contain (random, in-place, file and down-casting
+/// operators), with the reason.
 std::vector<task_finding> check_reference_text(const task& what);
 
-// Least time of one call at these sizes on a machine with this peak, ns.
+/// Least time of one call at these sizes on a machine with this peak, ns.
 std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak);
 
-// All rules: text, finite and varying outputs, every input matters, tolerance against f64 at every size and
-// distribution, roofline floor below the baseline, baseline long enough. Rules about degenerate outputs and inputs are
-// left out when the task says `degenerate: true`. An error is an oracle that could not run.
-base::expected<task_report> check_task(const task& what, reference_oracle& oracle, const machine_peak& peak,
-                                       std::uint64_t seed);
+/// All rules: text; the same result twice; finite results (but for `special` inputs); tolerance
+/// against f64 at every size and distribution; an output that varies and every input mattering
+/// (left out when the task says `degenerate: true`); cost between the outputs' bytes and all bytes,
+/// its floor below the baseline; baseline long enough. A task whose text breaks a rule is not run.
+/// An error is an oracle that could not run.
+base::expected<task_report> check_task(const task& what, reference_oracle& oracle,
+                                       const machine_peak& peak, std::uint64_t seed);
 
 }  // namespace quern::env

@@ -9,8 +9,8 @@
 
 namespace quern::env {
 
-// Text of a complete, valid task file (a row-wise example) with a comment on every key, for NAME.task.yaml.
-// Error: a name that a task cannot have.
+/// Text of a complete, valid task file (a row-wise example) with a comment on every key, for
+/// NAME.task.yaml. Error: a name that a task cannot have.
 base::expected<std::string> new_task(std::string_view name, lane where);
 
 }  // namespace quern::env

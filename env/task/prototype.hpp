@@ -7,12 +7,15 @@
 
 namespace quern::env {
 
-// One line without the final semicolon, for example
-//   extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace, void* stream)
-// inputs, outputs and sizes in file order; the stream is a cudaStream_t in lane cuda and a null void* in lane cpp.
+/// One line without the final semicolon, for example
+///   extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace, void*
+///   stream)
+/// inputs, outputs and sizes in file order; the stream is a cudaStream_t in lane cuda and a null
+/// void* in lane cpp.
 std::string kernel_prototype(const task& what);
 
-// The optional second entry, also without semicolon: extern "C" int64_t workspace_bytes(int64_t n, int64_t m)
+/// The optional second entry, also without semicolon: extern "C" int64_t workspace_bytes(int64_t n,
+/// int64_t m)
 std::string workspace_prototype(const task& what);
 
 }  // namespace quern::env

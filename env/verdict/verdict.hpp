@@ -1,5 +1,5 @@
-// What an evaluation found out about a candidate: the value of contracts.md section 3. It stores measurements; what
-// they are worth is decided by env/verdict/reward.hpp.
+// What an evaluation found out about a candidate: the value of contracts.md section 3. It stores
+// measurements; what they are worth is decided by env/verdict/reward.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace quern::env {
 
-// Closed, and only ever grows at the end: the names are stored for years.
+/// Closed, and only ever grows at the end: the names are stored for years.
 enum class verdict_kind {
-  malformed,           // the completion could not be read; reason: see env/prompt/completion.hpp
-  rejected_static,     // the static screen refused the source; reason: the rule
+  malformed,        ///< the completion could not be read; reason: see env/prompt/completion.hpp
+  rejected_static,  ///< the static screen refused the source; reason: the rule
   compile_error,
-  runtime_error,       // the child died: a signal, a forbidden system call, exit
-  timeout,             // reason: the stage (compile, verify, time)
+  runtime_error,  ///< the child died: a signal, a forbidden system call, exit
+  timeout,        ///< reason: the stage (compile, verify, time)
   oom,
   wrong_shape,
   wrong_dtype,
   wrong_value,
-  nondeterministic,    // two calls on equal inputs disagree
-  hack,                // reason: see hack_kind
-  noisy,               // could not be measured well enough: no reward, measured again
-  unconfirmed,         // a large claim that a second measurement did not bear out
-  invalid_reference,   // the task's own reference failed: nothing is said about the candidate
-  infra_error,         // host lost, device unhealthy: nothing is said about the candidate
+  nondeterministic,   ///< two calls on equal inputs disagree
+  hack,               ///< reason: see hack_kind
+  noisy,              ///< could not be measured well enough: no reward, measured again
+  unconfirmed,        ///< a large claim that a second measurement did not bear out
+  invalid_reference,  ///< the task's own reference failed: nothing is said about the candidate
+  infra_error,        ///< host lost, device unhealthy: nothing is said about the candidate
   ok
 };
 
@@ -38,30 +38,34 @@ inline constexpr int verdict_kind_count = 16;
 std::string_view name_of(verdict_kind kind);
 std::optional<verdict_kind> parse_verdict_kind(std::string_view name);
 
-// Whether the verdict says something about the candidate: false for noisy, unconfirmed, invalid_reference and
-// infra_error, which are measured again a bounded number of times and then dropped, never rewarded with 0.
+/// Whether the verdict says something about the candidate: false for noisy, unconfirmed,
+/// invalid_reference and infra_error, which are measured again a bounded number of times and then
+/// dropped, never rewarded with 0.
 bool judges_candidate(verdict_kind kind);
 
-// Whether a verdict may be reused for the same task, source, protocol, device class and environment: false for noisy,
-// timeout, infra_error and unconfirmed (and invalid_reference, which is about the task).
+/// Whether a verdict may be reused for the same task, source, protocol, device class and
+/// environment: false for noisy, timeout, infra_error and unconfirmed (and invalid_reference, which
+/// is about the task).
 bool is_cacheable(verdict_kind kind);
 
-// The ways to cheat that have a name of their own; reason of verdict_kind::hack. Grows at the end.
+/// The ways to cheat that have a name of their own; reason of verdict_kind::hack. Grows at the end.
 enum class hack_kind {
-  timing,              // the clocks disagree: work outside the timed window
-  impossible,          // faster than the task's roofline floor
-  stale_output,        // results of an earlier call or of another input
-  late_write,          // the output changed after the call had returned
-  input_modified,      // an input no longer has its content
-  overrun,             // wrote past an output, an input or the workspace
-  forged_result,       // wrote into the evaluator's own channels
-  leftover_work        // threads or processes still alive after the call
+  timing,          ///< the clocks disagree: work outside the timed window
+  impossible,      ///< faster than the task's roofline floor
+  stale_output,    ///< results of an earlier call or of another input
+  late_write,      ///< the output changed after the call had returned
+  input_modified,  ///< an input no longer has its content
+  overrun,         ///< wrote past an output, an input or the workspace
+  forged_result,   ///< wrote into the evaluator's own channels
+  leftover_work    ///< threads or processes still alive after the call
 };
+
+inline constexpr int hack_kind_count = 8;
 
 std::string_view name_of(hack_kind kind);
 std::optional<hack_kind> parse_hack_kind(std::string_view name);
 
-// One check that the pipeline made, in the order made.
+/// One check that the pipeline made, in the order made.
 struct check_result {
   std::string name;
   bool pass = false;
@@ -69,7 +73,8 @@ struct check_result {
   friend bool operator==(const check_result&, const check_result&) = default;
 };
 
-// First wrong element in memory order. Values are hexadecimal floats or decimal integers, so that nothing is lost.
+/// First wrong element in memory order. Values are hexadecimal floats or decimal integers, so that
+/// nothing is lost.
 struct first_difference {
   std::string output;
   std::vector<std::int64_t> index;
@@ -78,9 +83,10 @@ struct first_difference {
   friend bool operator==(const first_difference&, const first_difference&) = default;
 };
 
-// Times in ns a call. log_ratio_e9 is 1e9 * ln(reference / candidate): lower end, estimate, upper end.
+/// Times in ns a call. log_ratio_e9 is 1e9 * ln(reference / candidate): lower end, estimate, upper
+/// end.
 struct timing {
-  std::vector<std::int64_t> ref_ns;    // mean of each bucket, consecutive in time
+  std::vector<std::int64_t> ref_ns;  ///< mean of each bucket, consecutive in time
   std::vector<std::int64_t> cand_ns;
   std::vector<std::int64_t> log_ratio_e9;
   std::int64_t windows = 0;
@@ -91,25 +97,26 @@ struct timing {
 struct compiler_report {
   std::vector<std::string> argv;
   std::int64_t ms = 0;
-  std::string text;                    // what the compiler printed, cut to a bounded length
+  std::string text;  ///< what the compiler printed, cut to a bounded length
   friend bool operator==(const compiler_report&, const compiler_report&) = default;
 };
 
 struct verdict {
   verdict_kind kind = verdict_kind::infra_error;
-  std::string reason;                  // JSON `kind`: short word, always there for malformed, hack and timeout
-  std::string detail;                  // JSON `detail`: one sentence for a person; may be empty
-  std::optional<bool> confirmed;       // large claims: whether a second measurement bore it out
-  std::string task;                    // task_id
-  std::string source;                  // 32 hex digits: xxh128 of the canonical source
-  std::string protocol;                // "paired/1"
+  std::string reason;  ///< JSON `kind`: short word, always there for malformed, hack and timeout
+  std::string detail;  ///< JSON `detail`: one sentence for a person; may be empty
+  std::optional<bool> confirmed;  ///< large claims: whether a second measurement bore it out
+  std::string task;               ///< task_id
+  std::string source;             ///< 32 hex digits: xxh128 of the canonical source
+  std::string protocol;           ///< "paired/1"
   std::string device_class;
-  std::string env;                     // fingerprint of compiler, flags, libraries, kernel
-  std::vector<std::string> sandbox;    // layers that were on
+  std::string env;                   ///< fingerprint of compiler, flags, libraries, kernel
+  std::vector<std::string> sandbox;  ///< layers that were on
   std::vector<check_result> checks;
   std::optional<first_difference> first_diff;
   std::optional<timing> time;
-  std::optional<std::int64_t> speedup_e2;   // speed-up over the baseline in 1/100, rounded toward 1
+  std::optional<std::int64_t>
+      speedup_e2;  ///< speed-up over the baseline in 1/100, rounded toward 1
   std::optional<compiler_report> compiler;
   bool cached = false;
   friend bool operator==(const verdict&, const verdict&) = default;
@@ -117,20 +124,23 @@ struct verdict {
 
 inline constexpr int verdict_version = 1;
 
-// Longest text of each kind that a verdict carries; longer ones are refused by from_json and must be cut by makers.
+/// Longest text of each kind that a verdict carries; longer ones are refused by from_json and must
+/// be cut by makers.
 inline constexpr std::size_t max_verdict_text = 64 * 1024;
 
-// Absent parts are left out. Integers, strings and booleans only: floats would not survive every reader.
+/// Absent parts are left out. Integers, strings and booleans only: floats would not survive every
+/// reader.
 base::json to_json(const verdict& what);
 
-// Strict about what it knows, silent about fields it does not know. Never throws, whatever the value. Refuses another
-// version, an unknown verdict, wrong types, a missing `kind` where one is needed and `ok` without speed-up.
+/// Strict about what it knows, silent about fields it does not know. Never throws, whatever the
+/// value. Refuses another version, an unknown verdict, wrong types, a missing `kind` where one is
+/// needed and `ok` without speed-up.
 base::expected<verdict> verdict_from_json(const base::json& value);
 
-// The same from text.
+/// The same from text.
 base::expected<verdict> parse_verdict(std::string_view text);
 
-// One line for logs and terminals: "ok 1.37x", "wrong_value: y[0,3] is 1.5, should be 1".
+/// One line for logs and terminals: "ok 1.37x", "wrong_value: y[0,3] is 1.5, should be 1".
 std::string summary(const verdict& what);
 
 }  // namespace quern::env

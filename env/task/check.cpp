@@ -1,0 +1,314 @@
+// The decisions of `quern tasks check`.
+#include "env/task/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "env/task/float_bits.hpp"
+
+namespace quern::env {
+
+namespace {
+
+constexpr double most_error = 0.5;  // share of the tolerance that the reference itself may use up
+constexpr double most_constant = 0.99;       // share of elements that one constant may get right
+constexpr std::uint32_t other_round = 1000;  // round of the contents that replace an input
+
+using outputs_t = std::vector<tensor_bytes>;
+
+double value_at(const std::byte* data, dtype type, std::size_t i) {
+  const auto read = [&]<class T>(T value) {
+    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+    return value;
+  };
+  switch (type) {
+    case dtype::f32:
+      return static_cast<double>(read(float{}));
+    case dtype::f64:
+      return read(double{});
+    case dtype::i32:
+      return read(std::int32_t{});
+    case dtype::i64:
+      return static_cast<double>(read(std::int64_t{}));
+    case dtype::u8:
+      return read(std::uint8_t{});
+    case dtype::bf16:
+      return static_cast<double>(from_bf16(read(std::uint16_t{})));
+    case dtype::f16:
+      return static_cast<double>(from_f16(read(std::uint16_t{})));
+  }
+  return 0;
+}
+
+std::vector<double> widen(const tensor_bytes& bytes, dtype type) {
+  std::vector<double> result(bytes.size() / size_of(type));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = value_at(bytes.data(), type, i);
+  return result;
+}
+
+/// |a - b| in units of the tolerance; 0 where both are the same infinity or both NaN, infinite
+/// where only one is finite.
+double error_of(const tolerance& bound, double got, double want) {
+  if (std::isnan(got) && std::isnan(want)) return 0;
+  if (!std::isfinite(got) || !std::isfinite(want)) {
+    return got == want ? 0 : std::numeric_limits<double>::infinity();
+  }
+  const double difference = std::fabs(got - want);
+  if (difference == 0) return 0;
+  return difference / (bound.atol + bound.rtol * std::fabs(want));
+}
+
+double worst_error(const tolerance& bound, const std::vector<double>& got,
+                   const std::vector<double>& want) {
+  double worst = got.size() == want.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    worst = std::max(worst, error_of(bound, got[i], want[i]));
+  }
+  return worst;
+}
+
+/// Share of the elements that a kernel would get right that writes `guess` everywhere.
+double share_of(const tolerance& bound, const std::vector<double>& want, double guess) {
+  const auto right = std::count_if(
+      want.begin(), want.end(), [&](double value) { return error_of(bound, guess, value) <= 1; });
+  return static_cast<double>(right) / static_cast<double>(want.size());
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool has_special(std::span<const distribution> kinds) {
+  return std::find(kinds.begin(), kinds.end(), distribution::special) != kinds.end();
+}
+
+std::string kinds_text(std::span<const distribution> kinds) {
+  std::string text;
+  for (const distribution kind : kinds)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(kind));
+  return text;
+}
+
+std::string sizes_text(const task& what, const task_instance& at) {
+  std::string text;
+  for (std::size_t i = 0; i < at.sizes.size(); ++i) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", what.size_names[i], at.sizes[i]);
+  }
+  return text;
+}
+
+/// The checks of one task; collects findings.
+class checker {
+ public:
+  checker(const task& what, reference_oracle& oracle, const machine_peak& peak, std::uint64_t seed)
+      : task_(what), oracle_(oracle), peak_(peak), seed_(seed) {}
+
+  base::expected<task_report> run() {
+    report_.findings = check_reference_text(task_);
+    if (!report_.ok()) return std::move(report_);
+    if (task_.hidden_sizes.empty())
+      advise("no_hidden_sizes", "the task has no hidden sizes: a kernel for one size only passes");
+    QUERN_CHECK(check_results());
+    QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
+    QUERN_TRY(const auto inputs, make_inputs(timed, timed_distributions(task_), seed_, 0));
+    QUERN_CHECK(check_worth(timed, inputs));
+    QUERN_CHECK(check_time(timed, inputs));
+    return std::move(report_);
+  }
+
+ private:
+  void refuse(std::string rule, std::string text) {
+    report_.findings.push_back({true, std::move(rule), std::move(text)});
+  }
+  void advise(std::string rule, std::string text) {
+    report_.findings.push_back({false, std::move(rule), std::move(text)});
+  }
+
+  /// Runs the reference and refuses outputs of another number or size than the task says.
+  base::expected<outputs_t> run_reference(const task_instance& at,
+                                          std::span<const tensor_bytes> inputs, bool in_f64) {
+    QUERN_TRY(outputs_t outputs, oracle_.run(task_, at, inputs, in_f64));
+    if (outputs.size() != at.outputs.size()) {
+      return base::fail(base::errc::invalid_argument,
+                        "the reference of {} returns {} tensors, the task has {} outputs",
+                        task_.name, outputs.size(), at.outputs.size());
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::size_t want = static_cast<std::size_t>(at.outputs[i].elements) *
+                               size_of(output_type(at.outputs[i], in_f64));
+      if (outputs[i].size() != want) {
+        return base::fail(base::errc::invalid_argument,
+                          "output '{}' of {}'s reference has {} bytes, the task says {}",
+                          at.outputs[i].name, task_.name, outputs[i].size(), want);
+      }
+    }
+    return outputs;
+  }
+
+  static dtype output_type(const tensor_layout& output, bool in_f64) {
+    return in_f64 && is_floating(output.type) ? dtype::f64 : output.type;
+  }
+
+  /// Finite, repeatable and accurate at every size and distribution.
+  base::status check_results() {
+    std::vector<std::vector<std::int64_t>> all_sizes{task_.sizes};
+    all_sizes.insert(all_sizes.end(), task_.hidden_sizes.begin(), task_.hidden_sizes.end());
+    for (const auto& sizes : all_sizes) {
+      QUERN_TRY(const task_instance at, instantiate(task_, sizes));
+      QUERN_CHECK(check_case(at, timed_distributions(task_), 0));
+      for (int round = 0; round < hidden_rounds(task_); ++round) {
+        QUERN_CHECK(check_case(at, hidden_distributions(task_, round),
+                               static_cast<std::uint32_t>(round) + 1));
+      }
+    }
+    return {};
+  }
+
+  base::status check_case(const task_instance& at, const std::vector<distribution>& kinds,
+                          std::uint32_t round) {
+    const std::string where =
+        fmt::format("at {} with {}", sizes_text(task_, at), kinds_text(kinds));
+    QUERN_TRY(const auto inputs, make_inputs(at, kinds, seed_, round));
+    QUERN_TRY(const outputs_t got, run_reference(at, inputs, false));
+    QUERN_TRY(const outputs_t again, run_reference(at, inputs, false));
+    QUERN_TRY(const outputs_t wide, run_reference(at, inputs, true));
+    if (got != again)
+      refuse("nondeterministic", "the reference gives two results on equal inputs " + where);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const tensor_layout& output = at.outputs[i];
+      const auto values = widen(got[i], output.type);
+      const bool finite =
+          std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+      if (!finite && !has_special(kinds)) {
+        refuse(
+            "not_finite",
+            fmt::format("output '{}' is infinite or NaN {}: leave out distributions for which the "
+                        "reference has no finite result",
+                        output.name, where));
+        continue;
+      }
+      const double error =
+          worst_error(task_.tolerance, values, widen(wide[i], output_type(output, true)));
+      report_.worst_error = std::max(report_.worst_error, error);
+      if (error > most_error) {
+        refuse("tolerance",
+               fmt::format(
+                   "output '{}' of the reference is off by {:.3g} of the tolerance from its result "
+                   "in f64 {}, at most {} leaves room for other orders of summation: raise atol or "
+                   "rtol",
+                   output.name, error, where, most_error));
+      }
+    }
+    return {};
+  }
+
+  /// Does a kernel have to do the work? Timed sizes and distributions.
+  base::status check_worth(const task_instance& at, const std::vector<tensor_bytes>& inputs) {
+    if (task_.degenerate) return {};
+    QUERN_TRY(const outputs_t plain, run_reference(at, inputs, false));
+    std::vector<std::vector<double>> want;
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      want.push_back(widen(plain[i], at.outputs[i].type));
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      const double share = std::max(share_of(task_.tolerance, want[i], 0),
+                                    share_of(task_.tolerance, want[i], median(want[i])));
+      if (share >= most_constant && want[i].size() > 1) {
+        refuse(
+            "constant_output",
+            fmt::format(
+                "a constant gets {:.1f} % of output '{}' right within the tolerance: tighten it, "
+                "choose other inputs, or say degenerate: true",
+                100 * share, at.outputs[i].name));
+      }
+    }
+    for (std::size_t input = 0; input < inputs.size(); ++input) {
+      std::vector<tensor_bytes> changed = inputs;
+      QUERN_CHECK(fill_input(at.inputs[input], task_.inputs[input].dists[0],
+                             {seed_, static_cast<std::uint32_t>(input), other_round},
+                             changed[input]));
+      QUERN_TRY(const outputs_t other, run_reference(at, changed, false));
+      bool matters = false;
+      for (std::size_t i = 0; i < other.size(); ++i) {
+        matters = matters ||
+                  worst_error(task_.tolerance, widen(other[i], at.outputs[i].type), want[i]) > 1;
+      }
+      if (!matters) {
+        refuse("ignored_input",
+               fmt::format(
+                   "other content of input '{}' changes no output beyond the tolerance: drop the "
+                   "input, or say degenerate: true",
+                   at.inputs[input].name));
+      }
+    }
+    return {};
+  }
+
+  base::status check_time(const task_instance& at, const std::vector<tensor_bytes>& inputs) {
+    std::int64_t written = 0;
+    for (const tensor_layout& output : at.outputs)
+      written += output.bytes;
+    std::int64_t all = written;
+    for (const tensor_layout& input : at.inputs)
+      all += input.bytes;
+    if (at.cost_bytes < written || at.cost_bytes > all) {
+      refuse("cost", fmt::format("cost.bytes is {} at the timed sizes, it must be from {} (all "
+                                 "outputs) to {} (all inputs and outputs)",
+                                 at.cost_bytes, written, all));
+    }
+    QUERN_TRY(report_.baseline_ns, oracle_.time_baseline(task_, at, inputs));
+    report_.floor_ns = roofline_floor_ns(at, peak_);
+    if (report_.baseline_ns < least_baseline_ns(task_.lane)) {
+      refuse("too_fast",
+             fmt::format("the baseline takes {}, at least {} can be timed well: raise the sizes",
+                         base::human_duration(report_.baseline_ns),
+                         base::human_duration(least_baseline_ns(task_.lane))));
+    }
+    if (report_.floor_ns >= report_.baseline_ns) {
+      refuse(
+          "floor",
+          fmt::format(
+              "cost says that no kernel can take less than {}, the baseline takes {}: correct cost",
+              base::human_duration(report_.floor_ns), base::human_duration(report_.baseline_ns)));
+    }
+    return {};
+  }
+
+  const task& task_;
+  reference_oracle& oracle_;
+  machine_peak peak_;
+  std::uint64_t seed_;
+  task_report report_;
+};
+
+}  // namespace
+
+bool task_report::ok() const {
+  return std::none_of(findings.begin(), findings.end(),
+                      [](const task_finding& one) { return one.fatal; });
+}
+
+std::int64_t least_baseline_ns(lane where) {
+  return where == lane::cpp ? 100'000 : 20'000;
+}
+
+std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak) {
+  const double seconds = std::max(static_cast<double>(at.cost_bytes) / peak.bytes_per_s,
+                                  static_cast<double>(at.cost_flops) / peak.flops_per_s);
+  return static_cast<std::int64_t>(seconds * 1e9);
+}
+
+base::expected<task_report> check_task(const task& what, reference_oracle& oracle,
+                                       const machine_peak& peak, std::uint64_t seed) {
+  QUERN_CHECK(validate(what));
+  return checker(what, oracle, peak, seed).run();
+}
+
+}  // namespace quern::env

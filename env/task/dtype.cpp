@@ -1,0 +1,72 @@
+// Names and sizes of element types, and of lanes.
+#include "env/task/dtype.hpp"
+
+#include <array>
+
+namespace quern::env {
+
+namespace {
+
+struct row {
+  dtype type;
+  std::string_view name;
+  std::string_view cpp_name;
+  std::size_t size;
+  bool floating;
+  bool cpp_lane;
+};
+
+constexpr std::array<row, 7> rows{{
+    {dtype::f32, "f32", "float", 4, true, true},
+    {dtype::f64, "f64", "double", 8, true, true},
+    {dtype::i32, "i32", "int32_t", 4, false, true},
+    {dtype::i64, "i64", "int64_t", 8, false, true},
+    {dtype::u8, "u8", "uint8_t", 1, false, true},
+    {dtype::bf16, "bf16", "__nv_bfloat16", 2, true, false},
+    {dtype::f16, "f16", "__half", 2, true, false},
+}};
+
+const row& row_of(dtype type) {
+  return rows[static_cast<std::size_t>(type)];
+}
+
+}  // namespace
+
+std::size_t size_of(dtype type) {
+  return row_of(type).size;
+}
+
+std::string_view name_of(dtype type) {
+  return row_of(type).name;
+}
+
+std::string_view cpp_name_of(dtype type) {
+  return row_of(type).cpp_name;
+}
+
+bool is_floating(dtype type) {
+  return row_of(type).floating;
+}
+
+bool allowed_in(dtype type, lane where) {
+  return where == lane::cuda || row_of(type).cpp_lane;
+}
+
+std::optional<dtype> parse_dtype(std::string_view name) {
+  for (const row& one : rows) {
+    if (one.name == name) return one.type;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(lane where) {
+  return where == lane::cpp ? "cpp" : "cuda";
+}
+
+std::optional<lane> parse_lane(std::string_view name) {
+  if (name == "cpp") return lane::cpp;
+  if (name == "cuda") return lane::cuda;
+  return std::nullopt;
+}
+
+}  // namespace quern::env

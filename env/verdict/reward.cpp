@@ -1,0 +1,82 @@
+// The reward functions and CUDA-L1's rounding.
+#include "env/verdict/reward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include "base/text.hpp"
+
+namespace quern::env {
+
+namespace {
+
+/// The frame that all share: nothing where nothing is known, 0 for failures, else f(speed-up). A
+/// verdict that was only verified has no speed-up and so no reward that depends on it.
+template <class F>
+reward_value of_speedup(const verdict& what, F f) {
+  if (!judges_candidate(what.kind)) return std::nullopt;
+  if (what.kind != verdict_kind::ok) return 0.0;
+  if (!what.speedup_e2) return std::nullopt;
+  return f(static_cast<double>(*what.speedup_e2) / 100.0);
+}
+
+reward_value speedup_capped(const verdict& what) {
+  return of_speedup(what, [](double s) { return std::min(3.0, s); });
+}
+
+reward_value speedup(const verdict& what) {
+  return of_speedup(what, [](double s) { return s; });
+}
+
+reward_value correct(const verdict& what) {
+  if (!judges_candidate(what.kind)) return std::nullopt;
+  return what.kind == verdict_kind::ok ? 1.0 : 0.0;
+}
+
+reward_value correct_speedup(const verdict& what) {
+  return of_speedup(what, [](double s) { return 0.3 + s; });
+}
+
+reward_value sigmoid(const verdict& what) {
+  return of_speedup(what, [](double s) { return 1.0 / (1.0 + std::exp(-(1.0 + s - 1.8))); });
+}
+
+constexpr std::array<reward_function, 5> rewards{{
+    {"speedup_capped/1", "0 unless ok, else min(3, s)", speedup_capped},
+    {"speedup/1", "0 unless ok, else s", speedup},
+    {"correct/1", "0 unless ok, else 1", correct},
+    {"correct_speedup/1", "0 unless ok, else 0.3 + s", correct_speedup},
+    {"sigmoid/1", "0 unless ok, else 1 / (1 + exp(-(1 + s - 1.8)))", sigmoid},
+}};
+
+}  // namespace
+
+std::span<const reward_function> all_rewards() {
+  return rewards;
+}
+
+base::expected<reward_function> find_reward(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const reward_function& one : rewards) {
+    if (one.name == name) return one;
+    known.push_back(one.name);
+  }
+  return base::fail(base::errc::not_found, "there is no reward function '{}'{}; known are {}", name,
+                    base::did_you_mean(name, known), fmt::join(known, ", "));
+}
+
+std::int64_t round_toward_one_e2(double speedup) {
+  if (!std::isfinite(speedup) || speedup <= 0) return 0;
+  const double hundredths = std::min(speedup, 1e7) * 100.0;
+  // 1.15 * 100 is 114.99999999999999 in doubles: a decimal that is meant to be exact stays what it
+  // is.
+  constexpr double slack = 1e-6;
+  return static_cast<std::int64_t>(speedup >= 1.0 ? std::floor(hundredths + slack)
+                                                  : std::min(100.0, std::ceil(hundredths - slack)));
+}
+
+}  // namespace quern::env
