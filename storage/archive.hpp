@@ -94,14 +94,20 @@ class archive {
   archive(database& db, const blob_store& blobs, archive_options options);
   [[nodiscard]] bool is_lost(std::int64_t version, std::int64_t epoch) const;
   [[nodiscard]] std::int64_t known_from(std::int64_t version, std::int64_t epoch) const;
+  [[nodiscard]] base::expected<std::optional<variant>> find_any(const variant_key& key,
+                                                                const base::hash128& source) const;
   score_buckets& buckets_for(const variant_key& key);
+  /// Into its bucket, and out of it again.
+  void place(const variant_key& key, bucket_member member, std::int64_t epoch);
+  void displace(const variant& known);
 
   database& db_;
   const blob_store& blobs_;
   archive_options options_;
   std::unique_ptr<statements> sql_;
   std::map<variant_key, score_buckets> buckets_;
-  /// For each epoch the lowest version that a later epoch rolled back to.
+  std::int64_t epoch_ = 0;  ///< the current one
+  /// For each epoch the lowest version that it or a later one went back to.
   std::map<std::int64_t, std::int64_t> cut_;
 };
 

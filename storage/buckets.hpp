@@ -54,9 +54,9 @@ class score_buckets {
   /// Buckets that have members of version <= `version`, by rising score. Empty: cold start.
   [[nodiscard]] std::vector<bucket_summary> as_of(std::int64_t version) const;
 
-  /// The k-th member of `bucket` among those of version <= some version whose count is above k:
-  /// with k uniform in [0, count) a uniform draw. The id, or `invalid_argument`.
-  [[nodiscard]] base::expected<std::int64_t> draw(int bucket, std::int64_t k) const;
+  /// The k-th member of bucket `which` among those of version <= some version whose count is above
+  /// k: with k uniform in [0, count) a uniform draw. The id, or `invalid_argument`.
+  [[nodiscard]] base::expected<std::int64_t> draw(int which, std::int64_t k) const;
 
   [[nodiscard]] std::int64_t size() const;
 

@@ -5,62 +5,20 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
-#include "base/hash.hpp"
 #include "base/status.hpp"
+#include "storage/statement.hpp"
 
 struct sqlite3;
-struct sqlite3_stmt;
 
 namespace quern::storage {
 
 /// Rows of one commit: 64 keep a sync of 1-5 ms (a usual disk) below 80 us a row, and lose little
 /// work when the machine dies.
 inline constexpr int default_batch_rows = 64;
-
-/// A prepared statement. Bind 1-based, run, read columns 0-based; `reset` frees the cursor. Calls
-/// in the wrong order are errors of `run` or `next`, which carry SQLite's text. Not thread-safe.
-class statement {
- public:
-  statement() = default;
-  statement(statement&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  statement& operator=(statement&& other) noexcept;
-  ~statement();
-
-  statement& bind(int index, std::int64_t value);
-  statement& bind(int index, double value);
-  statement& bind(int index, std::string_view value);
-  statement& bind(int index, const base::hash128& value);
-  statement& bind_null(int index);
-  template <class T>
-  statement& bind(int index, const std::optional<T>& value) {
-    return value ? bind(index, *value) : bind_null(index);
-  }
-
-  /// Runs a statement that returns no rows, and resets it.
-  base::status run();
-  /// The next row: true, or false at the end (and resets).
-  base::expected<bool> next();
-  void reset();
-
-  [[nodiscard]] bool is_null(int column) const;
-  [[nodiscard]] std::int64_t integer(int column) const;
-  [[nodiscard]] double real(int column) const;
-  [[nodiscard]] std::string text(int column) const;
-  [[nodiscard]] std::optional<std::int64_t> maybe_integer(int column) const;
-  [[nodiscard]] std::optional<double> maybe_real(int column) const;
-  /// Null, or 32 hexadecimal digits; anything else is `corrupt`.
-  [[nodiscard]] base::expected<std::optional<base::hash128>> maybe_hash(int column) const;
-
- private:
-  friend class database;
-  explicit statement(sqlite3_stmt* handle) : handle_(handle) {}
-  sqlite3_stmt* handle_ = nullptr;
-};
 
 /// One connection; not thread-safe. Writers: exactly one, held by the control process under the
 /// run's lock; any number of readers open their own.
@@ -109,13 +67,16 @@ class database {
   /// Physical rows written by this connection, events included.
   [[nodiscard]] std::int64_t rows_written() const;
   [[nodiscard]] std::int64_t last_row_id() const;
+  /// Rows that the last statement changed, those of triggers not counted.
+  [[nodiscard]] std::int64_t changes() const;
 
   /// Wall time for records.
   [[nodiscard]] base::nanoseconds_t now_ns() const;
 
-  /// Commits, folds the write-ahead log into run.db and leaves one file that can be copied, or read
-  /// from a read-only place. The connection is closed afterwards, whatever the result.
-  base::status fold_and_close();
+  /// Commits and folds the write-ahead log into run.db, which then is one file that can be copied,
+  /// or read from a read-only place. For the end of a run: no cursor may be open, and the next
+  /// writer turns the log on again. `conflict` when a reader is in the way; nothing is lost then.
+  base::status fold();
 
  private:
   database() = default;
@@ -129,6 +90,7 @@ class database {
   int batch_rows_ = default_batch_rows;
   std::int64_t pending_rows_ = 0;
   std::int64_t commits_ = 0;
+  bool writable_ = false;
   bool in_batch_ = false;
   bool in_operation_ = false;
   std::string broken_;  ///< why no further write is possible; empty: all is well

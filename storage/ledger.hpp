@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,7 +72,18 @@ class ledger final : public ledger_view, public ledger_sink {
   explicit ledger(database& db);
   base::status load();
   [[nodiscard]] base::status need_epoch() const;
-  base::expected<bool> fits(std::int64_t sample, std::int64_t epoch, sample_state wanted);
+  [[nodiscard]] base::status can_start_from(std::int64_t version) const;
+
+  struct located {
+    sample_state state;
+    std::optional<std::int64_t> newest;  ///< v_max
+  };
+  base::expected<located> locate(std::int64_t sample);
+  /// What to do with an answer for a sample that should be `wanted`; counts the ignored.
+  base::expected<arrival> judge_arrival(std::int64_t sample, std::int64_t epoch,
+                                        sample_state wanted);
+  /// `step` > 0: also that the weights before it are not older than the sample.
+  base::status need_state(std::int64_t sample, sample_state wanted, std::int64_t step = 0);
 
   database& db_;
   std::unique_ptr<statements> sql_;

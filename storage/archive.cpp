@@ -1,0 +1,246 @@
+#include "storage/archive.hpp"
+
+#include <algorithm>
+
+#include "storage/ledger_sql.hpp"
+
+namespace quern::storage {
+namespace {
+
+constexpr std::string_view columns =
+    "id, task, device_class, protocol, source_hash, text_hash, verdict_id, speedup_e2, version, "
+    "epoch, sample, parents";
+
+base::expected<variant> read_variant(const statement& row) {
+  variant found;
+  found.id = row.integer(0);
+  found.key = {row.text(1), row.text(2), row.text(3)};
+  QUERN_TRY(const auto source, row.maybe_hash(4));
+  QUERN_TRY(const auto text, row.maybe_hash(5));
+  found.source_hash = source.value_or(base::hash128{});
+  found.text_hash = text.value_or(base::hash128{});
+  found.verdict_id = row.maybe_integer(6);
+  found.speedup_e2 = row.maybe_integer(7);
+  found.version = row.integer(8);
+  found.epoch = row.integer(9);
+  found.sample = row.integer(10);
+  QUERN_TRY(found.parents, parse_ids(row.text(11)));
+  return found;
+}
+
+}  // namespace
+
+struct archive::statements {
+  statement by_id, by_source, best, add, revive, rescore;
+};
+
+archive::archive(database& db, const blob_store& blobs, archive_options options)
+    : db_(db), blobs_(blobs), options_(std::move(options)), sql_(std::make_unique<statements>()) {}
+
+archive::~archive() = default;
+
+base::expected<std::unique_ptr<archive>> archive::open(database& db, const blob_store& blobs,
+                                                       archive_options options) {
+  QUERN_CHECK(check_edges(options.edges));
+  std::unique_ptr<archive> opened(new archive(db, blobs, std::move(options)));
+  statements& sql = *opened->sql_;
+  QUERN_TRY(sql.by_id, db.prepare(fmt::format("SELECT {} FROM variants WHERE id = ?", columns)));
+  QUERN_TRY(sql.by_source,
+            db.prepare(fmt::format("SELECT {} FROM variants WHERE task = ? AND source_hash = ? "
+                                   "AND device_class = ? AND protocol = ?",
+                                   columns)));
+  // The index gives scores from the top; the first row that is known by then is the best.
+  QUERN_TRY(sql.best, db.prepare(fmt::format("SELECT {} FROM variants WHERE task = ? AND "
+                                             "device_class = ? AND protocol = ? AND speedup_e2 IS "
+                                             "NOT NULL ORDER BY speedup_e2 DESC, sample, id",
+                                             columns)));
+  QUERN_TRY(sql.add,
+            db.prepare("INSERT INTO variants(task, device_class, protocol, source_hash, "
+                       "text_hash, verdict_id, speedup_e2, version, epoch, sample, parents) "
+                       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  QUERN_TRY(sql.revive, db.prepare("UPDATE variants SET text_hash = ?, verdict_id = ?, "
+                                   "speedup_e2 = ?, version = ?, epoch = ?, sample = ?, "
+                                   "parents = ? WHERE id = ?"));
+  QUERN_TRY(sql.rescore,
+            db.prepare("UPDATE variants SET verdict_id = ?, speedup_e2 = ? WHERE id = ?"));
+  QUERN_CHECK(opened->rebuild());
+  return opened;
+}
+
+bool archive::is_lost(std::int64_t version, std::int64_t epoch) const {
+  return version > known_from(version, epoch);
+}
+
+std::int64_t archive::known_from(std::int64_t version, std::int64_t epoch) const {
+  // The first epoch after `epoch` has the lowest version that any later one went back to.
+  const auto later = cut_.upper_bound(epoch);
+  return later == cut_.end() ? version : std::min(version, later->second);
+}
+
+score_buckets& archive::buckets_for(const variant_key& key) {
+  return buckets_.try_emplace(key, options_.edges).first->second;
+}
+
+base::status archive::rebuild() {
+  cut_.clear();
+  buckets_.clear();
+  epoch_ = 0;
+  QUERN_TRY(statement epochs, db_.prepare("SELECT id, from_version FROM epochs ORDER BY id DESC"));
+  std::int64_t lowest = INT64_MAX;
+  while (true) {
+    QUERN_TRY(const bool row, epochs.next());
+    if (!row) break;
+    epoch_ = std::max(epoch_, epochs.integer(0));
+    lowest = std::min(lowest, epochs.integer(1));
+    cut_[epochs.integer(0)] = lowest;
+  }
+  // In the order in which members lie in their buckets, so that each goes to an end.
+  QUERN_TRY(statement rows, db_.prepare("SELECT task, device_class, protocol, id, sample, version, "
+                                        "speedup_e2, epoch FROM variants WHERE speedup_e2 IS NOT "
+                                        "NULL ORDER BY version, sample, id"));
+  while (true) {
+    QUERN_TRY(const bool row, rows.next());
+    if (!row) return {};
+    place({rows.text(0), rows.text(1), rows.text(2)},
+          {rows.integer(3), rows.integer(4), rows.integer(5), rows.integer(6)}, rows.integer(7));
+  }
+}
+
+void archive::place(const variant_key& key, bucket_member member, std::int64_t epoch) {
+  if (is_lost(member.version, epoch)) {
+    if (options_.lost == lost_variants::forget) return;
+    member.version = known_from(member.version, epoch);
+  }
+  buckets_for(key).insert(member);
+}
+
+void archive::displace(const variant& known) {
+  if (!known.speedup_e2) return;
+  const auto home = buckets_.find(known.key);
+  if (home == buckets_.end()) return;
+  home->second.erase(
+      {known.id, known.sample, known_from(known.version, known.epoch), *known.speedup_e2});
+}
+
+base::expected<recorded> archive::record(const variant& fresh, std::string_view text) {
+  if (epoch_ == 0) {
+    return base::fail(base::errc::conflict, "no epoch is open: open one, then rebuild the archive");
+  }
+  QUERN_TRY(const auto known, find_any(fresh.key, fresh.source_hash));
+  const bool forgotten =
+      known && options_.lost == lost_variants::forget && is_lost(known->version, known->epoch);
+  if (known && !forgotten) return recorded{known->id, false};
+  QUERN_TRY(const base::hash128 text_hash, blobs_.put(text));
+  recorded result{known ? known->id : 0, true};
+  const base::status done = db_.atomically(1, [&]() -> base::status {
+    if (known) {
+      return sql_->revive.bind(1, text_hash)
+          .bind(2, fresh.verdict_id)
+          .bind(3, fresh.speedup_e2)
+          .bind(4, fresh.version)
+          .bind(5, epoch_)
+          .bind(6, fresh.sample)
+          .bind(7, ids_text(fresh.parents))
+          .bind(8, known->id)
+          .run();
+    }
+    QUERN_CHECK(sql_->add.bind(1, fresh.key.task)
+                    .bind(2, fresh.key.device_class)
+                    .bind(3, fresh.key.protocol)
+                    .bind(4, fresh.source_hash)
+                    .bind(5, text_hash)
+                    .bind(6, fresh.verdict_id)
+                    .bind(7, fresh.speedup_e2)
+                    .bind(8, fresh.version)
+                    .bind(9, epoch_)
+                    .bind(10, fresh.sample)
+                    .bind(11, ids_text(fresh.parents))
+                    .run());
+    result.id = db_.last_row_id();
+    return {};
+  });
+  QUERN_CHECK(done);
+  if (fresh.speedup_e2) {
+    place(fresh.key, {result.id, fresh.sample, fresh.version, *fresh.speedup_e2}, epoch_);
+  }
+  return result;
+}
+
+base::status archive::rescore(std::int64_t id, std::int64_t verdict_id,
+                              std::optional<std::int64_t> speedup_e2) {
+  QUERN_TRY(const variant known, get(id));
+  const base::status done = db_.atomically(
+      1, [&] { return sql_->rescore.bind(1, verdict_id).bind(2, speedup_e2).bind(3, id).run(); });
+  QUERN_CHECK(done);
+  displace(known);
+  if (speedup_e2) place(known.key, {id, known.sample, known.version, *speedup_e2}, known.epoch);
+  return {};
+}
+
+base::expected<variant> archive::get(std::int64_t id) const {
+  QUERN_TRY(const bool row, sql_->by_id.bind(1, id).next());
+  if (!row) return base::fail(base::errc::not_found, "there is no variant {}", id);
+  auto found = read_variant(sql_->by_id);
+  sql_->by_id.reset();
+  return found;
+}
+
+base::expected<std::string> archive::text(const variant& of) const {
+  return blobs_.get(of.text_hash);
+}
+
+base::expected<std::optional<variant>> archive::find_any(const variant_key& key,
+                                                         const base::hash128& source) const {
+  QUERN_TRY(const bool row, sql_->by_source.bind(1, key.task)
+                                .bind(2, source)
+                                .bind(3, key.device_class)
+                                .bind(4, key.protocol)
+                                .next());
+  if (!row) return std::optional<variant>();
+  auto found = read_variant(sql_->by_source);
+  sql_->by_source.reset();
+  if (!found) return tl::make_unexpected(found.error());
+  return std::optional(std::move(*found));
+}
+
+base::expected<std::optional<variant>> archive::find(const variant_key& key,
+                                                     const base::hash128& source) const {
+  QUERN_TRY(auto known, find_any(key, source));
+  const bool forgotten =
+      known && options_.lost == lost_variants::forget && is_lost(known->version, known->epoch);
+  if (forgotten) known.reset();
+  return known;
+}
+
+base::expected<std::optional<variant>> archive::best(const variant_key& key,
+                                                     std::int64_t version) const {
+  statement& rows = sql_->best;
+  rows.bind(1, key.task).bind(2, key.device_class).bind(3, key.protocol);
+  while (true) {
+    QUERN_TRY(const bool row, rows.next());
+    if (!row) return std::optional<variant>();
+    const std::int64_t made = rows.integer(8);
+    const std::int64_t epoch = rows.integer(9);
+    if (known_from(made, epoch) > version) continue;
+    if (is_lost(made, epoch) && options_.lost == lost_variants::forget) continue;
+    auto found = read_variant(rows);
+    rows.reset();
+    if (!found) return tl::make_unexpected(found.error());
+    return std::optional(std::move(*found));
+  }
+}
+
+const score_buckets* archive::buckets(const variant_key& key) const {
+  const auto found = buckets_.find(key);
+  return found == buckets_.end() || found->second.size() == 0 ? nullptr : &found->second;
+}
+
+std::vector<variant_key> archive::keys() const {
+  std::vector<variant_key> found;
+  for (const auto& [key, buckets] : buckets_) {
+    if (buckets.size() > 0) found.push_back(key);
+  }
+  return found;
+}
+
+}  // namespace quern::storage

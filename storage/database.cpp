@@ -1,0 +1,160 @@
+#include "storage/database.hpp"
+
+#include "storage/schema.hpp"
+#include "storage/sql_error.hpp"
+
+namespace quern::storage {
+namespace {
+
+/// Readers and the writer meet only while the log is folded, which takes milliseconds.
+constexpr int busy_timeout_ms = 5000;
+
+}  // namespace
+
+base::expected<std::unique_ptr<database>> database::open_file(const char* name, int flags) {
+  // The constructor is private: only a database that has been set up may be seen.
+  std::unique_ptr<database> db(new database());
+  const int code = sqlite3_open_v2(name, &db->handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (code != SQLITE_OK) {
+    return sql_fail(db->handle_, code, fmt::format("cannot open {}", name));
+  }
+  sqlite3_extended_result_codes(db->handle_, 1);
+  sqlite3_busy_timeout(db->handle_, busy_timeout_ms);
+  return db;
+}
+
+base::expected<std::unique_ptr<database>> database::open(const std::filesystem::path& path,
+                                                         access how, int batch_rows) {
+  const int flags =
+      how == access::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  QUERN_TRY(auto db, open_file(path.c_str(), flags));
+  db->batch_rows_ = batch_rows;
+  QUERN_CHECK(db->set_up(how, path.string()));
+  return db;
+}
+
+base::expected<std::unique_ptr<database>> database::in_memory(const base::clock* time,
+                                                              int batch_rows) {
+  QUERN_TRY(auto db, open_file(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+  db->time_ = time;
+  db->batch_rows_ = batch_rows;
+  QUERN_CHECK(db->set_up(access::write, "the ledger in memory"));
+  return db;
+}
+
+base::status database::set_up(access how, const std::string& name) {
+  // The check comes before anything is changed in a file that may not be ours.
+  QUERN_CHECK(prepare_schema(*this, name, how == access::write));
+  QUERN_CHECK(
+      execute("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
+              "PRAGMA cache_size = -65536"));
+  if (how == access::read) return {};
+  QUERN_CHECK(execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
+  QUERN_TRY(begin_, prepare("BEGIN IMMEDIATE"));
+  QUERN_TRY(commit_, prepare("COMMIT"));
+  QUERN_TRY(mark_, prepare("SAVEPOINT operation"));
+  QUERN_TRY(release_, prepare("RELEASE operation"));
+  QUERN_TRY(undo_, prepare("ROLLBACK TO operation"));
+  writable_ = true;
+  return {};
+}
+
+database::~database() {
+  for (statement* kept : {&begin_, &commit_, &mark_, &release_, &undo_})
+    *kept = statement();
+  // An open batch was never acknowledged: closing rolls it back. Statements of others may outlive
+  // the connection.
+  sqlite3_close_v2(handle_);
+}
+
+base::expected<statement> database::prepare(std::string_view sql) {
+  sqlite3_stmt* raw = nullptr;
+  const int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
+  if (code != SQLITE_OK) return sql_fail(handle_, code, fmt::format("run.db: {}", sql));
+  return statement(raw);
+}
+
+base::status database::execute(const char* sql) {
+  const int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return sql_fail(handle_, code, "run.db");
+  return {};
+}
+
+base::status database::enter(std::int64_t rows) {
+  if (!broken_.empty()) return base::fail(base::errc::io, "{}", broken_);
+  if (!writable_) {
+    return base::fail(base::errc::conflict, "run.db was opened for reading; only control writes");
+  }
+  if (in_operation_) return base::fail(base::errc::internal, "a write inside another write");
+  if (pending_rows_ > 0 && pending_rows_ + rows > batch_rows_) QUERN_CHECK(commit());
+  if (!in_batch_) {
+    QUERN_CHECK(begin_.run());
+    in_batch_ = true;
+  }
+  QUERN_CHECK(mark_.run());
+  in_operation_ = true;
+  return {};
+}
+
+base::status database::leave(std::int64_t rows, bool keep) {
+  in_operation_ = false;
+  base::status closed;
+  if (!keep) closed = undo_.run();
+  if (closed) closed = release_.run();
+  if (!closed) {
+    broken_ = closed.error().message;
+    return closed;
+  }
+  if (keep) pending_rows_ += rows;
+  return pending_rows_ >= batch_rows_ ? commit() : base::status();
+}
+
+base::status database::commit() {
+  if (!broken_.empty()) return base::fail(base::errc::io, "{}", broken_);
+  if (!in_batch_) return {};
+  if (auto done = commit_.run(); !done) {
+    // Rows that callers believe written are gone or half known: going on would break the law.
+    broken_ = fmt::format("a commit failed ({}); nothing more is written: end and recover",
+                          done.error().message);
+    sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr);
+    done.error().message = broken_;
+    return done;
+  }
+  in_batch_ = false;
+  pending_rows_ = 0;
+  ++commits_;
+  return {};
+}
+
+std::int64_t database::rows_written() const {
+  return sqlite3_total_changes64(handle_);
+}
+
+std::int64_t database::last_row_id() const {
+  return sqlite3_last_insert_rowid(handle_);
+}
+
+std::int64_t database::changes() const {
+  return sqlite3_changes64(handle_);
+}
+
+base::nanoseconds_t database::now_ns() const {
+  return time_ != nullptr ? time_->now_ns() : base::unix_time_ns();
+}
+
+base::status database::fold() {
+  QUERN_CHECK(commit());
+  QUERN_TRY(statement checkpoint, prepare("PRAGMA wal_checkpoint(TRUNCATE)"));
+  QUERN_TRY(const bool row, checkpoint.next());
+  if (row && checkpoint.integer(0) != 0) {
+    return base::fail(base::errc::conflict,
+                      "run.db is being read by another process, its log stays in run.db-wal; copy "
+                      "both files, or end the reader and stop again");
+  }
+  checkpoint.reset();
+  // Without a log the file can be read from a read-only place, too.
+  return execute("PRAGMA journal_mode = DELETE");
+}
+
+}  // namespace quern::storage

@@ -1,0 +1,79 @@
+#include "storage/jsonl.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace quern::storage {
+namespace {
+
+/// Where the last whole line ends.
+base::expected<std::int64_t> whole_end(int fd, std::int64_t size, const std::string& name) {
+  char buffer[4096];
+  std::int64_t end = size;
+  while (end > 0) {
+    const std::int64_t begin = std::max<std::int64_t>(0, end - std::int64_t{sizeof buffer});
+    const ssize_t got = ::pread(fd, buffer, static_cast<std::size_t>(end - begin), begin);
+    if (got != end - begin) return base::fail_errno("cannot read " + name);
+    for (ssize_t i = got; i-- > 0;) {
+      if (buffer[i] == '\n') return begin + i + 1;
+    }
+    end = begin;
+  }
+  return 0;
+}
+
+}  // namespace
+
+base::expected<jsonl_writer> jsonl_writer::open(const std::filesystem::path& path) {
+  base::unique_fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) return base::fail_errno("cannot open " + path.string());
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return base::fail_errno("cannot look at " + path.string());
+  QUERN_TRY(const std::int64_t end, whole_end(file.get(), info.st_size, path.string()));
+  if (end < info.st_size && ::ftruncate(file.get(), end) != 0) {
+    return base::fail_errno("cannot cut the torn line off " + path.string());
+  }
+  return jsonl_writer(std::move(file), end);
+}
+
+base::status jsonl_writer::append(const base::ordered_json& line) {
+  const std::string text = base::dump(line) + "\n";
+  if (auto written = base::write_all(file_.get(), text); !written) {
+    // Half a line would make one line of it and the next; if this fails as well, a reader still
+    // stops at a line that it names.
+    if (::ftruncate(file_.get(), size_) != 0) {
+      written.error().message += "; and the torn line could not be taken back";
+    }
+    return base::in_context("a line of JSON", written.error());
+  }
+  size_ += static_cast<std::int64_t>(text.size());
+  return {};
+}
+
+base::status jsonl_writer::sync() {
+  if (::fdatasync(file_.get()) != 0) return base::fail_errno("cannot sync lines of JSON");
+  return {};
+}
+
+base::status read_jsonl(const std::filesystem::path& path,
+                        const std::function<base::status(const base::json&)>& line) {
+  // Metrics of a long run are some hundred megabytes at most.
+  QUERN_TRY(const std::string text, base::read_file(path, std::size_t{4} << 30U));
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return {};
+    ++number;
+    const auto value = base::parse_json(std::string_view(text).substr(begin, end - begin));
+    if (!value) {
+      return base::fail(base::errc::corrupt, "{} line {}: {}", path.string(), number,
+                        value.error().message);
+    }
+    QUERN_CHECK(line(*value));
+    begin = end + 1;
+  }
+  return {};
+}
+
+}  // namespace quern::storage

@@ -1,0 +1,139 @@
+// The ledger's large turns: opening an epoch (recovery), recording a checkpoint, stopping.
+#include "storage/ledger_sql.hpp"
+
+namespace quern::storage {
+namespace {
+
+constexpr std::string_view forget_results =
+    "UPDATE samples SET state = 'issued', v_min = NULL, v_max = NULL, segments = NULL, "
+    "tokens_hash = NULL, source_hash = NULL, verdict_id = NULL, reward = NULL, step = NULL, "
+    "epoch = ?2, t_ns = ?3 ";
+
+/// Live samples whose tokens will be needed again, of which some may be gone from the disk.
+base::expected<std::vector<std::int64_t>> without_tokens(database& db,
+                                                         const epoch_request& request) {
+  std::vector<std::int64_t> gone;
+  if (!request.tokens_readable) return gone;
+  QUERN_TRY(statement holders,
+            db.prepare("SELECT id, tokens_hash FROM samples "
+                       "WHERE state IN ('generated', 'evaluated', 'admitted') ORDER BY id"));
+  while (true) {
+    QUERN_TRY(const bool row, holders.next());
+    if (!row) return gone;
+    QUERN_TRY(const auto tokens, holders.maybe_hash(1));
+    if (!request.tokens_readable(holders.integer(0), tokens.value_or(base::hash128{}))) {
+      gone.push_back(holders.integer(0));
+    }
+  }
+}
+
+}  // namespace
+
+base::expected<epoch_report> ledger::open_epoch(const epoch_request& request) {
+  QUERN_CHECK(can_start_from(request.from_version));
+  epoch_report report{epoch_ + 1, request.from_version, 0, 0, 0};
+  const auto update = [&](std::string_view what, std::string_view where,
+                          std::int64_t number) -> base::expected<std::int64_t> {
+    QUERN_TRY(statement all, db_.prepare(fmt::format("{}{}", what, where)));
+    QUERN_CHECK(all.bind(1, number).bind(2, report.epoch).bind(3, db_.now_ns()).run());
+    return db_.changes();
+  };
+  const base::status done = db_.atomically(1, [&]() -> base::status {
+    QUERN_TRY(statement open, db_.prepare("INSERT INTO epochs(id, from_version, reason, t_ns, "
+                                          "opening) VALUES (?, ?, ?, ?, 1)"));
+    QUERN_CHECK(open.bind(1, report.epoch)
+                    .bind(2, request.from_version)
+                    .bind(3, request.reason)
+                    .bind(4, db_.now_ns())
+                    .run());
+    QUERN_TRY(const std::int64_t live,
+              update(forget_results,
+                     "WHERE state IN ('generated', 'evaluated', 'admitted', 'consumed') "
+                     "AND v_max > ?1",
+                     request.from_version));
+    // Trained rows go back only when a checkpoint could not be read and an older one takes over.
+    QUERN_TRY(const std::int64_t trained,
+              update(forget_results, "WHERE state = 'trained' AND step > ?1 AND v_max > ?1",
+                     request.from_version));
+    report.reissued = live + trained;
+    QUERN_TRY(report.readmitted,
+              update("UPDATE samples SET state = 'admitted', step = NULL, t_ns = ?3 ",
+                     "WHERE state IN ('consumed', 'trained') AND step > ?1", request.from_version));
+    QUERN_TRY(const auto gone, without_tokens(db_, request));
+    for (const std::int64_t sample : gone) {
+      QUERN_CHECK(update(forget_results, "WHERE id = ?1", sample));
+    }
+    report.unreadable = static_cast<std::int64_t>(gone.size());
+    return db_.execute("UPDATE epochs SET opening = NULL WHERE opening IS NOT NULL");
+  });
+  QUERN_CHECK(done);
+  QUERN_CHECK(db_.commit());
+  epoch_ = report.epoch;
+  version_ = report.from_version;
+  return report;
+}
+
+base::status ledger::can_start_from(std::int64_t version) const {
+  // Version 0 are the weights that the run began with; they need no checkpoint.
+  if (version == 0) return {};
+  QUERN_TRY(const auto known, checkpoints());
+  for (const checkpoint_row& row : known) {
+    if (row.version == version) return {};
+  }
+  return base::fail(base::errc::invalid_argument,
+                    "an epoch from version {}, of which no checkpoint is recorded (newest: {})",
+                    version, known.empty() ? 0 : known.front().version);
+}
+
+base::expected<std::int64_t> ledger::record_checkpoint(const checkpoint_row& checkpoint) {
+  QUERN_CHECK(need_epoch());
+  if (checkpoint.version > version_ || checkpoint.version < 0) {
+    return base::fail(base::errc::internal, "a checkpoint of version {}, but weights are at {}",
+                      checkpoint.version, version_);
+  }
+  QUERN_TRY(const auto known, checkpoints());
+  if (!known.empty() && known.front().version >= checkpoint.version) {
+    return base::fail(base::errc::already_exists,
+                      "a checkpoint of version {} after one of version {} was recorded",
+                      checkpoint.version, known.front().version);
+  }
+  std::int64_t trained = 0;
+  const base::status done = db_.atomically(1, [&]() -> base::status {
+    QUERN_CHECK(sql_->new_checkpoint.bind(1, checkpoint.version)
+                    .bind(2, epoch_)
+                    .bind(3, checkpoint.path)
+                    .bind(4, checkpoint.hash)
+                    .bind(5, db_.now_ns())
+                    .run());
+    QUERN_CHECK(sql_->train.bind(1, db_.now_ns()).bind(2, checkpoint.version).run());
+    trained = db_.changes();
+    return {};
+  });
+  QUERN_CHECK(done);
+  QUERN_CHECK(db_.commit());
+  return trained;
+}
+
+base::expected<std::int64_t> ledger::stop() {
+  QUERN_CHECK(need_epoch());
+  QUERN_TRY(const state_counts now, counts());
+  if (const std::int64_t open = now.of(sample_state::consumed); open > 0) {
+    return base::fail(
+        base::errc::conflict,
+        "{} samples are part of steps that no checkpoint holds: record one, then stop", open);
+  }
+  std::int64_t dropped = 0;
+  const base::status done = db_.atomically(1, [&]() -> base::status {
+    QUERN_TRY(statement all,
+              db_.prepare("UPDATE samples SET state = 'dropped', drop_reason = 'stopped', t_ns = ? "
+                          "WHERE state IN ('issued', 'generated', 'evaluated', 'admitted')"));
+    QUERN_CHECK(all.bind(1, db_.now_ns()).run());
+    dropped = db_.changes();
+    return {};
+  });
+  QUERN_CHECK(done);
+  QUERN_CHECK(db_.commit());
+  return dropped;
+}
+
+}  // namespace quern::storage

@@ -1,0 +1,41 @@
+// What the ledger's source files share: its prepared statements, and rows as values. Internal.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/ledger.hpp"
+
+namespace quern::storage {
+
+struct ledger::statements {
+  statement new_group, new_sample;
+  statement where_is;  ///< (id) -> state, v_max
+  statement generate, judge, new_verdict;
+  statement admit, consume, drop;
+  statement new_checkpoint, train;
+  base::status prepare(database& db);
+};
+
+/// Columns of `read_sample`, in its order.
+inline constexpr std::string_view sample_columns =
+    "id, grp, k, state, epoch, v_min, v_max, segments, tokens_hash, source_hash, verdict_id, "
+    "reward, step, drop_reason";
+base::expected<sample_row> read_sample(const statement& row);
+
+inline constexpr std::string_view verdict_columns =
+    "id, sample, epoch, attempt, task, source_hash, protocol, device_class, env, speedup_e2, "
+    "confirmed, json";
+
+/// "[[first token, version, weights hash], ...]" and "[1, 2]", as the tables hold them.
+std::string segments_text(const std::vector<segment>& segments);
+base::expected<std::vector<segment>> parse_segments(std::string_view text);
+std::string ids_text(const std::vector<std::int64_t>& ids);
+base::expected<std::vector<std::int64_t>> parse_ids(std::string_view text);
+
+/// A condition on `checkpoints AS c`: no later epoch went back to before it.
+inline constexpr std::string_view survives =
+    "NOT EXISTS (SELECT 1 FROM epochs AS e WHERE e.id > c.epoch AND e.from_version < c.version)";
+
+}  // namespace quern::storage

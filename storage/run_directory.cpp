@@ -1,0 +1,113 @@
+#include "storage/run_directory.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace quern::storage {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t format_version = 1;
+
+base::status make_layout(const run_paths& paths) {
+  for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.crash(), paths.checkpoints()}) {
+    QUERN_CHECK(base::make_folders(folder));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::expected<base::json> read_meta(const run_paths& paths) {
+  const auto text = base::read_file(paths.meta(), 1U << 20U);
+  if (!text) {
+    if (text.error().code != base::errc::not_found) return tl::make_unexpected(text.error());
+    return base::fail(base::errc::not_found,
+                      "{} is not a run directory (it has no meta.json): name the folder that "
+                      "`quern train` made, or start a run",
+                      paths.root.string());
+  }
+  auto meta = base::parse_json(*text);
+  if (!meta) {
+    return base::fail(base::errc::corrupt, "{}: {}", paths.meta().string(), meta.error().message);
+  }
+  const auto format = base::get<std::int64_t>(*meta, "quern_run");
+  if (!format) {
+    return base::fail(base::errc::corrupt, "{}: {}", paths.meta().string(), format.error().message);
+  }
+  if (*format != format_version) {
+    return base::fail(base::errc::version,
+                      "{} has format {}, this build reads format {}: use the build that made it{}",
+                      paths.root.string(), *format, format_version,
+                      meta->contains("build") ? " (" + base::dump((*meta)["build"]) + ")" : "");
+  }
+  return meta;
+}
+
+run_directory::run_directory(run_paths paths, base::json meta, run_lock lock)
+    : paths_(std::move(paths)), meta_(std::move(meta)), lock_(std::move(lock)) {}
+
+run_directory::~run_directory() = default;
+
+base::expected<run_directory> run_directory::create(const fs::path& root,
+                                                    std::string_view config_yaml, base::json meta) {
+  std::error_code code;
+  if (fs::exists(root, code) && !(fs::is_directory(root, code) && fs::is_empty(root, code))) {
+    return base::fail(base::errc::already_exists,
+                      "{} is there and not empty: name a new folder, or resume the run in it",
+                      root.string());
+  }
+  if (!meta.is_object()) {
+    return base::fail(base::errc::internal, "the description of a run must be an object");
+  }
+  run_paths paths{fs::absolute(root)};
+  QUERN_CHECK(base::make_folders(paths.root));
+  QUERN_TRY(run_lock lock, run_lock::take(paths.lock()));
+  QUERN_CHECK(make_layout(paths));
+  meta["quern_run"] = format_version;
+  meta["created_ns"] = base::unix_time_ns();
+  run_directory run(std::move(paths), std::move(meta), std::move(lock));
+  QUERN_CHECK(run.write_config(config_yaml));
+  // meta.json, which makes a folder a run directory, comes last.
+  QUERN_CHECK(run.make_sockets());
+  return run;
+}
+
+base::expected<run_directory> run_directory::open(const fs::path& root) {
+  run_paths paths{fs::absolute(root)};
+  QUERN_TRY(base::json meta, read_meta(paths));
+  QUERN_TRY(run_lock lock, run_lock::take(paths.lock()));
+  QUERN_CHECK(make_layout(paths));
+  run_directory run(std::move(paths), std::move(meta), std::move(lock));
+  QUERN_CHECK(run.make_sockets());
+  return run;
+}
+
+base::status run_directory::make_sockets() {
+  QUERN_TRY(auto folder, base::temp_folder::make("quern"));
+  sockets_ = std::move(folder);
+  meta_["sockets"] = sockets_->path().string();
+  return base::write_file_atomic(paths_.meta(), base::dump_pretty(meta_) + "\n");
+}
+
+base::status run_directory::write_config(std::string_view config_yaml) {
+  return base::write_file_atomic(paths_.config(), config_yaml);
+}
+
+fs::path run_directory::sockets() const {
+  return sockets_->path();
+}
+
+base::expected<std::string> run_directory::socket(std::string_view name) const {
+  std::string full = (sockets_->path() / name).string();
+  if (name.empty() || name.find('/') != std::string_view::npos || full.size() > max_socket_name) {
+    return base::fail(base::errc::invalid_argument,
+                      "'{}' cannot be a socket: its name has {} bytes, the limit is {}; set TMPDIR "
+                      "to a shorter folder",
+                      full, full.size(), max_socket_name);
+  }
+  return full;
+}
+
+}  // namespace quern::storage

@@ -1,0 +1,87 @@
+#include "storage/run_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace quern::storage {
+namespace {
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+/// "process 12 on host x, epoch 3, for 5 min", as far as the file tells.
+std::string holder(const std::filesystem::path& file) {
+  const auto text = base::read_file(file, 4096);
+  const auto note = text ? base::parse_json(*text) : base::expected<base::json>(base::json());
+  if (!note || !note->is_object()) return "another process";
+  std::string who = "another process";
+  if (const auto pid = base::get<std::int64_t>(*note, "pid")) who = fmt::format("process {}", *pid);
+  if (const auto host = base::get<std::string>(*note, "host")) who += " on " + *host;
+  if (const auto epoch = base::get<std::int64_t>(*note, "epoch"); epoch && *epoch > 0) {
+    who += fmt::format(", epoch {}", *epoch);
+  }
+  if (const auto since = base::get<std::int64_t>(*note, "since_ns")) {
+    who += fmt::format(", for {}", base::human_duration(base::unix_time_ns() - *since));
+  }
+  return who;
+}
+
+/// A reader that asks (`is_locked`) holds a shared lock for some microseconds: it must not turn a
+/// writer away.
+bool flock_soon(int fd) {
+  constexpr int tries = 10;
+  for (int i = 0; i < tries; ++i) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    if (i + 1 < tries) ::usleep(2000);
+  }
+  return false;
+}
+
+}  // namespace
+
+base::expected<run_lock> run_lock::take(const std::filesystem::path& file) {
+  base::unique_fd handle(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!handle) return base::fail_errno("cannot open " + file.string());
+  if (!flock_soon(handle.get())) {
+    if (errno != EWOULDBLOCK) return base::fail_errno("cannot lock " + file.string());
+    return base::fail(base::errc::conflict,
+                      "{} is locked by {}: pause or stop that run first, or wait until it ends",
+                      file.string(), holder(file));
+  }
+  run_lock lock(std::move(handle));
+  lock.since_ns_ = base::unix_time_ns();
+  QUERN_CHECK(lock.note_epoch(0));
+  return lock;
+}
+
+base::status run_lock::note_epoch(std::int64_t epoch) {
+  base::ordered_json note;
+  note["pid"] = ::getpid();
+  note["host"] = host_name();
+  note["epoch"] = epoch;
+  note["since_ns"] = since_ns_;
+  // The file itself carries the lock: it is rewritten, never replaced.
+  if (::ftruncate(file_.get(), 0) != 0 || ::lseek(file_.get(), 0, SEEK_SET) != 0) {
+    return base::fail_errno("cannot rewrite LOCK");
+  }
+  return base::write_all(file_.get(), base::dump(note) + "\n");
+}
+
+base::expected<bool> is_locked(const std::filesystem::path& file) {
+  const base::unique_fd handle(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!handle && errno == ENOENT) return false;
+  if (!handle) return base::fail_errno("cannot open " + file.string());
+  if (::flock(handle.get(), LOCK_SH | LOCK_NB) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  return base::fail_errno("cannot ask for the lock of " + file.string());
+}
+
+}  // namespace quern::storage
