@@ -1,0 +1,171 @@
+// The one file that compiles TorchScript: its headers cost more than all the others together.
+#include "env/reference/script.hpp"
+
+#include <optional>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/api/include/torch/jit.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+#include <fmt/ranges.h>
+#include <torch/version.h>
+
+#include "env/reference/pool_allocator.hpp"
+
+namespace quern::env {
+namespace {
+
+c10::ScalarType scalar_type_of(dtype type) {
+  switch (type) {
+    case dtype::f32:
+      return c10::ScalarType::Float;
+    case dtype::f64:
+      return c10::ScalarType::Double;
+    case dtype::i32:
+      return c10::ScalarType::Int;
+    case dtype::i64:
+      return c10::ScalarType::Long;
+    case dtype::u8:
+      return c10::ScalarType::Byte;
+    case dtype::bf16:
+      return c10::ScalarType::BFloat16;
+    case dtype::f16:
+      return c10::ScalarType::Half;
+  }
+  return c10::ScalarType::Undefined;
+}
+
+at::Tensor tensor_of(const tensor_view& view) {
+  return at::from_blob(view.data, view.shape, at::TensorOptions().dtype(scalar_type_of(view.type)));
+}
+
+std::string shape_text(c10::IntArrayRef shape) {
+  return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", "));
+}
+
+/// The message of an exception of LibTorch without the C++ stack behind it.
+std::string message_of(const std::exception& e) {
+  if (const auto* c = dynamic_cast<const c10::Error*>(&e)) return c->what_without_backtrace();
+  return e.what();
+}
+
+std::optional<std::vector<at::Tensor>> tensors_of(const c10::IValue& value) {
+  std::vector<at::Tensor> result;
+  if (value.isTensor()) {
+    result.push_back(value.toTensor().contiguous());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& t : value.toTensorVector())
+      result.push_back(t.contiguous());
+  } else if (value.isTuple()) {
+    for (const auto& element : value.toTupleRef().elements()) {
+      if (!element.isTensor()) return std::nullopt;
+      result.push_back(element.toTensor().contiguous());
+    }
+  } else {
+    return std::nullopt;
+  }
+  return result;
+}
+
+}  // namespace
+
+struct script::state {
+  std::shared_ptr<torch::jit::CompilationUnit> unit;
+  torch::jit::Function* forward = nullptr;
+  std::vector<std::vector<at::Tensor>> results;
+};
+
+script::script(std::unique_ptr<state> s) : state_(std::move(s)) {}
+script::~script() = default;
+script::script(script&&) noexcept = default;
+script& script::operator=(script&&) noexcept = default;
+
+std::string prepare_libtorch() {
+  use_pool_allocator();
+  at::set_num_threads(1);
+  at::set_num_interop_threads(1);
+  at::GradMode::set_enabled(false);
+  torch::jit::getExecutorMode() = false;
+  torch::jit::getProfilingMode() = false;
+  torch::jit::setGraphExecutorOptimize(false);
+  // The first compilation and the first operators of each library initialise tables: before the
+  // fork, so that every child has them.
+  auto warm = script::compile(
+      "def forward(x):\n"
+      "    y = torch.softmax(torch.matmul(x, x.t()), -1)\n"
+      "    z = torch.conv2d(y.view(1, 1, 32, 32), torch.ones([1, 1, 3, 3]))\n"
+      "    return torch.sum(torch.exp(torch.layer_norm(y, [32])), -1) + torch.sum(z)\n");
+  if (warm) {
+    std::vector<float> x(32 * 32, 0.5F);
+    const std::vector<tensor_view> inputs{{dtype::f32, {32, 32}, x.data()}};
+    std::string why;
+    warm->call(inputs, 0, false, why);
+    warm->call(inputs, 0, true, why);
+  }
+  return "libtorch " TORCH_VERSION;
+}
+
+base::expected<script> script::compile(const std::string& text) {
+  auto s = std::make_unique<state>();
+  try {
+    s->unit = torch::jit::compile(text);
+    s->forward = s->unit->find_function("forward");
+  } catch (const std::exception& e) {
+    return base::fail(base::errc::invalid_argument, "TorchScript: {}", message_of(e));
+  }
+  if (s->forward == nullptr)
+    return base::fail(base::errc::invalid_argument,
+                      "TorchScript: the text does not define `forward`");
+  return script(std::move(s));
+}
+
+bool script::call(std::span<const tensor_view> inputs, std::size_t slot, bool in_f64,
+                  std::string& why) {
+  try {
+    torch::jit::Stack stack;
+    for (const auto& view : inputs) {
+      auto t = tensor_of(view);
+      stack.emplace_back(in_f64 && is_floating(view.type) ? t.to(c10::ScalarType::Double)
+                                                          : std::move(t));
+    }
+    auto outputs = tensors_of((*state_->forward)(std::move(stack)));
+    if (!outputs) {
+      why = "forward returns something else than tensors";
+      return false;
+    }
+    if (state_->results.size() <= slot) state_->results.resize(slot + 1);
+    state_->results[slot] = std::move(*outputs);
+    return true;
+  } catch (const std::exception& e) {
+    why = message_of(e);
+    return false;
+  }
+}
+
+result_check script::deliver(std::span<const tensor_view> outputs, std::size_t slot, bool in_f64) {
+  if (slot >= state_->results.size()) return {result_fault::failed, "nothing was computed"};
+  const auto result = std::exchange(state_->results[slot], {});
+  if (result.size() != outputs.size())
+    return {result_fault::wrong_shape,
+            fmt::format("forward returns {} tensors, the task has {} outputs", result.size(),
+                        outputs.size())};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& view = outputs[i];
+    const bool widen = in_f64 && is_floating(view.type);
+    if (result[i].sizes() != c10::IntArrayRef(view.shape))
+      return {result_fault::wrong_shape,
+              fmt::format("output {} has shape {}, the task says {}", i,
+                          shape_text(result[i].sizes()), shape_text(view.shape))};
+    if (!widen && result[i].scalar_type() != scalar_type_of(view.type))
+      return {result_fault::wrong_dtype,
+              fmt::format("output {} is {}, the task says {}", i,
+                          c10::toString(result[i].scalar_type()), name_of(view.type))};
+    const auto type = widen ? c10::ScalarType::Double : scalar_type_of(view.type);
+    at::from_blob(view.data, view.shape, at::TensorOptions().dtype(type)).copy_(result[i]);
+  }
+  return {};
+}
+
+}  // namespace quern::env

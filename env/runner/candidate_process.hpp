@@ -1,0 +1,43 @@
+// One candidate in one sandboxed child: start, load, workspace, calls; and what is said when it
+// dies.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/status.hpp"
+#include "env/runner/link.hpp"
+#include "env/sandbox/child.hpp"
+
+namespace quern::env {
+
+struct candidate_start {
+  std::filesystem::path runner_program;
+  /// The shared object; the only file of the host besides system libraries that the child sees.
+  std::filesystem::path artefact;
+  int core = -1;
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
+  double wall_s = 120;
+};
+
+/// Owns the child, which serves this candidate and no other and ends with this object.
+class candidate_process {
+ public:
+  /// Spawns quern-runner. Errors are of this host. The artefact is not loaded yet: its
+  /// constructors are candidate code, so that loading is a question of the link.
+  static base::expected<candidate_process> start(spawner& children, const candidate_start& how);
+
+  [[nodiscard]] runner_link& link() { return link_; }
+  [[nodiscard]] layer_set layers() const { return child_->layers(); }
+
+  /// Ends the child, if it still runs, and tells how it ended ("SIGSEGV", "exit status 0", ...).
+  child_end end();
+
+ private:
+  candidate_process() = default;
+  std::unique_ptr<child> child_;
+  runner_link link_;
+};
+
+}  // namespace quern::env

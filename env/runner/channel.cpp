@@ -1,0 +1,52 @@
+// The runner's end of the socket.
+#include "env/runner/channel.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace quern::env::runner {
+
+std::size_t receive(int socket, std::span<std::byte> buffer, int& fd) {
+  fd = -1;
+  iovec part{buffer.data(), buffer.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t got = 0;
+  do {
+    got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0 || (message.msg_flags & MSG_TRUNC) != 0) return 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c))
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+      std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+  return static_cast<std::size_t>(got);
+}
+
+bool send_reply(int socket, const reply& what) {
+  ssize_t sent = 0;
+  do {
+    sent = send(socket, &what, sizeof what, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(sizeof what);
+}
+
+reply make_reply(std::uint64_t ticket, outcome how, std::uint64_t value, const char* text) {
+  reply r;
+  r.ticket = ticket;
+  r.how = how;
+  r.value = value;
+  if (text != nullptr) {
+    const std::size_t length = strnlen(text, r.text.size() - 1);
+    std::memcpy(r.text.data(), text, length);
+  }
+  return r;
+}
+
+}  // namespace quern::env::runner

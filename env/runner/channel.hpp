@@ -1,0 +1,23 @@
+// The runner's end of the socket: one message with at most one descriptor in, one reply out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "env/runner/protocol.hpp"
+
+namespace quern::env::runner {
+
+/// Receives one message into `buffer`; a descriptor that came with it is in `fd` (else -1) and
+/// belongs to the caller. Returns its size; 0 when the evaluator is gone or the message is
+/// unusable.
+std::size_t receive(int socket, std::span<std::byte> buffer, int& fd);
+
+/// Sends a reply; false when the evaluator is gone. Async-signal-safe.
+bool send_reply(int socket, const reply& what);
+
+/// A reply with text, cut to what fits.
+reply make_reply(std::uint64_t ticket, outcome how, std::uint64_t value, const char* text);
+
+}  // namespace quern::env::runner

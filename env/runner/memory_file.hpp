@@ -1,0 +1,55 @@
+// Memory that the evaluator owns and its runners see: a memory file, mapped here before it was
+// sealed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/status.hpp"
+#include "env/runner/protocol.hpp"
+
+namespace quern::env {
+
+/// What a runner may do with a memory file. The seals are the kernel's and hold whatever a runner
+/// tries: nobody can resize the file; `inputs` can be mapped for writing by nobody any more, since
+/// this process had mapped it before.
+enum class memory_use { inputs, outputs };
+
+/// Owns a memory file and this process's writable mapping of it. Movable; one thread.
+class memory_file {
+ public:
+  /// `bytes` is rounded up to whole pages; at least one page. The content is zero and takes no
+  /// memory before it is touched.
+  static base::expected<memory_file> create(memory_use use, std::size_t bytes);
+
+  memory_file(memory_file&& other) noexcept;
+  memory_file& operator=(memory_file&& other) noexcept;
+  ~memory_file();
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] memory_use use() const { return use_; }
+
+  /// The message that makes a runner map it as its file `index`, with these ranges accessible
+  /// (none given: all of it).
+  [[nodiscard]] runner::map_request request(std::uint32_t index,
+                                            std::span<const runner::file_range> ranges = {}) const;
+
+ private:
+  memory_file() = default;
+  base::unique_fd fd_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  memory_use use_ = memory_use::inputs;
+};
+
+inline constexpr std::size_t page_bytes = 4096;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+
+}  // namespace quern::env
