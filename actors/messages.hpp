@@ -131,6 +131,14 @@ struct train_batch {
 };
 QUERN_MESSAGE(train_batch, epoch, from, samples)
 
+/// The learner has loaded what it was welcomed with, and waits for a batch.
+struct learner_ready {
+  epoch_id epoch = 0;
+  weights_version version = 0;
+  base::hash128 hash;
+};
+QUERN_MESSAGE(learner_ready, epoch, version, hash)
+
 /// The step is done; weights are in memory and published.
 struct step_done {
   epoch_id epoch = 0;

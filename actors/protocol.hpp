@@ -54,12 +54,12 @@ using replay_ref =
                      caf::replies_to<hello, learner_ref>::with<welcome>,
                      caf::reacts_to<generation_credit>, caf::reacts_to<weights_installed>,
                      caf::reacts_to<generated_sample>, caf::reacts_to<sample_verdict>,
-                     caf::reacts_to<step_done>, caf::reacts_to<checkpoint_saved>,
-                     caf::reacts_to<drain>>;
+                     caf::reacts_to<learner_ready>, caf::reacts_to<step_done>,
+                     caf::reacts_to<checkpoint_saved>, caf::reacts_to<drain>>;
 
 }  // namespace quern::actors
 
 CAF_BEGIN_TYPE_ID_BLOCK(quern_refs, caf::id_block::quern::end)
-  CAF_ADD_TYPE_ID(quern_refs, (quern::actors::generator_ref))
-  CAF_ADD_TYPE_ID(quern_refs, (quern::actors::learner_ref))
+CAF_ADD_TYPE_ID(quern_refs, (quern::actors::generator_ref))
+CAF_ADD_TYPE_ID(quern_refs, (quern::actors::learner_ref))
 CAF_END_TYPE_ID_BLOCK(quern_refs)

@@ -8,30 +8,6 @@
 #include "env/grammar/variants.hpp"
 
 namespace quern::actors {
-namespace {
-
-/// The archive's score buckets of one task as the selector wants to see them.
-class archive_view final : public bucket_view {
- public:
-  explicit archive_view(std::vector<storage::bucket_summary> buckets)
-      : buckets_(std::move(buckets)) {}
-  [[nodiscard]] std::size_t buckets() const override { return buckets_.size(); }
-  [[nodiscard]] std::size_t size(std::size_t bucket) const override {
-    return static_cast<std::size_t>(buckets_[bucket].count);
-  }
-  [[nodiscard]] double mean_score(std::size_t bucket) const override {
-    return buckets_[bucket].mean();
-  }
-  [[nodiscard]] const storage::bucket_summary& at(std::size_t bucket) const {
-    return buckets_[bucket];
-  }
-
- private:
-  std::vector<storage::bucket_summary> buckets_;
-};
-
-}  // namespace
-
 prompter::prompter(const run_config& config, env::prompt_template form, env::prompt_facts facts)
     : seed_(static_cast<std::uint64_t>(config.run.seed)),
       without_share_(config.replay.without_exemplars_share),
@@ -69,12 +45,10 @@ base::expected<std::vector<shown_exemplar>> prompter::choose(const book_task& ta
   const storage::score_buckets* buckets =
       archive.buckets({task.id, facts_.device_class, protocol_});
   if (buckets == nullptr) return shown;
-  const archive_view view(buckets->as_of(version));
   const base::random_stream random(seed_, "exemplar", {static_cast<std::uint64_t>(sequence)});
-  QUERN_TRY(const auto picks, choose_exemplars(view, options_, random));
+  QUERN_TRY(const auto picks, choose_exemplars(buckets->as_of(version), options_, random));
   for (const exemplar_pick& pick : picks) {
-    QUERN_TRY(const std::int64_t id, buckets->draw(view.at(pick.bucket).bucket,
-                                                   static_cast<std::int64_t>(pick.index)));
+    QUERN_TRY(const std::int64_t id, buckets->draw(pick.bucket, pick.k));
     QUERN_TRY(const storage::variant variant, archive.get(id));
     QUERN_TRY(std::string code, archive.text(variant));
     shown.push_back({id, {std::move(code), variant.speedup_e2.value_or(0)}});
@@ -90,7 +64,8 @@ std::vector<std::string> prompter::scouts(const book_task& task) const {
   const auto& correct = supply.correct();
   base::random_stream random(seed_, "scout", {base::xxh128(task.id).low});
   std::set<std::size_t> chosen;
-  const std::size_t wanted = std::min<std::size_t>(static_cast<std::size_t>(scouts_), correct.size());
+  const std::size_t wanted =
+      std::min<std::size_t>(static_cast<std::size_t>(scouts_), correct.size());
   while (chosen.size() < wanted) {
     if (const std::size_t pick = random.below(correct.size()); chosen.insert(pick).second) {
       sources.push_back(correct[pick].source);

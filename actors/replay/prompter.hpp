@@ -1,5 +1,5 @@
-// From a task to a prompt: which exemplars are shown, and the text. Every choice is addressed, so that
-// a resumed run asks the same questions of the same archive.
+// From a task to a prompt: which exemplars are shown, and the text. Every choice is addressed, so
+// that a resumed run asks the same questions of the same archive.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,19 @@ class prompter {
   /// Errors: no such template, unknown strategy.
   static base::expected<prompter> make(const run_config& config, std::string device_class);
 
-  /// Whether group `sequence` is to show exemplars (share `replay.without_exemplars_share` does not).
+  /// Whether group `sequence` is to show exemplars (share `replay.without_exemplars_share` does
+  /// not).
   [[nodiscard]] bool wants_exemplars(std::int64_t sequence) const;
 
-  /// Chooses exemplars of the task as of `version`; fewer than asked for where there are not so many.
+  /// Chooses exemplars of the task as of `version`; fewer than asked for where there are not so
+  /// many.
   [[nodiscard]] base::expected<std::vector<shown_exemplar>> choose(const book_task& task,
                                                                    const storage::archive& archive,
                                                                    std::int64_t sequence,
                                                                    std::int64_t version) const;
 
-  /// Two grammar variants of the task to be timed here, for the time before the policy has any of its
-  /// own. Empty for a task that the grammar did not make.
+  /// Two grammar variants of the task to be timed here, for the time before the policy has any of
+  /// its own. Empty for a task that the grammar did not make.
   [[nodiscard]] std::vector<std::string> scouts(const book_task& task) const;
 
   [[nodiscard]] made_prompt render(const book_task& task,

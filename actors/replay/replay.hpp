@@ -1,6 +1,6 @@
-// The memory and the head of a run, without actors: issues groups, remembers what came of them in the
-// ledger and the archive, forms batches, takes checkpoints, recovers. The replay actor and the loop
-// without actors each own one and carry its orders to generator, learner and evaluators.
+// The memory and the head of a run, without actors: issues groups, remembers what came of them in
+// the ledger and the archive, forms batches, takes checkpoints, recovers. The replay actor and the
+// loop without actors each own one and carry its orders to generator, learner and evaluators.
 #pragma once
 
 #include <cstdint>
@@ -80,9 +80,12 @@ class replay {
   [[nodiscard]] const starting_point& start() const { return start_; }
 
   // ---- events; then call `advance` ----
-  /// Groups that generators have asked for in this epoch in all, and the oldest version that any of
-  /// them samples with.
-  void generators(std::int64_t groups_granted, weights_version installed);
+  /// Groups that generators could take right now, and the oldest version that any of them samples
+  /// with. `advance` orders at most so many.
+  void generators(std::int64_t free_groups, weights_version installed);
+  /// A generator or the learner says which weights it holds. Error: conflict, when two processes
+  /// hold different weights of one version.
+  base::status on_weights(epoch_id epoch, weights_version version, const base::hash128& hash);
   base::status on_generated(const generated_sample& sample);
   base::status on_verdict(const sample_verdict& verdict);
   base::status on_step(const step_done& step);
@@ -118,8 +121,8 @@ class replay {
   };
   struct sample_info {
     group_id group = 0;
-    generated_sample made;        ///< empty until generated
-    std::int32_t attempt = 0;     ///< the next one
+    generated_sample made;     ///< empty until generated
+    std::int32_t attempt = 0;  ///< the next one
     std::optional<double> reward;
     bool judging = false;
   };
@@ -130,6 +133,7 @@ class replay {
   replay(const run_config& config, storage::run_directory& run, const task_book& tasks);
   base::status begin_epoch(const std::string& reason);
   base::status restore_group(const storage::group_row& row);
+  void queue_generation(group_id group);
   base::status apply(const std::vector<transition>& changes);
   base::status issue_groups(replay_orders& orders);
   base::expected<bool> issue_one(replay_orders& orders);
@@ -137,9 +141,12 @@ class replay {
   base::status on_scout(const sample_verdict& verdict);
   base::expected<train_batch> make_batch(const batch& chosen);
   base::status remember(const sample_verdict& verdict, const sample_info& sample, sample_id id);
+  base::status judge_generated(replay_orders& orders);
+  base::status order_batch(replay_orders& orders);
+  void order_checkpoint(replay_orders& orders);
   base::status end_if_drained(replay_orders& orders);
   [[nodiscard]] bool all_steps_done() const { return version() >= config_.learner.steps; }
-  [[nodiscard]] bool checkpoint_is_due() const;
+  [[nodiscard]] bool has_exemplars(const book_task& task) const;
   generate_group order_of(const group_info& group, group_id id, std::vector<sample_id> samples);
 
   const run_config& config_;
@@ -160,20 +167,19 @@ class replay {
 
   std::unordered_map<group_id, group_info> groups_;
   std::unordered_map<sample_id, sample_info> samples_;
-  std::unordered_map<std::string, scouting> scouting_;        ///< by task id
+  std::unordered_map<std::string, scouting> scouting_;                         ///< by task id
   std::unordered_map<sample_id, std::pair<std::string, std::string>> scouts_;  ///< task, source
   sample_id next_scout_ = first_scout;
   std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
   std::vector<std::uint64_t> leases_to_commit_;
   std::vector<judged_sample> judged_;
-  std::vector<sample_id> stepping_;   ///< of the batch under way
-  std::vector<double> stepping_rewards_;
-  std::int64_t granted_ = 0;
-  std::int64_t sent_ = 0;
+  std::vector<double> stepping_rewards_;                  ///< of the batch under way, in its order
+  std::map<weights_version, base::json> states_to_save_;  ///< state.json of versions being saved
+  std::int64_t free_groups_ = 0;
   weights_version installed_ = 0;
   weights_version last_checkpoint_ = 0;
   bool learner_ready_ = false;
-  bool saving_ = false;
+  std::optional<weights_version> saving_;
   std::optional<ending> draining_;
 };
 

@@ -47,11 +47,13 @@ base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
                                                      std::string device_class) {
   std::unique_ptr<replay> made(new replay(config, run, tasks));
   QUERN_TRY(made->reward_, env::find_reward(config.algorithm.reward));
-  QUERN_TRY(made->db_, storage::database::open(run.paths().database(), storage::database::access::write));
+  QUERN_TRY(made->db_,
+            storage::database::open(run.paths().database(), storage::database::access::write));
   QUERN_TRY(made->ledger_, storage::ledger::open(*made->db_));
   storage::archive_options archive;
-  archive.edges = storage::equal_buckets(
-      static_cast<std::int64_t>(config.replay.bucket_width * 100), static_cast<int>(config.replay.buckets));
+  archive.edges =
+      storage::equal_buckets(static_cast<std::int64_t>(config.replay.bucket_width * 100),
+                             static_cast<int>(config.replay.buckets));
   QUERN_TRY(made->archive_, storage::archive::open(*made->db_, made->blobs_, archive));
   QUERN_TRY(made->prompter_, prompter::make(config, std::move(device_class)));
   std::vector<curriculum_entry> curriculum;
@@ -73,15 +75,18 @@ base::status replay::begin_epoch(const std::string& reason) {
   smoothing_ = {};
   if (!recorded.empty()) {
     std::vector<std::int64_t> candidates;
-    for (const storage::checkpoint_row& row : recorded) candidates.push_back(row.version);
+    for (const storage::checkpoint_row& row : recorded)
+      candidates.push_back(row.version);
     QUERN_TRY(const storage::checkpoint_choice choice, checkpoints_.choose(candidates));
-    for (const std::string& problem : choice.problems) base::log_warn("replay", "{}", problem);
+    for (const std::string& problem : choice.problems)
+      base::log_warn("replay", "{}", problem);
     version = choice.chosen.version;
     start_.model = (choice.chosen.folder / "model").string();
     start_.optimizer = (choice.chosen.folder / "optimizer.safetensors").string();
     QUERN_TRY(const std::string text, base::read_file(choice.chosen.folder / "state.json"));
     QUERN_TRY(const base::json state, base::parse_json(text));
-    QUERN_TRY(smoothing_, policy::reward_statistics_from_json(state.value("reward_statistics", base::json())));
+    QUERN_TRY(smoothing_,
+              policy::reward_statistics_from_json(state.value("reward_statistics", base::json())));
   }
   QUERN_CHECK(checkpoints_.discard_above(version));
   storage::epoch_request request;
@@ -106,38 +111,38 @@ base::status replay::begin_epoch(const std::string& reason) {
   options.staleness.max_age = config_.actors.staleness;
   options.staleness.groups_per_step = config_.algorithm.groups_per_step;
   QUERN_TRY(options.staleness.policy, parse_staleness_policy(config_.actors.stale_groups));
-  book_.emplace(report.epoch, version, base::hash128{}, options, position.next_seq);
+  QUERN_TRY(book_, replay_book::make(report.epoch, version, options, position.next_seq));
   groups_.clear();
   samples_.clear();
   scouting_.clear();
   scouts_.clear();
   to_generate_.clear();
-  stepping_.clear();
+  stepping_rewards_.clear();
+  states_to_save_.clear();
   leases_to_commit_.clear();
-  granted_ = sent_ = 0;
+  free_groups_ = 0;
   installed_ = version;
   last_checkpoint_ = version;
-  learner_ready_ = saving_ = false;
+  learner_ready_ = false;
+  saving_.reset();
   QUERN_TRY(const auto rows, ledger_->live_groups());
-  for (const storage::group_row& row : rows) QUERN_CHECK(restore_group(row));
+  for (const storage::group_row& row : rows)
+    QUERN_CHECK(restore_group(row));
   return ledger_->commit();
 }
 
 base::status replay::restore_group(const storage::group_row& row) {
   group_info group{row.task, {}, row.exemplars, {}};
   QUERN_TRY(group.prompt, blobs_.get(row.prompt_hash));
-  stored_group stored{row.id, row.seq, {}};
-  bool needs_generation = false;
   for (const storage::sample_row& sample : row.samples) {
     sample_info info;
     info.group = row.id;
-    std::int64_t tokens = 0;
     if (sample.tokens_hash) {
       QUERN_TRY(const std::string blob, blobs_.get(*sample.tokens_hash));
       QUERN_TRY(info.made, decode_sample(blob));
-      tokens = static_cast<std::int64_t>(info.made.tokens.size() / sizeof(std::int32_t));
       for (const storage::segment& part : sample.segments) {
         info.made.segments.push_back({part.first_token, part.version, part.weights});
+        QUERN_CHECK(book_->know_weights(part.version, part.weights));
       }
     }
     QUERN_TRY(const auto verdicts, ledger_->verdicts_of(sample.id));
@@ -151,15 +156,11 @@ base::status replay::restore_group(const storage::group_row& row) {
       QUERN_TRY(const env::verdict value, env::parse_verdict(verdict.row.json));
       info.reward = reward_.of(value).value_or(0);
     }
-    needs_generation |= sample.state == sample_state::issued;
     group.samples.push_back(sample.id);
     samples_.emplace(sample.id, std::move(info));
-    stored.samples.push_back({sample.id, sample.state, tokens, sample.segments});
   }
   groups_.emplace(row.id, std::move(group));
-  if (needs_generation) to_generate_.push_back(row.id);
-  QUERN_TRY(const auto changes, book_->restore(stored));
-  return apply(changes);
+  return book_->restore(row);
 }
 
 base::status replay::learner_lost() {

@@ -35,7 +35,8 @@ base::expected<generated_sample> decode_sample(std::string_view blob) {
   QUERN_TRY(const auto log_probs, in.text(largest_part));
   QUERN_TRY(const auto text, in.text(largest_part));
   QUERN_CHECK(in.finish());
-  if (tokens.size() != log_probs.size() || tokens.size() % 4 != 0 || prompt_tokens.size() % 4 != 0) {
+  if (tokens.size() != log_probs.size() || tokens.size() % 4 != 0 ||
+      prompt_tokens.size() % 4 != 0) {
     return base::fail(base::errc::corrupt, "a sample has {} bytes of tokens and {} of log-probs",
                       tokens.size(), log_probs.size());
   }

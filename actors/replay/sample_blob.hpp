@@ -1,5 +1,5 @@
-// What a generator made of a sample, as one content-addressed blob: after a crash the learner is fed
-// from it, and nothing is ever tokenised again.
+// What a generator made of a sample, as one content-addressed blob: after a crash the learner is
+// fed from it, and nothing is ever tokenised again.
 #pragma once
 
 #include <string>

@@ -1,0 +1,213 @@
+#include "actors/replay/panel.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/random.hpp"
+
+namespace quern::actors {
+namespace {
+
+double mean(const std::vector<double>& values) {
+  if (values.empty()) return 0;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+double panel_half::mean_first() const {
+  return mean(first);
+}
+double panel_half::mean_last() const {
+  return mean(last);
+}
+double panel_half::gain() const {
+  return mean_first() > 0 ? mean_last() / mean_first() : 0;
+}
+
+double panel_half::gain_lower_bound(std::uint64_t seed) const {
+  constexpr int draws = 2000;
+  if (first.empty()) return 0;
+  base::random_stream random(seed, "panel bootstrap");
+  std::vector<double> gains;
+  for (int draw = 0; draw < draws; ++draw) {
+    double before = 0;
+    double after = 0;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const std::size_t pick = random.below(first.size());
+      before += first[pick];
+      after += last[pick];
+    }
+    gains.push_back(before > 0 ? after / before : 0);
+  }
+  std::sort(gains.begin(), gains.end());
+  return gains[draws / 40];
+}
+
+base::expected<panel> panel::make(const run_config& config, const task_book& tasks,
+                                  const prompter& prompts) {
+  QUERN_TRY(const auto reward, env::find_reward(config.algorithm.reward));
+  panel made(config, prompts, reward);
+  std::vector<const book_task*> train;
+  std::vector<const book_task*> held_out;
+  for (const book_task& task : tasks.tasks())
+    (task.held_out ? held_out : train).push_back(&task);
+  made.add_items(train, config.observe.panel_train);
+  made.add_items(held_out, config.observe.panel_held_out);
+  return made;
+}
+
+void panel::add_items(const std::vector<const book_task*>& tasks, std::int64_t count) {
+  if (tasks.empty()) return;
+  std::map<const book_task*, std::vector<sample_id>> of_task;
+  for (std::int64_t k = 0; k < count; ++k) {
+    item one;
+    one.task = tasks[static_cast<std::size_t>(k) % tasks.size()];
+    // Rounds over the tasks take turns: each task is asked with and without exemplars.
+    const std::int64_t round = k / static_cast<std::int64_t>(tasks.size());
+    if ((k + round) % 2 == 1) {
+      auto& shown = of_task[one.task];
+      if (shown.empty()) {
+        for (std::string& source : prompts_->scouts(*one.task)) {
+          if (shown.size() == 2) break;
+          const sample_id id = first_scout + static_cast<sample_id>(scouts_.size());
+          scouts_[id] = {one.task, std::move(source), 0};
+          shown.push_back(id);
+        }
+      }
+      one.shown = shown;
+    }
+    items_.push_back(std::move(one));
+  }
+}
+
+std::vector<evaluate_sample> panel::scouts() const {
+  std::vector<evaluate_sample> orders;
+  for (const auto& [id, scout] : scouts_) {
+    orders.push_back({0, id, scout.task->id, scout.source, 0, 0});
+  }
+  return orders;
+}
+
+void panel::scored(sample_id scout, const env::verdict& verdict) {
+  const auto known = scouts_.find(scout);
+  if (known != scouts_.end() && verdict.kind == env::verdict_kind::ok) {
+    known->second.speedup_e2 = verdict.speedup_e2.value_or(0);
+  }
+}
+
+void panel::freeze() {
+  for (item& one : items_) {
+    std::vector<shown_exemplar> exemplars;
+    for (const sample_id id : one.shown) {
+      const scout& shown = scouts_.at(id);
+      if (shown.speedup_e2 > 0) exemplars.push_back({0, {shown.source, shown.speedup_e2}});
+    }
+    if (exemplars.size() < 2) exemplars.clear();
+    std::sort(exemplars.begin(), exemplars.end(),
+              [](const auto& a, const auto& b) { return a.text.speedup_e2 < b.text.speedup_e2; });
+    one.prompt = prompts_->render(*one.task, exemplars).text;
+  }
+}
+
+std::vector<generate_group> panel::questions() const {
+  std::vector<generate_group> orders;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    generate_group order;
+    order.group = first_panel + static_cast<sample_id>(i);
+    order.samples = {order.group};
+    order.prompt = items_[i].prompt;
+    order.seed = config_->observe.panel_seed;
+    order.max_tokens = static_cast<std::int32_t>(config_->policy.max_new_tokens);
+    order.temperature = config_->policy.temperature;
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+base::expected<std::string> panel::task_of(sample_id sample) const {
+  const sample_id index = sample - first_panel;
+  if (index < 0 || index >= static_cast<sample_id>(items_.size())) {
+    return base::fail(base::errc::not_found, "sample {} is not of the panel", sample);
+  }
+  return items_[static_cast<std::size_t>(index)].task->id;
+}
+
+base::status panel::answered(panel_side side, sample_id sample, const env::verdict& verdict,
+                             const std::string& source) {
+  QUERN_CHECK(task_of(sample));
+  answer& given = items_[static_cast<std::size_t>(sample - first_panel)]
+                      .answers[static_cast<std::size_t>(side)];
+  given = {true, verdict, source, reward_.of(verdict).value_or(0)};
+  return {};
+}
+
+bool panel::complete(panel_side side) const {
+  return std::all_of(items_.begin(), items_.end(), [&](const item& one) {
+    return one.answers[static_cast<std::size_t>(side)].there;
+  });
+}
+
+panel_half panel::half(bool held_out) const {
+  panel_half result;
+  for (const item& one : items_) {
+    if (one.task->held_out != held_out) continue;
+    result.first.push_back(one.answers[0].reward);
+    result.last.push_back(one.answers[1].reward);
+  }
+  return result;
+}
+
+std::string panel::table() const {
+  struct row {
+    int asked = 0;
+    int ok[2] = {0, 0};
+    double speed[2] = {0, 0};
+    std::int64_t best_e2 = 0;
+  };
+  std::map<std::pair<bool, std::string>, row> rows;
+  for (const item& one : items_) {
+    row& of_task = rows[{one.task->held_out, one.task->task->name}];
+    ++of_task.asked;
+    for (std::size_t side = 0; side < 2; ++side) {
+      const answer& given = one.answers[side];
+      if (given.verdict.kind != env::verdict_kind::ok) continue;
+      ++of_task.ok[side];
+      of_task.speed[side] += static_cast<double>(given.verdict.speedup_e2.value_or(0)) / 100;
+      of_task.best_e2 = std::max(of_task.best_e2, given.verdict.speedup_e2.value_or(0));
+    }
+  }
+  std::string out = fmt::format("{:<34} {:>5}  {:>13}  {:>15}  {:>6}\n", "task", "asked", "correct",
+                                "speed-up", "best");
+  for (const auto& [key, of_task] : rows) {
+    const auto speed = [&](int side) {
+      return of_task.ok[side] == 0 ? std::string("-")
+                                   : fmt::format("{:.2f}", of_task.speed[side] / of_task.ok[side]);
+    };
+    out +=
+        fmt::format("{:<34} {:>5}  {:>5} > {:>5}  {:>6} > {:>6}  {:>6.2f}\n",
+                    key.second + (key.first ? " *" : ""), of_task.asked, of_task.ok[0],
+                    of_task.ok[1], speed(0), speed(1), static_cast<double>(of_task.best_e2) / 100);
+  }
+  return out + "(* held out: never trained on)\n";
+}
+
+base::json panel::to_json() const {
+  base::json list = base::json::array();
+  for (const item& one : items_) {
+    base::json entry = {{"task", one.task->id},
+                        {"held_out", one.task->held_out},
+                        {"exemplars", !one.shown.empty()}};
+    for (std::size_t side = 0; side < 2; ++side) {
+      entry[side == 0 ? "first" : "last"] = {{"verdict", env::to_json(one.answers[side].verdict)},
+                                             {"source", one.answers[side].source},
+                                             {"reward", one.answers[side].reward}};
+    }
+    list.push_back(std::move(entry));
+  }
+  return {{"quern_panel", 1}, {"items", std::move(list)}};
+}
+
+}  // namespace quern::actors

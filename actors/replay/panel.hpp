@@ -1,0 +1,98 @@
+// The panel: a fixed set of prompts on which the first and the last weights are compared. Same
+// prompts, same seeds, exemplars frozen before the first weights are asked; nothing of it is
+// trained on or archived.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/config/run_config.hpp"
+#include "actors/messages.hpp"
+#include "actors/replay/prompter.hpp"
+#include "actors/replay/task_book.hpp"
+#include "base/json.hpp"
+#include "env/verdict/reward.hpp"
+
+namespace quern::actors {
+
+enum class panel_side : std::uint8_t { first, last };
+
+/// Rewards of one half of the panel, before and after; paired by prompt.
+struct panel_half {
+  std::vector<double> first;
+  std::vector<double> last;
+  [[nodiscard]] double mean_first() const;
+  [[nodiscard]] double mean_last() const;
+  /// mean_last / mean_first; 0 where the first is 0.
+  [[nodiscard]] double gain() const;
+  /// The 2.5 % quantile of `gain` over 2,000 paired bootstrap draws, addressed by `seed`.
+  [[nodiscard]] double gain_lower_bound(std::uint64_t seed) const;
+};
+
+/// Not thread-safe.
+class panel {
+ public:
+  /// `observe.panel_train` prompts over the training tasks in turn and `observe.panel_held_out`
+  /// over the held-out ones, every second one with exemplars. Error: unknown reward.
+  static base::expected<panel> make(const run_config& config, const task_book& tasks,
+                                    const prompter& prompts);
+
+  /// Kernels that have to be timed first, to be shown; two for each task that shows any.
+  [[nodiscard]] std::vector<evaluate_sample> scouts() const;
+  /// Their verdicts, by the sample numbers given in `scouts`. A task whose two were not both timed
+  /// shows none.
+  void scored(sample_id scout, const env::verdict& verdict);
+  /// Prompts are fixed from here on.
+  void freeze();
+
+  /// One group of one sample for each prompt; both sides get the same.
+  [[nodiscard]] std::vector<generate_group> questions() const;
+  /// The task of a panel sample; not_found for another number.
+  [[nodiscard]] base::expected<std::string> task_of(sample_id sample) const;
+  base::status answered(panel_side side, sample_id sample, const env::verdict& verdict,
+                        const std::string& source);
+  /// Every prompt has an answer.
+  [[nodiscard]] bool complete(panel_side side) const;
+
+  [[nodiscard]] panel_half train() const { return half(false); }
+  [[nodiscard]] panel_half held_out() const { return half(true); }
+
+  /// Lines of a table: task, success and mean speed-up before and after, best kernel.
+  [[nodiscard]] std::string table() const;
+  /// The whole panel for machines, sources included.
+  [[nodiscard]] base::json to_json() const;
+
+ private:
+  struct answer {
+    bool there = false;
+    env::verdict verdict;
+    std::string source;
+    double reward = 0;
+  };
+  struct item {
+    const book_task* task = nullptr;
+    std::vector<sample_id> shown;  ///< scouts, in the order in which they are shown
+    std::string prompt;
+    answer answers[2];
+  };
+  struct scout {
+    const book_task* task = nullptr;
+    std::string source;
+    std::int64_t speedup_e2 = 0;
+  };
+
+  panel(const run_config& config, const prompter& prompts, env::reward_function reward)
+      : config_(&config), prompts_(&prompts), reward_(reward) {}
+  void add_items(const std::vector<const book_task*>& tasks, std::int64_t count);
+  [[nodiscard]] panel_half half(bool held_out) const;
+
+  const run_config* config_;
+  const prompter* prompts_;
+  env::reward_function reward_;
+  std::vector<item> items_;
+  std::map<sample_id, scout> scouts_;
+};
+
+}  // namespace quern::actors

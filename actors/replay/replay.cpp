@@ -1,0 +1,279 @@
+#include "actors/replay/replay.hpp"
+
+#include <algorithm>
+
+#include "actors/replay/sample_blob.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "env/prompt/completion.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+
+std::vector<segment> segments_of(const generated_sample& sample) {
+  std::vector<segment> parts;
+  for (const wire_segment& part : sample.segments) {
+    parts.push_back({part.first_token, part.version, part.weights});
+  }
+  return parts;
+}
+
+}  // namespace
+
+void replay::generators(std::int64_t free_groups, weights_version installed) {
+  free_groups_ = free_groups;
+  installed_ = installed;
+}
+
+base::status replay::on_weights(epoch_id of, weights_version version, const base::hash128& hash) {
+  if (of != epoch()) return {};
+  return book_->know_weights(version, hash);
+}
+
+base::status replay::on_generated(const generated_sample& sample) {
+  const auto known = samples_.find(sample.sample);
+  if (known == samples_.end() || sample.epoch != epoch()) return {};
+  const auto tokens = static_cast<std::int64_t>(sample.tokens.size() / sizeof(std::int32_t));
+  QUERN_TRY(const sample_news news,
+            book_->generated(sample.epoch, sample.sample, tokens, segments_of(sample)));
+  if (!news.counted) return {};
+  QUERN_TRY(const base::hash128 hash, blobs_.put(encode_sample(sample)));
+  QUERN_TRY(const storage::arrived arrived,
+            ledger_->generated({sample.sample, sample.epoch, segments_of(sample), hash}));
+  if (arrived.outcome != storage::arrival::accepted) {
+    return fail(errc::internal, "sample {}: the ledger does not take tokens that were asked for",
+                sample.sample);
+  }
+  known->second.made = sample;
+  return apply(news.changes);
+}
+
+base::status replay::on_verdict(const sample_verdict& verdict) {
+  if (verdict.lease != 0) leases_to_commit_.push_back(verdict.lease);
+  if (verdict.sample >= first_scout) return on_scout(verdict);
+  const auto known = samples_.find(verdict.sample);
+  if (known == samples_.end() || verdict.epoch != epoch()) return {};
+  sample_info& sample = known->second;
+  QUERN_TRY(const env::verdict value, env::parse_verdict(verdict.json));
+  storage::verdict_row row;
+  row.sample = verdict.sample;
+  row.epoch = verdict.epoch;
+  row.attempt = verdict.attempt;
+  row.counts = verdict.counts;
+  row.task = value.task;
+  if (auto hash = base::parse_hash(value.source)) row.source_hash = *hash;
+  row.protocol = value.protocol;
+  row.device_class = value.device_class;
+  row.env = value.env;
+  row.speedup_e2 = value.speedup_e2;
+  row.confirmed = value.confirmed.value_or(false);
+  row.json = verdict.json;
+  QUERN_TRY(const storage::arrived arrived, ledger_->evaluated(row));
+  if (arrived.outcome != storage::arrival::accepted) return {};
+  sample.attempt = verdict.attempt + 1;
+  if (!verdict.counts && !verdict.exhausted) return {};
+  sample.judging = false;
+  sample_news news;
+  if (verdict.counts) {
+    sample.reward = reward_.of(value).value_or(0);
+    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
+                       value.speedup_e2.value_or(0), *sample.reward});
+    if (value.kind == env::verdict_kind::ok) {
+      const group_info& group = groups_.at(sample.group);
+      QUERN_CHECK(archive_->record({.key = {value.task, value.device_class, value.protocol},
+                                    .source_hash = row.source_hash.value_or(base::hash128{}),
+                                    .verdict_id = arrived.id,
+                                    .speedup_e2 = value.speedup_e2,
+                                    .version = version(),
+                                    .sample = verdict.sample,
+                                    .parents = group.exemplars},
+                                   env::parse_completion(sample.made.text)
+                                       .map([](const auto& c) { return c.code; })
+                                       .value_or("")));
+    }
+    QUERN_TRY(news, book_->evaluated(verdict.epoch, verdict.sample));
+  } else {
+    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0, 0});
+    QUERN_TRY(news, book_->dropped(verdict.epoch, verdict.sample, env::name_of(value.kind)));
+  }
+  return apply(news.changes);
+}
+
+base::status replay::on_scout(const sample_verdict& verdict) {
+  const auto known = scouts_.find(verdict.sample);
+  if (known == scouts_.end() || (!verdict.counts && !verdict.exhausted)) return {};
+  const auto [task, source] = std::move(known->second);
+  scouts_.erase(known);
+  if (auto waiting = scouting_.find(task);
+      waiting != scouting_.end() && waiting->second.missing > 0) {
+    --waiting->second.missing;
+  }
+  QUERN_TRY(const env::verdict value, env::parse_verdict(verdict.json));
+  if (value.kind != env::verdict_kind::ok) return {};
+  QUERN_TRY(const base::hash128 hash, base::parse_hash(value.source));
+  QUERN_CHECK(archive_->record({.key = {value.task, value.device_class, value.protocol},
+                                .source_hash = hash,
+                                .speedup_e2 = value.speedup_e2,
+                                .version = version()},
+                               source));
+  return {};
+}
+
+base::status replay::on_step(const step_done& step) {
+  QUERN_TRY(const sample_news news,
+            book_->stepped(step.epoch, step.weights.version - 1, step.weights.hash));
+  if (!news.counted) return {};
+  std::vector<sample_id> used;
+  std::vector<transition> others;
+  for (const transition& change : news.changes) {
+    if (change.to == sample_state::consumed) {
+      used.push_back(change.sample);
+    } else {
+      others.push_back(change);
+    }
+  }
+  QUERN_CHECK(ledger_->consume(used, step.weights.version));
+  QUERN_CHECK(apply(others));
+  for (const double reward : stepping_rewards_)
+    smoothing_.add(reward, loss_.smoothing_block);
+  stepping_rewards_.clear();
+  for (const sample_id id : used) {
+    const group_id group = samples_.at(id).group;
+    samples_.erase(id);
+    groups_.erase(group);
+  }
+  return {};
+}
+
+base::status replay::on_checkpoint(const checkpoint_saved& saved) {
+  if (!saving_ || saved.version != *saving_) return {};
+  if (!saved.problem.empty()) {
+    return fail(errc::io, "the learner could not write checkpoint v{}: {}", saved.version,
+                saved.problem);
+  }
+  const std::string state = base::dump_pretty(states_to_save_[saved.version]);
+  const auto fill = [&](const std::filesystem::path& folder) -> base::status {
+    std::error_code code;
+    for (const auto& entry : std::filesystem::directory_iterator(saved.folder, code)) {
+      std::filesystem::rename(entry.path(), folder / entry.path().filename(), code);
+      if (code) return fail(errc::io, "cannot move {}: {}", entry.path().string(), code.message());
+    }
+    if (code) return fail(errc::io, "cannot read {}: {}", saved.folder, code.message());
+    return base::write_file_atomic(folder / "state.json", state);
+  };
+  QUERN_TRY(const storage::checkpoint written, checkpoints_.write(saved.version, fill));
+  std::error_code ignored;
+  std::filesystem::remove_all(saved.folder, ignored);
+  storage::checkpoint_row row;
+  row.version = written.version;
+  row.path = std::filesystem::relative(written.folder, run_.paths().root).string();
+  row.hash = written.hash;
+  QUERN_CHECK(ledger_->record_checkpoint(row));
+  QUERN_CHECK(checkpoints_.publish(written.version));
+  states_to_save_.erase(saved.version);
+  last_checkpoint_ = saved.version;
+  saving_.reset();
+  return {};
+}
+
+base::status replay::apply(const std::vector<transition>& changes) {
+  std::vector<storage::admission> admitted;
+  std::map<std::string, std::vector<sample_id>, std::less<>> dropped;
+  for (const transition& change : changes) {
+    const auto known = samples_.find(change.sample);
+    if (change.to == sample_state::admitted) {
+      admitted.push_back({change.sample, known->second.reward.value_or(0)});
+    } else if (change.to == sample_state::dropped) {
+      dropped[std::string(change.reason)].push_back(change.sample);
+      if (known != samples_.end()) samples_.erase(known);
+    }
+  }
+  if (!admitted.empty()) QUERN_CHECK(ledger_->admit(admitted));
+  for (const auto& [reason, samples] : dropped)
+    QUERN_CHECK(ledger_->drop(samples, reason));
+  return {};
+}
+
+void replay::generator_lost(const std::vector<sample_id>& samples) {
+  for (const sample_id id : samples) {
+    const auto known = samples_.find(id);
+    if (known == samples_.end() || !known->second.made.tokens.empty()) continue;
+    queue_generation(known->second.group);
+  }
+}
+
+void replay::queue_generation(group_id group) {
+  if (std::find(to_generate_.begin(), to_generate_.end(), group) == to_generate_.end()) {
+    to_generate_.push_back(group);
+  }
+}
+
+base::expected<replay_orders> replay::advance() {
+  replay_orders orders;
+  if (!draining_) {
+    QUERN_CHECK(issue_groups(orders));
+    QUERN_CHECK(judge_generated(orders));
+    QUERN_CHECK(order_batch(orders));
+  }
+  order_checkpoint(orders);
+  QUERN_CHECK(end_if_drained(orders));
+  QUERN_CHECK(ledger_->commit());
+  orders.committed_leases = std::exchange(leases_to_commit_, {});
+  return orders;
+}
+
+base::status replay::judge_generated(replay_orders& orders) {
+  for (const sample_id id : book_->in_state(sample_state::generated)) {
+    sample_info& sample = samples_.at(id);
+    if (sample.judging) continue;
+    sample.judging = true;
+    const std::string& task = groups_.at(sample.group).task;
+    QUERN_TRY(const auto best,
+              archive_->best({task, prompter_->device_class(), config_.env.protocol}, version()));
+    orders.judge.push_back({epoch(), id, task, sample.made.text, sample.attempt,
+                            best ? best->speedup_e2.value_or(0) : 0});
+  }
+  return {};
+}
+
+base::status replay::order_batch(replay_orders& orders) {
+  if (!learner_ready_ || book_->under_way().has_value() || all_steps_done()) return {};
+  QUERN_TRY(const batch_news news, book_->next_batch());
+  QUERN_CHECK(apply(news.changes));
+  if (!news.next) return {};
+  QUERN_TRY(orders.train, make_batch(*news.next));
+  learner_ready_ = false;
+  return {};
+}
+
+void replay::order_checkpoint(replay_orders& orders) {
+  if (saving_ || book_->under_way().has_value() || version() == last_checkpoint_) return;
+  const bool due = version() - last_checkpoint_ >= config_.storage.checkpoint_every_steps;
+  if (!due && !draining_ && !all_steps_done()) return;
+  saving_ = version();
+  states_to_save_[version()] = {{"quern_state", 1},
+                                {"version", version()},
+                                {"epoch", epoch()},
+                                {"reward_statistics", policy::to_json(smoothing_)}};
+  const auto folder = run_.paths().root / "staging" / std::to_string(version());
+  orders.save = save_checkpoint{version(), folder.string()};
+}
+
+base::status replay::end_if_drained(replay_orders& orders) {
+  if (saving_ || book_->under_way().has_value() || version() != last_checkpoint_) return {};
+  const bool finished = all_steps_done();
+  if (!finished && !draining_) return {};
+  const bool judging = std::any_of(samples_.begin(), samples_.end(),
+                                   [](const auto& entry) { return entry.second.judging; });
+  if (!finished && judging) return {};
+  const ending how = finished ? ending::stop : *draining_;
+  if (how == ending::stop) QUERN_CHECK(ledger_->stop());
+  orders.end = drained{static_cast<std::uint8_t>(how), finished};
+  return {};
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,147 @@
+// Issuing groups and forming batches.
+#include <algorithm>
+#include <numeric>
+
+#include "actors/replay/replay.hpp"
+#include "base/random.hpp"
+
+namespace quern::actors {
+
+/// Scouts are ordered for this many groups ahead, so that their timing hides behind generation.
+constexpr std::int64_t scout_ahead = 6;
+
+generate_group replay::order_of(const group_info& group, group_id id,
+                                std::vector<sample_id> samples) {
+  generate_group order;
+  order.epoch = epoch();
+  order.group = id;
+  order.samples = std::move(samples);
+  order.prompt = group.prompt;
+  order.seed = config_.run.seed;
+  order.max_tokens = static_cast<std::int32_t>(config_.policy.max_new_tokens);
+  order.temperature = config_.policy.temperature;
+  return order;
+}
+
+base::status replay::issue_groups(replay_orders& orders) {
+  QUERN_TRY(const auto unparked, book_->unpark(installed_));
+  for (const auto& [group, permit] : unparked)
+    queue_generation(group);
+  while (free_groups_ > 0 && !to_generate_.empty()) {
+    const group_id id = to_generate_.front();
+    to_generate_.pop_front();
+    const auto group = groups_.find(id);
+    if (group == groups_.end()) continue;
+    const std::vector<sample_id> waiting = book_->in_state(sample_state::issued);
+    std::vector<sample_id> missing;
+    for (const sample_id sample : group->second.samples) {
+      if (std::find(waiting.begin(), waiting.end(), sample) != waiting.end()) {
+        missing.push_back(sample);
+      }
+    }
+    if (missing.empty()) continue;
+    orders.generate.push_back(order_of(group->second, id, std::move(missing)));
+    --free_groups_;
+  }
+  bool more = true;
+  while (more && free_groups_ > 0) {
+    QUERN_TRY(more, issue_one(orders));
+  }
+  return {};
+}
+
+bool replay::has_exemplars(const book_task& task) const {
+  const storage::score_buckets* buckets =
+      archive_->buckets({task.id, prompter_->device_class(), config_.env.protocol});
+  return buckets != nullptr && buckets->size() >= 2;
+}
+
+void replay::order_scouts(const book_task& task, replay_orders& orders) {
+  if (scouting_.contains(task.id) || has_exemplars(task)) return;
+  scouting& state = scouting_[task.id];
+  for (std::string& source : prompter_->scouts(task)) {
+    const sample_id id = next_scout_++;
+    scouts_.emplace(id, std::pair(task.id, source));
+    orders.scout.push_back({epoch(), id, task.id, std::move(source), 0, 0});
+    ++state.missing;
+  }
+}
+
+base::expected<bool> replay::issue_one(replay_orders& orders) {
+  const std::int64_t still_needed =
+      (config_.learner.steps - version()) * config_.algorithm.groups_per_step;
+  if (book_->window().charged() >= still_needed) return false;
+  const auto permit = book_->may_issue(installed_);
+  if (!permit) return false;
+  for (std::int64_t ahead = permit->sequence; ahead < permit->sequence + scout_ahead; ++ahead) {
+    if (!prompter_->wants_exemplars(ahead)) continue;
+    QUERN_TRY(const book_task* next, tasks_.find(sampler_->task_of(ahead)));
+    order_scouts(*next, orders);
+  }
+  QUERN_TRY(const book_task* task, tasks_.find(sampler_->task_of(permit->sequence)));
+  std::vector<shown_exemplar> exemplars;
+  if (prompter_->wants_exemplars(permit->sequence)) {
+    const auto state = scouting_.find(task->id);
+    if (state != scouting_.end() && state->second.missing > 0 && !has_exemplars(*task))
+      return false;
+    QUERN_TRY(exemplars, prompter_->choose(*task, *archive_, permit->sequence, permit->version));
+    if (exemplars.size() < 2) exemplars.clear();
+  }
+  const made_prompt prompt = prompter_->render(*task, exemplars);
+  storage::group_spec spec;
+  spec.seq = permit->sequence;
+  spec.task = task->id;
+  spec.exemplars = prompt.exemplars;
+  QUERN_TRY(spec.prompt_hash, blobs_.put(prompt.text));
+  spec.template_hash = prompt.template_hash;
+  spec.size = static_cast<int>(config_.algorithm.group_size);
+  QUERN_TRY(const storage::issued_group issued, ledger_->issue(spec));
+  group_info group{task->id, prompt.text, prompt.exemplars, {}};
+  for (std::int64_t k = 0; k < spec.size; ++k) {
+    group.samples.push_back(issued.first_sample + k);
+    samples_[issued.first_sample + k].group = issued.group;
+  }
+  QUERN_CHECK(book_->issued(issued.group, *permit, group.samples));
+  orders.generate.push_back(order_of(group, issued.group, group.samples));
+  groups_.emplace(issued.group, std::move(group));
+  --free_groups_;
+  return true;
+}
+
+base::expected<train_batch> replay::make_batch(const batch& chosen) {
+  train_batch order;
+  order.epoch = epoch();
+  order.from = chosen.from;
+  stepping_rewards_.clear();
+  for (const batch_group& group : chosen.groups) {
+    for (const batch_member& member : group.members) {
+      const sample_info& info = samples_.at(member.sample);
+      training_sample sample;
+      sample.sample = member.sample;
+      sample.group = group.group;
+      sample.prompt_tokens = info.made.prompt_tokens;
+      sample.tokens = info.made.tokens;
+      sample.log_probs = info.made.log_probs;
+      sample.segments = info.made.segments;
+      sample.masked_tokens = member.masked_tokens;
+      stepping_rewards_.push_back(info.reward.value_or(0));
+      order.samples.push_back(std::move(sample));
+    }
+  }
+  std::vector<std::size_t> source(order.samples.size());
+  std::iota(source.begin(), source.end(), std::size_t{0});
+  if (config_.learner.permute_rewards) {
+    base::random_stream random(static_cast<std::uint64_t>(config_.run.seed), "permute rewards",
+                               {static_cast<std::uint64_t>(chosen.from)});
+    for (std::size_t i = source.size(); i > 1; --i)
+      std::swap(source[i - 1], source[random.below(i)]);
+  }
+  for (std::size_t i = 0; i < order.samples.size(); ++i) {
+    const double reward = stepping_rewards_[source[i]];
+    order.samples[i].reward =
+        loss_.smoothing_clip > 0 ? smoothing_.smooth(reward, loss_.smoothing_clip) : reward;
+  }
+  return order;
+}
+
+}  // namespace quern::actors
