@@ -2,8 +2,11 @@
 // how exact is it in single precision, and would a mistake be seen?
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "env/grammar/composition.hpp"
@@ -12,6 +15,10 @@
 
 namespace quern::env {
 
+/// The hidden sizes [n, m] of every generated task: odd, so that tails of 2, 4, 8 and 16 are there.
+inline constexpr std::array<std::pair<std::int64_t, std::int64_t>, 2> probe_sizes{
+    {{7, 33}, {13, 250}}};
+
 /// Deterministic: the inputs are addressed by fixed numbers. Immutable after construction,
 /// thread-safe.
 class composition_probe {
@@ -19,34 +26,56 @@ class composition_probe {
   /// `what` is valid.
   explicit composition_probe(composition what);
 
-  const composition& subject() const { return subject_; }
+  [[nodiscard]] const composition& subject() const { return subject_; }
 
   /// Empty when it makes a good task, else why not: "constant output", "input w hardly matters",
-  /// "not finite", "ill-conditioned".
-  const std::string& objection() const { return objection_; }
+  /// "not finite", "ill-conditioned". What follows holds only when it is empty.
+  [[nodiscard]] const std::string& objection() const { return objection_; }
 
-  /// Of the timed distribution (normal) and the four hidden ones, in this order: those on which
-  /// single precision is exact enough for one tolerance.
-  const std::vector<distribution>& distributions() const { return distributions_; }
+  /// Of input x: the timed distribution (normal) and four hidden ones, those on which single
+  /// precision is exact enough for one tolerance.
+  [[nodiscard]] const std::vector<distribution>& distributions() const { return distributions_; }
 
-  /// atol and rtol such that a float kernel that sums in order is within an eighth of it.
-  const env::tolerance& tolerance() const { return tolerance_; }
+  /// The same number of distributions for w and t, milder, so that products stay moderate.
+  static std::span<const distribution> operand_distributions();
+
+  /// atol and rtol such that a float kernel that sums in order stays within an eighth of it.
+  [[nodiscard]] const env::tolerance& limits() const { return tolerance_; }
 
   /// The approximations of math_kind::fast stay within half the tolerance.
-  bool fast_is_safe() const { return fast_is_safe_; }
+  [[nodiscard]] bool fast_is_safe() const { return fast_is_safe_; }
 
-  /// Whether the hidden inputs tell `other` from the subject by at least four tolerances somewhere.
-  /// False when the outputs have different sizes or the operands differ, since such a mistake could
-  /// not be written.
-  bool reveals(const composition& other) const;
+  /// Whether the hidden inputs tell `other` from the subject: in some case one element in fifty is
+  /// off by four tolerances or more. False for an output of another size and for one that reads an
+  /// operand which the subject does not have, since such a mistake could not be written.
+  [[nodiscard]] bool reveals(const composition& other) const;
+
+  /// Whether leaving out the last m % 8 columns of every row is seen: always, where they are part
+  /// of the output; a sum may hide it, and a maximum is taken to.
+  [[nodiscard]] bool reveals_missing_columns() const;
+
+  /// The largest value that h has before the structural step, over all inputs.
+  [[nodiscard]] double largest_before_core() const;
 
  private:
-  struct sample;
+  struct sample {
+    std::int64_t n = 0;
+    std::int64_t m = 0;
+    std::vector<float> x, w, t;
+    std::vector<double> exact;
+  };
+  [[nodiscard]] sample make_sample(std::size_t size, distribution of_x, std::size_t round,
+                                   std::uint64_t seed) const;
+  [[nodiscard]] double needed_atol(const sample& at) const;
+  [[nodiscard]] std::string find_degeneracy(const sample& at) const;
+  void calibrate();
+
   composition subject_;
   std::string objection_;
   std::vector<distribution> distributions_;
   env::tolerance tolerance_;
   bool fast_is_safe_ = false;
+  std::vector<sample> samples_;
 };
 
 }  // namespace quern::env

@@ -1,0 +1,265 @@
+// The styles of every family, and their names.
+#include "env/grammar/style.hpp"
+
+#include <algorithm>
+
+#include "env/grammar/canonical.hpp"
+#include "env/grammar/kernel_writer.hpp"
+#include "env/grammar/value_range.hpp"
+
+namespace quern::env {
+
+namespace {
+
+/// Longer chains give texts that are too long for a small policy.
+constexpr std::size_t most_steps_in_passes = 4;
+constexpr std::size_t most_steps_written_twice = 3;
+/// exp of these is exact enough without a shift, in every math_kind.
+constexpr double unshifted_range = 3;
+
+bool any_of(const composition& what, bool (*wanted)(step_kind)) {
+  return std::any_of(what.steps.begin(), what.steps.end(),
+                     [&](const composition_step& step) { return wanted(step.kind); });
+}
+
+bool has_branch(step_kind kind) {
+  return kind == step_kind::relu || kind == step_kind::max_tensor;
+}
+
+/// Collects the styles of one composition.
+class style_list {
+ public:
+  style_list(const composition& what, bool folded, bool fast_is_safe)
+      : what_(what), folded_(folded), fast_(fast_is_safe && any_of(what, is_transcendental)) {
+    core_ = structural_index(what);
+    before_ = core_;
+    after_ = what.steps.size() - std::min(core_ + 1, what.steps.size());
+  }
+
+  void collect() {
+    if (core_ == what_.steps.size()) return elementwise();
+    switch (class_of(what_.steps[core_].kind)) {
+      case step_class::normalisation:
+        return normalisation();
+      case step_class::scan:
+        return scan();
+      case step_class::stencil:
+        return stencil();
+      case step_class::reduction:
+        return reduction();
+      default:
+        return transposition();
+    }
+  }
+
+  std::vector<kernel_style> take() { return std::move(styles_); }
+
+ private:
+  step_kind core() const { return what_.steps[core_].kind; }
+  bool short_enough() const { return what_.steps.size() <= most_steps_in_passes; }
+
+  /// The style with every kind of arithmetic, with and without branches.
+  void add(kernel_style style) {
+    style.folded = folded_;
+    for (const math_kind math : {math_kind::doubles, math_kind::floats, math_kind::fast}) {
+      if (math == math_kind::fast && !fast_) continue;
+      style.math = math;
+      style.branchless = false;
+      styles_.push_back(style);
+      style.branchless = true;
+      if (math != math_kind::doubles && any_of(what_, has_branch)) styles_.push_back(style);
+    }
+  }
+
+  /// And with each of the promises about aliasing, or none.
+  void add_with_promises(kernel_style style) {
+    add(style);
+    style.ivdep = true;
+    add(style);
+    style.ivdep = false;
+    style.restricted = true;
+    add(style);
+  }
+
+  void add_passes() {
+    if (!short_enough()) return;
+    kernel_style style;
+    style.plan = pass_plan::passes;
+    add(style);
+  }
+
+  void add_columns() {
+    kernel_style style;
+    style.order = loop_order::columns;
+    add(style);
+  }
+
+  void elementwise() {
+    add_with_promises({});
+    add_columns();
+    if (what_.steps.size() > 1) add_passes();
+    if (!has_vector_form(what_) || what_.steps.size() > most_steps_written_twice) return;
+    kernel_style style;
+    style.folded = folded_;
+    style.vector = true;
+    styles_.push_back(style);
+  }
+
+  void reduction() {
+    add({});
+    add_columns();
+    add_passes();
+    kernel_style style;
+    if (core() != step_kind::row_max && before_ <= most_steps_written_twice) {
+      style.reduction = reduction_plan::lanes;
+      add(style);
+    }
+    style = {};
+    style.plan = pass_plan::split;
+    if (before_ > 0) add_with_promises(style);
+    style.reduction = reduction_plan::tree;
+    add_with_promises(style);
+  }
+
+  void normalisation() {
+    std::vector<kernel_style> forms(1);
+    const bool recomputable =
+        core() == step_kind::centre || core() == step_kind::rms || core() == step_kind::l1;
+    if (recomputable && before_ > 0 && before_ <= most_steps_written_twice) {
+      forms.emplace_back();
+      forms.back().plan = pass_plan::recompute;
+    }
+    if (before_ > 0) {
+      forms.emplace_back();
+      forms.back().plan = pass_plan::split;
+    }
+    if (core() == step_kind::softmax && range_is_narrow()) {
+      forms.emplace_back();
+      forms.back().unshifted = true;
+    }
+    for (kernel_style style : forms) {
+      add_with_promises(style);
+      style.hoist = true;
+      if (core() != step_kind::centre) add_with_promises(style);
+    }
+    add_passes();
+  }
+
+  bool range_is_narrow() const {
+    value_range range;
+    for (std::size_t k = 0; k < core_; ++k)
+      range = range_after(what_.steps[k], range);
+    return range.low >= -unshifted_range && range.high <= unshifted_range;
+  }
+
+  void scan() {
+    add({});
+    add_columns();
+    add_passes();
+    kernel_style style;
+    style.plan = pass_plan::split;
+    if (before_ + after_ > 0) add_with_promises(style);
+  }
+
+  void stencil() {
+    if (core() == step_kind::difference) add({});
+    kernel_style style;
+    style.plan = pass_plan::split;
+    add_with_promises(style);
+    style.padded = true;
+    add_with_promises(style);
+    add_passes();
+    if (!short_enough()) return;
+    style = {};
+    style.plan = pass_plan::passes;
+    style.order = loop_order::columns;
+    add(style);
+  }
+
+  void transposition() {
+    add_with_promises({});
+    add_columns();
+    add_passes();
+    kernel_style style;
+    style.tiled = true;
+    add(style);
+  }
+
+  const composition& what_;
+  bool folded_;
+  bool fast_;
+  std::size_t core_ = 0;
+  std::size_t before_ = 0;
+  std::size_t after_ = 0;
+  std::vector<kernel_style> styles_;
+};
+
+}  // namespace
+
+std::string_view name_of(kernel_error error) {
+  switch (error) {
+    case kernel_error::none:
+      return "none";
+    case kernel_error::dropped_step:
+      return "dropped_step";
+    case kernel_error::swapped_steps:
+      return "swapped_steps";
+    case kernel_error::wrong_constant:
+      return "wrong_constant";
+    case kernel_error::wrong_operator:
+      return "wrong_operator";
+    case kernel_error::missing_columns:
+      return "missing_columns";
+    case kernel_error::missing_rows:
+      return "missing_rows";
+    case kernel_error::unshifted:
+      return "unshifted";
+  }
+  return "unknown";
+}
+
+std::string to_text(const kernel_style& style) {
+  std::string text = style.order == loop_order::rows ? "rows" : "columns";
+  const auto add = [&](bool said, std::string_view word) {
+    if (!said) return;
+    text += ' ';
+    text += word;
+  };
+  add(style.plan == pass_plan::fused, "fused");
+  add(style.plan == pass_plan::recompute, "recompute");
+  add(style.plan == pass_plan::split, "split");
+  add(style.plan == pass_plan::passes, "passes");
+  add(style.math == math_kind::doubles, "double");
+  add(style.math == math_kind::floats, "float");
+  add(style.math == math_kind::fast, "fast");
+  add(style.reduction == reduction_plan::lanes, "lanes");
+  add(style.reduction == reduction_plan::tree, "tree");
+  add(style.hoist, "hoist");
+  add(style.branchless, "branchless");
+  add(style.padded, "padded");
+  add(style.tiled, "tiled");
+  add(style.vector, "vector");
+  add(style.unshifted, "unshifted");
+  add(style.folded, "folded");
+  add(style.ivdep, "ivdep");
+  add(style.restricted, "restrict");
+  return text;
+}
+
+std::vector<kernel_style> styles_of(const composition& what, bool fast_is_safe) {
+  style_list plain(what, false, fast_is_safe);
+  plain.collect();
+  std::vector<kernel_style> styles = plain.take();
+  const composition form = canonical_form(what);
+  const bool shorter =
+      form.steps.size() < what.steps.size() || structural_index(form) < structural_index(what);
+  if (shorter) {
+    style_list folded(form, true, fast_is_safe);
+    folded.collect();
+    const auto more = folded.take();
+    styles.insert(styles.end(), more.begin(), more.end());
+  }
+  return styles;
+}
+
+}  // namespace quern::env
