@@ -67,30 +67,26 @@ struct kept_fd {
   int as = 3;
 };
 
-/// File or folder `host` appears read-only as `inside` (absolute; empty: the same path). A path
-/// that is a symbolic link appears as that link; one that is not there is left out.
-struct visible_path {
-  std::string host;
-  std::string inside = {};
-};
-
 struct child_spec {
   /// argv[0] is an absolute host path; the program file itself is always visible to the child.
   std::vector<std::string> argv;
   std::vector<std::string> env;  ///< "NAME=value"; nothing is inherited
   child_stream in, out, err;
   std::vector<kept_fd> keep;
-  /// Besides these the child sees /dev/null and its work folder, which is its working directory,
-  /// private, writable, and gone with the child.
-  std::vector<visible_path> read_only;
+  /// Files and folders that appear, read-only, under the same absolute path; one that is a symbolic
+  /// link appears as that link, one that is not there is left out. Besides these the child sees
+  /// /dev/null, its program, and its work folder, which is its working directory, private,
+  /// writable, and gone with the child.
+  std::vector<std::string> read_only;
   syscall_profile profile = syscall_profile::candidate;
   bool threads = false;  ///< profile candidate and reference: whether pthread_create works
   child_limits limits;
-  int core = -1;  ///< the only core it may run on; -1: any
+  int core = -1;     ///< the only core it may run on; -1: any
+  int life_as = -1;  ///< descriptor that reads end-of-file once this process is gone; -1: none
 };
 
 /// The shared libraries of the system and their loader: what nearly every program needs to see.
-std::vector<visible_path> system_library_folders();
+std::vector<std::string> system_library_folders();
 
 /// How a child ended.
 struct child_end {

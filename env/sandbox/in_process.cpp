@@ -1,0 +1,109 @@
+// Sandboxing the calling process itself.
+#include "env/sandbox/in_process.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "env/sandbox/seccomp_filter.hpp"
+#include "env/sandbox/setup.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr std::pair<layer, int> unshare_flags[] = {{layer::mountns, CLONE_NEWNS},
+                                                   {layer::netns, CLONE_NEWNET},
+                                                   {layer::ipcns, CLONE_NEWIPC},
+                                                   {layer::utsns, CLONE_NEWUTS}};
+
+bool put(const char* path, const std::string& text) {
+  const base::unique_fd file(open(path, O_WRONLY | O_CLOEXEC));
+  return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// A process that is not root gets the right to the other namespaces from a user namespace in which
+// it keeps its number.
+base::status enter_user_namespace() {
+  const std::string uid = fmt::format("{0} {0} 1\n", geteuid());
+  const std::string gid = fmt::format("{0} {0} 1\n", getegid());
+  if (unshare(CLONE_NEWUSER) != 0) return base::fail_errno("unshare(CLONE_NEWUSER)");
+  put("/proc/self/setgroups", "deny");
+  if (!put("/proc/self/gid_map", gid) || !put("/proc/self/uid_map", uid))
+    return base::fail_errno("writing the user namespace's maps");
+  return {};
+}
+
+void close_all_but(const std::vector<kept_fd>& keep) {
+  std::vector<unsigned> numbers{0, 1, 2};
+  for (const auto& item : keep)
+    numbers.push_back(static_cast<unsigned>(item.fd));
+  std::sort(numbers.begin(), numbers.end());
+  unsigned next = 0;
+  for (const unsigned number : numbers) {
+    if (number > next) syscall(SYS_close_range, next, number - 1, 0);
+    next = std::max(next, number + 1);
+  }
+  syscall(SYS_close_range, next, ~0U, 0);
+}
+
+}  // namespace
+
+base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& spec,
+                                                        const host_facts& facts, sandbox_mode mode,
+                                                        const cgroup_leaf* group) {
+  QUERN_CHECK(admit(facts, mode));
+  layer_set want = facts.available;
+  want.remove(layer::pidns);
+  if (group == nullptr) {
+    want.remove(layer::cgroup1);
+    want.remove(layer::cgroup2);
+  } else {
+    QUERN_CHECK(group->add(0));
+  }
+  child_spec here = spec;
+  here.keep.clear();  // numbers stay as they are
+  QUERN_TRY(auto plan, make_setup_plan(here, want, facts.landlock_abi, false));
+  plan.userns_first = !facts.root && want.has(layer::userns);
+  if (plan.userns_first) {
+    // A root without the right to make namespaces would need its foreign user mapped by somebody
+    // outside; it keeps the foreign user and goes without namespaces.
+    if (plan.drop_uid) {
+      for (const layer which : {layer::userns, layer::mountns, layer::netns, layer::ipcns,
+                                layer::utsns, layer::read_only_root})
+        plan.want.remove(which);
+    } else {
+      QUERN_CHECK(enter_user_namespace());
+    }
+  }
+  int flags = 0;
+  for (const auto& [which, flag] : unshare_flags)
+    if (plan.want.has(which)) flags |= flag;
+  if (flags != 0 && unshare(flags) != 0) return base::fail_errno("unshare");
+  if (!plan.want.has(layer::mountns)) plan.work.clear();
+
+  close_all_but(spec.keep);
+  setup_failure failure;
+  plan.keep_descriptors = true;
+  const bool done = put_on_layers(plan, failure) && load_filter(plan, failure);
+  if (plan.work_fd >= 0) close(plan.work_fd);
+  if (!done)
+    return base::fail(base::errc::unavailable, "sandbox: {} ({}): {}", failure.step,
+                      name_of(failure.which), std::strerror(failure.error));
+  return plan.want;
+}
+
+base::status forbid_all_but_computing(bool threads) {
+  QUERN_TRY(auto filter, make_computing_filter(threads));
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
+    return base::fail_errno("loading the last system call filter");
+  return {};
+}
+
+}  // namespace quern::env

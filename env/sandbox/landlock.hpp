@@ -1,0 +1,23 @@
+// Landlock by its raw system calls: the C library has no wrappers, and the headers of Debian 12
+// know only its first versions.
+#pragma once
+
+namespace quern::env {
+
+/// The version that the kernel offers; 0: none.
+int landlock_version();
+
+enum class landlock_right { read_and_run, everything, device };
+
+/// A rule set (a descriptor, closed on exec) that handles all that version `abi` can: files, TCP,
+/// signals and abstract sockets to outside. -1 with errno. Async-signal-safe, like all here.
+int landlock_create(int abi);
+
+/// Allows `path` (a folder with all below it, or a file) to `ruleset`. A path that does not exist
+/// is skipped.
+bool landlock_allow(int ruleset, int abi, const char* path, landlock_right right);
+
+/// From now on the process has only those rights. Needs no_new_privs.
+bool landlock_restrict(int ruleset);
+
+}  // namespace quern::env

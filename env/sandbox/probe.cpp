@@ -1,0 +1,158 @@
+// What this host offers for sandboxing, found by trying it.
+#include "env/sandbox/probe.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env/sandbox/cgroup.hpp"
+#include "env/sandbox/landlock.hpp"
+#include "env/sandbox/launch.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr std::pair<layer, unsigned long> clone_flags[] = {{layer::mountns, CLONE_NEWNS},
+                                                           {layer::pidns, CLONE_NEWPID},
+                                                           {layer::netns, CLONE_NEWNET},
+                                                           {layer::ipcns, CLONE_NEWIPC},
+                                                           {layer::utsns, CLONE_NEWUTS}};
+
+// 0 or errno of making a child in new namespaces that ends at once.
+int try_clone(unsigned long flags) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const long pid = syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (pid == 0) _exit(0);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return error;
+  while (waitpid(static_cast<int>(pid), nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return 0;
+}
+
+void miss(host_facts& facts, layer which, std::string why) {
+  facts.available.remove(which);
+  facts.why_missing.emplace(which, std::move(why));
+}
+
+void find_namespaces(host_facts& facts) {
+  facts.root = geteuid() == 0 && try_clone(CLONE_NEWNS) == 0;
+  const unsigned long with = facts.root ? 0 : CLONE_NEWUSER;
+  if (const int error = try_clone(CLONE_NEWUSER); error != 0)
+    miss(facts, layer::userns, fmt::format("clone(CLONE_NEWUSER): {}", std::strerror(error)));
+  for (const auto& [which, flag] : clone_flags)
+    if (const int error = try_clone(with | flag); error != 0)
+      miss(facts, which, fmt::format("clone: {}", std::strerror(error)));
+  if (!facts.available.has(layer::mountns))
+    miss(facts, layer::read_only_root, "needs a mount namespace");
+}
+
+void find_cgroups(host_facts& facts) {
+  std::string why;
+  facts.cgroups = find_cgroup_place(why);
+  if (why.empty()) why = "this host uses the other version";
+  if (facts.cgroups.version != 1) miss(facts, layer::cgroup1, why);
+  if (facts.cgroups.version != 2) miss(facts, layer::cgroup2, why);
+}
+
+// Tries all layers at once in a child that does nothing else, and leaves out the one that failed,
+// until a child comes through: what is then left works together, by the very code that is used.
+void try_out(host_facts& facts) {
+  child_spec spec;
+  spec.read_only = system_library_folders();
+  for (int round = 0; round <= layer_count; ++round) {
+    auto plan = make_setup_plan(spec, facts.available, facts.landlock_abi, false);
+    if (!plan) return miss(facts, layer::seccomp, plan.error().message);
+    plan->userns_first = !facts.root && facts.available.has(layer::userns);
+    stillbirth why;
+    auto child = clone_embryo(*plan, nullptr, nullptr);
+    if (!child) return miss(facts, layer::userns, child.error().message);
+    auto born = release(*child, *plan, nullptr, &why);
+    if (born) {
+      while (waitpid(child->pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+      return;
+    }
+    if (!why.failure) return miss(facts, layer::seccomp, born.error().message);
+    const layer failed = why.failure->which;
+    // A step that belongs to no removable layer would fail for ever.
+    if (!facts.available.has(failed)) return miss(facts, layer::seccomp, born.error().message);
+    miss(facts, failed, born.error().message);
+    if (failed == layer::mountns) miss(facts, layer::read_only_root, "needs a mount namespace");
+    if (failed == layer::userns && !facts.root)
+      for (const layer which : {layer::mountns, layer::pidns, layer::netns, layer::ipcns,
+                                layer::utsns, layer::read_only_root})
+        miss(facts, which, "needs a user namespace");
+  }
+}
+
+host_facts probe() {
+  host_facts facts;
+  facts.available = layer_set::all();
+  facts.landlock_abi = landlock_version();
+  if (facts.landlock_abi == 0)
+    miss(facts, layer::landlock, fmt::format("the kernel says: {}", std::strerror(errno)));
+  find_namespaces(facts);
+  find_cgroups(facts);
+  if (geteuid() != 0) miss(facts, layer::foreign_uid, "this process may not become another user");
+  try_out(facts);
+  return facts;
+}
+
+}  // namespace
+
+const host_facts& probe_host() {
+  static const host_facts facts = probe();
+  return facts;
+}
+
+base::status admit(const host_facts& facts, sandbox_mode mode) {
+  if (mode == sandbox_mode::best_effort) return {};
+  std::string missing;
+  const auto need = [&](layer which, std::string_view what) {
+    const auto why = facts.why_missing.find(which);
+    missing +=
+        fmt::format("\n  {}: {}; {}", what,
+                    why == facts.why_missing.end() ? "turned off" : why->second, advice_for(which));
+  };
+  const auto has = [&](layer which) { return facts.available.has(which); };
+  if (!has(layer::seccomp)) need(layer::seccomp, "a system call filter (seccomp)");
+  if (!has(layer::netns) && !has(layer::seccomp)) need(layer::netns, "no network");
+  if (!has(layer::foreign_uid)) need(layer::foreign_uid, "a user of its own (foreign uid)");
+  if (!has(layer::rlimits)) need(layer::rlimits, "resource limits");
+  if (!has(layer::landlock) && !has(layer::read_only_root))
+    need(layer::landlock, "a limited view of files (Landlock or a read-only root)");
+  if (missing.empty()) return {};
+  return base::fail(base::errc::unavailable,
+                    "this host lacks what running untrusted kernels needs:{}\n"
+                    "or set `sandbox: best_effort` to run with what there is, at your own risk",
+                    missing);
+}
+
+std::string describe(const host_facts& facts) {
+  std::string text;
+  for (int i = 0; i < layer_count; ++i) {
+    const auto which = static_cast<layer>(i);
+    if (facts.available.has(which)) {
+      text +=
+          fmt::format("{:<16}yes{}\n", name_of(which),
+                      which == layer::landlock ? fmt::format(" (ABI {})", facts.landlock_abi) : "");
+    } else {
+      const auto why = facts.why_missing.find(which);
+      text += fmt::format("{:<16}no: {}; {}\n", name_of(which),
+                          why == facts.why_missing.end() ? "turned off" : why->second,
+                          advice_for(which));
+    }
+  }
+  return text;
+}
+
+}  // namespace quern::env

@@ -1,0 +1,21 @@
+// The system calls that a sandboxed process may make, as a BPF program.
+#pragma once
+
+#include <vector>
+
+#include <linux/filter.h>
+
+#include "base/status.hpp"
+#include "env/sandbox/child.hpp"
+
+namespace quern::env {
+
+/// Allow-list of a profile; see syscall_profile. Calls that are neither allowed nor named as
+/// hostile return ENOSYS, so that newer libraries fall back. `threads` matters to candidate and
+/// reference.
+base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile profile, bool threads);
+
+/// The filter of forbid_all_but_computing().
+base::expected<std::vector<sock_filter>> make_computing_filter(bool threads);
+
+}  // namespace quern::env

@@ -1,0 +1,230 @@
+// What a sandboxed program may try: one deed, named by the first argument. Exit status 0: it got
+// what it wanted; 42: the system refused; anything else, or a signal, speaks for itself.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "env/sandbox/in_process.hpp"
+
+namespace {
+
+constexpr int refused = 42;
+
+int from(bool done) {
+  return done ? 0 : refused;
+}
+
+int fill_memory() {
+  std::vector<char*> blocks;
+  for (;;) {
+    char* block = static_cast<char*>(std::malloc(16 << 20));
+    if (block == nullptr) return refused;
+    std::memset(block, 1, 16 << 20);
+    blocks.push_back(block);
+  }
+}
+
+int flood(int fd) {
+  const std::string block(1 << 20, 'x');
+  bool all = true;
+  for (int i = 0; i < 1024; ++i)
+    all = write(fd, block.data(), block.size()) > 0 && all;
+  return from(all);
+}
+
+int fill_work_folder() {
+  const std::string block(1 << 20, 'x');
+  for (int i = 0; i < 1024; ++i) {
+    const int fd = open(("part" + std::to_string(i)).c_str(), O_CREAT | O_WRONLY, 0600);
+    if (fd < 0 || write(fd, block.data(), block.size()) != static_cast<ssize_t>(block.size()))
+      return refused;
+    close(fd);
+  }
+  return 0;
+}
+
+int endless_loop() {
+  volatile std::uint64_t turns = 0;
+  for (;;) {
+    const std::uint64_t next = turns + 1;
+    turns = next;
+  }
+}
+
+void* no_op(void*) {
+  return nullptr;
+}
+
+int start_thread() {
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, no_op, nullptr) != 0) return refused;
+  pthread_join(thread, nullptr);
+  return 0;
+}
+
+// For the compiler's profile, in which processes are allowed: a tree that stays behind.
+int leave_descendants() {
+  for (int i = 0; i < 3; ++i)
+    if (fork() == 0) {
+      if (fork() == 0) pause();
+      pause();
+    }
+  return 0;
+}
+
+int fork_bomb() {
+  int made = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) pause();
+    if (pid > 0) ++made;
+  }
+  std::printf("%d\n", made);
+  return made == 1000 ? 0 : refused;
+}
+
+int list_descriptors() {
+  for (int fd = 0; fd < 1024; ++fd)
+    if (fcntl(fd, F_GETFD) >= 0) std::printf("%d ", fd);
+  return 0;
+}
+
+int echo_work_file() {
+  char text[64] = {};
+  const int fd = open("greeting", O_RDONLY);
+  if (fd < 0 || read(fd, text, sizeof text - 1) <= 0) return refused;
+  const int out = open("answer", O_CREAT | O_WRONLY, 0644);
+  return from(write(out, text, std::strlen(text)) > 0);
+}
+
+int lock_down_then(const std::function<int()>& deed) {
+  if (!quern::env::forbid_all_but_computing(false)) return 7;
+  return deed();
+}
+
+int change_clock() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return from(clock_settime(CLOCK_REALTIME, &now) == 0);
+}
+
+int move_to_other_core() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(0, &set);
+  CPU_SET(1, &set);
+  return from(sched_setaffinity(0, sizeof set, &set) == 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string deed = argc > 1 ? argv[1] : "";
+  const char* argument = argc > 2 ? argv[2] : "";
+  const std::map<std::string, std::function<int()>> deeds{
+      {"nothing", [] { return 0; }},
+      {"exit", [&] { return std::atoi(argument); }},
+      {"loop", endless_loop},
+      {"sleep",
+       [] {
+         for (;;)
+           usleep(100000);
+         return 0;
+       }},
+      {"memory", fill_memory},
+      {"flood", [&] { return flood(std::atoi(argument)); }},
+      {"fill-work", fill_work_folder},
+      {"thread", start_thread},
+      {"descendants", leave_descendants},
+      {"fork-bomb", fork_bomb},
+      {"fork",
+       [] {
+         const pid_t pid = fork();
+         if (pid == 0) _exit(0);
+         return from(pid > 0);
+       }},
+      {"socket", [] { return from(socket(AF_INET, SOCK_STREAM, 0) >= 0); }},
+      {"unix-socket", [] { return from(socket(AF_UNIX, SOCK_STREAM, 0) >= 0); }},
+      {"ptrace", [] { return from(ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0); }},
+      {"kill-parent", [] { return from(kill(getppid(), 0) == 0 && getppid() > 0); }},
+      {"kill-all", [] { return from(kill(-1, SIGKILL) == 0); }},
+      {"unshare", [] { return from(unshare(CLONE_NEWNS) == 0); }},
+      {"memory-file", [] { return from(memfd_create("x", 0) >= 0); }},
+      {"io-uring", [] { return from(syscall(SYS_io_uring_setup, 1, nullptr) >= 0); }},
+      {"clock", change_clock},
+      {"core", move_to_other_core},
+      {"forget-parent", [] { return from(prctl(PR_SET_PDEATHSIG, 0) == 0); }},
+      {"read", [&] { return from(open(argument, O_RDONLY) >= 0); }},
+      {"write", [&] { return from(open(argument, O_CREAT | O_WRONLY, 0600) >= 0); }},
+      {"remount", [] { return from(umount2("/usr/lib", 2) == 0); }},
+      {"execute",
+       [&] {
+         execl(argument, argument, nullptr);
+         return refused;
+       }},
+      {"abort",
+       [] {
+         std::abort();
+         return 0;
+       }},
+      {"fault",
+       [] {
+         raise(SIGSEGV);
+         *static_cast<volatile int*>(nullptr) = 1;
+         return 0;
+       }},
+      {"descriptors", list_descriptors},
+      {"uid",
+       [] {
+         std::printf("%u\n", getuid());
+         return 0;
+       }},
+      {"greet", echo_work_file},
+      {"locked-open",
+       [&] { return lock_down_then([&] { return from(open(argument, O_RDONLY) >= 0); }); }},
+      {"locked-compute",
+       [] {
+         return lock_down_then([] {
+           void* p = std::malloc(64 << 20);
+           return from(p != nullptr && write(1, "x", 1) == 1);
+         });
+       }},
+      {"locked-exec",
+       [&] {
+         return lock_down_then([&] {
+           execl(argument, argument, nullptr);
+           return refused;
+         });
+       }},
+      {"wait-for-end",
+       [&] {
+         char byte;
+         return from(read(std::atoi(argument), &byte, 1) == 0);
+       }},
+  };
+  const auto found = deeds.find(deed);
+  if (found == deeds.end()) return 99;
+  const int code = found->second();
+  std::fflush(stdout);
+  _exit(code);
+}

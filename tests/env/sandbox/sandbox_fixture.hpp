@@ -1,0 +1,71 @@
+// What tests of the sandbox share: a spawner for what this host offers, the program that tries
+// things, and counting of what is left behind.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "env/sandbox/child.hpp"
+#include "env/sandbox/in_process.hpp"
+#include "env/sandbox/probe.hpp"
+#include "support/test.hpp"
+
+namespace quern::test {
+
+/// Says on stderr why a check is not made here, so that nothing is skipped silently.
+inline bool host_has(std::initializer_list<env::layer> layers, const char* what) {
+  for (const env::layer needed : layers)
+    if (!env::probe_host().available.has(needed)) {
+      std::fprintf(stderr, "skipped: %s: this host has no %s\n", what,
+                   std::string(env::name_of(needed)).c_str());
+      return false;
+    }
+  return true;
+}
+
+inline std::unique_ptr<env::spawner> make_spawner(env::layer_set allowed = env::layer_set::all()) {
+  auto made = env::spawner::create(env::sandbox_mode::best_effort, allowed);
+  REQUIRE_MESSAGE(made.has_value(), (made ? "" : made.error().message));
+  return std::move(*made);
+}
+
+inline std::string deed_program() {
+  return QUERN_DEED_PROGRAM;
+}
+
+inline env::child_spec deed(std::string name, std::string argument = "") {
+  env::child_spec spec;
+  spec.argv = {deed_program(), std::move(name), std::move(argument)};
+  spec.read_only = env::system_library_folders();
+  spec.out = env::child_stream::captured();
+  spec.err = env::child_stream::captured();
+  spec.limits.wall_s = 20;
+  spec.limits.cpu_s = 10;
+  spec.limits.memory_bytes = 256 << 20;
+  return spec;
+}
+
+struct deed_result {
+  env::child_end end;
+  std::string out, err;
+  env::layer_set layers;
+};
+
+inline deed_result run(env::spawner& children, const env::child_spec& spec) {
+  auto child = children.spawn(spec);
+  REQUIRE_MESSAGE(child.has_value(), (child ? "" : child.error().message));
+  const auto end = (*child)->wait(60);
+  REQUIRE(end.has_value());
+  return {*end, (*child)->captured_out(), (*child)->captured_err(), (*child)->layers()};
+}
+
+/// Control groups of ours and processes that run the deed program: both empty after a test.
+std::set<std::string> control_groups_left();
+std::set<std::string> deeds_still_running();
+
+}  // namespace quern::test

@@ -1,0 +1,232 @@
+// Children: how they end, what they may use, and that nothing is left of them.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sandbox_fixture.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using kind = env::child_end::kind;
+
+TEST_CASE("a child ends with its own status, and its end can be read again") {
+  auto children = make_spawner();
+  const auto result = run(*children, deed("exit", "7"));
+  CHECK(result.end.how == kind::exited);
+  CHECK(result.end.code == 7);
+  CHECK(result.end.text() == "exit status 7");
+  CHECK(result.layers == children->layers());
+
+  auto child = children->spawn(deed("nothing"));
+  REQUIRE(child.has_value());
+  REQUIRE((*child)->wait(20).has_value());
+  CHECK((*child)->wait(0)->succeeded());
+  CHECK((*child)->kill().succeeded());
+}
+
+TEST_CASE("faults and aborts are signals") {
+  auto children = make_spawner();
+  const auto fault = run(*children, deed("fault")).end;
+  CHECK(fault.how == kind::signalled);
+  CHECK(fault.code == SIGSEGV);
+  CHECK(run(*children, deed("abort")).end.how == kind::signalled);
+}
+
+TEST_CASE("an endless loop ends at the wall clock, though nobody waits") {
+  auto children = make_spawner();
+  auto spec = deed("sleep");
+  spec.limits.wall_s = 0.3;
+  auto child = children->spawn(spec);
+  REQUIRE(child.has_value());
+  CHECK_FALSE((*child)->wait(0).has_value());
+  pollfd item{(*child)->pidfd(), POLLIN, 0};
+  CHECK(poll(&item, 1, 20000) == 1);
+  CHECK((*child)->wait(0)->how == kind::timed_out);
+  CHECK(deeds_still_running().empty());
+}
+
+TEST_CASE("an endless loop ends at its CPU time") {
+  if (!host_has({env::layer::rlimits}, "CPU time")) return;
+  auto children = make_spawner();
+  auto spec = deed("loop");
+  spec.limits.cpu_s = 1;
+  const auto end = run(*children, spec).end;
+  CHECK(end.how == kind::timed_out);
+}
+
+TEST_CASE("kill ends a child and its whole tree") {
+  auto children = make_spawner();
+  auto child = children->spawn(deed("sleep"));
+  REQUIRE(child.has_value());
+  CHECK((*child)->kill().how == kind::killed);
+
+  for (const bool with_pid_namespace : {true, false}) {
+    env::layer_set allowed = env::layer_set::all();
+    if (!with_pid_namespace) allowed.remove(env::layer::pidns);
+    auto others = make_spawner(allowed);
+    auto spec = deed("descendants");
+    spec.profile = env::syscall_profile::compiler;
+    spec.limits.processes = 16;
+    CHECK(run(*others, spec).end.succeeded());
+    CHECK(deeds_still_running().empty());
+  }
+  CHECK(control_groups_left().empty());
+}
+
+TEST_CASE("dropping the handle and dropping the spawner leave nothing behind") {
+  {
+    auto children = make_spawner();
+    auto first = children->spawn(deed("sleep"));
+    auto second = children->spawn(deed("sleep"));
+    REQUIRE(first.has_value());
+    REQUIRE(second.has_value());
+    first->reset();
+    CHECK(deeds_still_running().size() == 1);
+    children.reset();
+    CHECK(deeds_still_running().empty());
+    CHECK((*second)->wait(20)->how == kind::killed);
+  }
+  CHECK(control_groups_left().empty());
+}
+
+TEST_CASE("memory is bounded") {
+  auto children = make_spawner();
+  auto spec = deed("memory");
+  spec.limits.memory_bytes = 64 << 20;
+  const auto end = run(*children, spec).end;
+  if (children->layers().has(env::layer::cgroup1) || children->layers().has(env::layer::cgroup2)) {
+    CHECK(end.how == kind::signalled);
+    CHECK(end.out_of_memory);
+    CHECK(end.peak_bytes <= 80 << 20);
+  } else {
+    CHECK(end.code == 42);
+  }
+  CHECK(control_groups_left().empty());
+
+  env::layer_set allowed = env::layer_set::all();
+  allowed.remove(env::layer::cgroup1);
+  allowed.remove(env::layer::cgroup2);
+  auto without = make_spawner(allowed);
+  spec.limits.memory_bytes = 256 << 20;
+  CHECK(run(*without, spec).end.code == 42);
+}
+
+TEST_CASE("a gigabyte of output neither blocks nor fills memory") {
+  auto children = make_spawner();
+  for (const std::string fd : {"1", "2"}) {
+    const auto result = run(*children, deed("flood", fd));
+    CHECK(result.end.code == 42);
+    CHECK(result.out.size() + result.err.size() <= 64 << 10);
+  }
+}
+
+TEST_CASE("files are bounded, one by one and together") {
+  if (!host_has({env::layer::mountns}, "size of the work folder")) return;
+  auto children = make_spawner();
+  auto spec = deed("fill-work");
+  spec.limits.work_bytes = 4 << 20;
+  CHECK(run(*children, spec).end.code == 42);
+}
+
+TEST_CASE("processes are bounded where they are allowed at all") {
+  auto children = make_spawner();
+  auto spec = deed("fork-bomb");
+  spec.profile = env::syscall_profile::compiler;
+  spec.limits.processes = 10;
+  const auto result = run(*children, spec);
+  const bool bounded = children->layers().has(env::layer::cgroup1) ||
+                       children->layers().has(env::layer::cgroup2) ||
+                       children->layers().has(env::layer::foreign_uid);
+  if (bounded) {
+    CHECK(result.end.code == 42);
+    CHECK(std::stoi(result.out) < 10);
+  } else {
+    std::fprintf(stderr,
+                 "skipped: number of processes: neither control groups nor a foreign uid\n");
+  }
+  CHECK(deeds_still_running().empty());
+}
+
+TEST_CASE("the work folder is shared with the parent and outlives the child") {
+  auto children = make_spawner();
+  auto spec = deed("sleep");
+  auto child = children->spawn(spec);
+  REQUIRE(child.has_value());
+  (*child)->kill();
+  CHECK(fcntl((*child)->work_folder(), F_GETFD) >= 0);
+
+  // The deed reads on start, so let it wait for end-of-file on a pipe of ours first: not needed, as
+  // exec has happened but the file may come late; retry until it found the file.
+  bool answered = false;
+  for (int i = 0; i < 50 && !answered; ++i) {
+    auto greeter = children->spawn(deed("greet"));
+    REQUIRE(greeter.has_value());
+    const int fd = openat((*greeter)->work_folder(), "greeting", O_CREAT | O_WRONLY, 0644);
+    REQUIRE(fd >= 0);
+    CHECK(write(fd, "hello", 5) == 5);
+    close(fd);
+    const auto end = (*greeter)->wait(20);
+    REQUIRE(end.has_value());
+    const int answer = openat((*greeter)->work_folder(), "answer", O_RDONLY);
+    char text[16] = {};
+    answered = answer >= 0 && read(answer, text, sizeof text) == 5 && std::string(text) == "hello";
+    if (answer >= 0) close(answer);
+  }
+  CHECK(answered);
+}
+
+TEST_CASE("only the named descriptors survive, in the named places") {
+  auto children = make_spawner();
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);  // on purpose without O_CLOEXEC
+  auto spec = deed("descriptors");
+  CHECK(run(*children, spec).out == "0 1 2 ");
+  spec.keep = {{pipe_ends[1], 3}, {pipe_ends[0], 9}};
+  CHECK(run(*children, spec).out == "0 1 2 3 9 ");
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+TEST_CASE("a wrong request is refused with its reason") {
+  auto children = make_spawner();
+  CHECK_FALSE(children->spawn({}).has_value());
+  auto spec = deed("nothing");
+  spec.argv[0] = "deed";
+  CHECK(children->spawn(spec).error().message.find("absolute path") != std::string::npos);
+  spec = deed("nothing");
+  spec.argv[0] = "/nowhere/deed";
+  CHECK(children->spawn(spec).error().message.find("/nowhere/deed") != std::string::npos);
+  spec = deed("nothing");
+  spec.read_only.push_back("/");
+  CHECK_FALSE(children->spawn(spec).has_value());
+  spec = deed("nothing");
+  spec.keep = {{0, 1}};
+  CHECK_FALSE(children->spawn(spec).has_value());
+  CHECK(control_groups_left().empty());
+}
+
+TEST_CASE("many children side by side") {
+  auto children = make_spawner();
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) {
+        auto child = children->spawn(deed("exit", "5"));
+        if (!child) continue;
+        const auto end = (*child)->wait(30);
+        if (end && end->how == kind::exited && end->code == 5) ++good;
+      }
+    });
+  for (auto& thread : threads)
+    thread.join();
+  CHECK(good == 40);
+  CHECK(control_groups_left().empty());
+  CHECK(deeds_still_running().empty());
+}

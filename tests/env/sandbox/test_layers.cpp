@@ -1,0 +1,215 @@
+// What a sandboxed program cannot do, with all layers and with each way of having few.
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "sandbox_fixture.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using env::layer;
+using kind = env::child_end::kind;
+
+namespace {
+
+env::layer_set without(std::initializer_list<layer> removed) {
+  env::layer_set left = env::layer_set::all();
+  for (const layer item : removed)
+    left.remove(item);
+  return left;
+}
+
+}  // namespace
+
+TEST_CASE("hostile system calls end a candidate with SIGSYS") {
+  if (!host_has({layer::seccomp}, "system calls")) return;
+  auto children = make_spawner();
+  for (const char* name : {"fork", "socket", "unix-socket", "ptrace", "kill-parent", "kill-all",
+                           "unshare", "memory-file", "io-uring", "clock", "core", "remount"}) {
+    CAPTURE(name);
+    const auto end = run(*children, deed(name)).end;
+    CHECK(end.how == kind::signalled);
+    CHECK(end.code == SIGSYS);
+  }
+  CHECK(run(*children, deed("forget-parent")).end.code == 42);
+}
+
+TEST_CASE("the compiler's profile refuses the same with an error") {
+  if (!host_has({layer::seccomp}, "system calls of the compiler")) return;
+  auto children = make_spawner();
+  for (const char* name :
+       {"socket", "unix-socket", "ptrace", "unshare", "memory-file", "io-uring"}) {
+    CAPTURE(name);
+    auto spec = deed(name);
+    spec.profile = env::syscall_profile::compiler;
+    CHECK(run(*children, spec).end.code == 42);
+  }
+  auto spec = deed("fork");
+  spec.profile = env::syscall_profile::compiler;
+  spec.limits.processes = 4;
+  CHECK(run(*children, spec).end.succeeded());
+}
+
+TEST_CASE("without the filter the namespaces still keep a candidate in") {
+  if (!host_has({layer::pidns, layer::netns, layer::mountns}, "namespaces alone")) return;
+  auto children = make_spawner(without({layer::seccomp, layer::landlock}));
+  for (const char* name : {"kill-parent", "clock", "remount"}) {
+    CAPTURE(name);
+    CHECK(run(*children, deed(name)).end.code == 42);
+  }
+  CHECK(deeds_still_running().empty());
+}
+
+TEST_CASE("threads are a switch") {
+  auto children = make_spawner();
+  auto spec = deed("thread");
+  spec.limits.processes = 4;
+  if (host_has({layer::seccomp}, "no threads")) CHECK(run(*children, spec).end.code == 42);
+  spec.threads = true;
+  CHECK(run(*children, spec).end.succeeded());
+}
+
+TEST_CASE("files of the host are out of sight, and none can be written") {
+  const auto secret = base::temp_folder::make("quern-secret");
+  REQUIRE(secret.has_value());
+  const std::string file = (secret->path() / "answers").string();
+  REQUIRE(base::write_file_atomic(file, "42").has_value());
+  chmod(secret->path().c_str(), 0777);
+  chmod(file.c_str(), 0666);
+
+  const auto check_with = [&](env::layer_set allowed) {
+    auto children = make_spawner(allowed);
+    CHECK(run(*children, deed("read", file)).end.code == 42);
+    CHECK(run(*children, deed("read", "/etc/passwd")).end.code == 42);
+    CHECK(run(*children, deed("read", "/etc/shadow")).end.code == 42);
+    CHECK(run(*children, deed("write", file)).end.code == 42);
+    CHECK(run(*children, deed("write", file + ".new")).end.code == 42);
+    CHECK(run(*children, deed("write", "/usr/lib/quern-was-here")).end.code == 42);
+    CHECK(run(*children, deed("write", "/quern-was-here")).end.code == 42);
+    CHECK(run(*children, deed("execute", "/usr/bin/true")).end.code == 42);
+    CHECK(run(*children, deed("write", "own")).end.succeeded());
+    auto spec = deed("read", file);
+    spec.read_only.push_back(file);
+    CHECK(run(*children, spec).end.succeeded());
+    spec.argv[1] = "write";
+    CHECK(run(*children, spec).end.code == 42);
+  };
+  if (host_has({layer::mountns, layer::read_only_root}, "a read-only root alone"))
+    check_with(without({layer::landlock}));
+  if (host_has({layer::landlock}, "Landlock alone"))
+    check_with(without({layer::mountns, layer::read_only_root}));
+  if (host_has({layer::landlock, layer::mountns}, "both")) check_with(env::layer_set::all());
+  CHECK(*base::read_file(file) == "42");
+  CHECK_FALSE(std::filesystem::exists(file + ".new"));
+}
+
+TEST_CASE("it runs as a user of its own") {
+  if (!host_has({layer::foreign_uid}, "foreign uid")) return;
+  auto children = make_spawner(without({layer::userns}));
+  const auto first = run(*children, deed("uid")).out;
+  const auto second = run(*children, deed("uid")).out;
+  CHECK(std::stoul(first) >= 60578);
+  CHECK(std::stoul(first) < 60578 + 600);
+  CHECK(first != second);
+}
+
+TEST_CASE("each layer can be missing, and the report says so") {
+  for (int i = 0; i < env::layer_count; ++i) {
+    const auto which = static_cast<layer>(i);
+    CAPTURE(env::name_of(which));
+    auto children = make_spawner(without({which}));
+    const auto result = run(*children, deed("nothing"));
+    CHECK(result.end.succeeded());
+    CHECK_FALSE(result.layers.has(which));
+  }
+  auto bare = make_spawner({});
+  const auto result = run(*bare, deed("nothing"));
+  CHECK(result.end.succeeded());
+  CHECK(result.layers.names().empty());
+}
+
+TEST_CASE("required refuses and names what is missing and what to do") {
+  env::host_facts facts = env::probe_host();
+  facts.available = env::layer_set::all();
+  CHECK(env::admit(facts, env::sandbox_mode::required).has_value());
+  struct {
+    env::layer_set removed;
+    const char* named;
+  } const cases[] = {{{layer::seccomp}, "seccomp"},
+                     {{layer::seccomp, layer::netns}, "no network"},
+                     {{layer::foreign_uid}, "foreign uid"},
+                     {{layer::rlimits}, "resource limits"},
+                     {{layer::landlock, layer::read_only_root}, "Landlock"}};
+  for (const auto& item : cases) {
+    auto poor = facts;
+    for (int i = 0; i < env::layer_count; ++i)
+      if (item.removed.has(static_cast<layer>(i))) poor.available.remove(static_cast<layer>(i));
+    const auto refusal = env::admit(poor, env::sandbox_mode::required);
+    REQUIRE_FALSE(refusal.has_value());
+    CHECK(refusal.error().code == base::errc::unavailable);
+    CHECK(refusal.error().message.find(item.named) != std::string::npos);
+    CHECK(refusal.error().message.find("best_effort") != std::string::npos);
+    CHECK(env::admit(poor, env::sandbox_mode::best_effort).has_value());
+  }
+  auto enough = facts;
+  for (const layer item :
+       {layer::landlock, layer::userns, layer::netns, layer::cgroup1, layer::cgroup2, layer::pidns})
+    enough.available.remove(item);
+  CHECK(env::admit(enough, env::sandbox_mode::required).has_value());
+}
+
+TEST_CASE("the last lock leaves computing and nothing else") {
+  if (!host_has({layer::seccomp}, "the last lock")) return;
+  auto children = make_spawner();
+  CHECK(run(*children, deed("locked-compute")).end.succeeded());
+  CHECK(run(*children, deed("locked-open", "/dev/null")).end.code == SIGSYS);
+  CHECK(run(*children, deed("locked-exec", deed_program())).end.code == SIGSYS);
+}
+
+TEST_CASE("children die with the process that made them, also when it is killed") {
+  int from_grandchild[2];
+  REQUIRE(pipe2(from_grandchild, O_CLOEXEC) == 0);
+  const pid_t middle = fork();
+  if (middle == 0) {
+    auto children = env::spawner::create(env::sandbox_mode::best_effort);
+    auto spec = deed("sleep");
+    spec.keep = {{from_grandchild[1], 5}};  // end-of-file tells when it is gone
+    auto child = (*children)->spawn(spec);
+    const char byte = child ? 'y' : 'n';
+    if (write(from_grandchild[1], &byte, 1) != 1) _exit(1);
+    for (;;)
+      pause();
+  }
+  close(from_grandchild[1]);
+  char byte = 0;
+  REQUIRE(read(from_grandchild[0], &byte, 1) == 1);
+  CHECK(byte == 'y');
+  kill(middle, SIGKILL);
+  waitpid(middle, nullptr, 0);
+  CHECK(read(from_grandchild[0], &byte, 1) == 0);
+  close(from_grandchild[0]);
+  // The killed process could not remove its control groups; the next spawner does.
+  auto next = make_spawner();
+  const auto place = env::probe_host().cgroups;
+  if (place.version != 0) {
+    bool left = false;
+    for (const auto& item : std::filesystem::directory_iterator(place.memory))
+      left = left || item.path().filename().string().starts_with("quern-" + std::to_string(middle));
+    CHECK_FALSE(left);
+  }
+}
+
+TEST_CASE("a descriptor tells a child that its parent is gone") {
+  auto children = make_spawner();
+  auto spec = deed("wait-for-end", "8");
+  spec.life_as = 8;
+  auto child = children->spawn(spec);
+  REQUIRE(child.has_value());
+  CHECK_FALSE((*child)->wait(0.05).has_value());
+}
