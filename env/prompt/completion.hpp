@@ -45,10 +45,10 @@ struct malformed {
 
 inline constexpr std::size_t max_completion_bytes = 256 * 1024;
 
-/// Takes a completion apart. Rules: a heading is a line of exactly two hashes, a space and the name,
-/// outside of fenced blocks; a fence is a line that begins with three or more backticks (at most
-/// three spaces before them) and is closed by a line of at least as many and nothing else; text
-/// before the first heading and around the code block is allowed; a first line that ends in
+/// Takes a completion apart. Rules: a heading is a line of exactly two hashes, a space and the
+/// name, outside of fenced blocks; a fence is a line that begins with three or more backticks (at
+/// most three spaces before them) and is closed by a line of at least as many and nothing else;
+/// text before the first heading and around the code block is allowed; a first line that ends in
 /// </think> closes the model's thoughts, and all up to it is skipped. Never throws, whatever the
 /// bytes.
 tl::expected<completion, malformed> parse_completion(std::string_view text);

@@ -16,20 +16,31 @@ namespace quern::env {
 
 /// A template file: a first line "quern_prompt: 1", a second "name: NAME", a line "---", then text.
 /// In the text
+///
 ///   {{task.name}} {{task.family}} {{task.reference}} {{task.prototype}} {{task.workspace}}
-///   {{task.sizes}}
-///   {{task.inputs}} {{task.outputs}} {{task.tolerance}} {{lane}} {{language}} {{device_class}}
-///   {{baseline}} {{restrictions}}
+///   {{task.signature}} {{task.sizes}} {{task.inputs}} {{task.outputs}} {{task.tolerance}}
+///   {{lane}} {{language}} {{device_class}} {{baseline}} {{restrictions}}
+///
 /// stand for what they say, and
+///
 ///   {{#exemplars}} … {{exemplar.number}} {{exemplar.score}} {{exemplar.code}} … {{/exemplars}}
-///   once for each
-///   {{#no_exemplars}} … {{/no_exemplars}} when there are none
-/// A tag alone on its line takes the line break with it. Anything else between double braces is an
-/// error.
+///   {{#no_exemplars}} … {{/no_exemplars}}
+///
+/// enclose what is written once for each exemplar, and what is written where there are none. A
+/// block's tag that is alone on its line takes the line break with it. Blocks do not nest. Anything
+/// else between double braces is an error. A value is never read as a template again.
 class prompt_template {
  public:
+  /// One stretch of a template.
+  struct piece {
+    enum class kind { text, value, each_exemplar, no_exemplars, block_end } what;
+    std::string text;  ///< the literal text, or the placeholder's name
+  };
+
   /// Errors name the line and, for an unknown placeholder, the nearest known one.
   static base::expected<prompt_template> parse(std::string_view text);
+
+  /// Reads a file; errors begin with its path.
   static base::expected<prompt_template> load(const std::filesystem::path& file);
 
   const std::string& name() const { return name_; }
@@ -37,20 +48,17 @@ class prompt_template {
   /// xxh128 of the file's bytes: what the ledger stores as template_hash.
   base::hash128 hash() const { return hash_; }
 
- private:
-  friend std::string render_prompt(const prompt_template&, const task&,
-                                   std::span<const struct exemplar>, const struct prompt_facts&);
+  const std::vector<piece>& pieces() const { return pieces_; }
 
-  /// Literal text, a placeholder, or the beginning or end of a block.
-  struct piece {
-    enum class kind { text, value, block_begin, block_end } what;
-    std::string text;
-  };
+ private:
+  prompt_template() = default;
 
   std::string name_;
   base::hash128 hash_;
   std::vector<piece> pieces_;
 };
+
+inline constexpr int prompt_version = 1;
 
 /// A prior variant shown with its score.
 struct exemplar {
@@ -60,12 +68,11 @@ struct exemplar {
 
 /// What is true of where the kernel will run.
 struct prompt_facts {
-  std::string device_class;  ///< from the closed list: "cpp-avx2", "H200-SXM"
-  std::vector<std::string>
-      restrictions;  ///< sentences, from default_restrictions and the suite's policy
+  std::string device_class;               ///< from the closed list: "cpp-avx2", "H200-SXM"
+  std::vector<std::string> restrictions;  ///< sentences; see default_restrictions
 };
 
-/// The sentences for a lane: what is forbidden and why it gives no reward.
+/// The rules of a lane, one sentence each: what gives no reward, and why. A copy may be added to.
 std::vector<std::string> default_restrictions(lane where);
 
 /// The prompt's text. Exemplars are shown in the order given. Hidden sizes and distributions never

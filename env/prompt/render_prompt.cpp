@@ -1,0 +1,176 @@
+// Fills templates.
+#include <fmt/format.h>
+
+#include "env/prompt/prompt.hpp"
+#include "env/task/prototype.hpp"
+
+namespace quern::env {
+
+namespace {
+
+using kind = prompt_template::piece::kind;
+
+std::string without_last_newline(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::string shape_text(const std::vector<size_expr>& shape, std::string_view separator) {
+  std::string text;
+  for (const size_expr& dimension : shape)
+    text += fmt::format("{}{}", text.empty() ? "" : separator, dimension.text());
+  return "[" + text + "]";
+}
+
+std::string join_lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines)
+    text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
+/// "x[n,m] idx:i32[k] -> y[n,m]": all that a prompt without prototype has to say about the
+/// arguments.
+std::string signature(const task& what) {
+  const auto argument = [](const std::string& name, dtype type,
+                           const std::vector<size_expr>& shape) {
+    return fmt::format("{}{}{}", name, type == dtype::f32 ? "" : fmt::format(":{}", name_of(type)),
+                       shape_text(shape, ","));
+  };
+  std::string text;
+  for (const input_spec& input : what.inputs)
+    text += argument(input.name, input.type, input.shape) + " ";
+  text += "->";
+  for (const output_spec& output : what.outputs)
+    text += " " + argument(output.name, output.type, output.shape);
+  return text;
+}
+
+std::string inputs_text(const task& what) {
+  std::vector<std::string> lines;
+  for (const input_spec& input : what.inputs) {
+    lines.push_back(
+        fmt::format("- {}: {} {}{}", input.name, name_of(input.type), shape_text(input.shape, ", "),
+                    input.below ? ", values from 0 to below " + input.below->text() : ""));
+  }
+  return join_lines(lines);
+}
+
+std::string outputs_text(const task& what) {
+  std::vector<std::string> lines;
+  for (const output_spec& output : what.outputs) {
+    lines.push_back(fmt::format("- {}: {} {}", output.name, name_of(output.type),
+                                shape_text(output.shape, ", ")));
+  }
+  return join_lines(lines);
+}
+
+std::string sizes_text(const task& what) {
+  std::string text;
+  for (std::size_t i = 0; i < what.sizes.size(); ++i) {
+    text += fmt::format("{}{} = {}", i == 0 ? "" : ", ", what.size_names[i], what.sizes[i]);
+  }
+  return text;
+}
+
+std::string restrictions_text(const prompt_facts& facts) {
+  std::vector<std::string> lines;
+  for (const std::string& one : facts.restrictions)
+    lines.push_back(fmt::format("{}. {}", lines.size() + 1, one));
+  return join_lines(lines);
+}
+
+/// Value of a placeholder that has nothing to do with exemplars. Templates admit no other names.
+std::string value_of(std::string_view name, const task& what, const prompt_facts& facts) {
+  if (name == "task.name") return what.name;
+  if (name == "task.family") return what.family;
+  if (name == "task.reference") return without_last_newline(what.reference);
+  if (name == "task.prototype") return kernel_prototype(what);
+  if (name == "task.workspace") return workspace_prototype(what);
+  if (name == "task.signature") return signature(what);
+  if (name == "task.sizes") return sizes_text(what);
+  if (name == "task.inputs") return inputs_text(what);
+  if (name == "task.outputs") return outputs_text(what);
+  if (name == "task.tolerance")
+    return fmt::format("{} + {} * |expected|", what.tolerance.atol, what.tolerance.rtol);
+  if (name == "lane") return std::string(name_of(what.lane));
+  if (name == "language") return what.lane == lane::cuda ? "CUDA C++" : "C++20";
+  if (name == "device_class") return facts.device_class;
+  if (name == "baseline") {
+    return what.baseline == baseline_kind::plain ? "a plain scalar kernel"
+                                                 : "the PyTorch reference";
+  }
+  return restrictions_text(facts);
+}
+
+std::string exemplar_value(std::string_view name, const exemplar& shown, std::size_t number) {
+  if (name == "exemplar.number") return std::to_string(number);
+  if (name == "exemplar.score")
+    return fmt::format("{}.{:02}", shown.speedup_e2 / 100, shown.speedup_e2 % 100);
+  return without_last_newline(shown.code);
+}
+
+}  // namespace
+
+std::vector<std::string> default_restrictions(lane where) {
+  std::vector<std::string> rules{
+      "The results must equal the reference's within the tolerance, at these sizes and at others "
+      "that you do not see, "
+      "for inputs of any magnitude; a wrong element makes the score 0.",
+      "Do all the work in every call: nothing may be kept from one call to the next, neither "
+      "results nor anything "
+      "derived from inputs, and nothing may go on after the call has returned.",
+      "Take sizes from the arguments and write only to the outputs and the workspace; inputs stay "
+      "as they are.",
+      "No threads, files, system calls, inline assembly, or declarations of functions from "
+      "elsewhere.",
+  };
+  if (where == lane::cpp) {
+    rules.emplace_back(
+        "<cmath>, <cstdint> and the compiler's intrinsics are included already; other headers are "
+        "refused.");
+    rules.emplace_back("The kernel runs on one core.");
+  } else {
+    rules.emplace_back(
+        "Launch every kernel on the given stream; make no streams, and call no library kernels.");
+  }
+  return rules;
+}
+
+std::string render_prompt(const prompt_template& form, const task& what,
+                          std::span<const exemplar> exemplars, const prompt_facts& facts) {
+  std::string text;
+  const auto& pieces = form.pieces();
+  std::size_t block_begin = 0;
+  std::size_t shown = 0;  // exemplar that the block is being written for
+  bool hidden = false;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto& piece = pieces[i];
+    switch (piece.what) {
+      case kind::each_exemplar:
+        block_begin = i;
+        shown = 0;
+        hidden = exemplars.empty();
+        break;
+      case kind::no_exemplars:
+        hidden = !exemplars.empty();
+        break;
+      case kind::block_end:
+        hidden = false;
+        if (piece.text == "exemplars" && ++shown < exemplars.size()) i = block_begin;
+        break;
+      case kind::text:
+        if (!hidden) text += piece.text;
+        break;
+      case kind::value:
+        if (hidden) break;
+        text += piece.text.starts_with("exemplar.")
+                    ? exemplar_value(piece.text, exemplars[shown], shown + 1)
+                    : value_of(piece.text, what, facts);
+        break;
+    }
+  }
+  return text;
+}
+
+}  // namespace quern::env

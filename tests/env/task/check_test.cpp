@@ -1,0 +1,237 @@
+// Decisions of `quern tasks check`, with references written in C++ behind the oracle.
+#include "env/task/check.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "env/task/new_task.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using env::distribution;
+using env::tensor_bytes;
+
+namespace {
+
+/// y = f(x, w) element-wise over [n, m] with w of shape [m], in the precision that is asked for.
+class fake_oracle : public env::reference_oracle {
+ public:
+  std::function<double(double x, double w, bool in_f64)> f = [](double x, double w, bool) {
+    return x * w;
+  };
+  std::int64_t ns = 200'000;
+  bool flicker = false;
+  int outputs = 1;
+  int runs = 0;
+
+  base::expected<std::vector<tensor_bytes>> run(const env::task&, const env::task_instance& at,
+                                                std::span<const tensor_bytes> inputs,
+                                                bool in_f64) override {
+    ++runs;
+    const auto count = static_cast<std::size_t>(at.inputs[0].elements);
+    const auto row = static_cast<std::size_t>(at.inputs[1].elements);
+    tensor_bytes bytes(count * (in_f64 ? 8 : 4));
+    for (std::size_t i = 0; i < count; ++i) {
+      float x = 0;
+      float w = 0;
+      std::memcpy(&x, inputs[0].data() + 4 * i, 4);
+      std::memcpy(&w, inputs[1].data() + 4 * (i % row), 4);
+      const double wide =
+          f(static_cast<double>(x), static_cast<double>(w), in_f64) + (flicker ? runs : 0);
+      const auto narrow = static_cast<float>(wide);
+      if (in_f64)
+        std::memcpy(bytes.data() + 8 * i, &wide, 8);
+      else
+        std::memcpy(bytes.data() + 4 * i, &narrow, 4);
+    }
+    return std::vector<tensor_bytes>(static_cast<std::size_t>(outputs), bytes);
+  }
+
+  base::expected<std::int64_t> time_baseline(const env::task&, const env::task_instance&,
+                                             std::span<const tensor_bytes>) override {
+    return ns;
+  }
+};
+
+env::task scaled_rows() {
+  env::task result = env::parse_task(env::new_task("scaled_rows", env::lane::cpp).value()).value();
+  result.sizes = {64, 100};
+  const auto m = env::size_expr::parse("m").value();
+  result.inputs[0].dists = {distribution::normal, distribution::large, distribution::sparse};
+  result.inputs.push_back({"w", env::dtype::f32, {m}, {distribution::positive}, {}});
+  result.reference = "def forward(x, w):\n    return x * w\n";
+  result.cost = {env::size_expr::parse("8*n*m+4*m").value(), env::size_expr::parse("n*m").value()};
+  REQUIRE(env::validate(result).has_value());
+  return result;
+}
+
+std::string rules_of(const env::task_report& report) {
+  std::string text;
+  for (const auto& finding : report.findings) {
+    CHECK(!finding.text.empty());
+    if (text.find(finding.rule + " ") == std::string::npos) text += finding.rule + " ";
+  }
+  return text;
+}
+
+std::string check(const env::task& subject, fake_oracle& oracle) {
+  const auto report = env::check_task(subject, oracle, {}, 5);
+  REQUIRE_MESSAGE(report.has_value(), report.error().message);
+  CHECK(report->ok() == rules_of(*report).empty());
+  return rules_of(*report);
+}
+
+std::string text_rules(std::string_view body) {
+  env::task subject = scaled_rows();
+  subject.reference = "def forward(x, w):\n" + std::string(body) + "\n    return x * w\n";
+  env::task_report report;
+  report.findings = env::check_reference_text(subject);
+  return rules_of(report);
+}
+
+}  // namespace
+
+TEST_CASE("a sound task passes, and the report says by how much") {
+  fake_oracle oracle;
+  const auto report = env::check_task(scaled_rows(), oracle, {}, 5);
+  REQUIRE(report.has_value());
+  CHECK(report->ok());
+  CHECK(rules_of(*report).empty());
+  CHECK(report->baseline_ns == 200'000);
+  CHECK(report->worst_error > 0);
+  CHECK(report->worst_error < 0.1);
+  // 8 * 6400 + 400 bytes at 200 GB/s.
+  CHECK(report->floor_ns == 258);
+}
+
+TEST_CASE("outputs and inputs that do not matter are found") {
+  fake_oracle oracle;
+  oracle.f = [](double, double, bool) { return 3.0; };
+  CHECK(check(scaled_rows(), oracle) == "constant_output ignored_input ");
+  oracle.f = [](double x, double w, bool) { return x + w < 4.5 ? 0.0 : 1.0; };  // nearly always 0
+  CHECK(check(scaled_rows(), oracle).find("constant_output") != std::string::npos);
+  oracle.f = [](double x, double, bool) { return x; };
+  CHECK(check(scaled_rows(), oracle) == "ignored_input ");
+  env::task meant = scaled_rows();
+  meant.degenerate = true;
+  CHECK(check(meant, oracle).empty());
+}
+
+TEST_CASE("a tolerance that the reference itself needs is refused") {
+  fake_oracle oracle;
+  oracle.f = [](double x, double w, bool in_f64) { return x * w * (in_f64 ? 1 : 1 + 9e-5); };
+  CHECK(check(scaled_rows(), oracle) == "tolerance ");
+  oracle.f = [](double x, double w, bool in_f64) { return x * w * (in_f64 ? 1 : 1 + 3e-5); };
+  CHECK(check(scaled_rows(), oracle).empty());
+}
+
+TEST_CASE("results that are not finite need inputs that are not finite") {
+  fake_oracle oracle;
+  oracle.f = [](double x, double w, bool) {
+    return std::exp(std::fabs(x)) * w;
+  };  // overflows f32 on `large`
+  CHECK(check(scaled_rows(), oracle) == "not_finite ");
+  env::task special = scaled_rows();
+  special.inputs[0].dists = {distribution::normal, distribution::special};
+  oracle.f = [](double x, double w, bool) { return x * w; };
+  CHECK(check(special, oracle).empty());
+  // NaN where the wide result has none is a difference, not a wildcard.
+  oracle.f = [](double x, double w, bool in_f64) {
+    return std::isinf(x) && !in_f64 ? std::nan("") : x * w;
+  };
+  CHECK(check(special, oracle) == "tolerance ");
+}
+
+TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, is refused") {
+  fake_oracle oracle;
+  oracle.flicker = true;
+  CHECK(check(scaled_rows(), oracle).find("nondeterministic") == 0);
+  oracle.flicker = false;
+  oracle.ns = 99'999;
+  CHECK(check(scaled_rows(), oracle) == "too_fast ");
+  oracle.ns = 100'000;
+  CHECK(check(scaled_rows(), oracle).empty());
+  env::task dear = scaled_rows();
+  dear.cost.flops = env::size_expr::parse("n*m*100000").value();
+  CHECK(check(dear, oracle) == "floor ");
+  dear.cost = {env::size_expr::parse("n*m").value(), env::size_expr::parse("n*m").value()};
+  CHECK(check(dear, oracle) == "cost ");
+  dear.cost.bytes = env::size_expr::parse("9*n*m").value();
+  CHECK(check(dear, oracle) == "cost ");
+  CHECK(env::least_baseline_ns(env::lane::cuda) == 20'000);
+}
+
+TEST_CASE("a task without hidden sizes gets advice, not a refusal") {
+  fake_oracle oracle;
+  env::task bare = scaled_rows();
+  bare.hidden_sizes.clear();
+  const auto report = env::check_task(bare, oracle, {}, 5);
+  REQUIRE(report.has_value());
+  CHECK(report->ok());
+  CHECK(rules_of(*report) == "no_hidden_sizes ");
+}
+
+TEST_CASE("outputs of another number or size are errors of the oracle's run") {
+  fake_oracle oracle;
+  oracle.outputs = 2;
+  CHECK_FALSE(env::check_task(scaled_rows(), oracle, {}, 5).has_value());
+  env::task narrow = scaled_rows();
+  narrow.outputs[0].shape.pop_back();
+  oracle.outputs = 1;
+  CHECK_FALSE(env::check_task(narrow, oracle, {}, 5).has_value());
+}
+
+TEST_CASE(
+    "forbidden operators in the reference text are found, and a text that has them is not run") {
+  CHECK(text_rules("    x = x + torch.randn_like(x)") == "random ");
+  CHECK(text_rules("    x = x.bernoulli()") == "random ");
+  CHECK(text_rules("    x = torch.dropout(x, 0.5, True)") == "random ");
+  CHECK(text_rules("    x.add_(w)") == "in_place ");
+  CHECK(text_rules("    x += w") == "in_place ");
+  CHECK(text_rules("    x[0] = w") == "in_place ");
+  CHECK(text_rules("    torch.add(x, w, out=x)") == "in_place ");
+  CHECK(text_rules("    x = x.half()") == "down_cast ");
+  CHECK(text_rules("    x = x.float()") == "down_cast ");
+  CHECK(text_rules("    x = torch.load('x')") == "file ");
+  CHECK(text_rules("    import os") == "script ");
+  CHECK(text_rules("    x = F.relu(x)") == "script ");
+  CHECK(text_rules("    x = torch.nn.functional.relu(x)") == "script ");
+  CHECK(text_rules("    x = torch.linalg.vector_norm(x)") == "script ");
+  CHECK(text_rules("    y = torch.empty_like(x)") == "uninitialised ");
+  fake_oracle oracle;
+  env::task spoilt = scaled_rows();
+  spoilt.reference = "def forward(x, w):\n    return x.mul_(w)\n";
+  CHECK(check(spoilt, oracle) == "in_place ");
+  CHECK(oracle.runs == 0);
+}
+
+TEST_CASE("harmless texts are left alone") {
+  CHECK(text_rules("    y = x == w  # not x.add_(w), F.relu or random").empty());
+  CHECK(text_rules("    s = 'x += 1'").empty());
+  CHECK(text_rules("    seed = x <= w\n    y = x >= w\n    z = x != w").empty());
+  CHECK(text_rules("    y = torch.softmax(x, dim=-1)\n    z = torch.sum(y, dim=[0], keepdim=True)")
+            .empty());
+  CHECK(text_rules("    load = x[0]\n    y = load + 1").empty());
+  CHECK(text_rules("    y = x.to(w.dtype)\n    z = x.type_as(w)\n    n = x.size(0) * 2\n    inf = "
+                   "float('inf')")
+            .empty());
+}
+
+TEST_CASE("forward has to take the inputs by name and in order") {
+  env::task subject = scaled_rows();
+  const auto rule = [&](std::string text) {
+    subject.reference = std::move(text);
+    const auto findings = env::check_reference_text(subject);
+    return findings.empty() ? std::string() : findings[0].rule;
+  };
+  CHECK(rule("def forward(w, x):\n    return x * w\n") == "signature");
+  CHECK(rule("def forward(x):\n    return x\n") == "signature");
+  CHECK(rule("def other(x, w):\n    return x\n") == "signature");
+  CHECK(rule("def forward(x: Tensor, w : Tensor):\n    return x * w\n").empty());
+  CHECK(rule("def scale(a, b):\n    return a * b\n\ndef forward(x, w):\n    return scale(x, w)\n")
+            .empty());
+}

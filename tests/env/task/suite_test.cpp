@@ -1,0 +1,158 @@
+// Suites: reading, splits, defaults, refusals; the skeleton of a new task.
+#include "env/task/suite.hpp"
+
+#include <string>
+
+#include "base/file.hpp"
+#include "env/task/new_task.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+
+namespace {
+
+/// A folder with tasks made from the skeleton.
+class suite_folder {
+ public:
+  suite_folder() : folder_(base::temp_folder::make().value()) {}
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+  void header(const std::string& text) { write("suite.yaml", text); }
+
+  void add(std::string_view name, std::string_view family, std::string_view reference,
+           env::lane where = env::lane::cpp) {
+    env::task subject = env::parse_task(env::new_task(name, where).value()).value();
+    subject.family = family;
+    subject.reference = reference;
+    write(std::string(name) + ".task.yaml", env::to_yaml(subject));
+  }
+
+  void write(const std::string& name, const std::string& text) {
+    REQUIRE(base::write_file_atomic(path() / name, text).has_value());
+  }
+
+  std::string error() const {
+    const auto loaded = env::load_suite(path());
+    return loaded ? "accepted" : loaded.error().message;
+  }
+
+ private:
+  base::temp_folder folder_;
+};
+
+constexpr std::string_view soft = "def forward(x):\n    return torch.softmax(x, -1)\n";
+constexpr std::string_view tanh_text = "def forward(x):\n    return torch.tanh(x)\n";
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+void fill(suite_folder& folder) {
+  folder.add("b_soft", "softmax", soft);
+  folder.add("a_soft", "softmax", soft);
+  folder.add("c_tanh", "pointwise", tanh_text);
+  folder.write("README.md", "not a task");
+}
+
+std::string held_out_names(const suite_folder& folder) {
+  const auto loaded = env::load_suite(folder.path());
+  REQUIRE_MESSAGE(loaded.has_value(), loaded.error().message);
+  std::string text;
+  for (const auto& member : loaded->members) {
+    if (member.held_out) text += member.task.name + " ";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a suite is read in order of names, with defaults") {
+  suite_folder folder;
+  fill(folder);
+  folder.header("quern_suite: 1\n");
+  const auto loaded = env::load_suite(folder.path());
+  REQUIRE_MESSAGE(loaded.has_value(), loaded.error().message);
+  REQUIRE(loaded->members.size() == 3);
+  CHECK(loaded->members[0].task.name == "a_soft");
+  CHECK(loaded->members[2].task.name == "c_tanh");
+  CHECK(loaded->members[1].id == env::task_id(loaded->members[1].task));
+  CHECK(loaded->name == folder.path().filename().string());
+  CHECK(loaded->recheck_above_e2 == 3000);
+  CHECK(loaded->policy == env::suite_policy{});
+  CHECK(held_out_names(folder).empty());
+  // A trailing slash names the same folder.
+  CHECK(env::load_suite(folder.path().string() + "/")->name == loaded->name);
+}
+
+TEST_CASE("splits hold out by family, task and composition") {
+  suite_folder folder;
+  fill(folder);
+  folder.header(
+      "quern_suite: 1\nsplit: {by: family, held_out: [softmax]}\nrecheck_above: 7.5\npolicy: "
+      "{graphs: true}\n");
+  CHECK(held_out_names(folder) == "a_soft b_soft ");
+  const auto loaded = env::load_suite(folder.path()).value();
+  CHECK(loaded.recheck_above_e2 == 750);
+  CHECK(loaded.policy.graphs);
+  CHECK_FALSE(loaded.policy.library_calls);
+  folder.header("quern_suite: 1\nsplit: {by: task, held_out: [c_tanh]}\n");
+  CHECK(held_out_names(folder) == "c_tanh ");
+  folder.header("quern_suite: 1\nsplit: {by: composition, held_out: [a_soft]}\n");
+  CHECK(held_out_names(folder) == "a_soft b_soft ");
+  const std::string composition = env::composition_of(loaded.members[2].task);
+  folder.header("quern_suite: 1\nsplit: {by: composition, held_out: [" + composition + "]}\n");
+  CHECK(held_out_names(folder) == "c_tanh ");
+}
+
+TEST_CASE("lane cuda has its own default for re-measuring") {
+  suite_folder folder;
+  folder.add("g", "softmax", soft, env::lane::cuda);
+  folder.header("quern_suite: 1\n");
+  CHECK(env::load_suite(folder.path())->recheck_above_e2 == 300);
+}
+
+TEST_CASE("what is wrong with a suite is said, with the file") {
+  suite_folder folder;
+  CHECK(contains(folder.error(), "suite.yaml"));
+  folder.header("quern_suite: 1\n");
+  CHECK(contains(folder.error(), "quern tasks new"));
+  fill(folder);
+  folder.header("quern_suite: 3\n");
+  CHECK(contains(folder.error(), "reads version 1"));
+  folder.header("quern_suite: 1\nrecheck: 3\n");
+  CHECK(contains(folder.error(), "did you mean 'recheck_above'"));
+  folder.header("quern_suite: 1\nrecheck_above: 0.5\n");
+  CHECK(contains(folder.error(), "from 1 to"));
+  folder.header("quern_suite: 1\nsplit: {by: familie, held_out: []}\n");
+  CHECK(contains(folder.error(), "did you mean 'family'"));
+  folder.header("quern_suite: 1\nsplit: {by: task, held_out: [c_tan]}\n");
+  CHECK(contains(folder.error(), "did you mean 'c_tanh'"));
+  folder.header("quern_suite: 1\npolicy: {graphs: 1}\n");
+  CHECK(contains(folder.error(), "true or false"));
+  folder.header("quern_suite: 1\n");
+  CHECK(folder.error() == "accepted");
+  folder.add("z", "softmax", soft, env::lane::cuda);
+  CHECK(contains(folder.error(), "one lane a suite"));
+  std::filesystem::rename(folder.path() / "z.task.yaml", folder.path() / "y.task.yaml");
+  CHECK(contains(folder.error(), "name the file z.task.yaml"));
+  folder.write("y.task.yaml", "quern_task: 1\n");
+  CHECK(contains(folder.error(), "y.task.yaml"));
+}
+
+TEST_CASE("the skeleton of a new task is a valid task with a comment on every key") {
+  for (const auto where : {env::lane::cpp, env::lane::cuda}) {
+    const auto text = env::new_task("my_task", where);
+    REQUIRE_MESSAGE(text.has_value(), text.error().message);
+    const auto parsed = env::parse_task(*text);
+    REQUIRE(parsed.has_value());
+    CHECK(parsed->name == "my_task");
+    CHECK(parsed->lane == where);
+    CHECK(parsed->plain.empty() == (where == env::lane::cuda));
+    CHECK(std::count(text->begin(), text->end(), '#') >= 12);
+    CHECK(text->find('@') == std::string::npos);
+  }
+  const auto bad = env::new_task("My task", env::lane::cpp);
+  REQUIRE_FALSE(bad.has_value());
+  CHECK(contains(bad.error().message, "no task name"));
+}
