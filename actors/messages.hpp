@@ -35,10 +35,12 @@ struct welcome {
   weights_version version = 0;
   std::string checkpoint;
   std::string optimizer;  ///< file of the optimiser's state; empty: fresh
+  std::string reference;  ///< folder of the run's first weights, for presets with a KL term
   std::string config_yaml;
   std::string weights_folder;  ///< where weights are exchanged on this host
 };
-QUERN_MESSAGE(welcome, epoch, version, checkpoint, optimizer, config_yaml, weights_folder)
+QUERN_MESSAGE(welcome, epoch, version, checkpoint, optimizer, reference, config_yaml,
+              weights_folder)
 
 // ---- weights -------------------------------------------------------------------------------
 

@@ -119,6 +119,8 @@ void method(keys& table) {
   QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 10, "weight of the KL term (preset cuda_l1)");
   QUERN_NUMBER(algorithm.importance_cap, resume, 1, 100,
                "cap of the truncated importance weight between generator and learner");
+  QUERN_NUMBER(algorithm.negative_scale, resume, 0, 10,
+               "negative advantages are multiplied by this; 0: learn from successes only");
   QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,
                "evaluations of a sample that could not be measured, before it is dropped");
   QUERN_NUMBER(learner.steps, resume, 0, 1e9, "optimiser steps of the run");

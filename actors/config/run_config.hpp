@@ -78,6 +78,7 @@ struct run_config {
     double clip_high = 0.2;
     double kl_weight = 0.0;
     double importance_cap = 2.0;
+    double negative_scale = 1.0;
     std::int64_t max_attempts = 3;
   } algorithm;
 

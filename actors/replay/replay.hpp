@@ -55,6 +55,7 @@ struct starting_point {
   weights_version version = 0;
   std::string model;      ///< folder
   std::string optimizer;  ///< file; empty: fresh
+  std::string reference;  ///< folder of the run's first weights
 };
 
 /// One sample that was judged, for tables and metrics.

@@ -71,6 +71,7 @@ base::status replay::begin_epoch(const std::string& reason) {
   QUERN_TRY(const auto recorded, ledger_->checkpoints());
   weights_version version = 0;
   QUERN_TRY(start_.model, model_folder(config_));
+  start_.reference = start_.model;
   start_.optimizer.clear();
   smoothing_ = {};
   if (!recorded.empty()) {

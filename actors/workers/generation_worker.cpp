@@ -1,0 +1,101 @@
+#include "actors/workers/generation_worker.hpp"
+
+#include <algorithm>
+
+#include "actors/workers/arena_bytes.hpp"
+#include "policy/text/model_config.hpp"
+#include "policy/weights/weight_channel.hpp"
+
+namespace quern::actors {
+
+generation_worker::generation_worker(policy::generator engine, policy::tokenizer text,
+                                     policy::chat_format format, const welcome& start,
+                                     std::int64_t slots)
+    : engine_(std::move(engine)),
+      text_(std::move(text)),
+      format_(format),
+      weights_folder_(start.weights_folder),
+      epoch_(start.epoch),
+      slots_(slots) {}
+
+base::expected<generation_worker> generation_worker::make(const welcome& start,
+                                                          const run_config& config) {
+  QUERN_TRY(const auto arena, policy::parameter_arena::load(start.checkpoint));
+  QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
+  QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));
+  // The groups of two steps decode together, the rest waits in order.
+  const std::int64_t slots = 2 * config.algorithm.groups_per_step * config.algorithm.group_size;
+  policy::generator_options options;
+  options.slots = static_cast<std::int32_t>(slots);
+  options.capacity = static_cast<std::int32_t>(std::min(
+      arena.config.max_positions, config.policy.max_prompt_tokens + config.policy.max_new_tokens));
+  options.valid_tokens = text.vocab_size();
+  QUERN_TRY(auto engine, policy::generator::make(arena, start.version, options));
+  return generation_worker(std::move(engine), std::move(text), format, start, slots);
+}
+
+base::status generation_worker::submit(const generate_group& group) {
+  const policy::chat_message message{"user", group.prompt};
+  QUERN_TRY(const auto prompt, policy::encode_chat(text_, format_, std::span(&message, 1)));
+  std::vector<policy::generation_request> requests;
+  for (const sample_id sample : group.samples) {
+    policy::generation_request request;
+    request.id = static_cast<std::uint64_t>(sample);
+    request.prompt = prompt;
+    request.max_tokens = group.max_tokens;
+    request.temperature = group.temperature;
+    request.seed = static_cast<std::uint64_t>(group.seed);
+    requests.push_back(std::move(request));
+  }
+  QUERN_CHECK(engine_.submit(requests));
+  for (const sample_id sample : group.samples) {
+    pending_[sample] = {group.epoch, to_block(prompt)};
+  }
+  return {};
+}
+
+void generation_worker::cancel(const std::vector<sample_id>& samples) {
+  for (const sample_id sample : samples) {
+    // Not in flight any more: it has ended in the meantime, and its result is on its way.
+    (void)engine_.cancel(static_cast<std::uint64_t>(sample));
+  }
+}
+
+std::vector<generated_sample> generation_worker::step() {
+  std::vector<generated_sample> finished;
+  for (policy::generation_result& result : engine_.step()) {
+    const auto sample = static_cast<sample_id>(result.id);
+    auto known = pending_.extract(sample);
+    if (known.empty() || result.reason == policy::finish_reason::cancelled) continue;
+    generated_sample made;
+    made.epoch = known.mapped().epoch;
+    made.sample = sample;
+    made.prompt_tokens = std::move(known.mapped().prompt_tokens);
+    made.tokens = to_block(result.tokens);
+    made.log_probs = to_block(result.log_probs);
+    for (const policy::version_segment& part : result.segments) {
+      made.segments.push_back({part.first, part.version, part.weights});
+    }
+    made.text = text_.decode(result.tokens);
+    made.truncated = result.reason == policy::finish_reason::length;
+    finished.push_back(std::move(made));
+  }
+  return finished;
+}
+
+base::expected<weights_installed> generation_worker::install(const weights_ready& ready) {
+  QUERN_CHECK(engine_.announce(ready.version, ready.hash));
+  QUERN_TRY(policy::parameter_arena staging, engine_.staging());
+  if (auto read = policy::read_weights(weights_folder_, ready.file, bytes_of(staging)); !read) {
+    engine_.abort();
+    return tl::make_unexpected(std::move(read).error());
+  }
+  QUERN_CHECK(engine_.commit());
+  return installed();
+}
+
+weights_installed generation_worker::installed() const {
+  return {epoch_, engine_.version(), engine_.weights_hash()};
+}
+
+}  // namespace quern::actors
