@@ -79,8 +79,8 @@ void lease_book::close(lease_id id, closing state) {
   const auto found = open_.find(id);
   const auto& held = found->second;
   const auto [first, last] = deadlines_.equal_range(held.deadline);
-  deadlines_.erase(
-      std::find_if(first, last, [&](const auto& entry) { return entry.second == id; }));
+  const auto due = std::find_if(first, last, [&](const auto& entry) { return entry.second == id; });
+  if (due != last) deadlines_.erase(due);
   closed_.emplace(id, closed{held.holder, held.sample, held.attempt, state});
   if (const auto known = jobs_.find(held.sample);
       known != jobs_.end() && known->second.open == id) {

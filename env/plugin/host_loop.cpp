@@ -1,0 +1,311 @@
+// Socket, workers and the wire between them.
+#include "env/plugin/host_loop.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+
+namespace quern::env {
+
+using base::errc;
+using base::fail;
+using base::nanoseconds_t;
+
+namespace {
+
+constexpr const char* component = "host";
+constexpr int ready_to_stop = 2;
+constexpr int goodbye_ms = 500;  // for the last frames, if the gateway still reads
+
+struct work {
+  host_job job;
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// A device's thread: jobs in the order in which they came.
+struct worker {
+  std::deque<work> queue;
+  std::thread thread;
+};
+
+std::uint64_t fresh_nonce() {
+  std::random_device source;
+  return (static_cast<std::uint64_t>(source()) << 32U) | source();
+}
+
+}  // namespace
+
+struct host_loop::state {
+  host_options options;
+  evaluate_function evaluate;
+  prepare_function prepare;
+  host_session session;
+  base::unique_fd wake;
+  zmq_context context;
+  std::optional<zmq_socket> socket;
+  base::steady_clock clock;
+  std::atomic<int> wish = 0;  // 1: drain, 2: stop
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ending = false;
+  std::map<std::int64_t, worker> workers;
+  std::deque<host_job> to_prepare;
+  std::thread preparer;
+  std::vector<std::pair<std::uint64_t, host_result>> results;
+  std::map<std::uint64_t, std::shared_ptr<std::atomic<bool>>> flags;  // I/O thread only
+  host_statistics counts;
+  bool drain_said = false;
+
+  state(host_options o, evaluate_function e, prepare_function p)
+      : options(std::move(o)),
+        evaluate(std::move(e)),
+        prepare(std::move(p)),
+        session(options.profile, fresh_nonce()),
+        wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  void signal() const {
+    const std::uint64_t one = 1;
+    (void)!write(wake.get(), &one, sizeof one);
+  }
+
+  base::status connect() {
+    QUERN_TRY(auto fresh, zmq_socket::open(context, socket_kind::dealer));
+    if (options.keys) {
+      QUERN_CHECK(fresh.be_curve_client(options.keys->own, options.keys->gateway));
+    }
+    QUERN_CHECK(fresh.connect(options.endpoint));
+    socket = std::move(fresh);
+    return {};
+  }
+
+  void work_on(std::int64_t device) {
+    std::unique_lock lock(mutex);
+    auto& mine = workers.at(device);
+    while (true) {
+      changed.wait(lock, [&] { return ending || !mine.queue.empty(); });
+      if (ending) return;
+      auto next = std::move(mine.queue.front());
+      mine.queue.pop_front();
+      lock.unlock();
+      host_result result;
+      if (*next.cancelled) {
+        result = {true, "cancelled"};
+      } else if (clock.now_ns() >= next.job.deadline) {
+        result = {true, "the deadline passed before the evaluation began"};
+      } else {
+        try {
+          result = evaluate(next.job, *next.cancelled);
+        } catch (const std::exception& problem) {
+          result = {true, problem.what()};
+        }
+      }
+      lock.lock();
+      results.emplace_back(next.job.job.lease, std::move(result));
+      signal();
+    }
+  }
+
+  void prepare_ahead() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return ending || !to_prepare.empty(); });
+      if (ending) return;
+      const auto job = std::move(to_prepare.front());
+      to_prepare.pop_front();
+      lock.unlock();
+      prepare(job);
+      lock.lock();
+    }
+  }
+
+  void begin_workers() {
+    for (const auto& device : options.profile.devices)
+      workers[device.id];
+    for (auto& [id, each] : workers) {
+      each.thread = std::thread([this, device = id] { work_on(device); });
+    }
+    if (prepare) preparer = std::thread([this] { prepare_ahead(); });
+  }
+
+  void end_workers() {
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+      for (auto& [lease, flag] : flags)
+        *flag = true;
+    }
+    changed.notify_all();
+    for (auto& [id, each] : workers) {
+      if (each.thread.joinable()) each.thread.join();
+    }
+    if (preparer.joinable()) preparer.join();
+  }
+
+  base::status carry_out(host_actions actions) {
+    if (actions.reconnect) {
+      ++counts.reconnections;
+      base::log_warn(component, "no sign of the gateway at {}; connecting again", options.endpoint);
+      QUERN_CHECK(connect());
+    }
+    for (const auto& out : actions.send) {
+      const auto parts = encode(out);
+      if (!parts) {  // a verdict beyond the frame limit: say so instead
+        if (const auto* verdict = std::get_if<verdict_message>(&out)) {
+          QUERN_TRY(const auto instead, encode(failed_message{verdict->session, verdict->lease,
+                                                              parts.error().message}));
+          QUERN_TRY(const auto outcome, socket->send({}, instead));
+          (void)outcome;
+        }
+        continue;
+      }
+      QUERN_TRY(const auto outcome, socket->send({}, *parts));
+      (void)outcome;  // what a full queue refuses is repeated or replaced
+    }
+    for (auto& job : actions.start) {
+      ++counts.jobs;
+      work next{std::move(job)};
+      flags[next.job.job.lease] = next.cancelled;
+      const std::lock_guard lock(mutex);
+      if (prepare) to_prepare.push_back(next.job);
+      workers.at(next.job.job.device).queue.push_back(std::move(next));
+      changed.notify_all();
+    }
+    for (const auto lease : actions.cancel) {
+      ++counts.cancelled;
+      if (const auto flag = flags.find(lease); flag != flags.end()) *flag->second = true;
+    }
+    if (actions.end) return tl::make_unexpected(*actions.end);
+    return {};
+  }
+
+  base::status hand_in_results() {
+    std::vector<std::pair<std::uint64_t, host_result>> ready;
+    {
+      const std::lock_guard lock(mutex);
+      ready.swap(results);
+    }
+    for (auto& [lease, result] : ready) {
+      ++(result.failed ? counts.failures : counts.verdicts);
+      flags.erase(lease);
+      auto actions = session.finished(lease, std::move(result), clock.now_ns());
+      finished = finished || actions.done;
+      QUERN_CHECK(carry_out(std::move(actions)));
+    }
+    return {};
+  }
+
+  base::status take_message(const received& in) {
+    const auto what = decode(in.parts);
+    if (!what) {
+      ++counts.ignored_frames;
+      base::log_warn(component, "ignoring a message of the gateway: {}", what.error().message);
+      if (what.error().code != errc::not_found) return {};
+      QUERN_TRY(const auto parts, encode(error_message{"unknown_type", what.error().message}));
+      QUERN_TRY(const auto outcome, socket->send({}, parts));
+      (void)outcome;
+      return {};
+    }
+    heard = clock.now_ns();
+    auto actions = session.on_message(*what, heard);
+    finished = finished || actions.done;
+    return carry_out(std::move(actions));
+  }
+
+  bool finished = false;
+  nanoseconds_t heard = 0;
+
+  base::status serve() {
+    heard = clock.now_ns();
+    while (!finished && wish != ready_to_stop) {
+      if (wish == 1 && !drain_said) {
+        drain_said = true;
+        auto actions = session.drain(clock.now_ns());
+        finished = finished || actions.done;
+        QUERN_CHECK(carry_out(std::move(actions)));
+        continue;
+      }
+      auto now = clock.now_ns();
+      if (options.patience_ns > 0 && now - heard >= options.patience_ns) {
+        return fail(errc::unavailable, "no gateway at {} has answered for {} s", options.endpoint,
+                    options.patience_ns / 1'000'000'000);
+      }
+      if (now >= session.next_wakeup()) QUERN_CHECK(carry_out(session.on_time(now)));
+      // What one message brings may be sent before the next is read; the socket is emptied first.
+      bool any = false;
+      for (int batch = 0; batch < 256 && !finished; ++batch) {
+        QUERN_TRY(const auto in, socket->receive());
+        if (!in) break;
+        any = true;
+        QUERN_CHECK(take_message(*in));
+      }
+      QUERN_CHECK(hand_in_results());
+      if (any || finished) continue;
+      const auto wait = std::max<nanoseconds_t>(0, session.next_wakeup() - clock.now_ns());
+      const auto ready = wait_for(*socket, wake.get(), static_cast<long>(wait / 1'000'000 + 1));
+      if (ready.event) {
+        std::uint64_t count = 0;
+        (void)!read(wake.get(), &count, sizeof count);
+      }
+    }
+    return {};
+  }
+};
+
+base::expected<std::unique_ptr<host_loop>> host_loop::make(host_options options,
+                                                           evaluate_function evaluate,
+                                                           prepare_function prepare) {
+  const auto& profile = options.profile;
+  if (profile.devices.empty() || profile.lanes.empty()) {
+    return fail(errc::invalid_argument, "an evaluator host needs at least one device and one lane");
+  }
+  if (options.endpoint.starts_with("tcp://") && !options.keys) {
+    return fail(errc::invalid_argument,
+                "{} needs CURVE keys: pass the host's key file and the gateway's public key",
+                options.endpoint);
+  }
+  auto inner = std::make_unique<state>(std::move(options), std::move(evaluate), std::move(prepare));
+  if (!inner->wake) return base::fail_errno("making an eventfd");
+  QUERN_CHECK(inner->connect());
+  return std::unique_ptr<host_loop>(new host_loop(std::move(inner)));
+}
+
+host_loop::host_loop(std::unique_ptr<state> s) : state_(std::move(s)) {}
+host_loop::~host_loop() = default;
+
+base::status host_loop::run() {
+  state_->begin_workers();
+  auto result = state_->serve();
+  state_->end_workers();
+  if (result) state_->socket->linger(goodbye_ms);
+  state_->socket.reset();
+  return result;
+}
+
+void host_loop::drain() {
+  int none = 0;
+  state_->wish.compare_exchange_strong(none, 1);
+  state_->signal();
+}
+
+void host_loop::stop() {
+  state_->wish = ready_to_stop;
+  state_->signal();
+}
+
+host_statistics host_loop::statistics() const {
+  return state_->counts;
+}
+
+}  // namespace quern::env

@@ -1,0 +1,27 @@
+// Names of the messages, and which protocol version two sides can speak.
+#include "env/plugin/message.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace quern::env {
+
+std::string_view type_of(const message& what) {
+  constexpr std::array<std::string_view, std::variant_size_v<message>> names = {
+      "HELLO",   "WELCOME",     "REFUSED", "CREDIT", "JOB",       "NEED", "TASK",
+      "VERDICT", "VERDICT_ACK", "FAILED",  "CANCEL", "HEARTBEAT", "BYE",  "ERROR"};
+  return names[what.index()];
+}
+
+base::expected<std::int64_t> common_protocol(std::int64_t their_min, std::int64_t their_max) {
+  const auto best = std::min(their_max, newest_protocol);
+  if (their_min > their_max || best < std::max(their_min, oldest_protocol)) {
+    return base::fail(base::errc::version,
+                      "the host speaks host protocol {} to {}, this gateway {} to {}; {}",
+                      their_min, their_max, oldest_protocol, newest_protocol,
+                      their_max < oldest_protocol ? "update the host" : "update the run's Quern");
+  }
+  return best;
+}
+
+}  // namespace quern::env
