@@ -193,6 +193,20 @@ struct verdict_committed {
 };
 QUERN_MESSAGE(verdict_committed, lease)
 
+/// A new epoch has begun: evaluations of an older one are of no use any more.
+struct epoch_began {
+  epoch_id epoch = 0;
+};
+QUERN_MESSAGE(epoch_began, epoch)
+
+// ---- inside an actor ------------------------------------------------------------------------
+
+/// An actor to itself: the next piece of work, after the messages that are already there.
+struct tick {
+  std::int32_t what = 0;
+};
+QUERN_MESSAGE(tick, what)
+
 // ---- running -------------------------------------------------------------------------------
 
 /// How a run is asked to end.

@@ -17,12 +17,15 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::generated_sample))
 CAF_ADD_TYPE_ID(quern, (quern::actors::cancel_generation))
 CAF_ADD_TYPE_ID(quern, (quern::actors::training_sample))
 CAF_ADD_TYPE_ID(quern, (quern::actors::train_batch))
+CAF_ADD_TYPE_ID(quern, (quern::actors::learner_ready))
 CAF_ADD_TYPE_ID(quern, (quern::actors::step_done))
 CAF_ADD_TYPE_ID(quern, (quern::actors::save_checkpoint))
 CAF_ADD_TYPE_ID(quern, (quern::actors::checkpoint_saved))
 CAF_ADD_TYPE_ID(quern, (quern::actors::evaluate_sample))
 CAF_ADD_TYPE_ID(quern, (quern::actors::sample_verdict))
 CAF_ADD_TYPE_ID(quern, (quern::actors::verdict_committed))
+CAF_ADD_TYPE_ID(quern, (quern::actors::epoch_began))
+CAF_ADD_TYPE_ID(quern, (quern::actors::tick))
 CAF_ADD_TYPE_ID(quern, (quern::actors::drain))
 CAF_ADD_TYPE_ID(quern, (quern::actors::drained))
 CAF_ADD_TYPE_ID(quern, (quern::actors::fatal_problem))
@@ -34,18 +37,10 @@ namespace quern::actors {
 /// Samples completions. One a process; its device is its own.
 using generator_ref =
     caf::typed_actor<caf::reacts_to<generate_group>, caf::reacts_to<weights_ready>,
-                     caf::reacts_to<cancel_generation>>;
+                     caf::reacts_to<cancel_generation>, caf::reacts_to<tick>>;
 
 /// Takes gradient steps. One a rank; rank 0 speaks for all.
 using learner_ref = caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to<save_checkpoint>>;
-
-/// Sends candidates to evaluator hosts and verdicts back.
-using dispatch_ref =
-    caf::typed_actor<caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>>;
-
-/// Watches processes and ends the run.
-using supervisor_ref = caf::typed_actor<caf::reacts_to<process_ended>, caf::reacts_to<drain>,
-                                        caf::reacts_to<drained>, caf::reacts_to<fatal_problem>>;
 
 /// Remembers everything and decides what happens next; the only writer of the ledger. Processes
 /// introduce themselves here.
@@ -55,7 +50,8 @@ using replay_ref =
                      caf::reacts_to<generation_credit>, caf::reacts_to<weights_installed>,
                      caf::reacts_to<generated_sample>, caf::reacts_to<sample_verdict>,
                      caf::reacts_to<learner_ready>, caf::reacts_to<step_done>,
-                     caf::reacts_to<checkpoint_saved>, caf::reacts_to<drain>>;
+                     caf::reacts_to<checkpoint_saved>, caf::reacts_to<drain>,
+                     caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
 
 }  // namespace quern::actors
 

@@ -1,0 +1,46 @@
+#include "actors/node.hpp"
+
+#include <charconv>
+
+#include "actors/defaults.hpp"
+
+namespace quern::actors {
+
+node_config::node_config() {
+  add_message_types<caf::id_block::quern>();
+  add_message_types<caf::id_block::quern_refs>();
+  load<caf::io::middleman>();
+  set("middleman.heartbeat-interval", caf::timespan(defaults::node_heartbeat));
+  set("middleman.connection-timeout", caf::timespan(defaults::node_silence));
+  // Idle workers of the default policy sleep up to 10 ms before they look again.
+  set("scheduler.policy", "sharing");
+  set("scheduler.max-threads", std::size_t{2});
+}
+
+base::expected<control_address> parse_address(const std::string& text) {
+  control_address address;
+  const std::size_t colon = text.rfind(':');
+  if (colon != std::string::npos) {
+    address.host = text.substr(0, colon);
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, address.port);
+    if (code == std::errc() && stop == end && address.port != 0 && !address.host.empty()) {
+      return address;
+    }
+  }
+  return base::fail(base::errc::invalid_argument, "'{}' is not HOST:PORT", text);
+}
+
+base::expected<replay_ref> connect_to_control(caf::actor_system& system,
+                                              const control_address& where) {
+  auto found = system.middleman().remote_actor<replay_ref>(where.host, where.port);
+  if (found) return std::move(*found);
+  return base::fail(base::errc::unavailable, "no control process of this build at {}:{}: {}",
+                    where.host, where.port, system.render(found.error()));
+}
+
+base::hash128 config_hash(const std::string& config_yaml) {
+  return base::xxh128(config_yaml);
+}
+
+}  // namespace quern::actors

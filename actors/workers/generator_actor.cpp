@@ -1,0 +1,113 @@
+// The actor that feeds a generation_worker.
+#include <optional>
+
+#include "actors/defaults.hpp"
+#include "actors/workers/generation_worker.hpp"
+#include "actors/workers/worker_actors.hpp"
+#include "base/log.hpp"
+#include "policy/engine/threads.hpp"
+
+namespace quern::actors {
+namespace {
+
+struct generator_state {
+  generator_state() = default;
+  // Not an aggregate: see QUERN_STATE.
+  ~generator_state() {}
+  std::optional<generation_worker> worker;
+  replay_ref control;
+  std::unordered_map<group_id, std::size_t> left;  ///< samples of a group still to come
+  std::unordered_map<sample_id, group_id> group_of;
+  std::int64_t granted = 0;
+  bool stepping = false;
+};
+QUERN_STATE(generator_state);
+
+using self_ptr = generator_ref::stateful_pointer<generator_state>;
+
+void give_up(self_ptr self, const std::string& what) {
+  base::log_error("generator", "{}", what);
+  self->send(self->state.control, fatal_problem{"generator", what});
+  self->quit(caf::exit_reason::user_shutdown);
+}
+
+void start(self_ptr self, const welcome& start, const run_config& config) {
+  generator_state& state = self->state;
+  policy::set_threads(static_cast<int>(config.actors.generator_threads));
+  auto worker = generation_worker::make(start, config);
+  if (!worker) return give_up(self, worker.error().message);
+  state.worker.emplace(std::move(*worker));
+  self->send(state.control, state.worker->installed());
+  state.granted = state.worker->slots() / config.algorithm.group_size +
+                  defaults::generator_queue / config.algorithm.group_size;
+  self->send(state.control, generation_credit{state.granted});
+}
+
+void keep_stepping(self_ptr self) {
+  if (self->state.stepping || self->state.worker->idle()) return;
+  self->state.stepping = true;
+  self->send(self, tick{});
+}
+
+void step(self_ptr self) {
+  generator_state& state = self->state;
+  state.stepping = false;
+  std::int64_t groups = 0;
+  for (generated_sample& sample : state.worker->step()) {
+    const auto group = state.group_of.extract(sample.sample);
+    if (!group.empty() && --state.left[group.mapped()] == 0) {
+      state.left.erase(group.mapped());
+      ++groups;
+    }
+    self->send(state.control, std::move(sample));
+  }
+  if (groups > 0) {
+    state.granted += groups;
+    self->send(state.control, generation_credit{state.granted});
+  }
+  keep_stepping(self);
+}
+
+generator_ref::behavior_type generator_actor(self_ptr self, replay_ref control, hello introduction,
+                                             run_config config) {
+  self->state.control = control;
+  self->monitor(control);
+  self->set_down_handler([=](const caf::down_msg&) {
+    base::log_error("generator", "control is gone");
+    self->quit(caf::exit_reason::remote_link_unreachable);
+  });
+  self->request(control, defaults::hello_timeout, std::move(introduction),
+                caf::actor_cast<generator_ref>(self))
+      .then([=](const welcome& welcomed) { start(self, welcomed, config); },
+            [=](const caf::error& problem) {
+              base::log_error("generator", "control refused: {}", self->system().render(problem));
+              self->quit(caf::exit_reason::user_shutdown);
+            });
+  return {
+      [=](const generate_group& group) {
+        if (auto queued = self->state.worker->submit(group); !queued) {
+          return give_up(self, queued.error().message);
+        }
+        self->state.left[group.group] = group.samples.size();
+        for (const sample_id sample : group.samples)
+          self->state.group_of[sample] = group.group;
+        keep_stepping(self);
+      },
+      [=](const weights_ready& ready) {
+        auto installed = self->state.worker->install(ready);
+        if (!installed) return give_up(self, installed.error().message);
+        self->send(self->state.control, *installed);
+      },
+      [=](const cancel_generation& which) { self->state.worker->cancel(which.samples); },
+      [=](const tick&) { step(self); },
+  };
+}
+
+}  // namespace
+
+void spawn_generator(caf::actor_system& system, const replay_ref& control,
+                     const hello& introduction, const run_config& config) {
+  system.spawn<caf::detached>(generator_actor, control, introduction, config);
+}
+
+}  // namespace quern::actors

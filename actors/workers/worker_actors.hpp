@@ -1,0 +1,20 @@
+// The actors of the generator's and the learner's process. Each runs in a thread of its own,
+// because LibTorch's settings are thread-local and a step must not hold up other actors; introduces
+// itself to control; and ends when control is gone or refuses it, and with it the process.
+#pragma once
+
+#include "actors/config/run_config.hpp"
+#include "actors/protocol.hpp"
+
+namespace quern::actors {
+
+/// Feeds a generation_worker. Messages are read between two decode steps, so that new weights are
+/// installed and work is cancelled within one.
+void spawn_generator(caf::actor_system& system, const replay_ref& control,
+                     const hello& introduction, const run_config& config);
+
+/// Feeds a learning_worker.
+void spawn_learner(caf::actor_system& system, const replay_ref& control, const hello& introduction,
+                   const run_config& config);
+
+}  // namespace quern::actors
