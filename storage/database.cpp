@@ -92,7 +92,7 @@ base::status database::enter(std::int64_t rows) {
     QUERN_CHECK(begin_.run());
     in_batch_ = true;
   }
-  QUERN_CHECK(mark_.run());
+  if (rows > 1) QUERN_CHECK(mark_.run());
   in_operation_ = true;
   return {};
 }
@@ -100,8 +100,10 @@ base::status database::enter(std::int64_t rows) {
 base::status database::leave(std::int64_t rows, bool keep) {
   in_operation_ = false;
   base::status closed;
-  if (!keep) closed = undo_.run();
-  if (closed) closed = release_.run();
+  if (rows > 1) {
+    if (!keep) closed = undo_.run();
+    if (closed) closed = release_.run();
+  }
   if (!closed) {
     broken_ = closed.error().message;
     return closed;

@@ -46,7 +46,8 @@ class database {
   base::status execute(const char* sql);
 
   /// Runs `body` (returning a status or an expected) inside the open batch, opening one when there
-  /// is none, all or nothing. `rows`: how many it writes; a batch that would pass its limit is
+  /// is none, all or nothing. `rows`: how many it writes (1: in one statement, which is atomic by
+  /// itself); a batch that would pass its limit is
   /// committed first, one that is full is committed after. An operation larger than a batch is one
   /// commit all the same.
   template <class F>

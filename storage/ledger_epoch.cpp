@@ -4,6 +4,10 @@
 namespace quern::storage {
 namespace {
 
+/// These operations write as many rows as they find and commit at once: only "more than one"
+/// counts.
+constexpr std::int64_t several = 2;
+
 constexpr std::string_view forget_results =
     "UPDATE samples SET state = 'issued', v_min = NULL, v_max = NULL, segments = NULL, "
     "tokens_hash = NULL, source_hash = NULL, verdict_id = NULL, reward = NULL, step = NULL, "
@@ -38,7 +42,7 @@ base::expected<epoch_report> ledger::open_epoch(const epoch_request& request) {
     QUERN_CHECK(all.bind(1, number).bind(2, report.epoch).bind(3, db_.now_ns()).run());
     return db_.changes();
   };
-  const base::status done = db_.atomically(1, [&]() -> base::status {
+  const base::status done = db_.atomically(several, [&]() -> base::status {
     QUERN_TRY(statement open, db_.prepare("INSERT INTO epochs(id, from_version, reason, t_ns, "
                                           "opening) VALUES (?, ?, ?, ?, 1)"));
     QUERN_CHECK(open.bind(1, report.epoch)
@@ -98,7 +102,7 @@ base::expected<std::int64_t> ledger::record_checkpoint(const checkpoint_row& che
                       checkpoint.version, known.front().version);
   }
   std::int64_t trained = 0;
-  const base::status done = db_.atomically(1, [&]() -> base::status {
+  const base::status done = db_.atomically(several, [&]() -> base::status {
     QUERN_CHECK(sql_->new_checkpoint.bind(1, checkpoint.version)
                     .bind(2, epoch_)
                     .bind(3, checkpoint.path)

@@ -7,7 +7,8 @@ namespace {
 // STRICT: a column holds what it says. Hashes are 32 hexadecimal digits, times nanoseconds since
 // 1970 UTC, lists JSON. "opening" refers to a table that stays empty, by a foreign key that is
 // checked at commit: an epoch can be open for backward steps only inside the transaction that makes
-// it, whoever writes.
+// it, whoever writes. No IN with three names or more in a CHECK: SQLite would build a temporary table
+// for it at every write.
 constexpr const char* sql = R"sql(
 CREATE TABLE never(id INTEGER PRIMARY KEY CHECK (0)) STRICT;
 
@@ -48,13 +49,14 @@ CREATE TABLE samples(
   CHECK (v_min <= v_max),
   CONSTRAINT issued_has_no_result CHECK (state <> 'issued' OR
     coalesce(v_min, v_max, segments, tokens_hash, source_hash, verdict_id, reward, step) IS NULL),
-  CONSTRAINT generated_has_tokens CHECK (state IN ('issued', 'dropped') OR
+  CONSTRAINT generated_has_tokens CHECK (state = 'issued' OR state = 'dropped' OR
     (v_min IS NOT NULL AND v_max IS NOT NULL AND segments IS NOT NULL AND tokens_hash IS NOT NULL)),
-  CONSTRAINT evaluated_has_a_verdict CHECK (state IN ('issued', 'generated', 'dropped') OR
-    verdict_id IS NOT NULL),
-  CONSTRAINT admitted_has_a_reward CHECK (state NOT IN ('admitted', 'consumed', 'trained') OR
-    reward IS NOT NULL),
-  CONSTRAINT consumed_has_a_step CHECK ((state IN ('consumed', 'trained')) = (step IS NOT NULL)),
+  CONSTRAINT evaluated_has_a_verdict CHECK (verdict_id IS NOT NULL OR
+    state = 'issued' OR state = 'generated' OR state = 'dropped'),
+  CONSTRAINT admitted_has_a_reward CHECK (reward IS NOT NULL OR
+    NOT (state = 'admitted' OR state = 'consumed' OR state = 'trained')),
+  CONSTRAINT consumed_has_a_step
+    CHECK ((state = 'consumed' OR state = 'trained') = (step IS NOT NULL)),
   CONSTRAINT dropped_has_a_reason CHECK ((state = 'dropped') = (coalesce(drop_reason, '') <> '')),
   CONSTRAINT age_is_not_negative CHECK (step IS NULL OR v_max < step)
 ) STRICT;
@@ -116,27 +118,27 @@ CREATE TABLE checkpoints(
   PRIMARY KEY (version, epoch)
 ) STRICT;
 
-CREATE TRIGGER samples_are_born_issued BEFORE INSERT ON samples
+CREATE TRIGGER samples_are_born_so BEFORE INSERT ON samples
 WHEN NEW.state <> 'issued'
 BEGIN SELECT RAISE(ABORT, 'a sample is born issued'); END;
 
-CREATE TRIGGER samples_step_legally BEFORE UPDATE OF state ON samples
-WHEN NOT EXISTS (SELECT 1 FROM pairs WHERE old = OLD.state AND new = NEW.state AND
-  (kind = 'forward' OR (SELECT opening FROM epochs ORDER BY id DESC LIMIT 1) IS NOT NULL))
-BEGIN SELECT RAISE(ABORT, 'this pair of states is not legal now'); END;
+CREATE TRIGGER samples_are_born AFTER INSERT ON samples
+BEGIN
+  INSERT INTO events(sample, old, new, epoch, t_ns)
+    VALUES (NEW.id, NULL, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns);
+END;
 
-CREATE TRIGGER samples_train_durably BEFORE UPDATE OF state ON samples
-WHEN NEW.state = 'trained' AND NOT EXISTS (SELECT 1 FROM checkpoints
-  WHERE version >= NEW.step AND epoch = (SELECT max(id) FROM epochs))
-BEGIN SELECT RAISE(ABORT, 'trained without a checkpoint that holds the step'); END;
-
-CREATE TRIGGER samples_log_birth AFTER INSERT ON samples
-BEGIN INSERT INTO events(sample, old, new, epoch, t_ns)
-  VALUES (NEW.id, NULL, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns); END;
-
-CREATE TRIGGER samples_log_step AFTER UPDATE OF state ON samples
-BEGIN INSERT INTO events(sample, old, new, epoch, t_ns)
-  VALUES (NEW.id, OLD.state, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns); END;
+CREATE TRIGGER samples_step AFTER UPDATE OF state ON samples
+BEGIN
+  SELECT RAISE(ABORT, 'this pair of states is not legal now') WHERE NOT EXISTS
+    (SELECT 1 FROM pairs WHERE old = OLD.state AND new = NEW.state AND (kind = 'forward' OR
+      (SELECT opening FROM epochs ORDER BY id DESC LIMIT 1) IS NOT NULL));
+  SELECT RAISE(ABORT, 'trained without a checkpoint that holds the step')
+    WHERE NEW.state = 'trained' AND NOT EXISTS (SELECT 1 FROM checkpoints
+      WHERE version >= NEW.step AND epoch = (SELECT max(id) FROM epochs));
+  INSERT INTO events(sample, old, new, epoch, t_ns)
+    VALUES (NEW.id, OLD.state, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns);
+END;
 
 CREATE TRIGGER samples_keep_identity BEFORE UPDATE OF id, grp, k ON samples
 BEGIN SELECT RAISE(ABORT, 'a sample keeps its id, group and place'); END;
