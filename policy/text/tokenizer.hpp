@@ -18,6 +18,8 @@ namespace quern::policy {
 
 using token_id = std::int32_t;
 
+struct tokenizer_tables;
+
 struct encode_options {
   /// Are special tokens written in the text ("<|im_end|>") recognised? Never for text from outside
   /// (compiler messages, generated code): with false such text is encoded as ordinary characters.
@@ -55,9 +57,8 @@ class tokenizer {
   bool is_special(token_id id) const;
 
  private:
-  struct tables;
-  explicit tokenizer(std::shared_ptr<const tables> data) : data_(std::move(data)) {}
-  std::shared_ptr<const tables> data_;
+  explicit tokenizer(std::shared_ptr<const tokenizer_tables> tables) : tables_(std::move(tables)) {}
+  std::shared_ptr<const tokenizer_tables> tables_;
 };
 
 }  // namespace quern::policy

@@ -14,12 +14,18 @@ GOLDEN = ROOT / "tests" / "golden" / "policy"
 
 
 def models():
-    from models import make_models
+    from model_goldens import make_models
 
     make_models(GOLDEN / "models")
 
 
-PARTS = {"models": models}
+def tokenizers():
+    from tokenizer_goldens import make_tokenizers
+
+    make_tokenizers(GOLDEN / "tokenizers")
+
+
+PARTS = {"models": models, "tokenizers": tokenizers}
 
 
 def main():
