@@ -91,8 +91,9 @@ class generator {
   bool idle() const;
   std::size_t in_flight() const;
 
-  /// Refuses a version that is not above the current one. A second announce replaces the first.
-  base::status announce(std::int64_t version, const base::hash128& hash);
+  /// Refuses a version that is not above the current one, unless the run went back to a checkpoint
+  /// (`rollback`). A second announce replaces the first.
+  base::status announce(std::int64_t version, const base::hash128& hash, bool rollback = false);
   /// Where the announced weights are to be written; conflict without an announcement.
   base::expected<parameter_arena> staging();
   /// Between two steps: checks the staged weights' hash, then flips. On a mismatch (corrupt) the
@@ -106,7 +107,7 @@ class generator {
 
  private:
   struct state;
-  explicit generator(std::unique_ptr<state> state);
+  explicit generator(std::unique_ptr<state> parts);
   std::unique_ptr<state> state_;
 };
 

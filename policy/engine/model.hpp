@@ -78,7 +78,7 @@ class decoder {
 
  private:
   struct state;
-  explicit decoder(std::unique_ptr<state> state);
+  explicit decoder(std::unique_ptr<state> parts);
   std::unique_ptr<state> state_;
 };
 

@@ -22,6 +22,8 @@ struct trainer_options {
   optimizer_options optimizer;
   packing pack;
   std::int64_t loss_chunk = 1024;  ///< rows of logits that exist at once
+  /// Threads, each with a decoder and gradients of its own; LibTorch must run with one thread then.
+  std::int32_t workers = 1;
   std::int64_t valid_tokens =
       0;  ///< ids from here on are left out of the softmax, as in the generator; 0: none
 };
@@ -81,7 +83,7 @@ class trainer {
 
  private:
   struct state;
-  explicit trainer(std::unique_ptr<state> state);
+  explicit trainer(std::unique_ptr<state> parts);
   std::unique_ptr<state> state_;
 };
 

@@ -1,0 +1,68 @@
+// Chunked output projection with log-softmax and its gradient.
+#include "policy/engine/log_probs.hpp"
+
+#include <algorithm>
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/tensor.h>
+
+#include "policy/engine/attention.hpp"
+#include "policy/engine/ops.hpp"
+
+namespace quern::policy {
+namespace {
+
+std::vector<double> to_host(const at::Tensor& x) {
+  const at::Tensor values = x.to(at::kCPU, at::kDouble).contiguous();
+  const double* p = values.const_data_ptr<double>();
+  return {p, p + values.numel()};
+}
+
+}  // namespace
+
+void output_head::run(const at::Tensor& hidden, const at::Tensor& head, const micro_batch& batch,
+                      std::span<const training_sequence> sequences,
+                      const std::function<void(const head_chunk&)>& visit, at::Tensor* d_hidden,
+                      at::Tensor* d_head) {
+  const std::int64_t vocabulary = head.size(0), valid = valid_ > 0 ? valid_ : vocabulary,
+                     width = head.size(1);
+  const auto total = static_cast<std::int64_t>(batch.predictions.size());
+  for (std::int64_t first = 0; first < total; first += chunk_) {
+    const std::int64_t n = std::min(chunk_, total - first);
+    std::vector<std::int64_t> rows, targets;
+    std::vector<double> scales;
+    for (std::int64_t i = first; i < first + n; ++i) {
+      const prediction& p = batch.predictions[static_cast<std::size_t>(i)];
+      const training_sequence& s = sequences[static_cast<std::size_t>(p.sequence)];
+      rows.push_back(p.row);
+      targets.push_back(s.tokens[static_cast<std::size_t>(p.token)]);
+      scales.push_back(1 / s.temperature);
+    }
+    const at::Tensor row = at::tensor(rows, at::kLong).to(hidden.device()),
+                     target = at::tensor(targets, at::kLong).to(hidden.device());
+    const at::Tensor scale = at::tensor(scales, at::kDouble).to(hidden.options());
+    at::Tensor input = take(inputs_, {n, width}, hidden),
+               logits = take(logits_, {n, vocabulary}, hidden);
+    at::index_select_out(input, hidden, 0, row);
+    at::mm_out(logits, input, head.t());
+    at::Tensor log_prob = at::empty({n}, hidden.options()),
+               entropy = at::empty({n}, hidden.options()), lse = at::empty({n}, hidden.options());
+    ops::log_softmax_rows(logits, target, scale, valid, log_prob, entropy, lse);
+
+    const std::vector<double> log_probs = to_host(log_prob), entropies = to_host(entropy);
+    std::vector<double> gradients(d_hidden ? log_probs.size() : 0);
+    visit({static_cast<std::size_t>(first), log_probs, entropies, gradients});
+    if (!d_hidden) continue;
+    const at::Tensor gradient = at::tensor(gradients, at::kDouble).to(hidden.options());
+    ops::log_softmax_gradient(logits, target, scale, lse, gradient, valid);
+    at::Tensor d_input = take(d_inputs_, {n, width}, hidden);
+    at::mm_out(d_input, logits, head);
+    d_hidden->index_add_(0, row, d_input);
+    at::addmm_out(*d_head, *d_head, logits.t(), input);
+  }
+}
+
+}  // namespace quern::policy

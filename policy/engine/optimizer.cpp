@@ -1,0 +1,111 @@
+// AdamW through ATen's fused operator, which runs on the CPU and on CUDA.
+#include "policy/engine/optimizer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include "base/text.hpp"
+
+namespace quern::policy {
+namespace {
+
+using base::errc;
+using base::fail;
+
+constexpr std::array<std::string_view, 3> schedule_texts{"constant", "linear", "cosine"};
+
+/// Views of all matrices, or of all vectors, of an arena.
+std::vector<at::Tensor> parts(const parameter_arena& arena, bool matrices) {
+  std::vector<at::Tensor> result;
+  for (const parameter& p : arena.layout.parameters)
+    if ((p.shape.size() > 1) == matrices)
+      result.push_back(arena.flat.narrow(0, p.offset, p.count()));
+  return result;
+}
+
+}  // namespace
+
+std::string_view to_string(schedule_kind kind) {
+  return schedule_texts[static_cast<std::size_t>(kind)];
+}
+
+base::expected<schedule_kind> parse_schedule(std::string_view text) {
+  for (std::size_t i = 0; i < schedule_texts.size(); ++i)
+    if (schedule_texts[i] == text) return static_cast<schedule_kind>(i);
+  return fail(errc::invalid_argument, "unknown schedule '{}'{}; known: constant, linear, cosine",
+              text, base::did_you_mean(text, schedule_texts));
+}
+
+base::status check(const optimizer_options& o) {
+  const auto range = [](std::string_view name, double value, double low,
+                        double high) -> base::status {
+    if (!(value >= low && value <= high))
+      return fail(errc::invalid_argument, "{} is {}, but must lie in [{}, {}]", name, value, low,
+                  high);
+    return {};
+  };
+  QUERN_CHECK(range("learning_rate", o.learning_rate, 0, 10));
+  QUERN_CHECK(range("floor", o.floor, 0, 1));
+  QUERN_CHECK(range("beta1", o.beta1, 0, 1 - 1e-9));
+  QUERN_CHECK(range("beta2", o.beta2, 0, 1 - 1e-9));
+  QUERN_CHECK(range("epsilon", o.epsilon, 1e-20, 1));
+  QUERN_CHECK(range("weight_decay", o.weight_decay, 0, 10));
+  QUERN_CHECK(range("max_grad_norm", o.max_grad_norm, 0, 1e9));
+  QUERN_CHECK(range("warmup_steps", static_cast<double>(o.warmup_steps), 0, 1e12));
+  if (o.schedule != schedule_kind::constant && o.total_steps <= o.warmup_steps)
+    return fail(errc::invalid_argument,
+                "total_steps is {}, but a {} schedule needs more than its {} warm-up steps",
+                o.total_steps, to_string(o.schedule), o.warmup_steps);
+  return {};
+}
+
+double learning_rate(const optimizer_options& o, std::int64_t step) {
+  const auto n = static_cast<double>(step);
+  if (step <= o.warmup_steps) return o.learning_rate * n / static_cast<double>(o.warmup_steps);
+  if (o.schedule == schedule_kind::constant) return o.learning_rate;
+  const auto warm = static_cast<double>(o.warmup_steps);
+  const double done = std::min(1.0, (n - warm) / (static_cast<double>(o.total_steps) - warm));
+  const double part = o.schedule == schedule_kind::linear
+                          ? 1 - done
+                          : 0.5 * (1 + std::cos(std::numbers::pi * done));
+  return o.learning_rate * (o.floor + (1 - o.floor) * part);
+}
+
+base::expected<adamw> adamw::make(const parameter_arena& weights,
+                                  const optimizer_options& options) {
+  QUERN_CHECK(check(options));
+  adamw result;
+  result.options = options;
+  result.first = weights.like();
+  result.second = weights.like();
+  return result;
+}
+
+double adamw::norm(const parameter_arena& gradients) {
+  return at::linalg_vector_norm(gradients.flat, 2, c10::nullopt, false, at::kDouble).item<double>();
+}
+
+double adamw::step(parameter_arena& weights, parameter_arena& gradients, double norm) {
+  ++steps;
+  if (options.max_grad_norm > 0 && norm > options.max_grad_norm)
+    gradients.flat.mul_(options.max_grad_norm / norm);
+  const double rate = learning_rate(options, steps);
+  const at::Tensor count =
+      at::full({}, static_cast<double>(steps), weights.flat.options().dtype(at::kFloat));
+  for (const bool matrices : {true, false}) {
+    const std::vector<at::Tensor> w = parts(weights, matrices), g = parts(gradients, matrices),
+                                  m = parts(first, matrices), v = parts(second, matrices),
+                                  counts(w.size(), count);
+    at::_fused_adamw_(w, g, m, v, {}, counts, rate, options.beta1, options.beta2,
+                      matrices ? options.weight_decay : 0.0, options.epsilon, false, false);
+  }
+  return rate;
+}
+
+}  // namespace quern::policy
