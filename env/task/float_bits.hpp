@@ -1,6 +1,7 @@
 // The 16-bit floating formats as bit patterns, for filling and reading tensors on the host.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -34,6 +35,7 @@ inline std::uint16_t to_f16(float value) {
   const float size = std::fabs(value);
   if (std::isnan(value)) return sign | 0x7E00;
   if (size >= 65520.0F) return sign | 0x7C00;
+  if (size == 0) return sign;
   int exponent = 0;
   std::frexp(size, &exponent);
   // Units of the last place: 2^-24 for subnormals, else 11 significant bits. nearbyint rounds ties

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
 #include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include "base/text.hpp"
 
@@ -19,6 +21,25 @@ std::string_view kind_of(const YAML::Node& node) {
   if (node.IsScalar()) return "a word";
   return "nothing";
 }
+
+/// Sees the events of a document without building it.
+class watcher : public YAML::EventHandler {
+ public:
+  std::optional<int> alias_line;
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { alias_line = mark.line + 1; }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
 
 /// The whole text as a number of type T.
 template <class T>
@@ -39,13 +60,21 @@ base::expected<YAML::Node> load_yaml(std::string_view what, std::string_view tex
   }
   YAML::Node root;
   QUERN_CHECK(guard_yaml(what, [&]() -> base::status {
-    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() != 1) {
+    // Not YAML::LoadAll: on text such as ", a: 1" it makes empty documents for ever.
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    watcher events;
+    const bool one = parser.HandleNextDocument(events);
+    if (one && parser.HandleNextDocument(events)) {
       return base::fail(base::errc::invalid_argument,
-                        "{} holds {} YAML documents, exactly one is allowed", what,
-                        documents.size());
+                        "{} holds more than one YAML document, exactly one is allowed", what);
     }
-    root = documents[0];
+    if (events.alias_line) {
+      return base::fail(base::errc::invalid_argument,
+                        "{} uses an alias in line {}: write the value out", what,
+                        *events.alias_line);
+    }
+    root = YAML::Load(std::string(text));
     return {};
   }));
   return root;

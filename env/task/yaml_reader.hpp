@@ -16,8 +16,8 @@
 
 namespace quern::env {
 
-/// Loads one YAML document; an error names line and column. `what` is the kind of file, for
-/// messages.
+/// Loads one YAML document of at most `limit` bytes, without aliases; an error names line and
+/// column. `what` is the kind of file, for messages.
 base::expected<YAML::Node> load_yaml(std::string_view what, std::string_view text,
                                      std::size_t limit);
 

@@ -125,6 +125,7 @@ TEST_CASE("floating distributions mean what they say, in every type") {
     const auto sparse = widened(filled(layout, distribution::sparse), type);
     const auto zeros = std::count(sparse.begin(), sparse.end(), 0.0);
     CHECK(std::fabs(static_cast<double>(zeros) / 1e5 - 0.8984) < 0.01);
+    CHECK(deviation_of(sparse) > 0.25);
 
     const auto sorted = widened(filled(layout, distribution::sorted), type);
     CHECK(rows_ascend(sorted, 250));

@@ -120,7 +120,7 @@ TEST_CASE("what is wrong with a suite is said, with the file") {
   fill(folder);
   folder.header("quern_suite: 3\n");
   CHECK(contains(folder.error(), "reads version 1"));
-  folder.header("quern_suite: 1\nrecheck: 3\n");
+  folder.header("quern_suite: 1\nrecheck_abov: 3\n");
   CHECK(contains(folder.error(), "did you mean 'recheck_above'"));
   folder.header("quern_suite: 1\nrecheck_above: 0.5\n");
   CHECK(contains(folder.error(), "from 1 to"));
