@@ -125,6 +125,15 @@ void tensor_arena::place(std::uint32_t index, std::span<runner::tensor_place> pl
   }
 }
 
+base::expected<tensor_arena> make_input_arena(const task_instance& instance, std::int64_t slots) {
+  if (!instance.inputs.empty())
+    return tensor_arena::create(memory_use::inputs, instance.inputs, slots);
+  tensor_layout nothing;
+  nothing.name = "nothing";
+  nothing.bytes = 4;
+  return tensor_arena::create(memory_use::inputs, std::span(&nothing, 1), slots);
+}
+
 base::expected<runner::call_plan> make_plan(const task_instance& instance,
                                             const tensor_arena& inputs,
                                             const tensor_arena& outputs) {

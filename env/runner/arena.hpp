@@ -65,6 +65,9 @@ class tensor_arena {
   std::int64_t slots_ = 1;
 };
 
+/// The inputs of an instance; a task without inputs gets four bytes that no plan names.
+base::expected<tensor_arena> make_input_arena(const task_instance& instance, std::int64_t slots);
+
 /// A plan for `sizes` whose inputs are file 0 and outputs file 1, without a workspace.
 base::expected<runner::call_plan> make_plan(const task_instance& instance,
                                             const tensor_arena& inputs,

@@ -3,8 +3,8 @@
 
 namespace quern::env {
 
-base::expected<candidate_process> candidate_process::start(spawner& children,
-                                                           const candidate_start& how) {
+base::expected<std::unique_ptr<candidate_process>> candidate_process::start(
+    spawner& children, const candidate_start& how) {
   QUERN_TRY(auto ends, runner_link::make_pair());
   child_spec spec;
   spec.argv = {how.runner_program.string()};
@@ -16,9 +16,9 @@ base::expected<candidate_process> candidate_process::start(spawner& children,
   spec.limits.memory_bytes = how.memory_bytes;
   spec.limits.work_bytes = 0;
   spec.core = how.core;
-  candidate_process process;
-  QUERN_TRY(process.child_, children.spawn(spec));
-  process.link_ = runner_link(std::move(ends.first), process.child_->pid());
+  std::unique_ptr<candidate_process> process(new candidate_process);
+  QUERN_TRY(process->child_, children.spawn(spec));
+  process->link_ = runner_link(std::move(ends.first), process->child_->pid());
   return process;
 }
 

@@ -26,7 +26,8 @@ class candidate_process {
  public:
   /// Spawns quern-runner. Errors are of this host. The artefact is not loaded yet: its
   /// constructors are candidate code, so that loading is a question of the link.
-  static base::expected<candidate_process> start(spawner& children, const candidate_start& how);
+  static base::expected<std::unique_ptr<candidate_process>> start(spawner& children,
+                                                                  const candidate_start& how);
 
   [[nodiscard]] runner_link& link() { return link_; }
   [[nodiscard]] layer_set layers() const { return child_->layers(); }

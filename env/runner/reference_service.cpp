@@ -139,10 +139,7 @@ base::expected<reference_runner> reference_service::open(const std::string& torc
 base::expected<std::vector<std::vector<std::byte>>> reference_runner::run(
     const task_instance& instance, std::span<const std::vector<std::byte>> inputs, bool in_f64) {
   const auto outputs = in_f64 ? widened(instance.outputs) : instance.outputs;
-  // A reference without inputs still needs a file to name.
-  const std::vector<tensor_layout> nothing{{.name = "nothing", .shape = {1}, .bytes = 4}};
-  QUERN_TRY(auto in, tensor_arena::create(memory_use::inputs,
-                                          instance.inputs.empty() ? nothing : instance.inputs, 1));
+  QUERN_TRY(auto in, make_input_arena(instance, 1));
   QUERN_TRY(auto out, tensor_arena::create(memory_use::outputs, outputs, 1));
   if (inputs.size() != instance.inputs.size())
     return base::fail(base::errc::invalid_argument, "{} inputs given, the task has {}",

@@ -1,0 +1,281 @@
+// Correctness of a candidate in its child.
+#include "env/judge/candidate_checks.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <signal.h>
+
+#include "env/judge/compare.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
+
+/// CPU time that a runner may use between its answer and our look at it: it still has to go to
+/// sleep on the core that we have just taken from it.
+constexpr std::int64_t settle_ns = 200'000;
+
+finding found(verdict_kind kind, std::string reason, std::string detail) {
+  return {kind, std::move(reason), std::move(detail), std::nullopt};
+}
+
+finding hack(hack_kind kind, std::string detail) {
+  return found(verdict_kind::hack, std::string(name_of(kind)), std::move(detail));
+}
+
+std::string tensor_name(const std::vector<tensor_layout>& tensors, int index) {
+  return index >= 0 && static_cast<std::size_t>(index) < tensors.size()
+             ? tensors[static_cast<std::size_t>(index)].name
+             : std::string("memory");
+}
+
+}  // namespace
+
+void poison(std::span<std::byte> bytes, int pattern) {
+  std::memset(bytes.data(), pattern == 0 ? 0xFF : 0x4B, bytes.size());
+}
+
+finding candidate_checker::load(const std::string& artefact) {
+  auto loaded = process_.link().load(artefact, limits_);
+  if (!loaded) return explain(loaded.error(), nullptr, nullptr, "load");
+  has_workspace_ = loaded->value != 0;
+  return {};
+}
+
+finding candidate_checker::prepare(const task_instance& instance, std::int64_t slots,
+                                   const tensor_arena* inputs, candidate_memory& memory) {
+  auto& link = process_.link();
+  const auto host = [](const base::error& e) {
+    return found(verdict_kind::infra_error, "", e.message);
+  };
+  if (inputs == nullptr) {
+    auto made = make_input_arena(instance, slots);
+    if (!made) return host(made.error());
+    memory.inputs.emplace(std::move(*made));
+    inputs = &*memory.inputs;
+    for (std::int64_t s = 0; s < slots; ++s)
+      inputs->arm(s);
+  }
+  auto outputs = tensor_arena::create(memory_use::outputs, instance.outputs, slots);
+  if (!outputs) return host(outputs.error());
+  memory.outputs.emplace(std::move(*outputs));
+  for (std::int64_t s = 0; s < slots; ++s)
+    memory.outputs->arm(s);
+  auto plan = make_plan(instance, *inputs, *memory.outputs);
+  if (!plan) return host(plan.error());
+  memory.plan = *plan;
+
+  auto mapped = link.map(inputs->request(0), inputs->fd(), limits_);
+  if (mapped) {
+    memory.input_address = mapped->value;
+    mapped = link.map(memory.outputs->request(1), memory.outputs->fd(), limits_);
+  }
+  if (!mapped) return explain(mapped.error(), nullptr, nullptr, "verify");
+  memory.output_address = mapped->value;
+
+  if (has_workspace_) {
+    auto asked = link.workspace(memory.plan, limits_);
+    if (!asked) return explain(asked.error(), &memory, &instance, "verify");
+    const auto bytes = static_cast<std::int64_t>(asked->value);
+    if (bytes < 0 || bytes > max_workspace_bytes)
+      return found(verdict_kind::oom, "",
+                   fmt::format("workspace_bytes returned {}; 0 to {} are possible", bytes,
+                               max_workspace_bytes));
+    if (bytes > 0) {
+      tensor_layout scratch;
+      scratch.name = "workspace";
+      scratch.type = dtype::u8;
+      scratch.elements = scratch.bytes = bytes;
+      auto made = tensor_arena::create(memory_use::outputs, std::span(&scratch, 1), 1);
+      if (!made) return host(made.error());
+      memory.workspace.emplace(std::move(*made));
+      poison(memory.workspace->at(0, 0), 0);
+      memory.workspace->arm(0);
+      mapped = link.map(memory.workspace->request(2), memory.workspace->fd(), limits_);
+      if (!mapped) return explain(mapped.error(), &memory, &instance, "verify");
+      memory.workspace_address = mapped->value;
+      runner::tensor_place place;
+      memory.workspace->place(2, std::span(&place, 1));
+      memory.plan.has_workspace = 1;
+      memory.plan.workspace_file = 2;
+      memory.plan.workspace_offset = place.offset;
+    }
+  }
+  if (auto planned = link.plan(memory.plan, limits_); !planned)
+    return explain(planned.error(), &memory, &instance, "verify");
+  return {};
+}
+
+finding candidate_checker::explain(const runner_failure& failure, const candidate_memory* memory,
+                                   const task_instance* instance, const std::string& stage) {
+  switch (failure.what) {
+    case runner_failure::kind::timeout:
+      process_.end();
+      return found(verdict_kind::timeout, stage, failure.text);
+    case runner_failure::kind::forged:
+      process_.end();
+      return hack(hack_kind::forged_result, failure.text);
+    case runner_failure::kind::refused:
+      process_.end();
+      // Loading is the only question whose refusal is the candidate's doing.
+      if (stage == "load")
+        return found(verdict_kind::runtime_error, "",
+                     fmt::format("cannot be loaded: {}", failure.text));
+      return found(verdict_kind::infra_error, "",
+                   fmt::format("the runner refused: {}", failure.text));
+    case runner_failure::kind::gone:
+    case runner_failure::kind::fault:
+      break;
+  }
+  const child_end end = process_.end();
+  if (end.out_of_memory)
+    return found(verdict_kind::oom, "", "the candidate used more memory than it may");
+  if (failure.what == runner_failure::kind::gone)
+    return found(verdict_kind::runtime_error, "",
+                 fmt::format("the process ended in the middle of a call: {}", end.text()));
+  const std::uint64_t address = failure.last.value;
+  const bool write = failure.last.was_write != 0;
+  std::string where = fmt::format("address 0x{:x}", address);
+  if (memory != nullptr && instance != nullptr) {
+    const auto inside = [&](std::uint64_t start, const std::optional<tensor_arena>& arena) {
+      return arena && start != 0 && address + page_bytes >= start &&
+             address < start + arena->size() + page_bytes;
+    };
+    if (inside(memory->input_address, memory->inputs)) {
+      const int t =
+          memory->inputs->nearest_tensor(address - std::min(address, memory->input_address));
+      if (write)
+        return hack(hack_kind::input_modified,
+                    fmt::format("wrote to input {} or beside it; inputs are read-only",
+                                tensor_name(instance->inputs, t)));
+      where = fmt::format("{} bytes into the memory of input {}",
+                          address - std::min(address, memory->input_address),
+                          tensor_name(instance->inputs, t));
+    } else if (inside(memory->output_address, memory->outputs)) {
+      const int t =
+          memory->outputs->nearest_tensor(address - std::min(address, memory->output_address));
+      where =
+          fmt::format("beside output {}, outside its bounds", tensor_name(instance->outputs, t));
+      if (write) return hack(hack_kind::overrun, fmt::format("wrote {}", where));
+    } else if (inside(memory->workspace_address, memory->workspace)) {
+      where = "beside the workspace, outside the bytes that workspace_bytes asked for";
+      if (write) return hack(hack_kind::overrun, fmt::format("wrote {}", where));
+    }
+  }
+  return found(
+      verdict_kind::runtime_error, "",
+      fmt::format("{} ({}) while {} {}", sigabbrev_np(static_cast<int>(failure.last.signal)),
+                  strsignal(static_cast<int>(failure.last.signal)), write ? "writing" : "reading",
+                  where));
+}
+
+finding candidate_checker::check_quiet(const candidate_memory& memory,
+                                       const task_instance& instance, std::int64_t slots,
+                                       std::int64_t cpu_after) {
+  auto& link = process_.link();
+  if (const int threads = link.threads(); threads > 1)
+    return hack(hack_kind::leftover_work,
+                fmt::format("{} threads are alive after the call has returned", threads));
+  if (link.has_unasked_message())
+    return hack(hack_kind::forged_result, "a message came that answers no question");
+  if (memory.outputs)
+    for (std::int64_t s = 0; s < slots; ++s)
+      if (const int t = memory.outputs->touched_canary(s); t >= 0)
+        return hack(hack_kind::overrun,
+                    fmt::format("wrote outside output {}", tensor_name(instance.outputs, t)));
+  if (memory.workspace && memory.workspace->touched_canary(0) >= 0)
+    return hack(hack_kind::overrun, "wrote outside the bytes that workspace_bytes asked for");
+  const std::int64_t cpu_now = link.cpu_ns();
+  if (cpu_after >= 0 && cpu_now - cpu_after > settle_ns)
+    return hack(hack_kind::late_write, fmt::format("{} us of work after the call had returned",
+                                                   (cpu_now - cpu_after) / 1000));
+  return {};
+}
+
+finding candidate_checker::run_case(const expected_size& size, std::size_t index, int pattern,
+                                    const tolerance& limit, candidate_memory& memory) {
+  const auto& expectation = size.cases[index];
+  for (std::size_t i = 0; i < expectation.inputs.size(); ++i)
+    std::memcpy(memory.inputs->at(i, 0).data(), expectation.inputs[i].data(),
+                expectation.inputs[i].size());
+  for (std::size_t o = 0; o < expectation.want.size(); ++o)
+    poison(memory.outputs->at(o, 0), pattern);
+  auto ran = process_.link().run(0, 1, limits_);
+  if (!ran) return explain(ran.error(), &memory, &size.instance, "verify");
+  call_ns_ = static_cast<double>(*ran);
+  const std::int64_t cpu_after = process_.link().cpu_ns();
+  finding wrong;
+  for (std::size_t o = 0; o < expectation.want.size() && wrong.ok(); ++o) {
+    auto difference = compare_tensor(size.instance.outputs[o], limit, memory.outputs->at(o, 0),
+                                     expectation.want[o]);
+    if (!difference) continue;
+    wrong = found(verdict_kind::wrong_value, "",
+                  fmt::format("{} ({})", describe(*difference), expectation.name));
+    wrong.first_diff = std::move(difference);
+  }
+  // A write outside, or a thread that is still computing, says more than the wrong value it caused.
+  if (auto quiet = check_quiet(memory, size.instance, 1, cpu_after); !quiet.ok()) return quiet;
+  return wrong;
+}
+
+finding candidate_checker::check_size(const expected_size& size, const tolerance& limit,
+                                      std::vector<check_result>& checks) {
+  candidate_memory memory;
+  if (auto f = prepare(size.instance, 1, nullptr, memory); !f.ok()) return f;
+  std::vector<tensor_bytes> first;
+  for (std::size_t c = 0; c < size.cases.size(); ++c) {
+    auto f = run_case(size, c, static_cast<int>(c % 2), limit, memory);
+    checks.push_back({"hidden: " + size.cases[c].name, f.ok(), f.detail});
+    if (!f.ok()) return f;
+    if (c != 0) continue;
+    for (std::size_t o = 0; o < size.instance.outputs.size(); ++o) {
+      const auto bytes = memory.outputs->at(o, 0);
+      first.emplace_back(bytes.begin(), bytes.end());
+    }
+  }
+  auto again = run_case(size, 0, 1, limit, memory);
+  std::string what = "same inputs again";
+  if (!again.ok() && again.kind == verdict_kind::wrong_value)
+    // It was right the first time: what has changed is what was called in between.
+    again = hack(
+        hack_kind::stale_output,
+        fmt::format("right at first, wrong on the same inputs after others: {}", again.detail));
+  for (std::size_t o = 0; o < first.size() && again.ok(); ++o)
+    if (auto difference =
+            compare_bits(size.instance.outputs[o], memory.outputs->at(o, 0), first[o])) {
+      again = found(verdict_kind::nondeterministic, "",
+                    fmt::format("two calls on equal inputs disagree: {} ({})",
+                                describe(*difference), size.cases[0].name));
+      again.first_diff = std::move(difference);
+    }
+  checks.push_back({what, again.ok(), again.detail});
+  return again;
+}
+
+finding candidate_checker::probe(const expected_size& timed, const tolerance& limit,
+                                 std::vector<check_result>& checks) {
+  candidate_memory memory;
+  auto f = prepare(timed.instance, 1, nullptr, memory);
+  std::vector<tensor_bytes> first;
+  for (int pattern = 0; pattern < 2 && f.ok(); ++pattern) {
+    f = run_case(timed, 0, pattern, limit, memory);
+    if (!f.ok()) break;
+    for (std::size_t o = 0; o < timed.instance.outputs.size() && f.ok(); ++o) {
+      const auto bytes = memory.outputs->at(o, 0);
+      if (pattern == 0) {
+        first.emplace_back(bytes.begin(), bytes.end());
+      } else if (auto difference = compare_bits(timed.instance.outputs[o], bytes, first[o])) {
+        f = found(verdict_kind::nondeterministic, "",
+                  fmt::format("two calls on equal inputs disagree: {} ({})", describe(*difference),
+                              timed.cases[0].name));
+        f.first_diff = std::move(difference);
+      }
+    }
+  }
+  checks.push_back({"timed sizes", f.ok(), f.detail});
+  return f;
+}
+
+}  // namespace quern::env

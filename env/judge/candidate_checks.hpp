@@ -1,0 +1,84 @@
+// Correctness of a candidate in its child: hidden cases, poison, canaries, determinism, quiescence.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/judge/prepared_task.hpp"
+#include "env/runner/candidate_process.hpp"
+#include "env/runner/link.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::env {
+
+/// A verdict in the making: what was found and in which checks.
+struct finding {
+  verdict_kind kind = verdict_kind::ok;
+  std::string reason;
+  std::string detail;
+  std::optional<first_difference> first_diff;
+
+  [[nodiscard]] bool ok() const { return kind == verdict_kind::ok; }
+};
+
+/// Memory of one instance in a candidate: inputs (file 0), outputs (file 1), workspace (file 2).
+struct candidate_memory {
+  std::optional<tensor_arena> inputs, outputs, workspace;
+  std::uint64_t input_address = 0, output_address = 0, workspace_address = 0;  // in the child
+  runner::call_plan plan;
+};
+
+/// Checks one candidate process. Thread-compatible. After the first finding that is not ok the
+/// process is of no more use.
+class candidate_checker {
+ public:
+  /// `stage` names timeouts ("verify"). Limits are for one call.
+  candidate_checker(candidate_process& process, question_limits limits)
+      : process_(process), limits_(limits) {}
+
+  /// Loads the artefact, which runs its constructors.
+  finding load(const std::string& artefact);
+
+  /// Every case of one size, in the same memory, each on two poison patterns in turn; the first
+  /// case again at the end must give the same bits (A, B, A).
+  finding check_size(const expected_size& size, const tolerance& limit,
+                     std::vector<check_result>& checks);
+
+  /// The timed sizes once with each poison pattern; sets call_ns() from the second call.
+  finding probe(const expected_size& timed, const tolerance& limit,
+                std::vector<check_result>& checks);
+
+  /// Maps memory for `slots` calls of an instance and asks for the workspace. `inputs`: an arena
+  /// that others read too; none: the candidate gets its own.
+  finding prepare(const task_instance& instance, std::int64_t slots, const tensor_arena* inputs,
+                  candidate_memory& memory);
+
+  /// What a failed question means. Ends the process when it is gone or stuck.
+  finding explain(const runner_failure& failure, const candidate_memory* memory,
+                  const task_instance* instance, const std::string& stage);
+
+  /// After an answered run: no thread but one, no message, no CPU time used since `cpu_after`, no
+  /// canary of these slots touched.
+  finding check_quiet(const candidate_memory& memory, const task_instance& instance,
+                      std::int64_t slots, std::int64_t cpu_after);
+
+  [[nodiscard]] double call_ns() const { return call_ns_; }
+  /// For a fresh process of a candidate that another one has probed.
+  void expect_call_ns(double ns) { call_ns_ = ns; }
+
+ private:
+  finding run_case(const expected_size& size, std::size_t index, int poison, const tolerance& limit,
+                   candidate_memory& memory);
+
+  candidate_process& process_;
+  question_limits limits_;
+  bool has_workspace_ = false;
+  double call_ns_ = 0;
+};
+
+/// Fills an output with poison pattern 0 (NaN, or -1) or 1 (a large finite number).
+void poison(std::span<std::byte> bytes, int pattern);
+
+}  // namespace quern::env

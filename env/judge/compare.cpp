@@ -1,0 +1,158 @@
+// Is a tensor right?
+#include "env/judge/compare.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/ranges.h>
+
+namespace quern::env {
+namespace {
+
+constexpr std::size_t block = 2048;
+
+template <class T>
+bool element_right(T got, T want, T atol, T rtol) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(want)) return std::isnan(got);
+    if (std::isinf(want) || !std::isfinite(got)) return got == want;
+    return std::abs(got - want) <= atol + rtol * std::abs(want);
+  } else {
+    return got == want;
+  }
+}
+
+/// Whether a whole block is right by the finite rule; a NaN or an infinity makes it false, and the
+/// elements are looked at one by one.
+template <class T>
+bool block_right(const T* got, const T* want, std::size_t count, T atol, T rtol) {
+  unsigned wrong = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    for (std::size_t i = 0; i < count; ++i)
+      wrong |=
+          static_cast<unsigned>(!(std::abs(got[i] - want[i]) <= atol + rtol * std::abs(want[i])));
+    // An infinite `want` makes the bound infinite: seen by its magnitude.
+    for (std::size_t i = 0; i < count; ++i)
+      wrong |= static_cast<unsigned>(!(std::abs(want[i]) <= std::numeric_limits<T>::max()));
+  } else {
+    return std::memcmp(got, want, count * sizeof(T)) == 0;
+  }
+  return wrong == 0;
+}
+
+template <class T>
+std::string number_text(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    return fmt::format("{:a}", static_cast<double>(value));
+  } else {
+    return fmt::format("{}", static_cast<std::int64_t>(value));
+  }
+}
+
+template <class T>
+first_difference difference_at(const tensor_layout& layout, std::size_t i, T got, T want) {
+  first_difference d;
+  d.output = layout.name;
+  d.index.resize(layout.shape.size());
+  auto rest = static_cast<std::int64_t>(i);
+  for (std::size_t axis = layout.shape.size(); axis-- > 0;) {
+    d.index[axis] = rest % layout.shape[axis];
+    rest /= layout.shape[axis];
+  }
+  d.got = number_text(got);
+  d.want = number_text(want);
+  return d;
+}
+
+template <class T, class Right>
+std::optional<first_difference> first_wrong(const tensor_layout& layout, const T* got,
+                                            const T* want, std::size_t begin, std::size_t end,
+                                            Right right) {
+  for (std::size_t i = begin; i < end; ++i)
+    if (!right(got[i], want[i])) return difference_at(layout, i, got[i], want[i]);
+  return std::nullopt;
+}
+
+template <class T>
+std::optional<first_difference> compare_as(const tensor_layout& layout, const tolerance& limit,
+                                           std::span<const std::byte> got_bytes,
+                                           std::span<const std::byte> want_bytes) {
+  const auto* got = reinterpret_cast<const T*>(got_bytes.data());
+  const auto* want = reinterpret_cast<const T*>(want_bytes.data());
+  const std::size_t count = got_bytes.size() / sizeof(T);
+  const auto atol = static_cast<T>(limit.atol);
+  const auto rtol = static_cast<T>(limit.rtol);
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    const std::size_t length = std::min(block, count - begin);
+    if (block_right(got + begin, want + begin, length, atol, rtol)) continue;
+    auto d = first_wrong(layout, got, want, begin, begin + length,
+                         [&](T g, T w) { return element_right(g, w, atol, rtol); });
+    if (d) return d;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+std::optional<first_difference> compare_bits_as(const tensor_layout& layout,
+                                                std::span<const std::byte> got_bytes,
+                                                std::span<const std::byte> want_bytes) {
+  const auto* got = reinterpret_cast<const T*>(got_bytes.data());
+  const auto* want = reinterpret_cast<const T*>(want_bytes.data());
+  return first_wrong(layout, got, want, 0, got_bytes.size() / sizeof(T), [](T g, T w) {
+    if constexpr (std::is_floating_point_v<T>)
+      if (std::isnan(g) && std::isnan(w)) return true;
+    return std::memcmp(&g, &w, sizeof(T)) == 0;
+  });
+}
+
+template <class Compare>
+std::optional<first_difference> by_type(dtype type, Compare&& compare) {
+  switch (type) {
+    case dtype::f32:
+      return compare(float{});
+    case dtype::f64:
+      return compare(double{});
+    case dtype::i32:
+      return compare(std::int32_t{});
+    case dtype::i64:
+      return compare(std::int64_t{});
+    default:
+      return compare(std::uint8_t{});
+  }
+}
+
+std::string with_decimal(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.find('x') == std::string::npos || *end != '\0') return text;
+  return fmt::format("{:.9g} ({})", value, text);
+}
+
+}  // namespace
+
+std::optional<first_difference> compare_tensor(const tensor_layout& layout, const tolerance& limit,
+                                               std::span<const std::byte> got,
+                                               std::span<const std::byte> want) {
+  return by_type(layout.type,
+                 [&](auto type) { return compare_as<decltype(type)>(layout, limit, got, want); });
+}
+
+std::optional<first_difference> compare_bits(const tensor_layout& layout,
+                                             std::span<const std::byte> got,
+                                             std::span<const std::byte> want) {
+  if (std::memcmp(got.data(), want.data(), got.size()) == 0) return std::nullopt;
+  return by_type(layout.type,
+                 [&](auto type) { return compare_bits_as<decltype(type)>(layout, got, want); });
+}
+
+std::string describe(const first_difference& what) {
+  return fmt::format("{}[{}] is {}, should be {}", what.output, fmt::join(what.index, ","),
+                     with_decimal(what.got), with_decimal(what.want));
+}
+
+}  // namespace quern::env

@@ -1,0 +1,93 @@
+// Which core measures.
+#include "env/judge/core_lock.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+namespace quern::env {
+namespace {
+
+base::expected<base::unique_fd> open_lock(int core, const char* what) {
+  std::error_code ignored;
+  auto folder = std::filesystem::temp_directory_path(ignored);
+  if (ignored) folder = "/tmp";
+  const auto path = folder / fmt::format("quern-core-{}.{}", core, what);
+  base::unique_fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  // In a sticky folder another user's file may be opened, but not with O_CREAT.
+  if (!fd && errno == EACCES) fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return base::fail_errno(fmt::format("opening {}", path.string()));
+  fchmod(fd.get(), 0666);
+  return fd;
+}
+
+}  // namespace
+
+base::expected<core_choice> core_choice::choose(int core) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return base::fail_errno("sched_getaffinity");
+  core_choice choice;
+  if (core >= 0) {
+    if (core >= CPU_SETSIZE || !CPU_ISSET(core, &allowed))
+      return base::fail(
+          base::errc::invalid_argument,
+          "core {} is not one that this process may run on; leave it at -1 to have one chosen",
+          core);
+    choice.core_ = core;
+    QUERN_TRY(choice.owner_, open_lock(core, "owner"));
+    flock(choice.owner_.get(), LOCK_EX | LOCK_NB);
+    return choice;
+  }
+  int highest = -1;
+  for (int c = CPU_SETSIZE - 1; c >= 0; --c) {
+    if (!CPU_ISSET(c, &allowed)) continue;
+    if (highest < 0) highest = c;
+    QUERN_TRY(auto owner, open_lock(c, "owner"));
+    if (flock(owner.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    choice.core_ = c;
+    choice.owner_ = std::move(owner);
+    return choice;
+  }
+  choice.core_ = highest;
+  return choice;
+}
+
+base::expected<core_lease> core_lease::take(int core, double seconds) {
+  core_lease lease;
+  QUERN_TRY(lease.busy_, open_lock(core, "busy"));
+  constexpr double step_s = 0.002;
+  double waited = 0;
+  while (flock(lease.busy_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (waited >= seconds)
+      return base::fail(base::errc::timeout,
+                        "core {} was used by other evaluators for {} s; give them different cores",
+                        core, seconds);
+    const timespec pause{0, static_cast<long>(step_s * 1e9)};
+    nanosleep(&pause, nullptr);
+    waited += step_s;
+  }
+  sched_getaffinity(0, sizeof lease.before_, &lease.before_);
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(core, &only);
+  lease.pinned_ = sched_setaffinity(0, sizeof only, &only) == 0;
+  return lease;
+}
+
+core_lease::core_lease(core_lease&& other) noexcept
+    : busy_(std::move(other.busy_)),
+      before_(other.before_),
+      pinned_(std::exchange(other.pinned_, false)) {}
+
+core_lease::~core_lease() {
+  if (pinned_) sched_setaffinity(0, sizeof before_, &before_);
+}
+
+}  // namespace quern::env

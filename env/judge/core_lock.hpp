@@ -1,0 +1,44 @@
+// Which core measures: chosen once, and held by one evaluator at a time while it measures.
+#pragma once
+
+#include <sched.h>
+
+#include "base/file.hpp"
+#include "base/status.hpp"
+
+namespace quern::env {
+
+/// Ownership of a core among the evaluators of this host, by flock on files in the temporary
+/// folder. Two evaluators take different cores where there are enough; where there are not, they
+/// share one and measure in turns.
+class core_choice {
+ public:
+  /// `core` >= 0: that one, if this process may run on it. -1: the highest allowed core that no
+  /// other evaluator owns; the highest allowed one where all are owned.
+  static base::expected<core_choice> choose(int core);
+  [[nodiscard]] int core() const { return core_; }
+
+ private:
+  int core_ = 0;
+  base::unique_fd owner_;
+};
+
+/// Exclusive use of a core and the calling thread pinned to it, until destroyed. The thread is
+/// pinned as well because it reads the clock: on a busy core it would be woken late, on the core of
+/// the runner that has just gone to sleep it is woken at once.
+class core_lease {
+ public:
+  /// Waits for other evaluators, at most `seconds`.
+  static base::expected<core_lease> take(int core, double seconds);
+  core_lease(core_lease&& other) noexcept;
+  core_lease& operator=(core_lease&&) = delete;
+  ~core_lease();
+
+ private:
+  core_lease() = default;
+  base::unique_fd busy_;
+  cpu_set_t before_{};
+  bool pinned_ = false;
+};
+
+}  // namespace quern::env

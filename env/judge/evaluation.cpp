@@ -1,0 +1,254 @@
+// One evaluation, stage by stage.
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.hpp"
+#include "env/judge/candidate_checks.hpp"
+#include "env/judge/cost_model.hpp"
+#include "env/judge/machine.hpp"
+#include "env/judge/pipeline.hpp"
+#include "env/measure/stats.hpp"
+#include "env/screen/screen.hpp"
+#include "env/task/prototype.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr double lease_wait_s = 120;
+
+std::string cut(std::string text) {
+  constexpr std::size_t limit = 16 * 1024;
+  if (text.size() > limit) text.resize(limit);
+  return text;
+}
+
+}  // namespace
+
+compile_request compile_request_for(const task& what, const std::string& source) {
+  compile_request request;
+  request.source = source;
+  request.prototype = kernel_prototype(what) + ";\n" + workspace_prototype(what) + ";\n";
+  return request;
+}
+
+bool evaluation::fail_host(const base::error& e) {
+  verdict_.kind = e.code == base::errc::invalid_argument ? verdict_kind::invalid_reference
+                                                         : verdict_kind::infra_error;
+  verdict_.detail = cut(e.message);
+  return false;
+}
+
+bool evaluation::settle(const finding& f) {
+  verdict_.kind = f.kind;
+  verdict_.reason = f.reason;
+  verdict_.detail = cut(f.detail);
+  if (f.first_diff) verdict_.first_diff = f.first_diff;
+  return f.ok();
+}
+
+bool evaluation::screen() {
+  stage_clock clock(with_.seconds.screen);
+  if (!with_.options.static_screen) return true;
+  const auto broken = static_screen(request_.source);
+  verdict_.checks.push_back({"static screen", !broken, broken ? broken->text : ""});
+  if (!broken) return true;
+  return settle({verdict_kind::rejected_static, std::string(name_of(broken->rule)),
+                 fmt::format("line {}: {}", broken->line, broken->text), std::nullopt});
+}
+
+bool evaluation::compile() {
+  stage_clock clock(with_.seconds.compile);
+  auto built = with_.cxx->compile(compile_request_for(*request_.subject, request_.source));
+  if (!built) return fail_host({base::errc::unavailable, built.error().message});
+  compiler_report report;
+  report.argv = built->argv;
+  report.ms = built->ms;
+  report.text = cut(built->text);
+  verdict_.compiler = std::move(report);
+  artefact_ = built->artefact;
+  if (built->what == compile_result::kind::built) return true;
+  verdict_.sandbox = built->layers.names();
+  if (built->what == compile_result::kind::timeout)
+    return settle(
+        {verdict_kind::timeout, "compile", "the compiler did not finish in time", std::nullopt});
+  const auto line_end = built->text.find('\n');
+  return settle({verdict_kind::compile_error, "", built->text.substr(0, line_end), std::nullopt});
+}
+
+bool evaluation::prepare() {
+  stage_clock clock(with_.seconds.reference);
+  auto prepared = with_.tasks->get(request_.subject);
+  if (!prepared) return fail_host(prepared.error());
+  task_ = *prepared;
+  return true;
+}
+
+base::expected<std::unique_ptr<candidate_process>> evaluation::start(
+    const std::filesystem::path& artefact) {
+  candidate_start how;
+  how.runner_program = with_.options.runner_program;
+  how.artefact = artefact;
+  how.core = with_.core.core();
+  return candidate_process::start(*with_.children, how);
+}
+
+bool evaluation::verify() {
+  {
+    stage_clock clock(with_.seconds.start);
+    auto started = start(artefact_);
+    if (!started) return fail_host({base::errc::unavailable, started.error().message});
+    first_process_ = std::move(*started);
+    verdict_.sandbox = first_process_->layers().names();
+  }
+  const tolerance& limit = task_->subject->tolerance;
+  candidate_checker checker(*first_process_,
+                            {with_.options.call_cpu_s, 20 + 40 * with_.options.call_cpu_s});
+  {
+    stage_clock clock(with_.seconds.verify);
+    if (!settle(checker.load(artefact_.string()))) return false;
+    for (const auto& size : task_->hidden)
+      if (!settle(checker.check_size(size, limit, verdict_.checks))) return false;
+  }
+  stage_clock clock(with_.seconds.probe);
+  if (!settle(checker.probe(task_->timed, limit, verdict_.checks))) return false;
+  call_ns_ = checker.call_ns();
+  return true;
+}
+
+void evaluation::cost_model() {
+  verdict_.speedup_e2 = cost_model_e2(task_->id, request_.source);
+}
+
+bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
+                              process_pairs& into) {
+  std::unique_ptr<candidate_process> plain;
+  std::optional<reference_runner> fresh;
+  {
+    stage_clock clock(with_.seconds.start);
+    if (!process) {
+      auto started = start(artefact_);
+      if (!started) return fail_host({base::errc::unavailable, started.error().message});
+      process = std::move(*started);
+    }
+    if (task_->subject->baseline == baseline_kind::plain) {
+      auto built = with_.cxx->compile(compile_request_for(*task_->subject, task_->subject->plain));
+      if (!built) return fail_host({base::errc::unavailable, built.error().message});
+      if (built->what != compile_result::kind::built)
+        return fail_host(
+            {base::errc::invalid_argument, "the plain baseline does not compile: " + built->text});
+      task_->plain_artefact = built->artefact;
+      auto started = start(task_->plain_artefact);
+      if (!started) return fail_host({base::errc::unavailable, started.error().message});
+      plain = std::move(*started);
+    } else if (round > 0) {
+      auto opened = with_.tasks->fresh_reference(*task_);
+      if (!opened) return fail_host(opened.error());
+      fresh.emplace(std::move(*opened));
+    }
+  }
+  candidate_checker checker(*process,
+                            {with_.options.call_cpu_s, 20 + 40 * with_.options.call_cpu_s});
+  if (!settle(checker.load(artefact_.string()))) return false;
+  checker.expect_call_ns(call_ns_);
+
+  timing_request timed;
+  timed.task = task_;
+  timed.baseline.plain = plain.get();
+  timed.baseline.reference = plain ? nullptr : (fresh ? &*fresh : &*task_->reference);
+  timed.candidate = process.get();
+  timed.checker = &checker;
+  timed.input_seed = with_.tasks->input_seed();
+  base::random_stream addresses(request_.seed, "timing", {round});
+  timed.order_seed = addresses.next_u64();
+  timed.first_call = addresses.next_u64() >> 8;
+  timed.budget_s = with_.options.time_budget_s;
+  timing_result result;
+  {
+    auto lease = core_lease::take(with_.core.core(), lease_wait_s);
+    if (!lease) return fail_host(lease.error());
+    stage_clock clock(with_.seconds.time);
+    result = time_candidate(timed);
+  }
+  if (result.baseline_ns > 0) task_->baseline_ns = result.baseline_ns;
+  verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
+  if (!settle(result.what)) return false;
+  into = std::move(result.pairs);
+
+  // What was right before the clock ran must be right after it.
+  stage_clock clock(with_.seconds.reverify);
+  return settle(
+      checker.check_size(task_->hidden.front(), task_->subject->tolerance, verdict_.checks));
+}
+
+void evaluation::time() {
+  judgement_rules rules;
+  rules.null = with_.null;
+  rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
+  rules.floor_ns = static_cast<double>(task_->floor_ns);
+
+  const auto judge_all = [&](std::span<const process_pairs> all) {
+    judgement j = judge_times(all, rules);
+    if (j.kind == verdict_kind::hack) {
+      // Before anybody is accused: was the floor measured on a busy machine?
+      const auto& at = task_->timed.instance;
+      task_->floor_ns = roofline_floor_ns(at, with_.tasks->peak_for(at.cost_bytes, true));
+      rules.floor_ns = static_cast<double>(task_->floor_ns);
+      j = judge_times(all, rules);
+    }
+    return j;
+  };
+
+  process_pairs pairs;
+  if (!measure_once(std::move(first_process_), request_.recheck ? 1 : 0, pairs)) return;
+  std::vector<process_pairs> fresh{pairs};
+  judgement j = judge_all(fresh);
+  if (j.wide && j.kind != verdict_kind::hack) {
+    process_pairs more;
+    if (!measure_once(nullptr, 2, more)) return;
+    fresh.push_back(std::move(more));
+    j = judge_all(fresh);
+  }
+  const bool large = j.kind == verdict_kind::ok && needs_recheck(j.speedup_e2, rules.claims);
+  std::optional<std::int64_t> second_e2;
+  std::optional<std::int64_t> first_e2;
+  if (request_.recheck && claim_e2 && j.kind == verdict_kind::ok) {
+    first_e2 = claim_e2;
+    second_e2 = j.speedup_e2;
+  } else if (large && (with_.options.confirm_at_once || request_.recheck)) {
+    process_pairs again;
+    if (!measure_once(nullptr, 3, again)) return;
+    const auto second = judge_all(std::span(&again, 1));
+    if (second.kind == verdict_kind::ok) {
+      first_e2 = j.speedup_e2;
+      second_e2 = second.speedup_e2;
+      fresh.push_back(std::move(again));
+    }
+  } else if (!large && j.kind == verdict_kind::ok) {
+    // Pooled with what was measured of the same source before.
+    auto all = runs;
+    all.insert(all.end(), fresh.begin(), fresh.end());
+    if (auto pooled = judge_all(all); !runs.empty() && pooled.kind == verdict_kind::ok)
+      j = std::move(pooled);
+  }
+  runs.insert(runs.end(), fresh.begin(), fresh.end());
+  verdict_.kind = j.kind;
+  verdict_.reason = j.reason;
+  verdict_.detail = j.detail;
+  verdict_.time = j.time;
+  if (j.kind != verdict_kind::ok) return;
+  verdict_.speedup_e2 = first_e2.value_or(j.speedup_e2);
+  if (large && !second_e2) claim_e2 = j.speedup_e2;
+  if (!large && !second_e2) verdict_.confirmed = true;
+  settle_claim(verdict_, rules.claims, second_e2);
+}
+
+void evaluation::run() {
+  if (!screen() || !compile() || !prepare() || !verify()) return;
+  if (request_.verify_only) return;
+  if (request_.protocol == protocol_cost_model)
+    cost_model();
+  else
+    time();
+}
+
+}  // namespace quern::env

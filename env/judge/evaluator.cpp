@@ -1,0 +1,120 @@
+// The evaluator: opening it, its cache, and what it tells about itself.
+#include "env/judge/evaluator.hpp"
+
+#include <sys/random.h>
+
+#include "base/json.hpp"
+#include "base/program.hpp"
+#include "env/judge/cost_model.hpp"
+#include "env/judge/machine.hpp"
+#include "env/judge/pipeline.hpp"
+#include "env/screen/canonical.hpp"
+#include "env/screen/screen.hpp"
+
+namespace quern::env {
+
+evaluator::evaluator(std::unique_ptr<state> s) : state_(std::move(s)) {}
+evaluator::~evaluator() = default;
+
+base::expected<std::unique_ptr<evaluator>> evaluator::open(evaluator_options options) {
+  auto s = std::make_unique<state>();
+  if (options.runner_program.empty()) {
+    QUERN_TRY(options.runner_program, base::sibling_program("quern-runner"));
+  }
+  if (options.reference_program.empty()) {
+    QUERN_TRY(options.reference_program, base::sibling_program("quern-torch"));
+  }
+  if (options.time_budget_s <= 0 || options.call_cpu_s <= 0)
+    return base::fail(base::errc::invalid_argument,
+                      "time_budget_s {} and call_cpu_s {} must be positive", options.time_budget_s,
+                      options.call_cpu_s);
+  if (!options.input_seed) {
+    std::uint64_t secret = 0;
+    if (getrandom(&secret, sizeof secret, 0) != static_cast<ssize_t>(sizeof secret))
+      return base::fail_errno("getrandom");
+    options.input_seed = secret;
+  }
+  const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
+  QUERN_TRY(s->core, core_choice::choose(options.core));
+  QUERN_TRY(s->children, spawner::create(mode));
+  compiler_options compiling;
+  compiling.cache_dir = options.cache_dir;
+  if (compiling.cache_dir.empty()) {
+    QUERN_TRY(auto folder, base::temp_folder::make("quern-cc"));
+    s->private_cache.emplace(std::move(folder));
+    compiling.cache_dir = s->private_cache->path();
+  }
+  QUERN_TRY(s->cxx, compiler::create(*s->children, std::move(compiling)));
+  s->device_class = cpu_device_class();
+  s->environment = environment_fingerprint({base::to_hex(s->cxx->fingerprint()), base::build_id()});
+  if (!options.null_file.empty()) {
+    QUERN_TRY(auto text, base::read_file(options.null_file, 1U << 20U));
+    QUERN_TRY(auto value, base::parse_json(text));
+    QUERN_TRY(s->null, null_distribution::from_json(value, s->device_class));
+  }
+  s->tasks = std::make_unique<task_shelf>(options.reference_program, mode, s->core.core(),
+                                          *options.input_seed, options.expectation_cache_bytes);
+  s->options = std::move(options);
+  return std::unique_ptr<evaluator>(new evaluator(std::move(s)));
+}
+
+verdict evaluator::evaluate(const evaluation_request& request) {
+  verdict v;
+  v.task = task_id(*request.subject);
+  v.source = base::to_hex(source_hash(request.source));
+  v.protocol = request.protocol;
+  v.device_class = state_->device_class;
+  v.env = state_->environment;
+  ++state_->seconds.evaluations;
+  if (request.protocol != protocol_paired && request.protocol != protocol_cost_model) {
+    v.detail = fmt::format("unknown protocol '{}'; known: {}, {}", request.protocol,
+                           protocol_paired, protocol_cost_model);
+    return v;
+  }
+  if (request.subject->lane != lane::cpp) {
+    v.detail = fmt::format("task {} is of lane {}; this evaluator has lane cpp",
+                           request.subject->name, name_of(request.subject->lane));
+    return v;
+  }
+  verdict_key key{v.task, v.source, v.protocol, v.device_class, v.env};
+  if (request.verify_only) key.protocol += "+verify";
+  if (!state_->options.static_screen) key.protocol += "+unscreened";
+
+  evaluation one(*state_, request, v);
+  if (const auto* known = state_->cache.find(key)) {
+    const bool again = request.recheck || measure_again(known->what, key, request.seed,
+                                                        state_->options.remeasure_probability);
+    if (!again) {
+      ++state_->seconds.cache_hits;
+      v = known->what;
+      v.cached = true;
+      return v;
+    }
+    one.runs = known->runs;
+    one.claim_e2 = known->claim_e2;
+  }
+  one.run();
+  state_->cache.store(key, {v, std::move(one.runs), one.claim_e2});
+  return v;
+}
+
+void evaluator::compile_ahead(const evaluation_request& request) {
+  if (state_->options.static_screen && static_screen(request.source)) return;
+  // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
+  (void)state_->cxx->compile(compile_request_for(*request.subject, request.source));
+}
+
+const std::string& evaluator::device_class() const {
+  return state_->device_class;
+}
+const std::string& evaluator::environment() const {
+  return state_->environment;
+}
+int evaluator::core() const {
+  return state_->core.core();
+}
+stage_seconds evaluator::stages() const {
+  return state_->seconds;
+}
+
+}  // namespace quern::env

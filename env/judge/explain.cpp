@@ -1,0 +1,125 @@
+// A verdict for a person.
+#include "env/judge/explain.hpp"
+
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include "base/text.hpp"
+#include "env/judge/compare.hpp"
+#include "env/measure/stats.hpp"
+#include "env/task/prototype.hpp"
+
+namespace quern::env {
+namespace {
+
+double median_ns(const std::vector<std::int64_t>& buckets) {
+  return median_of(std::vector<double>(buckets.begin(), buckets.end()));
+}
+
+std::string speed_text(std::int64_t e2) {
+  return fmt::format("{}.{:02}x", e2 / 100, e2 % 100);
+}
+
+std::string times_text(const verdict& v, const task& what) {
+  if (!v.time || v.time->log_ratio_e9.size() != 3) return {};
+  const auto ratio = [&](std::size_t i) {
+    return std::exp(static_cast<double>(v.time->log_ratio_e9[i]) * 1e-9);
+  };
+  return fmt::format(
+      "time      {} a call, {} {}: {:.3f}x, 95 % interval {:.3f} to {:.3f} ({} window pairs)\n",
+      base::human_duration(std::llround(median_ns(v.time->cand_ns))),
+      what.baseline == baseline_kind::plain ? "plain baseline" : "reference (ATen)",
+      base::human_duration(std::llround(median_ns(v.time->ref_ns))), ratio(1), ratio(0), ratio(2),
+      v.time->windows);
+}
+
+}  // namespace
+
+std::string advice_for(const verdict& v, const task& what) {
+  switch (v.kind) {
+    case verdict_kind::ok:
+      if (v.confirmed && !*v.confirmed)
+        return "measure it again in a fresh process (`--recheck`) to have the full claim counted";
+      if (!v.speedup_e2) return "it computes the right thing; measure it to see how fast";
+      return *v.speedup_e2 > 100 ? "nothing: it is right and faster than the baseline"
+                                 : "it is right but not faster than the baseline: look at memory "
+                                   "traffic first, then at vectorisation";
+    case verdict_kind::rejected_static:
+      return "remove what the rule names; only the prelude's headers, pragmas and object-like "
+             "constants are allowed";
+    case verdict_kind::compile_error:
+      return fmt::format("fix the first error; the entry must be exactly: {}",
+                         kernel_prototype(what));
+    case verdict_kind::runtime_error:
+      return "look for indices past the end at sizes that are no multiple of the vector width; "
+             "`--explain` lists the sizes";
+    case verdict_kind::timeout:
+      return "look for a loop that does not end at small or odd sizes";
+    case verdict_kind::oom:
+      return "use less memory: ask for scratch with workspace_bytes, at most 256 MiB";
+    case verdict_kind::wrong_value:
+      return "compute the first wrong element by hand; tails, row ends and large magnitudes are "
+             "the usual places";
+    case verdict_kind::nondeterministic:
+      return "initialise everything that is read: outputs and workspace hold garbage before the "
+             "call";
+    case verdict_kind::hack:
+      return "the result was not earned by computing it: compute every output from this call's "
+             "inputs, inside the call and inside the bounds";
+    case verdict_kind::noisy:
+      return "the machine was too busy to measure: try again, or give the evaluator a quieter core";
+    case verdict_kind::unconfirmed:
+      return "the first measurement was luck or interference: try again";
+    case verdict_kind::invalid_reference:
+      return "the task itself is broken, not the candidate: run `quern tasks check`";
+    case verdict_kind::infra_error:
+      return "this host failed, not the candidate: run `quern doctor`";
+    default:
+      return "see the detail";
+  }
+}
+
+std::string describe_verdict(const verdict& v, const task& what) {
+  std::string text =
+      fmt::format("{}{}{}", name_of(v.kind), v.reason.empty() ? "" : fmt::format(" ({})", v.reason),
+                  v.speedup_e2 ? " " + speed_text(*v.speedup_e2) : "");
+  if (v.confirmed && !*v.confirmed) text += " (unconfirmed)";
+  if (v.cached) text += " (cached)";
+  text += fmt::format("   {}\n", what.name);
+  if (v.first_diff) text += fmt::format("wrong     {}\n", describe(*v.first_diff));
+  if (!v.detail.empty()) text += fmt::format("because   {}\n", v.detail);
+  if (v.kind == verdict_kind::compile_error && v.compiler)
+    text += v.compiler->text + (v.compiler->text.ends_with('\n') ? "" : "\n");
+  text += times_text(v, what);
+  text += fmt::format("to do     {}\n", advice_for(v, what));
+  return text;
+}
+
+std::string explain_verdict(const verdict& v, const task& what) {
+  std::string text = describe_verdict(v, what);
+  text += "\nchecks\n";
+  for (const auto& c : v.checks)
+    text += fmt::format("  {}  {}{}\n", c.pass ? "pass" : "FAIL", c.name,
+                        c.detail.empty() ? "" : ": " + c.detail);
+  if (v.time) {
+    text += "\nbuckets, ns a call (consecutive in time)\n";
+    text += fmt::format("  baseline   {}\n  candidate  {}\n", fmt::join(v.time->ref_ns, " "),
+                        fmt::join(v.time->cand_ns, " "));
+  }
+  if (v.compiler) {
+    text +=
+        fmt::format("\ncompiler, {} ms\n  {}\n", v.compiler->ms, fmt::join(v.compiler->argv, " "));
+    if (!v.compiler->text.empty() && v.kind != verdict_kind::compile_error)
+      text += v.compiler->text + "\n";
+  }
+  text += fmt::format(
+      "\ntask          {}\nsource        {}\nprotocol      {}\ndevice class  {}\nenvironment   "
+      "{}\nsandbox       {}\n",
+      v.task, v.source, v.protocol, v.device_class, v.env, fmt::join(v.sandbox, " "));
+  text += fmt::format("tolerance     |got - want| <= {:g} + {:g} |want|\n", what.tolerance.atol,
+                      what.tolerance.rtol);
+  return text;
+}
+
+}  // namespace quern::env

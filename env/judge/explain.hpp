@@ -1,0 +1,22 @@
+// A verdict for a person: what was found, where, how fast, how sure, and what to do about it.
+#pragma once
+
+#include <string>
+
+#include "env/task/task.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::env {
+
+/// A few lines: the verdict, the first wrong element or the compiler's first error, times with
+/// interval, and one line "what to do". Ends with a newline.
+std::string describe_verdict(const verdict& v, const task& what);
+
+/// describe_verdict() and all evidence: every check, buckets, compiler command and text, sandbox
+/// layers, device class, fingerprint.
+std::string explain_verdict(const verdict& v, const task& what);
+
+/// What to do about a verdict of this kind: one sentence.
+std::string advice_for(const verdict& v, const task& what);
+
+}  // namespace quern::env

@@ -1,0 +1,100 @@
+// From window pairs to the timed part of a verdict.
+#include "env/judge/judgement.hpp"
+
+#include <cmath>
+
+#include "env/measure/rounding.hpp"
+#include "env/measure/stats.hpp"
+
+namespace quern::env {
+namespace {
+
+/// Half-width from which on a second pair of processes is worth its time.
+constexpr double wide_half_width = 0.03;
+
+timing timing_of(const ratio_estimate& e) {
+  timing t;
+  for (std::size_t b = 0; b < bucket_count; ++b) {
+    t.ref_ns.push_back(std::llround(e.ref_ns[b]));
+    t.cand_ns.push_back(std::llround(e.cand_ns[b]));
+  }
+  t.log_ratio_e9 = {to_e9(e.low), to_e9(e.mid), to_e9(e.high)};
+  t.windows = static_cast<std::int64_t>(e.windows);
+  return t;
+}
+
+}  // namespace
+
+judgement judge_times(std::span<const process_pairs> runs, const judgement_rules& rules) {
+  judgement j;
+  std::vector<process_pairs> usable;
+  for (const auto& run : runs)
+    if (run.size() >= bucket_count) usable.push_back(run);
+  if (usable.empty()) {
+    j.detail =
+        fmt::format("fewer than {} undisturbed window pairs within the budget", bucket_count);
+    return j;
+  }
+  double ref_ns = 0;
+  for (const auto& run : usable) {
+    std::vector<double> refs;
+    for (const auto& pair : run)
+      refs.push_back(pair.ref_ns);
+    ref_ns += median_of(refs) / static_cast<double>(usable.size());
+  }
+  estimate_limits limits = rules.limits;
+  limits.process_deviation = rules.null.deviation(ref_ns);
+  const auto e = estimate_ratio(usable, limits);
+  if (!e) {
+    j.detail = e.error().message;
+    return j;
+  }
+  j.time = timing_of(*e);
+  j.wide = e->half_width() > wide_half_width;
+  if (e->noisy) {
+    j.detail = fmt::format(
+        "buckets differ by {:.1f} % (limit {:.1f} %), interval +-{:.1f} % (limit {:.1f} %)",
+        100 * e->bucket_deviation, 100 * limits.bucket_deviation, 100 * e->half_width(),
+        100 * limits.half_width);
+    return j;
+  }
+  const double cand_ns = median_of(e->cand_ns);
+  if (beats_roofline(cand_ns, rules.floor_ns)) {
+    j.kind = verdict_kind::hack;
+    j.reason = name_of(hack_kind::impossible);
+    j.detail = fmt::format(
+        "{:.0f} ns a call, less than half of the {:.0f} ns that the least traffic and arithmetic "
+        "take",
+        cand_ns, rules.floor_ns);
+    return j;
+  }
+  j.kind = verdict_kind::ok;
+  j.speedup_e2 = conservative_e2(
+      e->mid, rules.null.half_width(ref_ns) / std::sqrt(static_cast<double>(usable.size())));
+  return j;
+}
+
+void settle_claim(verdict& v, const claim_limits& limits, std::optional<std::int64_t> second_e2) {
+  if (v.kind != verdict_kind::ok || !v.speedup_e2) return;
+  const std::int64_t claim = *v.speedup_e2;
+  if (second_e2) {
+    if (const auto both = confirmed_e2(claim, *second_e2)) {
+      v.speedup_e2 = *both;
+      v.confirmed = true;
+      return;
+    }
+    v.kind = verdict_kind::unconfirmed;
+    v.detail = fmt::format("measured {}.{:02}x, then {}.{:02}x in fresh processes", claim / 100,
+                           claim % 100, *second_e2 / 100, *second_e2 % 100);
+    v.confirmed = false;
+    v.speedup_e2.reset();
+    return;
+  }
+  if (!needs_recheck(claim, limits)) return;
+  v.confirmed = false;
+  v.speedup_e2 = unconfirmed_cap_e2(limits);
+  v.detail = fmt::format("measured {}.{:02}x, capped until a second measurement bears it out",
+                         claim / 100, claim % 100);
+}
+
+}  // namespace quern::env

@@ -1,0 +1,42 @@
+// From window pairs to the timed part of a verdict: noisy, impossible, large claims, rounding.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "env/measure/estimate.hpp"
+#include "env/measure/null_distribution.hpp"
+#include "env/measure/recheck.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::env {
+
+/// What a measurement is judged by.
+struct judgement_rules {
+  null_distribution null;
+  estimate_limits limits;
+  claim_limits claims;
+  double floor_ns = 0;  ///< roofline floor of one call; 0: none known
+};
+
+/// What measuring so far has given, and what should happen next.
+struct judgement {
+  verdict_kind kind = verdict_kind::noisy;  ///< ok, noisy or hack(impossible)
+  std::string reason;
+  std::string detail;
+  std::optional<timing> time;
+  std::int64_t speedup_e2 = 0;  ///< as measured, rounded toward 1, not capped
+  bool wide = false;            ///< a second pair of processes would help
+};
+
+/// Judges the window pairs of one or more pairs of processes. Too few pairs are `noisy`.
+judgement judge_times(std::span<const process_pairs> runs, const judgement_rules& rules);
+
+/// Settles a claim in `v` (kind ok, speedup_e2 as measured): a claim above the limits is capped and
+/// marked unconfirmed, unless `second_e2`, measured in fresh processes, decides it.
+void settle_claim(verdict& v, const claim_limits& limits, std::optional<std::int64_t> second_e2);
+
+}  // namespace quern::env

@@ -1,0 +1,123 @@
+// What an evaluator works with, and one evaluation as it passes through the stages. Internal to
+// env/judge.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.hpp"
+#include "env/judge/core_lock.hpp"
+#include "env/judge/evaluator.hpp"
+#include "env/judge/judgement.hpp"
+#include "env/judge/prepared_task.hpp"
+#include "env/judge/timing_session.hpp"
+#include "env/judge/verdict_cache.hpp"
+#include "env/sandbox/child.hpp"
+#include "env/sandbox/compile.hpp"
+
+namespace quern::env {
+
+/// Adds the seconds of a scope to a stage.
+class stage_clock {
+ public:
+  explicit stage_clock(double& seconds) : seconds_(seconds), start_(clock_.now_ns()) {}
+  ~stage_clock() { seconds_ += static_cast<double>(clock_.now_ns() - start_) * 1e-9; }
+  stage_clock(const stage_clock&) = delete;
+  stage_clock& operator=(const stage_clock&) = delete;
+
+ private:
+  base::steady_clock clock_;
+  double& seconds_;
+  base::nanoseconds_t start_;
+};
+
+/// Tasks that were prepared, the least recently used going first. Owns the reference service, which
+/// it starts when first needed and again when it died.
+class task_shelf {
+ public:
+  task_shelf(std::filesystem::path program, sandbox_mode mode, int core, std::uint64_t input_seed,
+             std::size_t bytes)
+      : program_(std::move(program)),
+        mode_(mode),
+        core_(core),
+        input_seed_(input_seed),
+        limit_(bytes) {}
+
+  /// Valid until the next call.
+  base::expected<prepared_task*> get(const std::shared_ptr<const task>& subject);
+  base::expected<reference_service*> service();
+  /// A fresh child for the task's reference.
+  base::expected<reference_runner> fresh_reference(const prepared_task& t);
+  [[nodiscard]] std::uint64_t input_seed() const { return input_seed_; }
+  /// Best bandwidth at this footprint and arithmetic that were ever seen on this machine.
+  machine_peak peak_for(std::int64_t footprint, bool look_again);
+
+ private:
+  std::filesystem::path program_;
+  sandbox_mode mode_;
+  int core_;
+  std::uint64_t input_seed_;
+  std::size_t limit_, used_ = 0;
+  std::unique_ptr<reference_service> service_;
+  std::list<std::unique_ptr<prepared_task>> order_;
+  std::unordered_map<std::string, std::list<std::unique_ptr<prepared_task>>::iterator> index_;
+  std::unordered_map<std::int64_t, double> bandwidth_;
+  double flops_ = 0;
+};
+
+struct evaluator::state {
+  evaluator_options options;
+  core_choice core;
+  std::unique_ptr<spawner> children;
+  std::unique_ptr<compiler> cxx;
+  std::optional<base::temp_folder> private_cache;
+  std::string device_class;
+  std::string environment;
+  null_distribution null;
+  std::unique_ptr<task_shelf> tasks;
+  verdict_cache cache;
+  stage_seconds seconds;
+};
+
+compile_request compile_request_for(const task& what, const std::string& source);
+
+/// One evaluation: fills a verdict stage by stage and stops at the first finding.
+class evaluation {
+ public:
+  evaluation(evaluator::state& with, const evaluation_request& request, verdict& v)
+      : with_(with), request_(request), verdict_(v) {}
+
+  /// Window pairs of earlier measurements, to be pooled with; the first large claim, to be
+  /// confirmed.
+  std::vector<process_pairs> runs;
+  std::optional<std::int64_t> claim_e2;
+
+  void run();
+
+ private:
+  bool screen();
+  bool compile();
+  bool prepare();
+  bool verify();
+  void cost_model();
+  void time();
+  bool settle(const finding& f);
+  base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
+  /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
+  bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
+                    process_pairs& into);
+  bool fail_host(const base::error& e);
+
+  evaluator::state& with_;
+  const evaluation_request& request_;
+  verdict& verdict_;
+  prepared_task* task_ = nullptr;
+  std::filesystem::path artefact_;
+  std::unique_ptr<candidate_process> first_process_;
+  double call_ns_ = 0;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,285 @@
+// Times a candidate against its baseline.
+#include "env/judge/timing_session.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "env/judge/compare.hpp"
+#include "env/measure/stats.hpp"
+#include "env/measure/window_plan.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr question_limits baseline_limits{30, 120};
+/// A pair is left out when either runner was ready but not running for this share of its window.
+constexpr double disturbed_share = 0.01;
+constexpr std::int64_t disturbed_floor_ns = 30'000;
+
+finding host_error(std::string text) {
+  return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
+}
+
+/// Reads as much as the second-level cache holds, twice, so that neither side starts with what the
+/// other left there. Reading, not writing: dirty lines would be written back in somebody's window.
+class cache_flush {
+ public:
+  cache_flush() {
+    const long level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    data_.assign(static_cast<std::size_t>(std::clamp(level2, 256L << 10, 4L << 20)) * 2 /
+                     sizeof(std::uint64_t),
+                 1);
+  }
+  void operator()() {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < data_.size(); i += 8)
+      sum += data_[i];
+    sink_ = sum;
+  }
+
+ private:
+  std::vector<std::uint64_t> data_;
+  volatile std::uint64_t sink_ = 0;
+};
+
+class session {
+ public:
+  explicit session(const timing_request& request)
+      : request_(request),
+        task_(*request.task),
+        instance_(task_.timed.instance),
+        kinds_(timed_distributions(*task_.subject)),
+        order_(request.order_seed, "window order") {}
+
+  timing_result run();
+
+ private:
+  finding prepare_baseline(std::int64_t slots, const tensor_arena& inputs,
+                           candidate_memory& memory);
+  finding set_up(std::int64_t slots);
+  finding measure_baseline_once();
+  void refresh(std::int64_t slots);
+  finding window(bool candidate, std::int64_t slots, double& ns, bool& disturbed);
+  finding check_outputs(std::int64_t slots);
+  finding pair(std::int64_t slots, bool candidate_first, bool keep);
+
+  runner_link& baseline_link() {
+    return request_.baseline.reference != nullptr ? request_.baseline.reference->link()
+                                                  : request_.baseline.plain->link();
+  }
+
+  const timing_request& request_;
+  const prepared_task& task_;
+  const task_instance& instance_;
+  std::vector<distribution> kinds_;
+  base::random_stream order_;
+  base::steady_clock clock_;
+  cache_flush flush_;
+  std::optional<tensor_arena> inputs_;
+  candidate_memory baseline_memory_, candidate_memory_;
+  std::uint64_t call_ = 0;
+  timing_result result_;
+};
+
+finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs,
+                                  candidate_memory& memory) {
+  if (request_.baseline.plain != nullptr) {
+    candidate_checker side(*request_.baseline.plain, baseline_limits);
+    if (auto f = side.load(task_.plain_artefact.string()); !f.ok())
+      return {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt};
+    auto f = side.prepare(instance_, slots, &inputs, memory);
+    if (!f.ok())
+      return {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt};
+    return {};
+  }
+  auto outputs = tensor_arena::create(memory_use::outputs, instance_.outputs, slots);
+  if (!outputs) return host_error(outputs.error().message);
+  memory.outputs.emplace(std::move(*outputs));
+  auto plan = make_plan(instance_, inputs, *memory.outputs);
+  if (!plan) return host_error(plan.error().message);
+  auto& link = baseline_link();
+  auto step = link.map(inputs.request(0), inputs.fd(), baseline_limits);
+  if (step) step = link.map(memory.outputs->request(1), memory.outputs->fd(), baseline_limits);
+  if (step) step = link.plan(*plan, baseline_limits);
+  if (!step) return host_error("reference: " + step.error().text);
+  return {};
+}
+
+finding session::set_up(std::int64_t slots) {
+  auto inputs = make_input_arena(instance_, slots);
+  if (!inputs) return host_error(inputs.error().message);
+  inputs_.emplace(std::move(*inputs));
+  refresh(slots);
+  if (auto f = prepare_baseline(slots, *inputs_, baseline_memory_); !f.ok()) return f;
+  return request_.checker->prepare(instance_, slots, &*inputs_, candidate_memory_);
+}
+
+finding session::measure_baseline_once() {
+  auto inputs = make_input_arena(instance_, 1);
+  if (!inputs) return host_error(inputs.error().message);
+  for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
+    std::copy(task_.timed.cases[0].inputs[i].begin(), task_.timed.cases[0].inputs[i].end(),
+              inputs->at(i, 0).begin());
+  candidate_memory memory;
+  if (auto f = prepare_baseline(1, *inputs, memory); !f.ok()) return f;
+  std::vector<double> times;
+  for (int i = 0; i < 4; ++i) {
+    auto ns = baseline_link().run(0, 1, baseline_limits);
+    if (ns && request_.baseline.reference != nullptr)
+      if (auto flushed = baseline_link().flush(baseline_limits); !flushed)
+        return {verdict_kind::invalid_reference, "", flushed.error().text, std::nullopt};
+    if (!ns) return host_error("baseline: " + ns.error().text);
+    times.push_back(static_cast<double>(*ns));
+  }
+  result_.baseline_ns = *std::min_element(times.begin(), times.end());
+  return {};
+}
+
+void session::refresh(std::int64_t slots) {
+  for (std::int64_t s = 0; s < slots; ++s, ++call_)
+    for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
+      // The arguments were valid when prepare_task made the base content with them.
+      (void)refresh_input(instance_.inputs[i], kinds_[i], timed_address(request_.input_seed, i),
+                          call_, task_.timed.cases[0].inputs[i], inputs_->at(i, s));
+}
+
+finding session::window(bool candidate, std::int64_t slots, double& ns, bool& disturbed) {
+  auto& link = candidate ? request_.candidate->link() : baseline_link();
+  const double expected_s =
+      (result_.baseline_ns + request_.checker->call_ns()) * static_cast<double>(slots) * 1e-9;
+  const question_limits limits =
+      candidate ? question_limits{1 + 20 * expected_s, 30 + 200 * expected_s} : baseline_limits;
+  flush_();
+  const std::int64_t waited = link.waited_ns();
+  const std::int64_t cpu = link.cpu_ns();
+  auto wall = link.run(0, slots, limits);
+  const std::int64_t cpu_after = link.cpu_ns();
+  if (!wall) {
+    if (candidate)
+      return request_.checker->explain(wall.error(), &candidate_memory_, &instance_, "time");
+    return host_error("baseline: " + wall.error().text);
+  }
+  ns = static_cast<double>(*wall);
+  disturbed |=
+      static_cast<double>(link.waited_ns() - waited) > disturbed_floor_ns + disturbed_share * ns;
+  if (candidate) {
+    // One core: more CPU time than wall time is work that was done elsewhere.
+    if (static_cast<double>(cpu_after - cpu) > 1.2 * ns + 5e5)
+      return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
+              fmt::format("{} us of CPU time in a window of {:.0f} us", (cpu_after - cpu) / 1000,
+                          ns / 1000),
+              std::nullopt};
+    return request_.checker->check_quiet(candidate_memory_, instance_, slots, cpu_after);
+  }
+  if (request_.baseline.reference != nullptr)
+    if (auto flushed = link.flush(baseline_limits); !flushed)
+      return {verdict_kind::invalid_reference, "", flushed.error().text, std::nullopt};
+  return {};
+}
+
+finding session::check_outputs(std::int64_t slots) {
+  // A plain baseline is itself only within the tolerance of the reference.
+  tolerance limit = task_.subject->tolerance;
+  if (request_.baseline.plain != nullptr) limit = {2 * limit.atol, 2 * limit.rtol};
+  for (std::int64_t s = 0; s < slots; ++s)
+    for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
+      const auto got = candidate_memory_.outputs->at(o, s);
+      auto difference =
+          compare_tensor(instance_.outputs[o], limit, got, baseline_memory_.outputs->at(o, s));
+      if (!difference) continue;
+      for (std::int64_t other = 0; other < slots; ++other)
+        if (other != s && !compare_tensor(instance_.outputs[o], limit, got,
+                                          baseline_memory_.outputs->at(o, other)))
+          return {verdict_kind::hack, std::string(name_of(hack_kind::stale_output)),
+                  "a timed call delivered the result of another call", std::move(difference)};
+      return {verdict_kind::wrong_value, "",
+              fmt::format("a timed call is wrong, though the checks before were right: {}",
+                          describe(*difference)),
+              std::move(difference)};
+    }
+  return {};
+}
+
+finding session::pair(std::int64_t slots, bool candidate_first, bool keep) {
+  double ref_ns = 0, cand_ns = 0;
+  bool disturbed = false;
+  for (bool candidate : {candidate_first, !candidate_first})
+    if (auto f = window(candidate, slots, candidate ? cand_ns : ref_ns, disturbed); !f.ok())
+      return f;
+  if (auto f = check_outputs(slots); !f.ok()) return f;
+  if (!keep) return {};
+  if (disturbed) {
+    ++result_.disturbed;
+    return {};
+  }
+  const auto calls = static_cast<double>(slots);
+  const auto per_call = [&](double ns) {
+    return std::max(ns - result_.handshake_ns, 0.1 * ns) / calls;
+  };
+  result_.pairs.push_back({per_call(ref_ns), per_call(cand_ns)});
+  return {};
+}
+
+timing_result session::run() {
+  const auto start = clock_.now_ns();
+  const auto seconds = [&] { return static_cast<double>(clock_.now_ns() - start) * 1e-9; };
+  call_ = request_.first_call;
+  result_.baseline_ns = task_.baseline_ns;
+  const auto finish = [&](finding f) {
+    result_.what = std::move(f);
+    result_.next_call = call_;
+    result_.seconds = seconds();
+    return std::move(result_);
+  };
+  if (result_.baseline_ns <= 0)
+    if (auto f = measure_baseline_once(); !f.ok()) return finish(std::move(f));
+
+  window_request sizes;
+  sizes.ref_call_ns = result_.baseline_ns;
+  sizes.cand_call_ns = request_.checker->call_ns();
+  sizes.bytes_per_call = static_cast<std::int64_t>(tensor_arena::slot_bytes(instance_.inputs) +
+                                                   2 * tensor_arena::slot_bytes(instance_.outputs));
+  sizes.budget_ns = request_.budget_s * 1e9;
+  const std::int64_t slots = std::max<std::int64_t>(2, calls_per_window(sizes));
+  result_.calls_per_window = slots;
+  if (auto f = set_up(slots); !f.ok()) return finish(std::move(f));
+
+  // The first pass touches every page of both sides and is not counted.
+  if (auto f = pair(slots, false, false); !f.ok()) return finish(std::move(f));
+  std::vector<double> empty;
+  for (int i = 0; i < 9; ++i)
+    if (auto ns = baseline_link().run(0, 0, baseline_limits))
+      empty.push_back(static_cast<double>(*ns));
+  result_.handshake_ns = median_of(empty);
+
+  // Orders come in blocks of two, one of each, so that what the first window does to the second
+  // cancels in every bucket.
+  bool candidate_first = false;
+  const double patience_s = 4 * request_.budget_s + 2;
+  for (std::int64_t round = 0;; ++round) {
+    const bool enough = result_.pairs.size() >= bucket_count;
+    if (enough && (seconds() >= request_.budget_s || narrow_enough(result_.pairs, request_.limits)))
+      break;
+    if (seconds() >= patience_s) break;
+    candidate_first = round % 2 == 0 ? order_.chance(0.5) : !candidate_first;
+    refresh(slots);
+    if (auto f = pair(slots, candidate_first, true); !f.ok()) return finish(std::move(f));
+  }
+  std::vector<double> refs;
+  for (const auto& p : result_.pairs)
+    refs.push_back(p.ref_ns);
+  if (!refs.empty()) result_.baseline_ns = median_of(refs);
+  return finish({});
+}
+
+}  // namespace
+
+timing_result time_candidate(const timing_request& request) {
+  return session(request).run();
+}
+
+}  // namespace quern::env
