@@ -24,6 +24,7 @@ struct token {
   token_kind kind = token_kind::other;
   bool line_start = false;  ///< first of its line, so that '#' begins a directive
   bool directive = false;   ///< part of a preprocessor line
+  bool glued = false;       ///< nothing stands between it and the token before
   std::uint32_t line = 1;   ///< of the file, 1-based
   std::string text;         ///< line splices removed (kept inside raw strings)
 };

@@ -1,0 +1,42 @@
+// One spelling for all texts that differ only in comments and layout.
+#include "env/screen/canonical.hpp"
+
+#include "env/screen/lexer.hpp"
+
+namespace quern::env {
+namespace {
+
+// Directly behind a backslash a line end would be none.
+const char* line_end(const std::string& text) {
+  return text.back() == '\\' ? " /**/\n" : "\n";
+}
+
+}  // namespace
+
+std::string canonical_source(std::string_view source) {
+  std::string text;
+  text.reserve(source.size());
+  bool in_directive = false;
+  bool open_literal = false;
+  for (const token& item : lex_cpp(source)) {
+    const bool begins = item.directive && item.line_start;
+    // A preprocessor line ends where it ended, and so does a literal that nobody closed; all other
+    // line ends are layout.
+    const bool new_line = begins || open_literal || (in_directive && !item.directive);
+    // "#define F(x)" is not "#define F (x)".
+    const bool parameters = item.directive && item.glued && item.text == "(";
+    if (!text.empty() && !parameters) text += new_line ? line_end(text) : " ";
+    text += item.text;
+    in_directive = item.directive;
+    open_literal =
+        item.kind == token_kind::other && item.text.find_first_of("\"'") != std::string::npos;
+  }
+  if (!text.empty()) text += line_end(text);
+  return text;
+}
+
+base::hash128 source_hash(std::string_view source) {
+  return base::xxh128(canonical_source(source));
+}
+
+}  // namespace quern::env
