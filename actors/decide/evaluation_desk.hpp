@@ -51,7 +51,7 @@ class evaluation_desk {
 
   /// Errors: exhausted (queue full), conflict (sample known). `attempt`: the first number that the
   /// ledger does not hold for this sample in this epoch.
-  base::status submit(job_request job, int attempt = 0);
+  base::status submit(job_request job, int attempt = 1);
   /// The sample was dropped elsewhere. The lease to cancel at its holder, if there is one.
   std::optional<lease> cancel(sample_id sample);
 

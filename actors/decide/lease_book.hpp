@@ -31,7 +31,7 @@ struct retry_limits {
 struct lease {
   lease_id id = 0;
   sample_id sample = 0;
-  int attempt = 0;  ///< counted from 0; (sample, epoch, attempt) is unique in the ledger
+  int attempt = 1;  ///< counted from 1; (sample, epoch, attempt) is unique in the ledger
   session_id holder = 0;
   nanoseconds_t deadline = 0;
 };
@@ -67,7 +67,7 @@ class lease_book {
 
   /// Makes a job known; conflict if it already is. `attempt`: the first number that the ledger does
   /// not hold yet.
-  base::status add(sample_id sample, int attempt = 0);
+  base::status add(sample_id sample, int attempt = 1);
   /// Forgets a job whatever its state (its group was dropped); returns the living lease, if there
   /// is one, so that the holder can be told to cancel.
   std::optional<lease> remove(sample_id sample);

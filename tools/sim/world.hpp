@@ -1,0 +1,51 @@
+// A run in one thread: the production classes of control (replay book, evaluation desk, session
+// book, ledger) with models of generators, learner and hosts around them, under a fake clock, while
+// processes die and messages go astray. An oracle that shares no code with them watches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "actors/decide/replay_book.hpp"
+#include "tools/sim/events.hpp"
+
+namespace quern::sim {
+
+struct scenario {
+  std::uint64_t seed = 0;
+  std::int64_t least_events = 200;  ///< messages delivered before the faults end
+  bool faults = true;
+  bool deterministic = false;
+  actors::staleness_limits staleness;
+  int group_size = 3;
+  int generators = 1;
+  int hosts = 2;
+  int slots = 1;
+  int checkpoint_every = 2;
+  fault_rates rates;
+  int control_deaths = 0, generator_deaths = 0, learner_deaths = 0, host_deaths = 0,
+      host_freezes = 0;
+
+  /// All of it drawn from the seed; every fault is on in about half of the schedules.
+  static scenario drawn(std::uint64_t seed);
+};
+
+struct outcome {
+  std::string violation;  ///< empty: everything held
+  std::int64_t events = 0;
+  fault_counts faults;
+  std::int64_t issued = 0, trained = 0, dropped = 0;
+  std::int64_t steps = 0;
+  std::int64_t epochs = 0;
+  std::int64_t oldest_age = 0;  ///< the largest age at which a token was trained on
+  std::int64_t masked_tokens = 0;
+  std::string weights;  ///< hash of the weights at the end
+  std::string chain;    ///< hashes of all versions, for deterministic mode
+};
+
+/// Runs one schedule to its end: faults stop, everything under way settles, the run is stopped, the
+/// law is counted. With QUERN_MUTATIONS, `actors::active_mutation` of the calling thread is in
+/// force.
+outcome simulate(const scenario& what);
+
+}  // namespace quern::sim
