@@ -41,6 +41,8 @@ class tokenizer {
 
   /// Any bytes are accepted. Valid UTF-8 gives the ids that `tokenizers` gives; a byte that is not
   /// part of valid UTF-8 counts as a symbol, and text that contains one is not normalised.
+  /// (Known difference: NFC follows Unicode 15 here and an older table in `tokenizers`; runs of
+  /// combining marks that are newer than that table may be ordered differently.)
   std::vector<token_id> encode(std::string_view text, const encode_options& options = {}) const;
 
   /// The bytes of the tokens in a row. With `skip_special` special tokens are left out. Ids outside

@@ -3,7 +3,7 @@
 # has to agree with. Run it with .venv-python/bin/python (tools/setup.sh --python); a second run writes the
 # same files.
 #
-#   make_goldens.py [models] [tokenizers] [chat] [losses]        all of them if none is named
+#   make_goldens.py [models] [tokenizers] [trained] [chat] [losses]        all of them if none is named
 import pathlib
 import sys
 
@@ -25,7 +25,13 @@ def tokenizers():
     make_tokenizers(GOLDEN / "tokenizers")
 
 
-PARTS = {"models": models, "tokenizers": tokenizers}
+def trained():
+    from tokenizer_goldens import make_trained
+
+    make_trained(GOLDEN / "tokenizers")
+
+
+PARTS = {"models": models, "tokenizers": tokenizers, "trained": trained}
 
 
 def main():

@@ -93,3 +93,10 @@ def make_tokenizers(folder):
         write(target / "tokenizer.json", content, separators=(",", ":"))
         write(target / "expected.json", expectations(content, strings), separators=(",", ":"))
         print(f"goldens: tokenizer {make.__name__}, {len(content['model']['vocab'])} base tokens")
+
+
+def make_trained(folder):
+    """What tokenizers makes of the file that Quern's own trainer wrote (test_policy_text, with QUERN_WRITE_GOLDENS set)."""
+    content = json.loads((folder / "trained" / "tokenizer.json").read_text())
+    write(folder / "trained" / "expected.json", expectations(content, nasty_strings()), separators=(",", ":"))
+    print(f"goldens: trained tokenizer, {len(content['model']['vocab'])} base tokens")
