@@ -39,8 +39,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 /// Between fork and exec: only async-signal-safe calls. Reports errno through `report`.
-[[noreturn]] void become(char** argv, char** environment, int log, int report, bool die_with_parent,
-                         pid_t parent) {
+[[noreturn]] void become(char* const* argv, char* const* environment, int log, int report,
+                         bool die_with_parent, pid_t parent) {
   if (die_with_parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);
