@@ -207,6 +207,49 @@ struct tick {
 };
 QUERN_MESSAGE(tick, what)
 
+// ---- from the gateway's thread to the dispatch actor --------------------------------------------
+
+struct wire_device {
+  std::int64_t id = 0;
+  std::string device_class;
+  std::int64_t slots = 1;
+};
+QUERN_MESSAGE(wire_device, id, device_class, slots)
+
+/// An evaluator host was welcomed.
+struct host_joined {
+  std::uint64_t session = 0;
+  std::string build;
+  std::vector<std::string> lanes;
+  std::vector<wire_device> devices;
+};
+QUERN_MESSAGE(host_joined, session, build, lanes, devices)
+
+/// A device has asked for `granted` jobs in all.
+struct host_credit {
+  std::uint64_t session = 0;
+  std::int64_t device = 0;
+  std::int64_t granted = 0;
+};
+QUERN_MESSAGE(host_credit, session, device, granted)
+
+/// A verdict (JSON), or why there is none.
+struct host_answer {
+  std::uint64_t session = 0;
+  std::uint64_t lease = 0;
+  bool failed = false;
+  std::string text;
+};
+QUERN_MESSAGE(host_answer, session, lease, failed, text)
+
+/// A host takes nothing more (`draining`) or is gone.
+struct host_leaves {
+  std::uint64_t session = 0;
+  bool draining = false;
+  std::string why;
+};
+QUERN_MESSAGE(host_leaves, session, draining, why)
+
 // ---- running -------------------------------------------------------------------------------
 
 /// How a run is asked to end.

@@ -26,6 +26,11 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::sample_verdict))
 CAF_ADD_TYPE_ID(quern, (quern::actors::verdict_committed))
 CAF_ADD_TYPE_ID(quern, (quern::actors::epoch_began))
 CAF_ADD_TYPE_ID(quern, (quern::actors::tick))
+CAF_ADD_TYPE_ID(quern, (quern::actors::wire_device))
+CAF_ADD_TYPE_ID(quern, (quern::actors::host_joined))
+CAF_ADD_TYPE_ID(quern, (quern::actors::host_credit))
+CAF_ADD_TYPE_ID(quern, (quern::actors::host_answer))
+CAF_ADD_TYPE_ID(quern, (quern::actors::host_leaves))
 CAF_ADD_TYPE_ID(quern, (quern::actors::drain))
 CAF_ADD_TYPE_ID(quern, (quern::actors::drained))
 CAF_ADD_TYPE_ID(quern, (quern::actors::fatal_problem))
@@ -41,6 +46,19 @@ using generator_ref =
 
 /// Takes gradient steps. One a rank; rank 0 speaks for all.
 using learner_ref = caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to<save_checkpoint>>;
+
+/// Sends candidates to evaluator hosts and verdicts to the replay actor. The host messages come
+/// from the gateway's thread.
+using dispatch_ref =
+    caf::typed_actor<caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>,
+                     caf::reacts_to<epoch_began>, caf::reacts_to<host_joined>,
+                     caf::reacts_to<host_credit>, caf::reacts_to<host_answer>,
+                     caf::reacts_to<host_leaves>, caf::reacts_to<tick>>;
+
+/// Starts, watches and ends processes, and with them the run.
+using supervisor_ref =
+    caf::typed_actor<caf::reacts_to<process_ended>, caf::reacts_to<drain>, caf::reacts_to<drained>,
+                     caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
 
 /// Remembers everything and decides what happens next; the only writer of the ledger. Processes
 /// introduce themselves here.

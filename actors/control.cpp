@@ -1,0 +1,171 @@
+#include "actors/control.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "actors/config/config_file.hpp"
+#include "actors/console.hpp"
+#include "actors/dispatch_actor.hpp"
+#include "actors/monitor.hpp"
+#include "actors/node.hpp"
+#include "actors/replay_actor.hpp"
+#include "base/log.hpp"
+#include "base/program.hpp"
+#include "env/judge/machine.hpp"
+#include "policy/weights/weight_channel.hpp"
+
+namespace quern::actors {
+namespace {
+
+/// Blocks the signals that mean pause in this thread and all that are made after it.
+class pause_signals {
+ public:
+  pause_signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    fd_.reset(::signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~pause_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  pause_signals(const pause_signals&) = delete;
+  pause_signals& operator=(const pause_signals&) = delete;
+
+  /// Waits up to `milliseconds` for one.
+  bool arrived(int milliseconds) {
+    pollfd watched{fd_.get(), POLLIN, 0};
+    if (::poll(&watched, 1, milliseconds) <= 0) return false;
+    signalfd_siginfo info{};
+    return ::read(fd_.get(), &info, sizeof info) == sizeof info;
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+  base::unique_fd fd_;
+};
+
+base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
+                                                         const storage::run_paths& paths,
+                                                         std::uint16_t port,
+                                                         const std::string& gateway) {
+  std::vector<process_plan> plans;
+  QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
+  QUERN_TRY(const auto quern, base::sibling_program("quern"));
+  const std::string address = fmt::format("127.0.0.1:{}", port);
+  for (const std::string role : {"learner", "generator"}) {
+    plans.push_back(
+        {role,
+         {.argv = {torch.string(), role, "--control", address, "--config", paths.config().string()},
+          .log = paths.log_of(role)}});
+  }
+  for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
+    const std::string role = fmt::format("evaluator-{}", i);
+    plans.push_back(
+        {role,
+         {.argv = {quern.string(), "evaluator", "--connect", gateway, "--sandbox",
+                   config.env.sandbox, "--time-budget", fmt::format("{}", config.env.time_budget_s),
+                   "--core", fmt::format("{}", config.env.core)},
+          .log = paths.log_of(role)}});
+  }
+  return plans;
+}
+
+base::json answer_console(const base::json& request, const monitor& watch,
+                          const supervisor_ref& supervisor) {
+  const std::string command = request.is_object() ? request.value("command", "") : "";
+  if (command == "status") return watch.snapshot();
+  if (command == "pause" || command == "stop") {
+    const ending how = command == "pause" ? ending::pause : ending::stop;
+    caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(how)});
+    return {{"ok", true}};
+  }
+  return {{"error", "unknown command '" + command + "'"}};
+}
+
+/// Waits for the end; the first signal pauses.
+run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
+                     pause_signals& signals, double max_time_s) {
+  const base::steady_clock clock;
+  const base::nanoseconds_t started = clock.now_ns();
+  bool asked = false;
+  while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (signals.arrived(100)) {
+      base::log_info("control", "pausing: waiting for the evaluations that run");
+      caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
+    }
+    const double seconds = static_cast<double>(clock.now_ns() - started) / 1e9;
+    if (max_time_s > 0 && seconds > max_time_s && !std::exchange(asked, true)) {
+      caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::stop)});
+    }
+  }
+  return end.get();
+}
+
+}  // namespace
+
+base::expected<run_end> run_control(const run_config& config, storage::run_directory& run,
+                                    const task_book& tasks) {
+  pause_signals signals;
+  const std::string config_yaml = to_yaml(config);
+  const std::string device_class = env::cpu_device_class();
+  QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
+  QUERN_TRY(const auto watch,
+            monitor::make(config, run.paths(), head->version(), ::isatty(STDERR_FILENO) == 1));
+  QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
+  QUERN_TRY(const std::string hosts_socket, run.socket("hosts"));
+  QUERN_TRY(const std::string console_socket, run.socket("console"));
+
+  node_config node;
+  caf::actor_system system(node);
+  const auto sink = std::make_shared<dispatch_sink>();
+  dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}};
+  dispatching.gateway.endpoints = {"ipc://" + hosts_socket};
+  dispatching.gateway.epoch = head->epoch();
+  dispatching.gateway.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
+  dispatching.gateway.heartbeat_ms = static_cast<std::int64_t>(config.actors.heartbeat_s * 1000);
+  QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
+
+  const auto replay_slot = std::make_shared<replay_ref>();
+  const auto end = std::make_shared<std::promise<run_end>>();
+  supervisor_setup supervising;
+  supervising.replay = replay_slot;
+  supervising.end = end;
+  supervising.restarts.most = static_cast<int>(config.actors.restarts);
+  supervising.restarts.window_ns =
+      static_cast<base::nanoseconds_t>(config.actors.restart_window_s * 1e9);
+  const auto plans = std::make_shared<std::vector<process_plan>>();
+  supervising.processes = plans;
+  const supervisor_ref supervisor = spawn_supervisor(system, supervising);
+
+  const replay_ref replaying = spawn_replay(
+      system, {&config, config_yaml, base::build_id(), device_class, weights_folder.string(),
+               head.get(), watch.get(), dispatch, supervisor});
+  *replay_slot = replaying;
+  sink->replay = replaying;
+  const auto port = system.middleman().publish(replaying, 0, "127.0.0.1");
+  if (!port) {
+    return base::fail(base::errc::io, "cannot listen on 127.0.0.1: {}",
+                      system.render(port.error()));
+  }
+  QUERN_TRY(*plans, plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket));
+  QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
+              return answer_console(request, *watch, supervisor);
+            }));
+  caf::anon_send(supervisor, tick{});
+  const run_end ended = wait_for_end(end->get_future(), supervisor, signals, config.run.max_time_s);
+
+  watch->finish();
+  caf::anon_send_exit(replaying, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(dispatch, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
+  system.await_all_actors_done();
+  std::error_code ignored;
+  std::filesystem::remove_all(weights_folder, ignored);
+  if (ended.problem.empty()) QUERN_CHECK(head->close());
+  return ended;
+}
+
+}  // namespace quern::actors

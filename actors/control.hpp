@@ -1,0 +1,22 @@
+// The control process: one run from its first epoch to its end in this process. The only writer of
+// the ledger; generators, learners and evaluator hosts are other processes.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "actors/config/run_config.hpp"
+#include "actors/replay/task_book.hpp"
+#include "actors/supervisor.hpp"
+#include "base/status.hpp"
+#include "storage/run_directory.hpp"
+
+namespace quern::actors {
+
+/// Runs until all steps are done, a signal (SIGINT, SIGTERM: pause) or the console ends it, or
+/// something fails that no retry mends. `run` holds the lock. Blocks; the calling thread handles
+/// signals. Errors are those of opening; how a run that began has ended is in the value.
+base::expected<run_end> run_control(const run_config& config, storage::run_directory& run,
+                                    const task_book& tasks);
+
+}  // namespace quern::actors

@@ -1,0 +1,316 @@
+#include "actors/dispatch_actor.hpp"
+
+#include <future>
+#include <unordered_map>
+
+#include "actors/defaults.hpp"
+#include "base/log.hpp"
+#include "env/screen/canonical.hpp"
+#include "env/task/task_codec.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::actors {
+namespace {
+
+/// Gateway's thread to the actor's mailbox.
+class forwarder final : public gateway_events {
+ public:
+  forwarder(const task_book& tasks, dispatch_ref target) : target_(std::move(target)) {
+    for (const book_task& task : tasks.tasks()) {
+      if (auto hash = base::parse_hash(env::task_hash_of(task.id))) {
+        texts_[*hash] = env::to_yaml(*task.task);
+      }
+    }
+  }
+
+  void host_joined(session_id session, const env::hello_message& from) override {
+    actors::host_joined news;
+    news.session = session;
+    news.build = from.build;
+    news.lanes = from.lanes;
+    for (const env::host_device& device : from.devices) {
+      news.devices.push_back({device.id, device.device_class, device.slots});
+    }
+    caf::anon_send(target_, std::move(news));
+  }
+  void credit(session_id session, std::int64_t device, std::int64_t granted) override {
+    caf::anon_send(target_, host_credit{session, device, granted});
+  }
+  void verdict(session_id session, lease_id lease, const std::string& text) override {
+    caf::anon_send(target_, host_answer{session, lease, false, text});
+  }
+  void failed(session_id session, lease_id lease, const std::string& reason) override {
+    caf::anon_send(target_, host_answer{session, lease, true, reason});
+  }
+  void host_draining(session_id session) override {
+    caf::anon_send(target_, host_leaves{session, true, "drain"});
+  }
+  void host_lost(session_id session, const std::string& why) override {
+    caf::anon_send(target_, host_leaves{session, false, why});
+  }
+  std::optional<std::string> task_text(const base::hash128& task) override {
+    const auto found = texts_.find(task);
+    return found == texts_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::unordered_map<base::hash128, std::string> texts_;
+  dispatch_ref target_;
+};
+
+struct dispatch_state {
+  dispatch_state() = default;
+  // Not an aggregate: see QUERN_STATE.
+  ~dispatch_state() {}
+  dispatch_setup setup;
+  std::shared_ptr<dispatch_sink> sink;
+  std::unique_ptr<forwarder> events;
+  std::unique_ptr<gateway> hosts;
+  std::unique_ptr<evaluation_desk> desk;
+  std::unordered_map<sample_id, evaluate_sample> jobs;
+  std::unordered_map<lease_id, device_key> holders;  ///< until acknowledged or cancelled
+  base::steady_clock clock;
+  epoch_id epoch = 0;
+  bool timer = false;
+};
+QUERN_STATE(dispatch_state);
+
+using self_ptr = dispatch_ref::stateful_pointer<dispatch_state>;
+
+void send_jobs(self_ptr self) {
+  dispatch_state& state = self->state;
+  const base::nanoseconds_t now = state.clock.now_ns();
+  while (auto order = state.desk->next(now)) {
+    const evaluate_sample& job = state.jobs.at(order->held.sample);
+    env::job_message frame;
+    frame.session = order->device.session;
+    frame.lease = order->held.id;
+    frame.device = order->device.device;
+    frame.lane = state.setup.config->env.lane;
+    frame.sample = static_cast<std::uint64_t>(job.sample);
+    frame.attempt = order->held.attempt;
+    frame.deadline_ms = state.setup.gateway.lease_ms;
+    frame.protocol = state.setup.config->env.protocol;
+    frame.task_hash = base::parse_hash(env::task_hash_of(job.task)).value_or(base::hash128{});
+    frame.source_hash = env::source_hash(job.source);
+    frame.seed = static_cast<std::uint64_t>(state.setup.config->run.seed);
+    frame.recheck = order->recheck ? 1 : 0;
+    frame.best_known_e2 = job.best_known_e2;
+    frame.source = job.source;
+    state.holders[frame.lease] = order->device;
+    state.hosts->send_job(std::move(frame));
+  }
+  if (!state.timer && state.desk->next_deadline()) {
+    state.timer = true;
+    const auto wait = std::max<base::nanoseconds_t>(*state.desk->next_deadline() - now, 0);
+    self->delayed_send(self, std::chrono::nanoseconds(wait) + std::chrono::milliseconds(1), tick{});
+  }
+}
+
+void cancel(dispatch_state& state, lease_id lease) {
+  if (const auto holder = state.holders.extract(lease); !holder.empty()) {
+    state.hosts->cancel(holder.mapped().session, lease, holder.mapped().device);
+  }
+}
+
+/// What a lease's end means for the sample: tells the replay actor.
+void pass_on(self_ptr self, const lease_result& result, lease_id lease, std::string json) {
+  dispatch_state& state = self->state;
+  const auto job = state.jobs.find(result.sample);
+  if (job == state.jobs.end()) return;
+  sample_verdict news;
+  news.epoch = job->second.epoch;
+  news.sample = result.sample;
+  news.lease = lease;
+  news.attempt = result.attempt;
+  news.counts = result.outcome == lease_outcome::accepted;
+  news.exhausted = result.outcome == lease_outcome::exhausted;
+  news.json = std::move(json);
+  if (news.counts || news.exhausted) state.jobs.erase(job);
+  self->send(state.sink->replay, std::move(news));
+}
+
+std::string infra_error(const dispatch_state& state, const evaluate_sample& job,
+                        const std::string& why) {
+  env::verdict verdict;
+  verdict.kind = env::verdict_kind::infra_error;
+  verdict.detail = why.substr(0, 1000);
+  verdict.task = job.task;
+  verdict.source = base::to_hex(env::source_hash(job.source));
+  verdict.protocol = state.setup.config->env.protocol;
+  verdict.device_class = state.setup.device_class;
+  return base::dump(env::to_json(verdict));
+}
+
+/// A lease that ended without an answer from its host.
+void lost(self_ptr self, const lease_result& result, const std::string& why) {
+  const auto job = self->state.jobs.find(result.sample);
+  if (job == self->state.jobs.end()) return;
+  pass_on(self, result, 0, infra_error(self->state, job->second, why));
+}
+
+void on_answer(self_ptr self, const host_answer& answer) {
+  dispatch_state& state = self->state;
+  const base::nanoseconds_t now = state.clock.now_ns();
+  lease_result result;
+  std::string json = answer.text;
+  if (answer.failed) {
+    result = state.desk->failed(answer.session, answer.lease, now);
+  } else {
+    const auto verdict = env::parse_verdict(answer.text);
+    if (!verdict) base::log_warn("dispatch", "an unreadable verdict: {}", verdict.error().message);
+    result = verdict ? state.desk->verdict(answer.session, answer.lease, verdict->kind, now)
+                     : state.desk->failed(answer.session, answer.lease, now);
+    if (!verdict) json.clear();
+  }
+  switch (result.outcome) {
+    case lease_outcome::accepted:
+    case lease_outcome::retry:
+    case lease_outcome::exhausted:
+      if (answer.failed || json.empty()) {
+        const auto job = state.jobs.find(result.sample);
+        if (job != state.jobs.end()) json = infra_error(state, job->second, answer.text);
+      }
+      pass_on(self, result, answer.lease, std::move(json));
+      break;
+    case lease_outcome::pending:
+      break;
+    case lease_outcome::repeated:
+      state.hosts->acknowledge(answer.session, answer.lease, true);
+      break;
+    case lease_outcome::late:
+    case lease_outcome::unknown:
+      state.hosts->acknowledge(answer.session, answer.lease, false);
+      break;
+  }
+  send_jobs(self);
+}
+
+void on_joined(self_ptr self, const host_joined& host) {
+  dispatch_state& state = self->state;
+  host_offer offer;
+  offer.lanes = host.lanes;
+  for (const wire_device& device : host.devices) {
+    if (device.device_class != state.setup.device_class) {
+      state.hosts->refuse(
+          host.session, "device_class",
+          "this run measures on " + state.setup.device_class + ", not on " + device.device_class,
+          "connect a host of that class, or start a run of its own");
+      return;
+    }
+    offer.devices.push_back({device.id, device.device_class, device.slots});
+  }
+  if (auto joined = state.desk->host_joined(host.session, std::move(offer)); !joined) {
+    state.hosts->refuse(host.session, "refused", joined.error().message, "");
+    return;
+  }
+  base::log_info("dispatch", "evaluator host {:x} joined with {} devices", host.session,
+                 host.devices.size());
+}
+
+void on_leaves(self_ptr self, const host_leaves& host) {
+  dispatch_state& state = self->state;
+  if (host.draining) return state.desk->host_draining(host.session);
+  base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
+  for (const lease_result& result : state.desk->host_lost(host.session)) {
+    lost(self, result, "the host was lost: " + host.why);
+  }
+  send_jobs(self);
+}
+
+void on_epoch(self_ptr self, const epoch_began& began) {
+  dispatch_state& state = self->state;
+  state.epoch = began.epoch;
+  std::vector<sample_id> over;
+  for (const auto& [sample, job] : state.jobs) {
+    if (job.epoch != began.epoch) over.push_back(sample);
+  }
+  for (const sample_id sample : over) {
+    if (const auto held = state.desk->cancel(sample)) {
+      cancel(state, held->id);
+    }
+    state.jobs.erase(sample);
+  }
+}
+
+/// What spawn_dispatch hands over, and where it waits for the gateway to be bound.
+struct opening {
+  dispatch_setup setup;
+  std::shared_ptr<dispatch_sink> sink;
+  std::promise<base::status> bound;
+};
+
+dispatch_ref::behavior_type dispatch_actor(self_ptr self, std::shared_ptr<opening> with) {
+  dispatch_state& state = self->state;
+  state.setup = with->setup;
+  state.sink = with->sink;
+  state.events =
+      std::make_unique<forwarder>(*state.setup.tasks, caf::actor_cast<dispatch_ref>(self));
+  auto started = gateway::start(state.setup.gateway, *state.events, state.clock);
+  if (!started) {
+    with->bound.set_value(tl::make_unexpected(started.error()));
+    self->quit();
+    return dispatch_ref::behavior_type::make_empty_behavior();
+  }
+  state.hosts = std::move(*started);
+  with->bound.set_value({});
+  evaluation_desk::limits limits;
+  limits.queue.queue = defaults::evaluation_queue;
+  limits.leases.lease_ns =
+      static_cast<base::nanoseconds_t>(state.setup.config->actors.lease_s * 1e9);
+  state.desk = std::make_unique<evaluation_desk>(state.setup.epoch, limits);
+  state.epoch = state.setup.epoch;
+  return {
+      [=](const evaluate_sample& job) {
+        job_request request{job.sample, self->state.setup.config->env.lane,
+                            self->state.setup.device_class, std::nullopt};
+        if (auto queued = self->state.desk->submit(request, job.attempt); !queued) {
+          base::log_error("dispatch", "{}", queued.error().message);
+          self->send(self->state.sink->replay, fatal_problem{"dispatch", queued.error().message});
+          return;
+        }
+        self->state.jobs[job.sample] = job;
+        send_jobs(self);
+      },
+      [=](const verdict_committed& done) {
+        self->state.desk->committed(done.lease);
+        if (const auto holder = self->state.holders.extract(done.lease); !holder.empty()) {
+          self->state.hosts->acknowledge(holder.mapped().session, done.lease, true);
+        }
+      },
+      [=](const epoch_began& began) { on_epoch(self, began); },
+      [=](const host_joined& host) { on_joined(self, host); },
+      [=](const host_credit& credit) {
+        const device_key device{credit.session, credit.device};
+        if (auto taken = self->state.desk->credit(device, credit.granted); !taken) {
+          base::log_warn("dispatch", "{}", taken.error().message);
+        }
+        send_jobs(self);
+      },
+      [=](const host_answer& answer) { on_answer(self, answer); },
+      [=](const host_leaves& host) { on_leaves(self, host); },
+      [=](const tick&) {
+        self->state.timer = false;
+        for (const auto& expired : self->state.desk->expire(self->state.clock.now_ns())) {
+          cancel(self->state, expired.held.id);
+          lost(self, expired.result, "the lease ran out");
+        }
+        send_jobs(self);
+      },
+  };
+}
+
+}  // namespace
+
+base::expected<dispatch_ref> spawn_dispatch(caf::actor_system& system, dispatch_setup setup,
+                                            std::shared_ptr<dispatch_sink> sink) {
+  auto with = std::make_shared<opening>();
+  with->setup = std::move(setup);
+  with->sink = std::move(sink);
+  auto bound = with->bound.get_future();
+  dispatch_ref ref = system.spawn<caf::detached>(dispatch_actor, with);
+  QUERN_CHECK(bound.get());
+  return ref;
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,35 @@
+// The dispatch actor: carries jobs to evaluator hosts and verdicts back. Who gets what, leases and
+// retries are decided by the evaluation desk; the sockets are the gateway's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "actors/config/run_config.hpp"
+#include "actors/decide/evaluation_desk.hpp"
+#include "actors/gateway.hpp"
+#include "actors/protocol.hpp"
+#include "actors/replay/task_book.hpp"
+
+namespace quern::actors {
+
+struct dispatch_setup {
+  const run_config* config = nullptr;  ///< outlives the actor
+  const task_book* tasks = nullptr;    ///< likewise
+  std::string device_class;
+  epoch_id epoch = 0;
+  gateway_options gateway;
+};
+
+/// Where verdicts go; set before the first job is sent.
+struct dispatch_sink {
+  replay_ref replay;
+};
+
+/// Starts the gateway and the actor. `sink` is read when a verdict is passed on and outlives the
+/// actor. Errors: the gateway's.
+base::expected<dispatch_ref> spawn_dispatch(caf::actor_system& system, dispatch_setup setup,
+                                            std::shared_ptr<dispatch_sink> sink);
+
+}  // namespace quern::actors

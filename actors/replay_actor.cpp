@@ -1,0 +1,250 @@
+#include "actors/replay_actor.hpp"
+
+#include <map>
+#include <set>
+
+#include "actors/defaults.hpp"
+#include "actors/node.hpp"
+#include "actors/replay/rollout.hpp"
+#include "base/log.hpp"
+
+namespace quern::actors {
+namespace {
+
+struct generator_entry {
+  generator_ref ref;
+  std::int64_t granted = 0;
+  std::int64_t sent = 0;
+  weights_version installed = -1;
+  std::set<sample_id> samples;  ///< asked for and not yet here
+};
+
+struct replay_state {
+  replay_state() = default;
+  // Not an aggregate: see QUERN_STATE.
+  ~replay_state() {}
+  replay_actor_setup setup;
+  std::map<caf::actor_addr, generator_entry> generators;
+  learner_ref learner;
+  caf::actor_addr learner_addr;
+  bool advancing = false;
+  bool ended = false;
+};
+QUERN_STATE(replay_state);
+
+using self_ptr = replay_ref::stateful_pointer<replay_state>;
+
+void fail_run(self_ptr self, const std::string& what) {
+  if (self->state.ended) return;
+  self->state.ended = true;
+  self->send(self->state.setup.supervisor, fatal_problem{"replay", what});
+}
+
+/// Acts after the messages that are already in the mailbox.
+void advance_soon(self_ptr self) {
+  if (self->state.advancing || self->state.ended) return;
+  self->state.advancing = true;
+  self->send(self, tick{});
+}
+
+/// Takes an event's status; every error of the head of the run is fatal.
+void settle(self_ptr self, const base::status& result) {
+  if (!result) return fail_run(self, result.error().message);
+  advance_soon(self);
+}
+
+generator_entry* with_room(replay_state& state) {
+  generator_entry* best = nullptr;
+  for (auto& [addr, entry] : state.generators) {
+    const std::int64_t room = entry.granted - entry.sent;
+    if (entry.installed < 0 || room <= 0) continue;
+    if (best == nullptr || room > best->granted - best->sent) best = &entry;
+  }
+  return best;
+}
+
+void tell_credit(replay_state& state) {
+  std::int64_t free = 0;
+  weights_version oldest = state.setup.head->version();
+  for (const auto& [addr, entry] : state.generators) {
+    if (entry.installed < 0) continue;
+    free += entry.granted - entry.sent;
+    oldest = std::min(oldest, entry.installed);
+  }
+  state.setup.head->generators(free, oldest);
+}
+
+void send_completions(self_ptr self, const std::vector<completion_order>& orders) {
+  replay_state& state = self->state;
+  const rollout_facts facts{state.setup.config->env.protocol, state.setup.device_class};
+  for (const completion_order& order : orders) {
+    auto read = read_completion(order, facts);
+    if (auto* candidate = std::get_if<evaluate_sample>(&read)) {
+      self->send(state.setup.dispatch, std::move(*candidate));
+    } else {
+      settle(self, state.setup.head->on_verdict(std::get<sample_verdict>(read)));
+    }
+  }
+}
+
+void carry_out(self_ptr self, replay_orders& orders) {
+  replay_state& state = self->state;
+  for (const std::uint64_t lease : orders.committed_leases) {
+    self->send(state.setup.dispatch, verdict_committed{lease});
+  }
+  for (generate_group& group : orders.generate) {
+    generator_entry* target = with_room(state);
+    if (target == nullptr) return fail_run(self, "a group was issued that no generator asked for");
+    ++target->sent;
+    target->samples.insert(group.samples.begin(), group.samples.end());
+    self->send(target->ref, std::move(group));
+  }
+  for (evaluate_sample& scout : orders.scout)
+    self->send(state.setup.dispatch, std::move(scout));
+  send_completions(self, orders.judge);
+  // A checkpoint is asked for before the next step, so that it holds the version it is named by.
+  if (orders.save) self->send(state.learner, std::move(*orders.save));
+  if (orders.train) self->send(state.learner, std::move(*orders.train));
+  state.setup.watch->judged(state.setup.head->take_judged());
+  if (orders.end) {
+    state.ended = true;
+    self->send(state.setup.supervisor, *orders.end);
+  }
+}
+
+void advance(self_ptr self) {
+  self->state.advancing = false;
+  if (self->state.ended) return;
+  tell_credit(self->state);
+  auto orders = self->state.setup.head->advance();
+  if (!orders) return fail_run(self, orders.error().message);
+  carry_out(self, *orders);
+}
+
+std::optional<welcome> greet(self_ptr self, const hello& from) {
+  const replay_actor_setup& setup = self->state.setup;
+  if (from.build != setup.build || from.config != config_hash(setup.config_yaml)) {
+    base::log_error(
+        "replay", "a {} of build {} is refused: this is {}, and the configuration must be the same",
+        from.role, from.build, setup.build);
+    return std::nullopt;
+  }
+  const starting_point& start = setup.head->start();
+  welcome answer;
+  answer.epoch = start.epoch;
+  answer.version = start.version;
+  answer.checkpoint = start.model;
+  answer.optimizer = start.optimizer;
+  answer.reference = start.reference;
+  answer.config_yaml = setup.config_yaml;
+  answer.weights_folder = setup.weights_folder;
+  return answer;
+}
+
+caf::error refusal() {
+  return caf::make_error(caf::sec::runtime_error, "another build or configuration");
+}
+
+void on_down(self_ptr self, const caf::actor_addr& who) {
+  replay_state& state = self->state;
+  if (state.ended) return;
+  if (const auto lost = state.generators.find(who); lost != state.generators.end()) {
+    base::log_warn("replay", "a generator is gone; {} samples are made again",
+                   lost->second.samples.size());
+    const std::vector<sample_id> samples(lost->second.samples.begin(), lost->second.samples.end());
+    state.generators.erase(lost);
+    state.setup.head->generator_lost(samples);
+    return advance_soon(self);
+  }
+  if (who != state.learner_addr) return;
+  state.learner = {};
+  state.learner_addr = {};
+  // The weights above the last checkpoint are gone with the learner; generators that still hold
+  // them must start anew as well.
+  for (auto& [addr, entry] : state.generators) {
+    self->send_exit(entry.ref, caf::exit_reason::user_shutdown);
+  }
+  state.generators.clear();
+  settle(self, state.setup.head->learner_lost());
+  self->send(state.setup.dispatch, epoch_began{state.setup.head->epoch()});
+}
+
+void on_step_done(self_ptr self, const step_done& step) {
+  replay_state& state = self->state;
+  if (step.epoch != state.setup.head->epoch()) return;
+  state.setup.watch->stepped(step.weights.version, step.metrics, *state.setup.head);
+  const base::status result = state.setup.head->on_step(step);
+  for (const auto& [addr, entry] : state.generators)
+    self->send(entry.ref, step.weights);
+  state.setup.head->learner_ready(true);
+  settle(self, result);
+}
+
+replay_ref::behavior_type replay_actor(self_ptr self, replay_actor_setup setup) {
+  self->state.setup = std::move(setup);
+  self->set_down_handler([=](const caf::down_msg& down) { on_down(self, down.source); });
+  const auto from_generator = [=]() -> generator_entry* {
+    const auto found =
+        self->state.generators.find(caf::actor_cast<caf::actor_addr>(self->current_sender()));
+    return found == self->state.generators.end() ? nullptr : &found->second;
+  };
+  replay* head = self->state.setup.head;
+  return {
+      [=](const hello& from, const generator_ref& ref) -> caf::result<welcome> {
+        auto answer = greet(self, from);
+        if (!answer) return refusal();
+        self->monitor(ref);
+        self->state.generators[ref.address()].ref = ref;
+        return *answer;
+      },
+      [=](const hello& from, const learner_ref& ref) -> caf::result<welcome> {
+        auto answer = greet(self, from);
+        if (!answer) return refusal();
+        self->monitor(ref);
+        self->state.learner = ref;
+        self->state.learner_addr = ref.address();
+        return *answer;
+      },
+      [=](const generation_credit& credit) {
+        if (auto* entry = from_generator()) {
+          entry->granted = std::max(entry->granted, credit.granted);
+          advance_soon(self);
+        }
+      },
+      [=](const weights_installed& installed) {
+        if (auto* entry = from_generator()) {
+          entry->installed = installed.version;
+          settle(self, head->on_weights(installed.epoch, installed.version, installed.hash));
+        }
+      },
+      [=](const generated_sample& sample) {
+        if (auto* entry = from_generator()) entry->samples.erase(sample.sample);
+        settle(self, head->on_generated(sample));
+      },
+      [=](const sample_verdict& verdict) { settle(self, head->on_verdict(verdict)); },
+      [=](const learner_ready& ready) {
+        if (ready.epoch != head->epoch()) return;
+        head->learner_ready(true);
+        settle(self, head->on_weights(ready.epoch, ready.version, ready.hash));
+      },
+      [=](const step_done& step) { on_step_done(self, step); },
+      [=](const checkpoint_saved& saved) { settle(self, head->on_checkpoint(saved)); },
+      [=](const drain& order) {
+        head->drain(static_cast<ending>(order.how));
+        advance_soon(self);
+      },
+      [=](const fatal_problem& problem) {
+        base::log_error(problem.where, "{}", problem.what);
+        fail_run(self, problem.where + ": " + problem.what);
+      },
+      [=](const tick&) { advance(self); },
+  };
+}
+
+}  // namespace
+
+replay_ref spawn_replay(caf::actor_system& system, replay_actor_setup setup) {
+  return system.spawn<caf::detached>(replay_actor, std::move(setup));
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,132 @@
+#include "actors/supervisor.hpp"
+
+#include <map>
+#include <thread>
+
+#include <poll.h>
+#include <signal.h>
+
+#include "actors/defaults.hpp"
+#include "base/log.hpp"
+
+namespace quern::actors {
+namespace {
+
+struct running {
+  process_plan plan;
+  base::subprocess process;
+  std::thread watcher;
+};
+
+struct supervisor_state {
+  supervisor_state() = default;
+  // Not an aggregate: see QUERN_STATE. Kills what still runs and joins the watchers.
+  ~supervisor_state() { end_all(); }
+  supervisor_state(const supervisor_state&) = delete;
+  supervisor_state& operator=(const supervisor_state&) = delete;
+
+  void end_all() {
+    for (auto& [role, child] : children)
+      child.process.send_signal(SIGTERM);
+    const base::steady_clock clock;
+    const base::nanoseconds_t deadline =
+        clock.now_ns() + std::chrono::nanoseconds(defaults::exit_grace).count();
+    for (auto& [role, child] : children) {
+      child.process.wait(std::max<base::nanoseconds_t>(deadline - clock.now_ns(), 0));
+      child.process.send_signal(SIGKILL);
+      child.process.wait(base::operator""_s(5));
+      if (child.watcher.joinable()) child.watcher.join();
+    }
+    children.clear();
+  }
+
+  supervisor_setup setup;
+  std::map<std::string, running> children;
+  std::optional<restart_policy> restarts;
+  base::steady_clock clock;
+  bool ended = false;
+};
+QUERN_STATE(supervisor_state);
+
+using self_ptr = supervisor_ref::stateful_pointer<supervisor_state>;
+
+void finish(self_ptr self, run_end how) {
+  if (self->state.ended) return;
+  self->state.ended = true;
+  self->state.end_all();
+  self->state.setup.end->set_value(std::move(how));
+}
+
+void start(self_ptr self, const process_plan& plan) {
+  if (self->state.ended) return;
+  auto child = base::subprocess::start(plan.spec);
+  if (!child) return finish(self, {ending::pause, false, child.error().message});
+  const int fd = child->pid_fd();
+  const auto pid = static_cast<std::int32_t>(child->pid());
+  const auto me = caf::actor_cast<supervisor_ref>(self);
+  running entry{plan, std::move(*child), {}};
+  entry.watcher = std::thread([fd, pid, me, role = plan.role] {
+    pollfd watched{fd, POLLIN, 0};
+    while (::poll(&watched, 1, -1) < 0) {
+    }
+    caf::anon_send(me, process_ended{role, "", pid});
+  });
+  self->state.children.emplace(plan.role, std::move(entry));
+}
+
+void on_end(self_ptr self, const process_ended& news) {
+  supervisor_state& state = self->state;
+  if (state.ended) return;
+  const auto child = state.children.find(news.role);
+  if (child == state.children.end() || child->second.process.pid() != news.pid) return;
+  const std::string how = base::describe(child->second.process.poll().value_or(base::exit_state{}));
+  const process_plan plan = child->second.plan;
+  child->second.watcher.join();
+  state.children.erase(child);
+  const auto decision = state.restarts->died(plan.role, state.clock.now_ns());
+  if (!decision.restart) {
+    return finish(self,
+                  {ending::pause, false,
+                   fmt::format("{} ended {} times within the window (last: {}); its log is {}",
+                               plan.role, decision.deaths, how, plan.spec.log.string())});
+  }
+  base::log_warn("supervisor", "{} ended ({}); starting it again", plan.role, how);
+  const auto delay = std::chrono::nanoseconds(decision.delay_ns);
+  self->delayed_send(self, delay, process_ended{plan.role, "restart", 0});
+}
+
+supervisor_ref::behavior_type supervisor_actor(self_ptr self,
+                                               std::shared_ptr<supervisor_setup> setup) {
+  self->state.setup = *setup;
+  self->state.restarts.emplace(setup->restarts);
+  return {
+      [=](const process_ended& news) {
+        if (news.how != "restart") return on_end(self, news);
+        for (const process_plan& plan : *self->state.setup.processes) {
+          if (plan.role == news.role) start(self, plan);
+        }
+      },
+      [=](const drain& order) {
+        if (!self->state.ended) self->send(*self->state.setup.replay, order);
+      },
+      [=](const drained& how) {
+        finish(self, {static_cast<ending>(how.how), how.finished, ""});
+      },
+      [=](const fatal_problem& problem) {
+        finish(self, {ending::pause, false, problem.where + ": " + problem.what});
+      },
+      [=](const tick&) {
+        for (const process_plan& plan : *self->state.setup.processes)
+          start(self, plan);
+      },
+  };
+}
+
+}  // namespace
+
+supervisor_ref spawn_supervisor(caf::actor_system& system, supervisor_setup setup) {
+  return system.spawn<caf::detached>(supervisor_actor,
+                                     std::make_shared<supervisor_setup>(std::move(setup)));
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,42 @@
+// The supervisor: starts the run's processes, starts them again within limits, and ends the run in
+// order: intake closed, evaluations in, checkpoint, processes down.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/decide/restart_policy.hpp"
+#include "actors/protocol.hpp"
+#include "base/subprocess.hpp"
+
+namespace quern::actors {
+
+/// A process of the run. `role` is its name in logs and messages ("generator", "evaluator-0").
+struct process_plan {
+  std::string role;
+  base::subprocess_spec spec;
+};
+
+/// How a run ended.
+struct run_end {
+  ending how = ending::stop;
+  bool finished = false;  ///< all steps were done
+  std::string problem;    ///< not empty: it failed, and can be resumed
+};
+
+struct supervisor_setup {
+  /// What to start and who is asked to drain; filled in before the first `tick`.
+  std::shared_ptr<std::vector<process_plan>> processes;
+  std::shared_ptr<replay_ref> replay;
+  restart_limits restarts;
+  std::shared_ptr<std::promise<run_end>> end;
+};
+
+/// Detached: children are bound to the thread that starts them (parent-death signal). A `tick`
+/// starts all processes.
+supervisor_ref spawn_supervisor(caf::actor_system& system, supervisor_setup setup);
+
+}  // namespace quern::actors
