@@ -18,7 +18,7 @@ constexpr std::array hidden_choices{distribution::large,    distribution::sparse
                                     distribution::uniform,  distribution::positive};
 constexpr std::size_t hidden_count = 4;
 constexpr std::array operand_choices{distribution::normal, distribution::uniform,
-                                     distribution::positive, distribution::normal,
+                                     distribution::positive, distribution::sorted,
                                      distribution::sparse};
 
 constexpr std::uint64_t probe_seed = 0x5EED;

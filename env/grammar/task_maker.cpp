@@ -23,40 +23,41 @@ double plain_ns(step_kind kind) {
   switch (kind) {
     case step_kind::tanh:
       return 20;
+    case step_kind::softmax:
+      return 8;
     case step_kind::sigmoid:
     case step_kind::silu:
     case step_kind::decay:
       return 6;
-    case step_kind::softmax:
-      return 8;
-    case step_kind::softsign:
-    case step_kind::root:
-      return 1;
-    case step_kind::clip:
-    case step_kind::max_tensor:
-      return 1;
-    case step_kind::row_sum:
-    case step_kind::row_mean:
-    case step_kind::row_max:
+    case step_kind::layer_norm:
+      return 3;
+    case step_kind::transpose:
+      return 1.2;
     case step_kind::centre:
     case step_kind::rms:
     case step_kind::l1:
+    case step_kind::smooth:
+      return 1.2;
+    case step_kind::row_sum:
+    case step_kind::row_mean:
+    case step_kind::row_max:
     case step_kind::running_sum:
     case step_kind::running_max:
-      return 1.3;
-    case step_kind::layer_norm:
-      return 2.5;
-    case step_kind::transpose:
-      return 1.5;
+      return 0.9;
+    case step_kind::softsign:
+    case step_kind::root:
     case step_kind::difference:
-    case step_kind::smooth:
-      return 0.8;
+      return 0.4;
+    case step_kind::clip:
+    case step_kind::max_tensor:
+      return 0.3;
     default:
-      return 0.25;
+      return 0.17;
   }
 }
 
 constexpr std::array<std::int64_t, 4> row_lengths{256, 384, 512, 1024};
+constexpr std::int64_t least_rows = 16;
 /// The float tensor and its copies stay in the outer caches.
 constexpr std::int64_t most_elements = 1 << 20;
 
@@ -158,15 +159,23 @@ std::optional<composition_step> step_of(std::string_view text) {
   return {};
 }
 
-/// Rows so that the plain baseline takes about `plain_us`: a multiple of 4, at least 16.
-std::int64_t rows_for(const composition& what, std::int64_t columns, double plain_us) {
-  double element_ns = 0.15;
-  for (const composition_step& step : what.steps)
-    element_ns += plain_ns(step.kind);
-  const double elements =
-      std::min(plain_us * 1000 / element_ns, static_cast<double>(most_elements));
-  const auto rows = static_cast<std::int64_t>(elements / static_cast<double>(columns));
-  return std::max<std::int64_t>(rows / 4 * 4, 16);
+/// Timed [n, m] so that the plain baseline takes about `plain_us`: n is a multiple of 4 and at
+/// least 16, m is drawn by `word` and shortened where the steps are dear.
+std::vector<std::int64_t> sizes_for(const composition& what, std::uint64_t word, double plain_us) {
+  double element_ns = 0;
+  const std::size_t core = structural_index(what);
+  for (std::size_t k = 0; k < what.steps.size(); ++k) {
+    element_ns += plain_ns(what.steps[k].kind);
+    // What follows a reduction works on [n] only.
+    if (k == core && class_of(what.steps[k].kind) == step_class::reduction) break;
+  }
+  const auto elements = static_cast<std::int64_t>(
+      std::min(plain_us * 1000 / element_ns, static_cast<double>(most_elements)));
+  std::size_t choice = word % row_lengths.size();
+  while (choice > 0 && row_lengths[choice] * least_rows > elements)
+    --choice;
+  const std::int64_t columns = row_lengths[choice];
+  return {std::max(elements / columns / 4 * 4, least_rows), columns};
 }
 
 size_expr expr(const std::string& text) {
@@ -236,8 +245,7 @@ base::expected<task> make_task(const composition& what, const task_options& opti
   const base::hash128 identity = base::xxh128(to_text(what));
   task made = bare_task(what);
   made.name = fmt::format("{}_{}", made.family, base::to_hex(identity).substr(0, 12));
-  const std::int64_t m = row_lengths[identity.low % row_lengths.size()];
-  made.sizes = {rows_for(what, m, options.plain_us), m};
+  made.sizes = sizes_for(what, identity.low, options.plain_us);
   for (const auto& [rows, columns] : probe_sizes)
     made.hidden_sizes.push_back({rows, columns});
   for (input_spec& input : made.inputs) {

@@ -13,7 +13,7 @@ namespace quern::env {
 
 struct task_options {
   /// The sizes are chosen so that the plain baseline takes about this long on one core.
-  double plain_us = 250;
+  double plain_us = 300;
 };
 
 /// TorchScript, one line a step, h from first to last: "def forward(x, w):\n    h = x\n    h = h *
