@@ -31,7 +31,13 @@ def trained():
     make_trained(GOLDEN / "tokenizers")
 
 
-PARTS = {"models": models, "tokenizers": tokenizers, "trained": trained}
+def losses():
+    from loss_goldens import make_losses
+
+    make_losses(GOLDEN / "losses.json")
+
+
+PARTS = {"models": models, "tokenizers": tokenizers, "trained": trained, "losses": losses}
 
 
 def main():
