@@ -21,7 +21,7 @@ constexpr std::int64_t format_version = 1;
 bool stays_inside(std::string_view path) {
   if (path.empty() || path.find('\0') != std::string_view::npos || path.back() == '/') return false;
   const fs::path parsed(path);
-  if (parsed.is_absolute() || parsed.lexically_normal() != parsed) return false;
+  if (parsed.is_absolute() || parsed.lexically_normal().native() != path) return false;
   return *parsed.begin() != ".." && *parsed.begin() != ".";
 }
 

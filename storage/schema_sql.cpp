@@ -7,8 +7,8 @@ namespace {
 // STRICT: a column holds what it says. Hashes are 32 hexadecimal digits, times nanoseconds since
 // 1970 UTC, lists JSON. "opening" refers to a table that stays empty, by a foreign key that is
 // checked at commit: an epoch can be open for backward steps only inside the transaction that makes
-// it, whoever writes. No IN with three names or more in a CHECK: SQLite would build a temporary table
-// for it at every write.
+// it, whoever writes. No IN with three names or more in a CHECK: SQLite would build a temporary
+// table for it at every write.
 constexpr const char* sql = R"sql(
 CREATE TABLE never(id INTEGER PRIMARY KEY CHECK (0)) STRICT;
 

@@ -1,0 +1,219 @@
+// Checkpoints: whole or absent, checked on reading, the newest two kept.
+#include "storage/checkpoint.hpp"
+
+#include <fstream>
+
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "ledger_support.hpp"
+#include "storage/manifest.hpp"
+
+namespace quern::test {
+namespace {
+
+using namespace quern::storage;
+namespace fs = std::filesystem;
+
+base::status write_model(const fs::path& folder, std::int64_t version) {
+  QUERN_CHECK(base::make_folders(folder / "model"));
+  std::ofstream(folder / "model" / "model.safetensors") << std::string(3000, 'w') << version;
+  std::ofstream(folder / "model" / "config.json") << "{}";
+  std::ofstream(folder / "optimizer.safetensors") << std::string(2000, 'o') << version;
+  std::ofstream(folder / "state.json") << "{\"version\":" << version << "}";
+  return {};
+}
+
+struct checkpoint_fixture {
+  base::temp_folder root = must(base::temp_folder::make("checkpoints"));
+  fs::path folder = root.path() / "checkpoints";
+  checkpoint_store store{folder};
+  checkpoint add(std::int64_t version) {
+    auto made = must(
+        store.write(version, [&](const fs::path& draft) { return write_model(draft, version); }));
+    must(store.publish(version));
+    return made;
+  }
+};
+
+TEST_CASE("a checkpoint is written, verified, published; two are kept") {
+  checkpoint_fixture run;
+  const checkpoint first = run.add(1);
+  CHECK(first.folder == run.folder / "v00000001");
+  CHECK(must(run.store.latest()) == 1);
+  CHECK(must(run.store.verify(1)).hash == first.hash);
+  run.add(4);
+  run.add(12);
+  CHECK(run.store.versions() == std::vector<std::int64_t>{12, 4});
+  CHECK(must(run.store.latest()) == 12);
+  CHECK(must(base::read_file(run.folder / "LATEST")) == "v00000012\n");
+  CHECK(must(run.store.choose({12, 4})).chosen.version == 12);
+  const auto twice = run.store.write(12, [](const fs::path&) { return base::status(); });
+  CHECK(twice.error().code == base::errc::already_exists);
+  CHECK(run.store.verify(1).error().code == base::errc::not_found);
+  CHECK(run.store.publish(99).error().code == base::errc::not_found);
+  CHECK(must(base::read_file(run.folder / "v00000012/MANIFEST.json"))
+            .find("\"quern_checkpoint\": 1") != std::string::npos);
+}
+
+TEST_CASE("a writer that fails leaves nothing behind") {
+  checkpoint_fixture run;
+  run.add(1);
+  const auto failed = run.store.write(2, [](const fs::path& draft) {
+    (void)write_model(draft, 2);
+    return base::status(base::fail(base::errc::io, "the disk is full"));
+  });
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().message == "writing checkpoint 2: the disk is full");
+  const auto empty = run.store.write(2, [](const fs::path&) { return base::status(); });
+  CHECK(empty.error().message.find("no file") != std::string::npos);
+  const auto linked = run.store.write(2, [](const fs::path& draft) {
+    fs::create_symlink("/etc/passwd", draft / "model");
+    return base::status();
+  });
+  CHECK(linked.error().message.find("not a regular file") != std::string::npos);
+  CHECK(run.store.versions() == std::vector<std::int64_t>{1});
+  CHECK(std::distance(fs::directory_iterator(run.folder), fs::directory_iterator()) == 2);
+}
+
+TEST_CASE("whatever is damaged is named, and the older checkpoint is chosen") {
+  const std::vector<std::string> files = {"MANIFEST.json", "model/model.safetensors",
+                                          "model/config.json", "optimizer.safetensors",
+                                          "state.json"};
+  for (const std::string& name : files) {
+    for (const char* damage : {"missing", "torn", "flipped", "longer"}) {
+      CAPTURE(name);
+      CAPTURE(std::string(damage));
+      checkpoint_fixture run;
+      run.add(7);
+      run.add(8);
+      const fs::path path = run.store.folder_of(8) / name;
+      std::string bytes = must(base::read_file(path));
+      if (std::string(damage) == "torn") bytes.resize(bytes.size() / 2);
+      if (std::string(damage) == "flipped") bytes[bytes.size() / 2] ^= 1;
+      if (std::string(damage) == "longer") bytes += "}";
+      if (std::string(damage) == "missing") {
+        fs::remove(path);
+      } else {
+        must(base::write_file_atomic(path, bytes));
+      }
+      const auto choice = must(run.store.choose({8, 7}));
+      CHECK(choice.chosen.version == 7);
+      REQUIRE(choice.problems.size() == 1);
+      CHECK(choice.problems[0].find("v00000008") != std::string::npos);
+      const bool names_it = choice.problems[0].find(name) != std::string::npos;
+      // A flipped byte in the manifest may be seen as a file that does not fit it.
+      CHECK((names_it || name == "MANIFEST.json"));
+    }
+  }
+}
+
+TEST_CASE("a stray file, a link and an unknown format are refused") {
+  checkpoint_fixture run;
+  run.add(1);
+  const fs::path home = run.store.folder_of(1);
+  SUBCASE("stray") {
+    std::ofstream(home / "extra") << "x";
+    CHECK(run.store.verify(1).error().message.find("extra is not in the manifest") !=
+          std::string::npos);
+  }
+  SUBCASE("link") {
+    fs::remove(home / "state.json");
+    fs::create_symlink("/etc/hostname", home / "state.json");
+    CHECK(run.store.verify(1).error().code == base::errc::corrupt);
+  }
+  SUBCASE("format") {
+    std::string text = must(base::read_file(home / "MANIFEST.json"));
+    text.replace(text.find("\"quern_checkpoint\": 1"), 21, "\"quern_checkpoint\": 9");
+    must(base::write_file_atomic(home / "MANIFEST.json", text));
+    CHECK(run.store.verify(1).error().code == base::errc::version);
+  }
+  SUBCASE("renamed") {
+    fs::rename(home, run.store.folder_of(2));
+    CHECK(run.store.verify(2).error().message.find("says version 1") != std::string::npos);
+  }
+  CHECK(run.store.choose({1}).error().code == base::errc::not_found);
+}
+
+TEST_CASE("what the ledger does not know is discarded, with what dead writers left") {
+  checkpoint_fixture run;
+  run.add(1);
+  run.add(2);
+  fs::create_directories(run.folder / ".writing-v00000003-77" / "model");
+  std::ofstream(run.folder / ".LATEST.abcdef") << "v";
+  must(run.store.discard_above(1));
+  CHECK(run.store.versions() == std::vector<std::int64_t>{1});
+  CHECK(must(run.store.latest()) == 1);
+  CHECK(std::distance(fs::directory_iterator(run.folder), fs::directory_iterator()) == 2);
+  must(run.store.discard_above(0));
+  CHECK(run.store.versions().empty());
+  CHECK(run.store.latest().error().code == base::errc::not_found);
+}
+
+TEST_CASE("LATEST with any other text is an error, not a path") {
+  checkpoint_fixture run;
+  run.add(1);
+  for (const char* text :
+       {"", "v1", "../../etc", "v00000001/..", "v0000000x", "v-0000001", "v99999999999999999999"}) {
+    std::ofstream(run.folder / "LATEST") << text;
+    CHECK_FALSE(run.store.latest().has_value());
+  }
+  must(base::write_file_atomic(run.folder / "LATEST", "v00000001"));
+  CHECK(must(run.store.latest()) == 1);
+}
+
+TEST_CASE("manifests: what is written is read, paths cannot leave the folder") {
+  const manifest value{12, {{"model/a", 3, {1, 2}}, {"state.json", 0, {3, 4}}}};
+  const manifest back = must(parse_manifest(to_json(value)));
+  CHECK(back.version == 12);
+  REQUIRE(back.files.size() == 2);
+  CHECK(back.files[0].path == "model/a");
+  CHECK(back.files[0].hash == base::hash128{1, 2});
+  for (const char* path : {"/etc/passwd", "../x", "a/../b", ".", "..", "a/", "./a", "a//b"}) {
+    CAPTURE(std::string(path));
+    CHECK_FALSE(parse_manifest(to_json({1, {{path, 1, {}}}})).has_value());
+  }
+  CHECK(parse_manifest(to_json({1, {{"a", 1, {}}, {"a", 1, {}}}})).error().message.find("twice") !=
+        std::string::npos);
+  CHECK_FALSE(parse_manifest(to_json({1, {}})).has_value());
+  CHECK_FALSE(parse_manifest(to_json({-1, {{"a", 1, {}}}})).has_value());
+}
+
+TEST_CASE("manifests: damaged text is an error or the same kind of value, never a crash") {
+  const std::string good = to_json({12, {{"model/a", 3, {1, 2}}, {"state.json", 0, {3, 4}}}});
+  base::random_stream random(3, "manifest");
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::string text = good;
+    for (std::uint64_t n = random.below(4) + 1; n > 0; --n) {
+      const std::size_t at = random.below(text.size());
+      switch (random.below(4)) {
+        case 0:
+          text[at] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          text.erase(at, random.below(20));
+          break;
+        case 2:
+          text.insert(at, text.substr(random.below(text.size()), random.below(20)));
+          break;
+        default:
+          text.insert(at, std::string(random.below(3000), "[{\"0-."[random.below(6)]));
+      }
+      if (text.empty()) text = "x";
+    }
+    const auto parsed = parse_manifest(text);
+    if (!parsed) {
+      ++refused;
+      continue;
+    }
+    CHECK(parsed->version >= 0);
+    for (const manifest_file& file : parsed->files) {
+      CHECK(fs::path(file.path).is_relative());
+      CHECK(*fs::path(file.path).lexically_normal().begin() != "..");
+    }
+  }
+  CHECK(refused > 3000);
+}
+
+}  // namespace
+}  // namespace quern::test

@@ -1,0 +1,198 @@
+// run.db as a file: batches, readers, folding, versions, the golden schema.
+#include "base/file.hpp"
+#include "ledger_support.hpp"
+#include "storage/schema.hpp"
+
+namespace quern::test {
+namespace {
+
+using namespace quern::storage;
+namespace fs = std::filesystem;
+
+struct file_ledger {
+  base::temp_folder folder = must(base::temp_folder::make("ledger"));
+  fs::path path = folder.path() / "run.db";
+  std::unique_ptr<database> db = must(database::open(path, database::access::write));
+  std::unique_ptr<ledger> book = must(ledger::open(*db));
+};
+
+TEST_CASE("a batch becomes visible to readers, and durable, at its commit") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  auto reading = must(database::open(run.path, database::access::read));
+  auto seen = must(ledger::open(*reading));
+  must(run.book->issue(group_of(0, 8)));
+  CHECK_FALSE(run.book->durable());
+  CHECK(must(run.book->counts()).issued_ever == 8);
+  CHECK(must(seen->counts()).issued_ever == 0);
+  must(run.book->commit());
+  CHECK(run.book->durable());
+  CHECK(must(seen->counts()).issued_ever == 8);
+  CHECK(must(seen->position()).next_seq == 1);
+  CHECK(seen->issue(group_of(1, 1)).error().code == base::errc::conflict);
+}
+
+TEST_CASE("a batch commits itself when it is full, never with more than its rows") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  const auto before = run.db->commits();
+  must(run.book->issue(group_of(0, 63)));  // 64 rows with the group
+  CHECK(run.book->durable());
+  CHECK(run.db->commits() == before + 1);
+  must(run.book->issue(group_of(1, 40)));
+  CHECK_FALSE(run.book->durable());
+  must(run.book->issue(group_of(2, 40)));  // would pass 64: the first one goes before
+  CHECK(run.db->commits() == before + 2);
+  CHECK_FALSE(run.book->durable());
+  must(run.book->issue(group_of(3, 500)));  // larger than a batch, still one commit
+  CHECK(run.db->commits() == before + 4);
+  CHECK(run.book->durable());
+}
+
+TEST_CASE("an operation that fails leaves the rest of its batch alone") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 4)));
+  const std::vector<std::int64_t> bad = {1, 2, 77};
+  CHECK_FALSE(run.book->drop(bad, "stale").has_value());
+  must(run.book->generated(tokens_of(3, 1, 0, 0)));
+  must(run.book->commit());
+  CHECK(must(run.book->sample(1)).state == sample_state::issued);
+  CHECK(must(run.book->sample(3)).state == sample_state::generated);
+}
+
+TEST_CASE("what was not committed is gone after the process; what was, is there") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 4)));
+  must(run.book->commit());
+  must(run.book->generated(tokens_of(1, 1, 0, 0)));
+  run.book.reset();
+  run.db.reset();
+  auto db = must(database::open(run.path, database::access::write));
+  auto book = must(ledger::open(*db));
+  CHECK(must(book->sample(1)).state == sample_state::issued);
+  CHECK(must(book->position()).next_seq == 1);
+  must(book->audit());
+}
+
+TEST_CASE("there is one writer") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 4)));
+  auto other = must(database::open(run.path, database::access::write));
+  must(other->execute("PRAGMA busy_timeout = 1"));
+  auto book = must(ledger::open(*other));
+  const auto refused = book->issue(group_of(0, 1));
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == base::errc::conflict);
+  CHECK(refused.error().message.find("only one may write") != std::string::npos);
+}
+
+TEST_CASE("a commit that fails ends all writing") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 1)));
+  // A violated deferred key is how a commit can be made to fail on purpose.
+  must(run.db->execute("INSERT INTO epochs VALUES (2, 0, 'x', 0, 1)"));
+  const auto failed = run.book->commit();
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().message.find("end and recover") != std::string::npos);
+  CHECK(run.book->issue(group_of(1, 1)).error().message == failed.error().message);
+  CHECK_FALSE(run.book->commit().has_value());
+  run.book.reset();
+  run.db.reset();
+  auto db = must(database::open(run.path, database::access::write));
+  auto book = must(ledger::open(*db));
+  CHECK(must(book->counts()).issued_ever == 0);
+  must(book->audit());
+}
+
+TEST_CASE("a folded ledger is one file that can be copied and read from a read-only place") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 4)));
+  CHECK(fs::exists(run.path.string() + "-wal"));
+  must(run.db->fold());
+  CHECK_FALSE(fs::exists(run.path.string() + "-wal"));
+  const fs::path place = run.folder.path() / "copy";
+  fs::create_directory(place);
+  fs::copy_file(run.path, place / "run.db");
+  fs::permissions(place, fs::perms::owner_read | fs::perms::owner_exec);
+  auto copy = must(database::open(place / "run.db", database::access::read));
+  auto book = must(ledger::open(*copy));
+  CHECK(must(book->counts()).issued_ever == 4);
+  fs::permissions(place, fs::perms::owner_all);
+  // The run itself goes on.
+  must(run.db->execute("PRAGMA journal_mode = WAL"));
+  must(run.book->issue(group_of(1, 4)));
+  must(run.book->commit());
+  CHECK(must(run.book->counts()).issued_ever == 8);
+}
+
+TEST_CASE("a reader keeps the log from being folded, and nothing is lost") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 4)));
+  must(run.book->commit());
+  auto reading = must(database::open(run.path, database::access::read));
+  must(reading->execute("BEGIN; SELECT count(*) FROM samples"));
+  must(run.db->execute("PRAGMA busy_timeout = 1"));
+  must(run.book->issue(group_of(1, 4)));
+  CHECK(run.db->fold().error().code == base::errc::conflict);
+  CHECK(must(run.book->counts()).issued_ever == 8);
+}
+
+TEST_CASE("files that are not ours are refused with what was found") {
+  const auto folder = must(base::temp_folder::make("ledger"));
+  const fs::path path = folder.path() / "run.db";
+  const auto open_error = [&](database::access how) {
+    const auto opened = database::open(path, how);
+    REQUIRE_FALSE(opened.has_value());
+    return opened.error();
+  };
+  SUBCASE("not there, for a reader") {
+    CHECK(open_error(database::access::read).code == base::errc::io);
+  }
+  SUBCASE("not SQLite") {
+    must(base::write_file_atomic(path, std::string(5000, 'x')));
+    CHECK(open_error(database::access::write).code == base::errc::corrupt);
+    CHECK(must(base::read_file(path)) == std::string(5000, 'x'));
+  }
+  SUBCASE("empty, for a reader") {
+    must(base::write_file_atomic(path, ""));
+    CHECK(open_error(database::access::read).code == base::errc::corrupt);
+  }
+  SUBCASE("another program's") {
+    {
+      auto db = must(database::open(path, database::access::write));
+      must(db->execute("PRAGMA application_id = 7"));
+    }
+    CHECK(open_error(database::access::write).code == base::errc::corrupt);
+  }
+  SUBCASE("of a newer schema") {
+    {
+      auto db = must(database::open(path, database::access::write));
+      must(db->execute("PRAGMA user_version = 2"));
+    }
+    for (const auto how : {database::access::write, database::access::read}) {
+      const auto error = open_error(how);
+      CHECK(error.code == base::errc::version);
+      CHECK(error.message.find("has schema 2, this build reads and writes schema 1") !=
+            std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("the schema is the golden one") {
+  auto db = must(database::in_memory());
+  const std::string found = must(dump_schema(*db));
+  const fs::path golden = source_dir() / "tests/golden/storage/schema.sql";
+  if (std::getenv("QUERN_WRITE_GOLDEN") != nullptr) must(base::write_file_atomic(golden, found));
+  CHECK_MESSAGE(found == must(base::read_file(golden)),
+                "the schema changed: raise schema_version, say why, and write it again with "
+                "QUERN_WRITE_GOLDEN=1");
+}
+
+}  // namespace
+}  // namespace quern::test

@@ -1,0 +1,103 @@
+// Lines of JSON past torn ends and noise.
+#include "storage/jsonl.hpp"
+
+#include <fstream>
+
+#include "base/random.hpp"
+#include "ledger_support.hpp"
+
+namespace quern::test {
+namespace {
+
+using namespace quern::storage;
+namespace fs = std::filesystem;
+
+base::expected<std::vector<std::int64_t>> numbers(const fs::path& path) {
+  std::vector<std::int64_t> found;
+  QUERN_CHECK(read_jsonl(path, [&](const base::json& line) -> base::status {
+    QUERN_TRY(const std::int64_t n, base::get<std::int64_t>(line, "n"));
+    found.push_back(n);
+    return {};
+  }));
+  return found;
+}
+
+TEST_CASE("lines come back in order, and appending goes on after a torn end at any byte") {
+  const auto folder = must(base::temp_folder::make("jsonl"));
+  const fs::path path = folder.path() / "metrics.jsonl";
+  {
+    auto writer = must(jsonl_writer::open(path));
+    for (int n = 0; n < 5; ++n)
+      must(writer.append({{"n", n}, {"loss", 0.5}}));
+    must(writer.sync());
+  }
+  const std::string whole = must(base::read_file(path));
+  CHECK(must(numbers(path)).size() == 5);
+  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+    CAPTURE(cut);
+    std::ofstream(path, std::ios::trunc) << whole.substr(0, cut);
+    const auto lines =
+        std::count(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut), '\n');
+    CHECK(std::ssize(must(numbers(path))) == lines);
+    auto writer = must(jsonl_writer::open(path));
+    must(writer.append({{"n", 99}}));
+    const auto found = must(numbers(path));
+    CHECK(std::ssize(found) == lines + 1);
+    CHECK(found.back() == 99);
+  }
+}
+
+TEST_CASE("a torn line longer than a page is cut off, too") {
+  const auto folder = must(base::temp_folder::make("jsonl"));
+  const fs::path path = folder.path() / "metrics.jsonl";
+  for (const std::size_t size : {std::size_t{4095}, std::size_t{4096}, std::size_t{20'000}}) {
+    must(base::write_file_atomic(path, "{\"n\":1}\n" + std::string(size, 'x')));
+    auto writer = must(jsonl_writer::open(path));
+    must(writer.append({{"n", 2}}));
+    CHECK(must(numbers(path)) == std::vector<std::int64_t>{1, 2});
+  }
+}
+
+TEST_CASE("a whole line that is not JSON is named") {
+  const auto folder = must(base::temp_folder::make("jsonl"));
+  const fs::path path = folder.path() / "metrics.jsonl";
+  must(base::write_file_atomic(path, "{\"n\":1}\n{\"n\":\n{\"n\":3}\n"));
+  const auto failed = numbers(path);
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().code == base::errc::corrupt);
+  CHECK(failed.error().message.find("metrics.jsonl line 2") != std::string::npos);
+}
+
+TEST_CASE("text with newlines, bad UTF-8 and numbers that JSON lacks stay on one line") {
+  const auto folder = must(base::temp_folder::make("jsonl"));
+  const fs::path path = folder.path() / "metrics.jsonl";
+  auto writer = must(jsonl_writer::open(path));
+  must(writer.append({{"n", 1}, {"text", "a\nb\xff"}, {"x", std::nan("")}}));
+  must(writer.append({{"n", 2}}));
+  CHECK(must(numbers(path)) == std::vector<std::int64_t>{1, 2});
+}
+
+TEST_CASE("noise in a file is an error or lines, never a crash") {
+  const auto folder = must(base::temp_folder::make("jsonl"));
+  const fs::path path = folder.path() / "metrics.jsonl";
+  base::random_stream random(5, "jsonl");
+  for (int i = 0; i < 150; ++i) {
+    std::string noise;
+    for (std::uint64_t n = random.below(300); n > 0; --n) {
+      noise += "{}[]\":,n1\n\\ue\x80"[random.below(14)];
+    }
+    std::ofstream(path, std::ios::trunc | std::ios::binary) << noise;
+    std::int64_t lines = 0;
+    const auto read = read_jsonl(path, [&](const base::json&) -> base::status {
+      ++lines;
+      return {};
+    });
+    CHECK(lines <= std::count(noise.begin(), noise.end(), '\n'));
+    if (!read) CHECK(read.error().code == base::errc::corrupt);
+    auto writer = must(jsonl_writer::open(path));
+    must(writer.append({{"n", 1}}));
+  }
+}
+
+}  // namespace
+}  // namespace quern::test

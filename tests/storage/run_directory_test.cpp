@@ -1,0 +1,155 @@
+// The run directory: making, opening, the lock between real processes, socket names.
+#include "storage/run_directory.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "ledger_support.hpp"
+
+namespace quern::test {
+namespace {
+
+using namespace quern::storage;
+namespace fs = std::filesystem;
+
+const base::json meta = {{"build", "quern 0.1.0"}, {"seed", 7}};
+
+TEST_CASE("a run directory is made whole, opened again, and keeps what it was told") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path root = folder.path() / "runs" / "one";
+  fs::path sockets;
+  {
+    auto run = must(run_directory::create(root, "quern_config: 1\n", meta));
+    CHECK(must(base::read_file(run.paths().config())) == "quern_config: 1\n");
+    for (const char* name : {"blobs", "logs", "crash", "checkpoints"}) {
+      CHECK(fs::is_directory(root / name));
+    }
+    sockets = run.sockets();
+    CHECK(fs::status(sockets).permissions() == fs::perms::owner_all);
+    const base::json written = must(read_meta({root}));
+    CHECK(written["seed"] == 7);
+    CHECK(written["quern_run"] == 1);
+    CHECK(written["sockets"] == sockets.string());
+    CHECK(run.paths().log_of("learner") == root / "logs/learner.log");
+    CHECK(must(is_locked(root / "LOCK")));
+  }
+  CHECK_FALSE(fs::exists(sockets));
+  CHECK_FALSE(must(is_locked(root / "LOCK")));
+  auto again = must(run_directory::open(root));
+  CHECK(again.meta()["seed"] == 7);
+  CHECK(must(read_meta({root}))["sockets"] == again.sockets().string());
+  must(again.write_config("quern_config: 1\nx: 2\n"));
+  CHECK(must(base::read_file(root / "config.yaml")) == "quern_config: 1\nx: 2\n");
+  CHECK(run_directory::create(root, "", meta).error().code == base::errc::already_exists);
+}
+
+TEST_CASE("names of sockets fit into 107 bytes or are refused") {
+  const auto folder = must(base::temp_folder::make("run"));
+  auto run = must(run_directory::create(folder.path() / "r", "", meta));
+  const std::string name = must(run.socket("evaluators"));
+  CHECK(name.size() <= max_socket_name);
+  CHECK(fs::path(name).parent_path() == run.sockets());
+  const std::size_t room = max_socket_name - run.sockets().string().size() - 1;
+  CHECK(must(run.socket(std::string(room, 'x'))).size() == max_socket_name);
+  CHECK(run.socket(std::string(room + 1, 'x')).error().message.find("107") != std::string::npos);
+  CHECK_FALSE(run.socket("../x").has_value());
+  CHECK_FALSE(run.socket("").has_value());
+}
+
+TEST_CASE("what is no run directory is refused, saying what was found") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const auto refused = [&](const std::string& text) {
+    std::ofstream(folder.path() / "meta.json") << text;
+    const auto opened = run_directory::open(folder.path());
+    REQUIRE_FALSE(opened.has_value());
+    return opened.error();
+  };
+  const auto absent = run_directory::open(folder.path());
+  REQUIRE_FALSE(absent.has_value());
+  CHECK(absent.error().code == base::errc::not_found);
+  CHECK(absent.error().message.find("is not a run directory") != std::string::npos);
+  CHECK(refused("{").code == base::errc::corrupt);
+  CHECK(refused("[]").code == base::errc::corrupt);
+  CHECK(refused("{}").message.find("quern_run") != std::string::npos);
+  const auto newer = refused(R"({"quern_run": 2, "build": "quern 9"})");
+  CHECK(newer.code == base::errc::version);
+  CHECK(newer.message.find("has format 2, this build reads format 1") != std::string::npos);
+  CHECK(newer.message.find("quern 9") != std::string::npos);
+  CHECK_FALSE(fs::exists(folder.path() / "LOCK"));
+  base::random_stream random(9, "meta");
+  for (int i = 0; i < 500; ++i) {
+    std::string text = R"({"quern_run": 2, "build": {"a": [1, 2.5e3, null, "x"]}})";
+    for (int n = 0; n < 3; ++n)
+      text[random.below(text.size())] = static_cast<char>(random.below(256));
+    CHECK_FALSE((refused(text).message.empty()));
+  }
+}
+
+/// Runs `body` in a child, waits until it has written a byte to its pipe, and gives its pid.
+template <class F>
+pid_t start_child(F body) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    body([&] { (void)!::write(ends[1], "x", 1); });
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  char byte = 0;
+  CHECK(::read(ends[0], &byte, 1) == 1);
+  ::close(ends[0]);
+  return child;
+}
+
+TEST_CASE("another process is told who holds the run; kill -9 frees it at once") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path root = folder.path() / "r";
+  { must(run_directory::create(root, "", meta)); }
+  const pid_t holder = start_child([&](auto ready) {
+    auto run = run_directory::open(root);
+    if (!run || !run->lock().note_epoch(3)) return;
+    ready();
+    ::pause();
+  });
+  const auto refused = run_directory::open(root);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == base::errc::conflict);
+  CHECK(refused.error().message.find(fmt::format("process {}", holder)) != std::string::npos);
+  CHECK(refused.error().message.find("epoch 3") != std::string::npos);
+  CHECK(must(is_locked(root / "LOCK")));
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  CHECK_FALSE(must(is_locked(root / "LOCK")));
+  CHECK(run_directory::open(root).has_value());
+}
+
+TEST_CASE("a forked child that forgets the lock neither keeps nor frees it") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path file = folder.path() / "LOCK";
+  auto lock = std::make_unique<run_lock>(must(run_lock::take(file)));
+  const pid_t child = start_child([&](auto ready) {
+    lock->forget();
+    ready();
+    ::pause();
+  });
+  CHECK(must(is_locked(file)));
+  lock.reset();
+  CHECK_FALSE(must(is_locked(file)));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  // A lock file that says nothing sensible is no obstacle when nobody holds it, and says so when
+  // somebody does.
+  must(base::write_file_atomic(file, "garbage"));
+  CHECK(run_lock::take(file).has_value());
+}
+
+}  // namespace
+}  // namespace quern::test
