@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "base/status.hpp"
 #include "env/sandbox/child.hpp"
+#include "env/screen/prelude.hpp"
 
 namespace quern::env {
 
@@ -45,9 +46,9 @@ struct compile_result {
 
 struct compiler_options {
   /// Artefacts and the precompiled prelude; made when missing. Shared by any number of processes.
-  std::filesystem::path cache_dir;
+  std::filesystem::path cache_dir = {};
   /// Empty: the first g++ of PATH that is not a wrapper of ccache or distcc.
-  std::filesystem::path program;
+  std::filesystem::path program = {};
   /// Oldest artefacts go first when the cache is larger.
   std::int64_t cache_bytes = std::int64_t{1} << 30;
   int core = -1;  ///< the only core that compilers may run on; -1: any
@@ -55,12 +56,6 @@ struct compiler_options {
 
 /// The flags of lane `cpp` (contracts.md 1), part of the environment's fingerprint.
 const std::vector<std::string>& cpp_lane_flags();
-
-/// The header that is precompiled before every candidate: text of env/sandbox/prelude.hpp.
-std::string_view prelude_text();
-
-/// Headers that the prelude includes: the only ones a candidate may name in an #include.
-const std::vector<std::string>& prelude_headers();
 
 /// Thread-safe; compiles as many candidates side by side as there are callers. `spawner` outlives
 /// it.

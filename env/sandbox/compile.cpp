@@ -1,0 +1,314 @@
+// Compiling a candidate of lane `cpp` inside the sandbox.
+#include "env/sandbox/compile.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "env/sandbox/artefact_cache.hpp"
+#include "env/screen/canonical.hpp"
+
+namespace quern::env {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* artefact_name = "kernel.so";
+constexpr int prelude_fd = 10;
+
+// The linker refuses what would only fail when it is loaded: a missing entry, an unknown function.
+const std::vector<std::string>& link_flags() {
+  static const std::vector<std::string> flags{"-Wl,-z,defs", "-Wl,-z,now",
+                                              "-Wl,--require-defined=kernel"};
+  return flags;
+}
+
+// What a compiler needs to see of the system.
+std::vector<std::string> compiler_folders(const fs::path& program) {
+  auto folders = system_library_folders();
+  for (const char* folder : {"/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/proc/cpuinfo"})
+    folders.emplace_back(folder);
+  // A compiler of its own prefix brings its parts along.
+  const fs::path prefix = program.parent_path().parent_path();
+  if (prefix != "/usr" && prefix != "/" && prefix.has_relative_path())
+    folders.push_back(prefix.string());
+  return folders;
+}
+
+bool is_wrapper(const fs::path& program) {
+  const std::string name = program.filename().string();
+  for (const char* wrapper : {"ccache", "distcc", "icecc", "sccache"})
+    if (name.find(wrapper) != std::string::npos) return true;
+  return false;
+}
+
+base::expected<fs::path> find_compiler() {
+  const char* path = std::getenv("PATH");
+  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
+    std::error_code error;
+    const fs::path found = fs::canonical(fs::path(folder) / "g++", error);
+    if (!error && access(found.c_str(), X_OK) == 0 && !is_wrapper(found)) return found;
+  }
+  return base::fail(base::errc::not_found,
+                    "no g++ in PATH: install it (apt-get install g++) or name a compiler");
+}
+
+base::expected<base::unique_fd> as_file(const std::string& text) {
+  base::unique_fd file(memfd_create("source", MFD_CLOEXEC));
+  if (!file) return base::fail_errno("making a memory file for a source");
+  QUERN_CHECK(base::write_all(file.get(), text));
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return base::fail_errno("rewinding a source");
+  return file;
+}
+
+struct outcome {
+  child_end end;
+  std::string out, err;
+  layer_set layers;
+  std::unique_ptr<child> process;  // holds the work folder
+};
+
+}  // namespace
+
+const std::vector<std::string>& cpp_lane_flags() {
+  static const std::vector<std::string> flags{"-std=c++20",      "-O3",     "-march=native",
+                                              "-fno-math-errno", "-shared", "-fPIC"};
+  return flags;
+}
+
+struct compiler::state {
+  state(spawner& from, compiler_options with)
+      : children(from),
+        options(std::move(with)),
+        cache(options.cache_dir / "artefacts", options.cache_bytes) {}
+
+  spawner& children;
+  compiler_options options;
+  artefact_cache cache;
+  fs::path program;
+  std::string version;
+  base::hash128 fingerprint;
+  fs::path prelude;  // folder with prelude.hpp and prelude.hpp.gch
+  base::unique_fd prelude_folder;
+
+  [[nodiscard]] child_spec base_spec(std::vector<std::string> arguments) const;
+  base::expected<outcome> run(const child_spec& spec) const;
+  base::expected<std::string> ask(std::vector<std::string> arguments) const;
+  base::status find_identity();
+  base::status prepare_prelude();
+  base::status make_prelude(const fs::path& folder) const;
+  std::string show(child_spec& spec, const fs::path& folder, int descriptor) const;
+};
+
+child_spec compiler::state::base_spec(std::vector<std::string> arguments) const {
+  child_spec spec;
+  spec.argv.push_back(program.string());
+  spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+  spec.env = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=."};
+  spec.read_only = compiler_folders(program);
+  spec.profile = syscall_profile::compiler;
+  spec.limits.processes = 16;
+  spec.limits.open_files = 128;
+  spec.core = options.core;
+  return spec;
+}
+
+base::expected<outcome> compiler::state::run(const child_spec& spec) const {
+  outcome result;
+  QUERN_TRY(result.process, children.spawn(spec));
+  result.layers = result.process->layers();
+  result.end = *result.process->wait(-1);
+  result.out = result.process->captured_out();
+  result.err = result.process->captured_err();
+  return result;
+}
+
+base::expected<std::string> compiler::state::ask(std::vector<std::string> arguments) const {
+  child_spec spec = base_spec(std::move(arguments));
+  spec.out = child_stream::captured(256 << 10);
+  spec.err = child_stream::captured();
+  QUERN_TRY(auto answer, run(spec));
+  if (!answer.end.succeeded())
+    return base::fail(base::errc::unavailable, "{} does not run in the sandbox: {}; {}",
+                      program.string(), answer.end.text(), answer.err);
+  return answer.out;
+}
+
+base::status compiler::state::find_identity() {
+  QUERN_TRY(const auto answer, ask({"--version"}));
+  version = answer.substr(0, answer.find('\n'));
+  // -march=native differs between machines that may share the cache.
+  QUERN_TRY(const auto native, ask({"-march=native", "-Q", "--help=target"}));
+  base::hasher hash;
+  hash.add(version).add(native).add(prelude_text());
+  for (const auto& flag : cpp_lane_flags())
+    hash.add(flag);
+  for (const auto& flag : link_flags())
+    hash.add(flag);
+  fingerprint = hash.digest();
+  return {};
+}
+
+// Makes the prelude's folder visible and returns the header's path in the child. Without a mount
+// namespace the path may lead through folders that a foreign user may not enter; the descriptor
+// does not.
+std::string compiler::state::show(child_spec& spec, const fs::path& folder, int descriptor) const {
+  spec.read_only.push_back(folder.string());
+  if (children.layers().has(layer::mountns)) return (folder / "prelude.hpp").string();
+  spec.keep = {{descriptor, prelude_fd}};
+  return fmt::format("/proc/self/fd/{}/prelude.hpp", prelude_fd);
+}
+
+base::status compiler::state::make_prelude(const fs::path& folder) const {
+  QUERN_CHECK(base::make_folders(folder));
+  const fs::path header = folder / "prelude.hpp";
+  QUERN_CHECK(base::write_file_atomic(header, prelude_text()));
+  // Read by a foreign user, whatever the mask of this process is.
+  chmod(header.c_str(), 0644);
+  chmod(folder.c_str(), 0755);
+  const base::unique_fd opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened) return base::fail_errno(fmt::format("opening {}", folder.string()));
+  child_spec spec = base_spec(cpp_lane_flags());
+  const std::string inside = show(spec, folder, opened.get());
+  spec.argv.insert(spec.argv.end(), {"-x", "c++-header", inside, "-o", "prelude.hpp.gch"});
+  spec.err = child_stream::captured();
+  spec.limits.wall_s = spec.limits.cpu_s = 120;
+  spec.limits.memory_bytes = std::int64_t{2} << 30;
+  spec.limits.file_bytes = spec.limits.work_bytes = 512 << 20;
+  QUERN_TRY(auto made, run(spec));
+  if (!made.end.succeeded())
+    return base::fail(base::errc::unavailable, "precompiling the prelude: {}; {}", made.end.text(),
+                      made.err);
+  const base::unique_fd in(
+      openat(made.process->work_folder(), "prelude.hpp.gch", O_RDONLY | O_CLOEXEC));
+  const fs::path target = folder / "prelude.hpp.gch";
+  const base::unique_fd out(open(target.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644));
+  if (!in || !out) return base::fail_errno("storing the precompiled prelude");
+  std::string block(1 << 20, '\0');
+  ssize_t got = 0;
+  while ((got = read(in.get(), block.data(), block.size())) > 0)
+    QUERN_CHECK(base::write_all(out.get(), {block.data(), static_cast<std::size_t>(got)}));
+  if (got < 0) return base::fail_errno("reading the precompiled prelude");
+  chmod(target.c_str(), 0644);
+  return {};
+}
+
+base::status compiler::state::prepare_prelude() {
+  prelude = fs::absolute(options.cache_dir) / "prelude" / base::to_hex(fingerprint);
+  std::error_code error;
+  if (!fs::exists(prelude / "prelude.hpp.gch", error)) {
+    const fs::path temporary = prelude.string() + fmt::format(".{}", getpid());
+    fs::remove_all(temporary, error);
+    QUERN_CHECK(make_prelude(temporary));
+    // Another process may have been faster: its folder is as good.
+    if (rename(temporary.c_str(), prelude.c_str()) != 0) fs::remove_all(temporary, error);
+    if (!fs::exists(prelude / "prelude.hpp.gch", error))
+      return base::fail(base::errc::io, "cannot store the precompiled prelude in {}",
+                        prelude.string());
+  }
+  prelude_folder.reset(open(prelude.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!prelude_folder) return base::fail_errno(fmt::format("opening {}", prelude.string()));
+  return {};
+}
+
+compiler::compiler(std::unique_ptr<state> s) : state_(std::move(s)) {}
+compiler::~compiler() = default;
+const std::string& compiler::version() const {
+  return state_->version;
+}
+const base::hash128& compiler::fingerprint() const {
+  return state_->fingerprint;
+}
+
+base::expected<std::unique_ptr<compiler>> compiler::create(spawner& children,
+                                                           compiler_options options) {
+  if (options.cache_dir.empty())
+    return base::fail(base::errc::invalid_argument, "the compiler needs a cache folder");
+  auto made = std::make_unique<state>(children, std::move(options));
+  QUERN_CHECK(base::make_folders(made->options.cache_dir));
+  if (made->options.program.empty()) {
+    QUERN_TRY(made->program, find_compiler());
+  } else {
+    std::error_code error;
+    made->program = fs::canonical(made->options.program, error);
+    if (error)
+      return base::fail(base::errc::not_found, "no compiler at {}: {}",
+                        made->options.program.string(), error.message());
+  }
+  QUERN_CHECK(made->find_identity());
+  QUERN_CHECK(made->prepare_prelude());
+  return std::unique_ptr<compiler>(new compiler(std::move(made)));
+}
+
+base::hash128 compiler::key_of(const compile_request& request) const {
+  return base::hasher()
+      .add(canonical_source(request.source))
+      .add(request.prototype)
+      .add(base::to_hex(state_->fingerprint))
+      .digest();
+}
+
+base::expected<compile_result> compiler::compile(const compile_request& request) {
+  compile_result result;
+  result.key = key_of(request);
+  child_spec spec = state_->base_spec(cpp_lane_flags());
+  const std::string prelude = state_->show(spec, state_->prelude, state_->prelude_folder.get());
+  spec.argv.insert(spec.argv.end(), {"-fmax-errors=10", "-fdiagnostics-color=never", "-include",
+                                     prelude, "-x", "c++", "-", "-o", artefact_name});
+  spec.argv.insert(spec.argv.end(), link_flags().begin(), link_flags().end());
+  result.argv = spec.argv;
+  if (auto found = state_->cache.find(result.key)) {
+    result.what = compile_result::kind::built;
+    result.artefact = *found;
+    result.cached = true;
+    result.layers = state_->children.layers();
+    return result;
+  }
+  QUERN_TRY(const auto text,
+            as_file(request.prototype + "\n#line 1 \"kernel.cpp\"\n" + request.source + "\n"));
+  spec.in = child_stream::from(text.get());
+  spec.out = child_stream::captured(request.text_bytes);
+  spec.err = child_stream::captured(request.text_bytes);
+  spec.limits.wall_s = spec.limits.cpu_s = request.wall_s;
+  spec.limits.memory_bytes = request.memory_bytes;
+  spec.limits.file_bytes = request.file_bytes;
+  spec.limits.work_bytes = 4 * request.file_bytes;
+
+  const auto begin = std::chrono::steady_clock::now();
+  QUERN_TRY(auto ran, state_->run(spec));
+  result.ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::steady_clock::now() - begin)
+                  .count();
+  result.layers = ran.layers;
+  result.text = ran.out + ran.err;
+  if (ran.end.how == child_end::kind::timed_out) {
+    result.what = compile_result::kind::timeout;
+    return result;
+  }
+  if (ran.end.out_of_memory)
+    result.text += fmt::format("\nthe compiler ran out of memory: the limit is {} bytes\n",
+                               request.memory_bytes);
+  if (!ran.end.succeeded()) {
+    if (result.text.empty()) result.text = "the compiler ended with " + ran.end.text();
+    return result;
+  }
+  const base::unique_fd made(
+      openat(ran.process->work_folder(), artefact_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!made) {
+    result.text += "the compiler wrote no artefact\n";
+    return result;
+  }
+  QUERN_TRY(result.artefact, state_->cache.store(result.key, made.get(), request.file_bytes));
+  result.what = compile_result::kind::built;
+  return result;
+}
+
+}  // namespace quern::env
