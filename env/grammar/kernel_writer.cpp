@@ -21,6 +21,10 @@ constexpr std::string_view fast_exp_text =
     "  return v;\n"
     "}\n";
 
+/// Infinities keep their meaning: 1 / (1 + exp(-h)) runs into them.
+constexpr std::string_view relaxed_text =
+    "#pragma GCC optimize(\"fast-math,no-finite-math-only\")\n";
+
 std::string with_restrict(std::string prototype) {
   constexpr std::string_view pointer = "float* ";
   constexpr std::string_view qualifier = "__restrict ";
@@ -203,6 +207,7 @@ void kernel_writer::use_workspace(std::string_view elements) {
 std::string kernel_writer::finish() const {
   const task shell = bare_task(subject_);
   std::string text;
+  if (style_.relaxed) text += relaxed_text;
   if (body_.find("fexp(") != std::string::npos) text += fast_exp_text;
   if (!workspace_.empty())
     text += fmt::format("{} {{\n  return 4 * {};\n}}\n", workspace_prototype(shell), workspace_);

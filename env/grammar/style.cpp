@@ -56,13 +56,17 @@ class style_list {
 
  private:
   step_kind core() const { return what_.steps[core_].kind; }
+  /// The helper function and a sweep for each step together are too much.
+  bool is_long(const kernel_style& style) const {
+    return style.plan == pass_plan::passes && what_.steps.size() + 1 > most_steps_in_passes;
+  }
   bool short_enough() const { return what_.steps.size() <= most_steps_in_passes; }
 
   /// The style with every kind of arithmetic, with and without branches.
   void add(kernel_style style) {
     style.folded = folded_;
     for (const math_kind math : {math_kind::doubles, math_kind::floats, math_kind::fast}) {
-      if (math == math_kind::fast && !fast_) continue;
+      if (math == math_kind::fast && (!fast_ || is_long(style))) continue;
       style.math = math;
       style.branchless = false;
       styles_.push_back(style);
@@ -71,9 +75,16 @@ class style_list {
     }
   }
 
-  /// And with each of the promises about aliasing, or none.
-  void add_with_promises(kernel_style style) {
+  /// Also with sums that may be reordered.
+  void add_relaxed(kernel_style style) {
     add(style);
+    style.relaxed = true;
+    add(style);
+  }
+
+  /// And with each of the promises about aliasing.
+  void add_with_promises(kernel_style style) {
+    add_relaxed(style);
     style.ivdep = true;
     add(style);
     style.ivdep = false;
@@ -106,7 +117,7 @@ class style_list {
   }
 
   void reduction() {
-    add({});
+    add_relaxed({});
     add_columns();
     add_passes();
     kernel_style style;
@@ -153,7 +164,7 @@ class style_list {
   }
 
   void scan() {
-    add({});
+    add_relaxed({});
     add_columns();
     add_passes();
     kernel_style style;
@@ -162,7 +173,7 @@ class style_list {
   }
 
   void stencil() {
-    if (core() == step_kind::difference) add({});
+    if (core() == step_kind::difference) add_relaxed({});
     kernel_style style;
     style.plan = pass_plan::split;
     add_with_promises(style);
@@ -242,6 +253,7 @@ std::string to_text(const kernel_style& style) {
   add(style.unshifted, "unshifted");
   add(style.folded, "folded");
   add(style.ivdep, "ivdep");
+  add(style.relaxed, "relaxed");
   add(style.restricted, "restrict");
   return text;
 }

@@ -56,9 +56,11 @@ struct kernel_style {
   bool padded = false;  ///< stencils: a zero at both ends of the row buffer in place of conditions
   bool tiled = false;   ///< transposition in tiles of 16 x 16
   bool vector = false;  ///< AVX2 intrinsics
-  bool unshifted = false;   ///< softmax without subtracting the maximum, where h is small
-  bool folded = false;      ///< the canonical form: constants folded, steps without effect gone
-  bool ivdep = false;       ///< #pragma GCC ivdep
+  bool unshifted = false;  ///< softmax without subtracting the maximum, where h is small
+  bool folded = false;     ///< the canonical form: constants folded, steps without effect gone
+  bool ivdep = false;      ///< #pragma GCC ivdep
+  bool relaxed =
+      false;  ///< #pragma GCC optimize: sums may be reordered, so that they become vectors
   bool restricted = false;  ///< __restrict
   friend bool operator==(const kernel_style&, const kernel_style&) = default;
 };

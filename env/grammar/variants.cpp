@@ -14,8 +14,10 @@ namespace quern::env {
 
 namespace {
 
-/// Attempts to make a mistake that shows; then the variant is a correct one.
-constexpr int most_attempts = 24;
+/// Kinds of mistakes that are tried, each at so many places, until one shows; else the variant is
+/// right.
+constexpr int most_attempts = 12;
+constexpr int most_places = 8;
 
 constexpr std::array errors{kernel_error::dropped_step,    kernel_error::swapped_steps,
                             kernel_error::wrong_constant,  kernel_error::wrong_operator,
@@ -138,10 +140,12 @@ kernel_variant variant_supply::draw(std::uint64_t seed, std::uint64_t index,
       if (!shows(probe_, error)) continue;
       return {render_kernel(probe_.subject(), style, error), style, error, false};
     }
-    const auto other = mistaken(probe_.subject(), error, random);
-    if (!other || !probe_.reveals(*other)) continue;
-    if (style.vector && !has_vector_form(*other)) continue;
-    return {render_kernel(probe_.subject(), style, error, &*other), style, error, false};
+    for (int place = 0; place < most_places; ++place) {
+      const auto other = mistaken(probe_.subject(), error, random);
+      if (!other || !probe_.reveals(*other)) continue;
+      if (style.vector && !has_vector_form(*other)) continue;
+      return {render_kernel(probe_.subject(), style, error, &*other), style, error, false};
+    }
   }
   return right;
 }
