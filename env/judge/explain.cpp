@@ -61,6 +61,9 @@ std::string advice_for(const verdict& v, const task& what) {
     case verdict_kind::wrong_value:
       return "compute the first wrong element by hand; tails, row ends and large magnitudes are "
              "the usual places";
+    case verdict_kind::wrong_shape:
+    case verdict_kind::wrong_dtype:
+      return "return exactly the shapes and types that the task lists for its outputs";
     case verdict_kind::nondeterministic:
       return "initialise everything that is read: outputs and workspace hold garbage before the "
              "call";

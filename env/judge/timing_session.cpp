@@ -16,9 +16,11 @@ namespace quern::env {
 namespace {
 
 constexpr question_limits baseline_limits{30, 120};
-/// A pair is left out when either runner was ready but not running for this share of its window.
-constexpr double disturbed_share = 0.01;
-constexpr std::int64_t disturbed_floor_ns = 30'000;
+/// A window is shared when others had the core for more than this share of it.
+constexpr double shared_share = 0.005;
+constexpr double shared_floor_ns = 10'000;
+/// A pair is left out when they had it for most of a window: caches are not what they were.
+constexpr double disturbed_share = 0.9;
 
 finding host_error(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
@@ -63,6 +65,7 @@ class session {
   finding set_up(std::int64_t slots);
   finding measure_baseline_once();
   void refresh(std::int64_t slots);
+  void measure_handshake();
   finding window(bool candidate, std::int64_t slots, double& ns, bool& disturbed);
   finding check_outputs(std::int64_t slots);
   finding pair(std::int64_t slots, bool candidate_first, bool keep);
@@ -79,9 +82,11 @@ class session {
   base::random_stream order_;
   base::steady_clock clock_;
   cache_flush flush_;
+  waiting_time own_waiting_ = waiting_time::of_this_thread();
   std::optional<tensor_arena> inputs_;
   candidate_memory baseline_memory_, candidate_memory_;
   std::uint64_t call_ = 0;
+  double handshake_cpu_ns_ = 0;
   timing_result result_;
 };
 
@@ -154,7 +159,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   const question_limits limits =
       candidate ? question_limits{1 + 20 * expected_s, 30 + 200 * expected_s} : baseline_limits;
   flush_();
-  const std::int64_t waited = link.waited_ns();
+  const std::int64_t waited_before = link.waited_ns() + own_waiting_.ns();
   const std::int64_t cpu = link.cpu_ns();
   auto wall = link.run(0, slots, limits);
   const std::int64_t cpu_after = link.cpu_ns();
@@ -164,11 +169,17 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
     return host_error("baseline: " + wall.error().text);
   }
   ns = static_cast<double>(*wall);
-  disturbed |=
-      static_cast<double>(link.waited_ns() - waited) > disturbed_floor_ns + disturbed_share * ns;
+  const auto waited = static_cast<double>(link.waited_ns() + own_waiting_.ns() - waited_before);
+  const auto wall_ns = static_cast<double>(*wall), cpu_ns = static_cast<double>(cpu_after - cpu);
+  // The wall clock counts. Where the kernel had given the core to somebody else meanwhile, the
+  // runner's own CPU time is what is left of it; nobody gains by waiting.
+  const bool shared = waited > shared_floor_ns + shared_share * wall_ns;
+  ns = shared ? cpu_ns - handshake_cpu_ns_ : wall_ns - result_.handshake_ns;
+  ns = std::max(ns, 1.0);
+  disturbed |= waited > disturbed_share * wall_ns;
   if (candidate) {
     // One core: more CPU time than wall time is work that was done elsewhere.
-    if (static_cast<double>(cpu_after - cpu) > 1.2 * ns + 5e5)
+    if (cpu_ns > 1.2 * wall_ns + 5e5)
       return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
               fmt::format("{} us of CPU time in a window of {:.0f} us", (cpu_after - cpu) / 1000,
                           ns / 1000),
@@ -224,6 +235,21 @@ finding session::pair(std::int64_t slots, bool candidate_first, bool keep) {
   return {};
 }
 
+void session::measure_handshake() {
+  auto& link = baseline_link();
+  std::vector<double> walls, cpus;
+  for (int i = 0; i < 15; ++i) {
+    const std::int64_t waited = link.waited_ns() + own_waiting_.ns(), cpu = link.cpu_ns();
+    const auto ns = link.run(0, 0, baseline_limits);
+    if (!ns) return;
+    cpus.push_back(static_cast<double>(link.cpu_ns() - cpu));
+    if (link.waited_ns() + own_waiting_.ns() - waited <= shared_floor_ns)
+      walls.push_back(static_cast<double>(*ns));
+  }
+  result_.handshake_ns = median_of(walls);
+  handshake_cpu_ns_ = median_of(cpus);
+}
+
 timing_result session::run() {
   const auto start = clock_.now_ns();
   const auto seconds = [&] { return static_cast<double>(clock_.now_ns() - start) * 1e-9; };
@@ -250,12 +276,7 @@ timing_result session::run() {
 
   // The first pass touches every page of both sides and is not counted.
   if (auto f = pair(slots, false, false); !f.ok()) return finish(std::move(f));
-  std::vector<double> empty;
-  for (int i = 0; i < 9; ++i)
-    if (auto ns = baseline_link().run(0, 0, baseline_limits))
-      empty.push_back(static_cast<double>(*ns));
-  result_.handshake_ns = median_of(empty);
-
+  measure_handshake();
   // Orders come in blocks of two, one of each, so that what the first window does to the second
   // cancels in every bucket.
   bool candidate_first = false;

@@ -54,10 +54,32 @@ bool send_message(int socket, std::span<const std::byte> head, std::span<const s
 
 }  // namespace
 
-runner_link::runner_link(base::unique_fd socket, int pid) : socket_(std::move(socket)), pid_(pid) {
+waiting_time::waiting_time(int pid)
+    : file_(open(fmt::format("/proc/{}/schedstat", pid).c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+waiting_time waiting_time::of_this_thread() {
+  waiting_time result;
+  result.file_.reset(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+  return result;
+}
+
+std::int64_t waiting_time::ns() const {
+  // "time on the processor, time waited for it, number of slices"
+  std::array<char, 96> text{};
+  const ssize_t got = pread(file_.get(), text.data(), text.size(), 0);
+  if (got <= 0) return 0;
+  const char* end = text.data() + got;
+  const auto* space =
+      static_cast<const char*>(std::memchr(text.data(), ' ', static_cast<std::size_t>(got)));
+  std::int64_t value = 0;
+  if (space != nullptr) std::from_chars(space + 1, end, value);
+  return value;
+}
+
+runner_link::runner_link(base::unique_fd socket, int pid)
+    : socket_(std::move(socket)), waiting_(pid), pid_(pid) {
   const timeval slice{0, slice_us};
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
-  schedstat_.reset(open(fmt::format("/proc/{}/schedstat", pid).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 base::expected<std::pair<base::unique_fd, base::unique_fd>> runner_link::make_pair() {
@@ -173,18 +195,6 @@ std::int64_t runner_link::cpu_ns() const {
   timespec t{};
   if (clock_getcpuclockid(pid_, &id) != 0 || clock_gettime(id, &t) != 0) return -1;
   return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-}
-
-std::int64_t runner_link::waited_ns() const {
-  std::array<char, 96> text{};
-  const ssize_t got = pread(schedstat_.get(), text.data(), text.size(), 0);
-  if (got <= 0) return -1;
-  const char* end = text.data() + got;
-  const char* space =
-      static_cast<const char*>(std::memchr(text.data(), ' ', static_cast<std::size_t>(got)));
-  std::int64_t value = -1;
-  if (space != nullptr) std::from_chars(space + 1, end, value);
-  return value;
 }
 
 int runner_link::threads() const {

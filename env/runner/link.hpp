@@ -39,6 +39,22 @@ struct question_limits {
   double wall_s = 20;
 };
 
+/// How long a thread was ready to run and did not, by the kernel's account
+/// (/proc/.../schedstat): time that another process had the core.
+class waiting_time {
+ public:
+  waiting_time() = default;
+  /// Of a process's first thread.
+  explicit waiting_time(int pid);
+  /// Of the calling thread.
+  static waiting_time of_this_thread();
+  /// Nanoseconds so far; 0 where the kernel keeps no account.
+  [[nodiscard]] std::int64_t ns() const;
+
+ private:
+  base::unique_fd file_;
+};
+
 /// A runner process as the evaluator sees it. Thread-compatible. Does not own the process.
 class runner_link {
  public:
@@ -62,8 +78,8 @@ class runner_link {
   /// CPU nanoseconds of the process and all its threads so far; -1 when it is gone.
   [[nodiscard]] std::int64_t cpu_ns() const;
 
-  /// Nanoseconds for which its first thread was ready and did not run; -1 when unknown.
-  [[nodiscard]] std::int64_t waited_ns() const;
+  /// Nanoseconds for which its first thread was ready and did not run.
+  [[nodiscard]] std::int64_t waited_ns() const { return waiting_.ns(); }
 
   /// Threads of the process; 0 when it is gone.
   [[nodiscard]] int threads() const;
@@ -82,7 +98,7 @@ class runner_link {
   answered<runner::reply> judge(const runner::reply& r, std::uint64_t ticket) const;
 
   base::unique_fd socket_;
-  base::unique_fd schedstat_;
+  waiting_time waiting_;
   int pid_ = -1;
   std::uint64_t ticket_ = 0;
 };

@@ -1,0 +1,180 @@
+// What an evaluator decides without running anything: times to verdict, large claims, cache, cost
+// model, advice.
+#include <cmath>
+
+#include "base/random.hpp"
+#include "env/judge/cost_model.hpp"
+#include "env/judge/explain.hpp"
+#include "env/judge/judgement.hpp"
+#include "env/judge/verdict_cache.hpp"
+#include "support/test.hpp"
+
+using namespace quern::env;
+
+namespace {
+
+process_pairs pairs(double speedup, double jitter, std::uint64_t seed = 1, std::size_t count = 56) {
+  quern::base::random_stream random(seed, "pairs");
+  process_pairs result;
+  for (std::size_t i = 0; i < count; ++i)
+    result.push_back({2e5 * std::exp(jitter * random.normal()),
+                      2e5 / speedup * std::exp(jitter * random.normal())});
+  return result;
+}
+
+judgement judge(std::vector<process_pairs> runs, judgement_rules rules = {}) {
+  return judge_times(runs, rules);
+}
+
+verdict ok(std::int64_t e2) {
+  verdict v;
+  v.kind = verdict_kind::ok;
+  v.speedup_e2 = e2;
+  v.time.emplace();
+  return v;
+}
+
+verdict_key key(const char* source = "s") {
+  return {"t@0", source, "paired/1", "cpp-avx2", "e"};
+}
+
+}  // namespace
+
+TEST_CASE("a clear speed-up is ok, a kernel against itself is exactly 1.00") {
+  const auto fast = judge({pairs(1.5, 0.005)});
+  CHECK(fast.kind == verdict_kind::ok);
+  CHECK(fast.speedup_e2 >= 149);
+  CHECK(fast.speedup_e2 <= 150);
+  CHECK(fast.time->ref_ns.size() == 7);
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    CHECK(judge({pairs(1, 0.02, seed)}).speedup_e2 == 100);
+}
+
+TEST_CASE("noise and too few windows are noisy, not slow") {
+  CHECK(judge({pairs(1.5, 0.6)}).kind == verdict_kind::noisy);
+  CHECK(judge({pairs(1.5, 0.001, 1, 6)}).kind == verdict_kind::noisy);
+  CHECK(judge({}).kind == verdict_kind::noisy);
+  CHECK_FALSE(judge({pairs(1.5, 0.6)}).detail.empty());
+}
+
+TEST_CASE("faster than physics is a hack, but not a slow machine's doubt") {
+  judgement_rules rules;
+  rules.floor_ns = 1e4;
+  CHECK(judge({pairs(100, 0.005)}, rules).kind == verdict_kind::hack);
+  CHECK(judge({pairs(100, 0.005)}, rules).reason == "impossible");
+  CHECK(judge({pairs(25, 0.005)}, rules).kind == verdict_kind::ok);
+}
+
+TEST_CASE("large claims: capped, confirmed by a second measurement, or unconfirmed") {
+  auto v = ok(4000);
+  settle_claim(v, {}, std::nullopt);
+  CHECK(v.kind == verdict_kind::ok);
+  CHECK(v.speedup_e2 == 3000);
+  CHECK(v.confirmed == false);
+  v = ok(4000);
+  settle_claim(v, {}, 3900);
+  CHECK(v.speedup_e2 == 3900);
+  CHECK(v.confirmed == true);
+  v = ok(4000);
+  settle_claim(v, {}, 2000);
+  CHECK(v.kind == verdict_kind::unconfirmed);
+  CHECK_FALSE(v.speedup_e2.has_value());
+  v = ok(200);
+  settle_claim(v, {}, std::nullopt);
+  CHECK(v.speedup_e2 == 200);
+  CHECK_FALSE(v.confirmed == false);
+}
+
+TEST_CASE("cache: what may be reused is reused, what may not is not") {
+  verdict_cache cache;
+  for (int k = 0; k < verdict_kind_count; ++k) {
+    const auto kind = static_cast<verdict_kind>(k);
+    verdict v;
+    v.kind = kind;
+    const std::string source = "s" + std::to_string(k);
+    cache.store(key(source.c_str()), {v, {}, std::nullopt});
+    const bool there = cache.find(key(source.c_str())) != nullptr;
+    CHECK(there == is_cacheable(kind));
+  }
+}
+
+TEST_CASE("cache: every part of the key counts") {
+  verdict_cache cache;
+  cache.store(key(), {ok(150), {}, std::nullopt});
+  CHECK(cache.find(key()) != nullptr);
+  for (auto change : {&verdict_key::task, &verdict_key::source, &verdict_key::protocol,
+                      &verdict_key::device_class, &verdict_key::env}) {
+    auto other = key();
+    other.*change += "x";
+    CHECK(cache.find(other) == nullptr);
+  }
+}
+
+TEST_CASE(
+    "cache: an ok that a later measurement puts in doubt goes; the oldest goes when it is full") {
+  verdict_cache cache(2);
+  cache.store(key("a"), {ok(150), {}, std::nullopt});
+  verdict doubt;
+  doubt.kind = verdict_kind::unconfirmed;
+  cache.store(key("a"), {doubt, {}, std::nullopt});
+  CHECK(cache.find(key("a")) == nullptr);
+  cache.store(key("a"), {ok(1), {}, std::nullopt});
+  cache.store(key("b"), {ok(2), {}, std::nullopt});
+  CHECK(cache.find(key("a")) != nullptr);
+  cache.store(key("c"), {ok(3), {}, std::nullopt});
+  CHECK(cache.size() == 2);
+  CHECK(cache.find(key("b")) == nullptr);
+  CHECK(cache.find(key("a"))->what.speedup_e2 == 1);
+}
+
+TEST_CASE("cache: measurements are pooled up to a bound") {
+  verdict_cache cache;
+  std::vector<process_pairs> runs(9, pairs(1, 0.01));
+  runs.back() = pairs(2, 0.01);
+  cache.store(key(), {ok(1), runs, std::nullopt});
+  const auto* entry = cache.find(key());
+  REQUIRE(entry != nullptr);
+  CHECK(entry->runs.size() == verdict_cache::max_runs);
+  CHECK(entry->runs.back()[0].cand_ns < 1.2e5);
+}
+
+TEST_CASE("cache: one ok in eight is measured again, addressed by the seed; failures never are") {
+  int again = 0;
+  for (std::uint64_t seed = 0; seed < 8000; ++seed)
+    again += measure_again(ok(150), key(), seed, 0.125);
+  CHECK(again > 880);
+  CHECK(again < 1120);
+  CHECK(measure_again(ok(150), key(), 3, 0.5) == measure_again(ok(150), key(), 3, 0.5));
+  verdict wrong;
+  wrong.kind = verdict_kind::wrong_value;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    CHECK_FALSE(measure_again(wrong, key(), seed, 1));
+}
+
+TEST_CASE("cost model: a function of task and canonical source, with the documented values") {
+  const std::string plain =
+      "extern \"C\" void kernel(const float* x, float* y, int64_t n, void*, void*) {\n"
+      "  for (int64_t i = 0; i < n; ++i) y[i] = x[i];\n}\n";
+  const auto base = cost_model_e2("t@0", plain);
+  CHECK(base == cost_model_e2("t@0", "// a comment\n" + plain));
+  CHECK(base >= 112);  // cost 100 ..= 115
+  CHECK(base <= 130);
+  const auto doubles =
+      cost_model_e2("t@0", plain + "static double a; static double b; static double c;\n");
+  CHECK(doubles <= 13000 / 175);
+  CHECK(doubles >= 13000 / 190);
+  CHECK(cost_model_e2("t@0", "_mm256_x __restrict__\n#pragma GCC unroll 4\n") >= 13000 / 70);
+}
+
+TEST_CASE("every verdict has words for a person") {
+  task what;
+  what.name = "copy";
+  for (int k = 0; k < verdict_kind_count; ++k) {
+    verdict v;
+    v.kind = static_cast<verdict_kind>(k);
+    if (v.kind == verdict_kind::malformed) continue;  // never reaches an evaluator
+    CHECK(advice_for(v, what) != "see the detail");
+    CHECK(describe_verdict(v, what).find(name_of(v.kind)) == 0);
+    CHECK(explain_verdict(v, what).find("sandbox") != std::string::npos);
+  }
+}

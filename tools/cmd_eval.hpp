@@ -1,0 +1,27 @@
+// `quern eval TASK CANDIDATE`: one candidate, one verdict, for a person or as JSON.
+#pragma once
+
+#include <string>
+
+namespace quern::tools {
+
+struct eval_arguments {
+  std::string task;       ///< a task file
+  std::string candidate;  ///< a C++ file; "-": standard input
+  bool explain = false;   ///< all evidence
+  bool json = false;      ///< the verdict of contracts.md 3 on one line, nothing else on stdout
+  bool verify_only = false;
+  bool screen = true;        ///< false: the sandbox alone decides
+  bool best_effort = false;  ///< run with fewer sandbox layers than `required`
+  double budget_s = 0.5;
+  int core = -1;
+};
+
+/// Exit code of contracts.md 7: 0 for any verdict about the candidate, 1 for infra_error and
+/// invalid_reference, 2 for files that cannot be read or are no task.
+int cmd_eval(const eval_arguments& arguments);
+
+/// The same from a command line (without program and command name); prints usage on --help.
+int cmd_eval(int argc, const char* const* argv);
+
+}  // namespace quern::tools
