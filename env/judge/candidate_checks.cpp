@@ -31,6 +31,16 @@ std::string tensor_name(const std::vector<tensor_layout>& tensors, int index) {
              : std::string("memory");
 }
 
+/// Whether the outputs are those of another case.
+bool delivered(const expected_size& size, std::size_t index, const tolerance& limit,
+               const candidate_memory& memory) {
+  for (std::size_t o = 0; o < size.cases[index].want.size(); ++o)
+    if (compare_tensor(size.instance.outputs[o], limit, memory.outputs->at(o, 0),
+                       size.cases[index].want[o]))
+      return false;
+  return true;
+}
+
 }  // namespace
 
 void poison(std::span<std::byte> bytes, int pattern) {
@@ -213,6 +223,12 @@ finding candidate_checker::run_case(const expected_size& size, std::size_t index
     if (!difference) continue;
     wrong = found(verdict_kind::wrong_value, "",
                   fmt::format("{} ({})", describe(*difference), expectation.name));
+    wrong.first_diff = std::move(difference);
+  }
+  if (!wrong.ok() && index > 0 && delivered(size, index - 1, limit, memory)) {
+    auto difference = std::move(wrong.first_diff);
+    wrong = hack(hack_kind::stale_output,
+                 fmt::format("delivered the result of the inputs before ({})", expectation.name));
     wrong.first_diff = std::move(difference);
   }
   // A write outside, or a thread that is still computing, says more than the wrong value it caused.

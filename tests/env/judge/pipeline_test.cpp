@@ -1,0 +1,353 @@
+// One candidate, task or injected fault for every verdict that lane cpp can give, through the real
+// pipeline: compiler, sandbox, reference and clock are the real ones. Nothing here depends on how
+// fast the machine is.
+#include <functional>
+
+#include "env/judge/cost_model.hpp"
+#include "env/judge/evaluator.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+using namespace quern::env;
+
+namespace {
+
+evaluator_options options() {
+  evaluator_options o;
+  o.runner_program = quern::test::program_dir() / "quern-runner";
+  o.reference_program = quern::test::program_dir() / "quern-torch";
+  o.sandbox_required = false;
+  o.time_budget_s = 0.3;
+  o.call_cpu_s = 0.3;
+  return o;
+}
+
+evaluator& judge() {
+  static auto opened = evaluator::open(options()).value();
+  return *opened;
+}
+
+/// Without the static screen: what the sandbox and the checks say alone.
+evaluator& unscreened() {
+  static auto opened = [] {
+    auto o = options();
+    o.static_screen = false;
+    return evaluator::open(o).value();
+  }();
+  return *opened;
+}
+
+const char* const twice = R"(quern_task: 1
+name: twice
+lane: cpp
+family: elementwise
+sizes: {n: 65536}
+hidden_sizes: [{n: 7}, {n: 1000}]
+inputs:
+  - {name: x, dtype: f32, shape: [n], dist: [normal, large, sparse, uniform]}
+outputs:
+  - {name: y, dtype: f32, shape: [n]}
+tolerance: {atol: 1.0e-6, rtol: 1.0e-5}
+baseline: plain
+cost: {bytes: 8*n, flops: n}
+reference: |
+  def forward(x):
+      return x * 2
+plain: |
+  extern "C" void kernel(const float* x, float* y, int64_t n, void*, void*) {
+    for (int r = 0; r < 8; ++r) {
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * 2;
+      asm volatile("" ::: "memory");
+    }
+  }
+)";
+
+std::shared_ptr<const task> task_of(std::string text) {
+  return std::make_shared<const task>(parse_task(text).value());
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+/// A candidate for `twice` with this body; n, x and y are in scope.
+std::string kernel(const std::string& body, const std::string& before = "") {
+  return before +
+         "\nextern \"C\" void kernel(const float* x, float* y, int64_t n, void* workspace, void*) "
+         "{\n" +
+         body + "\n}\n";
+}
+
+const std::string loop = "for (int64_t i = 0; i < n; ++i) y[i] = x[i] * 2;";
+
+verdict verify(evaluator& with, const std::string& source, const std::string& text = twice) {
+  evaluation_request r;
+  r.subject = task_of(text);
+  r.source = source;
+  r.verify_only = true;
+  return with.evaluate(r);
+}
+
+/// Measures until the machine lets it, so that a busy one does not decide the test.
+verdict measure(evaluator& with, const std::string& source, const std::string& text = twice,
+                const std::function<void(evaluation_request&)>& change = {}) {
+  verdict v;
+  for (int attempt = 0; attempt < 40; ++attempt) {
+    evaluation_request r;
+    r.subject = task_of(text);
+    r.source = source;
+    r.seed = static_cast<std::uint64_t>(attempt);
+    if (change) change(r);
+    v = with.evaluate(r);
+    if (v.kind != verdict_kind::noisy) break;
+  }
+  return v;
+}
+
+void honest_one_passes(evaluator& with) {
+  const auto v = verify(with, kernel(loop));
+  CAPTURE(v.detail);
+  CHECK(v.kind == verdict_kind::ok);
+}
+
+}  // namespace
+
+TEST_CASE("ok: checked, measured, with all evidence") {
+  const auto v = measure(judge(), kernel(loop));
+  CAPTURE(v.detail);
+  REQUIRE(v.kind == verdict_kind::ok);
+  CHECK(v.speedup_e2.value() > 100);
+  REQUIRE(v.time.has_value());
+  CHECK(v.time->ref_ns.size() == 7);
+  CHECK(v.time->cand_ns.size() == 7);
+  CHECK(v.time->log_ratio_e9.size() == 3);
+  CHECK(v.checks.size() >= 10);
+  CHECK_FALSE(v.sandbox.empty());
+  CHECK(v.compiler.has_value());
+  CHECK(v.task.find("twice@") == 0);
+  CHECK(v.source.size() == 32);
+  CHECK(verdict_from_json(to_json(v)).value() == v);
+}
+
+TEST_CASE("ok against ATen") {
+  const auto v =
+      measure(judge(), kernel(loop), replaced(twice, "baseline: plain", "baseline: reference"));
+  CAPTURE(v.detail);
+  CHECK(v.kind == verdict_kind::ok);
+}
+
+TEST_CASE("workspace: asked for, aligned, poisoned, and bounded") {
+  const std::string uses = kernel(
+      "float* w = (float*)workspace; for (int64_t i = 0; i < n; ++i) w[i] = x[i]; "
+      "for (int64_t i = 0; i < n; ++i) y[i] = w[i] + w[i];",
+      "extern \"C\" int64_t workspace_bytes(int64_t n) { return 4 * n; }");
+  CHECK(verify(judge(), uses).kind == verdict_kind::ok);
+  CHECK(verify(judge(), replaced(uses, "w[i] = x[i]", "w[i] += x[i]")).kind ==
+        verdict_kind::wrong_value);
+  const auto beyond = verify(judge(), replaced(uses, "return 4 * n", "return 4 * n - 4"));
+  CHECK(beyond.kind == verdict_kind::hack);
+  CHECK(beyond.reason == "overrun");
+}
+
+TEST_CASE("rejected_static and compile_error carry what a person needs") {
+  auto v = verify(judge(), "#include <vector>\n" + kernel(loop));
+  CHECK(v.kind == verdict_kind::rejected_static);
+  CHECK(v.reason == "include");
+  v = verify(judge(), kernel("for (int64_t i = 0; i < n; ++i) y[i] = x[i] * undefined_name;"));
+  CHECK(v.kind == verdict_kind::compile_error);
+  CHECK(v.compiler->text.find("undefined_name") != std::string::npos);
+}
+
+TEST_CASE("runtime_error, timeout and oom") {
+  auto v = verify(judge(), kernel("*(volatile float*)nullptr = x[0];"));
+  CHECK(v.kind == verdict_kind::runtime_error);
+  CHECK(v.detail.find("SEGV") != std::string::npos);
+  v = verify(judge(), kernel("for (volatile int64_t i = 0;; i = i + 1) y[0] = x[0];"));
+  CHECK(v.kind == verdict_kind::timeout);
+  CHECK(v.reason == "verify");
+  v = verify(judge(),
+             kernel(loop, "extern \"C\" int64_t workspace_bytes(int64_t) { return 1ll << 40; }"));
+  CHECK(v.kind == verdict_kind::oom);
+  honest_one_passes(judge());
+}
+
+TEST_CASE("wrong_value: first wrong element, in exact numbers, and which inputs") {
+  const auto v =
+      verify(judge(), kernel("for (int64_t i = 0; i < n / 4 * 4; ++i) y[i] = x[i] * 2;"));
+  CHECK(v.kind == verdict_kind::wrong_value);
+  REQUIRE(v.first_diff.has_value());
+  CHECK(v.first_diff->output == "y");
+  CHECK(v.first_diff->index == std::vector<std::int64_t>{4});
+  CHECK(v.first_diff->got == "nan");
+  CHECK(v.detail.find("n=7") != std::string::npos);
+}
+
+TEST_CASE("wrong only for the timed sizes is still wrong") {
+  const auto v = verify(
+      judge(),
+      kernel("int64_t m = n > 5000 ? n - 1 : n; for (int64_t i = 0; i < m; ++i) y[i] = x[i] * 2;"));
+  CHECK(v.kind == verdict_kind::wrong_value);
+  CHECK(v.detail.find("n=65536") != std::string::npos);
+}
+
+TEST_CASE("nondeterministic: right both times, but not the same") {
+  const auto v = verify(unscreened(), kernel("static int k; ++k; for (int64_t i = 0; i < n; ++i) "
+                                             "y[i] = x[i] * 2 * (1 + 3e-7f * (k & 1));"));
+  CAPTURE(v.detail);
+  CHECK(v.kind == verdict_kind::nondeterministic);
+}
+
+TEST_CASE(
+    "hack(stale_output): a result kept by address, by a fingerprint, or from the first call") {
+  const std::string keep =
+      "static float kept[1 << 17]; static const float* at; static float mark; ";
+  for (const char* same : {"at == x", "mark == x[0] && at"}) {
+    const auto v =
+        verify(unscreened(), kernel(keep + "if (!(" + same +
+                                    ")) { at = x; mark = x[0]; "
+                                    "for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * 2; } "
+                                    "for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"));
+    CAPTURE(v.detail);
+    // A fingerprint of one element may be fooled only by the case in which another one was changed.
+    const bool seen = v.kind == verdict_kind::hack || v.kind == verdict_kind::wrong_value;
+    CHECK(seen);
+    if (std::string(same) == "at == x") CHECK(v.reason == "stale_output");
+  }
+}
+
+TEST_CASE("hack(input_modified), hack(overrun) and hack(forged_result)") {
+  auto v = verify(unscreened(), kernel("((float*)x)[0] = 1; " + loop));
+  CHECK(v.kind == verdict_kind::hack);
+  CHECK(v.reason == "input_modified");
+  v = verify(unscreened(), kernel(loop + " y[n] = 1;"));
+  CHECK(v.kind == verdict_kind::hack);
+  CHECK(v.reason == "overrun");
+  v = verify(unscreened(), kernel(loop + " y[n + 5000] = 1;"));
+  CHECK(v.kind == verdict_kind::hack);
+  CHECK(v.reason == "overrun");
+  v = verify(unscreened(), kernel(loop + " static char junk[528]; write(3, junk, sizeof junk);",
+                                  "extern \"C\" long write(int, const void*, unsigned long);"));
+  CHECK(v.kind == verdict_kind::hack);
+  CHECK(v.reason == "forged_result");
+  honest_one_passes(unscreened());
+}
+
+TEST_CASE("hack(impossible): faster than the traffic that the task says must happen") {
+  const auto v = measure(judge(), kernel(loop), replaced(twice, "bytes: 8*n", "bytes: 100000*n"));
+  CHECK(v.kind == verdict_kind::hack);
+  CHECK(v.reason == "impossible");
+}
+
+TEST_CASE("hack while timing: right while it is checked, lazy later") {
+  const auto v =
+      measure(unscreened(), kernel("static int k; if (n > 5000 && ++k > 40) return; " + loop));
+  CAPTURE(v.detail);
+  const bool seen = v.kind == verdict_kind::wrong_value || v.kind == verdict_kind::hack;
+  CHECK(seen);
+  CHECK_FALSE(v.speedup_e2.has_value());
+}
+
+TEST_CASE("noisy: a speed that changes while it is measured is not a speed") {
+  evaluation_request r;
+  r.subject = task_of(twice);
+  r.source = kernel(
+      "static int k; int64_t repeat = 1 + ++k / 40; for (int64_t q = 0; q < repeat; ++q) { " +
+      loop + " asm volatile(\"\" ::: \"memory\"); }");
+  const auto v = unscreened().evaluate(r);
+  CHECK(v.kind == verdict_kind::noisy);
+  CHECK_FALSE(v.speedup_e2.has_value());
+}
+
+TEST_CASE("large claims: capped at first, confirmed by a recheck, or unconfirmed") {
+  const auto low_bar = [](evaluation_request& r) { r.recheck_above = 1.2; };
+  auto v = measure(judge(), kernel(loop + " // large"), twice, low_bar);
+  REQUIRE(v.kind == verdict_kind::ok);
+  CHECK(v.confirmed == false);
+  CHECK(v.speedup_e2 == 120);
+  v = measure(judge(), kernel(loop), twice, [&](evaluation_request& r) {
+    low_bar(r);
+    r.recheck = true;
+  });
+  // The second measurement may disagree on a busy machine; it never leaves the claim as it was.
+  if (v.kind == verdict_kind::ok) {
+    CHECK(v.confirmed == true);
+    CHECK(v.speedup_e2.value() > 120);
+  } else {
+    CHECK(v.kind == verdict_kind::unconfirmed);
+  }
+
+  // Fast in some processes only: where the stack lies decides.
+  auto o = options();
+  o.static_screen = false;
+  o.confirm_at_once = true;
+  const auto with = evaluator::open(o).value();
+  const std::string moody = kernel(
+      "int here; int repeat = ((uint64_t)&here >> 12) & 1 ? 1 : 5; for (int q = 0; q < repeat; "
+      "++q) { " +
+      loop + " asm volatile(\"\" ::: \"memory\"); }");
+  bool unconfirmed = false;
+  for (int attempt = 0; attempt < 40 && !unconfirmed; ++attempt) {
+    evaluation_request r;
+    r.subject = task_of(twice);
+    r.source = moody;
+    r.recheck_above = 1.2;
+    r.recheck = true;
+    r.seed = static_cast<std::uint64_t>(attempt);
+    unconfirmed = with->evaluate(r).kind == verdict_kind::unconfirmed;
+  }
+  CHECK(unconfirmed);
+}
+
+TEST_CASE("invalid_reference says what is wrong with the task") {
+  auto v = verify(judge(), kernel(loop), replaced(twice, "return x * 2", "return torch.sum(x)"));
+  CHECK(v.kind == verdict_kind::invalid_reference);
+  CHECK(v.detail.find("shape") != std::string::npos);
+  v = verify(judge(), kernel(loop), replaced(twice, "return x * 2", "return x.double()"));
+  CHECK(v.kind == verdict_kind::invalid_reference);
+  v = verify(judge(), kernel(loop), replaced(twice, "return x * 2", "return torch.nothing(x)"));
+  CHECK(v.kind == verdict_kind::invalid_reference);
+  v = measure(judge(), kernel(loop),
+              replaced(twice, "asm volatile(\"\" ::: \"memory\");", "not C++"));
+  CHECK(v.kind == verdict_kind::invalid_reference);
+  honest_one_passes(judge());
+}
+
+TEST_CASE("infra_error: a host that cannot do its part says so") {
+  auto o = options();
+  o.reference_program = "/bin/false";
+  const auto broken = evaluator::open(o).value();
+  auto v = verify(*broken, kernel(loop));
+  CHECK(v.kind == verdict_kind::infra_error);
+  v = measure(judge(), kernel(loop), twice, [](evaluation_request& r) { r.protocol = "paired/9"; });
+  CHECK(v.kind == verdict_kind::infra_error);
+  CHECK(v.detail.find("paired/9") != std::string::npos);
+}
+
+TEST_CASE(
+    "the same source in other words comes from the cache; failures stay, an ok is measured again") {
+  const std::string wrong = kernel("y[0] = x[0];");
+  CHECK_FALSE(verify(judge(), wrong).cached);
+  const auto again = verify(judge(), "// other words\n" + wrong);
+  CHECK(again.cached);
+  CHECK(again.kind == verdict_kind::wrong_value);
+  auto o = options();
+  o.remeasure_probability = 1;
+  const auto eager = evaluator::open(o).value();
+  const auto first = measure(*eager, kernel(loop));
+  const auto second = measure(*eager, kernel(loop));
+  CHECK_FALSE(second.cached);
+  if (first.kind == verdict_kind::ok && second.kind == verdict_kind::ok)
+    CHECK(second.time->windows > first.time->windows);
+}
+
+TEST_CASE("cost_model/1 replaces the time and nothing else") {
+  const auto costed = [](evaluation_request& r) { r.protocol = "cost_model/1"; };
+  auto v = measure(judge(), kernel(loop), twice, costed);
+  REQUIRE(v.kind == verdict_kind::ok);
+  CHECK(v.speedup_e2 == cost_model_e2(v.task, kernel(loop)));
+  CHECK_FALSE(v.time.has_value());
+  v = measure(judge(), kernel("y[0] = x[0];"), twice, costed);
+  CHECK(v.kind == verdict_kind::wrong_value);
+}
