@@ -1,8 +1,5 @@
 #include "actors/control.hpp"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "actors/config/config_file.hpp"
@@ -10,68 +7,16 @@
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node.hpp"
+#include "actors/processes.hpp"
 #include "actors/replay_actor.hpp"
 #include "base/log.hpp"
+#include "base/pause_signals.hpp"
 #include "base/program.hpp"
 #include "env/judge/machine.hpp"
 #include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
 namespace {
-
-/// Blocks the signals that mean pause in this thread and all that are made after it.
-class pause_signals {
- public:
-  pause_signals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGINT);
-    sigaddset(&set_, SIGTERM);
-    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
-    fd_.reset(::signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  ~pause_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  pause_signals(const pause_signals&) = delete;
-  pause_signals& operator=(const pause_signals&) = delete;
-
-  /// Waits up to `milliseconds` for one.
-  bool arrived(int milliseconds) {
-    pollfd watched{fd_.get(), POLLIN, 0};
-    if (::poll(&watched, 1, milliseconds) <= 0) return false;
-    signalfd_siginfo info{};
-    return ::read(fd_.get(), &info, sizeof info) == sizeof info;
-  }
-
- private:
-  sigset_t set_{};
-  sigset_t before_{};
-  base::unique_fd fd_;
-};
-
-base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
-                                                         const storage::run_paths& paths,
-                                                         std::uint16_t port,
-                                                         const std::string& gateway) {
-  std::vector<process_plan> plans;
-  QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
-  QUERN_TRY(const auto quern, base::sibling_program("quern"));
-  const std::string address = fmt::format("127.0.0.1:{}", port);
-  for (const std::string role : {"learner", "generator"}) {
-    plans.push_back(
-        {role,
-         {.argv = {torch.string(), role, "--control", address, "--config", paths.config().string()},
-          .log = paths.log_of(role)}});
-  }
-  for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
-    const std::string role = fmt::format("evaluator-{}", i);
-    plans.push_back(
-        {role,
-         {.argv = {quern.string(), "evaluator", "--connect", gateway, "--sandbox",
-                   config.env.sandbox, "--time-budget", fmt::format("{}", config.env.time_budget_s),
-                   "--core", fmt::format("{}", config.env.core)},
-          .log = paths.log_of(role)}});
-  }
-  return plans;
-}
 
 base::json answer_console(const base::json& request, const monitor& watch,
                           const supervisor_ref& supervisor) {
@@ -87,7 +32,7 @@ base::json answer_console(const base::json& request, const monitor& watch,
 
 /// Waits for the end; the first signal pauses.
 run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
-                     pause_signals& signals, double max_time_s) {
+                     base::pause_signals& signals, double max_time_s) {
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
   bool asked = false;
@@ -108,7 +53,7 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
 
 base::expected<run_end> run_control(const run_config& config, storage::run_directory& run,
                                     const task_book& tasks) {
-  pause_signals signals;
+  base::pause_signals signals;
   const std::string config_yaml = to_yaml(config);
   const std::string device_class = env::cpu_device_class();
   QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
@@ -150,7 +95,8 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
     return base::fail(base::errc::io, "cannot listen on 127.0.0.1: {}",
                       system.render(port.error()));
   }
-  QUERN_TRY(*plans, plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket));
+  QUERN_TRY(*plans, plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket,
+                                   {"learner", "generator"}));
   QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
               return answer_console(request, *watch, supervisor);
             }));

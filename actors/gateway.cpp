@@ -158,8 +158,8 @@ void gateway::state::greet(const peer& from, const env::hello_message& hello) {
     return refuse_hello("sessions", greeting.error().message, "try again when a host has left");
   }
   if (greeting->ended) lose(*greeting->ended, "the host started again");
-  send(from,
-       env::welcome_message{greeting->session, *version, options.lease_ms, options.heartbeat_ms});
+  send(from, env::welcome_message{greeting->session, hello.nonce, *version, options.lease_ms,
+                                  options.heartbeat_ms});
   if (greeting->fresh) events.host_joined(greeting->session, hello);
 }
 
@@ -175,10 +175,13 @@ void gateway::state::route(const peer& from, const env::message& what) {
   } else if (const auto* asked = std::get_if<env::credit_message>(&what)) {
     if (living(asked->session)) events.credit(asked->session, asked->device, asked->n);
   } else if (const auto* verdict = std::get_if<env::verdict_message>(&what)) {
-    if (living(verdict->session))
-      events.verdict(verdict->session, verdict->lease, verdict->verdict);
+    if (!living(verdict->session)) return;
+    sessions.answered(verdict->session, verdict->lease);
+    events.verdict(verdict->session, verdict->lease, verdict->verdict);
   } else if (const auto* failure = std::get_if<env::failed_message>(&what)) {
-    if (living(failure->session)) events.failed(failure->session, failure->lease, failure->reason);
+    if (!living(failure->session)) return;
+    sessions.answered(failure->session, failure->lease);
+    events.failed(failure->session, failure->lease, failure->reason);
   } else if (const auto* need = std::get_if<env::need_message>(&what)) {
     if (!living(need->session)) return;
     if (auto text = events.task_text(need->task_hash)) {
@@ -229,6 +232,9 @@ void gateway::state::empty_outbox() {
       continue;
     }
     send_to(session, what);
+    if (const auto* over = std::get_if<env::cancel_message>(&what)) {
+      sessions.cancel(session, {over->lease, over->device});
+    }
     if (std::holds_alternative<env::refused_message>(what) && sessions.end(session)) {
       count(&gateway_statistics::refused_hellos);
       lose(session, "refused");

@@ -157,7 +157,7 @@ void on_down(self_ptr self, const caf::actor_addr& who) {
     return advance_soon(self);
   }
   if (who != state.learner_addr) return;
-  state.learner = {};
+  state.learner = nullptr;
   state.learner_addr = {};
   // The weights above the last checkpoint are gone with the learner; generators that still hold
   // them must start anew as well.

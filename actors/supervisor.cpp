@@ -28,7 +28,6 @@ struct supervisor_state {
   void end_all() {
     for (auto& [role, child] : children)
       child.process.send_signal(SIGTERM);
-    const base::steady_clock clock;
     const base::nanoseconds_t deadline =
         clock.now_ns() + std::chrono::nanoseconds(defaults::exit_grace).count();
     for (auto& [role, child] : children) {

@@ -1,13 +1,40 @@
 // quern-torch: the processes that need LibTorch. The first argument is the role.
+#include <array>
 #include <cstdio>
 #include <string_view>
 
 #include "env/reference/reference_role.hpp"
+#include "policy/engine/device.hpp"
+#include "tools/torch/roles.hpp"
+
+namespace {
+
+using namespace quern::tools;
+
+struct role {
+  std::string_view name;
+  int (*run)(int argc, char** argv);
+};
+
+constexpr std::array roles = {
+    role{"generator", role_generator}, role{"learner", role_learner}, role{"sft", role_sft},
+    role{"sample", role_sample},       role{"export", role_export},
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view role = argc > 1 ? argv[1] : "";
-  if (role == "reference") return quern::env::reference_main();
-  std::fprintf(stderr, "quern-torch: unknown role '%s'; it is started by other programs, with one of: reference\n",
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  // References are timed on the CPU in forked children: this process must stay single-threaded.
+  if (name == "reference") return quern::env::reference_main();
+  for (const role& known : roles) {
+    if (known.name != name) continue;
+    quern::policy::load_cuda();
+    return known.run(argc - 1, argv + 1);
+  }
+  std::fprintf(stderr,
+               "quern-torch: unknown role '%s'; it is started by quern, with one of: reference, "
+               "generator, learner, sft, sample, export\n",
                argc > 1 ? argv[1] : "");
   return 2;
 }

@@ -46,7 +46,7 @@ base::expected<session_book::greeting> session_book::hello(const peer& from, std
   }
   result.session = ++next_;
   result.fresh = true;
-  sessions_.emplace(result.session, host_session{result.session, from, nonce, now});
+  sessions_.emplace(result.session, host_session{result.session, from, nonce, now, {}});
   by_route_[from.route] = result.session;
   by_nonce_[nonce] = result.session;
   return result;
@@ -80,6 +80,18 @@ bool session_book::end(session_id session) {
   by_nonce_.erase(found->second.nonce);
   sessions_.erase(found);
   return true;
+}
+
+void session_book::cancel(session_id session, taken_back lease) {
+  if (const auto found = sessions_.find(session); found != sessions_.end()) {
+    found->second.cancelled.push_back(lease);
+  }
+}
+
+void session_book::answered(session_id session, lease_id lease) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  std::erase_if(found->second.cancelled, [&](const taken_back& c) { return c.lease == lease; });
 }
 
 const host_session* session_book::find(session_id session) const {

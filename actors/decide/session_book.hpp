@@ -21,11 +21,18 @@ struct peer {
   std::string user;
 };
 
+/// A lease that was taken back from a host.
+struct taken_back {
+  lease_id lease = 0;
+  std::int64_t device = 0;
+};
+
 struct host_session {
   session_id id = 0;
   peer at;
   std::uint64_t nonce = 0;  ///< chosen by the host at each start: tells a restart from a reconnect
   nanoseconds_t last_seen = 0;
+  std::vector<taken_back> cancelled;  ///< not yet answered
 };
 
 /// A session begins with HELLO and ends by BYE, by silence, or when the same host says HELLO with a
@@ -57,6 +64,11 @@ class session_book {
   std::vector<session_id> expire(nanoseconds_t now);
   /// BYE or refusal; false if it was not alive.
   bool end(session_id session);
+
+  /// A CANCEL is repeated with every heartbeat until the host has answered for the lease: with the
+  /// frame that was lost, a slot of its credit would be. The list ends with the session.
+  void cancel(session_id session, taken_back lease);
+  void answered(session_id session, lease_id lease);
 
   [[nodiscard]] const host_session* find(session_id session) const;
   [[nodiscard]] std::vector<session_id> alive() const;

@@ -1,0 +1,107 @@
+#include "actors/finish.hpp"
+
+#include <fmt/format.h>
+
+#include "actors/panel_run.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/program.hpp"
+#include "env/judge/machine.hpp"
+#include "storage/archive.hpp"
+#include "storage/checkpoint.hpp"
+#include "storage/ledger.hpp"
+
+namespace quern::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What is needed to read a run that has ended.
+struct reading {
+  std::unique_ptr<storage::database> db;
+  std::unique_ptr<storage::ledger> ledger;
+};
+
+base::expected<reading> read_run(const storage::run_paths& paths) {
+  reading made;
+  QUERN_TRY(made.db, storage::database::open(paths.database(), storage::database::access::read));
+  QUERN_TRY(made.ledger, storage::ledger::open(*made.db));
+  return made;
+}
+
+/// The best kernel of each task that has one, as NAME.cpp and NAME.verdict.json; how many.
+base::expected<int> write_kernels(const run_config& config, const storage::run_paths& paths,
+                                  const task_book& tasks, const reading& from) {
+  const storage::blob_store blobs(paths.blobs());
+  QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
+  const fs::path folder = paths.root / "kernels";
+  QUERN_CHECK(base::make_folders(folder));
+  int written = 0;
+  for (const book_task& task : tasks.tasks()) {
+    QUERN_TRY(const auto best,
+              archive->best({task.id, env::cpu_device_class(), config.env.protocol}, INT64_MAX));
+    if (!best || best->sample == 0) continue;
+    QUERN_TRY(const std::string text, archive->text(*best));
+    QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".cpp"), text));
+    if (best->verdict_id) {
+      QUERN_TRY(const auto verdict, from.ledger->verdict(*best->verdict_id));
+      QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".verdict.json"),
+                                          verdict.row.json + "\n"));
+    }
+    ++written;
+  }
+  return written;
+}
+
+std::string gain_line(const char* name, const panel_half& half, std::uint64_t seed) {
+  return fmt::format(
+      "{:<22} {:.3f} > {:.3f}   x{:.2f} (95 % of bootstrap draws above x{:.2f}), {} prompts\n",
+      name, half.mean_first(), half.mean_last(), half.gain(), half.gain_lower_bound(seed),
+      half.first.size());
+}
+
+}  // namespace
+
+base::expected<storage::ledger_position> position_of(const storage::run_paths& paths) {
+  QUERN_TRY(const auto from, read_run(paths));
+  return from.ledger->position();
+}
+
+base::expected<std::string> finish_run(const run_config& config, storage::run_directory& run,
+                                       const task_book& tasks) {
+  QUERN_TRY(const auto from, read_run(run.paths()));
+  QUERN_TRY(const int kernels, write_kernels(config, run.paths(), tasks, from));
+  QUERN_TRY(const auto counts, from.ledger->counts());
+  QUERN_TRY(const auto ages, from.ledger->ages());
+  std::string text = fmt::format("samples issued {}, trained {}, dropped {}; the law {}\n",
+                                 counts.issued_ever, counts.of(storage::sample_state::trained),
+                                 counts.of(storage::sample_state::dropped),
+                                 counts.law_holds() ? "holds" : "DOES NOT HOLD");
+  text += "steps behind when used:";
+  for (const auto& [age, count] : ages.by_age)
+    text += fmt::format(" {}: {}", age, count);
+  text += fmt::format("; with tokens of several versions: {}\n", ages.mixed);
+  if (config.observe.panel) {
+    base::log_info("panel", "measuring the first and the last weights on {} prompts",
+                   config.observe.panel_train + config.observe.panel_held_out);
+    const storage::checkpoint_store checkpoints(run.paths().checkpoints());
+    QUERN_TRY(const std::int64_t last, checkpoints.latest());
+    fs::path first = config.policy.model;
+    if (!fs::exists(first / "config.json")) {
+      QUERN_TRY(first, base::share_folder(config.policy.model));
+    }
+    QUERN_TRY(const panel measured, run_panel(config, run, tasks, first.string(),
+                                              (checkpoints.folder_of(last) / "model").string()));
+    QUERN_CHECK(base::write_file_atomic(run.paths().root / "panel.json",
+                                        base::dump_pretty(measured.to_json())));
+    const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
+    text += "\n" + measured.table() + "\n";
+    text += gain_line("mean reward, trained", measured.train(), seed);
+    text += gain_line("mean reward, held out", measured.held_out(), seed);
+  }
+  text += fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels,
+                      (run.paths().root / "kernels").string());
+  return text;
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,23 @@
+// Which processes a run consists of, and how each is started.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/config/run_config.hpp"
+#include "actors/supervisor.hpp"
+#include "base/status.hpp"
+#include "storage/run_directory.hpp"
+
+namespace quern::actors {
+
+/// `workers` are roles of quern-torch that connect to `port` on this host; evaluator hosts connect
+/// to `gateway`. Error: a program that is not beside this one.
+base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
+                                                         const storage::run_paths& paths,
+                                                         std::uint16_t port,
+                                                         const std::string& gateway,
+                                                         const std::vector<std::string>& workers);
+
+}  // namespace quern::actors

@@ -1,0 +1,21 @@
+// Which device a policy works on.
+#pragma once
+
+#include <string>
+
+#include <c10/core/Device.h>
+
+#include "base/status.hpp"
+
+namespace quern::policy {
+
+/// Loads LibTorch's CUDA part, which has to happen before the first operator of the process or CUDA
+/// stays unavailable for ever. Call first thing in main where the configuration allows a GPU;
+/// without one it does nothing.
+void load_cuda();
+
+/// "cpu", "cuda", or "auto": cuda where a device is. Error: unavailable, when cuda is asked for and
+/// there is none.
+base::expected<at::Device> choose_device(const std::string& wanted);
+
+}  // namespace quern::policy

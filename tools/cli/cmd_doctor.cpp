@@ -1,0 +1,95 @@
+// quern doctor: what will work on this machine, and what to do about the rest.
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/program.hpp"
+#include "base/subprocess.hpp"
+#include "base/text.hpp"
+#include "env/judge/machine.hpp"
+#include "env/sandbox/probe.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace quern::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+void line(const std::string& what, bool good, const std::string& text) {
+  fmt::print("{} {:<12} {}\n", good ? "ok  " : "MISS", what, text);
+}
+
+bool check_programs() {
+  bool all = true;
+  for (const char* name : {"quern-torch", "quern-runner"}) {
+    const auto path = base::sibling_program(name);
+    line(name, path.has_value(), path ? path->string() : path.error().message);
+    all &= path.has_value();
+  }
+  return all;
+}
+
+bool check_libtorch() {
+  const auto torch = base::sibling_program("quern-torch");
+  if (!torch) return false;
+  auto child =
+      base::subprocess::start({.argv = {torch->string(), "sample", "--help"}, .log = "/dev/null"});
+  const auto end = child ? child->wait(30'000'000'000) : std::nullopt;
+  const bool good = end && end->code == 0 && end->signal == 0;
+  line("LibTorch", good,
+       good ? "loads" : "quern-torch does not start: run tools/setup.sh, then ldd quern-torch");
+  return good;
+}
+
+bool check_compiler() {
+  auto child = base::subprocess::start({.argv = {"/usr/bin/g++", "--version"}, .log = "/dev/null"});
+  const auto end = child ? child->wait(30'000'000'000) : std::nullopt;
+  const bool good = end && end->code == 0;
+  line("compiler", good, good ? "/usr/bin/g++" : "no /usr/bin/g++: apt install g++");
+  return good;
+}
+
+void check_gpu() {
+  const bool there = ::access("/dev/nvidiactl", F_OK) == 0;
+  fmt::print("{} {:<12} {}\n", there ? "ok  " : "--  ", "GPU",
+             there ? "an NVIDIA driver is loaded" : "none: policies run on the CPU, lane cpp only");
+}
+
+bool check_disk() {
+  std::error_code code;
+  const fs::space_info space = fs::space(fs::current_path(code), code);
+  constexpr std::uintmax_t wanted = 2ULL << 30U;
+  const bool good = !code && space.available >= wanted;
+  line("disk", good,
+       fmt::format(
+           "{} free here{}", base::human_bytes(space.available),
+           good ? "" : ", at least 2 GiB are needed for a run: free some or set run.folder"));
+  return good;
+}
+
+}  // namespace
+
+int cmd_doctor(int argc, char** argv) {
+  CLI::App app("quern doctor: what will work on this machine, and what to do about the rest");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const unsigned cores = std::thread::hardware_concurrency();
+  line("CPU", cores >= 2,
+       fmt::format("{} ({}), {} cores{}", env::cpu_model(), env::cpu_device_class(), cores,
+                   cores >= 2 ? "" : ": with one, measurements share it with the rest of the run"));
+  bool good = check_programs();
+  good &= check_compiler();
+  good &= check_libtorch();
+  check_gpu();
+  good &= check_disk();
+  const env::host_facts& facts = env::probe_host();
+  const auto admitted = env::admit(facts, env::sandbox_mode::required);
+  line("sandbox", admitted.has_value(),
+       admitted ? "every layer that `sandbox: required` needs" : admitted.error().message);
+  fmt::print("\nsandbox layers:\n{}", env::describe(facts));
+  return good && admitted ? done : failed;
+}
+
+}  // namespace quern::tools

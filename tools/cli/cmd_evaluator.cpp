@@ -1,0 +1,129 @@
+// quern evaluator: an evaluator host. The one that a run starts for itself is the same program.
+#include <csignal>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/program.hpp"
+#include "env/judge/evaluator.hpp"
+#include "env/plugin/host_loop.hpp"
+#include "env/task/task_codec.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace quern::tools {
+namespace {
+
+env::host_loop* running = nullptr;
+
+void on_signal(int number) {
+  if (running == nullptr) return;
+  if (number == SIGINT) {
+    running->drain();
+  } else {
+    running->stop();
+  }
+}
+
+/// Keeps parsed tasks: a run sends the same ones again and again.
+class task_cache {
+ public:
+  base::expected<std::shared_ptr<const env::task>> get(const env::host_job& job) {
+    const std::lock_guard lock(guard_);
+    auto& slot = tasks_[job.job.task_hash];
+    if (!slot) {
+      QUERN_TRY(env::task parsed, env::parse_task(*job.task));
+      slot = std::make_shared<const env::task>(std::move(parsed));
+    }
+    return slot;
+  }
+
+ private:
+  std::mutex guard_;
+  std::unordered_map<base::hash128, std::shared_ptr<const env::task>> tasks_;
+};
+
+base::expected<env::evaluation_request> request_of(task_cache& tasks, const env::host_job& job) {
+  env::evaluation_request request;
+  QUERN_TRY(request.subject, tasks.get(job));
+  request.source = job.job.source;
+  request.protocol = job.job.protocol;
+  request.seed = job.job.seed;
+  request.recheck = job.job.recheck != 0;
+  request.best_known_e2 = job.job.best_known_e2;
+  if (job.job.recheck_above_e2 > 0) {
+    request.recheck_above = static_cast<double>(job.job.recheck_above_e2) / 100;
+  }
+  return request;
+}
+
+base::expected<env::host_keys> read_keys(const std::string& folder, const std::string& gateway) {
+  QUERN_TRY(const std::string own, base::read_file(folder + "/host.key", 4096));
+  const std::size_t line = own.find('\n');
+  if (own.size() < 81 || line != 40) {
+    return base::fail(
+        base::errc::invalid_argument,
+        "{}/host.key: two lines of 40 characters are needed, public key and secret key", folder);
+  }
+  return env::host_keys{{own.substr(0, 40), own.substr(41, 40)}, gateway};
+}
+
+}  // namespace
+
+int cmd_evaluator(int argc, char** argv) {
+  CLI::App app("quern evaluator: evaluate kernels for a run");
+  std::string endpoint;
+  std::string sandbox = "required";
+  std::string key_folder;
+  std::string gateway_key;
+  env::evaluator_options options;
+  double patience_s = 30;
+  app.add_option("--connect", endpoint, "ipc://PATH or tcp://HOST:PORT of the run")->required();
+  app.add_option("--key", gateway_key, "the run's public key (tcp://)");
+  app.add_option("--key-folder", key_folder, "folder with host.key, this host's own keys (tcp://)");
+  app.add_option("--sandbox", sandbox, "required | best_effort")
+      ->check(CLI::IsMember({"required", "best_effort"}));
+  app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s");
+  app.add_option("--core", options.core, "core that measures; -1: the first that is free");
+  app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  options.sandbox_required = sandbox == "required";
+  auto evaluator = env::evaluator::open(options);
+  if (!evaluator) return report("evaluator", evaluator.error());
+  env::host_options host;
+  host.endpoint = endpoint;
+  if (!key_folder.empty()) {
+    auto keys = read_keys(key_folder, gateway_key);
+    if (!keys) return report("evaluator", keys.error());
+    host.keys = std::move(*keys);
+  }
+  host.profile.build = base::build_id();
+  host.profile.lanes = {"cpp"};
+  // Two slots: the next candidate is compiled while this one is measured.
+  host.profile.devices = {{0, (*evaluator)->device_class(), 2}};
+  host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
+  task_cache tasks;
+  auto loop = env::host_loop::make(
+      host,
+      [&](const env::host_job& job, const std::atomic<bool>&) -> env::host_result {
+        const auto request = request_of(tasks, job);
+        if (!request) return {true, request.error().message};
+        return {false, base::dump(env::to_json((*evaluator)->evaluate(*request)))};
+      },
+      [&](const env::host_job& job) {
+        if (const auto request = request_of(tasks, job)) (*evaluator)->compile_ahead(*request);
+      });
+  if (!loop) return report("evaluator", loop.error());
+  running = loop->get();
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  const auto ended = (*loop)->run();
+  running = nullptr;
+  if (!ended) return report("evaluator", ended.error());
+  return done;
+}
+
+}  // namespace quern::tools

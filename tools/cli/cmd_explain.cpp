@@ -1,0 +1,56 @@
+// quern explain: formulas and keys, printed from the code that computes and reads them.
+#include <fmt/format.h>
+
+#include "actors/config/config_file.hpp"
+#include "env/verdict/reward.hpp"
+#include "policy/loss/explain.hpp"
+#include "policy/loss/preset.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace quern::tools {
+namespace {
+
+int explain_loss(const std::string& name) {
+  const auto preset = policy::parse_preset(name);
+  if (!preset) return report("explain", preset.error());
+  fmt::print("{}", policy::explain_loss(policy::preset_defaults(*preset)));
+  return done;
+}
+
+int explain_rewards() {
+  for (const env::reward_function& reward : env::all_rewards()) {
+    fmt::print("{:<20} {}\n", reward.name, reward.formula);
+  }
+  return done;
+}
+
+int explain_key(const std::string& path) {
+  for (const actors::config_key& key : actors::config_keys()) {
+    if (key.path != path) continue;
+    fmt::print("{} ({}): {}\n", key.path, actors::to_string(key.changes), key.why);
+    return done;
+  }
+  actors::run_config scratch;
+  return report("explain", actors::apply_setting(scratch, path + "=").error());
+}
+
+}  // namespace
+
+int cmd_explain(int argc, char** argv) {
+  CLI::App app("quern explain: what a loss, a reward or a configuration key means");
+  std::string what;
+  std::string name;
+  app.add_option("what", what, "loss | rewards | config")
+      ->required()
+      ->check(CLI::IsMember({"loss", "rewards", "config"}));
+  app.add_option("name", name, "preset of the loss, or one configuration key");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  if (what == "rewards") return explain_rewards();
+  if (what == "loss") return explain_loss(name.empty() ? "grpo" : name);
+  if (!name.empty()) return explain_key(name);
+  fmt::print("{}", actors::reference_yaml());
+  return done;
+}
+
+}  // namespace quern::tools

@@ -1,0 +1,212 @@
+// quern tasks: draw tasks from the grammar, check task files, begin a new one, make a corpus.
+#include <csignal>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "actors/config/config_file.hpp"
+#include "actors/replay/task_book.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/program.hpp"
+#include "env/grammar/corpus.hpp"
+#include "env/grammar/draw.hpp"
+#include "env/grammar/task_maker.hpp"
+#include "env/judge/oracle.hpp"
+#include "env/task/check.hpp"
+#include "env/task/new_task.hpp"
+#include "env/task/suite.hpp"
+#include "env/task/task_codec.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace quern::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+int generate(std::uint64_t seed, std::uint64_t first, std::int64_t count,
+             const std::string& folder) {
+  if (!folder.empty()) {
+    if (const auto made = base::make_folders(folder); !made) return report("tasks", made.error());
+  }
+  for (std::uint64_t index = first; index < first + static_cast<std::uint64_t>(count); ++index) {
+    const env::composition drawn = env::draw_composition(seed, index, {});
+    const auto task = env::make_task(drawn);
+    if (!task) return report("tasks", task.error());
+    if (folder.empty()) {
+      fmt::print("{:>6}  {:<34} {}\n", index, task->name, env::to_text(drawn));
+      continue;
+    }
+    const fs::path file = fs::path(folder) / (task->name + ".task.yaml");
+    if (const auto written = base::write_file_atomic(file, env::to_yaml(*task)); !written) {
+      return report("tasks", written.error());
+    }
+    fmt::print("{}\n", file.string());
+  }
+  return done;
+}
+
+/// Prints the findings of one file; true if the task may be used.
+base::expected<bool> check_file(const fs::path& file, env::reference_oracle& oracle) {
+  QUERN_TRY(const env::task task, env::load_task(file));
+  QUERN_TRY(const env::task_instance instance, env::instantiate(task, task.sizes));
+  QUERN_TRY(const env::task_report result,
+            env::check_task(task, oracle, env::measure_peak(instance), 1));
+  fmt::print("{}: {}  baseline {:.0f} us, floor {:.1f} us, error {:.3f} of the tolerance\n",
+             task.name, result.ok() ? "ok" : "REFUSED",
+             static_cast<double>(result.baseline_ns) / 1e3,
+             static_cast<double>(result.floor_ns) / 1e3, result.worst_error);
+  for (const env::task_finding& finding : result.findings) {
+    fmt::print("  {} {}: {}\n", finding.fatal ? "refused" : "advice ", finding.rule, finding.text);
+  }
+  return result.ok();
+}
+
+int check(const std::vector<std::string>& paths, const std::string& sandbox) {
+  env::evaluator_options options;
+  options.sandbox_required = sandbox == "required";
+  auto oracle = env::open_oracle(options);
+  if (!oracle) return report("tasks", oracle.error());
+  std::vector<fs::path> files;
+  for (const std::string& path : paths) {
+    if (!fs::is_directory(path)) {
+      files.emplace_back(path);
+      continue;
+    }
+    if (const auto suite = env::load_suite(path); !suite) return report("tasks", suite.error());
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.path().string().ends_with(".task.yaml")) files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  int refused = 0;
+  for (const fs::path& file : files) {
+    const auto good = check_file(file, **oracle);
+    if (!good) return report("tasks", good.error());
+    refused += *good ? 0 : 1;
+  }
+  fmt::print("{} tasks, {} refused\n", files.size(), refused);
+  return refused == 0 ? done : failed;
+}
+
+int begin_task(const std::string& name, const std::string& folder) {
+  const auto text = env::new_task(name, env::lane::cpp);
+  if (!text) return report("tasks", text.error());
+  const fs::path file = fs::path(folder) / (name + ".task.yaml");
+  if (fs::exists(file)) {
+    return report("tasks", {base::errc::already_exists, file.string() + " is there already"});
+  }
+  if (const auto written = base::write_file_atomic(file, *text); !written) {
+    return report("tasks", written.error());
+  }
+  fmt::print("{}: change it, then quern tasks check {}\n", file.string(), file.string());
+  return done;
+}
+
+/// The evaluator as the judge of a corpus.
+class evaluating_judge final : public env::corpus_judge {
+ public:
+  explicit evaluating_judge(env::evaluator& with) : with_(with) {}
+  base::expected<env::verdict> judge(const std::shared_ptr<const env::task>& subject,
+                                     const std::string& source,
+                                     const std::string& protocol) override {
+    env::evaluation_request request;
+    request.subject = subject;
+    request.source = source;
+    request.verify_only = protocol.empty();
+    if (!protocol.empty()) request.protocol = protocol;
+    return with_.evaluate(request);
+  }
+
+ private:
+  env::evaluator& with_;
+};
+
+base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int shard) {
+  env::corpus_plan plan;
+  plan.seed = static_cast<std::uint64_t>(config.tasks.seed);
+  plan.tasks = config.tasks.corpus_tasks;
+  plan.samples_per_task = static_cast<int>(config.tasks.corpus_variants);
+  plan.wrong_share = config.tasks.corpus_wrong_share;
+  plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
+  plan.exemplar_protocol = config.env.protocol;
+  QUERN_TRY(plan.held_out, actors::held_out_of(config));
+  plan.shard = shard;
+  plan.shards = static_cast<int>(config.env.evaluators);
+  return plan;
+}
+
+volatile std::sig_atomic_t stop_corpus = 0;
+
+base::expected<int> make_corpus(const std::string& config_file, const std::string& folder,
+                                int shard) {
+  QUERN_TRY(const auto config, actors::load_config(config_file, {}));
+  QUERN_TRY(const env::corpus_plan plan, plan_of(config, shard));
+  env::evaluator_options options;
+  options.sandbox_required = config.env.sandbox == "required";
+  options.time_budget_s = config.env.time_budget_s;
+  QUERN_TRY(const auto evaluator, env::evaluator::open(options));
+  QUERN_TRY(const auto prompts, base::share_folder("env/prompts"));
+  QUERN_TRY(const auto form,
+            env::prompt_template::load(prompts / (config.policy.template_name + ".prompt")));
+  const env::prompt_facts facts{evaluator->device_class(),
+                                env::default_restrictions(env::lane::cpp)};
+  evaluating_judge judge(*evaluator);
+  const fs::path file = fs::path(folder) / fmt::format("corpus-{:03}.jsonl", shard);
+  QUERN_TRY(auto maker, env::corpus_maker::open(plan, form, facts, file, judge));
+  std::signal(SIGTERM, [](int) { stop_corpus = 1; });
+  std::int64_t told = 0;
+  while (stop_corpus == 0) {
+    QUERN_TRY(const bool more, maker.step());
+    const env::corpus_counts& counts = maker.counts();
+    if (!more || counts.tasks - told >= 50) {
+      told = counts.tasks;
+      base::log_info("corpus", "{} tasks, {} records, {} wrong, {} not as intended, {} dropped",
+                     counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped);
+    }
+    if (!more) return int{done};
+  }
+  return int{paused};
+}
+
+}  // namespace
+
+int cmd_tasks(int argc, char** argv) {
+  CLI::App app("quern tasks: draw, check and begin tasks");
+  app.require_subcommand(1);
+  std::uint64_t seed = 1;
+  std::uint64_t first = 0;
+  std::int64_t count = 10;
+  std::string folder;
+  std::string name;
+  std::string config;
+  std::string sandbox = "required";
+  std::vector<std::string> paths;
+  int shard = 0;
+  auto* generating = app.add_subcommand("generate", "tasks of the grammar, by address");
+  generating->add_option("--seed", seed, "address: which supply");
+  generating->add_option("--first", first, "address: index of the first");
+  generating->add_option("--count", count, "how many")->check(CLI::Range(1, 1000000));
+  generating->add_option("--out", folder, "folder for the task files; none: a line each");
+  auto* checking = app.add_subcommand("check", "refuse tasks that would teach the wrong thing");
+  checking->add_option("paths", paths, "task files or suites")->required();
+  checking->add_option("--sandbox", sandbox, "required | best_effort")
+      ->check(CLI::IsMember({"required", "best_effort"}));
+  auto* beginning = app.add_subcommand("new", "a commented task file to start from");
+  beginning->add_option("name", name, "name of the task")->required();
+  beginning->add_option("--folder", folder, "where; default: here")->default_val(".");
+  auto* corpus =
+      app.add_subcommand("corpus", "one shard of a fine-tuning corpus; quern train starts it");
+  corpus->add_option("--config", config, "configuration of the run")->required();
+  corpus->add_option("--folder", folder, "where the corpus is kept")->required();
+  corpus->add_option("--shard", shard, "which of env.evaluators shards")->required();
+  if (const auto code = parse(app, argc, argv)) return *code;
+  if (generating->parsed()) return generate(seed, first, count, folder);
+  if (checking->parsed()) return check(paths, sandbox);
+  if (beginning->parsed()) return begin_task(name, folder);
+  const auto made = make_corpus(config, folder, shard);
+  return made ? *made : report("tasks", made.error());
+}
+
+}  // namespace quern::tools

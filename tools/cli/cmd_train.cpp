@@ -1,0 +1,162 @@
+// quern train and quern resume.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "actors/config/config_file.hpp"
+#include "actors/control.hpp"
+#include "actors/finish.hpp"
+#include "actors/sft_run.hpp"
+#include "base/log.hpp"
+#include "base/program.hpp"
+#include "storage/run_directory.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace quern::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder_of(const actors::run_config& config) {
+  return config.run.folder.empty() ? fs::path("runs") / config.run.name
+                                   : fs::path(config.run.folder);
+}
+
+base::json meta_of(const actors::run_config& config) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return {{"build", base::build_id()},
+          {"machine", host},
+          {"seed", config.run.seed},
+          {"stage", config.stage}};
+}
+
+int print_plan(const actors::run_config& config) {
+  fmt::print("{}", actors::to_yaml(config));
+  const auto tasks = actors::task_book::make(config);
+  if (!tasks) return report("train", tasks.error());
+  std::size_t held_out = 0;
+  for (const auto& task : tasks->tasks())
+    held_out += task.held_out ? 1 : 0;
+  fmt::print("\n# plan: {} in {}\n", config.stage, folder_of(config).string());
+  fmt::print("# tasks: {} trained on, {} held out\n", tasks->tasks().size() - held_out, held_out);
+  if (config.stage == "sft") {
+    fmt::print("# corpus: {} tasks, {} records each; {} steps of {} samples\n",
+               config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
+               config.learner.batch_samples);
+    return done;
+  }
+  fmt::print("# processes: control, learner, generator, {} evaluator hosts\n",
+             config.env.evaluators);
+  fmt::print("# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
+             config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
+             config.actors.staleness);
+  return done;
+}
+
+int tell_end(const actors::run_config& config, const fs::path& folder, const actors::run_end& end) {
+  if (!end.problem.empty()) {
+    fmt::print(stderr, "quern: {}\nEverything up to the last checkpoint is kept: quern resume {}\n",
+               end.problem, folder.string());
+    return failed;
+  }
+  if (end.how == actors::ending::pause && !end.finished) {
+    fmt::print(stderr, "paused: quern resume {}\n", folder.string());
+    return paused;
+  }
+  (void)config;
+  return done;
+}
+
+/// From an open run directory to the exit code.
+int carry_on(const actors::run_config& config, storage::run_directory& run, std::string_view name) {
+  const fs::path folder = run.paths().root;
+  if (config.stage == "sft") {
+    const auto end = actors::run_sft(config, run);
+    if (!end) return report(name, end.error());
+    return tell_end(config, folder, *end);
+  }
+  const auto tasks = actors::task_book::make(config);
+  if (!tasks) return report(name, tasks.error());
+  const auto end = actors::run_control(config, run, *tasks);
+  if (!end) return report(name, end.error());
+  const int code = tell_end(config, folder, *end);
+  if (code != done) return code;
+  const auto finished = actors::finish_run(config, run, *tasks);
+  if (!finished) return report(name, finished.error());
+  fmt::print("{}", *finished);
+  return done;
+}
+
+}  // namespace
+
+int cmd_train(int argc, char** argv) {
+  CLI::App app("quern train: run an experiment from a configuration");
+  std::string file;
+  std::vector<std::string> settings;
+  bool dry_run = false;
+  app.add_option("config", file, "YAML file; configs/reference.yaml explains every key")
+      ->required();
+  app.add_option("--set", settings, "KEY=VALUE, over the file; may be repeated");
+  app.add_flag("--dry-run", dry_run,
+               "print the resolved configuration and the plan, start nothing");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const auto config = actors::load_config(file, settings);
+  if (!config) return report("train", config.error());
+  if (dry_run) return print_plan(*config);
+  const fs::path folder = folder_of(*config);
+  std::error_code ignored;
+  if (fs::exists(folder / "config.yaml", ignored)) {
+    fmt::print(stderr, "quern train: {} is a run already: quern resume {}, or another run.name\n",
+               folder.string(), folder.string());
+    return usage;
+  }
+  auto run = storage::run_directory::create(folder, actors::to_yaml(*config), meta_of(*config));
+  if (!run) return report("train", run.error());
+  fmt::print(stderr, "run {} in {}\n", config->run.name, folder.string());
+  return carry_on(*config, *run, "train");
+}
+
+int cmd_resume(int argc, char** argv) {
+  CLI::App app("quern resume: go on with a run that was paused or failed");
+  std::string folder;
+  std::vector<std::string> settings;
+  app.add_option("run", folder, "run directory")->required();
+  app.add_option("--set", settings, "KEY=VALUE for keys that may change on resume");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  auto run = storage::run_directory::open(folder);
+  if (!run) return report("resume", run.error());
+  auto before = actors::load_config(run->paths().config(), {});
+  if (!before) return report("resume", before.error());
+  auto config = actors::load_config(run->paths().config(), settings);
+  if (!config) return report("resume", config.error());
+  for (const auto& change : actors::differences(*before, *config)) {
+    if (change.changes == actors::key_class::fixed) {
+      fmt::print(
+          stderr,
+          "quern resume: {} is fixed for the run: it is {} and cannot become {}; start a new "
+          "run for that\n",
+          change.path, change.before, change.after);
+      return usage;
+    }
+    fmt::print(stderr, "{}: {} -> {}\n", change.path, change.before, change.after);
+  }
+  const auto position = actors::position_of(run->paths());
+  if (!position) return report("resume", position.error());
+  fmt::print(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder,
+             position->version, config->learner.steps,
+             position->checkpoint ? std::to_string(position->checkpoint->version) : "none",
+             position->epoch + 1);
+  if (config->stage != "sft" && position->version >= config->learner.steps) {
+    fmt::print(stderr, "quern resume: all {} steps are done; raise learner.steps to go on\n",
+               config->learner.steps);
+    return nothing;
+  }
+  if (auto written = run->write_config(actors::to_yaml(*config)); !written) {
+    return report("resume", written.error());
+  }
+  return carry_on(*config, *run, "resume");
+}
+
+}  // namespace quern::tools

@@ -1,0 +1,116 @@
+// quern status, pause and stop: asks the control process of a run, or its ledger when none is
+// there.
+#include <fmt/format.h>
+
+#include "actors/console.hpp"
+#include "base/text.hpp"
+#include "storage/ledger.hpp"
+#include "storage/run_directory.hpp"
+#include "storage/run_lock.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace quern::tools {
+namespace {
+
+base::expected<base::json> ask(const storage::run_paths& paths, const std::string& command) {
+  QUERN_TRY(const base::json meta, storage::read_meta(paths));
+  QUERN_TRY(const std::string sockets, base::get<std::string>(meta, "sockets"));
+  return actors::ask_console(sockets + "/console", {{"command", command}});
+}
+
+/// What the ledger alone tells.
+base::expected<base::json> read_ledger(const storage::run_paths& paths) {
+  QUERN_TRY(const auto db,
+            storage::database::open(paths.database(), storage::database::access::read));
+  QUERN_TRY(const auto ledger, storage::ledger::open(*db));
+  QUERN_TRY(const auto counts, ledger->counts());
+  QUERN_TRY(const auto position, ledger->position());
+  QUERN_TRY(const auto reasons, ledger->drop_reasons());
+  QUERN_TRY(const auto ages, ledger->ages());
+  base::json states = base::json::object();
+  for (const auto state : storage::all_sample_states) {
+    states[std::string(storage::to_string(state))] = counts.of(state);
+  }
+  base::json by_age = base::json::object();
+  for (const auto& [age, count] : ages.by_age)
+    by_age[std::to_string(age)] = count;
+  return base::json{{"epoch", position.epoch},
+                    {"version", position.version},
+                    {"checkpoint", position.checkpoint ? position.checkpoint->version : -1},
+                    {"issued", counts.issued_ever},
+                    {"samples", states},
+                    {"law_holds", counts.law_holds()},
+                    {"dropped", reasons},
+                    {"ages", by_age},
+                    {"mixed_versions", ages.mixed}};
+}
+
+void print_ledger(const base::json& rows) {
+  fmt::print("  epoch {}, version {}, last checkpoint {}\n", rows["epoch"].get<std::int64_t>(),
+             rows["version"].get<std::int64_t>(), rows["checkpoint"].get<std::int64_t>());
+  fmt::print("  samples issued {}:", rows["issued"].get<std::int64_t>());
+  for (const auto& [state, count] : rows["samples"].items()) {
+    if (count.get<std::int64_t>() > 0) fmt::print(" {} {}", count.get<std::int64_t>(), state);
+  }
+  fmt::print("\n");
+  if (!rows["dropped"].empty()) fmt::print("  dropped: {}\n", base::dump(rows["dropped"]));
+  fmt::print("  steps behind when used: {}, with tokens of several versions: {}\n",
+             base::dump(rows["ages"]), rows["mixed_versions"].get<std::int64_t>());
+}
+
+int order(const char* name, int argc, char** argv) {
+  CLI::App app(std::string("quern ") + name);
+  std::string run;
+  app.add_option("run", run, "run directory")->required();
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const auto reply = ask({run}, name);
+  if (!reply) {
+    fmt::print(stderr, "quern {}: no control process answers for {} ({})\n", name, run,
+               reply.error().message);
+    return failed;
+  }
+  fmt::print("{}: asked to {}; it ends when the evaluations that run are in\n", run, name);
+  return done;
+}
+
+}  // namespace
+
+int cmd_status(int argc, char** argv) {
+  CLI::App app("quern status: where a run stands");
+  std::string run;
+  bool as_json = false;
+  app.add_option("run", run, "run directory")->required();
+  app.add_flag("--json", as_json, "one JSON object");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const storage::run_paths paths{run};
+  const auto meta = storage::read_meta(paths);
+  if (!meta) return report("status", meta.error());
+  const auto rows = read_ledger(paths);
+  if (!rows) return report("status", rows.error());
+  const auto locked = storage::is_locked(paths.lock());
+  const bool running = locked && *locked;
+  const auto live = running ? ask(paths, "status") : base::expected<base::json>(base::json());
+  if (as_json) {
+    fmt::print("{}\n", base::dump(base::json{{"running", running},
+                                             {"live", live.value_or(base::json())},
+                                             {"ledger", *rows}}));
+    return done;
+  }
+  fmt::print("{}: {}\n", run, running ? "running" : "not running (quern resume goes on)");
+  if (live && live->contains("progress")) {
+    fmt::print("  {}\n  verdicts {}\n", (*live)["progress"].get<std::string>(),
+               base::dump((*live)["verdicts"]));
+  }
+  print_ledger(*rows);
+  return done;
+}
+
+int cmd_pause(int argc, char** argv) {
+  return order("pause", argc, argv);
+}
+int cmd_stop(int argc, char** argv) {
+  return order("stop", argc, argv);
+}
+
+}  // namespace quern::tools

@@ -1,0 +1,144 @@
+// quern sample: completions of any checkpoint. quern export: its policy as a Hugging Face folder.
+#include <iostream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "policy/engine/checkpoint.hpp"
+#include "policy/engine/generator.hpp"
+#include "policy/engine/threads.hpp"
+#include "policy/text/chat.hpp"
+#include "policy/text/tokenizer.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+#include "tools/torch/roles.hpp"
+
+namespace quern::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The model's folder itself, the model/ of a checkpoint, or that of a run's last checkpoint.
+base::expected<fs::path> find_model(const fs::path& given) {
+  if (fs::exists(given / "config.json")) return given;
+  if (fs::exists(given / "model/config.json")) return given / "model";
+  const fs::path latest = given / "checkpoints/LATEST";
+  if (fs::exists(latest)) {
+    QUERN_TRY(const std::string name, base::read_file(latest, 256));
+    const fs::path folder =
+        given / "checkpoints" / name.substr(0, name.find_first_of("\r\n")) / "model";
+    if (fs::exists(folder / "config.json")) return folder;
+  }
+  return base::fail(base::errc::not_found,
+                    "{} is no model: a Hugging Face folder, a checkpoint or a run is needed",
+                    given.string());
+}
+
+base::expected<std::string> read_prompt(const std::string& file) {
+  if (file != "-") return base::read_file(file, 8U << 20U);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+struct sample_options {
+  std::string model;
+  std::string prompt_file;
+  bool greedy = false;
+  bool ignore_eos = false;
+  bool as_json = false;
+  std::int64_t count = 1;
+  std::int64_t max_tokens = 420;
+  std::int64_t seed = 1;
+  double temperature = 1.0;
+};
+
+base::status sample(const sample_options& options) {
+  QUERN_TRY(const fs::path folder, find_model(options.model));
+  QUERN_TRY(const std::string prompt, read_prompt(options.prompt_file));
+  QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
+  QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(folder));
+  QUERN_TRY(const auto format, policy::load_chat_format(folder));
+  const policy::chat_message message{"user", prompt};
+  QUERN_TRY(const auto tokens, policy::encode_chat(text, format, std::span(&message, 1)));
+  policy::generator_options engine_options;
+  engine_options.slots = static_cast<std::int32_t>(std::min<std::int64_t>(options.count, 32));
+  engine_options.valid_tokens = text.vocab_size();
+  engine_options.capacity = static_cast<std::int32_t>(std::min<std::int64_t>(
+      arena.config.max_positions, static_cast<std::int64_t>(tokens.size()) + options.max_tokens));
+  QUERN_TRY(auto engine, policy::generator::make(arena, 0, engine_options));
+  std::vector<policy::generation_request> requests;
+  for (std::int64_t i = 0; i < options.count; ++i) {
+    policy::generation_request request;
+    request.id = static_cast<std::uint64_t>(i) + 1;
+    request.prompt = tokens;
+    request.max_tokens = static_cast<std::int32_t>(options.max_tokens);
+    request.temperature = options.temperature;
+    request.seed = static_cast<std::uint64_t>(options.seed);
+    request.greedy = options.greedy;
+    request.ignore_eos = options.ignore_eos;
+    requests.push_back(std::move(request));
+  }
+  QUERN_CHECK(engine.submit(requests));
+  auto results = engine.run();
+  std::sort(results.begin(), results.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  for (const policy::generation_result& result : results) {
+    const std::string completion = text.decode(result.tokens);
+    if (options.as_json) {
+      fmt::print("{}\n", base::dump(base::json{{"text", completion},
+                                               {"token_ids", result.tokens},
+                                               {"log_probs", result.log_probs}}));
+    } else {
+      fmt::print("{}{}", completion, completion.ends_with('\n') ? "" : "\n");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+int role_sample(int argc, char** argv) {
+  CLI::App app("quern sample: completions of a policy for a prompt");
+  sample_options options;
+  app.add_option("model", options.model, "Hugging Face folder, checkpoint or run")->required();
+  app.add_option("--prompt", options.prompt_file, "file with the prompt; -: standard input")
+      ->required();
+  app.add_flag("--greedy", options.greedy, "the most likely token each time");
+  app.add_option("--n", options.count, "completions")->check(CLI::Range(1, 100000));
+  app.add_option("--max-tokens", options.max_tokens, "longest completion")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--temperature", options.temperature, "of sampling")
+      ->check(CLI::Range(0.01, 10.0));
+  app.add_option("--seed", options.seed, "address of the random numbers");
+  app.add_flag("--ignore-eos", options.ignore_eos, "go on past the end token");
+  app.add_flag("--json", options.as_json, "an object a line: text, token_ids, log_probs");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const auto result = sample(options);
+  return result ? int{done} : report("sample", result.error());
+}
+
+int role_export(int argc, char** argv) {
+  CLI::App app(
+      "quern export: a checkpoint's policy as a Hugging Face folder that transformers loads");
+  std::string from;
+  std::string to;
+  app.add_option("from", from, "checkpoint or run")->required();
+  app.add_option("to", to, "folder to write; must not exist")->required();
+  if (const auto code = parse(app, argc, argv)) return *code;
+  if (fs::exists(to)) {
+    return report("export",
+                  {base::errc::already_exists, to + " is there already: name another folder"});
+  }
+  const auto write = [&]() -> base::status {
+    QUERN_TRY(const fs::path folder, find_model(from));
+    QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
+    QUERN_CHECK(base::make_folders(to));
+    return policy::save_model(arena, to, folder);
+  };
+  if (const auto result = write(); !result) return report("export", result.error());
+  fmt::print("{}\n", to);
+  return done;
+}
+
+}  // namespace quern::tools
