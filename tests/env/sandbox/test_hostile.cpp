@@ -1,0 +1,153 @@
+// The hostile candidates of tests/hostile/cpp against screen, compiler and a bare sandboxed child.
+// The whole pipeline's verdicts on them are tested with the evaluator.
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "env/sandbox/compile.hpp"
+#include "env/screen/screen.hpp"
+#include "sandbox_fixture.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using kind = env::child_end::kind;
+
+namespace {
+
+const std::filesystem::path& folder() {
+  static const auto path = source_dir() / "tests/hostile/cpp";
+  return path;
+}
+
+const base::json& manifest() {
+  static const base::json value = [] {
+    const auto text = base::read_file(folder() / "manifest.json");
+    REQUIRE(text.has_value());
+    auto parsed = base::parse_json(*text);
+    REQUIRE_MESSAGE(parsed.has_value(), (parsed ? "" : parsed.error().message));
+    return *parsed;
+  }();
+  return value;
+}
+
+#if defined(__x86_64__)
+const std::string architecture = "x86_64";
+#else
+const std::string architecture = "other";
+#endif
+
+struct candidate {
+  std::string file, child, source;
+  bool rejected = false;
+};
+
+std::vector<candidate> candidates_here() {
+  std::vector<candidate> all;
+  for (const auto& item : manifest()["candidates"]) {
+    candidate one;
+    one.file = item["file"];
+    if (item.value("only", architecture) != architecture) {
+      std::fprintf(stderr, "skipped: %s is for another architecture\n", one.file.c_str());
+      continue;
+    }
+    one.child = item["child"];
+    one.rejected = item["screen_on"] == base::json::array({"rejected_static"});
+    const auto text = base::read_file(folder() / one.file);
+    REQUIRE_MESSAGE(text.has_value(), one.file);
+    one.source = *text;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+// How the child that called a candidate ended, in the manifest's words.
+std::string word_for(const env::child_end& end) {
+  if (end.out_of_memory) return "out_of_memory";
+  if (end.how == kind::timed_out) return "timed_out";
+  if (end.how == kind::signalled) {
+    const char* name = sigabbrev_np(end.code);
+    return "SIG" + std::string(name != nullptr ? name : "?");
+  }
+  return end.code == 0 ? "right" : end.code == 1 ? "wrong" : "exit " + std::to_string(end.code);
+}
+
+const std::string prototype =
+    "extern \"C\" void kernel(const float* x, float* y, int64_t n, void* workspace, void* "
+    "stream);\nextern \"C\" int64_t workspace_bytes(int64_t n);\n";
+
+}  // namespace
+
+TEST_CASE("every file of the folder is in the manifest, and every line of it is a file") {
+  std::set<std::string> named;
+  for (const auto& item : manifest()["candidates"])
+    named.insert(item["file"]);
+  std::set<std::string> there;
+  for (const auto& item : std::filesystem::directory_iterator(folder()))
+    if (item.path().extension() == ".cpp") there.insert(item.path().filename().string());
+  CHECK(named == there);
+}
+
+TEST_CASE("the screen rejects what the manifest says and nothing else") {
+  for (const auto& item : candidates_here()) {
+    CAPTURE(item.file);
+    const auto found = env::static_screen(item.source);
+    CAPTURE((found ? found->text : "passed"));
+    CHECK(found.has_value() == item.rejected);
+  }
+}
+
+TEST_CASE("without the screen the sandbox alone holds them, and the next one never notices") {
+  using env::layer;
+  if (!host_has({layer::seccomp, layer::rlimits, layer::mountns}, "hostile candidates")) return;
+  auto children = make_spawner();
+  const bool groups =
+      children->layers().has(layer::cgroup1) || children->layers().has(layer::cgroup2);
+  const auto cache = base::temp_folder::make("quern-cache");
+  REQUIRE(cache.has_value());
+  auto compiler = env::compiler::create(*children, {.cache_dir = cache->path()});
+  REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
+
+  const auto call = [&](const std::string& source) -> std::string {
+    env::compile_request request;
+    request.source = source;
+    request.prototype = prototype;
+    request.wall_s = 4;
+    auto built = (*compiler)->compile(request);
+    REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
+    if (built->what == env::compile_result::kind::timeout) return "compile_timeout";
+    if (built->what == env::compile_result::kind::error) {
+      CHECK(built->text.find("root:") == std::string::npos);
+      return "compile_error";
+    }
+    auto spec = deed("call", built->artefact.string());
+    spec.read_only.push_back(built->artefact.string());
+    spec.limits.cpu_s = 1;
+    spec.limits.work_bytes = 0;
+    return word_for(run(*children, spec).end);
+  };
+
+  const auto all = candidates_here();
+  const std::string honest = all.front().source;
+  REQUIRE(all.front().file == "honest.cpp");
+  for (const auto& item : all) {
+    CAPTURE(item.file);
+    const std::string got = call(item.source);
+    if (item.child == "any" || (item.child == "out_of_memory" && !groups)) {
+      CHECK_FALSE(got.empty());
+    } else if (item.child == "compile_limit") {
+      CHECK((got == "compile_timeout" || got == "compile_error"));
+    } else if (item.child == "exit 0") {
+      CHECK(got == "right");  // a bare parent cannot tell; the evaluator misses the answer
+    } else {
+      CHECK(got == item.child);
+    }
+    CHECK(call(honest) == "right");
+  }
+  CHECK(deeds_still_running().empty());
+  CHECK(control_groups_left().empty());
+  for (const auto& path : manifest()["must_not_exist"])
+    CHECK_FALSE(std::filesystem::exists(std::string(path)));
+}
