@@ -31,13 +31,19 @@ def trained():
     make_trained(GOLDEN / "tokenizers")
 
 
+def chat():
+    from chat_goldens import make_chat
+
+    make_chat(ROOT, GOLDEN)
+
+
 def losses():
     from loss_goldens import make_losses
 
     make_losses(GOLDEN / "losses.json")
 
 
-PARTS = {"models": models, "tokenizers": tokenizers, "trained": trained, "losses": losses}
+PARTS = {"models": models, "tokenizers": tokenizers, "trained": trained, "chat": chat, "losses": losses}
 
 
 def main():
