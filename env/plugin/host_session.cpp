@@ -45,8 +45,17 @@ void host_session::void_all(host_actions& actions) {
 }
 
 void host_session::welcome(const welcome_message& in, nanoseconds_t now, host_actions& actions) {
-  if (in.session != session_) {
+  if (in.nonce != nonce_) return;
+  if (session_ != 0 && in.session != session_) {
+    // The gateway has forgotten the old session, or this answer is late. Either way both sides
+    // start from nothing only in a session that is new to both.
     void_all(actions);
+    session_ = 0;
+    nonce_ = nonce_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    greet(now, actions);
+    return;
+  }
+  if (session_ == 0) {
     session_ = in.session;
     for (const auto& device : profile_.devices)
       granted_[device.id] = device.slots;
@@ -92,6 +101,7 @@ void host_session::take(const job_message& job, nanoseconds_t now, host_actions&
 void host_session::cancel(const cancel_message& in, host_actions& actions) {
   if (in.session != session_ || greeting_) return;
   unacknowledged_.erase(in.lease);
+  actions.send.push_back(failed_message{session_, in.lease, "cancelled"});
   const auto held = held_.find(in.lease);
   if (held == held_.end() && std::find(over_.begin(), over_.end(), in.lease) != over_.end()) return;
   if (held != held_.end() && held->second.started) actions.cancel.push_back(in.lease);

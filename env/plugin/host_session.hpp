@@ -53,8 +53,9 @@ struct host_actions {
 ///
 /// A lease is started once, whatever is doubled. It is finished by `finished` or by CANCEL,
 /// whichever comes first, and that raises the device's credit by one, also for a job that was
-/// cancelled without ever arriving. A verdict is repeated until acknowledged. A WELCOME with
-/// another session than before voids everything: running leases are cancelled, verdicts forgotten.
+/// cancelled without ever arriving; each CANCEL is answered with FAILED. A verdict is repeated
+/// until acknowledged. A WELCOME with another session than before voids everything: running leases
+/// are cancelled, verdicts forgotten, and the host greets anew with a fresh nonce.
 class host_session {
  public:
   host_session(host_profile profile, std::uint64_t nonce);

@@ -39,9 +39,11 @@ struct hello_message {
   bool operator==(const hello_message&) const = default;
 };
 
-/// Gateway: you are in. Another `session` than before means that all earlier leases are void.
+/// Gateway: you are in. `nonce` is that of the HELLO; a WELCOME for another one is too late and
+/// ignored. Another `session` than before means that all earlier leases are void.
 struct welcome_message {
   std::uint64_t session = 0;
+  std::uint64_t nonce = 0;
   std::int64_t proto = newest_protocol;
   std::int64_t lease_ms = 0;
   std::int64_t heartbeat_ms = 0;
@@ -120,8 +122,9 @@ struct failed_message {
   bool operator==(const failed_message&) const = default;
 };
 
-/// Gateway: the lease is over. The host counts the job as finished on that device, also if it never
-/// arrived: otherwise its credit would be lost with the frame.
+/// Gateway: the lease is over; repeated until the host answers with FAILED or VERDICT for it. The
+/// host counts the job as finished on that device, also if it never arrived: otherwise its credit
+/// would be lost with the frame.
 struct cancel_message {
   std::uint64_t session = 0;
   std::uint64_t lease = 0;

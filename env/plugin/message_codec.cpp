@@ -169,6 +169,7 @@ void fields(A& io, auto& m) {
     io.texts("lanes", m.lanes);
     io.devices("devices", m.devices);
   } else if constexpr (std::is_same_v<T, welcome_message>) {
+    io.word("nonce", m.nonce);
     io.integer("proto", m.proto);
     io.integer("lease_ms", m.lease_ms);
     io.integer("heartbeat_ms", m.heartbeat_ms);

@@ -100,7 +100,7 @@ void control::begin_epoch(const std::string& reason) {
   for (const auto* w = newest_.get(); w != nullptr; w = w->before.get()) {
     must(book_->know_weights(w->version, w->hash));
   }
-  saving_.reset();
+  saving_ = false;
   stepping_.reset();
   asked_.clear();
   tokens_.clear();
@@ -131,6 +131,7 @@ void control::learner_died() {
     if (const auto held = desk_->cancel(sample)) {
       const auto host = host_of_.find(held->holder);
       if (host != host_of_.end()) {
+        sessions_->cancel(held->holder, {held->id, 0});
         out_.to_host(host->second, env::cancel_message{held->holder, held->id, 0});
       }
     }
@@ -223,8 +224,9 @@ void control::on_step(epoch_id epoch, weights_version from, const weights_ptr& m
 }
 
 void control::on_saved(epoch_id epoch, weights_version version, const base::hash128& hash) {
-  if (!alive_ || epoch != epoch_ || saving_ != version) return;
-  saving_.reset();
+  // A checkpoint of a step that is not counted yet has to wait: it is asked for again.
+  if (!alive_ || epoch != epoch_ || version <= recorded_ || version > book_->version()) return;
+  saving_ = false;
   must(ledger_->commit());
   settle_commit();
   const auto trained =
@@ -256,18 +258,20 @@ void control::on_host(int host, const env::message& what) {
           greeting->session,
           {hello->lanes, {{0, hello->devices[0].device_class, hello->devices[0].slots}}}));
     }
-    out_.to_host(host,
-                 env::welcome_message{greeting->session, 1, lease_ns / 1'000'000, heartbeat_ms});
+    out_.to_host(host, env::welcome_message{greeting->session, hello->nonce, 1,
+                                            lease_ns / 1'000'000, heartbeat_ms});
   } else if (const auto* asked = std::get_if<env::credit_message>(&what)) {
     // A refusal is the host's fault and answered with ERROR; here it would be ours.
     if (living(asked->session)) must(desk_->credit({asked->session, asked->device}, asked->n));
   } else if (const auto* in = std::get_if<env::verdict_message>(&what)) {
     if (!living(in->session)) return;
+    sessions_->answered(in->session, in->lease);
     const auto kind = static_cast<env::verdict_kind>(std::stoi(in->verdict));
     on_result(host, in->session, in->lease, desk_->verdict(in->session, in->lease, kind, now),
               in->verdict);
   } else if (const auto* failure = std::get_if<env::failed_message>(&what)) {
     if (!living(failure->session)) return;
+    sessions_->answered(failure->session, failure->lease);
     on_result(host, failure->session, failure->lease,
               desk_->failed(failure->session, failure->lease, now), failure->reason);
   } else if (const auto* need = std::get_if<env::need_message>(&what)) {
@@ -470,8 +474,8 @@ void control::pump() {
   const bool due = book_->version() >= recorded_ + plan_.checkpoint_every ||
                    (draining_ && book_->version() > recorded_);
   if (due && !saving_ && !stepping_ && ledger_->durable()) {
-    saving_ = book_->version();
-    out_.save(epoch_, *saving_);
+    saving_ = true;
+    out_.save(epoch_);
   }
 }
 
@@ -487,11 +491,14 @@ void control::tick() {
     note_lease(expired.result);
     const auto host = host_of_.find(expired.held.holder);
     if (host != host_of_.end()) {
-      out_.to_host(host->second, env::cancel_message{expired.held.holder, expired.held.id, 0});
+      sessions_->cancel(expired.held.holder, {expired.held.id, 0});
     }
   }
   for (const auto session : sessions_->alive()) {
     out_.to_host(host_of_.at(session), env::heartbeat_message{session});
+    for (const auto& [lease, device] : sessions_->find(session)->cancelled) {
+      out_.to_host(host_of_.at(session), env::cancel_message{session, lease, device});
+    }
   }
   for (int g = 0; g < plan_.generators; ++g) {
     if (attested_[static_cast<std::size_t>(g)] != newest_->hash) out_.install(g, epoch_, newest_);
@@ -500,7 +507,7 @@ void control::tick() {
     step_sent_ = now;
     out_.train(*stepping_);
   }
-  if (saving_) out_.save(epoch_, *saving_);
+  if (saving_) out_.save(epoch_);
   const auto counts = ledger_->counts();
   if (must(counts) && !counts->law_holds()) truth_.violated("the law does not hold");
   pump();
@@ -547,11 +554,12 @@ std::string control::standing() const {
   return fmt::format(
       "version {} (recorded {}), {} live, {} parked, {} issued, {} generated, {} jobs, {} leased, "
       "{} "
-      "waiting, {} hosts, step {}, save {}, durable {}",
+      "waiting, {} hosts, step {}, save {}, durable {}, {} charged, next group {}, installed {}",
       book_->version(), recorded_, book_->live(), book_->parked(),
       book_->in_state(sample_state::issued).size(), book_->in_state(sample_state::generated).size(),
       desk_->leases().jobs(), desk_->leases().leased(), desk_->queue().waiting(),
-      desk_->queue().hosts(), stepping_.has_value(), saving_.has_value(), ledger_->durable());
+      desk_->queue().hosts(), stepping_.has_value(), saving_, ledger_->durable(),
+      book_->window().charged(), book_->next_sequence(), installed());
 }
 
 }  // namespace quern::sim

@@ -25,7 +25,7 @@ class control {
     std::function<void(int generator, generation_request)> generate;
     std::function<void(int generator, epoch_id, weights_ptr)> install;
     std::function<void(step_request)> train;
-    std::function<void(epoch_id, weights_version)> save;
+    std::function<void(epoch_id)> save;
     std::function<void(int host, env::message)> to_host;
     std::function<void(epoch_id, weights_ptr)> start_learner;
   };
@@ -95,7 +95,7 @@ class control {
   std::optional<actors::session_book> sessions_;
   weights_ptr newest_;
   weights_version recorded_ = 0;
-  std::optional<weights_version> saving_;
+  bool saving_ = false;
   std::vector<base::hash128> attested_;  // by generator: what it serves with
   std::map<sample_id, nanoseconds_t> asked_;
   std::map<sample_id, base::hash128> tokens_;

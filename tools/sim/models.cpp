@@ -198,19 +198,17 @@ void learner_model::train(const step_request& request) {
   });
 }
 
-void learner_model::save(epoch_id epoch, weights_version version) {
+void learner_model::save(epoch_id epoch) {
   if (!alive_ || epoch != epoch_) return;
-  const auto saved = truth_.checkpoints.find(version);
-  const bool repeated = saved != truth_.checkpoints.end() && current_->at(version) != nullptr &&
-                        current_->at(version)->hash == saved->second->hash;
-  if (repeated) {
-    on_saved(epoch_, version, saved->second->hash);
-  } else if (current_->version == version) {
-    later(events_.between_ms(5, 20), [this, now = current_] {
-      truth_.checkpoints[now->version] = now;
-      on_saved(epoch_, now->version, now->hash);
-    });
+  const auto saved = truth_.checkpoints.find(current_->version);
+  if (saved != truth_.checkpoints.end() && saved->second == current_) {
+    on_saved(epoch_, current_->version, current_->hash);
+    return;
   }
+  later(events_.between_ms(5, 20), [this, now = current_] {
+    truth_.checkpoints[now->version] = now;
+    on_saved(epoch_, now->version, now->hash);
+  });
 }
 
 // ---- host ----

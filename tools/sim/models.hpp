@@ -89,7 +89,8 @@ class learner_model : public process {
 
   void start(epoch_id epoch, weights_ptr from);
   void train(const step_request& request);
-  void save(epoch_id epoch, weights_version version);
+  /// Writes a checkpoint of what it holds now.
+  void save(epoch_id epoch);
   [[nodiscard]] const weights_ptr& holds() const { return current_; }
   [[nodiscard]] epoch_id epoch() const { return epoch_; }
 

@@ -91,8 +91,8 @@ void world::build() {
   out.train = [this](const step_request& request) {
     events_.send("learner down", [this, request] { learner_->train(request); });
   };
-  out.save = [this](epoch_id epoch, weights_version version) {
-    events_.send("learner down", [this, epoch, version] { learner_->save(epoch, version); });
+  out.save = [this](epoch_id epoch) {
+    events_.send("learner down", [this, epoch] { learner_->save(epoch); });
   };
   out.to_host = [this](int h, const env::message& what) {
     events_.send(fmt::format("host{} down", h),
