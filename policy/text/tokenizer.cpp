@@ -2,11 +2,9 @@
 #include "policy/text/tokenizer.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-
-#include <utf8proc.h>
 
 #include "base/file.hpp"
+#include "policy/text/normalise.hpp"
 #include "policy/text/tokenizer_tables.hpp"
 
 namespace quern::policy {
@@ -96,21 +94,6 @@ void split_added(const added_token_set& set, std::string_view text, bool allow_s
 }
 
 }  // namespace
-
-std::string normalise_nfc(std::string_view text) {
-  const bool ascii = std::all_of(text.begin(), text.end(),
-                                 [](char c) { return static_cast<signed char>(c) >= 0; });
-  if (ascii) return std::string(text);
-  utf8proc_uint8_t* composed = nullptr;
-  const auto size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  if (size < 0) return std::string(text);
-  std::string result(reinterpret_cast<const char*>(composed), static_cast<std::size_t>(size));
-  std::free(composed);
-  return result;
-}
 
 base::expected<tokenizer> tokenizer::parse(std::string_view json_text) {
   QUERN_TRY(auto tables, parse_tokenizer_tables(json_text));

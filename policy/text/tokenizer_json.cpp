@@ -3,6 +3,7 @@
 
 #include "base/json.hpp"
 #include "policy/text/byte_level.hpp"
+#include "policy/text/normalise.hpp"
 #include "policy/text/tokenizer_tables.hpp"
 
 namespace quern::policy {

@@ -61,7 +61,4 @@ struct tokenizer_tables {
 
 base::expected<tokenizer_tables> parse_tokenizer_tables(std::string_view json_text);
 
-/// Canonical composition; text that is ASCII or not valid UTF-8 comes back as it is.
-std::string normalise_nfc(std::string_view text);
-
 }  // namespace quern::policy

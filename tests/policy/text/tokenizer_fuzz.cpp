@@ -3,8 +3,8 @@
 #include <random>
 
 #include "base/file.hpp"
+#include "policy/text/normalise.hpp"
 #include "policy/text/tokenizer.hpp"
-#include "policy/text/tokenizer_tables.hpp"
 #include "policy/text/utf8.hpp"
 #include "support/test.hpp"
 
