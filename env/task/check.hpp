@@ -64,7 +64,9 @@ std::int64_t least_baseline_ns(lane where);
 /// operators), with the reason.
 std::vector<task_finding> check_reference_text(const task& what);
 
-/// Least time of one call at these sizes on a machine with this peak, ns.
+/// Least time of one call at these sizes on a machine with this peak, ns: the larger of its bytes
+/// at full bandwidth and a quarter of its arithmetic at full speed, since fast algorithms do with
+/// less than the obvious number of operations.
 std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak);
 
 /// All rules: text; the same result twice; finite results (but for `special` inputs); tolerance

@@ -156,7 +156,7 @@ TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, i
   oracle.ns = 100'000;
   CHECK(check(scaled_rows(), oracle).empty());
   env::task dear = scaled_rows();
-  dear.cost.flops = env::size_expr::parse("n*m*100000").value();
+  dear.cost.flops = env::size_expr::parse("n*m*400000").value();
   CHECK(check(dear, oracle) == "floor ");
   dear.cost = {env::size_expr::parse("n*m").value(), env::size_expr::parse("n*m").value()};
   CHECK(check(dear, oracle) == "cost ");
