@@ -16,11 +16,11 @@
 namespace quern::base {
 
 struct subprocess_spec {
-  std::vector<std::string> argv;  ///< argv[0] is the program's path
+  std::vector<std::string> argv = {};  ///< argv[0] is the program's path
   /// NAME=VALUE, put over the parent's environment.
-  std::vector<std::string> environment;
+  std::vector<std::string> environment = {};
   /// Where stdout and stderr go (appended); empty: the parent's.
-  std::filesystem::path log;
+  std::filesystem::path log = {};
   /// SIGKILL when the thread that started it ends: start from a thread that lives as long as the
   /// process does.
   bool die_with_parent = true;

@@ -85,14 +85,14 @@ void panel::add_items(const std::vector<const book_task*>& tasks, std::int64_t c
 
 std::vector<evaluate_sample> panel::scouts() const {
   std::vector<evaluate_sample> orders;
-  for (const auto& [id, scout] : scouts_) {
-    orders.push_back({0, id, scout.task->id, scout.source, 0, 0});
+  for (const auto& [id, shown] : scouts_) {
+    orders.push_back({0, id, shown.task->id, shown.source, 0, 0});
   }
   return orders;
 }
 
-void panel::scored(sample_id scout, const env::verdict& verdict) {
-  const auto known = scouts_.find(scout);
+void panel::scored(sample_id id, const env::verdict& verdict) {
+  const auto known = scouts_.find(id);
   if (known != scouts_.end() && verdict.kind == env::verdict_kind::ok) {
     known->second.speedup_e2 = verdict.speedup_e2.value_or(0);
   }

@@ -43,7 +43,7 @@ class panel {
   [[nodiscard]] std::vector<evaluate_sample> scouts() const;
   /// Their verdicts, by the sample numbers given in `scouts`. A task whose two were not both timed
   /// shows none.
-  void scored(sample_id scout, const env::verdict& verdict);
+  void scored(sample_id id, const env::verdict& verdict);
   /// Prompts are fixed from here on.
   void freeze();
 

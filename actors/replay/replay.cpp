@@ -83,17 +83,7 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
                        value.speedup_e2.value_or(0), *sample.reward});
     if (value.kind == env::verdict_kind::ok) {
-      const group_info& group = groups_.at(sample.group);
-      QUERN_CHECK(archive_->record({.key = {value.task, value.device_class, value.protocol},
-                                    .source_hash = row.source_hash.value_or(base::hash128{}),
-                                    .verdict_id = arrived.id,
-                                    .speedup_e2 = value.speedup_e2,
-                                    .version = version(),
-                                    .sample = verdict.sample,
-                                    .parents = group.exemplars},
-                                   env::parse_completion(sample.made.text)
-                                       .map([](const auto& c) { return c.code; })
-                                       .value_or("")));
+      QUERN_CHECK(archive_candidate(value, verdict.sample, arrived.id));
     }
     QUERN_TRY(news, book_->evaluated(verdict.epoch, verdict.sample));
   } else {
@@ -115,11 +105,29 @@ base::status replay::on_scout(const sample_verdict& verdict) {
   QUERN_TRY(const env::verdict value, env::parse_verdict(verdict.json));
   if (value.kind != env::verdict_kind::ok) return {};
   QUERN_TRY(const base::hash128 hash, base::parse_hash(value.source));
-  QUERN_CHECK(archive_->record({.key = {value.task, value.device_class, value.protocol},
-                                .source_hash = hash,
-                                .speedup_e2 = value.speedup_e2,
-                                .version = version()},
-                               source));
+  storage::variant variant;
+  variant.key = {value.task, value.device_class, value.protocol};
+  variant.source_hash = hash;
+  variant.speedup_e2 = value.speedup_e2;
+  variant.version = version();
+  QUERN_CHECK(archive_->record(variant, source));
+  return {};
+}
+
+base::status replay::archive_candidate(const env::verdict& value, sample_id id,
+                                       std::int64_t verdict_id) {
+  const sample_info& sample = samples_.at(id);
+  const auto read = env::parse_completion(sample.made.text);
+  if (!read) return fail(errc::internal, "sample {} was judged ok, but cannot be read", id);
+  storage::variant variant;
+  variant.key = {value.task, value.device_class, value.protocol};
+  QUERN_TRY(variant.source_hash, base::parse_hash(value.source));
+  variant.verdict_id = verdict_id;
+  variant.speedup_e2 = value.speedup_e2;
+  variant.version = version();
+  variant.sample = id;
+  variant.parents = groups_.at(sample.group).exemplars;
+  QUERN_CHECK(archive_->record(variant, read->code));
   return {};
 }
 

@@ -141,7 +141,7 @@ class replay {
   void order_scouts(const book_task& task, replay_orders& orders);
   base::status on_scout(const sample_verdict& verdict);
   base::expected<train_batch> make_batch(const batch& chosen);
-  base::status remember(const sample_verdict& verdict, const sample_info& sample, sample_id id);
+  base::status archive_candidate(const env::verdict& value, sample_id id, std::int64_t verdict_id);
   base::status judge_generated(replay_orders& orders);
   base::status order_batch(replay_orders& orders);
   void order_checkpoint(replay_orders& orders);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
