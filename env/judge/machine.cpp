@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "env/sandbox/instruction_level.hpp"
 
 namespace quern::env {
 namespace {
@@ -52,14 +53,7 @@ volatile float sink_float = 0;
 }  // namespace
 
 std::string cpu_device_class() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) return "cpp-avx512";
-  if (__builtin_cpu_supports("avx2")) return "cpp-avx2";
-  return "cpp-sse2";
-#else
-  return "cpp-neon";
-#endif
+  return "cpp-" + instruction_level();
 }
 
 std::string cpu_model() {

@@ -14,6 +14,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "env/sandbox/artefact_cache.hpp"
+#include "env/sandbox/instruction_level.hpp"
 #include "env/screen/canonical.hpp"
 
 namespace quern::env {
@@ -79,7 +80,7 @@ struct outcome {
 }  // namespace
 
 const std::vector<std::string>& cpp_lane_flags() {
-  static const std::vector<std::string> flags{"-std=c++20",      "-O3",     "-march=native",
+  static const std::vector<std::string> flags{"-std=c++20",      "-O3",     march_flag(),
                                               "-fno-math-errno", "-shared", "-fPIC"};
   return flags;
 }
@@ -146,7 +147,7 @@ base::status compiler::state::find_identity() {
   QUERN_TRY(const auto answer, ask({"--version"}));
   version = answer.substr(0, answer.find('\n'));
   // -march=native differs between machines that may share the cache.
-  QUERN_TRY(const auto native, ask({"-march=native", "-Q", "--help=target"}));
+  QUERN_TRY(const auto native, ask({march_flag(), "-Q", "--help=target"}));
   base::hasher hash;
   hash.add(version).add(native).add(prelude_text());
   for (const auto& flag : cpp_lane_flags())

@@ -179,6 +179,7 @@ int cmd_tasks(int argc, char** argv) {
   std::uint64_t first = 0;
   std::int64_t count = 10;
   std::string folder;
+  std::string here = ".";
   std::string name;
   std::string config;
   std::string sandbox = "required";
@@ -195,7 +196,7 @@ int cmd_tasks(int argc, char** argv) {
       ->check(CLI::IsMember({"required", "best_effort"}));
   auto* beginning = app.add_subcommand("new", "a commented task file to start from");
   beginning->add_option("name", name, "name of the task")->required();
-  beginning->add_option("--folder", folder, "where; default: here")->default_val(".");
+  beginning->add_option("--folder", here, "where; default: here");
   auto* corpus =
       app.add_subcommand("corpus", "one shard of a fine-tuning corpus; quern train starts it");
   corpus->add_option("--config", config, "configuration of the run")->required();
@@ -204,7 +205,7 @@ int cmd_tasks(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   if (generating->parsed()) return generate(seed, first, count, folder);
   if (checking->parsed()) return check(paths, sandbox);
-  if (beginning->parsed()) return begin_task(name, folder);
+  if (beginning->parsed()) return begin_task(name, here);
   const auto made = make_corpus(config, folder, shard);
   return made ? *made : report("tasks", made.error());
 }
