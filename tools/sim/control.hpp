@@ -63,6 +63,7 @@ class control {
  private:
   void begin_epoch(const std::string& reason);
   void pump();
+  std::int64_t groups_under_way();
   void issue_groups();
   void ask_generators();
   void submit_evaluations();
@@ -90,6 +91,8 @@ class control {
   std::int64_t life_ = 0;
   epoch_id epoch_ = 0;
   std::unique_ptr<storage::ledger> ledger_;
+  storage::statement count_groups_;
+  std::int64_t ticks_ = 0;
   std::optional<actors::replay_book> book_;
   std::optional<actors::evaluation_desk> desk_;
   std::optional<actors::session_book> sessions_;

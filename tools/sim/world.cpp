@@ -16,7 +16,7 @@ using base::operator""_ms;
 namespace {
 
 constexpr nanoseconds_t tick_ns = 100'000'000;
-constexpr nanoseconds_t fault_phase_ns = 2'500'000'000;
+constexpr nanoseconds_t fault_phase_ns = 1'600'000'000;
 constexpr nanoseconds_t patience_ns = 120'000'000'000;  // simulated, to settle without faults
 
 class world {
