@@ -44,8 +44,12 @@ expected<fs::path> share_folder(std::string_view name) {
 
 std::string build_id() {
   static const std::string id = [] {
-    const auto self = read_file("/proc/self/exe", 512U << 20U);
-    return "quern-0.1.0+" + (self ? to_hex(xxh128(*self)).substr(0, 12) : std::string("unknown"));
+    hasher all;
+    for (const char* name : {"quern", "quern-torch", "quern-runner"}) {
+      const auto program = read_file(program_folder() / name, 512U << 20U);
+      all.add(program.value_or(""));
+    }
+    return "quern-0.1.0+" + to_hex(all.digest()).substr(0, 12);
   }();
   return id;
 }

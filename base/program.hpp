@@ -19,8 +19,8 @@ expected<std::filesystem::path> sibling_program(std::string_view name);
 /// ../share/quern of an installed tree, or in the source tree that a build folder lies in.
 expected<std::filesystem::path> share_folder(std::string_view name);
 
-/// Text that names this build: version and a hash of the running executable. Processes of one run
-/// compare it at hello.
+/// Text that names this build: version and a hash of the programs that lie beside the running one.
+/// Processes of one run compare it at hello. Read once, about 10 ms.
 std::string build_id();
 
 }  // namespace quern::base
