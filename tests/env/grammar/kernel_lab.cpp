@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "env/screen/prelude.hpp"
 #include "env/task/fill.hpp"
 
 namespace quern::test {
@@ -49,7 +50,7 @@ std::vector<float> poisoned(std::int64_t count) {
 base::expected<std::unique_ptr<kernel_lab>> kernel_lab::build(
     const env::composition& subject, std::span<const std::string> sources) {
   QUERN_TRY(auto folder, base::temp_folder::make("quern-lab"));
-  std::string text = "#include <cmath>\n#include <cstdint>\n#include <immintrin.h>\n";
+  std::string text = env::prelude_text();
   for (std::size_t k = 0; k < sources.size(); ++k)
     text += numbered(sources[k], k);
   std::unique_ptr<kernel_lab> lab(new kernel_lab());

@@ -1,0 +1,31 @@
+// The lines around a kernel.
+#include "env/grammar/completion_text.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "env/prompt/completion.hpp"
+
+namespace quern::env {
+
+std::string analysis_line(const composition& what, std::span<const scored_variant> shown) {
+  if (shown.empty()) {
+    const auto dear =
+        std::count_if(what.steps.begin(), what.steps.end(),
+                      [](const composition_step& step) { return is_transcendental(step.kind); });
+    return fmt::format("{} steps, {} exp, {}.", what.steps.size(), dear, family_of(what));
+  }
+  const auto best = std::max_element(
+      shown.begin(), shown.end(),
+      [](const scored_variant& a, const scored_variant& b) { return a.speedup_e2 < b.speedup_e2; });
+  return fmt::format("{} leads: {}.", best - shown.begin() + 1, to_text(best->variant.style));
+}
+
+std::string completion_text(const composition& what, const kernel_variant& variant,
+                            std::span<const scored_variant> shown) {
+  return render_completion(
+      {analysis_line(what, shown), to_text(variant.style) + ".", variant.source});
+}
+
+}  // namespace quern::env

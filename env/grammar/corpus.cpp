@@ -1,0 +1,210 @@
+// From a plan to records: draw, judge, write down.
+#include "env/grammar/corpus.hpp"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/random.hpp"
+
+namespace quern::env {
+
+namespace {
+
+/// Draws that are tried until one is new in its task.
+constexpr std::uint64_t most_draws = 16;
+/// Pairs that are timed until both members are ok.
+constexpr std::uint64_t most_exemplar_draws = 6;
+constexpr std::size_t exemplars_shown = 2;
+
+std::string source_hash_of(const verdict& judged, const kernel_variant& variant) {
+  return judged.source.empty() ? base::to_hex(base::xxh128(variant.source)) : judged.source;
+}
+
+}  // namespace
+
+base::status validate(const corpus_plan& plan) {
+  const auto share = [](std::string_view name, double value) -> base::status {
+    if (value >= 0 && value <= 1) return {};
+    return base::fail(base::errc::invalid_argument, "{} is {}, it must be from 0 to 1", name,
+                      value);
+  };
+  QUERN_CHECK(share("wrong_share", plan.wrong_share));
+  QUERN_CHECK(share("exemplar_task_share", plan.exemplar_task_share));
+  if (plan.tasks < 1)
+    return base::fail(base::errc::invalid_argument, "tasks is {}, it must be at least 1",
+                      plan.tasks);
+  if (plan.samples_per_task < 1 || plan.samples_per_task > 1000)
+    return base::fail(base::errc::invalid_argument,
+                      "samples_per_task is {}, it must be from 1 to 1000", plan.samples_per_task);
+  if (plan.shards < 1 || plan.shard < 0 || plan.shard >= plan.shards)
+    return base::fail(base::errc::invalid_argument, "shard {} of {}: it must be from 0 to {}",
+                      plan.shard, plan.shards, plan.shards - 1);
+  if (plan.held_out.per_mille < 0 || plan.held_out.per_mille >= 1000)
+    return base::fail(
+        base::errc::invalid_argument,
+        "held_out.per_mille is {}, it must be from 0 to 999: something has to be left",
+        plan.held_out.per_mille);
+  return validate(plan.limits);
+}
+
+base::json header_of(const corpus_plan& plan, const prompt_template& form) {
+  base::json families = base::json::array();
+  for (const auto& [name, weight] : plan.limits.families)
+    families.push_back(fmt::format("{} {}", name, weight));
+  base::json skeletons = base::json::array();
+  for (const base::hash128& hash : plan.held_out.skeletons)
+    skeletons.push_back(base::to_hex(hash));
+  const draw_limits& limits = plan.limits;
+  return {{"seed", plan.seed},
+          {"tasks", plan.tasks},
+          {"samples_per_task", plan.samples_per_task},
+          {"wrong_share", fmt::format("{}", plan.wrong_share)},
+          {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
+          {"exemplar_protocol", plan.exemplar_protocol},
+          {"plain_us", fmt::format("{}", plan.task.plain_us)},
+          {"limits",
+           {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
+            limits.max_steps}},
+          {"families", families},
+          {"held_out_salt", plan.held_out.salt},
+          {"held_out_per_mille", plan.held_out.per_mille},
+          {"held_out_families", plan.held_out.families},
+          {"held_out_skeletons", skeletons},
+          {"template", base::to_hex(form.hash())},
+          {"shard", plan.shard},
+          {"shards", plan.shards}};
+}
+
+/// One task on its way.
+struct corpus_maker::work {
+  std::int64_t index = 0;
+  composition_probe probe;
+  variant_supply supply;
+  std::shared_ptr<const task> subject;
+  std::string id;
+  corpus_counts counts;
+  std::vector<corpus_record> records;
+  std::unordered_set<std::string> taken;                   ///< sources that are in records
+  std::unordered_map<std::string, std::string> exemplars;  ///< source to its hash
+
+  work(std::int64_t k, const composition& what, task made, const corpus_counts& so_far)
+      : index(k),
+        probe(what),
+        supply(probe),
+        subject(std::make_shared<task>(std::move(made))),
+        id(task_id(*subject)),
+        counts(so_far) {}
+};
+
+corpus_maker::corpus_maker(corpus_plan plan, const prompt_template& form, prompt_facts facts,
+                           corpus_file file, corpus_judge& judge)
+    : plan_(std::move(plan)),
+      form_(&form),
+      facts_(std::move(facts)),
+      file_(std::move(file)),
+      judge_(&judge) {}
+
+base::expected<corpus_maker> corpus_maker::open(corpus_plan plan, const prompt_template& form,
+                                                prompt_facts facts,
+                                                const std::filesystem::path& file,
+                                                corpus_judge& judge) {
+  QUERN_CHECK(validate(plan));
+  QUERN_TRY(auto opened, corpus_file::open(file, header_of(plan, form)));
+  return corpus_maker(std::move(plan), form, std::move(facts), std::move(opened), judge);
+}
+
+base::expected<std::vector<scored_variant>> corpus_maker::score_exemplars(work& at) {
+  std::vector<scored_variant> scored;
+  const auto key = static_cast<std::uint64_t>(at.index);
+  base::random_stream random(plan_.seed, "exemplar task", {key});
+  if (!random.chance(plan_.exemplar_task_share)) return scored;
+  for (std::uint64_t k = 0; k < most_exemplar_draws && scored.size() < exemplars_shown; ++k) {
+    kernel_variant variant = at.supply.draw(plan_.seed, random.next_u64(), 0);
+    if (at.exemplars.contains(variant.source)) continue;
+    QUERN_TRY(const verdict judged,
+              judge_->judge(at.subject, variant.source, plan_.exemplar_protocol));
+    if (judged.kind != verdict_kind::ok || !judged.speedup_e2) continue;
+    at.exemplars[variant.source] = source_hash_of(judged, variant);
+    scored.push_back({std::move(variant), *judged.speedup_e2});
+  }
+  if (scored.size() < exemplars_shown) scored.clear();
+  return scored;
+}
+
+base::status corpus_maker::add_sample(work& at, int sample,
+                                      const std::vector<scored_variant>& scored) {
+  const std::int64_t item = at.index * plan_.samples_per_task + sample;
+  const bool shows = sample % 2 == 1 && !scored.empty();
+  // An exemplar is never the answer to a prompt that shows it.
+  const auto is_stale = [&](const kernel_variant& variant) {
+    return at.taken.contains(variant.source) || (shows && at.exemplars.contains(variant.source));
+  };
+  const auto draw = [&](std::uint64_t attempt) {
+    const auto address = static_cast<std::uint64_t>(item) * most_draws + attempt;
+    return at.supply.draw(plan_.seed, address, plan_.wrong_share);
+  };
+  kernel_variant variant = draw(0);
+  for (std::uint64_t k = 1; is_stale(variant) && k < most_draws; ++k)
+    variant = draw(k);
+  if (is_stale(variant)) return {};
+
+  QUERN_TRY(const verdict judged, judge_->judge(at.subject, variant.source, ""));
+  if (!judges_candidate(judged.kind)) {
+    ++at.counts.dropped;
+    return {};
+  }
+  const bool is_right = judged.kind == verdict_kind::ok;
+  if (is_right != variant.intended_correct) {
+    ++at.counts.unexpected;
+    return {};
+  }
+  corpus_record record;
+  record.item = item;
+  const auto shown =
+      shows ? std::span<const scored_variant>(scored) : std::span<const scored_variant>();
+  std::vector<exemplar> exemplars;
+  for (const scored_variant& one : shown) {
+    exemplars.push_back({one.variant.source, one.speedup_e2});
+    record.exemplars.push_back(at.exemplars[one.variant.source]);
+    record.scores.push_back(one.speedup_e2);
+  }
+  record.prompt = render_prompt(*form_, *at.subject, exemplars, facts_);
+  record.completion = completion_text(at.probe.subject(), variant, shown);
+  record.task = at.id;
+  record.composition = to_text(at.probe.subject());
+  record.source_hash = source_hash_of(judged, variant);
+  record.verdict = name_of(judged.kind);
+  record.style = to_text(variant.style);
+  record.error = name_of(variant.error);
+  at.records.push_back(std::move(record));
+  at.taken.insert(std::move(variant.source));
+  ++at.counts.records;
+  if (!is_right) ++at.counts.wrong;
+  return {};
+}
+
+base::expected<bool> corpus_maker::step() {
+  corpus_counts counts = file_.counts();
+  std::int64_t index = counts.next_task;
+  while (index % plan_.shards != plan_.shard)
+    ++index;
+  if (index >= plan_.tasks) return false;
+  counts.next_task = index + 1;
+  const composition what =
+      draw_composition(plan_.seed, static_cast<std::uint64_t>(index), plan_.limits);
+  if (is_held_out(what, plan_.held_out)) {
+    ++counts.skipped_tasks;
+    QUERN_CHECK(file_.append({}, counts));
+    return true;
+  }
+  QUERN_TRY(task made, make_task(what, plan_.task));
+  work at(index, what, std::move(made), counts);
+  QUERN_TRY(const auto scored, score_exemplars(at));
+  for (int sample = 0; sample < plan_.samples_per_task; ++sample)
+    QUERN_CHECK(add_sample(at, sample, scored));
+  ++(at.records.empty() ? at.counts.skipped_tasks : at.counts.tasks);
+  QUERN_CHECK(file_.append(at.records, at.counts));
+  return true;
+}
+
+}  // namespace quern::env

@@ -1,0 +1,254 @@
+// The corpus maker with a judge that knows the grammar: content, refusal, resuming.
+#include "env/grammar/corpus.hpp"
+
+#include <set>
+
+#include "base/random.hpp"
+#include "env/prompt/completion.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+
+namespace {
+
+constexpr std::string_view form_text =
+    "quern_prompt: 1\nname: small\n---\n{{task.reference}}\n{{#exemplars}}\n{{exemplar.number}}: "
+    "{{exemplar.score}}\n{{exemplar.code}}\n{{/exemplars}}\nWrite.\n";
+
+env::prompt_template small_form() {
+  return env::prompt_template::parse(form_text).value();
+}
+
+/// Right is what the supply calls right. Can be told to answer something else for some calls.
+class knowing_judge : public env::corpus_judge {
+ public:
+  int calls = 0;
+  int timed = 0;
+  int fail_at = -1;     ///< this call ends in an error
+  int lie_every = 0;    ///< every so many calls the verdict is the opposite
+  int noise_every = 0;  ///< every so many calls it is infra_error
+
+  base::expected<env::verdict> judge(const std::shared_ptr<const env::task>& subject,
+                                     const std::string& source,
+                                     const std::string& protocol) override {
+    ++calls;
+    if (calls == fail_at) return base::fail(base::errc::unavailable, "no runner");
+    env::verdict made;
+    if (noise_every > 0 && calls % noise_every == 0) {
+      made.kind = env::verdict_kind::infra_error;
+      return made;
+    }
+    remember(*subject);
+    bool right = right_.contains(source);
+    if (lie_every > 0 && calls % lie_every == 0) right = !right;
+    made.kind = right ? env::verdict_kind::ok : env::verdict_kind::wrong_value;
+    if (!protocol.empty()) {
+      ++timed;
+      made.speedup_e2 = static_cast<std::int64_t>(100 + source.size() % 300);
+    }
+    return made;
+  }
+
+ private:
+  void remember(const env::task& subject) {
+    if (subject.name == known_) return;
+    known_ = subject.name;
+    right_.clear();
+    const env::composition_probe probe(env::composition_of_reference(subject.reference).value());
+    const env::variant_supply supply(probe);
+    for (const auto& variant : supply.correct())
+      right_.insert(variant.source);
+  }
+
+  std::string known_;
+  std::set<std::string> right_;
+};
+
+std::vector<env::corpus_record> records_of(const std::filesystem::path& file) {
+  return env::read_corpus(file).value();
+}
+
+env::corpus_plan small_plan() {
+  env::corpus_plan plan;
+  plan.tasks = 12;
+  plan.samples_per_task = 6;
+  plan.exemplar_task_share = 0.5;
+  plan.held_out.per_mille = 150;
+  return plan;
+}
+
+env::corpus_counts make_all(const env::corpus_plan& plan, const std::filesystem::path& file,
+                            knowing_judge& judge) {
+  const auto form = small_form();
+  auto maker = env::corpus_maker::open(plan, form, {}, file, judge).value();
+  while (maker.step().value()) {
+  }
+  return maker.counts();
+}
+
+}  // namespace
+
+TEST_CASE("records hold what a policy learns from, and only verified kernels") {
+  const auto folder = base::temp_folder::make().value();
+  const auto file = folder.path() / "corpus.jsonl";
+  knowing_judge judge;
+  const auto plan = small_plan();
+  const auto counts = make_all(plan, file, judge);
+  const auto records = env::read_corpus(file).value();
+  CHECK(counts.next_task == 12);
+  CHECK(counts.tasks + counts.skipped_tasks == 12);
+  CHECK(counts.skipped_tasks > 0);
+  CHECK(counts.records == static_cast<std::int64_t>(records.size()));
+  CHECK(counts.unexpected == 0);
+  CHECK(judge.timed > 0);
+  std::set<std::string> seen;
+  int with_exemplars = 0;
+  int wrong = 0;
+  for (const auto& record : records) {
+    const auto what = env::parse_composition(record.composition).value();
+    CHECK_FALSE(is_held_out(what, plan.held_out));
+    const auto parts = env::parse_completion(record.completion).value();
+    CHECK(seen.insert(record.task + parts.code).second);
+    CHECK(record.prompt.find(env::reference_text(what)) != std::string::npos);
+    CHECK((record.verdict == "ok") == (record.error == "none"));
+    CHECK(parts.design == record.style + ".");
+    wrong += record.verdict == "ok" ? 0 : 1;
+    CHECK(record.exemplars.size() == record.scores.size());
+    if (record.exemplars.empty()) continue;
+    ++with_exemplars;
+    CHECK(record.exemplars.size() == 2);
+    CHECK(parts.analysis.find(" leads: ") != std::string::npos);
+    CHECK(record.prompt.find("1: ") != std::string::npos);
+    CHECK(record.prompt.find(parts.code) == std::string::npos);
+  }
+  CHECK(wrong == counts.wrong);
+  CHECK(wrong > 0);
+  CHECK(with_exemplars > 0);
+  CHECK(with_exemplars < static_cast<int>(records.size()) / 2);
+}
+
+TEST_CASE("a file that was torn anywhere ends up the same") {
+  const auto folder = base::temp_folder::make().value();
+  const auto whole = folder.path() / "whole.jsonl";
+  const auto torn = folder.path() / "torn.jsonl";
+  knowing_judge judge;
+  auto plan = small_plan();
+  plan.tasks = 6;
+  make_all(plan, whole, judge);
+  const std::string want = base::read_file(whole).value();
+  base::random_stream random(1, "tear");
+  for (int k = 0; k < 12; ++k) {
+    std::string part = want.substr(0, random.below(want.size() + 1));
+    if (k % 3 == 1) part += "{\"item\":";
+    // A complete record behind the last finished task is not a finished task either.
+    if (k == 0) part = want.substr(0, want.rfind("{\"task_done\""));
+    REQUIRE(base::write_file_atomic(torn, part));
+    make_all(plan, torn, judge);
+    CHECK(base::read_file(torn).value() == want);
+  }
+}
+
+TEST_CASE("an error is reported, nothing half is written, and the step can be repeated") {
+  const auto folder = base::temp_folder::make().value();
+  const auto file = folder.path() / "corpus.jsonl";
+  const auto form = small_form();
+  auto plan = small_plan();
+  plan.tasks = 4;
+  knowing_judge untroubled;
+  make_all(plan, folder.path() / "want.jsonl", untroubled);
+  knowing_judge judge;
+  judge.fail_at = 9;
+  int errors = 0;
+  {
+    auto maker = env::corpus_maker::open(plan, form, {}, file, judge).value();
+    for (;;) {
+      const auto more = maker.step();
+      if (!more) {
+        ++errors;
+        CHECK(more.error().message == "no runner");
+        continue;
+      }
+      if (!*more) break;
+    }
+  }
+  CHECK(errors == 1);
+  CHECK(base::read_file(file).value() == base::read_file(folder.path() / "want.jsonl").value());
+}
+
+TEST_CASE("verdicts that were not intended, or say nothing, keep a sample out") {
+  const auto folder = base::temp_folder::make().value();
+  knowing_judge judge;
+  judge.lie_every = 5;
+  judge.noise_every = 7;
+  auto plan = small_plan();
+  plan.exemplar_task_share = 0;
+  const auto counts = make_all(plan, folder.path() / "corpus.jsonl", judge);
+  CHECK(counts.unexpected > 0);
+  CHECK(counts.dropped > 0);
+  for (const auto& record : records_of(folder.path() / "corpus.jsonl"))
+    CHECK((record.verdict == "ok") == (record.error == "none"));
+}
+
+TEST_CASE("shards share the tasks between them") {
+  const auto folder = base::temp_folder::make().value();
+  knowing_judge judge;
+  auto plan = small_plan();
+  make_all(plan, folder.path() / "all.jsonl", judge);
+  std::multiset<std::string> parts;
+  plan.shards = 2;
+  for (plan.shard = 0; plan.shard < 2; ++plan.shard) {
+    const auto file = folder.path() / fmt::format("{}.jsonl", plan.shard);
+    make_all(plan, file, judge);
+    for (const auto& record : records_of(file))
+      parts.insert(base::dump(to_json(record)));
+  }
+  std::multiset<std::string> all;
+  for (const auto& record : records_of(folder.path() / "all.jsonl"))
+    all.insert(base::dump(to_json(record)));
+  CHECK(parts == all);
+}
+
+TEST_CASE("another plan, another writer and another version are refused") {
+  const auto folder = base::temp_folder::make().value();
+  const auto file = folder.path() / "corpus.jsonl";
+  const auto form = small_form();
+  knowing_judge judge;
+  auto plan = small_plan();
+  const auto error_of = [&](const env::corpus_plan& with) {
+    const auto opened = env::corpus_maker::open(with, form, {}, file, judge);
+    REQUIRE_FALSE(opened);
+    return opened.error().message;
+  };
+  {
+    auto first = env::corpus_maker::open(plan, form, {}, file, judge).value();
+    CHECK(error_of(plan).find("in use") != std::string::npos);
+  }
+  auto other = plan;
+  other.seed = 2;
+  CHECK(error_of(other).find("seed = 1, now it is 2") != std::string::npos);
+  REQUIRE(base::write_file_atomic(file, "{\"quern_corpus\":9}\n"));
+  CHECK(error_of(plan).find("version 9") != std::string::npos);
+  other.shard = 3;
+  CHECK(error_of(other).find("shard 3 of 1") != std::string::npos);
+  other = plan;
+  other.wrong_share = 1.5;
+  CHECK(error_of(other).find("wrong_share is 1.5") != std::string::npos);
+}
+
+TEST_CASE("a record survives JSON, and what is no record is refused with the key") {
+  env::corpus_record record;
+  record.item = 7;
+  record.prompt = "p\n\"q\"";
+  record.exemplars = {"aa", "bb"};
+  record.scores = {95, 310};
+  CHECK(env::corpus_record_from_json(to_json(record)).value() == record);
+  const base::json whole = to_json(record);
+  for (const auto& [key, unused] : whole.items()) {
+    base::json broken = whole;
+    broken.erase(key);
+    const auto read = env::corpus_record_from_json(broken);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().message.find(key) != std::string::npos);
+  }
+  CHECK_FALSE(env::corpus_record_from_json(base::json(3)));
+}
