@@ -31,7 +31,7 @@ base::expected<variant> read_variant(const statement& row) {
 }  // namespace
 
 struct archive::statements {
-  statement by_id, by_source, best, add, revive, rescore;
+  statement by_id, by_source, best, add, revive, rescore, last_epoch;
 };
 
 archive::archive(database& db, const blob_store& blobs, archive_options options)
@@ -63,6 +63,7 @@ base::expected<std::unique_ptr<archive>> archive::open(database& db, const blob_
                                    "parents = ? WHERE id = ?"));
   QUERN_TRY(sql.rescore,
             db.prepare("UPDATE variants SET verdict_id = ?, speedup_e2 = ? WHERE id = ?"));
+  QUERN_TRY(sql.last_epoch, db.prepare("SELECT id FROM epochs ORDER BY id DESC LIMIT 1"));
   QUERN_CHECK(opened->rebuild());
   return opened;
 }
@@ -123,9 +124,7 @@ void archive::displace(const variant& known) {
 }
 
 base::expected<recorded> archive::record(const variant& fresh, std::string_view text) {
-  if (epoch_ == 0) {
-    return base::fail(base::errc::conflict, "no epoch is open: open one, then rebuild the archive");
-  }
+  QUERN_CHECK(follow_epoch());
   QUERN_TRY(const auto known, find_any(fresh.key, fresh.source_hash));
   const bool forgotten =
       known && options_.lost == lost_variants::forget && is_lost(known->version, known->epoch);
@@ -166,8 +165,19 @@ base::expected<recorded> archive::record(const variant& fresh, std::string_view 
   return result;
 }
 
+base::status archive::follow_epoch() {
+  QUERN_TRY(const bool row, sql_->last_epoch.next());
+  const std::int64_t now = row ? sql_->last_epoch.integer(0) : 0;
+  sql_->last_epoch.reset();
+  if (now == 0) {
+    return base::fail(base::errc::conflict, "no epoch is open: open one before a variant is kept");
+  }
+  return now == epoch_ ? base::status() : rebuild();
+}
+
 base::status archive::rescore(std::int64_t id, std::int64_t verdict_id,
                               std::optional<std::int64_t> speedup_e2) {
+  QUERN_CHECK(follow_epoch());
   QUERN_TRY(const variant known, get(id));
   const base::status done = db_.atomically(
       1, [&] { return sql_->rescore.bind(1, verdict_id).bind(2, speedup_e2).bind(3, id).run(); });

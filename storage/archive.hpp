@@ -71,7 +71,8 @@ class archive {
   base::status rescore(std::int64_t id, std::int64_t verdict_id,
                        std::optional<std::int64_t> speedup_e2);
 
-  /// Must be called after an epoch was opened over a living archive: versions may have gone back.
+  /// Reads all rows again. For reads after an epoch was opened over a living archive (versions may
+  /// have gone back); writes notice a new epoch by themselves.
   base::status rebuild();
 
   [[nodiscard]] base::expected<variant> get(std::int64_t id) const;
@@ -92,6 +93,7 @@ class archive {
  private:
   struct statements;
   archive(database& db, const blob_store& blobs, archive_options options);
+  base::status follow_epoch();
   [[nodiscard]] bool is_lost(std::int64_t version, std::int64_t epoch) const;
   [[nodiscard]] std::int64_t known_from(std::int64_t version, std::int64_t epoch) const;
   [[nodiscard]] base::expected<std::optional<variant>> find_any(const variant_key& key,

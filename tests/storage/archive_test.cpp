@@ -217,6 +217,15 @@ TEST_CASE("an archive is opened over an open epoch and rising edges") {
   CHECK_FALSE(archive::open(*db, blobs, {{5, 6}, lost_variants::keep}).has_value());
   auto store = must(archive::open(*db, blobs));
   CHECK(store->record(made(relu, 1, 100, 0), "a").error().code == base::errc::conflict);
+  // It follows the epochs that are opened over it.
+  auto book = must(ledger::open(*db));
+  must(book->open_epoch({"start", 0, {}}));
+  const auto first = must(store->record(made(relu, 1, 100, 3), "a"));
+  CHECK(must(store->get(first.id)).epoch == 1);
+  must(book->open_epoch({"crash", 0, {}}));
+  const auto second = must(store->record(made(relu, 2, 100, 0), "b"));
+  CHECK(must(store->get(second.id)).epoch == 2);
+  CHECK(store->buckets(relu)->as_of(0)[0].count == 2);
 }
 
 }  // namespace

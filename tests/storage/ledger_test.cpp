@@ -270,6 +270,23 @@ TEST_CASE("the triggers hold the law against whoever writes") {
   must(run.book->audit());
 }
 
+TEST_CASE("columns that hold nonsense are corrupt, never a crash or a guess") {
+  open_ledger run;
+  run.group_in(sample_state::evaluated, 1);
+  must(run.db->commit());
+  for (const char* segments : {"", "{}", "[1]", "[[0,0]]", "[[0,\"a\",\"b\"]]", "[[0,0,\"zz\"]]",
+                               "[[[[[[[[]]]]]]]]", "[[1e300,0,\"0\"]]"}) {
+    CAPTURE(std::string(segments));
+    must(run.db->execute(fmt::format("UPDATE samples SET segments = '{}'", segments).c_str()));
+    CHECK(run.book->sample(1).error().code == base::errc::corrupt);
+    CHECK(run.book->live_groups().error().code == base::errc::corrupt);
+  }
+  must(run.db->execute("UPDATE samples SET segments = '[]', tokens_hash = 'x'"));
+  CHECK(run.book->sample(1).error().code == base::errc::corrupt);
+  must(run.db->execute("DROP TRIGGER groups_keep; UPDATE groups SET exemplars = '[1,null]'"));
+  CHECK(run.book->group(1).error().code == base::errc::corrupt);
+}
+
 TEST_CASE("the audit sees a history that was forged") {
   open_ledger run;
   run.group_in(sample_state::evaluated, 3);
