@@ -1,6 +1,8 @@
 // config.json of the three families: golden files in both generations of keys, and what is refused.
 #include "policy/text/model_config.hpp"
 
+#include <random>
+
 #include "base/file.hpp"
 #include "support/test.hpp"
 
@@ -164,4 +166,61 @@ TEST_CASE("defaults are those of transformers") {
   CHECK(parsed->eos_tokens.empty());
   config["model_type"] = "qwen3";
   CHECK(parse_model_config(config, nullptr)->head_dim == 128);
+}
+
+TEST_CASE("whatever stands in the file, the answer is an error or a valid configuration") {
+  const json values[] = {nullptr,
+                         true,
+                         -1,
+                         0,
+                         1,
+                         7,
+                         1e300,
+                         18446744073709551615ULL,
+                         2.5,
+                         "",
+                         "x",
+                         json::array(),
+                         json::array({1, "a"}),
+                         json::object(),
+                         json{{"rope_type", 3}},
+                         json{{"rope_theta", "x"}},
+                         json{{"type", "llama3"}, {"factor", -1}}};
+  const char* keys[] = {"model_type",
+                        "vocab_size",
+                        "hidden_size",
+                        "num_hidden_layers",
+                        "head_dim",
+                        "num_attention_heads",
+                        "num_key_value_heads",
+                        "rope_theta",
+                        "rope_scaling",
+                        "rope_parameters",
+                        "eos_token_id",
+                        "bos_token_id",
+                        "dtype",
+                        "layer_types",
+                        "rms_norm_eps",
+                        "tie_word_embeddings",
+                        "max_position_embeddings",
+                        "other"};
+  std::mt19937_64 random(11);
+  int accepted = 0;
+  for (int round = 0; round < 5000; ++round) {
+    auto config = valid();
+    json generation = nullptr;
+    for (std::size_t i = random() % 3; i < 3; ++i)
+      config[keys[random() % std::size(keys)]] = values[random() % std::size(values)];
+    if (random() % 3 == 0)
+      generation = {{keys[random() % std::size(keys)], values[random() % std::size(values)]}};
+    const auto parsed = parse_model_config(config, generation);
+    if (!parsed) {
+      CHECK_FALSE(parsed.error().message.empty());
+      continue;
+    }
+    ++accepted;
+    CHECK(validate(*parsed));
+    CHECK(*parse_model_config(config_json(*parsed), generation_config_json(*parsed)) == *parsed);
+  }
+  CHECK(accepted > 100);
 }
