@@ -9,8 +9,10 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "env/sandbox/idmap.hpp"
 #include "env/sandbox/seccomp_filter.hpp"
 #include "env/sandbox/setup.hpp"
 
@@ -22,20 +24,33 @@ constexpr std::pair<layer, int> unshare_flags[] = {{layer::mountns, CLONE_NEWNS}
                                                    {layer::ipcns, CLONE_NEWIPC},
                                                    {layer::utsns, CLONE_NEWUTS}};
 
-bool put(const char* path, const std::string& text) {
-  const base::unique_fd file(open(path, O_WRONLY | O_CLOEXEC));
-  return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
-
-// A process that is not root gets the right to the other namespaces from a user namespace in which
-// it keeps its number.
-base::status enter_user_namespace() {
-  const std::string uid = fmt::format("{0} {0} 1\n", geteuid());
-  const std::string gid = fmt::format("{0} {0} 1\n", getegid());
-  if (unshare(CLONE_NEWUSER) != 0) return base::fail_errno("unshare(CLONE_NEWUSER)");
-  put("/proc/self/setgroups", "deny");
-  if (!put("/proc/self/gid_map", gid) || !put("/proc/self/uid_map", uid))
-    return base::fail_errno("writing the user namespace's maps");
+// A process that is not root gets the right to the other namespaces from a user namespace. Its maps
+// are written by a helper that stays outside of it: inside, one may map only oneself.
+base::status enter_user_namespace(const setup_plan& plan) {
+  const pid_t own = getpid();
+  int go[2];
+  if (pipe2(go, O_CLOEXEC) != 0) return base::fail_errno("making a pipe");
+  const base::unique_fd wait_end(go[0]);
+  base::unique_fd go_end(go[1]);
+  const pid_t helper = fork();
+  if (helper < 0) return base::fail_errno("fork");
+  if (helper == 0) {
+    go_end.reset();
+    char byte = 0;
+    if (read(wait_end.get(), &byte, 1) != 1) _exit(1);
+    _exit(write_id_maps(own, plan.drop_uid, plan.uid) ? 0 : 1);
+  }
+  const bool entered = unshare(CLONE_NEWUSER) == 0;
+  const int error = errno;
+  if (entered && write(go_end.get(), "g", 1) != 1) return base::fail_errno("writing to a pipe");
+  go_end.reset();
+  int status = 0;
+  while (waitpid(helper, &status, 0) < 0 && errno == EINTR) {
+  }
+  errno = error;
+  if (!entered) return base::fail_errno("unshare(CLONE_NEWUSER)");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return base::fail(base::errc::unavailable, "the user namespace's maps cannot be written");
   return {};
 }
 
@@ -70,17 +85,7 @@ base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& spec,
   here.keep.clear();  // numbers stay as they are
   QUERN_TRY(auto plan, make_setup_plan(here, want, facts.landlock_abi, false));
   plan.userns_first = !facts.root && want.has(layer::userns);
-  if (plan.userns_first) {
-    // A root without the right to make namespaces would need its foreign user mapped by somebody
-    // outside; it keeps the foreign user and goes without namespaces.
-    if (plan.drop_uid) {
-      for (const layer which : {layer::userns, layer::mountns, layer::netns, layer::ipcns,
-                                layer::utsns, layer::read_only_root})
-        plan.want.remove(which);
-    } else {
-      QUERN_CHECK(enter_user_namespace());
-    }
-  }
+  if (plan.userns_first) QUERN_CHECK(enter_user_namespace(plan));
   int flags = 0;
   for (const auto& [which, flag] : unshare_flags)
     if (plan.want.has(which)) flags |= flag;

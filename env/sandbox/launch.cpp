@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "env/sandbox/idmap.hpp"
+
 namespace quern::env {
 namespace {
 
@@ -64,27 +66,6 @@ void send_report(int socket, const message& what, int work_fd) {
   }
   send_report(plan.report_fd, report, -1);
   _exit(127);
-}
-
-bool put(const std::string& path, const std::string& text) {
-  const base::unique_fd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
-
-bool write_maps(int pid, const setup_plan& plan) {
-  const std::string folder = "/proc/" + std::to_string(pid);
-  const uid_t uid = geteuid();
-  const gid_t gid = getegid();
-  const auto one = [](unsigned id) { return fmt::format("{0} {0} 1\n", id); };
-  std::string uids = one(uid);
-  std::string gids = one(gid);
-  if (plan.drop_uid) {
-    uids += one(plan.uid);
-    gids += one(plan.uid);
-  } else {
-    put(folder + "/setgroups", "deny");
-  }
-  return put(folder + "/gid_map", gids) && put(folder + "/uid_map", uids);
 }
 
 // One report; false at end-of-file.
@@ -166,7 +147,8 @@ base::expected<embryo> clone_embryo(setup_plan& plan, char* const* argv, char* c
 
 base::expected<birth> release(embryo& child, const setup_plan& plan, const cgroup_leaf* group,
                               stillbirth* why) {
-  if (plan.userns_first && plan.want.has(layer::userns) && !write_maps(child.pid, plan)) {
+  if (plan.userns_first && plan.want.has(layer::userns) &&
+      !write_id_maps(child.pid, plan.drop_uid, plan.uid)) {
     auto error = base::fail_errno("writing the user namespace's maps");
     bury(child);
     if (why != nullptr) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "env/sandbox/cgroup.hpp"
+#include "env/sandbox/idmap.hpp"
 #include "env/sandbox/landlock.hpp"
 #include "env/sandbox/launch.hpp"
 
@@ -82,7 +83,10 @@ void try_out(host_facts& facts) {
       return;
     }
     if (!why.failure) return miss(facts, layer::seccomp, born.error().message);
-    const layer failed = why.failure->which;
+    layer failed = why.failure->which;
+    // Maps with a subordinate number may be refused where one's own are not.
+    if (failed == layer::userns && !facts.root && facts.available.has(layer::foreign_uid))
+      failed = layer::foreign_uid;
     // A step that belongs to no removable layer would fail for ever.
     if (!facts.available.has(failed)) return miss(facts, layer::seccomp, born.error().message);
     miss(facts, failed, born.error().message);
@@ -102,7 +106,10 @@ host_facts probe() {
     miss(facts, layer::landlock, fmt::format("the kernel says: {}", std::strerror(errno)));
   find_namespaces(facts);
   find_cgroups(facts);
-  if (geteuid() != 0) miss(facts, layer::foreign_uid, "this process may not become another user");
+  if (geteuid() != 0 && !facts.available.has(layer::userns))
+    miss(facts, layer::foreign_uid, "this process may not become another user");
+  else if (geteuid() != 0 && !find_subordinate_ids())
+    miss(facts, layer::foreign_uid, why_no_subordinate_ids());
   try_out(facts);
   return facts;
 }
@@ -141,6 +148,10 @@ std::string describe(const host_facts& facts) {
   std::string text;
   for (int i = 0; i < layer_count; ++i) {
     const auto which = static_cast<layer>(i);
+    // A host has control groups of one version; the other is not missing.
+    if ((which == layer::cgroup1 && facts.available.has(layer::cgroup2)) ||
+        (which == layer::cgroup2 && facts.available.has(layer::cgroup1)))
+      continue;
     if (facts.available.has(which)) {
       text +=
           fmt::format("{:<16}yes{}\n", name_of(which),
