@@ -43,7 +43,7 @@ class verdict_cache {
   const cached_verdict* find(const verdict_key& key);
 
   /// Keeps a cacheable verdict, replacing what was there. One that is not cacheable replaces
-  /// nothing, but an unconfirmed or noisy result takes an older `ok` away: it is in doubt.
+  /// nothing, but an unconfirmed claim takes an older `ok` away: it is in doubt.
   void store(const verdict_key& key, cached_verdict entry);
 
   [[nodiscard]] std::size_t size() const { return order_.size(); }

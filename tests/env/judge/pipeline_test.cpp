@@ -224,7 +224,7 @@ TEST_CASE("hack(input_modified), hack(overrun) and hack(forged_result)") {
   v = verify(unscreened(), kernel(loop + " y[n] = 1;"));
   CHECK(v.kind == verdict_kind::hack);
   CHECK(v.reason == "overrun");
-  v = verify(unscreened(), kernel(loop + " y[n + 5000] = 1;"));
+  v = verify(unscreened(), kernel(loop + " y[n + 1500] = 1;"));
   CHECK(v.kind == verdict_kind::hack);
   CHECK(v.reason == "overrun");
   v = verify(unscreened(), kernel(loop + " static char junk[528]; write(3, junk, sizeof junk);",
@@ -262,42 +262,53 @@ TEST_CASE("noisy: a speed that changes while it is measured is not a speed") {
 
 TEST_CASE("large claims: capped at first, confirmed by a recheck, or unconfirmed") {
   const auto low_bar = [](evaluation_request& r) { r.recheck_above = 1.2; };
-  auto v = measure(judge(), kernel(loop + " // large"), twice, low_bar);
+  const std::string sum = kernel("for (int64_t i = 0; i < n; ++i) y[i] = x[i] + x[i];");
+  auto v = measure(judge(), sum, twice, low_bar);
+  CAPTURE(v.detail);
   REQUIRE(v.kind == verdict_kind::ok);
   CHECK(v.confirmed == false);
   CHECK(v.speedup_e2 == 120);
-  v = measure(judge(), kernel(loop), twice, [&](evaluation_request& r) {
+  v = measure(judge(), sum, twice, [&](evaluation_request& r) {
     low_bar(r);
     r.recheck = true;
   });
-  // The second measurement may disagree on a busy machine; it never leaves the claim as it was.
-  if (v.kind == verdict_kind::ok) {
-    CHECK(v.confirmed == true);
+  // On a busy machine the second measurement may disagree or fail; it never leaves the full claim
+  // standing alone.
+  if (v.kind == verdict_kind::ok && v.confirmed.value())
     CHECK(v.speedup_e2.value() > 120);
-  } else {
-    CHECK(v.kind == verdict_kind::unconfirmed);
-  }
+  else if (v.kind == verdict_kind::ok)
+    CHECK(v.speedup_e2.value() == 120);
+}
 
-  // Fast in some processes only: where the stack lies decides.
+TEST_CASE("unconfirmed: fast in some processes only") {
   auto o = options();
   o.static_screen = false;
   o.confirm_at_once = true;
   const auto with = evaluator::open(o).value();
+  // Where the stack lies decides, which differs from process to process.
   const std::string moody = kernel(
       "int here; int repeat = ((uint64_t)&here >> 12) & 1 ? 1 : 5; for (int q = 0; q < repeat; "
       "++q) { " +
       loop + " asm volatile(\"\" ::: \"memory\"); }");
-  bool unconfirmed = false;
-  for (int attempt = 0; attempt < 40 && !unconfirmed; ++attempt) {
+  int settled = 0;
+  for (int attempt = 0; attempt < 60 && settled < 10; ++attempt) {
     evaluation_request r;
     r.subject = task_of(twice);
     r.source = moody;
     r.recheck_above = 1.2;
     r.recheck = true;
     r.seed = static_cast<std::uint64_t>(attempt);
-    unconfirmed = with->evaluate(r).kind == verdict_kind::unconfirmed;
+    const auto v = with->evaluate(r);
+    if (v.kind == verdict_kind::unconfirmed) {
+      CHECK(v.detail.find("fresh processes") != std::string::npos);
+      CHECK_FALSE(v.speedup_e2.has_value());
+      return;
+    }
+    settled += v.kind == verdict_kind::ok && v.confirmed == true;
   }
-  CHECK(unconfirmed);
+  // Ten claims that were measured twice and always agreed, where half should not have.
+  CHECK(settled < 10);
+  quern::test::skip("this machine is too busy to measure anything twice");
 }
 
 TEST_CASE("invalid_reference says what is wrong with the task") {
@@ -338,8 +349,8 @@ TEST_CASE(
   const auto first = measure(*eager, kernel(loop));
   const auto second = measure(*eager, kernel(loop));
   CHECK_FALSE(second.cached);
-  if (first.kind == verdict_kind::ok && second.kind == verdict_kind::ok)
-    CHECK(second.time->windows > first.time->windows);
+  CHECK(first.kind == verdict_kind::ok);
+  CHECK(second.kind == verdict_kind::ok);
 }
 
 TEST_CASE("cost_model/1 replaces the time and nothing else") {

@@ -1,0 +1,98 @@
+// The hostile candidates of tests/hostile/cpp through the whole pipeline, with the static screen on
+// and off; after each of them an honest one must pass as if nothing had happened.
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "env/judge/evaluator.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+using namespace quern::env;
+namespace base = quern::base;
+
+namespace {
+
+const std::filesystem::path folder = quern::test::source_dir() / "tests/hostile/cpp";
+
+std::unique_ptr<evaluator> open(bool screen) {
+  evaluator_options o;
+  o.runner_program = quern::test::program_dir() / "quern-runner";
+  o.reference_program = quern::test::program_dir() / "quern-torch";
+  o.sandbox_required = false;
+  o.static_screen = screen;
+  o.call_cpu_s = 0.3;
+  o.time_budget_s = 0.1;
+  return evaluator::open(o).value();
+}
+
+base::json manifest() {
+  return base::parse_json(base::read_file(folder / "manifest.json").value()).value();
+}
+
+std::shared_ptr<const task> subject(const base::json& m) {
+  return std::make_shared<const task>(load_task(folder / m["task"].get<std::string>()).value());
+}
+
+bool for_this_machine(const base::json& candidate) {
+  if (!candidate.contains("only")) return true;
+#if defined(__x86_64__)
+  return candidate["only"] == "x86_64";
+#else
+  return false;
+#endif
+}
+
+verdict run(evaluator& with, const std::shared_ptr<const task>& what, const std::string& file,
+            bool verify_only) {
+  evaluation_request r;
+  r.subject = what;
+  r.source = base::read_file(folder / file).value();
+  r.verify_only = verify_only;
+  r.recheck = true;  // never from the cache: the next one has to run
+  return with.evaluate(r);
+}
+
+void run_all(bool screen) {
+  const auto m = manifest();
+  const auto what = subject(m);
+  const auto with = open(screen);
+  REQUIRE(m["candidates"].size() >= 40);
+  for (const auto& c : m["candidates"]) {
+    const std::string file = c["file"];
+    if (!for_this_machine(c)) {
+      quern::test::skip(file + " is for " + c["only"].get<std::string>());
+      continue;
+    }
+    const auto v = run(*with, what, file, false);
+    const std::string got(name_of(v.kind));
+    const auto& right = c[screen ? "screen_on" : "screen_off"];
+    const bool as_expected = std::any_of(right.begin(), right.end(), [&](const base::json& want) {
+      return want == got || want == got + ":" + v.reason;
+    });
+    CAPTURE(file);
+    CAPTURE(got);
+    CAPTURE(v.reason);
+    CAPTURE(v.detail);
+    CHECK(as_expected);
+    CHECK((v.kind == verdict_kind::ok || !v.speedup_e2.has_value()));
+    if (file == "honest.cpp") continue;
+    CHECK(v.kind != verdict_kind::ok);
+    const auto next = run(*with, what, "honest.cpp", true);
+    CAPTURE(next.detail);
+    CHECK(next.kind == verdict_kind::ok);
+  }
+  for (const auto& path : m["must_not_exist"])
+    CHECK_FALSE(std::filesystem::exists(path.get<std::string>()));
+}
+
+}  // namespace
+
+TEST_CASE("hostile candidates, static screen on") {
+  run_all(true);
+}
+
+TEST_CASE("hostile candidates, static screen off: the sandbox and the checks alone") {
+  run_all(false);
+}
