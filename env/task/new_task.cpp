@@ -7,33 +7,37 @@ namespace quern::env {
 
 namespace {
 
-constexpr std::string_view skeleton =
-    R"yaml(# A task: what a kernel has to compute. Change it, then ask `quern tasks check` whether it teaches the right thing.
+constexpr std::string_view skeleton = R"yaml(# A task: what a kernel has to compute.
+# Change it, then ask `quern tasks check` whether it teaches the right thing.
 quern_task: 1
 name: @name@                      # the file is called @name@.task.yaml
 lane: @lane@                          # cpp (C++ on one core) or cuda
-family: softmax                    # tasks of one family are held out together; use a word that others share
+family: softmax                    # tasks of one family are held out together
 sizes: {n: @n@, m: 1024}            # what is timed; the kernel gets them in this order, as int64_t
-hidden_sizes: [{n: 3, m: 33}, {n: 17, m: 200}]     # checked only, never shown: odd ones find missing tails
+# Checked only, never shown to the policy; odd sizes find missing tails.
+hidden_sizes: [{n: 3, m: 33}, {n: 17, m: 200}]
 inputs:
   # dtype: f32 f64 i32 i64 u8 (cuda also bf16 f16); shape: integer expressions over the sizes.
-  # dist: the first is timed, the others are hidden: normal uniform large sparse sorted constant denormal positive
-  # special. Integers need `below: EXPRESSION` and know uniform, sparse, sorted and constant.
+  # dist: the first is timed, the others are hidden: normal uniform large sparse sorted constant
+  # denormal positive special. Integers need `below: EXPRESSION`; they can be uniform, sparse,
+  # sorted or constant.
   - {name: x, dtype: f32, shape: [n, m], dist: [normal, large, sparse, sorted, constant]}
 outputs:
   - {name: y, dtype: f32, shape: [n, m]}
-tolerance: {atol: 1e-6, rtol: 1e-4}        # |got - want| <= atol + rtol * |want|
+tolerance: {atol: 1e-6, rtol: 1e-4}     # |got - want| <= atol + rtol * |want|
 baseline: reference                # speed-up is measured against the reference, or against `plain`
-cost: {bytes: 8*n*m, flops: 5*n*m}     # the least that any kernel moves and computes: the floor for its time
-# TorchScript: torch.<operator> and methods, no import, no F., no in-place operators, nothing random.
+# The least that any kernel moves and computes: the floor for its time.
+cost: {bytes: 8*n*m, flops: 5*n*m}
+# TorchScript: torch.<operator> and methods; no import, no F., nothing in place, nothing random.
 reference: |
   def forward(x):
       return torch.softmax(x, -1)
-# The obvious kernel, as a candidate writes it; needed for `baseline: plain`, useful as a first exemplar.
+# The obvious kernel, written as a candidate: needed for `baseline: plain`, useful to start from.
 @plain@)yaml";
 
 constexpr std::string_view plain_cpp = R"yaml(plain: |
-  extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace, void* stream) {
+  extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace,
+                         void* stream) {
     for (int64_t i = 0; i < n; ++i) {
       float top = x[i * m];
       for (int64_t j = 1; j < m; ++j) top = x[i * m + j] > top ? x[i * m + j] : top;

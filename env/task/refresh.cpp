@@ -1,6 +1,5 @@
 // Fresh input content for every timed call, at the speed of a copy.
-#include <algorithm>
-#include <cstring>
+#include <type_traits>
 
 #include "base/random.hpp"
 #include "env/task/content_check.hpp"
@@ -42,14 +41,19 @@ void refresh_integer(distribution kind, std::int64_t below, base::random_stream&
     });
     return;
   }
+  // Values least ..= below - 1 turn around in a circle; the narrowest type that holds their sums
+  // lets the loop use vectors.
+  using wide = std::conditional_t<sizeof(T) == 1, std::uint16_t, std::make_unsigned_t<T>>;
   const bool sparse = kind == distribution::sparse;
   const std::int64_t least = sparse ? 1 : 0;
-  const std::int64_t range = below - least;  // values least ..= below - 1 turn around in a circle
-  const std::int64_t step = range > 1 ? draw.between(1, range - 1) : 0;
+  const std::int64_t range = below - least;
+  const auto step = static_cast<wide>(range > 1 ? draw.between(1, range - 1) : 0);
+  const auto gap = static_cast<wide>(static_cast<wide>(below) - step);
+  const auto back = static_cast<wide>(gap - static_cast<wide>(least));
   rotate_through<T>(base, out, shift, [=](T v) {
-    const std::int64_t gap = below - step;  // v + step >= below, without overflow
-    const std::int64_t moved = v >= gap ? v - gap + least : v + step;
-    return static_cast<T>(sparse && v == 0 ? 0 : moved);
+    const auto value = static_cast<wide>(v);
+    const auto moved = static_cast<wide>(value >= gap ? value - back : value + step);
+    return static_cast<T>(sparse && value == 0 ? 0 : moved);
   });
 }
 
