@@ -1,5 +1,7 @@
 #include "storage/database.hpp"
 
+#include <mutex>
+
 #include "storage/schema.hpp"
 #include "storage/sql_error.hpp"
 
@@ -33,11 +35,31 @@ base::expected<std::unique_ptr<database>> database::open(const std::filesystem::
   return db;
 }
 
+base::status database::copy_empty_schema() {
+  // Simulations make ledgers by the hundred thousand; copying the pages of an empty one takes a
+  // tenth of the time in which SQLite works through the schema's text.
+  static std::mutex guard;
+  static std::unique_ptr<database> pattern;
+  const std::lock_guard<std::mutex> hold(guard);
+  if (!pattern) {
+    QUERN_TRY(auto made, open_file(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+    QUERN_CHECK(prepare_schema(*made, "the pattern of a ledger", true));
+    pattern = std::move(made);
+  }
+  sqlite3_backup* const copy = sqlite3_backup_init(handle_, "main", pattern->handle_, "main");
+  if (copy == nullptr) return sql_fail(handle_, SQLITE_ERROR, "copying an empty ledger");
+  const int stepped = sqlite3_backup_step(copy, -1);
+  sqlite3_backup_finish(copy);
+  if (stepped != SQLITE_DONE) return sql_fail(handle_, stepped, "copying an empty ledger");
+  return {};
+}
+
 base::expected<std::unique_ptr<database>> database::in_memory(const base::clock* time,
                                                               int batch_rows) {
   QUERN_TRY(auto db, open_file(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   db->time_ = time;
   db->batch_rows_ = batch_rows;
+  QUERN_CHECK(db->copy_empty_schema());
   QUERN_CHECK(db->set_up(access::write, "the ledger in memory"));
   return db;
 }

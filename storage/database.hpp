@@ -82,6 +82,7 @@ class database {
  private:
   database() = default;
   static base::expected<std::unique_ptr<database>> open_file(const char* name, int flags);
+  base::status copy_empty_schema();
   base::status set_up(access how, const std::string& name);
   base::status enter(std::int64_t rows);
   base::status leave(std::int64_t rows, bool keep);

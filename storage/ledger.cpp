@@ -35,7 +35,7 @@ base::status ledger::statements::prepare(database& db) {
                                        "VALUES (?, ?, ?, ?, ?)"));
   QUERN_TRY(train, db.prepare("UPDATE samples SET state = 'trained', t_ns = ? "
                               "WHERE state = 'consumed' AND step <= ?"));
-  return {};
+  return prepare_turns(db);
 }
 
 ledger::ledger(database& db) : db_(db), sql_(std::make_unique<statements>()) {}

@@ -33,42 +33,51 @@ base::expected<std::vector<std::int64_t>> without_tokens(database& db,
 
 }  // namespace
 
+base::status ledger::statements::prepare_turns(database& db) {
+  const auto prepare = [&](statement& made, std::string_view what, std::string_view where) {
+    auto result = db.prepare(fmt::format("{}{}", what, where));
+    if (!result) return base::status(tl::make_unexpected(result.error()));
+    made = std::move(*result);
+    return base::status();
+  };
+  QUERN_CHECK(prepare(new_epoch, "INSERT INTO epochs(id, from_version, reason, t_ns, opening) ",
+                      "VALUES (?, ?, ?, ?, 1)"));
+  QUERN_CHECK(prepare(close_epoch, "UPDATE epochs SET opening = NULL ", "WHERE id = ?"));
+  QUERN_CHECK(prepare(reissue_live, forget_results,
+                      "WHERE state IN ('generated', 'evaluated', 'admitted', 'consumed') "
+                      "AND v_max > ?1"));
+  QUERN_CHECK(prepare(reissue_trained, forget_results,
+                      "WHERE state = 'trained' AND step > ?1 AND v_max > ?1"));
+  QUERN_CHECK(prepare(reissue_one, forget_results, "WHERE id = ?1"));
+  QUERN_CHECK(prepare(readmit, "UPDATE samples SET state = 'admitted', step = NULL, t_ns = ?3 ",
+                      "WHERE state IN ('consumed', 'trained') AND step > ?1"));
+  return {};
+}
+
 base::expected<epoch_report> ledger::open_epoch(const epoch_request& request) {
   QUERN_CHECK(can_start_from(request.from_version));
   epoch_report report{epoch_ + 1, request.from_version, 0, 0, 0};
-  const auto update = [&](std::string_view what, std::string_view where,
-                          std::int64_t number) -> base::expected<std::int64_t> {
-    QUERN_TRY(statement all, db_.prepare(fmt::format("{}{}", what, where)));
+  const auto update = [&](statement& all, std::int64_t number) -> base::expected<std::int64_t> {
     QUERN_CHECK(all.bind(1, number).bind(2, report.epoch).bind(3, db_.now_ns()).run());
     return db_.changes();
   };
   const base::status done = db_.atomically(several, [&]() -> base::status {
-    QUERN_TRY(statement open, db_.prepare("INSERT INTO epochs(id, from_version, reason, t_ns, "
-                                          "opening) VALUES (?, ?, ?, ?, 1)"));
-    QUERN_CHECK(open.bind(1, report.epoch)
+    QUERN_CHECK(sql_->new_epoch.bind(1, report.epoch)
                     .bind(2, request.from_version)
                     .bind(3, request.reason)
                     .bind(4, db_.now_ns())
                     .run());
-    QUERN_TRY(const std::int64_t live,
-              update(forget_results,
-                     "WHERE state IN ('generated', 'evaluated', 'admitted', 'consumed') "
-                     "AND v_max > ?1",
-                     request.from_version));
+    QUERN_TRY(const std::int64_t live, update(sql_->reissue_live, request.from_version));
     // Trained rows go back only when a checkpoint could not be read and an older one takes over.
-    QUERN_TRY(const std::int64_t trained,
-              update(forget_results, "WHERE state = 'trained' AND step > ?1 AND v_max > ?1",
-                     request.from_version));
+    QUERN_TRY(const std::int64_t trained, update(sql_->reissue_trained, request.from_version));
     report.reissued = live + trained;
-    QUERN_TRY(report.readmitted,
-              update("UPDATE samples SET state = 'admitted', step = NULL, t_ns = ?3 ",
-                     "WHERE state IN ('consumed', 'trained') AND step > ?1", request.from_version));
+    QUERN_TRY(report.readmitted, update(sql_->readmit, request.from_version));
     QUERN_TRY(const auto gone, without_tokens(db_, request));
     for (const std::int64_t sample : gone) {
-      QUERN_CHECK(update(forget_results, "WHERE id = ?1", sample));
+      QUERN_CHECK(update(sql_->reissue_one, sample));
     }
     report.unreadable = static_cast<std::int64_t>(gone.size());
-    return db_.execute("UPDATE epochs SET opening = NULL WHERE opening IS NOT NULL");
+    return sql_->close_epoch.bind(1, report.epoch).run();
   });
   QUERN_CHECK(done);
   QUERN_CHECK(db_.commit());

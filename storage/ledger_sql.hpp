@@ -15,7 +15,9 @@ struct ledger::statements {
   statement generate, judge, new_verdict;
   statement admit, consume, drop;
   statement new_checkpoint, train;
+  statement new_epoch, close_epoch, reissue_live, reissue_trained, reissue_one, readmit;
   base::status prepare(database& db);
+  base::status prepare_turns(database& db);
 };
 
 /// Columns of `read_sample`, in its order.
