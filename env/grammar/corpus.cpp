@@ -65,6 +65,7 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"limits",
            {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
             limits.max_steps}},
+          {"least_plain_ns", fmt::format("{}", limits.least_plain_ns)},
           {"families", families},
           {"held_out_salt", plan.held_out.salt},
           {"held_out_per_mille", plan.held_out.per_mille},

@@ -6,6 +6,7 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "env/grammar/plain_cost.hpp"
 #include "env/grammar/probe.hpp"
 
 namespace quern::env {
@@ -14,6 +15,9 @@ namespace {
 
 constexpr std::array constants_of_scale{0.25F, 0.5F, 0.75F, 1.5F, 2.0F, 3.0F};
 constexpr std::array constants_of_shift{-1.0F, -0.5F, 0.25F, 0.5F, 1.0F, 1.5F};
+
+/// Every family reaches this with one exponential before its structural step.
+constexpr double most_plain_ns = 5;
 
 constexpr auto first_operand = step_kind::times_row;
 constexpr auto first_structural = step_kind::centre;
@@ -98,6 +102,14 @@ base::status validate(const draw_limits& limits) {
   const int least = std::max({limits.min_steps, limits.min_before + 1, 1});
   if (limits.max_steps < least || limits.max_steps > most)
     return bad("max_steps", limits.max_steps, least, most);
+  if (!(limits.least_plain_ns >= 0 && limits.least_plain_ns <= most_plain_ns))
+    return base::fail(base::errc::invalid_argument, "least_plain_ns is {}, it must be from 0 to {}",
+                      limits.least_plain_ns, most_plain_ns);
+  if (limits.max_before == 0 && limits.least_plain_ns > 0.3)
+    return base::fail(base::errc::invalid_argument,
+                      "least_plain_ns is {}: without steps before the structural one, 0.3 is the "
+                      "most that every family reaches",
+                      limits.least_plain_ns);
   double total = 0;
   for (const auto& [name, weight] : limits.families) {
     const auto families = all_families();
@@ -118,7 +130,7 @@ composition draw_composition(std::uint64_t seed, std::uint64_t index, const draw
   base::random_stream random(seed, "composition", {index});
   for (;;) {
     composition made = attempt(random, limits);
-    if (made.steps.empty()) continue;
+    if (made.steps.empty() || plain_ns(made) < limits.least_plain_ns) continue;
     if (composition_probe probe(made); probe.objection().empty()) return made;
   }
 }

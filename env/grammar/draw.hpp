@@ -18,6 +18,9 @@ struct draw_limits {
   int max_after = 2;  ///< element-wise steps after it
   int min_steps = 2;  ///< of all kinds together
   int max_steps = 5;
+  /// Least plain_ns (plain_cost.hpp). Below it nearly all time goes to memory: no kernel can be
+  /// much faster than another, and the tensors have to be large to be timed at all.
+  double least_plain_ns = 0.8;
   /// Families to draw from, each with a weight; empty: the default mix (a third element-wise).
   std::vector<std::pair<std::string, double>> families;
 };

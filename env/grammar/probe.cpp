@@ -27,6 +27,8 @@ constexpr double rtol = 2e-4;
 constexpr double worst_atol = 0.01;
 /// Single precision may use an eighth of the tolerance.
 constexpr double headroom = 8;
+/// Among many elements there is one with the largest error whose own size is next to nothing.
+constexpr double cancelled_headroom = 4;
 /// Output that varies less than this share of its size is as good as constant.
 constexpr double least_variation = 0.02;
 /// Largest share of output elements that one or two values may have: half is what relu gives.
@@ -126,9 +128,11 @@ double composition_probe::needed_atol(const sample& at) const {
   const auto single = interpret(subject_, view(at.n, at.m, at.x, at.w, at.t), arithmetic::single);
   if (!all_finite(at.exact) || !all_finite(single)) return HUGE_VAL;
   double needed = 0;
-  for (std::size_t k = 0; k < single.size(); ++k)
+  for (std::size_t k = 0; k < single.size(); ++k) {
+    const double error = std::fabs(single[k] - at.exact[k]);
     needed = std::max(
-        needed, headroom * std::fabs(single[k] - at.exact[k]) - rtol * std::fabs(at.exact[k]));
+        {needed, headroom * error - rtol * std::fabs(at.exact[k]), cancelled_headroom * error});
+  }
   return needed;
 }
 

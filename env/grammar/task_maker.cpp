@@ -10,6 +10,7 @@
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
+#include "env/grammar/plain_cost.hpp"
 #include "env/grammar/probe.hpp"
 #include "env/grammar/render.hpp"
 
@@ -17,49 +18,10 @@ namespace quern::env {
 
 namespace {
 
-/// Time of a step in the plain baseline, ns an element, measured once on a 2024 server core: only
-/// the choice of sizes depends on it.
-double plain_ns(step_kind kind) {
-  switch (kind) {
-    case step_kind::tanh:
-      return 20;
-    case step_kind::softmax:
-      return 8;
-    case step_kind::sigmoid:
-    case step_kind::silu:
-    case step_kind::decay:
-      return 6;
-    case step_kind::layer_norm:
-      return 3;
-    case step_kind::transpose:
-      return 1.2;
-    case step_kind::centre:
-    case step_kind::rms:
-    case step_kind::l1:
-    case step_kind::smooth:
-      return 1.2;
-    case step_kind::row_sum:
-    case step_kind::row_mean:
-    case step_kind::row_max:
-    case step_kind::running_sum:
-    case step_kind::running_max:
-      return 0.9;
-    case step_kind::softsign:
-    case step_kind::root:
-    case step_kind::difference:
-      return 0.4;
-    case step_kind::clip:
-    case step_kind::max_tensor:
-      return 0.3;
-    default:
-      return 0.17;
-  }
-}
-
 constexpr std::array<std::int64_t, 4> row_lengths{256, 384, 512, 1024};
 constexpr std::int64_t least_rows = 16;
 /// The float tensor and its copies stay in the outer caches.
-constexpr std::int64_t most_elements = 1 << 20;
+constexpr std::int64_t most_elements = 1 << 19;
 
 constexpr std::string_view epsilon = "0.01";
 
@@ -162,15 +124,8 @@ std::optional<composition_step> step_of(std::string_view text) {
 /// Timed [n, m] so that the plain baseline takes about `plain_us`: n is a multiple of 4 and at
 /// least 16, m is drawn by `word` and shortened where the steps are dear.
 std::vector<std::int64_t> sizes_for(const composition& what, std::uint64_t word, double plain_us) {
-  double element_ns = 0;
-  const std::size_t core = structural_index(what);
-  for (std::size_t k = 0; k < what.steps.size(); ++k) {
-    element_ns += plain_ns(what.steps[k].kind);
-    // What follows a reduction works on [n] only.
-    if (k == core && class_of(what.steps[k].kind) == step_class::reduction) break;
-  }
   const auto elements = static_cast<std::int64_t>(
-      std::min(plain_us * 1000 / element_ns, static_cast<double>(most_elements)));
+      std::min(plain_us * 1000 / plain_ns(what), static_cast<double>(most_elements)));
   std::size_t choice = word % row_lengths.size();
   while (choice > 0 && row_lengths[choice] * least_rows > elements)
     --choice;

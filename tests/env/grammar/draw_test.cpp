@@ -5,6 +5,7 @@
 #include <set>
 
 #include "env/grammar/canonical.hpp"
+#include "env/grammar/plain_cost.hpp"
 #include "env/grammar/probe.hpp"
 #include "support/test.hpp"
 
@@ -43,6 +44,7 @@ TEST_CASE("what is drawn keeps the limits, has no objection, and is of many kind
     CHECK(validate(what));
     CHECK(what.steps.size() >= 2);
     CHECK(what.steps.size() <= 4);
+    CHECK(plain_ns(what) >= limits.least_plain_ns);
     const env::composition_probe probe(what);
     CHECK(probe.objection().empty());
     CHECK(probe.distributions().size() == 5);
@@ -82,6 +84,8 @@ TEST_CASE("limits that nothing can meet are refused") {
   CHECK(message([](auto& l) {
           l.families = {{"softmax", 0}};
         }).find("nothing to draw") != std::string::npos);
+  CHECK(message([](auto& l) { l.least_plain_ns = 9; }).find("least_plain_ns is 9") !=
+        std::string::npos);
   CHECK(message([](auto& l) { l.min_steps = 9; }).find("min_steps is 9") != std::string::npos);
   CHECK(message([](auto& l) { l.max_steps = 1; }).find("max_steps is 1") != std::string::npos);
   CHECK(message([](auto& l) { l.max_before = 0; }).find("max_before is 0") != std::string::npos);
