@@ -10,6 +10,7 @@
 
 #include "base/hash.hpp"
 #include "base/status.hpp"
+#include "env/task/suite.hpp"
 #include "env/task/task.hpp"
 
 namespace quern::env {
@@ -72,8 +73,9 @@ struct prompt_facts {
   std::vector<std::string> restrictions;  ///< sentences; see default_restrictions
 };
 
-/// The rules of a lane, one sentence each: what gives no reward, and why. A copy may be added to.
-std::vector<std::string> default_restrictions(lane where);
+/// The rules of a lane under a suite's policy, one sentence each: what gives no reward, and why.
+/// A copy may be added to.
+std::vector<std::string> default_restrictions(lane where, const suite_policy& allowed = {});
 
 /// The prompt's text. Exemplars are shown in the order given. Hidden sizes and distributions never
 /// appear.

@@ -112,27 +112,33 @@ std::string exemplar_value(std::string_view name, const exemplar& shown, std::si
 
 }  // namespace
 
-std::vector<std::string> default_restrictions(lane where) {
+std::vector<std::string> default_restrictions(lane where, const suite_policy& allowed) {
   std::vector<std::string> rules{
       "The results must equal the reference's within the tolerance, at these sizes and at others "
-      "that you do not see, "
-      "for inputs of any magnitude; a wrong element makes the score 0.",
+      "that you do not see, for inputs of any magnitude; a wrong element makes the score 0.",
       "Do all the work in every call: nothing may be kept from one call to the next, neither "
-      "results nor anything "
-      "derived from inputs, and nothing may go on after the call has returned.",
+      "results nor anything derived from inputs, and nothing may go on after the call has "
+      "returned.",
       "Take sizes from the arguments and write only to the outputs and the workspace; inputs stay "
       "as they are.",
       "No threads, files, system calls, inline assembly, or declarations of functions from "
       "elsewhere.",
   };
+  if (!allowed.lower_precision) {
+    rules.emplace_back("Compute at least as precisely as the types of the arguments.");
+  }
   if (where == lane::cpp) {
     rules.emplace_back(
         "<cmath>, <cstdint> and the compiler's intrinsics are included already; other headers are "
         "refused.");
     rules.emplace_back("The kernel runs on one core.");
-  } else {
-    rules.emplace_back(
-        "Launch every kernel on the given stream; make no streams, and call no library kernels.");
+    return rules;
+  }
+  rules.emplace_back("Launch every kernel on the given stream and make no streams of your own.");
+  if (!allowed.library_calls) rules.emplace_back("Call no kernels of libraries.");
+  if (!allowed.graphs) rules.emplace_back("Capture no CUDA graphs.");
+  if (!allowed.host_entry) {
+    rules.emplace_back("The host function only computes sizes and launches kernels.");
   }
   return rules;
 }

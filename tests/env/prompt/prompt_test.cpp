@@ -135,6 +135,17 @@ TEST_CASE("the shipped templates give their golden prompts") {
   }
 }
 
+TEST_CASE("the rules follow lane and policy") {
+  const auto count = [](env::lane where, const env::suite_policy& allowed) {
+    return env::default_restrictions(where, allowed).size();
+  };
+  CHECK(count(env::lane::cpp, {}) == 7);
+  CHECK(count(env::lane::cpp, {false, true, false, true}) == 6);
+  CHECK(count(env::lane::cuda, {}) == 8);
+  CHECK(count(env::lane::cuda, {true, true, true, true}) == 5);
+  CHECK(count(env::lane::cuda, {false, false, false, false}) == 9);
+}
+
 TEST_CASE("hidden sizes and distributions never appear in a prompt") {
   env::task subject = softmax();
   subject.hidden_sizes = {{7919, 7907}, {7901, 7883}};
