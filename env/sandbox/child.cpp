@@ -285,8 +285,10 @@ base::expected<std::unique_ptr<spawner>> spawner::create(sandbox_mode mode, laye
     for (const layer which : {layer::mountns, layer::pidns, layer::netns, layer::ipcns,
                               layer::utsns, layer::read_only_root})
       facts.available.remove(which);
-  // Who is not root becomes another user only by way of a user namespace.
-  if (geteuid() != 0 && !facts.available.has(layer::userns))
+  // Who is not root becomes another user only by way of a user namespace, and cannot give that user
+  // a folder of the host to work in.
+  if (geteuid() != 0 &&
+      (!facts.available.has(layer::userns) || !facts.available.has(layer::mountns)))
     facts.available.remove(layer::foreign_uid);
   QUERN_CHECK(admit(facts, mode));
   auto made = std::make_shared<state>();

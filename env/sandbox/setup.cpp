@@ -221,9 +221,10 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
   }
   add_visible(plan.visibles, "/dev/null");
   order(plan.visibles);
+  // Open to all users, because the parent may be another one; by path only the child gets there.
   if (spec.limits.work_bytes > 0)
     plan.work_options =
-        fmt::format("size={},nr_inodes=4096,mode=0700,uid={},gid={}", spec.limits.work_bytes,
+        fmt::format("size={},nr_inodes=4096,mode=0777,uid={},gid={}", spec.limits.work_bytes,
                     plan.uid, plan.drop_uid ? plan.uid : getegid());
   add_limits(plan, spec, want);
   if (want.has(layer::seccomp)) {
@@ -241,6 +242,7 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
 bool put_on_layers(setup_plan& plan, setup_failure& failure) {
   const auto wants = [&](layer which) { return plan.want.has(which); };
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  umask(022);  // what it leaves in its work folder is for the parent to read
   if (plan.core >= 0) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
