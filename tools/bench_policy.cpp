@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
 #include "base/json.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/engine/kernels/table.hpp"
+#include "policy/engine/threads.hpp"
 #include "policy/engine/trainer.hpp"
 
 namespace {
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
   app.add_option("--repeat", s.repeat, "measured repetitions; the best counts")
       ->check(CLI::Range(1, 100));
   CLI11_PARSE(app, argc, argv);
-  at::set_num_threads(s.threads);
+  policy::set_threads(s.threads);
 
   auto arena =
       s.model.empty() ? parameter_arena::random(demo_shape(), 1) : parameter_arena::load(s.model);

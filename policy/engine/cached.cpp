@@ -12,15 +12,17 @@
 
 namespace quern::policy {
 
+static_assert(cache_block == kernels::key_block);
+
 struct cached_decoder::state {
   model_config config;
   kernels::head_shape shape;
   rope_table rope;
   std::int64_t rows = 0, slots = 0, capacity = 0;
-  std::vector<at::Tensor> keys,
-      values;  ///< one per layer; the last slot takes what padding rows write
-  at::Tensor tokens, positions, row_slots, row_positions;  ///< the last two on the host
-  at::Tensor hidden, normed, qkv, q, k, v, attention, middle, gate_up, act, logits, scratch;
+  std::vector<ops::layer_cache> layers;  ///< the last slot takes what padding rows write
+  at::Tensor tokens, positions;
+  ops::cache_rows where;
+  at::Tensor hidden, normed, qkv, q, k, v, attention, middle, gate_up, act, logits;
 };
 
 base::expected<cached_decoder> cached_decoder::make(const parameter_arena& arena, std::int64_t rows,
@@ -38,20 +40,21 @@ base::expected<cached_decoder> cached_decoder::make(const parameter_arena& arena
   s->shape = {c.kv_heads, c.heads / c.kv_heads, c.head_dim};
   s->rows = rows;
   s->slots = slots;
-  s->capacity = (capacity + kernels::key_block - 1) / kernels::key_block * kernels::key_block;
+  s->capacity = (capacity + cache_block - 1) / cache_block * cache_block;
   const auto [kv_heads, group, dim] = s->shape;
   try {
     const at::TensorOptions like = arena.flat.options(), integers = like.dtype(at::kLong);
     s->rope = rope_table::make(c, capacity, arena.flat.scalar_type(), arena.flat.device());
-    for (std::int64_t i = 0; i < c.layers; ++i) {
-      s->keys.push_back(at::zeros(
-          {slots + 1, kv_heads, s->capacity / kernels::key_block, dim, kernels::key_block}, like));
-      s->values.push_back(at::zeros({slots + 1, kv_heads, s->capacity, dim}, like));
-    }
+    const at::Tensor scratch = at::empty({4 * (s->capacity + cache_block)}, like);
+    for (std::int64_t i = 0; i < c.layers; ++i)
+      s->layers.push_back(
+          {at::zeros({slots + 1, kv_heads, s->capacity / cache_block, dim, cache_block}, like),
+           at::zeros({slots + 1, kv_heads, s->capacity, dim}, like), scratch});
     s->tokens = at::zeros({rows}, integers);
     s->positions = at::zeros({rows}, integers);
-    s->row_slots = at::zeros({rows}, at::kLong);
-    s->row_positions = at::zeros({rows}, at::kLong);
+    for (at::Tensor* x :
+         {&s->where.slots, &s->where.positions, &s->where.prompt_slots, &s->where.shared})
+      *x = at::zeros({rows}, at::kLong);
     const auto buffer = [&](at::IntArrayRef shape) { return at::empty(shape, like); };
     s->hidden = buffer({rows, c.hidden_size});
     s->normed = buffer({rows, c.hidden_size});
@@ -64,7 +67,6 @@ base::expected<cached_decoder> cached_decoder::make(const parameter_arena& arena
     s->gate_up = buffer({rows, 2 * c.intermediate_size});
     s->act = buffer({rows, c.intermediate_size});
     s->logits = buffer({rows, c.vocab_size});
-    s->scratch = buffer({4 * (s->capacity + kernels::key_block)});
   } catch (const std::exception& e) {
     return base::fail(base::errc::unavailable,
                       "cannot allocate a cache of {} slots of {} positions: {}", slots, capacity,
@@ -79,17 +81,19 @@ at::Tensor cached_decoder::pass(const model_weights& weights, std::span<const ca
   state& s = *state_;
   const at::Tensor host_tokens = s.tokens.is_cpu() ? s.tokens : at::empty({s.rows}, at::kLong);
   auto* token = host_tokens.mutable_data_ptr<std::int64_t>();
-  auto* slot = s.row_slots.mutable_data_ptr<std::int64_t>();
-  auto* position = s.row_positions.mutable_data_ptr<std::int64_t>();
+  const auto numbers = [](const at::Tensor& x) { return x.mutable_data_ptr<std::int64_t>(); };
   for (std::int64_t r = 0; r < s.rows; ++r) {
     const bool used = r < static_cast<std::int64_t>(rows.size());
-    const cached_row row = used ? rows[static_cast<std::size_t>(r)] : cached_row{s.slots, 0, 0};
+    const cached_row row =
+        used ? rows[static_cast<std::size_t>(r)] : cached_row{s.slots, 0, 0, s.slots, 0};
     token[r] = row.token;
-    slot[r] = row.slot;
-    position[r] = row.position;
+    numbers(s.where.slots)[r] = row.slot;
+    numbers(s.where.positions)[r] = row.position;
+    numbers(s.where.prompt_slots)[r] = row.prompt_slot;
+    numbers(s.where.shared)[r] = row.shared;
   }
   s.tokens.copy_(host_tokens);
-  s.positions.copy_(s.row_positions);
+  s.positions.copy_(s.where.positions);
 
   const double eps = s.config.rms_norm_eps;
   at::Tensor no_rstd;
@@ -103,8 +107,7 @@ at::Tensor cached_decoder::pass(const model_weights& weights, std::span<const ca
       at::mm_out(s.qkv, s.normed, w.qkv.t());
     ops::split_heads({s.shape, w.q_norm, w.k_norm, eps, s.rope.cos, s.rope.sin, s.positions}, s.qkv,
                      s.q, s.k, s.v, no_rstd);
-    ops::cached_attention(s.shape, s.q, s.k, s.v, s.row_slots, s.row_positions, s.keys[i],
-                          s.values[i], s.scratch, s.attention);
+    ops::cached_attention(s.shape, s.q, s.k, s.v, s.where, s.layers[i], s.attention);
     at::addmm_out(s.middle, s.hidden, s.attention, w.out.t());
     ops::rms_norm(s.middle, w.mlp_norm, eps, s.normed, no_rstd);
     at::mm_out(s.gate_up, s.normed, w.gate_up.t());
@@ -117,18 +120,17 @@ at::Tensor cached_decoder::pass(const model_weights& weights, std::span<const ca
   return s.logits;
 }
 
-void cached_decoder::copy_slot(std::int64_t from, std::int64_t to, std::int64_t positions) {
-  state& s = *state_;
-  const std::int64_t blocks = (positions + kernels::key_block - 1) / kernels::key_block;
-  for (std::size_t i = 0; i < s.keys.size(); ++i) {
-    s.keys[i]
-        .select(0, to)
-        .narrow(1, 0, blocks)
-        .copy_(s.keys[i].select(0, from).narrow(1, 0, blocks));
-    s.values[i]
-        .select(0, to)
-        .narrow(1, 0, positions)
-        .copy_(s.values[i].select(0, from).narrow(1, 0, positions));
+void cached_decoder::copy_slot(std::int64_t from, std::int64_t to, std::int64_t begin,
+                               std::int64_t end) {
+  const std::int64_t block = begin / cache_block,
+                     blocks = (end + cache_block - 1) / cache_block - block;
+  for (ops::layer_cache& layer : state_->layers) {
+    layer.keys.select(0, to)
+        .narrow(1, block, blocks)
+        .copy_(layer.keys.select(0, from).narrow(1, block, blocks));
+    layer.values.select(0, to)
+        .narrow(1, begin, end - begin)
+        .copy_(layer.values.select(0, from).narrow(1, begin, end - begin));
   }
 }
 

@@ -14,13 +14,18 @@
 
 namespace quern::policy {
 
-/// Positions before `position` of this slot must have been computed, in this pass (an earlier or
-/// later row) or before it.
+/// Positions before `position` must have been computed, in this pass (an earlier or later row) or
+/// before it: the first `shared` of them in `prompt_slot` (a prompt that several sequences share),
+/// the others in `slot`. `shared` is a multiple of cache_block.
 struct cached_row {
   std::int64_t slot = 0;
   std::int64_t position = 0;
   std::int64_t token = 0;
+  std::int64_t prompt_slot = 0;
+  std::int64_t shared = 0;
 };
+
+inline constexpr std::int64_t cache_block = 16;
 
 /// Not thread-safe. A row's result depends on its slot's tokens and the weights only: not on other
 /// rows, its place among them, or how the slot's positions were divided into passes.
@@ -39,8 +44,8 @@ class cached_decoder {
   /// (padding undefined), valid until the next pass; only computed if `want_logits`.
   at::Tensor pass(const model_weights& weights, std::span<const cached_row> rows, bool want_logits,
                   const parallel_context& context = {});
-  /// Copies the first `positions` of one slot's cache to another.
-  void copy_slot(std::int64_t from, std::int64_t to, std::int64_t positions);
+  /// Copies positions [begin, end) of one slot to another; begin is a multiple of cache_block.
+  void copy_slot(std::int64_t from, std::int64_t to, std::int64_t begin, std::int64_t end);
 
  private:
   struct state;

@@ -26,6 +26,8 @@ struct sequence {
   generation_result result;
   std::int64_t slot = -1;
   std::int64_t computed = 0;
+  std::int64_t prompt_slot = 0;  ///< where the first `shared` positions lie
+  std::int64_t shared = 0;
   std::uint64_t group = 0;
   bool waits = false;  ///< for its group's prompt, which another member computes
   bool cancelled = false;
@@ -50,6 +52,8 @@ struct generator::state {
   std::deque<std::vector<sequence>> waiting;  ///< groups, in order of submission
   std::list<sequence> running;                ///< the next to be served in front
   std::vector<std::int64_t> free_slots;
+  std::vector<std::int32_t> guests;  ///< of each slot: sequences that read their prompt in it
+  std::vector<bool> left;            ///< of each slot: its owner has ended, guests keep it
   std::unordered_set<std::uint64_t> ids;
   std::uint64_t next_group = 0;
   std::vector<generation_result> ended;
@@ -58,6 +62,8 @@ struct generator::state {
   void admit();
   void sweep_cancelled();
   void hand_over(sequence& leader);
+  void share_prompt(const sequence& leader, sequence& member);
+  void release(const sequence& s);
   void finish(std::list<sequence>::iterator which, finish_reason reason);
   void sample(sequence& s, std::span<const float> logits);
   std::optional<finish_reason> ends(const sequence& s) const;
@@ -114,11 +120,34 @@ void generator::state::hand_over(sequence& leader) {
   heir->waits = false;
 }
 
+/// Whole blocks of the prompt are read where they are; what is left of the last block is copied.
+void generator::state::share_prompt(const sequence& leader, sequence& member) {
+  member.computed = leader.computed;
+  member.shared = leader.computed / cache_block * cache_block;
+  member.prompt_slot = leader.slot;
+  member.waits = false;
+  if (member.shared > 0) ++guests[static_cast<std::size_t>(leader.slot)];
+  if (member.shared < leader.computed)
+    model->copy_slot(leader.slot, member.slot, member.shared, leader.computed);
+}
+
+void generator::state::release(const sequence& s) {
+  const auto own = static_cast<std::size_t>(s.slot), host = static_cast<std::size_t>(s.prompt_slot);
+  if (s.shared > 0 && --guests[host] == 0 && left[host]) {
+    left[host] = false;
+    free_slots.push_back(s.prompt_slot);
+  }
+  if (guests[own] > 0)
+    left[own] = true;
+  else
+    free_slots.push_back(s.slot);
+}
+
 void generator::state::finish(std::list<sequence>::iterator which, finish_reason reason) {
   which->result.id = which->request.id;
   which->result.reason = reason;
   ids.erase(which->request.id);
-  if (which->slot >= 0) free_slots.push_back(which->slot);
+  release(*which);
   ended.push_back(std::move(which->result));
   running.erase(which);
 }
@@ -192,6 +221,8 @@ base::expected<generator> generator::make(const parameter_arena& initial, std::i
   s->staged = initial.like();
   s->version = version;
   s->hash = s->active.hash();
+  s->guests.assign(static_cast<std::size_t>(options.slots), 0);
+  s->left.assign(static_cast<std::size_t>(options.slots), false);
   for (std::int64_t i = options.slots; i-- > 0;)
     s->free_slots.push_back(i);
   return generator(std::move(s));
@@ -251,7 +282,8 @@ std::vector<generation_result> generator::step() {
     const auto left = q->tokens.size() - static_cast<std::size_t>(q->computed);
     const std::size_t take = std::min(left, limit - rows.size());
     for (std::size_t i = 0; i < take; ++i, ++q->computed)
-      rows.push_back({q->slot, q->computed, q->tokens[static_cast<std::size_t>(q->computed)]});
+      rows.push_back({q->slot, q->computed, q->tokens[static_cast<std::size_t>(q->computed)],
+                      q->prompt_slot, q->shared});
     if (take == left) sampling.push_back({q, rows.size() - 1});
     if (left > 1) s.counters.prompt_rows += static_cast<std::int64_t>(take);
   }
@@ -273,9 +305,7 @@ std::vector<generation_result> generator::step() {
             .empty()) {  // the prompt is complete: its group starts from the same row
       for (sequence& member : s.running)
         if (member.group == d.who->group && member.waits) {
-          s.model->copy_slot(d.who->slot, member.slot, d.who->computed);
-          member.computed = d.who->computed;
-          member.waits = false;
+          s.share_prompt(*d.who, member);
           s.sample(member, row);
         }
     }

@@ -126,27 +126,32 @@ void log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
 }
 
 void cached_attention(const head_shape& shape, const at::Tensor& q, const at::Tensor& k,
-                      const at::Tensor& v, const at::Tensor& slots, const at::Tensor& positions,
-                      at::Tensor& keys, at::Tensor& values, at::Tensor& scratch,
+                      const at::Tensor& v, const cache_rows& where, layer_cache& cache,
                       at::Tensor& out_rows) {
-  if (!on_host(q))
-    return generic::cached_attention(shape, q, k, v, slots, positions, keys, values, scratch,
-                                     out_rows);
-  const std::int64_t rows = q.size(1), capacity = values.size(2);
-  const std::int64_t slot_stride = shape.kv_heads * capacity * shape.dim,
+  if (!on_host(q)) return generic::cached_attention(shape, q, k, v, where, cache, out_rows);
+  const std::int64_t rows = q.size(1), capacity = cache.values.size(2),
+                     head_stride = capacity * shape.dim;
+  const std::int64_t slot_stride = shape.kv_heads * head_stride,
                      out_stride = shape.kv_heads * shape.group * shape.dim;
-  const auto* slot = in<std::int64_t>(slots);
-  const auto* position = in<std::int64_t>(positions);
+  const auto* slot = in<std::int64_t>(where.slots);
+  const auto* position = in<std::int64_t>(where.positions);
+  const auto* prompt_slot = in<std::int64_t>(where.prompt_slots);
+  const auto* shared = in<std::int64_t>(where.shared);
   with_kernels(q, [&]<class T>(const auto& table, T) {
-    T* key_cache = out<T>(keys);
-    T* value_cache = out<T>(values);
+    T* keys = out<T>(cache.keys);
+    T* values = out<T>(cache.values);
     for (std::int64_t r = 0; r < rows; ++r)
       table.store_row(shape, in<T>(k), in<T>(v), rows, r, position[r], capacity,
-                      key_cache + slot[r] * slot_stride, value_cache + slot[r] * slot_stride);
-    for (std::int64_t r = 0; r < rows; ++r)
-      table.cached_attention(shape, in<T>(q), rows, r, position[r] + 1, capacity,
-                             key_cache + slot[r] * slot_stride, value_cache + slot[r] * slot_stride,
-                             out<T>(scratch), out<T>(out_rows) + r * out_stride);
+                      keys + slot[r] * slot_stride, values + slot[r] * slot_stride);
+    for (std::int64_t h = 0; h < shape.kv_heads;
+         ++h)  // outside: rows of one prompt find its head in the processor's cache
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const std::int64_t own = slot[r] * slot_stride + h * head_stride,
+                           other = prompt_slot[r] * slot_stride + h * head_stride;
+        table.cached_attention(shape, h, in<T>(q), rows, r, shared[r], position[r] + 1, capacity,
+                               keys + other, values + other, keys + own, values + own,
+                               out<T>(cache.scratch), out<T>(out_rows) + r * out_stride);
+      }
   });
 }
 

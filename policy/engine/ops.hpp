@@ -30,6 +30,20 @@ struct tile_mask {
   double scale = 1;
 };
 
+/// Where each row of a pass belongs, [rows] int64 on the host: its slot and position, and the slot
+/// that holds the first `shared` positions of its sequence (a multiple of key_block, at most the
+/// row's position).
+struct cache_rows {
+  at::Tensor slots, positions, prompt_slots, shared;
+};
+
+/// One layer's keys [slots, kv_heads, capacity / key_block, dim, key_block] and values
+/// [slots, kv_heads, capacity, dim], and room for 4 * (capacity + key_block) scores.
+/// cached_attention stores every row's key and value, then every row attends up to itself.
+struct layer_cache {
+  at::Tensor keys, values, scratch;
+};
+
 #define QUERN_POLICY_OPERATIONS                                                                    \
   void rms_norm(const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y,               \
                 at::Tensor& rstd);                                                                 \
@@ -51,13 +65,8 @@ struct tile_mask {
   void log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,                              \
                             const at::Tensor& inverse_temperature, const at::Tensor& lse,          \
                             const at::Tensor& gradient, std::int64_t valid);                       \
-  /* One layer's cache: keys [slots, kv_heads, capacity / key_block, dim, key_block], values       \
-   * [slots, kv_heads, capacity, dim]. */                                                          \
-  /* Row r belongs to slots[r] at positions[r] (int64, host): stored first, then every row attends \
-   * to its slot up to itself. */                                                                  \
   void cached_attention(const head_shape& shape, const at::Tensor& q, const at::Tensor& k,         \
-                        const at::Tensor& v, const at::Tensor& slots, const at::Tensor& positions, \
-                        at::Tensor& keys, at::Tensor& values, at::Tensor& scratch,                 \
+                        const at::Tensor& v, const cache_rows& where, layer_cache& cache,          \
                         at::Tensor& out);
 
 QUERN_POLICY_OPERATIONS

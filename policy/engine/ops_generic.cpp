@@ -170,31 +170,35 @@ void log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
 }
 
 void cached_attention(const head_shape& shape, const at::Tensor& q, const at::Tensor& k,
-                      const at::Tensor& v, const at::Tensor& slots, const at::Tensor& positions,
-                      at::Tensor& keys, at::Tensor& values, at::Tensor& scratch, at::Tensor& out) {
-  static_cast<void>(scratch);
+                      const at::Tensor& v, const cache_rows& where, layer_cache& cache,
+                      at::Tensor& out) {
   const auto [kv_heads, group, dim] = shape;
-  const std::int64_t rows = q.size(1), capacity = values.size(2);
-  const auto* slot = slots.const_data_ptr<std::int64_t>();
-  const auto* position = positions.const_data_ptr<std::int64_t>();
+  const std::int64_t rows = q.size(1), capacity = cache.values.size(2);
+  const auto* slot = where.slots.const_data_ptr<std::int64_t>();
+  const auto* position = where.positions.const_data_ptr<std::int64_t>();
   for (std::int64_t r = 0; r < rows; ++r) {
-    keys.select(0, slot[r])
-        .select(1, position[r] / kernels::key_block)
-        .select(2, position[r] % kernels::key_block)
-        .copy_(k.select(1, r));
-    values.select(0, slot[r]).select(1, position[r]).copy_(v.select(1, r));
+    const std::int64_t block = position[r] / kernels::key_block,
+                       lane = position[r] % kernels::key_block;
+    cache.keys.select(0, slot[r]).select(1, block).select(2, lane).copy_(k.select(1, r));
+    cache.values.select(0, slot[r]).select(1, position[r]).copy_(v.select(1, r));
   }
-  const at::Tensor where = slots.to(q.device());
+  const at::Tensor own = where.slots.to(q.device()), other = where.prompt_slots.to(q.device());
+  const at::Tensor places = at::arange(capacity, own.options()).view({1, 1, capacity, 1});
+  const at::Tensor is_shared = places < where.shared.to(q.device()).view({rows, 1, 1, 1});
+  const auto rows_of =
+      [&](const at::Tensor& cached) {  // [rows, kv_heads, capacity, dim] -> one batch
+        return at::where(is_shared, cached.index_select(0, other), cached.index_select(0, own))
+            .reshape({rows * kv_heads, capacity, dim});
+      };
   const at::Tensor all_keys =
-      keys.index_select(0, where).transpose(3, 4).reshape({rows * kv_heads, capacity, dim});
-  const at::Tensor all_values =
-      values.index_select(0, where).view({rows * kv_heads, capacity, dim});
+      rows_of(cache.keys.transpose(3, 4).reshape({-1, kv_heads, capacity, dim}));
+  const at::Tensor all_values = rows_of(cache.values);
   const at::Tensor queries = q.transpose(0, 1).reshape({rows * kv_heads, group, dim});
   const at::Tensor hidden =
-      at::arange(capacity, where.options()).unsqueeze(0) > positions.to(q.device()).unsqueeze(1);
+      places.view({1, capacity}) > where.positions.to(q.device()).unsqueeze(1);
   const at::Tensor scores = at::bmm(queries, all_keys.transpose(1, 2))
                                 .view({rows, kv_heads * group, capacity})
-                                .mul_(1 / std::sqrt(dim));
+                                .mul_(1 / std::sqrt(static_cast<double>(dim)));
   const at::Tensor weights =
       at::softmax(scores.masked_fill_(hidden.unsqueeze(1), minus_infinity), -1);
   out.copy_(at::bmm(weights.view({rows * kv_heads, group, capacity}), all_values).view({rows, -1}));

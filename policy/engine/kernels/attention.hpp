@@ -1,5 +1,7 @@
 // Host kernels around softmax: tiles of causal attention, rows of logits, attention of one row over
 // the cache. Contracts in table.hpp.
+#pragma once
+
 namespace quern::policy::kernels::QUERN_ISA {
 
 template <class T>
@@ -130,13 +132,22 @@ void store_row(head_shape shape, const T* k, const T* v, std::int64_t rows, std:
   }
 }
 
-/// Scores of `heads` query heads against every block of keys that holds one of the first `length`
-/// positions.
+/// One head's keys or values: positions below `shared` lie in one slot's cache, the rest in
+/// another's.
+template <class T>
+struct two_caches {
+  const T* first;
+  const T* second;
+  std::int64_t shared;
+};
+
+/// Scores of `heads` query heads against every block of keys in [begin, end).
 template <class T, int heads>
-inline void block_scores(const T* q, const T* keys, std::int64_t d, std::int64_t blocks, T scale,
-                         T* scores, std::int64_t stride) {
+inline void block_scores(const T* q, const T* keys, std::int64_t d, std::int64_t begin,
+                         std::int64_t end, T scale, T* scores, std::int64_t stride) {
   constexpr std::int64_t parts = key_block / lanes<T>;
-  for (std::int64_t b = 0; b < blocks; ++b, keys += key_block * d) {
+  keys += begin * key_block * d;
+  for (std::int64_t b = begin; b < end; ++b, keys += key_block * d) {
     vec<T> sum[heads][parts] = {};
     for (std::int64_t i = 0; i < d; ++i)
       for (std::int64_t p = 0; p < parts; ++p) {
@@ -152,18 +163,23 @@ inline void block_scores(const T* q, const T* keys, std::int64_t d, std::int64_t
 
 /// out[h] = sum over positions of scores[h] * value, positions ascending.
 template <class T, int heads>
-inline void weighted_values(const T* scores, std::int64_t stride, const T* values, std::int64_t d,
-                            std::int64_t length, T* out) {
+inline void weighted_values(const T* scores, std::int64_t stride, const two_caches<T>& values,
+                            std::int64_t d, std::int64_t length, T* out) {
   constexpr std::int64_t parts = lanes<T> >= 16 ? 2 : 4;
+  const std::int64_t shared = values.shared < length ? values.shared : length;
   std::int64_t begin = 0;
   for (; begin + parts * lanes<T> <= d; begin += parts * lanes<T>) {
     vec<T> sum[heads][parts] = {};
-    for (std::int64_t t = 0; t < length; ++t)
-      for (std::int64_t p = 0; p < parts; ++p) {
-        const vec<T> value = load(values + t * d + begin + p * lanes<T>);
-        for (int h = 0; h < heads; ++h)
-          sum[h][p] += value * splat(scores[h * stride + t]);
-      }
+    const auto add = [&](const T* source, std::int64_t from, std::int64_t to) {
+      for (std::int64_t t = from; t < to; ++t)
+        for (std::int64_t p = 0; p < parts; ++p) {
+          const vec<T> value = load(source + t * d + begin + p * lanes<T>);
+          for (int h = 0; h < heads; ++h)
+            sum[h][p] += value * splat(scores[h * stride + t]);
+        }
+    };
+    add(values.first, 0, shared);
+    add(values.second, shared, length);
     for (int h = 0; h < heads; ++h)
       for (std::int64_t p = 0; p < parts; ++p)
         store<T>(out + h * d + begin + p * lanes<T>, sum[h][p]);
@@ -172,17 +188,19 @@ inline void weighted_values(const T* scores, std::int64_t stride, const T* value
     for (int h = 0; h < heads; ++h) {
       T sum = 0;
       for (std::int64_t t = 0; t < length; ++t)
-        sum += values[t * d + begin] * scores[h * stride + t];
+        sum += (t < shared ? values.first : values.second)[t * d + begin] * scores[h * stride + t];
       out[h * d + begin] = sum;
     }
 }
 
 template <class T, int heads>
-inline void attend(const T* q, const T* keys, const T* values, std::int64_t d, std::int64_t length,
-                   std::int64_t capacity, T* scratch, T* out) {
-  const std::int64_t stride = capacity + key_block;
-  block_scores<T, heads>(q, keys, d, (length + key_block - 1) / key_block,
-                         T(1) / scalar_sqrt(static_cast<T>(d)), scratch, stride);
+inline void attend(const T* q, const two_caches<T>& keys, const two_caches<T>& values,
+                   std::int64_t d, std::int64_t length, std::int64_t capacity, T* scratch, T* out) {
+  const std::int64_t stride = capacity + key_block, blocks = (length + key_block - 1) / key_block;
+  const std::int64_t shared = keys.shared / key_block < blocks ? keys.shared / key_block : blocks;
+  const T scale = T(1) / scalar_sqrt(static_cast<T>(d));
+  block_scores<T, heads>(q, keys.first, d, 0, shared, scale, scratch, stride);
+  block_scores<T, heads>(q, keys.second, d, shared, blocks, scale, scratch, stride);
   T inverse[heads];
   for (int h = 0; h < heads; ++h) {
     T* s = scratch + h * stride;
@@ -194,26 +212,25 @@ inline void attend(const T* q, const T* keys, const T* values, std::int64_t d, s
 }
 
 template <class T>
-void cached_attention(head_shape shape, const T* q, std::int64_t rows, std::int64_t row,
-                      std::int64_t length, std::int64_t capacity, const T* key_cache,
-                      const T* value_cache, T* scratch, T* out) {
+void cached_attention(head_shape shape, std::int64_t head, const T* q, std::int64_t rows,
+                      std::int64_t row, std::int64_t shared, std::int64_t length,
+                      std::int64_t capacity, const T* shared_keys, const T* shared_values,
+                      const T* own_keys, const T* own_values, T* scratch, T* out) {
   const std::int64_t d = shape.dim;
-  for (std::int64_t h = 0; h < shape.kv_heads; ++h) {
-    const T* keys = key_cache + h * capacity * d;
-    const T* values = value_cache + h * capacity * d;
-    for (std::int64_t g = 0; g < shape.group;) {
-      const T* query = q + ((h * rows + row) * shape.group + g) * d;
-      T* target = out + (h * shape.group + g) * d;
-      const std::int64_t left = shape.group - g;
-      if (left >= 4)
-        attend<T, 4>(query, keys, values, d, length, capacity, scratch, target), g += 4;
-      else if (left == 3)
-        attend<T, 3>(query, keys, values, d, length, capacity, scratch, target), g += 3;
-      else if (left == 2)
-        attend<T, 2>(query, keys, values, d, length, capacity, scratch, target), g += 2;
-      else
-        attend<T, 1>(query, keys, values, d, length, capacity, scratch, target), g += 1;
-    }
+  const two_caches<T> keys{shared_keys, own_keys, shared},
+      values{shared_values, own_values, shared};
+  for (std::int64_t g = 0; g < shape.group;) {
+    const T* query = q + ((head * rows + row) * shape.group + g) * d;
+    T* target = out + (head * shape.group + g) * d;
+    const std::int64_t left = shape.group - g;
+    if (left >= 4)
+      attend<T, 4>(query, keys, values, d, length, capacity, scratch, target), g += 4;
+    else if (left == 3)
+      attend<T, 3>(query, keys, values, d, length, capacity, scratch, target), g += 3;
+    else if (left == 2)
+      attend<T, 2>(query, keys, values, d, length, capacity, scratch, target), g += 2;
+    else
+      attend<T, 1>(query, keys, values, d, length, capacity, scratch, target), g += 1;
   }
 }
 

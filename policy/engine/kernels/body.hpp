@@ -1,5 +1,7 @@
 // One instruction level of the host kernels: define QUERN_ISA (a namespace name) and
 // QUERN_VECTOR_BYTES, then include this.
+#pragma once
+
 #include <cstddef>
 
 // The last two need the names of the first two.

@@ -1,5 +1,7 @@
 // Host kernels on rows of activations: norm, rotary and head layout, SwiGLU. Contracts are in
 // table.hpp.
+#pragma once
+
 namespace quern::policy::kernels::QUERN_ISA {
 
 /// sum a[i] b[i], four chains of vectors, then the rest.

@@ -76,12 +76,14 @@ struct kernel_table {
   /// are [kv_heads, ...].
   void (*store_row)(head_shape shape, const T* k, const T* v, std::int64_t rows, std::int64_t row,
                     std::int64_t position, std::int64_t capacity, T* key_cache, T* value_cache);
-  /// Attention of one row's q over the first `length` positions of one slot, out [kv_heads * group
-  /// * dim]. `scratch` has room for 4 * (capacity + key_block). Positions are added in ascending
-  /// order.
-  void (*cached_attention)(head_shape shape, const T* q, std::int64_t rows, std::int64_t row,
-                           std::int64_t length, std::int64_t capacity, const T* key_cache,
-                           const T* value_cache, T* scratch, T* out);
+  /// Attention of one row's queries of one key/value head over `length` positions, the first
+  /// `shared` of them (a multiple of key_block) from another slot's cache; out [kv_heads * group *
+  /// dim]. Caches are those of this head. `scratch` has room for 4 * (capacity + key_block).
+  /// Positions are added in ascending order.
+  void (*cached_attention)(head_shape shape, std::int64_t head, const T* q, std::int64_t rows,
+                           std::int64_t row, std::int64_t shared, std::int64_t length,
+                           std::int64_t capacity, const T* shared_keys, const T* shared_values,
+                           const T* keys, const T* values, T* scratch, T* out);
 };
 
 /// The table of the best level on this machine. Thread-safe.

@@ -1,6 +1,8 @@
 // Explicit vectors for the host kernels. Included with QUERN_ISA and QUERN_VECTOR_BYTES defined;
 // everything lives in a namespace of its own per instruction level, and no standard header with
 // inline functions is used, so that the linker cannot mix levels.
+#pragma once
+
 #include <cstdint>
 
 namespace quern::policy::kernels::QUERN_ISA {

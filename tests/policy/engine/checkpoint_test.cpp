@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "policy/engine/evaluate.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/engine/small_models.hpp"
 #include "support/test.hpp"
@@ -134,8 +135,18 @@ TEST_CASE("transformers loads an exported directory and agrees on its greedy tok
     r.greedy = r.ignore_eos = true;
     REQUIRE(engine.submit({&r, 1}));
     const generation_result result = engine.run().at(0);
-    base::json expected = {
-        {"prompt", r.prompt}, {"tokens", result.tokens}, {"log_probs", result.log_probs}};
+    training_sequence all;
+    all.tokens = r.prompt;
+    all.tokens.insert(all.tokens.end(), result.tokens.begin(), result.tokens.end());
+    all.loss_mask.assign(all.tokens.size(), 1);
+    all.loss_mask[0] = 0;
+    decoder model = std::move(decoder::make(arena)).value();
+    std::vector<float> log_probs = token_log_probs(model, arena.weights, {&all, 1}).value()[0];
+    log_probs.erase(log_probs.begin());
+    base::json expected;
+    expected["prompts"] = std::vector{all.tokens};
+    expected["log_probs"] = std::vector{log_probs};
+    expected["greedy"][0] = {{"prompt", r.prompt}, {"tokens", result.tokens}};
     REQUIRE(base::write_file_atomic(folder.path() / "expected.json", base::dump(expected)));
     const std::string command = python.string() + " " +
                                 (test::source_dir() / "tools/goldens/check_export.py").string() +

@@ -258,6 +258,24 @@ TEST_CASE(
   CHECK_FALSE(engine.commit());
 }
 
+TEST_CASE("a prompt's slot stays as long as somebody reads it, and every slot comes back") {
+  const parameter_arena arena = small_policy();
+  generator engine = make_engine(arena, 4, 3);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    std::vector<generation_request> requests;
+    for (std::uint64_t i = 0; i < 9;
+         ++i)  // three groups of three; the member that computes the prompt ends first
+      requests.push_back(ask(round * 10 + i, some_tokens(35, static_cast<std::uint32_t>(i / 3)),
+                             i % 3 == 0 ? 1 : 25));
+    REQUIRE(engine.submit(requests));
+    auto results = by_id(engine.run());
+    REQUIRE(results.size() == 9);
+    for (const generation_request& r : requests)
+      CHECK(results[r.id].log_probs == alone(arena, r).log_probs);
+  }
+  CHECK(engine.counters().prompt_rows == 3 * 3 * 35);
+}
+
 TEST_CASE("padded vocabulary is never drawn") {
   const parameter_arena arena = small_policy();
   generator_options options;

@@ -191,20 +191,20 @@ TEST_CASE("attention over the cache") {
       const std::int64_t rows = 5, capacity = 48;
       const at::Tensor q = normal({kv, rows, group, dim}, type, 1),
                        k = normal({kv, rows, dim}, type, 2), v = normal({kv, rows, dim}, type, 3);
-      // Rows 0 and 1 are neighbours of one slot; lengths below, at and above a block of keys.
-      const at::Tensor slots = at::tensor(std::vector<std::int64_t>{1, 1, 0, 2, 3}, at::kLong);
-      const at::Tensor positions =
-          at::tensor(std::vector<std::int64_t>{14, 15, 0, 16, 47}, at::kLong);
-      at::Tensor scratch = at::zeros({4 * (capacity + kernels::key_block)}, q.options());
+      // Rows 0 and 1 are neighbours of one slot; lengths below, at and above a block of keys; rows
+      // 3 and 4 read their first blocks in other slots.
+      const auto integers = [](std::vector<std::int64_t> x) { return at::tensor(x, at::kLong); };
+      const ops::cache_rows where{integers({1, 1, 0, 2, 3}), integers({14, 15, 0, 16, 47}),
+                                  integers({0, 0, 0, 1, 2}), integers({0, 0, 0, 16, 32})};
       compare(type,
               {normal({4, kv, capacity / 16, dim, 16}, type, 4),
                normal({4, kv, capacity, dim}, type, 5),
                at::zeros({rows, kv * group * dim}, q.options())},
               [&](auto& o, bool host) {
-                host ? ops::cached_attention(shape, q, k, v, slots, positions, o[0], o[1], scratch,
-                                             o[2])
-                     : ops::generic::cached_attention(shape, q, k, v, slots, positions, o[0], o[1],
-                                                      scratch, o[2]);
+                ops::layer_cache cache{
+                    o[0], o[1], at::zeros({4 * (capacity + kernels::key_block)}, q.options())};
+                host ? ops::cached_attention(shape, q, k, v, where, cache, o[2])
+                     : ops::generic::cached_attention(shape, q, k, v, where, cache, o[2]);
               });
     }
 }
