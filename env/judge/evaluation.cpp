@@ -15,6 +15,7 @@ namespace quern::env {
 namespace {
 
 constexpr double lease_wait_s = 120;
+constexpr int start_attempts = 3;
 
 std::string cut(std::string text) {
   constexpr std::size_t limit = 16 * 1024;
@@ -89,7 +90,11 @@ base::expected<std::unique_ptr<candidate_process>> evaluation::start(
   how.runner_program = with_.options.runner_program;
   how.artefact = artefact;
   how.core = with_.core.core();
-  return candidate_process::start(*with_.children, how);
+  // A host that is short of processes for a moment is no verdict.
+  auto started = candidate_process::start(*with_.children, how);
+  for (int attempt = 1; !started && attempt < start_attempts; ++attempt)
+    started = candidate_process::start(*with_.children, how);
+  return started;
 }
 
 bool evaluation::verify() {

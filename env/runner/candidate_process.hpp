@@ -17,7 +17,8 @@ struct candidate_start {
   /// The shared object; the only file of the host besides system libraries that the child sees.
   std::filesystem::path artefact;
   int core = -1;
-  std::int64_t memory_bytes = std::int64_t{1} << 30;
+  /// All of it: outputs, workspace (at most 256 MiB), and what the candidate allocates itself.
+  std::int64_t memory_bytes = std::int64_t{640} << 20;
   double wall_s = 120;
 };
 
