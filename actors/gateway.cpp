@@ -248,8 +248,12 @@ void gateway::state::on_time() {
     lose(session, "silent for too long");
   if (now < next_heartbeat) return;
   next_heartbeat = now + options.heartbeat_ms * millisecond;
-  for (const auto session : sessions.alive())
+  for (const auto session : sessions.alive()) {
     send_to(session, env::heartbeat_message{session});
+    for (const auto& [lease, device] : sessions.find(session)->cancelled) {
+      send_to(session, env::cancel_message{session, lease, device});
+    }
+  }
 }
 
 void gateway::state::serve() {

@@ -1,0 +1,150 @@
+// A run's dispatching side for tests: a desk behind a gateway, committing at once or when told.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/decide/evaluation_desk.hpp"
+#include "actors/gateway.hpp"
+#include "base/clock.hpp"
+
+namespace quern::actors::test {
+
+class run_fixture final : public gateway_events {
+ public:
+  explicit run_fixture(epoch_id epoch = 1, nanoseconds_t lease_ns = 20'000'000'000)
+      : desk_(epoch, limits(lease_ns)) {}
+
+  base::status open(gateway_options options) {
+    QUERN_TRY(gateway_, gateway::start(std::move(options), *this, clock_));
+    return {};
+  }
+  void close() { gateway_.reset(); }
+  gateway& door() { return *gateway_; }
+
+  void submit(sample_id sample) {
+    const std::lock_guard lock(mutex_);
+    (void)desk_.submit({sample, "cpp", "cpp-test", {}});
+    send_jobs();
+  }
+  /// Waits, up to a minute, until `so_far` (called under the lock) is true.
+  template <class F>
+  bool wait(F so_far) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::minutes(1), so_far);
+  }
+
+  // What happened; under the lock of `wait`.
+  std::map<sample_id, int> accepted;
+  std::map<sample_id, std::string> verdicts;
+  std::map<session_id, std::string> lost;
+  std::vector<session_id> joined;
+  std::set<session_id> draining;
+  std::map<sample_id, session_id> holder;
+  std::map<lease_outcome, int> outcomes;
+  int tasks_asked = 0;
+  bool commit_at_once = true;
+  std::optional<std::string> task = "a task";
+
+  void commit(session_id session, lease_id lease) {
+    desk_.committed(lease);
+    gateway_->acknowledge(session, lease, true);
+  }
+
+  void host_joined(session_id session, const env::hello_message& hello) override {
+    const std::lock_guard lock(mutex_);
+    host_offer offer{hello.lanes, {}};
+    for (const auto& d : hello.devices)
+      offer.devices.push_back({d.id, d.device_class, d.slots});
+    (void)desk_.host_joined(session, offer);
+    joined.push_back(session);
+    changed_.notify_all();
+  }
+  void credit(session_id session, std::int64_t device, std::int64_t granted) override {
+    const std::lock_guard lock(mutex_);
+    (void)desk_.credit({session, device}, granted);
+    send_jobs();
+  }
+  void verdict(session_id session, lease_id lease, const std::string& text) override {
+    const std::lock_guard lock(mutex_);
+    settle(session, lease, desk_.verdict(session, lease, env::verdict_kind::ok, clock_.now_ns()),
+           text);
+  }
+  void failed(session_id session, lease_id lease, const std::string& reason) override {
+    const std::lock_guard lock(mutex_);
+    settle(session, lease, desk_.failed(session, lease, clock_.now_ns()), reason);
+  }
+  void host_draining(session_id session) override {
+    const std::lock_guard lock(mutex_);
+    desk_.host_draining(session);
+    draining.insert(session);
+    changed_.notify_all();
+  }
+  void host_lost(session_id session, const std::string& why) override {
+    const std::lock_guard lock(mutex_);
+    (void)desk_.host_lost(session);
+    lost[session] = why;
+    send_jobs();
+    changed_.notify_all();
+  }
+  std::optional<std::string> task_text(const base::hash128&) override {
+    const std::lock_guard lock(mutex_);
+    ++tasks_asked;
+    return task;
+  }
+
+ private:
+  static evaluation_desk::limits limits(nanoseconds_t lease_ns) {
+    evaluation_desk::limits bounds;
+    bounds.leases.lease_ns = lease_ns;
+    return bounds;
+  }
+
+  void settle(session_id session, lease_id lease, const lease_result& result,
+              const std::string& text) {
+    ++outcomes[result.outcome];
+    if (result.outcome == lease_outcome::accepted) {
+      ++accepted[result.sample];
+      verdicts[result.sample] = text;
+    }
+    const bool fresh = result.outcome == lease_outcome::accepted ||
+                       result.outcome == lease_outcome::retry ||
+                       result.outcome == lease_outcome::exhausted;
+    if (fresh && commit_at_once) commit(session, lease);
+    if (result.outcome == lease_outcome::repeated) gateway_->acknowledge(session, lease, true);
+    if (result.outcome == lease_outcome::late || result.outcome == lease_outcome::unknown) {
+      gateway_->acknowledge(session, lease, false);
+    }
+    send_jobs();
+    changed_.notify_all();
+  }
+  void send_jobs() {
+    while (const auto order = desk_.next(clock_.now_ns())) {
+      holder[order->held.sample] = order->device.session;
+      env::job_message job;
+      job.session = order->device.session;
+      job.lease = order->held.id;
+      job.device = order->device.device;
+      job.lane = "cpp";
+      job.sample = static_cast<std::uint64_t>(order->held.sample);
+      job.attempt = order->held.attempt;
+      job.deadline_ms = 20'000;
+      job.task_hash = {1, 2};
+      job.source = "source " + std::to_string(order->held.sample);
+      gateway_->send_job(std::move(job));
+    }
+    changed_.notify_all();
+  }
+
+  base::steady_clock clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  evaluation_desk desk_;
+  std::unique_ptr<gateway> gateway_;
+};
+
+}  // namespace quern::actors::test
