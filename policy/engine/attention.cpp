@@ -13,7 +13,11 @@
 namespace quern::policy {
 namespace {
 
-constexpr std::int64_t tile_rows = 128;
+/// Query rows of one tile, all heads of a group together. On the CPU a tile's scores stay in the
+/// cache; on a GPU every operator is a launch, and the whole segment is one tile.
+std::int64_t tile_rows(const at::Tensor& q) {
+  return q.is_cuda() ? std::int64_t{1} << 20 : 128;
+}
 
 at::Tensor gather(const at::Tensor& x, const segment& s, at::Tensor& buffer) {
   const std::int64_t prefix = s.prefix_end - s.prefix_begin, own = s.end - s.begin;
@@ -26,9 +30,9 @@ at::Tensor gather(const at::Tensor& x, const segment& s, at::Tensor& buffer) {
 
 /// Calls f(first query row, query rows, visible columns, mask) for each tile of a segment.
 template <class F>
-void for_tiles(const kernels::head_shape& shape, const segment& s, F&& f) {
+void for_tiles(const kernels::head_shape& shape, const segment& s, std::int64_t rows, F&& f) {
   const std::int64_t prefix = s.prefix_end - s.prefix_begin, own = s.end - s.begin;
-  const std::int64_t step = std::max<std::int64_t>(1, tile_rows / shape.group);
+  const std::int64_t step = std::max<std::int64_t>(1, rows / shape.group);
   ops::tile_mask mask;
   mask.group = shape.group;
   mask.scale = 1 / std::sqrt(static_cast<double>(shape.dim));
@@ -59,7 +63,7 @@ void attention_forward(const kernels::head_shape& shape, std::span<const segment
     for (const segment& s : segments) {
       const at::Tensor keys = gather(k_head, s, scratch.keys),
                        values = gather(v_head, s, scratch.values);
-      for_tiles(shape, s,
+      for_tiles(shape, s, tile_rows(q),
                 [&](std::int64_t row, std::int64_t count, std::int64_t columns,
                     const ops::tile_mask& mask) {
                   const std::int64_t rows = count * shape.group;
@@ -95,7 +99,7 @@ void attention_backward(const kernels::head_shape& shape, std::span<const segmen
       at::Tensor d_keys = take(scratch.d_keys, {prefix + own, shape.dim}, q).zero_();
       at::Tensor d_values = take(scratch.d_values, {prefix + own, shape.dim}, q).zero_();
       for_tiles(
-          shape, s,
+          shape, s, tile_rows(q),
           [&](std::int64_t row, std::int64_t count, std::int64_t columns,
               const ops::tile_mask& mask) {
             const std::int64_t rows = count * shape.group;
