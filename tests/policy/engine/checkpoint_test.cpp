@@ -144,8 +144,8 @@ TEST_CASE("transformers loads an exported directory and agrees on its greedy tok
     std::vector<float> log_probs = token_log_probs(model, arena.weights, {&all, 1}).value()[0];
     log_probs.erase(log_probs.begin());
     base::json expected;
-    expected["prompts"] = std::vector{all.tokens};
-    expected["log_probs"] = std::vector{log_probs};
+    expected["prompts"][0] = all.tokens;
+    expected["log_probs"][0] = log_probs;
     expected["greedy"][0] = {{"prompt", r.prompt}, {"tokens", result.tokens}};
     REQUIRE(base::write_file_atomic(folder.path() / "expected.json", base::dump(expected)));
     const std::string command = python.string() + " " +
