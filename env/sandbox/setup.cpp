@@ -33,6 +33,7 @@ constexpr uid_t first_foreign_uid = 60578;
 constexpr uid_t foreign_uids = 600;
 // Descriptors are parked from here on while the low numbers are put in order.
 constexpr int parking = 300;
+constexpr int nproc_slack = 32;
 
 bool fail_at(setup_failure& failure, layer which, const char* step) {
   failure.which = which;
@@ -87,10 +88,12 @@ void add_limits(setup_plan& plan, const child_spec& spec, layer_set want) {
   add_limit(plan, RLIMIT_CORE, 0);
   add_limit(plan, RLIMIT_MEMLOCK, 0);
   add_limit(plan, RLIMIT_MSGQUEUE, 0);
-  // Counted per user: only a user that is nobody else's can have it without disturbing others.
-  if (plan.drop_uid) add_limit(plan, RLIMIT_NPROC, limits.processes);
   const bool group = want.has(layer::cgroup1) || want.has(layer::cgroup2);
-  if (!group) add_limit(plan, RLIMIT_AS, limits.memory_bytes);
+  if (group) return;
+  add_limit(plan, RLIMIT_AS, limits.memory_bytes);
+  // Counted per user, and the child of another evaluator may by chance have the same one: a bound
+  // for bombs, not an exact number. Without a user of its own it would count the owner's processes.
+  if (plan.drop_uid) add_limit(plan, RLIMIT_NPROC, limits.processes + nproc_slack);
 }
 
 bool put_on_rlimits(const setup_plan& plan) {
