@@ -1,0 +1,223 @@
+// Leases: one holder at a time, one result that counts, bounded attempts.
+#include <map>
+#include <set>
+
+#include "actors/decide/evaluation_desk.hpp"
+#include "actors/decide/lease_book.hpp"
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "support/test.hpp"
+
+namespace {
+
+using namespace quern;
+using namespace quern::actors;
+using base::operator""_s;
+
+lease_book book(epoch_id epoch = 1) {
+  lease_book::limits bounds;
+  bounds.lease_ns = 10_s;
+  return {epoch, bounds};
+}
+
+TEST_CASE("the first result under a living lease counts, no other ever does") {
+  auto leases = book();
+  REQUIRE(leases.add(7));
+  CHECK_FALSE(leases.add(7));
+  const auto held = leases.grant(7, 100, 0);
+  REQUIRE(held);
+  CHECK(held->attempt == 1);
+  CHECK(held->deadline == 10_s);
+  CHECK_FALSE(leases.grant(7, 101, 0));
+  CHECK_FALSE(leases.grant(8, 101, 0));
+  CHECK(leases.result(held->id, 101, {}, 1).outcome == lease_outcome::unknown);
+  CHECK(leases.result(held->id, 100, {}, 1).outcome == lease_outcome::accepted);
+  CHECK(leases.result(held->id, 100, {}, 1).outcome == lease_outcome::pending);
+  leases.committed(held->id);
+  CHECK(leases.result(held->id, 100, {}, 1).outcome == lease_outcome::repeated);
+  CHECK(leases.result(held->id, 101, {}, 1).outcome == lease_outcome::unknown);
+  CHECK(leases.jobs() == 0);
+}
+
+TEST_CASE("a result after the deadline is late, whether anybody has looked or not") {
+  auto leases = book();
+  REQUIRE(leases.add(7));
+  const auto held = *leases.grant(7, 100, 0);
+  CHECK(leases.next_deadline() == 10_s);
+  CHECK(leases.result(held.id, 100, {}, 10_s).outcome == lease_outcome::late);
+  const auto expired = leases.expire(10_s);
+  REQUIRE(expired.size() == 1);
+  CHECK(expired[0].held.id == held.id);
+  CHECK(expired[0].result.outcome == lease_outcome::retry);
+  CHECK(leases.result(held.id, 100, {}, 11_s).outcome == lease_outcome::late);
+  const auto second = *leases.grant(7, 101, 11_s);
+  CHECK(second.attempt == 2);
+  CHECK(second.id != held.id);
+  CHECK(leases.result(held.id, 100, {}, 12_s).outcome == lease_outcome::late);
+  CHECK(leases.result(second.id, 101, {}, 12_s).outcome == lease_outcome::accepted);
+  CHECK(leases.late_results() == 3);
+}
+
+TEST_CASE("each cause has its own bound") {
+  for (const auto cause : {retry_cause::noisy, retry_cause::infra_error,
+                           retry_cause::invalid_reference, retry_cause::unconfirmed}) {
+    auto leases = book();
+    REQUIRE(leases.add(7));
+    const int most = retry_limits{}.of(cause);
+    for (int i = 0; i <= most; ++i) {
+      const auto held = *leases.grant(7, 100, 0);
+      CHECK(held.attempt == i + 1);
+      const auto result = leases.result(held.id, 100, cause, 1);
+      CHECK(result.cause == cause);
+      CHECK(result.outcome == (i < most ? lease_outcome::retry : lease_outcome::exhausted));
+    }
+    CHECK(leases.jobs() == 0);
+  }
+}
+
+TEST_CASE("the death of a holder gives back its jobs and no others") {
+  auto leases = book();
+  for (sample_id s = 1; s <= 3; ++s)
+    REQUIRE(leases.add(s));
+  const auto a = *leases.grant(1, 100, 0);
+  const auto b = *leases.grant(2, 100, 0);
+  const auto c = *leases.grant(3, 101, 0);
+  const auto lost = leases.lose(100);
+  REQUIRE(lost.size() == 2);
+  CHECK(lost[0].sample == 1);
+  CHECK(lost[1].sample == 2);
+  CHECK(leases.result(a.id, 100, {}, 1).outcome == lease_outcome::late);
+  CHECK(leases.result(b.id, 100, {}, 1).outcome == lease_outcome::late);
+  CHECK(leases.result(c.id, 101, {}, 1).outcome == lease_outcome::accepted);
+  CHECK(leases.lose(100).empty());
+}
+
+TEST_CASE("leases of different epochs never meet") {
+  auto old = book(1);
+  auto now = book(2);
+  REQUIRE(old.add(7));
+  REQUIRE(now.add(7));
+  const auto before = *old.grant(7, 100, 0);
+  const auto after = *now.grant(7, 100, 0);
+  CHECK(epoch_of(before.id) == 1);
+  CHECK(epoch_of(after.id) == 2);
+  CHECK(now.result(before.id, 100, {}, 1).outcome == lease_outcome::unknown);
+  CHECK(now.holding(7)->id == after.id);
+}
+
+TEST_CASE("a job that is taken out leaves a lease that is late") {
+  auto leases = book();
+  REQUIRE(leases.add(7));
+  CHECK_FALSE(leases.remove(8));
+  const auto held = *leases.grant(7, 100, 0);
+  const auto removed = leases.remove(7);
+  REQUIRE(removed);
+  CHECK(removed->id == held.id);
+  CHECK(leases.result(held.id, 100, {}, 1).outcome == lease_outcome::late);
+  CHECK_FALSE(leases.next_deadline());
+}
+
+TEST_CASE("closed leases are forgotten in the end") {
+  lease_book::limits bounds;
+  bounds.remembered = 8;
+  lease_book leases(1, bounds);
+  lease_id first = 0;
+  for (sample_id s = 1; s <= 20; ++s) {
+    REQUIRE(leases.add(s));
+    const auto held = *leases.grant(s, 100, 0);
+    if (s == 1) first = held.id;
+    CHECK(leases.result(held.id, 100, {}, 1).outcome == lease_outcome::accepted);
+    leases.committed(held.id);
+  }
+  CHECK(leases.result(first, 100, {}, 1).outcome == lease_outcome::unknown);
+}
+
+/// Thousands of random calls against the two rules that everything rests on.
+TEST_CASE("any order of calls: one holder, one counted result, attempts that only grow") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    base::random_stream random(seed, "lease test");
+    auto leases = book();
+    nanoseconds_t now = 0;
+    std::map<sample_id, int> counted, last_attempt;
+    std::set<sample_id> alive;
+    std::vector<lease> given;
+    for (int step = 0; step < 200; ++step) {
+      const auto sample = static_cast<sample_id>(random.below(12));
+      switch (random.below(6)) {
+        case 0:
+          if (counted[sample] == 0 && leases.add(sample, last_attempt[sample] + 1))
+            alive.insert(sample);
+          break;
+        case 1:
+          if (auto held = leases.grant(sample, 100 + random.below(3), now)) {
+            CHECK(held->attempt > last_attempt[sample]);
+            last_attempt[sample] = held->attempt;
+            given.push_back(*held);
+          }
+          break;
+        case 2:
+        case 3:
+          if (!given.empty()) {
+            const auto held = given[random.below(given.size())];
+            const auto cause =
+                random.chance(0.3) ? std::optional(retry_cause::noisy) : std::nullopt;
+            const auto result = leases.result(held.id, held.holder, cause, now);
+            if (result.outcome == lease_outcome::accepted) {
+              CHECK(++counted[held.sample] == 1);
+              CHECK(result.attempt == last_attempt[held.sample]);
+              CHECK(now < held.deadline);
+              alive.erase(held.sample);
+            }
+            if (result.outcome == lease_outcome::exhausted) alive.erase(held.sample);
+          }
+          break;
+        case 4:
+          now += static_cast<nanoseconds_t>(random.below(4)) * 1_s;
+          break;
+        default:
+          for (const auto& e : leases.expire(now)) {
+            CHECK(e.held.deadline <= now);
+            if (e.result.outcome == lease_outcome::exhausted) alive.erase(e.result.sample);
+          }
+          for (const auto& r : leases.lose(100 + random.below(3))) {
+            if (r.outcome == lease_outcome::exhausted) alive.erase(r.sample);
+          }
+      }
+      CHECK(leases.jobs() == alive.size());
+      CHECK(leases.leased() <= alive.size());
+    }
+  }
+}
+
+TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
+  evaluation_desk desk(1, {});
+  for (session_id h : {1, 2}) {
+    REQUIRE(desk.host_joined(h, {{"cpp"}, {{0, "c", 1}}}));
+    REQUIRE(desk.credit({h, 0}, 1));
+  }
+  for (sample_id s = 1; s <= 4; ++s)
+    REQUIRE(desk.submit({s, "cpp", "c", {}}));
+  const auto first = desk.next(0);
+  const auto second = desk.next(0);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK_FALSE(desk.next(0));
+  const auto result =
+      desk.verdict(first->device.session, first->held.id, env::verdict_kind::unconfirmed, 1);
+  CHECK(result.outcome == lease_outcome::retry);
+  // Both devices are free again: the re-check goes first, to the other one.
+  REQUIRE(desk.credit(first->device, 2));
+  REQUIRE(desk.credit(second->device, 2));
+  const auto again = desk.next(2);
+  REQUIRE(again);
+  CHECK(again->held.sample == first->held.sample);
+  CHECK(again->held.attempt == 2);
+  CHECK(again->recheck);
+  CHECK(again->device.session != first->device.session);
+  const auto lost = desk.host_lost(second->device.session);
+  CHECK(lost.size() == 2);
+  CHECK_FALSE(desk.idle());
+  CHECK(retry_cause_of(env::verdict_kind::wrong_value) == std::nullopt);
+}
+
+}  // namespace

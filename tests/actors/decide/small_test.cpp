@@ -1,0 +1,148 @@
+// The small deciders: tasks in passes, smoothed rewards, restarts, progress.
+#include <cmath>
+#include <map>
+
+#include "actors/decide/progress.hpp"
+#include "actors/decide/restart_policy.hpp"
+#include "actors/decide/reward_state.hpp"
+#include "actors/decide/task_sampler.hpp"
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "support/test.hpp"
+
+namespace {
+
+using namespace quern;
+using namespace quern::actors;
+using base::operator""_ms;
+using base::operator""_s;
+
+TEST_CASE("each pass asks every task by its weight, in an order of its own") {
+  auto sampler = task_sampler::make(3, {{"a"}, {"b", false, 3}, {"c"}, {"d", false, 0}});
+  REQUIRE(sampler);
+  CHECK(sampler->pass_length() == 5);
+  std::vector<std::string> asked;
+  std::map<std::string, int> counts;
+  for (std::int64_t n = 0; n < 500; ++n) {
+    asked.push_back(sampler->task_of(n));
+    ++counts[asked.back()];
+  }
+  CHECK(counts == std::map<std::string, int>{{"a", 100}, {"b", 300}, {"c", 100}});
+  bool differs = false;
+  for (std::int64_t n = 0; n < 5; ++n) {
+    differs =
+        differs || asked[static_cast<std::size_t>(n)] != asked[static_cast<std::size_t>(n + 5)];
+  }
+  CHECK(differs);
+  // Any order of questions, after any resume: the same answers.
+  auto again = task_sampler::make(3, {{"a"}, {"b", false, 3}, {"c"}, {"d", false, 0}});
+  for (const std::int64_t n : {499, 3, 77, 3, 0}) {
+    CHECK(again->task_of(n) == asked[static_cast<std::size_t>(n)]);
+  }
+}
+
+TEST_CASE("a held-out task is refused by name") {
+  const auto bad = task_sampler::make(1, {{"a"}, {"secret", true}});
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error().message.find("secret") != std::string::npos);
+  CHECK_FALSE(task_sampler::make(1, {}));
+  CHECK_FALSE(task_sampler::make(1, {{"a"}, {"a"}}));
+  CHECK_FALSE(task_sampler::make(1, {{"a", false, -1}}));
+  CHECK_FALSE(task_sampler::make(1, {{"a", false, 0}}));
+}
+
+TEST_CASE("smoothing: rolling mean and deviation, clipped; they stand still between updates") {
+  reward_state state({1.5, 4, 2});
+  CHECK(state.smooth(1.0) == 1.0);
+  CHECK(state.smooth(9.0) == 1.5);
+  REQUIRE(state.observe(1, 1.0));
+  CHECK(state.mu() == 0);
+  REQUIRE(state.observe(2, 3.0));
+  CHECK(state.mu() == 2.0);
+  CHECK(state.sigma() == 1.0);
+  CHECK(state.smooth(2.5) == doctest::Approx(0.5));
+  CHECK(state.smooth(-7) == -1.5);
+  REQUIRE(state.observe(5, 5.0));
+  CHECK(state.mu() == 2.0);
+  for (std::int64_t s = 6; s < 11; ++s)
+    REQUIRE(state.observe(s, 2.0));
+  // The window holds equal rewards only: zero deviation.
+  CHECK(state.mu() == 2.0);
+  CHECK(state.sigma() == 1.0);
+  CHECK(state.smooth(2.0) == 0.0);
+  CHECK_FALSE(state.observe(10, 1.0));
+  CHECK_FALSE(state.observe(20, INFINITY));
+  CHECK_FALSE(state.observe(20, 1e7));
+}
+
+TEST_CASE("the smoothing state survives a checkpoint bit by bit") {
+  base::random_stream random(1, "reward test");
+  const smoothing_options options{1.5, 50, 7};
+  reward_state one(options);
+  for (std::int64_t s = 0; s < 333; ++s)
+    REQUIRE(one.observe(s, random.normal()));
+  const auto text = base::dump(one.to_json());
+  auto two = reward_state::from_json(*base::parse_json(text), options);
+  REQUIRE(two);
+  CHECK(two->sequence() == 332);
+  for (std::int64_t s = 333; s < 400; ++s) {
+    const double reward = random.normal();
+    REQUIRE(one.observe(s, reward));
+    REQUIRE(two->observe(s, reward));
+    CHECK(one.mu() == two->mu());
+    CHECK(one.sigma() == two->sigma());
+    CHECK(one.smooth(reward) == two->smooth(reward));
+  }
+  auto bad = one.to_json();
+  bad["quern_reward_state"] = 2;
+  CHECK(reward_state::from_json(bad, options).error().code == base::errc::version);
+  bad = one.to_json();
+  bad["sigma_bits"] = 0;
+  CHECK(reward_state::from_json(bad, options).error().code == base::errc::corrupt);
+  bad = one.to_json();
+  bad["recent_e9"] = {1, "x"};
+  CHECK_FALSE(reward_state::from_json(bad, options));
+}
+
+TEST_CASE("restarts: sooner, later, not any more; roles do not share") {
+  restart_policy policy({3, 60_s, 100_ms, 300_ms});
+  CHECK(policy.died("learner", 0).delay_ns == 100_ms);
+  CHECK(policy.died("learner", 1_s).delay_ns == 200_ms);
+  CHECK(policy.died("learner", 2_s).delay_ns == 300_ms);
+  CHECK(policy.died("host", 2_s).delay_ns == 100_ms);
+  const auto fourth = policy.died("learner", 3_s);
+  CHECK_FALSE(fourth.restart);
+  CHECK(fourth.deaths == 4);
+  const auto later = policy.died("learner", 100_s);
+  CHECK(later.restart);
+  CHECK(later.deaths == 1);
+  CHECK(later.delay_ns == 100_ms);
+}
+
+TEST_CASE("progress: pace, time left, watchdog") {
+  progress run({10, 4, 5_s}, 0, 0);
+  CHECK_FALSE(run.eta(0));
+  CHECK(run.line(0) == "step 0/10  0 %");
+  run.stepped(1, 2_s);
+  CHECK(run.eta(2_s) == 18_s);
+  CHECK(run.eta(3_s) == 17_s);
+  CHECK(run.eta(30_s) == 16_s);
+  run.stepped(2, 4_s);
+  run.stepped(3, 14_s);  // one slow step does not move the median
+  CHECK(run.eta(14_s) == 14_s);
+  CHECK(run.line(14_s) == "step 3/10  30 %  2.0 s/step  left 0:14");
+  CHECK_FALSE(run.stalled(18_s));
+  CHECK(run.stalled(19_s));
+  run.alive(19_s);
+  CHECK_FALSE(run.stalled(20_s));
+  run.stepped(2, 20_s);  // a rollback
+  CHECK_FALSE(run.eta(20_s));
+  progress endless({0, 4, 5_s}, 7, 0);
+  endless.stepped(8, 1_s);
+  CHECK_FALSE(endless.eta(1_s));
+  CHECK(endless.line(1_s) == "step 8  1.0 s/step");
+  CHECK(duration_text(3723_s) == "1:02:03");
+  CHECK(duration_text(-1) == "0:00");
+}
+
+}  // namespace
