@@ -32,6 +32,19 @@ TEST_CASE("a composition depends on seed and index alone") {
   CHECK(equal < 10);
 }
 
+TEST_CASE("addresses keep their meaning: corpora, splits and policies hang on them") {
+  const std::vector<std::string> golden{"clip | times_tensor | centre",
+                                        "max_tensor | tanh | decay | abs | root",
+                                        "abs | clip | plus_row | l1",
+                                        "square | relu | sigmoid | times_tensor",
+                                        "softsign | tanh | max_tensor | root | scale 2",
+                                        "square | shift 0.5 | tanh",
+                                        "times_tensor | plus_row | sigmoid | rms",
+                                        "tanh | plus_row | silu"};
+  for (std::uint64_t k = 0; k < golden.size(); ++k)
+    CHECK(to_text(env::draw_composition(1, k, {})) == golden[k]);
+}
+
 TEST_CASE("what is drawn keeps the limits, has no objection, and is of many kinds") {
   env::draw_limits limits;
   limits.max_before = 2;

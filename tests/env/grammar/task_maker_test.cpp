@@ -3,8 +3,10 @@
 
 #include <set>
 
+#include "env/grammar/canonical.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/task/check.hpp"
+#include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
 
@@ -99,4 +101,21 @@ TEST_CASE("bad compositions make no task and the message says why") {
   REQUIRE_FALSE(made);
   CHECK(made.error().message.find("constant output") != std::string::npos);
   CHECK_FALSE(env::make_task({}));
+}
+
+TEST_CASE(
+    "the tasks of cpu_quick are the grammar's, so that corpora can leave out the held-out ones") {
+  const auto suite = env::load_suite(test::source_dir() / "env/suites/cpu_quick").value();
+  std::set<base::hash128> held_out;
+  std::set<base::hash128> others;
+  for (const env::suite_member& member : suite.members) {
+    INFO(member.task.name);
+    const auto what = env::composition_of_reference(member.task.reference).value();
+    CHECK(env::bare_task(what).outputs == member.task.outputs);
+    (member.held_out ? held_out : others).insert(skeleton_hash(what));
+  }
+  CHECK(held_out.size() * 2 == suite.members.size());
+  CHECK(others.size() == held_out.size());
+  for (const base::hash128& skeleton : held_out)
+    CHECK_FALSE(others.contains(skeleton));
 }
