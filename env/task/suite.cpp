@@ -150,7 +150,10 @@ base::status mark_held_out(suite& result) {
 
 base::expected<suite> read_suite(const std::filesystem::path& folder) {
   suite result;
-  const std::filesystem::path named = folder.has_filename() ? folder : folder.parent_path();
+  // "suites/cpu/" and "." name a folder, too.
+  std::error_code unused;
+  std::filesystem::path named = std::filesystem::absolute(folder, unused).lexically_normal();
+  if (!named.has_filename()) named = named.parent_path();
   result.name = named.filename().string();
   QUERN_TRY(const std::string text, base::read_file(folder / "suite.yaml", max_suite_bytes));
   QUERN_TRY(const YAML::Node root, load_yaml("suite.yaml", text, max_suite_bytes));

@@ -81,8 +81,9 @@ TEST_CASE("a suite is read in order of names, with defaults") {
   CHECK(loaded->recheck_above_e2 == 3000);
   CHECK(loaded->policy == env::suite_policy{});
   CHECK(held_out_names(folder).empty());
-  // A trailing slash names the same folder.
+  // A trailing slash or a dot names the same folder.
   CHECK(env::load_suite(folder.path().string() + "/")->name == loaded->name);
+  CHECK(env::load_suite(folder.path() / ".")->name == loaded->name);
 }
 
 TEST_CASE("splits hold out by family, task and composition") {
