@@ -34,6 +34,16 @@ level best_level() {
 
 }  // namespace
 
+int usable_kernels(const kernel_table<float>* (&tables)[3]) {
+  int count = 0;
+  tables[count++] = &baseline::table_f32;
+#ifdef QUERN_X86_LEVELS
+  if (best_level() >= level::v3) tables[count++] = &x86_64_v3::table_f32;
+  if (best_level() >= level::v4) tables[count++] = &x86_64_v4::table_f32;
+#endif
+  return count;
+}
+
 template <>
 const kernel_table<float>& host_kernels<float>() {
   static const level best = best_level();

@@ -95,4 +95,7 @@ const kernel_table<float>& host_kernels<float>();
 template <>
 const kernel_table<double>& host_kernels<double>();
 
+/// Every level that this machine runs, the best last; returns how many. For tests.
+int usable_kernels(const kernel_table<float>* (&tables)[3]);
+
 }  // namespace quern::policy::kernels
