@@ -62,7 +62,7 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
   storage::verdict_row row;
   row.sample = verdict.sample;
   row.epoch = verdict.epoch;
-  row.attempt = verdict.attempt;
+  row.attempt = verdict.attempt + 1;  // the ledger counts from 1, leases from 0
   row.counts = verdict.counts;
   row.task = value.task;
   if (auto hash = base::parse_hash(value.source)) row.source_hash = *hash;

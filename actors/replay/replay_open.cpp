@@ -149,7 +149,7 @@ base::status replay::restore_group(const storage::group_row& row) {
     QUERN_TRY(const auto verdicts, ledger_->verdicts_of(sample.id));
     for (const auto& verdict : verdicts) {
       if (verdict.row.epoch == epoch()) {
-        info.attempt = std::max(info.attempt, static_cast<std::int32_t>(verdict.row.attempt) + 1);
+        info.attempt = std::max(info.attempt, static_cast<std::int32_t>(verdict.row.attempt));
       }
     }
     if (sample.state == sample_state::evaluated || sample.state == sample_state::admitted) {
