@@ -13,7 +13,7 @@ node_config::node_config() {
   set("middleman.heartbeat-interval", caf::timespan(defaults::node_heartbeat));
   set("middleman.connection-timeout", caf::timespan(defaults::node_silence));
   // Idle workers of the default policy sleep up to 10 ms before they look again.
-  set("scheduler.policy", std::string("sharing"));
+  set("scheduler.policy", caf::atom("sharing"));
   set("scheduler.max-threads", std::size_t{2});
 }
 
