@@ -2,6 +2,7 @@
 #include "sandbox_fixture.hpp"
 
 #include <filesystem>
+#include <fstream>
 
 namespace quern::test {
 
@@ -19,12 +20,32 @@ std::set<std::string> control_groups_left() {
   return found;
 }
 
+namespace {
+
+int parent_of(int pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("PPid:")) return std::stoi(line.substr(5));
+  return 0;
+}
+
+// Another test may be running the same program.
+bool descends_from_this_process(int pid) {
+  while (pid > 1 && pid != getpid())
+    pid = parent_of(pid);
+  return pid == getpid();
+}
+
+}  // namespace
+
 std::set<std::string> deeds_still_running() {
   std::set<std::string> found;
   std::error_code error;
   for (const auto& item : fs::directory_iterator("/proc", error)) {
     const auto program = fs::read_symlink(item.path() / "exe", error);
-    if (!error && program == deed_program()) found.insert(item.path().string());
+    if (!error && program == deed_program() &&
+        descends_from_this_process(std::stoi(item.path().filename().string())))
+      found.insert(item.path().string());
   }
   return found;
 }

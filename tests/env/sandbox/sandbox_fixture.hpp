@@ -38,6 +38,16 @@ inline std::string deed_program() {
   return QUERN_DEED_PROGRAM;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool sanitised = true;
+#else
+inline constexpr bool sanitised = false;
+#endif
+
+inline bool has_control_groups() {
+  return env::probe_host().cgroups.version != 0;
+}
+
 inline env::child_spec deed(std::string name, std::string argument = "") {
   env::child_spec spec;
   spec.argv = {deed_program(), std::move(name), std::move(argument)};
@@ -47,6 +57,9 @@ inline env::child_spec deed(std::string name, std::string argument = "") {
   spec.limits.wall_s = 20;
   spec.limits.cpu_s = 10;
   spec.limits.memory_bytes = 256 << 20;
+  // Sanitisers reserve terabytes of addresses: without a control group no limit would let them
+  // start.
+  if (sanitised && !has_control_groups()) spec.limits.memory_bytes = 0;
   return spec;
 }
 

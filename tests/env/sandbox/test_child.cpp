@@ -109,6 +109,10 @@ TEST_CASE("memory is bounded") {
   }
   CHECK(control_groups_left().empty());
 
+  if (sanitised) {
+    std::fprintf(stderr, "skipped: memory without control groups: sanitisers need all addresses\n");
+    return;
+  }
   env::layer_set allowed = env::layer_set::all();
   allowed.remove(env::layer::cgroup1);
   allowed.remove(env::layer::cgroup2);
