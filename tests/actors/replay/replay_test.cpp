@@ -1,0 +1,295 @@
+// The head of a run, driven by hand: a generator, evaluators and a learner that are a few lines
+// each. Whatever is lost on the way, the law holds and every step is made once.
+#include "actors/replay/replay.hpp"
+
+#include <map>
+
+#include "actors/replay/rollout.hpp"
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "env/prompt/completion.hpp"
+#include "env/verdict/verdict.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+namespace {
+
+run_config small_run() {
+  run_config config;
+  config.tasks.count = 3;
+  config.tasks.held_out_count = 0;
+  config.algorithm.group_size = 4;
+  config.algorithm.groups_per_step = 2;
+  config.learner.steps = 5;
+  config.storage.checkpoint_every_steps = 2;
+  config.replay.without_exemplars_share = 0.5;
+  config.replay.seed_variants = 2;
+  return config;
+}
+
+/// A model folder is only named, never loaded, by the head of the run.
+std::filesystem::path fake_model(const std::filesystem::path& root) {
+  REQUIRE(base::make_folders(root / "model"));
+  REQUIRE(base::write_file_atomic(root / "model/config.json", "{}"));
+  return root / "model";
+}
+
+base::hash128 weights_of(weights_version version) {
+  return base::xxh128("weights " + std::to_string(version));
+}
+
+/// Everything around the head of the run.
+class world {
+ public:
+  world(const run_config& config, const task_book& tasks, const std::filesystem::path& root,
+        bool fresh, std::uint64_t seed)
+      : config_(config), random_(seed, "replay world") {
+    auto opened =
+        fresh ? storage::run_directory::create(root, "quern_config: 1\n", base::json::object())
+              : storage::run_directory::open(root);
+    REQUIRE(opened);
+    run_.emplace(std::move(*opened));
+    auto head = replay::open(config_, *run_, tasks, "cpp-avx2");
+    REQUIRE_MESSAGE(head, (head ? "" : head.error().message));
+    head_ = std::move(*head);
+    meet();
+  }
+
+  /// Carries orders until the end, or until `most` of them.
+  std::optional<drained> go(int most = 100000) {
+    for (int round = 0; round < most; ++round) {
+      head_->generators(4, installed_);
+      auto orders = head_->advance();
+      REQUIRE_MESSAGE(orders, (orders ? "" : orders.error().message));
+      if (orders->end) return orders->end;
+      carry(*orders);
+      deliver();
+    }
+    return std::nullopt;
+  }
+
+  void meet() {
+    installed_ = head_->version();
+    REQUIRE(head_->on_weights(head_->epoch(), installed_, weights_of(installed_)));
+    head_->learner_ready(true);
+  }
+
+  replay& head() { return *head_; }
+  void lose_messages() { waiting_.clear(); }
+
+ private:
+  using event = std::function<void()>;
+
+  void carry(replay_orders& orders) {
+    for (const generate_group& group : orders.generate) {
+      for (const sample_id sample : group.samples) {
+        waiting_.push_back(
+            [this, group, sample] { CHECK(head_->on_generated(make(group, sample))); });
+      }
+    }
+    for (const evaluate_sample& scout : orders.scout)
+      judge(scout);
+    for (const completion_order& order : orders.judge) {
+      const auto read = read_completion(order, {config_.env.protocol, "cpp-avx2"});
+      if (const auto* candidate = std::get_if<evaluate_sample>(&read)) {
+        judge(*candidate);
+      } else {
+        CHECK(head_->on_verdict(std::get<sample_verdict>(read)));
+      }
+    }
+    if (orders.save) {
+      const save_checkpoint order = *orders.save;
+      waiting_.push_back([this, order] { CHECK(head_->on_checkpoint(save(order))); });
+    }
+    if (orders.train) {
+      const train_batch batch = *orders.train;
+      CHECK(batch.samples.size() >= 2);
+      waiting_.push_back([this, batch] { step(batch); });
+    }
+  }
+
+  generated_sample make(const generate_group& group, sample_id sample) {
+    generated_sample made;
+    made.epoch = group.epoch;
+    made.sample = sample;
+    made.prompt_tokens = to_block<std::int32_t>({1, 2});
+    made.tokens = to_block<std::int32_t>({3, 4, 5});
+    made.log_probs = to_block<float>({-1, -1, -1});
+    made.segments = {{0, installed_, weights_of(installed_)}};
+    const bool readable = !random_.chance(0.1);
+    made.text = readable
+                    ? env::render_completion({"a", "b", "int v" + std::to_string(sample) + ";\n"})
+                    : "no code";
+    return made;
+  }
+
+  void judge(const evaluate_sample& candidate) {
+    sample_verdict answer;
+    answer.epoch = candidate.epoch;
+    answer.sample = candidate.sample;
+    answer.lease = next_lease_++;
+    answer.attempt = candidate.attempt;
+    env::verdict verdict;
+    verdict.kind = random_.chance(0.6) ? env::verdict_kind::ok : env::verdict_kind::wrong_value;
+    if (random_.chance(0.05)) verdict.kind = env::verdict_kind::noisy;
+    verdict.task = candidate.task;
+    verdict.source = base::to_hex(base::xxh128(candidate.source));
+    verdict.protocol = config_.env.protocol;
+    verdict.device_class = "cpp-avx2";
+    if (verdict.kind == env::verdict_kind::ok) {
+      verdict.speedup_e2 = 50 + static_cast<std::int64_t>(random_.below(300));
+    }
+    answer.counts = env::judges_candidate(verdict.kind);
+    answer.exhausted = !answer.counts;
+    answer.json = base::dump(env::to_json(verdict));
+    waiting_.push_back([this, answer] { CHECK(head_->on_verdict(answer)); });
+  }
+
+  void step(const train_batch& batch) {
+    step_done done;
+    done.epoch = batch.epoch;
+    done.weights = {batch.epoch, batch.from + 1, weights_of(batch.from + 1), "even"};
+    CHECK(head_->on_step(done));
+    installed_ = std::max(installed_, batch.from + 1);
+    steps_made[{batch.epoch, batch.from}] += 1;
+    head_->learner_ready(true);
+  }
+
+  checkpoint_saved save(const save_checkpoint& order) {
+    REQUIRE(base::make_folders(std::filesystem::path(order.folder) / "model"));
+    REQUIRE(
+        base::write_file_atomic(std::filesystem::path(order.folder) / "model/config.json", "{}"));
+    return {order.version, order.folder, ""};
+  }
+
+  /// Delivers what waits, in any order.
+  void deliver() {
+    for (std::size_t left = std::min<std::size_t>(waiting_.size(), 6); left > 0; --left) {
+      const std::size_t pick = random_.below(waiting_.size());
+      const event chosen = std::move(waiting_[pick]);
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(pick));
+      chosen();
+    }
+  }
+
+ public:
+  std::map<std::pair<epoch_id, weights_version>, int> steps_made;
+
+ private:
+  const run_config& config_;
+  base::random_stream random_;
+  std::optional<storage::run_directory> run_;
+  std::unique_ptr<replay> head_;
+  std::vector<event> waiting_;
+  weights_version installed_ = 0;
+  std::uint64_t next_lease_ = 1;
+};
+
+struct fixture {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  run_config config = small_run();
+  std::optional<task_book> tasks;
+  fixture() {
+    config.policy.model = fake_model(folder.path()).string();
+    auto made = task_book::make(config);
+    REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+    tasks.emplace(std::move(*made));
+  }
+};
+
+void check_end(world& w, std::int64_t steps) {
+  const auto counts = w.head().counts();
+  REQUIRE(counts);
+  CHECK(counts->law_holds());
+  CHECK(counts->in_flight() == 0);
+  CHECK(counts->of(storage::sample_state::consumed) == 0);
+  CHECK(counts->of(storage::sample_state::trained) >= steps * 2 * 2);
+  CHECK(w.head().rows().audit());
+  for (const auto& [step, times] : w.steps_made)
+    CHECK(times == 1);
+}
+
+}  // namespace
+
+TEST_CASE("a run goes to its end and everything issued is trained or dropped") {
+  fixture f;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    world w(f.config, *f.tasks, f.folder.path() / ("run" + std::to_string(seed)), true, seed);
+    const auto end = w.go();
+    REQUIRE(end);
+    CHECK(end->finished);
+    CHECK(w.head().version() == f.config.learner.steps);
+    check_end(w, f.config.learner.steps);
+    CHECK(w.head().close());
+  }
+}
+
+TEST_CASE("the process dies at any moment: the next epoch takes up every sample") {
+  fixture f;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const auto root = f.folder.path() / ("killed" + std::to_string(seed));
+    for (int life = 0;; ++life) {
+      REQUIRE(life < 50);
+      world w(f.config, *f.tasks, root, life == 0, seed * 100 + static_cast<std::uint64_t>(life));
+      const auto end = w.go(life < 3 ? static_cast<int>(5 + seed * 3) : 100000);
+      if (!end) continue;  // destroyed without a word: what was not committed is gone
+      CHECK(end->finished);
+      check_end(w, f.config.learner.steps);
+      break;
+    }
+  }
+}
+
+TEST_CASE("a lost learner costs the steps since the checkpoint, no sample twice") {
+  fixture f;
+  world w(f.config, *f.tasks, f.folder.path() / "learner", true, 3);
+  REQUIRE_FALSE(w.go(40));
+  const epoch_id before = w.head().epoch();
+  w.lose_messages();
+  REQUIRE(w.head().learner_lost());
+  CHECK(w.head().epoch() == before + 1);
+  w.meet();
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  check_end(w, f.config.learner.steps);
+}
+
+TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
+  fixture f;
+  const auto root = f.folder.path() / "paused";
+  weights_version reached = 0;
+  {
+    world w(f.config, *f.tasks, root, true, 4);
+    REQUIRE_FALSE(w.go(30));
+    w.head().drain(ending::pause);
+    const auto end = w.go();
+    REQUIRE(end);
+    CHECK_FALSE(end->finished);
+    CHECK(static_cast<ending>(end->how) == ending::pause);
+    reached = w.head().version();
+    CHECK(w.head().counts()->of(storage::sample_state::consumed) == 0);
+    CHECK(w.head().close());
+  }
+  world w(f.config, *f.tasks, root, false, 5);
+  CHECK(w.head().start().version == reached);
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  check_end(w, f.config.learner.steps);
+}
+
+TEST_CASE("stop drops the rest with a reason") {
+  fixture f;
+  world w(f.config, *f.tasks, f.folder.path() / "stopped", true, 6);
+  REQUIRE_FALSE(w.go(25));
+  w.head().drain(ending::stop);
+  const auto end = w.go();
+  REQUIRE(end);
+  const auto counts = w.head().counts();
+  CHECK(counts->law_holds());
+  CHECK(counts->in_flight() == 0);
+  CHECK(w.head().rows().drop_reasons()->count("stopped") == 1);
+}
