@@ -75,8 +75,7 @@ TEST_CASE("several outputs, integers, and results that are views") {
                            {tensor("y", dtype::f32, {2, 2}), tensor("j", dtype::i64, {2})});
   const auto out =
       runner
-          .run(at, contents{bytes_of<float>({1, 2, 3, 4}), bytes_of<std::int64_t>({5, -1})},
-               false)
+          .run(at, contents{bytes_of<float>({1, 2, 3, 4}), bytes_of<std::int64_t>({5, -1})}, false)
           .value();
   CHECK(values_of<float>(out[0]) == std::vector<float>{1, 3, 2, 4});
   CHECK(values_of<std::int64_t>(out[1]) == std::vector<std::int64_t>{6, 0});
