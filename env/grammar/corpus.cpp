@@ -110,7 +110,9 @@ base::expected<corpus_maker> corpus_maker::open(corpus_plan plan, const prompt_t
                                                 const std::filesystem::path& file,
                                                 corpus_judge& judge) {
   QUERN_CHECK(validate(plan));
-  QUERN_TRY(auto opened, corpus_file::open(file, header_of(plan, form)));
+  base::json header = header_of(plan, form);
+  header["device_class"] = facts.device_class;
+  QUERN_TRY(auto opened, corpus_file::open(file, header));
   return corpus_maker(std::move(plan), form, std::move(facts), std::move(opened), judge);
 }
 

@@ -35,7 +35,6 @@ class kernel_writer {
   /// The structural step; only where there is one.
   [[nodiscard]] step_kind core() const { return what_.steps[core_].kind; }
   [[nodiscard]] const kernel_style& style() const { return style_; }
-  [[nodiscard]] const composition& computed() const { return what_; }
   [[nodiscard]] kernel_error error() const { return error_; }
   /// n and m, or the expression that the error puts in their place.
   [[nodiscard]] std::string_view row_bound() const;

@@ -226,6 +226,11 @@ TEST_CASE("another plan, another writer and another version are refused") {
   auto other = plan;
   other.seed = 2;
   CHECK(error_of(other).find("seed = 1, now it is 2") != std::string::npos);
+  env::prompt_facts elsewhere;
+  elsewhere.device_class = "cpp-sse2";
+  const auto opened = env::corpus_maker::open(plan, form, elsewhere, file, judge);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().message.find("device_class") != std::string::npos);
   REQUIRE(base::write_file_atomic(file, "{\"quern_corpus\":9}\n"));
   CHECK(error_of(plan).find("version 9") != std::string::npos);
   other.shard = 3;
