@@ -261,6 +261,8 @@ bool put_on_layers(setup_plan& plan, setup_failure& failure) {
     plan.work_fd = open(plan.work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (plan.work_fd < 0 || fchdir(plan.work_fd) != 0)
       return fail_at(failure, layer::rlimits, "entering the work folder");
+  } else if (chdir("/") != 0) {
+    return fail_at(failure, layer::rlimits, "leaving the working directory");
   }
   if (!plan.program.empty()) {
     plan.program_fd = open(plan.program.c_str(), O_PATH | O_CLOEXEC);

@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
+#include "env/screen/canonical.hpp"
 #include "env/screen/lexer.hpp"
 #include "env/screen/screen.hpp"
 #include "support/test.hpp"
@@ -235,6 +236,15 @@ const auto pieces = std::to_array<std::string_view>({"asm",
                                                      ")",
                                                      "("});
 
+std::string random_text(std::uint64_t index) {
+  base::random_stream random(19, "screen", {index});
+  std::string text;
+  const auto count = 3 + random.below(25);
+  for (std::uint64_t k = 0; k < count; ++k)
+    text += pieces[random.below(pieces.size())];
+  return text;
+}
+
 // What the compiler's own preprocessor leaves of a text, or nothing where it gives up.
 std::string preprocessed(const std::filesystem::path& folder, const std::string& text) {
   const auto in = folder / "in.cpp";
@@ -248,6 +258,16 @@ std::string preprocessed(const std::filesystem::path& folder, const std::string&
 
 }  // namespace
 
+TEST_CASE("any text gets an answer, and the same one in its canonical form") {
+  for (std::uint64_t i = 0; i < 20000; ++i) {
+    const std::string text = random_text(i);
+    CAPTURE(text);
+    const auto found = static_screen(text);
+    if (found) REQUIRE(found->line >= 1);
+    REQUIRE(static_screen(env::canonical_source(text)).has_value() == found.has_value());
+  }
+}
+
 TEST_CASE("no text hides assembler from the screen that the compiler would see") {
   if (std::system("g++ --version >/dev/null 2>&1") != 0) {
     std::fprintf(stderr, "skipped: comparison with the compiler's preprocessor: no g++ in PATH\n");
@@ -258,11 +278,7 @@ TEST_CASE("no text hides assembler from the screen that the compiler would see")
   int compared = 0;
   for (std::uint64_t i = 0; i < 120; ++i) {
     // Several texts a call would hide one another's comments; so one call each.
-    base::random_stream random(19, "screen", {i});
-    std::string text;
-    const auto count = 3 + random.below(25);
-    for (std::uint64_t k = 0; k < count; ++k)
-      text += pieces[random.below(pieces.size())];
+    const std::string text = random_text(i);
     const std::string left = preprocessed(folder->path(), text);
     const auto tokens = env::lex_cpp(left);
     const bool visible = std::any_of(tokens.begin(), tokens.end(), [](const auto& item) {
