@@ -55,7 +55,8 @@ struct generation_result {
 };
 
 struct generator_options {
-  std::int32_t rows = 16;     ///< of every forward pass: fixed, it decides bits
+  std::int32_t rows =
+      16;  ///< of every forward pass: fixed; with the number of threads it decides bits
   std::int32_t slots = 32;    ///< sequences in the cache at once; more wait in order of submission
   std::int32_t capacity = 0;  ///< positions of one slot; 0: the model's max_positions
   std::int64_t valid_tokens = 0;  ///< ids from here on are padding and never sampled; 0: none

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -112,6 +113,7 @@ base::json to_json(const step_metrics& m) {
           {"skipped", m.skipped},
           {"tokens", m.tokens},
           {"sequences", m.sequences},
+          {"idle_sequences", m.idle_sequences},
           {"mean_log_prob", m.mean_log_prob},
           {"entropy", m.entropy},
           {"ratio", m.ratio},
@@ -205,6 +207,16 @@ base::expected<step_metrics> trainer::gradients(std::span<const training_sequenc
                                                 const batch_totals& totals) {
   state& s = *state_;
   QUERN_CHECK(s.check_batch(batch, totals));
+  std::vector<training_sequence> moving;
+  std::size_t idle = 0;
+  if (s.options.skip_idle && !needs_reference(s.options.loss)) {
+    const auto is_idle = [](const training_sequence& q) { return q.advantage * q.weight == 0; };
+    idle = static_cast<std::size_t>(std::count_if(batch.begin(), batch.end(), is_idle));
+    if (idle > 0) {
+      std::remove_copy_if(batch.begin(), batch.end(), std::back_inserter(moving), is_idle);
+      batch = moving;
+    }
+  }
   QUERN_TRY(const auto batches, pack(s.arena.config, batch, s.options.pack, s.arena.flat.device()));
   const std::size_t count = s.workers.size();
   const auto work = [&](std::size_t index) {
@@ -235,12 +247,13 @@ base::expected<step_metrics> trainer::gradients(std::span<const training_sequenc
   m.grad_norm = adamw::norm(s.workers[0].gradients);
   m.tokens = total.tokens;
   m.sequences = policy::count(batch).sequences;
+  m.idle_sequences = static_cast<double>(idle);
   m.mean_log_prob = total.log_prob / used;
   m.entropy = total.entropy / used;
   m.ratio = total.ratio / used;
   m.ratio_max = total.ratio_max;
   m.clip_fraction = total.clipped / used;
-  m.dropped_fraction = total.dropped / total.tokens;
+  m.dropped_fraction = total.dropped / std::max(1.0, total.tokens);
   m.kl = total.kl / used;
   m.mismatch_mean = total.mismatch / std::max(1.0, total.mismatch_tokens);
   m.mismatch_max = total.mismatch_max;

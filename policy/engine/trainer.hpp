@@ -22,13 +22,16 @@ struct trainer_options {
   optimizer_options optimizer;
   packing pack;
   std::int64_t loss_chunk = 1024;  ///< rows of logits that exist at once
+  /// Sequences that cannot have a gradient (advantage or weight 0, no KL term) are not computed;
+  /// they count in the denominators all the same, so weights come out equal.
+  bool skip_idle = true;
   /// Threads, each with a decoder and gradients of its own; LibTorch must run with one thread then.
   std::int32_t workers = 1;
   std::int64_t valid_tokens =
       0;  ///< ids from here on are left out of the softmax, as in the generator; 0: none
 };
 
-/// Means are over trained tokens of the batch.
+/// Means are over the trained tokens of the sequences that were computed.
 struct step_metrics {
   std::int64_t version = 0;  ///< after the step
   double loss = 0;           ///< what was minimised
@@ -36,7 +39,8 @@ struct step_metrics {
   double learning_rate = 0;
   bool skipped =
       false;  ///< the gradient was not finite: weights, moments and version stay as they were
-  double tokens = 0, sequences = 0;
+  double tokens = 0, sequences = 0;  ///< computed
+  double idle_sequences = 0;         ///< not computed, see trainer_options::skip_idle
   double mean_log_prob = 0, entropy = 0;
   double ratio = 1, ratio_max = 1;
   double clip_fraction = 0, dropped_fraction = 0;

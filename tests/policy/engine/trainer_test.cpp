@@ -312,6 +312,32 @@ TEST_CASE("mismatch counts tokens of the current version only") {
   CHECK(m.behaviour_kl > 1e-4);
 }
 
+TEST_CASE("sequences that cannot have a gradient are left out, and nothing else changes") {
+  const parameter_arena arena =
+      parameter_arena::random(small_config(architecture::qwen3), 8, at::kDouble).value();
+  trainer_options options;
+  trainer learner = make_trainer(arena, options);
+  options.skip_idle = false;
+  trainer thorough = make_trainer(arena, options);
+  std::vector<training_sequence> batch = some_batch();
+  add_log_probs(batch, learner);
+  batch[1].advantage = 0;
+  batch[6].weight = 0;
+  const step_metrics less = learner.gradients(batch, count(batch)).value();
+  const step_metrics all = thorough.gradients(batch, count(batch)).value();
+  CHECK(less.idle_sequences == 2);
+  CHECK(less.forward_rows < all.forward_rows);
+  CHECK(less.loss == Approx(all.loss).epsilon(1e-12));
+  CHECK(largest_difference(learner.gradient_arena().flat, thorough.gradient_arena().flat) < 1e-13);
+  for (training_sequence& s : batch)
+    s.advantage = 0;
+  const auto nothing = learner.step(batch);
+  REQUIRE(nothing);
+  CHECK(nothing->grad_norm == 0);
+  CHECK(nothing->idle_sequences == 7);
+  CHECK(nothing->version == 1);
+}
+
 TEST_CASE("a gradient that is not finite changes nothing") {
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 8).value();
