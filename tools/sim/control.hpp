@@ -19,6 +19,15 @@
 
 namespace quern::sim {
 
+inline constexpr std::string_view lane = "cpp";
+inline constexpr std::string_view device_class = "cpp-sim";
+inline constexpr nanoseconds_t lease_ns = 250'000'000;
+inline constexpr nanoseconds_t silence_ns = 500'000'000;
+inline constexpr nanoseconds_t repeat_ns = 300'000'000;
+inline constexpr std::int64_t heartbeat_ms = 100;
+
+actors::evaluation_desk::limits desk_limits(const scenario& plan);
+
 class control {
  public:
   struct wires {
@@ -76,7 +85,10 @@ class control {
   void on_result(int host, actors::session_id session, actors::lease_id lease,
                  const actors::lease_result& result, const std::string& text);
   template <class T>
-  bool must(const base::expected<T>& result);
+  bool must(const base::expected<T>& result) {
+    if (!result) truth_.violated("control: " + result.error().message);
+    return result.has_value();
+  }
   void must_accept(const base::expected<storage::arrived>& result, sample_id sample);
   [[nodiscard]] weights_version installed() const;
 
