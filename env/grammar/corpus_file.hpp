@@ -52,7 +52,7 @@ struct corpus_counts {
 class corpus_file {
  public:
   /// Creates or resumes. Errors: the file is in use, has another version, or its header differs
-  /// (the message names the first key that does).
+  /// (the message names the first key that does; a key that the file lacks is younger than it).
   static base::expected<corpus_file> open(const std::filesystem::path& path,
                                           const base::json& header);
 

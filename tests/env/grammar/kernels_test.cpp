@@ -14,6 +14,15 @@ using namespace quern;
 
 namespace {
 
+/// Texts with intrinsics compile only where the machine has them.
+bool can_compile(const env::kernel_variant& variant) {
+#if defined(__x86_64__)
+  return !variant.style.vector || __builtin_cpu_supports("avx2") != 0;
+#else
+  return !variant.style.vector;
+#endif
+}
+
 /// A few right ones of every way to plan the work, and wrong ones; the plain baseline last.
 std::vector<env::kernel_variant> choose(const env::variant_supply& supply, std::uint64_t key) {
   std::vector<env::kernel_variant> chosen;
@@ -21,6 +30,7 @@ std::vector<env::kernel_variant> choose(const env::variant_supply& supply, std::
     chosen.push_back(supply.draw(key, k, 0));
   for (std::uint64_t k = 0; k < 8; ++k)
     chosen.push_back(supply.draw(key, k, 1));
+  std::erase_if(chosen, [](const auto& variant) { return !can_compile(variant); });
   return chosen;
 }
 
