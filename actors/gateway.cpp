@@ -45,6 +45,7 @@ struct gateway::state {
   std::deque<std::pair<session_id, env::message>> outbox;
   bool wake_pending = false;
   std::atomic<bool> ending = false;
+  std::atomic<std::thread::id> own_thread;
   std::thread thread;
 
   mutable std::mutex counting;
@@ -116,7 +117,7 @@ void gateway::state::post(session_id session, env::message what) {
     first = !std::exchange(wake_pending, true);
   }
   // The gateway's own thread looks into the outbox before it waits.
-  if (first && std::this_thread::get_id() != thread.get_id()) {
+  if (first && std::this_thread::get_id() != own_thread.load()) {
     const std::uint64_t one = 1;
     (void)!write(wake.get(), &one, sizeof one);
   }
@@ -257,6 +258,7 @@ void gateway::state::on_time() {
 }
 
 void gateway::state::serve() {
+  own_thread = std::this_thread::get_id();
   while (!ending) {
     bool busy = false;
     for (std::size_t i = 0; i < sockets.size(); ++i) {

@@ -65,6 +65,6 @@ else
   make_venv .venv --no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
 fi
 if [ "$want_python" = yes ]; then
-  make_venv .venv-python "torch==$torch_version" transformers==5.17.0 tokenizers safetensors numpy
+  make_venv .venv-python "torch==$torch_version" transformers==5.17.0 tokenizers==0.23.3 safetensors==0.8.0 numpy
 fi
 say "done"

@@ -129,6 +129,11 @@ base::status replay::begin_epoch(const std::string& reason) {
   QUERN_TRY(const auto rows, ledger_->live_groups());
   for (const storage::group_row& row : rows)
     QUERN_CHECK(restore_group(row));
+  QUERN_TRY(const auto changes, book_->restored());
+  QUERN_CHECK(apply(changes));
+  for (const sample_id id : book_->in_state(sample_state::issued)) {
+    queue_generation(samples_.at(id).group);
+  }
   return ledger_->commit();
 }
 

@@ -13,6 +13,7 @@
 #include "policy/engine/threads.hpp"
 #include "policy/text/bpe_trainer.hpp"
 #include "policy/text/chat.hpp"
+#include "policy/text/tokenizer_files.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/jsonl.hpp"
 
@@ -88,7 +89,9 @@ base::expected<fine_tuning> begin(const run_config& config, const fs::path& run,
   if (!fs::exists(folder / "tokenizer.json")) {
     QUERN_CHECK(base::make_folders(folder));
     QUERN_TRY(const std::string vocabulary, make_vocabulary(config, records));
-    QUERN_CHECK(base::write_file_atomic(folder / "tokenizer.json", vocabulary));
+    policy::special_names special;
+    special.end = end_of_text;
+    QUERN_CHECK(policy::save_tokenizer(folder, vocabulary, special));
   }
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(folder));
   const auto versions = checkpoints.versions();

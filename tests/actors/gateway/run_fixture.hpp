@@ -20,6 +20,7 @@ class run_fixture final : public gateway_events {
       : desk_(epoch, limits(lease_ns)) {}
 
   base::status open(gateway_options options) {
+    const std::lock_guard lock(mutex_);  // hosts may come before `start` has returned
     QUERN_TRY(gateway_, gateway::start(std::move(options), *this, clock_));
     return {};
   }

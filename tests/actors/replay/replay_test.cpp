@@ -233,7 +233,7 @@ TEST_CASE("the process dies at any moment: the next epoch takes up every sample"
     for (int life = 0;; ++life) {
       REQUIRE(life < 50);
       world w(f.config, *f.tasks, root, life == 0, seed * 100 + static_cast<std::uint64_t>(life));
-      const auto end = w.go(life < 3 ? static_cast<int>(5 + seed * 3) : 100000);
+      const auto end = w.go(life < 3 ? static_cast<int>(2 + seed % 7) : 5000);
       if (!end) continue;  // destroyed without a word: what was not committed is gone
       CHECK(end->finished);
       check_end(w, f.config.learner.steps);
@@ -245,7 +245,7 @@ TEST_CASE("the process dies at any moment: the next epoch takes up every sample"
 TEST_CASE("a lost learner costs the steps since the checkpoint, no sample twice") {
   fixture f;
   world w(f.config, *f.tasks, f.folder.path() / "learner", true, 3);
-  REQUIRE_FALSE(w.go(40));
+  REQUIRE_FALSE(w.go(9));
   const epoch_id before = w.head().epoch();
   w.lose_messages();
   REQUIRE(w.head().learner_lost());
@@ -263,7 +263,7 @@ TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
   weights_version reached = 0;
   {
     world w(f.config, *f.tasks, root, true, 4);
-    REQUIRE_FALSE(w.go(30));
+    REQUIRE_FALSE(w.go(9));
     w.head().drain(ending::pause);
     const auto end = w.go();
     REQUIRE(end);
@@ -284,7 +284,7 @@ TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
 TEST_CASE("stop drops the rest with a reason") {
   fixture f;
   world w(f.config, *f.tasks, f.folder.path() / "stopped", true, 6);
-  REQUIRE_FALSE(w.go(25));
+  REQUIRE_FALSE(w.go(9));
   w.head().drain(ending::stop);
   const auto end = w.go();
   REQUIRE(end);
