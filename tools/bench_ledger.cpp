@@ -1,10 +1,14 @@
 // How fast the ledger commits and the archive answers, on this machine's disk: figures for
 // docs/performance.md. Prints a line for people per figure, and one JSON object at the end.
 #include <algorithm>
+#include <ctime>
+#include <optional>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
@@ -25,6 +29,29 @@ constexpr int samples_per_step = 64;
 
 double seconds_since(base::nanoseconds_t start) {
   return static_cast<double>(base::steady_clock().now_ns() - start) * 1e-9;
+}
+
+/// Of this process: what is left when others do not share the cores.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Median time in which this disk acknowledges a sync of a few pages: the floor of a commit.
+base::expected<double> sync_ms(const std::filesystem::path& folder) {
+  const base::unique_fd file(
+      ::open((folder / "sync").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!file) return base::fail_errno("cannot write in " + folder.string());
+  std::vector<double> ms;
+  for (int i = 0; i < 100; ++i) {
+    QUERN_CHECK(base::write_all(file.get(), std::string(16384, 'x')));
+    const auto start = base::steady_clock().now_ns();
+    if (::fdatasync(file.get()) != 0) return base::fail_errno("cannot sync");
+    ms.push_back(seconds_since(start) * 1e3);
+  }
+  std::nth_element(ms.begin(), ms.begin() + 50, ms.end());
+  return ms[50];
 }
 
 verdict_row a_verdict(std::int64_t sample) {
@@ -80,9 +107,12 @@ base::expected<base::ordered_json> bench_ledger(const std::filesystem::path& fol
                                                 std::int64_t samples) {
   QUERN_TRY(auto db, database::open(folder / "run.db", database::access::write));
   QUERN_TRY(auto book, ledger::open(*db));
+  QUERN_TRY(const double sync, sync_ms(folder));
   const auto start = base::steady_clock().now_ns();
+  const double cpu_before = cpu_seconds();
   QUERN_CHECK(live(*book, samples));
   const double took = seconds_since(start);
+  const double cpu = cpu_seconds() - cpu_before;
   QUERN_TRY(const state_counts counts, book->counts());
   QUERN_TRY(statement events, db->prepare("SELECT count(*) FROM events"));
   QUERN_TRY(const bool row, events.next());
@@ -92,12 +122,15 @@ base::expected<base::ordered_json> bench_ledger(const std::filesystem::path& fol
   figures["transitions_per_s"] = transitions / took;
   figures["transitions_per_commit"] = transitions / static_cast<double>(db->commits());
   figures["rows_per_s"] = static_cast<double>(db->rows_written()) / took;
+  figures["cpu_us_per_transition"] = cpu * 1e6 / transitions;
+  figures["sync_ms_median"] = sync;
   figures["law_holds"] = counts.law_holds();
   fmt::print(
       "ledger: {:.0f} committed transitions/s with FULL, {:.1f} a commit ({:.0f} rows/s with "
-      "events and verdicts); wanted {:.0f}\n",
+      "events and verdicts); wanted {:.0f}; {:.1f} us CPU each, this disk syncs in {:.2f} ms\n",
       transitions / took, transitions / static_cast<double>(db->commits()),
-      static_cast<double>(db->rows_written()) / took, wanted_transitions_per_s);
+      static_cast<double>(db->rows_written()) / took, wanted_transitions_per_s,
+      cpu * 1e6 / transitions, sync);
   return figures;
 }
 
