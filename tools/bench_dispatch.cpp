@@ -35,6 +35,7 @@ class bench_run final : public actors::gateway_events {
     actors::gateway_options options;
     options.endpoints = {endpoint};
     options.epoch = 1;
+    const std::lock_guard lock(mutex_);  // hosts may come before `start` has returned
     QUERN_TRY(gateway_, actors::gateway::start(options, *this, clock_));
     return {};
   }
