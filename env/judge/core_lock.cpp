@@ -7,11 +7,15 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
 namespace quern::env {
 namespace {
+
+/// About 28 times the weight of a process of nice 0.
+constexpr int first_nice = -15;
 
 base::expected<base::unique_fd> open_lock(int core, const char* what) {
   std::error_code ignored;
@@ -59,6 +63,19 @@ base::expected<core_choice> core_choice::choose(int core) {
   return choice;
 }
 
+int core_beside(int core) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != 2) return -1;
+  for (int c = 0; c < CPU_SETSIZE; ++c)
+    if (c != core && CPU_ISSET(c, &allowed)) return c;
+  return -1;
+}
+
+void come_first(int pid) {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(pid), first_nice);
+}
+
 base::expected<core_lease> core_lease::take(int core, double seconds) {
   core_lease lease;
   QUERN_TRY(lease.busy_, open_lock(core, "busy"));
@@ -78,16 +95,21 @@ base::expected<core_lease> core_lease::take(int core, double seconds) {
   CPU_ZERO(&only);
   CPU_SET(core, &only);
   lease.pinned_ = sched_setaffinity(0, sizeof only, &only) == 0;
+  lease.nice_before_ = getpriority(PRIO_PROCESS, 0);
+  come_first(0);
   return lease;
 }
 
 core_lease::core_lease(core_lease&& other) noexcept
     : busy_(std::move(other.busy_)),
       before_(other.before_),
-      pinned_(std::exchange(other.pinned_, false)) {}
+      pinned_(std::exchange(other.pinned_, false)),
+      nice_before_(other.nice_before_) {}
 
 core_lease::~core_lease() {
-  if (pinned_) sched_setaffinity(0, sizeof before_, &before_);
+  if (!pinned_) return;
+  sched_setaffinity(0, sizeof before_, &before_);
+  setpriority(PRIO_PROCESS, 0, nice_before_);
 }
 
 }  // namespace quern::env

@@ -23,9 +23,19 @@ class core_choice {
   base::unique_fd owner_;
 };
 
+/// The one other core that this process may run on, where there are exactly two; -1 (any)
+/// otherwise. On two cores work beside a measurement would land on the measuring one half of the
+/// time; on more the scheduler finds an idle one.
+int core_beside(int core);
+
+/// Lets a process come before others on its core, where the host allows it (root); otherwise
+/// nothing happens. For runners while they are timed.
+void come_first(int pid);
+
 /// Exclusive use of a core and the calling thread pinned to it, until destroyed. The thread is
 /// pinned as well because it reads the clock: on a busy core it would be woken late, on the core of
-/// the runner that has just gone to sleep it is woken at once.
+/// the runner that has just gone to sleep it is woken at once. Where the host allows it, it also
+/// comes before others on that core.
 class core_lease {
  public:
   /// Waits for other evaluators, at most `seconds`.
@@ -39,6 +49,7 @@ class core_lease {
   base::unique_fd busy_;
   cpu_set_t before_{};
   bool pinned_ = false;
+  int nice_before_ = 0;
 };
 
 }  // namespace quern::env

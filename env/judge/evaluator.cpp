@@ -44,6 +44,8 @@ base::expected<std::unique_ptr<evaluator>> evaluator::open(evaluator_options opt
     s->private_cache.emplace(std::move(folder));
     compiling.cache_dir = s->private_cache->path();
   }
+  s->compiling = compiling;
+  s->compiling.core = core_beside(s->core.core());
   QUERN_TRY(s->cxx, compiler::create(*s->children, std::move(compiling)));
   s->device_class = cpu_device_class();
   s->environment = environment_fingerprint({base::to_hex(s->cxx->fingerprint()), base::build_id()});
@@ -100,8 +102,13 @@ verdict evaluator::evaluate(const evaluation_request& request) {
 
 void evaluator::compile_ahead(const evaluation_request& request) {
   if (state_->options.static_screen && static_screen(request.source)) return;
+  std::call_once(state_->ahead_once, [&] {
+    if (auto made = compiler::create(*state_->children, state_->compiling))
+      state_->ahead = std::move(*made);
+  });
+  if (!state_->ahead) return;
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
-  (void)state_->cxx->compile(compile_request_for(*request.subject, request.source));
+  (void)state_->ahead->compile(compile_request_for(*request.subject, request.source));
 }
 
 const std::string& evaluator::device_class() const {

@@ -4,6 +4,7 @@
 
 #include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -73,6 +74,10 @@ struct evaluator::state {
   core_choice core;
   std::unique_ptr<spawner> children;
   std::unique_ptr<compiler> cxx;
+  compiler_options compiling;
+  /// Compiles beside a measurement, off its core; made when first needed. Null: it could not be.
+  std::once_flag ahead_once;
+  std::unique_ptr<compiler> ahead;
   std::optional<base::temp_folder> private_cache;
   std::string device_class;
   std::string environment;

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "env/judge/compare.hpp"
+#include "env/judge/core_lock.hpp"
 #include "env/measure/stats.hpp"
 #include "env/measure/window_plan.hpp"
 
@@ -254,6 +255,8 @@ timing_result session::run() {
   const auto start = clock_.now_ns();
   const auto seconds = [&] { return static_cast<double>(clock_.now_ns() - start) * 1e-9; };
   call_ = request_.first_call;
+  come_first(baseline_link().pid());
+  come_first(request_.candidate->link().pid());
   result_.baseline_ns = task_.baseline_ns;
   const auto finish = [&](finding f) {
     result_.what = std::move(f);
