@@ -20,7 +20,7 @@ std::array<double, bucket_count> bucket_means(std::span<const double> values) {
   std::array<double, bucket_count> means{};
   const auto ranges = consecutive_ranges(values.size(), bucket_count);
   for (std::size_t b = 0; b < bucket_count; ++b)
-    means[b] = mean_of(values.subspan(ranges[b].first, ranges[b].second - ranges[b].first));
+    means[b] = trimmed_mean_of(values.subspan(ranges[b].first, ranges[b].second - ranges[b].first));
   return means;
 }
 

@@ -42,7 +42,7 @@ struct estimate_limits {
 };
 
 struct ratio_estimate {
-  /// Bucket means over all window pairs, in order of time.
+  /// Bucket means (trimmed, see stats.hpp) over all window pairs, in order of time.
   std::array<double, bucket_count> ref_ns{};
   std::array<double, bucket_count> cand_ns{};
   std::array<double, bucket_count> log_ratio{};

@@ -34,6 +34,12 @@ double mean_of(std::span<const double> values) {
   return sum / static_cast<double>(values.size());
 }
 
+double trimmed_mean_of(std::span<const double> values) {
+  const auto order = sorted(values);
+  const std::size_t cut = order.size() / 5;
+  return mean_of(std::span(order).subspan(cut, order.size() - 2 * cut));
+}
+
 double median_of(std::span<const double> values) {
   return quantile_of(values, 0.5);
 }

@@ -12,6 +12,10 @@ namespace quern::env {
 /// Arithmetic mean; 0 for no values.
 double mean_of(std::span<const double> values);
 
+/// Mean of what is left when a fifth of the values (rounded down) is cut off at each end: windows
+/// that a neighbour on the machine has hit do not decide. 0 for no values.
+double trimmed_mean_of(std::span<const double> values);
+
 /// Middle value, or the mean of the two middle values; 0 for no values.
 double median_of(std::span<const double> values);
 

@@ -17,6 +17,12 @@ TEST_CASE("median, mean and quantiles") {
   CHECK(quantile_of(std::array{10.0, 20.0}, 0.99) == doctest::Approx(19.9));
 }
 
+TEST_CASE("a trimmed mean ignores a fifth at each end") {
+  CHECK(trimmed_mean_of(std::array{-1e9, 1.0, 2.0, 3.0, 1e9}) == 2.0);
+  CHECK(trimmed_mean_of(std::array{1.0, 2.0, 6.0}) == 3.0);
+  CHECK(trimmed_mean_of(std::span<const double>{}) == 0.0);
+}
+
 TEST_CASE("one wild value does not move the winsorised deviation") {
   const std::array calm{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0};
   auto wild = calm;
