@@ -26,9 +26,9 @@ bool can_compile(const env::kernel_variant& variant) {
 /// A few right ones of every way to plan the work, and wrong ones; the plain baseline last.
 std::vector<env::kernel_variant> choose(const env::variant_supply& supply, std::uint64_t key) {
   std::vector<env::kernel_variant> chosen;
-  for (std::uint64_t k = 0; k < 10; ++k)
+  for (std::uint64_t k = 0; k < 7; ++k)
     chosen.push_back(supply.draw(key, k, 0));
-  for (std::uint64_t k = 0; k < 8; ++k)
+  for (std::uint64_t k = 0; k < 5; ++k)
     chosen.push_back(supply.draw(key, k, 1));
   std::erase_if(chosen, [](const auto& variant) { return !can_compile(variant); });
   return chosen;
