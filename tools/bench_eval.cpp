@@ -138,8 +138,8 @@ struct self_kind {
   bool memory;
   std::int64_t elements;
 };
-constexpr self_kind self_kinds[] = {{"compute_100us", false, 32 << 10},
-                                    {"compute_1ms", false, 320 << 10},
+constexpr self_kind self_kinds[] = {{"compute_100us", false, 6 << 10},
+                                    {"compute_1ms", false, 56 << 10},
                                     {"memory_100us", true, 256 << 10},
                                     {"memory_1ms", true, 2 << 20}};
 
