@@ -10,12 +10,15 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "env/task/yaml_reader.hpp"
 
 namespace quern::actors {
 namespace {
 
 using base::errc;
 using base::fail;
+
+constexpr std::size_t largest_config = 1U << 20U;
 
 const config_key* find_key(std::string_view path) {
   const auto& keys = config_keys();
@@ -26,8 +29,11 @@ const config_key* find_key(std::string_view path) {
 
 tl::unexpected<base::error> unknown_key(std::string_view path) {
   std::vector<std::string_view> known;
-  for (const config_key& key : config_keys())
-    known.push_back(key.path);
+  for (const config_key& key : config_keys()) {
+    const std::string_view full = key.path;
+    known.push_back(full);
+    known.push_back(full.substr(0, full.find('.')));
+  }
   return fail(errc::invalid_argument, "unknown key '{}'{}; configs/reference.yaml lists all keys",
               path, base::did_you_mean(path, known));
 }
@@ -142,14 +148,12 @@ base::status check_version(const YAML::Node& root) {
 }  // namespace
 
 base::status apply_yaml(run_config& config, std::string_view yaml) {
-  try {
-    const YAML::Node root = YAML::Load(std::string(yaml));
+  return env::guard_yaml("configuration", [&]() -> base::status {
+    QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", yaml, largest_config));
     if (!root.IsMap()) return fail(errc::invalid_argument, "the file has no keys");
     QUERN_CHECK(check_version(root));
     return apply_node(config, root, "");
-  } catch (const YAML::Exception& problem) {
-    return fail(errc::invalid_argument, "not YAML: {}", problem.what());
-  }
+  });
 }
 
 base::status apply_setting(run_config& config, std::string_view assignment) {
@@ -165,7 +169,7 @@ base::status apply_setting(run_config& config, std::string_view assignment) {
 
 base::expected<run_config> load_config(const std::filesystem::path& file,
                                        const std::vector<std::string>& settings) {
-  QUERN_TRY(const std::string text, base::read_file(file, 1U << 20U));
+  QUERN_TRY(const std::string text, base::read_file(file, largest_config));
   run_config config;
   if (auto applied = apply_yaml(config, text); !applied) {
     return base::in_context(file.string(), std::move(applied).error());

@@ -28,7 +28,7 @@ void give_up(self_ptr self, const std::string& what) {
 }
 
 void start(self_ptr self, const welcome& start, const run_config& config) {
-  policy::set_threads(static_cast<int>(config.learner.threads));
+  policy::set_threads(1);  // the trainer's workers are the threads
   auto worker = learning_worker::make(start, config);
   if (!worker) return give_up(self, worker.error().message);
   self->state.worker.emplace(std::move(*worker));

@@ -29,6 +29,7 @@ policy::trainer_options options_of(const run_config& config, policy::loss_parame
   options.optimizer.weight_decay = config.learner.weight_decay;
   options.optimizer.max_grad_norm = config.learner.max_grad_norm;
   options.pack.max_rows = config.learner.micro_batch_tokens;
+  options.workers = static_cast<std::int32_t>(config.learner.threads);
   options.valid_tokens = valid_tokens;
   return options;
 }

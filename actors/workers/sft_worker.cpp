@@ -71,6 +71,7 @@ policy::trainer_options options_of(const run_config& config, std::int64_t vocabu
   options.optimizer.max_grad_norm = config.learner.max_grad_norm;
   options.pack.max_rows = config.learner.micro_batch_tokens;
   options.pack.share_prompts = false;
+  options.workers = static_cast<std::int32_t>(config.learner.threads);
   options.valid_tokens = vocabulary;
   return options;
 }
@@ -193,7 +194,7 @@ std::vector<std::size_t> batch_of_step(std::uint64_t seed, std::int64_t step, st
 base::expected<int> run_fine_tuning(const run_config& config, const fs::path& corpus,
                                     const fs::path& run) {
   base::pause_signals signals;
-  policy::set_threads(static_cast<int>(config.learner.threads));
+  policy::set_threads(1);  // the trainer's workers are the threads
   QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
   QUERN_TRY(const auto records, read_corpus(corpus));
   storage::checkpoint_store checkpoints(run / "checkpoints");

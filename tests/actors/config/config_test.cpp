@@ -60,7 +60,7 @@ TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 1\nstage: sft\nstage: sft\n"), "stands twice"));
   CHECK(contains(problem("stage: sft\n"), "quern_config: 1"));
   CHECK(contains(problem("quern_config: 2\n"), "this build knows 1"));
-  CHECK(contains(problem("[1, 2"), "not YAML"));
+  CHECK(contains(problem("[1, 2"), "configuration"));
   CHECK(contains(problem("quern_config: 1\nlearner: 3\n"), "keys are needed below"));
 }
 
