@@ -16,6 +16,7 @@ constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
 /// CPU time that a runner may use between its answer and our look at it: it still has to go to
 /// sleep on the core that we have just taken from it.
 constexpr std::int64_t settle_ns = 200'000;
+constexpr int least_late_answers = 3;
 
 finding found(verdict_kind kind, std::string reason, std::string detail) {
   return {kind, std::move(reason), std::move(detail), std::nullopt};
@@ -198,7 +199,12 @@ finding candidate_checker::check_quiet(const candidate_memory& memory,
   if (memory.workspace && memory.workspace->touched_canary(0) >= 0)
     return hack(hack_kind::overrun, "wrote outside the bytes that workspace_bytes asked for");
   const std::int64_t cpu_now = link.cpu_ns();
-  if (cpu_after >= 0 && cpu_now - cpu_after > settle_ns)
+  if (cpu_after < 0) return {};
+  // One late answer may be the kernel's own work on a busy host (a tick, a stolen slice that is
+  // charged to the child); work that is deferred on purpose is there again and again.
+  ++quiet_checks_;
+  if (cpu_now - cpu_after > settle_ns) ++late_answers_;
+  if (late_answers_ >= least_late_answers && 4 * late_answers_ >= quiet_checks_)
     return hack(hack_kind::late_write, fmt::format("{} us of work after the call had returned",
                                                    (cpu_now - cpu_after) / 1000));
   return {};
