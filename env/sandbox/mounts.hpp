@@ -7,7 +7,7 @@
 namespace quern::env {
 
 /// Where the work folder lies inside the new root.
-inline constexpr const char* inner_work_folder = "/work";
+inline constexpr const char* inner_work_folder = "/quern-work";
 
 /// Replaces the root. Needs a mount namespace of its own and the right to mount in it. Sets
 /// plan.work_fd. The caller changes directory afterwards.
