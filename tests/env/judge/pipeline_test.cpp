@@ -117,6 +117,10 @@ void honest_one_passes(evaluator& with) {
 TEST_CASE("ok: checked, measured, with all evidence") {
   const auto v = measure(judge(), kernel(loop));
   CAPTURE(v.detail);
+  if (v.kind == verdict_kind::noisy) {
+    quern::test::skip("this machine is too busy to measure: " + v.detail);
+    return;
+  }
   REQUIRE(v.kind == verdict_kind::ok);
   CHECK(v.speedup_e2.value() > 100);
   REQUIRE(v.time.has_value());
