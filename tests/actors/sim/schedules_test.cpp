@@ -19,8 +19,8 @@ std::int64_t schedules() {
 }
 
 /// Schedules whose violation is known and not yet mended: printed in every run, never silent.
-bool is_open(std::int64_t seed) {
-  return seed == 2967;
+bool is_open(std::int64_t seed, const std::string& violation) {
+  return seed == 2967 && violation.starts_with("the run does not come to rest");
 }
 
 TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth of them") {
@@ -35,7 +35,7 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
       const auto plan = scenario::drawn(static_cast<std::uint64_t>(seed));
       const auto one = simulate(plan);
       const std::lock_guard lock(mutex);
-      if (is_open(seed) && !one.violation.empty()) {
+      if (is_open(seed, one.violation)) {
         quern::test::skip("OPEN DEFECT, seed " + std::to_string(seed) + ": " + one.violation);
         continue;
       }

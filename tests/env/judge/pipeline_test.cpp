@@ -115,12 +115,11 @@ void honest_one_passes(evaluator& with) {
 }  // namespace
 
 TEST_CASE("ok: checked, measured, with all evidence") {
-  const auto v = measure(judge(), kernel(loop));
+  // Noise is measured again a bounded number of times, as in a run; then it has to be ok.
+  auto v = measure(judge(), kernel(loop));
+  for (int again = 0; again < 5 && v.kind == verdict_kind::noisy; ++again)
+    v = measure(judge(), kernel(loop));
   CAPTURE(v.detail);
-  if (v.kind == verdict_kind::noisy) {
-    quern::test::skip("this machine is too busy to measure: " + v.detail);
-    return;
-  }
   REQUIRE(v.kind == verdict_kind::ok);
   CHECK(v.speedup_e2.value() > 100);
   REQUIRE(v.time.has_value());
