@@ -92,6 +92,12 @@ void tasks_and_env(keys& table) {
       "how time is measured; cost_model/1 replaces only the time by a documented function of "
       "task and source, for runs that must repeat");
   QUERN_NUMBER(env.time_budget_s, resume, 0.05, 3600, "longest measuring of one candidate");
+  QUERN_NUMBER(env.precision, resume, 0.001, 0.06,
+               "measuring ends before the budget once the 95 % interval of ln(speed-up) is this "
+               "narrow, half-width");
+  QUERN_NUMBER(env.noise_limit, resume, 0.01, 0.5,
+               "half-width of that interval above which a measurement is noisy: measured again, "
+               "then dropped");
   QUERN_NUMBER(env.evaluators, resume, 0, 1024,
                "evaluator hosts started with the run; others may join at env.bind");
   QUERN_NUMBER(env.core, resume, -1, 4095, "core that measures; -1: the first that is free");

@@ -54,6 +54,8 @@ struct run_config {
     std::string sandbox = "required";
     std::string protocol = "paired/1";
     double time_budget_s = 0.3;
+    double precision = 0.02;
+    double noise_limit = 0.06;
     std::int64_t evaluators = 1;
     std::int64_t core = -1;
     bool static_screen = true;

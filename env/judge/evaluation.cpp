@@ -167,6 +167,7 @@ bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::u
   timed.order_seed = addresses.next_u64();
   timed.first_call = addresses.next_u64() >> 8;
   timed.budget_s = with_.options.time_budget_s;
+  timed.limits = measuring_limits();
   timing_result result;
   {
     auto lease = core_lease::take(with_.core.core(), lease_wait_s);
@@ -185,9 +186,18 @@ bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::u
       checker.check_size(task_->hidden.front(), task_->subject->tolerance, verdict_.checks));
 }
 
+estimate_limits evaluation::measuring_limits() const {
+  estimate_limits limits;
+  limits.bucket_deviation *= with_.options.noise_limit / limits.half_width;
+  limits.half_width = with_.options.noise_limit;
+  limits.narrow = with_.options.precision;
+  return limits;
+}
+
 void evaluation::time() {
   judgement_rules rules;
   rules.null = with_.null;
+  rules.limits = measuring_limits();
   rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
   rules.floor_ns = static_cast<double>(task_->floor_ns);
 

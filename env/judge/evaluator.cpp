@@ -28,6 +28,13 @@ base::expected<std::unique_ptr<evaluator>> evaluator::open(evaluator_options opt
     return base::fail(base::errc::invalid_argument,
                       "time_budget_s {} and call_cpu_s {} must be positive", options.time_budget_s,
                       options.call_cpu_s);
+  if (!(options.precision > 0 && options.precision <= 0.06))
+    return base::fail(base::errc::invalid_argument, "precision {} is not within (0, 0.06]",
+                      options.precision);
+  if (!(options.noise_limit >= options.precision && options.noise_limit <= 0.5))
+    return base::fail(base::errc::invalid_argument,
+                      "noise_limit {} is not between the precision {} and 0.5", options.noise_limit,
+                      options.precision);
   if (!options.input_seed) {
     std::uint64_t secret = 0;
     if (getrandom(&secret, sizeof secret, 0) != static_cast<ssize_t>(sizeof secret))

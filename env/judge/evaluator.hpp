@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "env/measure/estimate.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -28,6 +29,12 @@ struct evaluator_options {
   int core = -1;
   /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.
   double time_budget_s = 0.5;
+  /// Measuring ends before the budget once the half-width of the 95 % interval that the windows give
+  /// ln(baseline / candidate) is this small.
+  double precision = 0.006;
+  /// Half-width of the whole interval above which a verdict is `noisy`. Wider limits suit a host
+  /// whose neighbours cannot be kept quiet: a claim never says more than its interval.
+  double noise_limit = estimate_limits{}.half_width;
   /// CPU seconds that a candidate may use for one call while it is checked (hidden sizes).
   double call_cpu_s = 0.5;
   /// Turned off only by tests that show that the sandbox alone is enough.

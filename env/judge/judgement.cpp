@@ -1,6 +1,7 @@
 // From window pairs to the timed part of a verdict.
 #include "env/judge/judgement.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "env/measure/rounding.hpp"
@@ -9,8 +10,9 @@
 namespace quern::env {
 namespace {
 
-/// Half-width from which on a second pair of processes is worth its time.
+/// Half-width from which on a second pair of processes is worth its time, unless less was asked for.
 constexpr double wide_half_width = 0.03;
+constexpr double wide_beyond_narrow = 1.25;
 
 timing timing_of(const ratio_estimate& e) {
   timing t;
@@ -50,7 +52,7 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     return j;
   }
   j.time = timing_of(*e);
-  j.wide = e->half_width() > wide_half_width;
+  j.wide = e->half_width() > std::max(wide_half_width, wide_beyond_narrow * limits.narrow);
   if (e->noisy) {
     j.detail = fmt::format(
         "buckets differ by {:.1f} % (limit {:.1f} %), interval +-{:.1f} % (limit {:.1f} %)",
@@ -69,8 +71,10 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     return j;
   }
   j.kind = verdict_kind::ok;
-  j.speedup_e2 = conservative_e2(
-      e->mid, rules.null.half_width(ref_ns) / std::sqrt(static_cast<double>(usable.size())));
+  // A claim inside its own interval around the baseline is no claim.
+  const bool equal = e->low <= 0 && e->high >= 0;
+  const double null_half = rules.null.half_width(ref_ns) / std::sqrt(static_cast<double>(usable.size()));
+  j.speedup_e2 = conservative_e2(equal ? 0 : e->mid, null_half);
   return j;
 }
 

@@ -109,6 +109,7 @@ class evaluation {
   bool verify();
   void cost_model();
   void time();
+  [[nodiscard]] estimate_limits measuring_limits() const;
   bool settle(const finding& f);
   base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
   /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.

@@ -22,6 +22,8 @@ constexpr double shared_share = 0.005;
 constexpr double shared_floor_ns = 10'000;
 /// A pair is left out when they had it for most of a window: caches are not what they were.
 constexpr double disturbed_share = 0.9;
+/// Calls of the rehearsal.
+constexpr std::int64_t rehearsal_slots = 4;
 
 finding host_error(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
@@ -69,7 +71,10 @@ class session {
   void measure_handshake();
   finding window(bool candidate, std::int64_t slots, double& ns, bool& disturbed);
   finding check_outputs(std::int64_t slots);
-  finding pair(std::int64_t slots, bool candidate_first, bool keep);
+  finding pair(std::int64_t slots, bool candidate_first, window_pair& per_call, bool& disturbed);
+  finding pair_unkept(std::int64_t slots, window_pair& per_call);
+  finding pair_kept(std::int64_t slots, bool candidate_first);
+  finding rehearse(std::int64_t& slots);
 
   runner_link& baseline_link() {
     return request_.baseline.reference != nullptr ? request_.baseline.reference->link()
@@ -160,7 +165,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   const question_limits limits =
       candidate ? question_limits{1 + 20 * expected_s, 30 + 200 * expected_s} : baseline_limits;
   flush_();
-  const std::int64_t waited_before = link.waited_ns() + own_waiting_.ns();
+  const std::int64_t child_before = link.waited_ns(), own_before = own_waiting_.ns();
   const std::int64_t cpu = link.cpu_ns();
   auto wall = link.run(0, slots, limits);
   const std::int64_t cpu_after = link.cpu_ns();
@@ -170,13 +175,19 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
     return host_error("baseline: " + wall.error().text);
   }
   ns = static_cast<double>(*wall);
-  const auto waited = static_cast<double>(link.waited_ns() + own_waiting_.ns() - waited_before);
   const auto wall_ns = static_cast<double>(*wall), cpu_ns = static_cast<double>(cpu_after - cpu);
+  // The kernel's books tell who waited for the core, not for whom: our question wakes the runner on
+  // our core, so that we wait while it computes, and it may still have waited for us before the
+  // question. What neither explains, others had, and never more than the runner left.
+  const double own_waited = static_cast<double>(own_waiting_.ns() - own_before) - cpu_ns;
+  const double waited = std::min(static_cast<double>(link.waited_ns() - child_before) +
+                                     std::max(own_waited, 0.0),
+                                 (wall_ns - result_.handshake_ns) - (cpu_ns - handshake_cpu_ns_));
   // The wall clock counts. Where the kernel had given the core to somebody else meanwhile, the
   // runner's own CPU time is what is left of it; nobody gains by waiting.
   const bool shared = waited > shared_floor_ns + shared_share * wall_ns;
   ns = shared ? cpu_ns - handshake_cpu_ns_ : wall_ns - result_.handshake_ns;
-  ns = std::max(ns, 1.0);
+  ns = std::max(ns, 0.1 * wall_ns);
   disturbed |= waited > disturbed_share * wall_ns;
   if (candidate) {
     // One core: more CPU time than wall time is work that was done elsewhere.
@@ -216,36 +227,68 @@ finding session::check_outputs(std::int64_t slots) {
   return {};
 }
 
-finding session::pair(std::int64_t slots, bool candidate_first, bool keep) {
+finding session::pair(std::int64_t slots, bool candidate_first, window_pair& per_call,
+                      bool& disturbed) {
   double ref_ns = 0, cand_ns = 0;
-  bool disturbed = false;
   for (bool candidate : {candidate_first, !candidate_first})
     if (auto f = window(candidate, slots, candidate ? cand_ns : ref_ns, disturbed); !f.ok())
       return f;
-  if (auto f = check_outputs(slots); !f.ok()) return f;
-  if (!keep) return {};
-  if (disturbed) {
+  per_call = {ref_ns / static_cast<double>(slots), cand_ns / static_cast<double>(slots)};
+  return check_outputs(slots);
+}
+
+finding session::pair_unkept(std::int64_t slots, window_pair& per_call) {
+  bool disturbed = false;
+  return pair(slots, false, per_call, disturbed);
+}
+
+finding session::pair_kept(std::int64_t slots, bool candidate_first) {
+  window_pair per_call;
+  bool disturbed = false;
+  if (auto f = pair(slots, candidate_first, per_call, disturbed); !f.ok()) return f;
+  if (disturbed)
     ++result_.disturbed;
+  else
+    result_.pairs.push_back(per_call);
+  return {};
+}
+
+/// Chooses the calls in a window and sets them up. What is known so far is a call that was repeated
+/// on the same data: a few calls, each on its own, tell how long one takes when its data come from
+/// memory.
+finding session::rehearse(std::int64_t& slots) {
+  window_pair per_call;
+  slots = rehearsal_slots;
+  if (auto f = set_up(slots); !f.ok()) return f;
+  // The first pass touches every page of both sides.
+  if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
+  measure_handshake();
+  if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
+  window_request sizes;
+  sizes.ref_call_ns = per_call.ref_ns;
+  sizes.cand_call_ns = per_call.cand_ns;
+  sizes.bytes_per_call = static_cast<std::int64_t>(tensor_arena::slot_bytes(instance_.inputs) +
+                                                   2 * tensor_arena::slot_bytes(instance_.outputs));
+  sizes.budget_ns = request_.budget_s * 1e9;
+  const std::int64_t wanted = std::max<std::int64_t>(2, calls_per_window(sizes));
+  if (wanted <= slots) {
+    slots = wanted;
     return {};
   }
-  const auto calls = static_cast<double>(slots);
-  const auto per_call = [&](double ns) {
-    return std::max(ns - result_.handshake_ns, 0.1 * ns) / calls;
-  };
-  result_.pairs.push_back({per_call(ref_ns), per_call(cand_ns)});
-  return {};
+  slots = wanted;
+  if (auto f = set_up(slots); !f.ok()) return f;
+  return pair_unkept(slots, per_call);
 }
 
 void session::measure_handshake() {
   auto& link = baseline_link();
   std::vector<double> walls, cpus;
   for (int i = 0; i < 15; ++i) {
-    const std::int64_t waited = link.waited_ns() + own_waiting_.ns(), cpu = link.cpu_ns();
+    const std::int64_t cpu = link.cpu_ns();
     const auto ns = link.run(0, 0, baseline_limits);
     if (!ns) return;
     cpus.push_back(static_cast<double>(link.cpu_ns() - cpu));
-    if (link.waited_ns() + own_waiting_.ns() - waited <= shared_floor_ns)
-      walls.push_back(static_cast<double>(*ns));
+    walls.push_back(static_cast<double>(*ns));
   }
   result_.handshake_ns = median_of(walls);
   handshake_cpu_ns_ = median_of(cpus);
@@ -267,19 +310,10 @@ timing_result session::run() {
   if (result_.baseline_ns <= 0)
     if (auto f = measure_baseline_once(); !f.ok()) return finish(std::move(f));
 
-  window_request sizes;
-  sizes.ref_call_ns = result_.baseline_ns;
-  sizes.cand_call_ns = request_.checker->call_ns();
-  sizes.bytes_per_call = static_cast<std::int64_t>(tensor_arena::slot_bytes(instance_.inputs) +
-                                                   2 * tensor_arena::slot_bytes(instance_.outputs));
-  sizes.budget_ns = request_.budget_s * 1e9;
-  const std::int64_t slots = std::max<std::int64_t>(2, calls_per_window(sizes));
+  std::int64_t slots = 0;
+  if (auto f = rehearse(slots); !f.ok()) return finish(std::move(f));
   result_.calls_per_window = slots;
-  if (auto f = set_up(slots); !f.ok()) return finish(std::move(f));
 
-  // The first pass touches every page of both sides and is not counted.
-  if (auto f = pair(slots, false, false); !f.ok()) return finish(std::move(f));
-  measure_handshake();
   // Orders come in blocks of two, one of each, so that what the first window does to the second
   // cancels in every bucket.
   bool candidate_first = false;
@@ -291,7 +325,7 @@ timing_result session::run() {
     if (seconds() >= patience_s) break;
     candidate_first = round % 2 == 0 ? order_.chance(0.5) : !candidate_first;
     refresh(slots);
-    if (auto f = pair(slots, candidate_first, true); !f.ok()) return finish(std::move(f));
+    if (auto f = pair_kept(slots, candidate_first); !f.ok()) return finish(std::move(f));
   }
   std::vector<double> refs;
   for (const auto& p : result_.pairs)

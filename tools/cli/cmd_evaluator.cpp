@@ -71,12 +71,22 @@ base::expected<env::host_keys> read_keys(const std::string& folder, const std::s
   return env::host_keys{{own.substr(0, 40), own.substr(41, 40)}, gateway};
 }
 
+/// Where the time of this host went.
+void log_stages(const env::stage_seconds& spent) {
+  base::log_info("evaluator",
+                 "{} evaluations, {} from the cache; seconds: screen {:.1f}, compile {:.1f}, start "
+                 "{:.1f}, reference {:.1f}, verify {:.1f}, probe {:.1f}, time {:.1f}, again {:.1f}",
+                 spent.evaluations, spent.cache_hits, spent.screen, spent.compile, spent.start,
+                 spent.reference, spent.verify, spent.probe, spent.time, spent.reverify);
+}
+
 }  // namespace
 
 int cmd_evaluator(int argc, char** argv) {
   CLI::App app("quern evaluator: evaluate kernels for a run");
   std::string endpoint;
   std::string sandbox = "required";
+  std::string screen = "on";
   std::string key_folder;
   std::string gateway_key;
   env::evaluator_options options;
@@ -87,9 +97,15 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
   app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s");
+  app.add_option("--precision", options.precision,
+                 "half-width of the interval at which measuring ends before the budget");
+  app.add_option("--noise-limit", options.noise_limit,
+                 "half-width of the interval above which a measurement is noisy");
+  app.add_option("--static-screen", screen, "on | off")->check(CLI::IsMember({"on", "off"}));
   app.add_option("--core", options.core, "core that measures; -1: the first that is free");
   app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s");
   if (const auto code = parse(app, argc, argv)) return *code;
+  options.static_screen = screen == "on";
   options.sandbox_required = sandbox == "required";
   auto evaluator = env::evaluator::open(options);
   if (!evaluator) return report("evaluator", evaluator.error());
@@ -122,6 +138,7 @@ int cmd_evaluator(int argc, char** argv) {
   std::signal(SIGTERM, on_signal);
   const auto ended = (*loop)->run();
   running = nullptr;
+  log_stages((*evaluator)->stages());
   if (!ended) return report("evaluator", ended.error());
   return done;
 }

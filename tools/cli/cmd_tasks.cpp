@@ -146,6 +146,8 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
   env::evaluator_options options;
   options.sandbox_required = config.env.sandbox == "required";
   options.time_budget_s = config.env.time_budget_s;
+  options.precision = config.env.precision;
+  options.noise_limit = config.env.noise_limit;
   QUERN_TRY(const auto evaluator, env::evaluator::open(options));
   QUERN_TRY(const auto prompts, base::share_folder("env/prompts"));
   QUERN_TRY(const auto form,
