@@ -84,6 +84,24 @@ status write_file_atomic(const fs::path& path, std::string_view content) {
   return sync_folder(folder);
 }
 
+fs::path user_cache_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value != nullptr ? value : "");
+  };
+  fs::path root = variable("XDG_CACHE_HOME");
+  if (!root.is_absolute()) root = variable("HOME") / ".cache";
+  if (!root.is_absolute()) return {};
+  const fs::path folder = root / "quern";
+  std::error_code code;
+  fs::create_directories(root, code);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return {};
+  struct stat info {};
+  const bool ours = ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+                    info.st_uid == ::geteuid() && (info.st_mode & 022) == 0;
+  return ours ? folder : fs::path();
+}
+
 expected<temp_folder> temp_folder::make(std::string_view prefix) {
   const char* root = std::getenv("TMPDIR");
   std::string name = (fs::path(root != nullptr && *root != '\0' ? root : "/tmp") /

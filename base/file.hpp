@@ -48,6 +48,11 @@ status sync_folder(const std::filesystem::path& folder);
 /// mkdir -p; an error names the part that failed.
 status make_folders(const std::filesystem::path& folder);
 
+/// The user's folder for what can be made again: $XDG_CACHE_HOME/quern or $HOME/.cache/quern, made
+/// with mode 0700. Empty where there is no home, or where the folder is another user's or writable
+/// by others.
+std::filesystem::path user_cache_folder();
+
 /// A fresh private folder (mode 0700) under TMPDIR or /tmp, deleted with its content at the end.
 class temp_folder {
  public:

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/random.hpp"
+#include "env/screen/canonical.hpp"
 
 namespace quern::actors {
 namespace {
@@ -200,6 +201,10 @@ base::json panel::to_json() const {
     base::json entry = {{"task", one.task->id},
                         {"held_out", one.task->held_out},
                         {"exemplars", !one.shown.empty()}};
+    base::json shown = base::json::array();
+    for (const sample_id id : one.shown)
+      shown.push_back(base::to_hex(env::source_hash(scouts_.at(id).source)));
+    entry["shown"] = std::move(shown);
     for (std::size_t side = 0; side < 2; ++side) {
       entry[side == 0 ? "first" : "last"] = {{"verdict", env::to_json(one.answers[side].verdict)},
                                              {"source", one.answers[side].source},

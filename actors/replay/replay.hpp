@@ -138,6 +138,8 @@ class replay {
   base::status apply(const std::vector<transition>& changes);
   base::status issue_groups(replay_orders& orders);
   base::expected<bool> issue_one(replay_orders& orders);
+  /// The first step's groups show none: their samples must not wait for what has to be measured.
+  [[nodiscard]] bool shows_exemplars(std::int64_t sequence) const;
   void order_scouts(const book_task& task, replay_orders& orders);
   base::status on_scout(const sample_verdict& verdict);
   base::expected<train_batch> make_batch(const batch& chosen);

@@ -10,6 +10,10 @@ namespace quern::actors {
 /// Scouts are ordered for this many groups ahead, so that their timing hides behind generation.
 constexpr std::int64_t scout_ahead = 6;
 
+bool replay::shows_exemplars(std::int64_t sequence) const {
+  return sequence >= config_.algorithm.groups_per_step && prompter_->wants_exemplars(sequence);
+}
+
 generate_group replay::order_of(const group_info& group, group_id id,
                                 std::vector<sample_id> samples) {
   generate_group order;
@@ -73,14 +77,19 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
   if (book_->window().charged() >= still_needed) return false;
   const auto permit = book_->may_issue(installed_);
   if (!permit) return false;
-  for (std::int64_t ahead = permit->sequence; ahead < permit->sequence + scout_ahead; ++ahead) {
-    if (!prompter_->wants_exemplars(ahead)) continue;
+  // Evaluators take jobs in the order in which they come: the first step's samples before scouts.
+  const bool scouts_wait = permit->sequence <= config_.algorithm.groups_per_step &&
+                           !book_->in_state(sample_state::issued).empty();
+  for (std::int64_t ahead = permit->sequence;
+       !scouts_wait && ahead < permit->sequence + scout_ahead; ++ahead) {
+    if (!shows_exemplars(ahead)) continue;
     QUERN_TRY(const book_task* next, tasks_.find(sampler_->task_of(ahead)));
     order_scouts(*next, orders);
   }
   QUERN_TRY(const book_task* task, tasks_.find(sampler_->task_of(permit->sequence)));
   std::vector<shown_exemplar> exemplars;
-  if (prompter_->wants_exemplars(permit->sequence)) {
+  if (shows_exemplars(permit->sequence)) {
+    if (scouts_wait && !has_exemplars(*task)) return false;
     const auto state = scouting_.find(task->id);
     if (state != scouting_.end() && state->second.missing > 0 && !has_exemplars(*task))
       return false;

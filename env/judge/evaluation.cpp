@@ -16,6 +16,8 @@ namespace {
 
 constexpr double lease_wait_s = 120;
 constexpr int start_attempts = 3;
+/// A baseline's process serves many candidates.
+constexpr double baseline_wall_s = 86400;
 
 std::string cut(std::string text) {
   constexpr std::size_t limit = 16 * 1024;
@@ -59,7 +61,8 @@ bool evaluation::screen() {
 
 bool evaluation::compile() {
   stage_clock clock(with_.seconds.compile);
-  auto built = with_.cxx->compile(compile_request_for(*request_.subject, request_.source));
+  auto built = with_.compilations.compile(
+      *with_.cxx, compile_request_for(*request_.subject, request_.source));
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
   compiler_report report;
   report.argv = built->argv;
@@ -84,17 +87,40 @@ bool evaluation::prepare() {
   return true;
 }
 
+base::expected<std::unique_ptr<candidate_process>> start_candidate(
+    evaluator::state& with, const std::filesystem::path& artefact, double wall_s) {
+  candidate_start how;
+  how.runner_program = with.options.runner_program;
+  how.artefact = artefact;
+  how.core = with.core.core();
+  how.wall_s = wall_s;
+  // A host that is short of processes for a moment is no verdict.
+  auto started = candidate_process::start(*with.children, how);
+  for (int attempt = 1; !started && attempt < start_attempts; ++attempt)
+    started = candidate_process::start(*with.children, how);
+  return started;
+}
+
 base::expected<std::unique_ptr<candidate_process>> evaluation::start(
     const std::filesystem::path& artefact) {
-  candidate_start how;
-  how.runner_program = with_.options.runner_program;
-  how.artefact = artefact;
-  how.core = with_.core.core();
-  // A host that is short of processes for a moment is no verdict.
-  auto started = candidate_process::start(*with_.children, how);
-  for (int attempt = 1; !started && attempt < start_attempts; ++attempt)
-    started = candidate_process::start(*with_.children, how);
-  return started;
+  if (auto ready = with_.started.take(artefact)) return ready;
+  return start_candidate(with_, artefact, candidate_wall_s);
+}
+
+base::expected<candidate_process*> evaluation::plain_baseline(
+    bool fresh, std::unique_ptr<candidate_process>& own) {
+  auto& kept = fresh ? own : task_->plain;
+  // A kept process may have met its end since: then it does not answer.
+  if (kept && kept->link().threads() > 0) return kept.get();
+  QUERN_TRY(const auto built,
+            with_.cxx->compile(compile_request_for(*task_->subject, task_->subject->plain)));
+  if (built.what != compile_result::kind::built)
+    return base::fail(base::errc::invalid_argument, "the plain baseline does not compile: {}",
+                      built.text);
+  task_->plain_artefact = built.artefact;
+  QUERN_TRY(auto started, start_candidate(with_, built.artefact, baseline_wall_s));
+  kept = std::move(started);
+  return kept.get();
 }
 
 bool evaluation::verify() {
@@ -126,25 +152,20 @@ void evaluation::cost_model() {
 
 bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
                               process_pairs& into) {
-  std::unique_ptr<candidate_process> plain;
+  std::unique_ptr<candidate_process> own_plain;
+  candidate_process* plain = nullptr;
   std::optional<reference_runner> fresh;
   {
     stage_clock clock(with_.seconds.start);
     if (!process) {
-      auto started = start(artefact_);
+      auto started = start_candidate(with_, artefact_, candidate_wall_s);
       if (!started) return fail_host({base::errc::unavailable, started.error().message});
       process = std::move(*started);
     }
     if (task_->subject->baseline == baseline_kind::plain) {
-      auto built = with_.cxx->compile(compile_request_for(*task_->subject, task_->subject->plain));
-      if (!built) return fail_host({base::errc::unavailable, built.error().message});
-      if (built->what != compile_result::kind::built)
-        return fail_host(
-            {base::errc::invalid_argument, "the plain baseline does not compile: " + built->text});
-      task_->plain_artefact = built->artefact;
-      auto started = start(task_->plain_artefact);
-      if (!started) return fail_host({base::errc::unavailable, started.error().message});
-      plain = std::move(*started);
+      auto ready = plain_baseline(round > 0, own_plain);
+      if (!ready) return fail_host(ready.error());
+      plain = *ready;
     } else if (round > 0) {
       auto opened = with_.tasks->fresh_reference(*task_);
       if (!opened) return fail_host(opened.error());
@@ -158,8 +179,8 @@ bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::u
 
   timing_request timed;
   timed.task = task_;
-  timed.baseline.plain = plain.get();
-  timed.baseline.reference = plain ? nullptr : (fresh ? &*fresh : &*task_->reference);
+  timed.baseline.plain = plain;
+  timed.baseline.reference = plain != nullptr ? nullptr : (fresh ? &*fresh : &*task_->reference);
   timed.candidate = process.get();
   timed.checker = &checker;
   timed.input_seed = with_.tasks->input_seed();

@@ -50,6 +50,7 @@ base::expected<std::unique_ptr<evaluator>> evaluator::open(evaluator_options opt
     QUERN_TRY(auto folder, base::temp_folder::make("quern-cc"));
     s->private_cache.emplace(std::move(folder));
     compiling.cache_dir = s->private_cache->path();
+    compiling.prelude_dir = base::user_cache_folder();
   }
   s->compiling = compiling;
   s->compiling.core = core_beside(s->core.core());
@@ -115,7 +116,11 @@ void evaluator::compile_ahead(const evaluation_request& request) {
   });
   if (!state_->ahead) return;
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
-  (void)state_->ahead->compile(compile_request_for(*request.subject, request.source));
+  const auto built = state_->compilations.compile(
+      *state_->ahead, compile_request_for(*request.subject, request.source));
+  if (!built || built->what != compile_result::kind::built) return;
+  if (auto process = start_candidate(*state_, built->artefact, candidate_wall_s))
+    state_->started.put(built->artefact, std::move(*process));
 }
 
 const std::string& evaluator::device_class() const {

@@ -23,7 +23,8 @@ struct evaluator_options {
   std::filesystem::path runner_program;
   /// `quern-torch`; empty: the sibling of the running program.
   std::filesystem::path reference_program;
-  /// Content-addressed artefacts of the compiler; empty: a private temporary folder.
+  /// Content-addressed artefacts of the compiler; empty: a private temporary folder, with the
+  /// precompiled prelude in the user's cache.
   std::filesystem::path cache_dir;
   /// The core that measures; -1: the first that no other evaluator has reserved (flock).
   int core = -1;

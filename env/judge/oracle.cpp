@@ -99,6 +99,7 @@ class sandboxed_oracle final : public reference_oracle {
         QUERN_TRY(auto folder, base::temp_folder::make("quern-cc"));
         private_cache_.emplace(std::move(folder));
         compiling.cache_dir = private_cache_->path();
+        compiling.prelude_dir = base::user_cache_folder();
       }
       QUERN_TRY(cxx_, compiler::create(*children_, std::move(compiling)));
     }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/clock.hpp"
+#include "env/judge/ahead.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/evaluator.hpp"
 #include "env/judge/judgement.hpp"
@@ -78,6 +79,8 @@ struct evaluator::state {
   /// Compiles beside a measurement, off its core; made when first needed. Null: it could not be.
   std::once_flag ahead_once;
   std::unique_ptr<compiler> ahead;
+  shared_compilation compilations;
+  started_processes started;
   std::optional<base::temp_folder> private_cache;
   std::string device_class;
   std::string environment;
@@ -88,6 +91,14 @@ struct evaluator::state {
 };
 
 compile_request compile_request_for(const task& what, const std::string& source);
+
+/// Longest life of a candidate's process.
+inline constexpr double candidate_wall_s = 120;
+
+/// Starts quern-runner for an artefact, trying again where the host is short of something for a
+/// moment.
+base::expected<std::unique_ptr<candidate_process>> start_candidate(
+    evaluator::state& with, const std::filesystem::path& artefact, double wall_s);
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
 class evaluation {
@@ -112,6 +123,9 @@ class evaluation {
   [[nodiscard]] estimate_limits measuring_limits() const;
   bool settle(const finding& f);
   base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
+  /// The plain baseline: the task's own process, or one of its own where `fresh`.
+  base::expected<candidate_process*> plain_baseline(bool fresh,
+                                                    std::unique_ptr<candidate_process>& own);
   /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
   bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
                     process_pairs& into);

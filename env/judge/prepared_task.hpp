@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "env/runner/candidate_process.hpp"
 #include "env/runner/reference_service.hpp"
 #include "env/task/check.hpp"
 #include "env/task/fill.hpp"
@@ -45,6 +46,8 @@ struct prepared_task {
   std::optional<reference_runner> reference;
   /// The plain baseline's artefact; empty in a task of baseline `reference`.
   std::filesystem::path plain_artefact;
+  /// Its process, kept from one candidate to the next; null until first needed.
+  std::unique_ptr<candidate_process> plain;
   layer_set reference_layers;
   /// A first idea of the baseline's call time in ns; 0 before it was ever timed.
   double baseline_ns = 0;

@@ -100,6 +100,7 @@ finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs
                                   candidate_memory& memory) {
   if (request_.baseline.plain != nullptr) {
     candidate_checker side(*request_.baseline.plain, baseline_limits);
+    // Loaded before in a process that is kept; then this only tells whether it has a workspace.
     if (auto f = side.load(task_.plain_artefact.string()); !f.ok())
       return {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt};
     auto f = side.prepare(instance_, slots, &inputs, memory);

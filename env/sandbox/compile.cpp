@@ -203,7 +203,8 @@ base::status compiler::state::make_prelude(const fs::path& folder) const {
 }
 
 base::status compiler::state::prepare_prelude() {
-  prelude = fs::absolute(options.cache_dir) / "prelude" / base::to_hex(fingerprint);
+  const fs::path& root = options.prelude_dir.empty() ? options.cache_dir : options.prelude_dir;
+  prelude = fs::absolute(root) / "prelude" / base::to_hex(fingerprint);
   std::error_code error;
   if (!fs::exists(prelude / "prelude.hpp.gch", error)) {
     const fs::path temporary = prelude.string() + fmt::format(".{}", getpid());

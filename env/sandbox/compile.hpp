@@ -45,8 +45,11 @@ struct compile_result {
 };
 
 struct compiler_options {
-  /// Artefacts and the precompiled prelude; made when missing. Shared by any number of processes.
+  /// Artefacts; made when missing. Shared by any number of processes.
   std::filesystem::path cache_dir = {};
+  /// The precompiled prelude, which takes seconds to make and is the same in every run; may be
+  /// shared like the other. Empty: in cache_dir.
+  std::filesystem::path prelude_dir = {};
   /// Empty: the first g++ of PATH that is not a wrapper of ccache or distcc.
   std::filesystem::path program = {};
   /// Oldest artefacts go first when the cache is larger.

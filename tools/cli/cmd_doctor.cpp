@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "base/program.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "env/judge/machine.hpp"
+#include "env/sandbox/child.hpp"
+#include "env/sandbox/compile.hpp"
 #include "env/sandbox/probe.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -44,12 +47,27 @@ bool check_libtorch() {
   return good;
 }
 
+/// Compiles a kernel as an evaluator does, which also leaves the precompiled prelude for later.
+base::expected<std::string> compile_something() {
+  QUERN_TRY(const auto children, env::spawner::create(env::sandbox_mode::best_effort));
+  QUERN_TRY(const auto folder, base::temp_folder::make("quern-doctor"));
+  env::compiler_options options;
+  options.cache_dir = folder.path();
+  options.prelude_dir = base::user_cache_folder();
+  QUERN_TRY(const auto compiler, env::compiler::create(*children, std::move(options)));
+  env::compile_request request;
+  request.source = "extern \"C\" void kernel() {}\n";
+  QUERN_TRY(const auto built, compiler->compile(request));
+  if (built.what != env::compile_result::kind::built)
+    return base::fail(base::errc::unavailable, "it does not compile a kernel: {}", built.text);
+  return compiler->version();
+}
+
 bool check_compiler() {
-  auto child = base::subprocess::start({.argv = {"/usr/bin/g++", "--version"}, .log = "/dev/null"});
-  const auto end = child ? child->wait(30'000'000'000) : std::nullopt;
-  const bool good = end && end->code == 0;
-  line("compiler", good, good ? "/usr/bin/g++" : "no /usr/bin/g++: apt install g++");
-  return good;
+  const auto version = compile_something();
+  line("compiler", version.has_value(),
+       version ? *version : version.error().message + "; apt install g++");
+  return version.has_value();
 }
 
 void check_gpu() {

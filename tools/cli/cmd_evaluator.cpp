@@ -118,8 +118,8 @@ int cmd_evaluator(int argc, char** argv) {
   }
   host.profile.build = base::build_id();
   host.profile.lanes = {"cpp"};
-  // Two slots: the next candidate is compiled while this one is measured.
-  host.profile.devices = {{0, (*evaluator)->device_class(), 2}};
+  // Three slots: the next candidates are compiled and started while this one is measured.
+  host.profile.devices = {{0, (*evaluator)->device_class(), 3}};
   host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
   task_cache tasks;
   auto loop = env::host_loop::make(

@@ -1,6 +1,7 @@
 // quern tasks: draw tasks from the grammar, check task files, begin a new one, make a corpus.
 #include <csignal>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -172,6 +173,28 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
   return int{paused};
 }
 
+/// Canonical hashes of all that a corpus shows a policy: what it wrote and its exemplars.
+int list_sources(const std::string& folder) {
+  std::set<std::string> hashes;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
+    if (entry.path().extension() != ".jsonl") continue;
+    const auto records = env::read_corpus(entry.path());
+    if (!records) return report("tasks sources", records.error());
+    for (const env::corpus_record& record : *records) {
+      hashes.insert(record.source_hash);
+      hashes.insert(record.exemplars.begin(), record.exemplars.end());
+    }
+  }
+  if (hashes.empty()) {
+    fmt::print(stderr, "tasks sources: no corpus in {}\n", folder);
+    return usage;
+  }
+  for (const std::string& hash : hashes)
+    fmt::print("{}\n", hash);
+  return done;
+}
+
 }  // namespace
 
 int cmd_tasks(int argc, char** argv) {
@@ -204,7 +227,10 @@ int cmd_tasks(int argc, char** argv) {
   corpus->add_option("--config", config, "configuration of the run")->required();
   corpus->add_option("--folder", folder, "where the corpus is kept")->required();
   corpus->add_option("--shard", shard, "which of env.evaluators shards")->required();
+  auto* sources = app.add_subcommand("sources", "hashes of the sources that a corpus contains");
+  sources->add_option("folder", folder, "folder of the corpus")->required();
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (sources->parsed()) return list_sources(folder);
   if (generating->parsed()) return generate(seed, first, count, folder);
   if (checking->parsed()) return check(paths, sandbox);
   if (beginning->parsed()) return begin_task(name, here);

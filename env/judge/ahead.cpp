@@ -1,0 +1,53 @@
+// Work ahead of a candidate's turn.
+#include "env/judge/ahead.hpp"
+
+#include <algorithm>
+
+namespace quern::env {
+namespace {
+
+constexpr std::size_t most_ready = 3;
+
+}  // namespace
+
+base::expected<compile_result> shared_compilation::compile(compiler& with,
+                                                           const compile_request& request) {
+  const base::hash128 key = with.key_of(request);
+  std::promise<base::expected<compile_result>> promise;
+  {
+    std::unique_lock lock(guard_);
+    if (const auto at = flying_.find(key); at != flying_.end()) {
+      const answer shared = at->second;
+      lock.unlock();
+      return shared.get();
+    }
+    flying_.emplace(key, promise.get_future().share());
+  }
+  auto result = with.compile(request);
+  promise.set_value(result);
+  const std::lock_guard lock(guard_);
+  flying_.erase(key);
+  return result;
+}
+
+void started_processes::put(const std::filesystem::path& artefact,
+                            std::unique_ptr<candidate_process> process) {
+  std::unique_ptr<candidate_process> oldest;
+  const std::lock_guard lock(guard_);
+  ready_.emplace_back(artefact, std::move(process));
+  if (ready_.size() <= most_ready) return;
+  oldest = std::move(ready_.front().second);
+  ready_.pop_front();
+}
+
+std::unique_ptr<candidate_process> started_processes::take(const std::filesystem::path& artefact) {
+  const std::lock_guard lock(guard_);
+  const auto at = std::find_if(ready_.begin(), ready_.end(),
+                               [&](const auto& one) { return one.first == artefact; });
+  if (at == ready_.end()) return nullptr;
+  auto process = std::move(at->second);
+  ready_.erase(at);
+  return process;
+}
+
+}  // namespace quern::env

@@ -1,0 +1,42 @@
+// What is done for a candidate before its turn comes: compiled once, however many ask, and started.
+#pragma once
+
+#include <filesystem>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "env/runner/candidate_process.hpp"
+#include "env/sandbox/compile.hpp"
+
+namespace quern::env {
+
+/// Lets everybody who wants the same source compiled at the same time wait for one compilation.
+/// Thread-safe.
+class shared_compilation {
+ public:
+  base::expected<compile_result> compile(compiler& with, const compile_request& request);
+
+ private:
+  using answer = std::shared_future<base::expected<compile_result>>;
+  std::mutex guard_;
+  std::unordered_map<base::hash128, answer> flying_;
+};
+
+/// Processes that were started for an artefact whose candidate is about to be judged. Holds a few;
+/// the oldest ends when there are more. Thread-safe.
+class started_processes {
+ public:
+  void put(const std::filesystem::path& artefact, std::unique_ptr<candidate_process> process);
+  /// Null when none was started.
+  std::unique_ptr<candidate_process> take(const std::filesystem::path& artefact);
+
+ private:
+  std::mutex guard_;
+  std::list<std::pair<std::filesystem::path, std::unique_ptr<candidate_process>>> ready_;
+};
+
+}  // namespace quern::env
