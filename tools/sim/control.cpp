@@ -26,6 +26,7 @@ control::control(event_queue& events, oracle& truth, const scenario& plan, stora
                  wires out)
     : events_(events), truth_(truth), plan_(plan), db_(db), out_(std::move(out)) {
   attested_.resize(static_cast<std::size_t>(plan.generators));
+  living_.resize(attested_.size());
 }
 
 void control::must_accept(const base::expected<storage::arrived>& result, sample_id sample) {
@@ -122,7 +123,8 @@ void control::learner_died() {
   pump();
 }
 
-void control::generator_died(int generator) {
+void control::generator_died(int generator, std::int64_t next) {
+  living_[static_cast<std::size_t>(generator)] = next;
   if (!alive_) return;
   attested_[static_cast<std::size_t>(generator)] = {};
   asked_.clear();

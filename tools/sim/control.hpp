@@ -49,10 +49,12 @@ class control {
   [[nodiscard]] bool alive() const { return alive_; }
 
   void learner_died();
-  void generator_died(int generator);
+  /// `next`: the incarnation from which on a generator at this place may be alive.
+  void generator_died(int generator, std::int64_t next);
 
   void on_sample(int generator, const generated_sample& sample);
-  void on_installed(int generator, epoch_id epoch, const base::hash128& hash);
+  void on_installed(int generator, std::int64_t incarnation, epoch_id epoch,
+                    const base::hash128& hash);
   void on_step(epoch_id epoch, weights_version from, const weights_ptr& made);
   void on_saved(epoch_id epoch, weights_version version, const base::hash128& hash);
   void on_host(int host, const env::message& what);
@@ -112,6 +114,7 @@ class control {
   weights_version recorded_ = 0;
   bool saving_ = false;
   std::vector<base::hash128> attested_;  // by generator: what it serves with
+  std::vector<std::int64_t> living_;  ///< by generator: the oldest incarnation that may be alive
   std::map<sample_id, nanoseconds_t> asked_;
   std::map<sample_id, base::hash128> tokens_;
   std::map<sample_id, int> evaluations_;

@@ -27,7 +27,10 @@ void control::on_sample(int, const generated_sample& in) {
   pump();
 }
 
-void control::on_installed(int generator, epoch_id epoch, const base::hash128& hash) {
+void control::on_installed(int generator, std::int64_t incarnation, epoch_id epoch,
+                           const base::hash128& hash) {
+  // An actor is known by its address, which a new process does not share with the dead one.
+  if (incarnation < living_[static_cast<std::size_t>(generator)]) return;
   if (!alive_ || epoch != epoch_) return;
   attested_[static_cast<std::size_t>(generator)] = hash;
   pump();

@@ -46,6 +46,7 @@ const weights* weights::at(weights_version v) const {
 
 void generator_model::die_now() {
   die();
+  ++incarnation_;
   epoch_ = -1;
   current_ = announced_ = nullptr;
   queue_.clear();
@@ -64,13 +65,13 @@ void generator_model::install(epoch_id epoch, const weights_ptr& fresh) {
   const auto newest = announced_ ? announced_ : current_;
   if (!newest || fresh->version > newest->version) announced_ = fresh;
   if (!now_) swap_in();
-  if (current_) on_installed(epoch_, current_->hash);
+  if (current_) on_installed(incarnation_, epoch_, current_->hash);
 }
 
 void generator_model::swap_in() {
   if (!announced_) return;
   current_ = std::exchange(announced_, nullptr);
-  on_installed(epoch_, current_->hash);
+  on_installed(incarnation_, epoch_, current_->hash);
 }
 
 void generator_model::ask(const generation_request& request) {

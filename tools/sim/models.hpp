@@ -61,10 +61,12 @@ class generator_model : public process {
  public:
   using process::process;
   std::function<void(generated_sample)> on_sample;
-  std::function<void(epoch_id, base::hash128)> on_installed;
+  std::function<void(std::int64_t incarnation, epoch_id, base::hash128)> on_installed;
 
   void start() { alive_ = true; }
   void die_now();
+  /// Which process at this place: what an earlier one said may still be on its way.
+  [[nodiscard]] std::int64_t incarnation() const { return incarnation_; }
   /// New weights: announced now, in force between two tokens.
   void install(epoch_id epoch, const weights_ptr& fresh);
   void ask(const generation_request& request);
@@ -75,6 +77,7 @@ class generator_model : public process {
   void swap_in();
 
   epoch_id epoch_ = -1;
+  std::int64_t incarnation_ = 0;
   weights_ptr current_, announced_;
   std::deque<generation_request> queue_;
   std::optional<generation_request> now_;

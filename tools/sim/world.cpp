@@ -57,8 +57,10 @@ void world::build() {
     made->on_sample = [this, g, link](const generated_sample& sample) {
       events_.send(link, [this, g, sample] { control_->on_sample(g, sample); });
     };
-    made->on_installed = [this, g, link](epoch_id epoch, base::hash128 hash) {
-      events_.send(link, [this, g, epoch, hash] { control_->on_installed(g, epoch, hash); });
+    made->on_installed = [this, g, link](std::int64_t incarnation, epoch_id epoch, base::hash128 hash) {
+      events_.send(link, [this, g, incarnation, epoch, hash] {
+        control_->on_installed(g, incarnation, epoch, hash);
+      });
     };
     made->start();
     generators_.push_back(std::move(made));
@@ -141,7 +143,9 @@ void world::plan_deaths() {
       if (!victim.alive() || !control_->alive()) return;
       ++events_.counts.generator_deaths;
       victim.die_now();
-      events_.in(events_.between_ms(1, 10), [this, g] { control_->generator_died(g); });
+      events_.in(events_.between_ms(1, 10), [this, g, next = victim.incarnation()] {
+        control_->generator_died(g, next);
+      });
       events_.in(events_.between_ms(20, 150), [&victim] { victim.start(); });
     });
   }
