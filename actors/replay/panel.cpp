@@ -62,26 +62,29 @@ base::expected<panel> panel::make(const run_config& config, const task_book& tas
 
 void panel::add_items(const std::vector<const book_task*>& tasks, std::int64_t count) {
   if (tasks.empty()) return;
-  std::map<const book_task*, std::vector<sample_id>> of_task;
-  for (std::int64_t k = 0; k < count; ++k) {
-    item one;
-    one.task = tasks[static_cast<std::size_t>(k) % tasks.size()];
-    // Rounds over the tasks take turns: each task is asked with and without exemplars.
-    const std::int64_t round = k / static_cast<std::int64_t>(tasks.size());
-    if ((k + round) % 2 == 1) {
-      auto& shown = of_task[one.task];
-      if (shown.empty()) {
-        for (std::string& source : prompts_->scouts(*one.task)) {
-          if (shown.size() == 2) break;
-          const sample_id id = first_scout + static_cast<sample_id>(scouts_.size());
-          scouts_[id] = {one.task, std::move(source), 0};
-          shown.push_back(id);
-        }
-      }
-      one.shown = shown;
+  const auto tasks_count = static_cast<std::int64_t>(tasks.size());
+  // Task by task, so that an evaluator prepares each of them once.
+  for (std::int64_t at = 0; at < tasks_count; ++at) {
+    for (std::int64_t round = 0; round * tasks_count + at < count; ++round) {
+      item one;
+      one.task = tasks[static_cast<std::size_t>(at)];
+      // Each task is asked with and without exemplars.
+      if ((at + round) % 2 == 1) one.shown = scouts_of(*one.task);
+      items_.push_back(std::move(one));
     }
-    items_.push_back(std::move(one));
   }
+}
+
+std::vector<sample_id> panel::scouts_of(const book_task& task) {
+  auto& shown = scouts_of_task_[&task];
+  if (!shown.empty()) return shown;
+  for (std::string& source : prompts_->scouts(task)) {
+    if (shown.size() == 2) break;
+    const sample_id id = first_scout + static_cast<sample_id>(scouts_.size());
+    scouts_[id] = {&task, std::move(source), 0};
+    shown.push_back(id);
+  }
+  return shown;
 }
 
 std::vector<evaluate_sample> panel::scouts() const {

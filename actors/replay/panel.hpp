@@ -86,6 +86,8 @@ class panel {
   panel(const run_config& config, const prompter& prompts, env::reward_function reward)
       : config_(&config), prompts_(&prompts), reward_(reward) {}
   void add_items(const std::vector<const book_task*>& tasks, std::int64_t count);
+  /// The sources that prompts of this task show, in order; the same in all of them.
+  std::vector<sample_id> scouts_of(const book_task& task);
   [[nodiscard]] panel_half half(bool held_out) const;
 
   const run_config* config_;
@@ -93,6 +95,7 @@ class panel {
   env::reward_function reward_;
   std::vector<item> items_;
   std::map<sample_id, scout> scouts_;
+  std::map<const book_task*, std::vector<sample_id>> scouts_of_task_;
 };
 
 }  // namespace quern::actors
