@@ -1,10 +1,9 @@
-// The small deciders: tasks in passes, smoothed rewards, restarts, progress.
+// The small deciders: tasks in passes, restarts, progress.
 #include <cmath>
 #include <map>
 
 #include "actors/decide/progress.hpp"
 #include "actors/decide/restart_policy.hpp"
-#include "actors/decide/reward_state.hpp"
 #include "actors/decide/task_sampler.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
@@ -49,59 +48,6 @@ TEST_CASE("a held-out task is refused by name") {
   CHECK_FALSE(task_sampler::make(1, {{"a"}, {"a"}}));
   CHECK_FALSE(task_sampler::make(1, {{"a", false, -1}}));
   CHECK_FALSE(task_sampler::make(1, {{"a", false, 0}}));
-}
-
-TEST_CASE("smoothing: rolling mean and deviation, clipped; they stand still between updates") {
-  reward_state state({1.5, 4, 2});
-  CHECK(state.smooth(1.0) == 1.0);
-  CHECK(state.smooth(9.0) == 1.5);
-  REQUIRE(state.observe(1, 1.0));
-  CHECK(state.mu() == 0);
-  REQUIRE(state.observe(2, 3.0));
-  CHECK(state.mu() == 2.0);
-  CHECK(state.sigma() == 1.0);
-  CHECK(state.smooth(2.5) == doctest::Approx(0.5));
-  CHECK(state.smooth(-7) == -1.5);
-  REQUIRE(state.observe(5, 5.0));
-  CHECK(state.mu() == 2.0);
-  for (std::int64_t s = 6; s < 11; ++s)
-    REQUIRE(state.observe(s, 2.0));
-  // The window holds equal rewards only: zero deviation.
-  CHECK(state.mu() == 2.0);
-  CHECK(state.sigma() == 1.0);
-  CHECK(state.smooth(2.0) == 0.0);
-  CHECK_FALSE(state.observe(10, 1.0));
-  CHECK_FALSE(state.observe(20, INFINITY));
-  CHECK_FALSE(state.observe(20, 1e7));
-}
-
-TEST_CASE("the smoothing state survives a checkpoint bit by bit") {
-  base::random_stream random(1, "reward test");
-  const smoothing_options options{1.5, 50, 7};
-  reward_state one(options);
-  for (std::int64_t s = 0; s < 333; ++s)
-    REQUIRE(one.observe(s, random.normal()));
-  const auto text = base::dump(one.to_json());
-  auto two = reward_state::from_json(*base::parse_json(text), options);
-  REQUIRE(two);
-  CHECK(two->sequence() == 332);
-  for (std::int64_t s = 333; s < 400; ++s) {
-    const double reward = random.normal();
-    REQUIRE(one.observe(s, reward));
-    REQUIRE(two->observe(s, reward));
-    CHECK(one.mu() == two->mu());
-    CHECK(one.sigma() == two->sigma());
-    CHECK(one.smooth(reward) == two->smooth(reward));
-  }
-  auto bad = one.to_json();
-  bad["quern_reward_state"] = 2;
-  CHECK(reward_state::from_json(bad, options).error().code == base::errc::version);
-  bad = one.to_json();
-  bad["sigma_bits"] = 0;
-  CHECK(reward_state::from_json(bad, options).error().code == base::errc::corrupt);
-  bad = one.to_json();
-  bad["recent_e9"] = {1, "x"};
-  CHECK_FALSE(reward_state::from_json(bad, options));
 }
 
 TEST_CASE("restarts: sooner, later, not any more; roles do not share") {
