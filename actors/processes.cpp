@@ -29,7 +29,8 @@ base::expected<std::vector<process_plan>> plan_processes(const run_config& confi
                    config.env.sandbox, "--time-budget", fmt::format("{}", config.env.time_budget_s),
                    "--precision", fmt::format("{}", config.env.precision), "--noise-limit",
                    fmt::format("{}", config.env.noise_limit), "--static-screen",
-                   config.env.static_screen ? "on" : "off", "--core", fmt::format("{}", config.env.core)},
+                   config.env.static_screen ? "on" : "off", "--core",
+                   fmt::format("{}", config.env.core)},
           .log = paths.log_of(role)}});
   }
   return plans;

@@ -61,8 +61,8 @@ bool evaluation::screen() {
 
 bool evaluation::compile() {
   stage_clock clock(with_.seconds.compile);
-  auto built = with_.compilations.compile(
-      *with_.cxx, compile_request_for(*request_.subject, request_.source));
+  auto built = with_.compilations.compile(*with_.cxx,
+                                          compile_request_for(*request_.subject, request_.source));
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
   compiler_report report;
   report.argv = built->argv;
@@ -113,7 +113,8 @@ base::expected<candidate_process*> evaluation::plain_baseline(
   // A kept process may have met its end since: then it does not answer.
   if (kept && kept->link().threads() > 0) return kept.get();
   QUERN_TRY(const auto built,
-            with_.cxx->compile(compile_request_for(*task_->subject, task_->subject->plain)));
+            with_.compilations.compile(
+                *with_.cxx, compile_request_for(*task_->subject, task_->subject->plain)));
   if (built.what != compile_result::kind::built)
     return base::fail(base::errc::invalid_argument, "the plain baseline does not compile: {}",
                       built.text);

@@ -119,6 +119,10 @@ void evaluator::compile_ahead(const evaluation_request& request) {
   const auto built = state_->compilations.compile(
       *state_->ahead, compile_request_for(*request.subject, request.source));
   if (!built || built->what != compile_result::kind::built) return;
+  // Its baseline will be needed, too; from the second candidate of a task on it is in the cache.
+  if (request.subject->baseline == baseline_kind::plain)
+    (void)state_->compilations.compile(
+        *state_->ahead, compile_request_for(*request.subject, request.subject->plain));
   if (auto process = start_candidate(*state_, built->artefact, candidate_wall_s))
     state_->started.put(built->artefact, std::move(*process));
 }

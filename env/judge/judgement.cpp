@@ -10,7 +10,8 @@
 namespace quern::env {
 namespace {
 
-/// Half-width from which on a second pair of processes is worth its time, unless less was asked for.
+/// Half-width from which on a second pair of processes is worth its time, unless less was asked
+/// for.
 constexpr double wide_half_width = 0.03;
 constexpr double wide_beyond_narrow = 1.25;
 
@@ -73,7 +74,8 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
   j.kind = verdict_kind::ok;
   // A claim inside its own interval around the baseline is no claim.
   const bool equal = e->low <= 0 && e->high >= 0;
-  const double null_half = rules.null.half_width(ref_ns) / std::sqrt(static_cast<double>(usable.size()));
+  const double null_half =
+      rules.null.half_width(ref_ns) / std::sqrt(static_cast<double>(usable.size()));
   j.speedup_e2 = conservative_e2(equal ? 0 : e->mid, null_half);
   return j;
 }

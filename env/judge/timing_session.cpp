@@ -22,8 +22,10 @@ constexpr double shared_share = 0.005;
 constexpr double shared_floor_ns = 10'000;
 /// A pair is left out when they had it for most of a window: caches are not what they were.
 constexpr double disturbed_share = 0.9;
-/// Calls of the rehearsal.
+/// Calls of the rehearsal, at most.
 constexpr std::int64_t rehearsal_slots = 4;
+/// In every window, so that a result that belongs to another call is seen.
+constexpr std::int64_t least_slots = 2;
 
 finding host_error(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
@@ -181,9 +183,9 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   // our core, so that we wait while it computes, and it may still have waited for us before the
   // question. What neither explains, others had, and never more than the runner left.
   const double own_waited = static_cast<double>(own_waiting_.ns() - own_before) - cpu_ns;
-  const double waited = std::min(static_cast<double>(link.waited_ns() - child_before) +
-                                     std::max(own_waited, 0.0),
-                                 (wall_ns - result_.handshake_ns) - (cpu_ns - handshake_cpu_ns_));
+  const double waited =
+      std::min(static_cast<double>(link.waited_ns() - child_before) + std::max(own_waited, 0.0),
+               (wall_ns - result_.handshake_ns) - (cpu_ns - handshake_cpu_ns_));
   // The wall clock counts. Where the kernel had given the core to somebody else meanwhile, the
   // runner's own CPU time is what is left of it; nobody gains by waiting.
   const bool shared = waited > shared_floor_ns + shared_share * wall_ns;
@@ -258,20 +260,22 @@ finding session::pair_kept(std::int64_t slots, bool candidate_first) {
 /// on the same data: a few calls, each on its own, tell how long one takes when its data come from
 /// memory.
 finding session::rehearse(std::int64_t& slots) {
+  window_request sizes;
+  sizes.ref_call_ns = result_.baseline_ns;
+  sizes.cand_call_ns = request_.checker->call_ns();
+  sizes.bytes_per_call = static_cast<std::int64_t>(tensor_arena::slot_bytes(instance_.inputs) +
+                                                   2 * tensor_arena::slot_bytes(instance_.outputs));
+  sizes.budget_ns = request_.budget_s * 1e9;
   window_pair per_call;
-  slots = rehearsal_slots;
+  slots = std::clamp(calls_per_window(sizes), least_slots, rehearsal_slots);
   if (auto f = set_up(slots); !f.ok()) return f;
   // The first pass touches every page of both sides.
   if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
   measure_handshake();
   if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
-  window_request sizes;
   sizes.ref_call_ns = per_call.ref_ns;
   sizes.cand_call_ns = per_call.cand_ns;
-  sizes.bytes_per_call = static_cast<std::int64_t>(tensor_arena::slot_bytes(instance_.inputs) +
-                                                   2 * tensor_arena::slot_bytes(instance_.outputs));
-  sizes.budget_ns = request_.budget_s * 1e9;
-  const std::int64_t wanted = std::max<std::int64_t>(2, calls_per_window(sizes));
+  const std::int64_t wanted = std::max(least_slots, calls_per_window(sizes));
   if (wanted <= slots) {
     slots = wanted;
     return {};

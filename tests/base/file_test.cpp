@@ -1,7 +1,10 @@
 // Files are replaced whole or not at all, and errors name the path and the limit.
 #include "base/file.hpp"
 
+#include <cstdlib>
 #include <filesystem>
+
+#include <sys/stat.h>
 
 #include "support/test.hpp"
 
@@ -43,4 +46,20 @@ TEST_CASE("a temporary folder goes with its owner") {
     CHECK(fs::is_directory(path));
   }
   CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("the user's cache is a folder that nobody else may write to") {
+  const auto root = temp_folder::make().value();
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("XDG_CACHE_HOME", root.path().c_str(), 1);
+  const auto folder = user_cache_folder();
+  CHECK(folder == root.path() / "quern");
+  CHECK((fs::status(folder).permissions() & fs::perms::all) == fs::perms::owner_all);
+  chmod(folder.c_str(), 0777);
+  CHECK(user_cache_folder().empty());
+  if (before != nullptr)
+    setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  else
+    unsetenv("XDG_CACHE_HOME");
 }

@@ -114,7 +114,7 @@ class control {
   weights_version recorded_ = 0;
   bool saving_ = false;
   std::vector<base::hash128> attested_;  // by generator: what it serves with
-  std::vector<std::int64_t> living_;  ///< by generator: the oldest incarnation that may be alive
+  std::vector<std::int64_t> living_;     ///< by generator: the oldest incarnation that may be alive
   std::map<sample_id, nanoseconds_t> asked_;
   std::map<sample_id, base::hash128> tokens_;
   std::map<sample_id, int> evaluations_;

@@ -57,7 +57,8 @@ void world::build() {
     made->on_sample = [this, g, link](const generated_sample& sample) {
       events_.send(link, [this, g, sample] { control_->on_sample(g, sample); });
     };
-    made->on_installed = [this, g, link](std::int64_t incarnation, epoch_id epoch, base::hash128 hash) {
+    made->on_installed = [this, g, link](std::int64_t incarnation, epoch_id epoch,
+                                         base::hash128 hash) {
       events_.send(link, [this, g, incarnation, epoch, hash] {
         control_->on_installed(g, incarnation, epoch, hash);
       });
@@ -143,9 +144,8 @@ void world::plan_deaths() {
       if (!victim.alive() || !control_->alive()) return;
       ++events_.counts.generator_deaths;
       victim.die_now();
-      events_.in(events_.between_ms(1, 10), [this, g, next = victim.incarnation()] {
-        control_->generator_died(g, next);
-      });
+      events_.in(events_.between_ms(1, 10),
+                 [this, g, next = victim.incarnation()] { control_->generator_died(g, next); });
       events_.in(events_.between_ms(20, 150), [&victim] { victim.start(); });
     });
   }

@@ -46,7 +46,8 @@ int run_worker(int argc, char** argv, spawner spawn) {
 }  // namespace
 
 int role_generator(int argc, char** argv) {
-  // It is ahead of the others by design: where cores are few, evaluators and the learner come first.
+  // It is ahead of the others by design: where cores are few, evaluators and the learner come
+  // first.
   setpriority(PRIO_PROCESS, 0, 5);
   return run_worker(argc, argv, actors::spawn_generator);
 }

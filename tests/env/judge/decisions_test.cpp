@@ -57,6 +57,23 @@ TEST_CASE("noise and too few windows are noisy, not slow") {
   CHECK_FALSE(judge({pairs(1.5, 0.6)}).detail.empty());
 }
 
+TEST_CASE("with a wide noise limit a claim still says no more than its interval") {
+  judgement_rules rules;
+  rules.limits.half_width = 0.3;
+  rules.limits.bucket_deviation = 0.3;
+  int beyond = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto itself = judge({pairs(1, 0.2, seed)}, rules);
+    REQUIRE(itself.kind == verdict_kind::ok);
+    beyond += itself.speedup_e2 != 100;
+    const auto twice = judge({pairs(2, 0.2, seed)}, rules);
+    CHECK(twice.speedup_e2 > 130);
+  }
+  // 95 % intervals, and t of four degrees of freedom: few of 200 may leave them.
+  CHECK(beyond <= 20);
+  CHECK(judge({pairs(1, 0.2)}).kind == verdict_kind::noisy);
+}
+
 TEST_CASE("faster than physics is a hack, but not a slow machine's doubt") {
   judgement_rules rules;
   rules.floor_ns = 1e4;

@@ -1,0 +1,156 @@
+// Every process of a run is killed, three times each, at random instants between the first issue and
+// the last step.
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "base/subprocess.hpp"
+#include "e2e/run_fixture.hpp"
+#include "storage/run_directory.hpp"
+#include "storage/run_lock.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+using base::operator""_s;
+using storage::sample_state;
+
+constexpr int kills_each = 3;
+constexpr sample_state live_states[] = {sample_state::issued, sample_state::generated,
+                                        sample_state::evaluated, sample_state::admitted,
+                                        sample_state::consumed};
+
+/// Samples in each live state at the instants of the kills, by target.
+using hit_table = std::map<std::string, std::map<sample_state, std::int64_t>>;
+
+void print(const hit_table& hits, std::uint64_t seed) {
+  fmt::print("kills at random instants (seed {}), {} each; samples that were in flight:\n{:<12}",
+             seed, kills_each, "target");
+  for (const sample_state state : live_states)
+    fmt::print("{:>11}", storage::to_string(state));
+  fmt::print("\n");
+  for (const auto& [target, states] : hits) {
+    fmt::print("{:<12}", target);
+    for (const sample_state state : live_states)
+      fmt::print("{:>11}", states.contains(state) ? states.at(state) : 0);
+    fmt::print("\n");
+  }
+}
+
+/// One run and whoever is its control at the moment.
+class victim_run {
+ public:
+  explicit victim_run(fs::path folder) : folder_(std::move(folder)), run_(folder_ / "run") {
+    // The cost model replaces the time: what is tested here is not how fast kernels are.
+    start(train_command(run_, 16,
+                        {"observe.panel=false", "env.protocol=cost_model/1",
+                         "storage.checkpoint_every_steps=2"}));
+  }
+
+  [[nodiscard]] const fs::path& run() const { return run_; }
+  [[nodiscard]] bool over() { return control_->poll().has_value(); }
+
+  /// False when the run came to its end before the victim was there.
+  bool kill(const std::string& target, hit_table& hits) {
+    const bool under_way =
+        wait_until(120_s, [&] { return over() || !processes(target).empty(); });
+    CHECK(under_way);
+    const auto counts = counts_of(run_);
+    if (over() || counts.in_flight() == 0) return false;
+    for (const sample_state state : live_states)
+      hits[target][state] += counts.of(state);
+    if (target == "control") {
+      kill_control();
+    } else {
+      const auto pids = processes(target);
+      if (!pids.empty()) ::kill(pids.front(), SIGKILL);
+    }
+    return true;
+  }
+
+  void finish() {
+    const auto end = control_->wait(600_s);
+    CAPTURE(base::read_file(folder_ / "log").value_or(""));
+    REQUIRE(end);
+    CHECK(end->code == 0);
+    check_law(run_);
+    CHECK(version_of(run_) == 16);
+  }
+
+ private:
+  void start(std::vector<std::string> argv) {
+    auto child = base::subprocess::start({.argv = std::move(argv), .log = folder_ / "log"});
+    REQUIRE(child);
+    control_.emplace(std::move(*child));
+  }
+
+  [[nodiscard]] std::vector<pid_t> processes(const std::string& target) const {
+    if (target == "evaluator") return find_processes({"quern", "evaluator", "--connect", sockets()});
+    if (target == "control") return find_processes({"quern", run_.string()});
+    return find_processes({"quern-torch", target, run_.string()});
+  }
+
+  /// Folder of this run's sockets: evaluators know the run only by it.
+  [[nodiscard]] std::string sockets() const {
+    const auto meta = base::read_file(run_ / "meta.json").value_or("");
+    const auto parsed = base::parse_json(meta);
+    return parsed ? parsed->value("sockets", "none") : "none";
+  }
+
+  void kill_control() {
+    const std::string sockets_before = sockets();
+    control_->send_signal(SIGKILL);
+    REQUIRE(control_->wait(10_s));
+    CHECK(wait_until(5_s, [&] {
+      return find_processes({"quern-torch", run_.string()}).empty() &&
+             find_processes({"quern", "evaluator", sockets_before}).empty();
+    }));
+    CHECK(storage::is_locked(run_ / "LOCK").value() == false);
+    start({program("quern"), "resume", run_.string()});
+  }
+
+  fs::path folder_;
+  fs::path run_;
+  std::optional<base::subprocess> control_;
+};
+
+}  // namespace
+
+TEST_CASE("kill -9 of every process, three times each: runs end, the law holds, nothing is lost") {
+  const std::uint64_t seed = std::random_device()();
+  base::random_stream random(seed, "kills");
+  std::vector<std::string> targets;
+  for (int round = 0; round < kills_each; ++round) {
+    std::vector<std::string> one = {"generator", "learner", "evaluator", "control"};
+    for (std::size_t i = one.size(); i > 1; --i)
+      std::swap(one[i - 1], one[random.below(i)]);
+    targets.insert(targets.end(), one.begin(), one.end());
+  }
+  hit_table hits;
+  std::size_t next = 0;
+  int runs = 0;
+  while (next < targets.size()) {
+    REQUIRE(++runs <= 4);
+    auto folder = base::temp_folder::make();
+    REQUIRE(folder);
+    victim_run one(folder->path());
+    CHECK(wait_until(120_s, [&] { return counts_of(one.run()).issued_ever > 0 || one.over(); }));
+    while (next < targets.size() && !one.over()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random.between(200, 2500)));
+      if (!one.kill(targets[next], hits)) break;
+      ++next;
+    }
+    one.finish();
+  }
+  print(hits, seed);
+  CHECK(hits.size() == 4);
+}

@@ -1,0 +1,89 @@
+// Runs as children of a test.
+#include "e2e/run_fixture.hpp"
+
+#include <charconv>
+
+#include "base/file.hpp"
+#include "base/subprocess.hpp"
+#include "storage/ledger.hpp"
+#include "support/test.hpp"
+
+namespace quern::test {
+
+namespace fs = std::filesystem;
+using base::operator""_s;
+
+std::string program(const char* name) {
+  return (program_dir() / name).string();
+}
+
+std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
+                                       const std::vector<std::string>& settings) {
+  std::vector<std::string> all = {"run.folder=" + run.string(),
+                                  "learner.steps=" + std::to_string(steps),
+                                  "algorithm.group_size=4",
+                                  "tasks.count=4",
+                                  "tasks.held_out_count=2",
+                                  "env.sandbox=best_effort",
+                                  "policy.max_new_tokens=300"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  std::vector<std::string> argv = {program("quern"), "train",
+                                   (source_dir() / "configs/quickstart.yaml").string()};
+  for (std::string& one : all) {
+    argv.emplace_back("--set");
+    argv.push_back(std::move(one));
+  }
+  return argv;
+}
+
+finished run_to_end(std::vector<std::string> argv, const fs::path& log) {
+  auto child = base::subprocess::start({.argv = std::move(argv), .log = log});
+  REQUIRE(child);
+  const auto end = child->wait(600_s);
+  REQUIRE_MESSAGE(end, "a command did not end within 10 minutes");
+  return {end->signal == 0 ? end->code : -end->signal, base::read_file(log).value_or("")};
+}
+
+storage::state_counts counts_of(const fs::path& run) {
+  auto db = storage::database::open(run / "run.db", storage::database::access::read);
+  if (!db) return {};
+  auto ledger = storage::ledger::open(**db);
+  if (!ledger) return {};
+  return (*ledger)->counts().value_or(storage::state_counts{});
+}
+
+std::int64_t version_of(const fs::path& run) {
+  auto db = storage::database::open(run / "run.db", storage::database::access::read);
+  if (!db) return -1;
+  auto ledger = storage::ledger::open(**db);
+  return ledger ? (*ledger)->position()->version : -1;
+}
+
+void check_law(const fs::path& run) {
+  auto db = storage::database::open(run / "run.db", storage::database::access::read);
+  REQUIRE(db);
+  auto ledger = storage::ledger::open(**db);
+  REQUIRE(ledger);
+  CHECK((*ledger)->audit());
+  const auto counts = (*ledger)->counts().value();
+  CHECK(counts.law_holds());
+  CHECK(counts.in_flight() == 0);
+  CHECK(counts.of(storage::sample_state::trained) > 0);
+}
+
+std::vector<pid_t> find_processes(const std::vector<std::string>& words) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
+    const std::string line = base::read_file(entry.path() / "cmdline").value_or("");
+    bool all = !line.empty();
+    for (const std::string& word : words)
+      all &= line.find(word) != std::string::npos;
+    if (all) found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace quern::test

@@ -1,0 +1,52 @@
+// Whole runs through the commands that a person types, for tests.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/clock.hpp"
+#include "storage/sample_state.hpp"
+
+namespace quern::test {
+
+/// Path of a program of this build.
+std::string program(const char* name);
+
+/// `quern train` of a small run in `run`, with further settings KEY=VALUE.
+std::vector<std::string> train_command(const std::filesystem::path& run, std::int64_t steps,
+                                       const std::vector<std::string>& settings = {});
+
+struct finished {
+  int code = -1;  ///< minus the signal where one ended it
+  std::string output;
+};
+/// Fails the test when the command does not end within ten minutes.
+finished run_to_end(std::vector<std::string> argv, const std::filesystem::path& log);
+
+/// What the ledger of a run holds; may be asked while the run goes on. All zero before there is one.
+storage::state_counts counts_of(const std::filesystem::path& run);
+/// The newest version that a checkpoint of the run holds; -1 before there is a ledger.
+std::int64_t version_of(const std::filesystem::path& run);
+/// The law holds, nothing is in flight, something was trained, every event is in order.
+void check_law(const std::filesystem::path& run);
+
+/// Processes whose command line holds all of `words`.
+std::vector<pid_t> find_processes(const std::vector<std::string>& words);
+
+template <class Condition>
+bool wait_until(base::nanoseconds_t patience, Condition condition) {
+  const base::steady_clock clock;
+  const base::nanoseconds_t deadline = clock.now_ns() + patience;
+  while (clock.now_ns() < deadline) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return condition();
+}
+
+}  // namespace quern::test
