@@ -1,5 +1,5 @@
-// Every process of a run is killed, three times each, at random instants between the first issue and
-// the last step.
+// Every process of a run is killed, three times each, at random instants between the first issue
+// and the last step.
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -51,9 +51,9 @@ class victim_run {
  public:
   explicit victim_run(fs::path folder) : folder_(std::move(folder)), run_(folder_ / "run") {
     // The cost model replaces the time: what is tested here is not how fast kernels are.
-    start(train_command(run_, 16,
-                        {"observe.panel=false", "env.protocol=cost_model/1",
-                         "storage.checkpoint_every_steps=2"}));
+    start(train_command(
+        run_, 16,
+        {"observe.panel=false", "env.protocol=cost_model/1", "storage.checkpoint_every_steps=2"}));
   }
 
   [[nodiscard]] const fs::path& run() const { return run_; }
@@ -61,8 +61,7 @@ class victim_run {
 
   /// False when the run came to its end before the victim was there.
   bool kill(const std::string& target, hit_table& hits) {
-    const bool under_way =
-        wait_until(120_s, [&] { return over() || !processes(target).empty(); });
+    const bool under_way = wait_until(120_s, [&] { return over() || !processes(target).empty(); });
     CHECK(under_way);
     const auto counts = counts_of(run_);
     if (over() || counts.in_flight() == 0) return false;
@@ -94,7 +93,8 @@ class victim_run {
   }
 
   [[nodiscard]] std::vector<pid_t> processes(const std::string& target) const {
-    if (target == "evaluator") return find_processes({"quern", "evaluator", "--connect", sockets()});
+    if (target == "evaluator")
+      return find_processes({"quern", "evaluator", "--connect", sockets()});
     if (target == "control") return find_processes({"quern", run_.string()});
     return find_processes({"quern-torch", target, run_.string()});
   }

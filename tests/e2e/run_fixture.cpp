@@ -19,13 +19,11 @@ std::string program(const char* name) {
 
 std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
                                        const std::vector<std::string>& settings) {
-  std::vector<std::string> all = {"run.folder=" + run.string(),
-                                  "learner.steps=" + std::to_string(steps),
-                                  "algorithm.group_size=4",
-                                  "tasks.count=4",
-                                  "tasks.held_out_count=2",
-                                  "env.sandbox=best_effort",
-                                  "policy.max_new_tokens=300"};
+  std::vector<std::string> all = {
+      "run.folder=" + run.string(), "learner.steps=" + std::to_string(steps),
+      "algorithm.group_size=4",     "tasks.count=4",
+      "tasks.held_out_count=2",     "env.sandbox=best_effort",
+      "policy.max_new_tokens=300"};
   all.insert(all.end(), settings.begin(), settings.end());
   std::vector<std::string> argv = {program("quern"), "train",
                                    (source_dir() / "configs/quickstart.yaml").string()};

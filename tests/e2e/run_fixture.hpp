@@ -28,7 +28,8 @@ struct finished {
 /// Fails the test when the command does not end within ten minutes.
 finished run_to_end(std::vector<std::string> argv, const std::filesystem::path& log);
 
-/// What the ledger of a run holds; may be asked while the run goes on. All zero before there is one.
+/// What the ledger of a run holds; may be asked while the run goes on. All zero before there is
+/// one.
 storage::state_counts counts_of(const std::filesystem::path& run);
 /// The newest version that a checkpoint of the run holds; -1 before there is a ledger.
 std::int64_t version_of(const std::filesystem::path& run);
