@@ -147,6 +147,21 @@ base::status check_version(const YAML::Node& root) {
 
 }  // namespace
 
+namespace {
+
+/// Self-training follows correct samples alone: reward 1 or 0, no baseline.
+void apply_stage_defaults(run_config& config, const std::string& stage) {
+  if (stage != "self_train") return;
+  config.algorithm.preset = "reinforce";
+  config.algorithm.reward = "correct/1";
+}
+
+void apply_preset_defaults(run_config& config, const std::string& preset) {
+  if (preset == "cuda_l1") config.algorithm.kl_weight = 0.01;
+}
+
+}  // namespace
+
 base::status apply_yaml(run_config& config, std::string_view yaml) {
   return env::guard_yaml("configuration", [&]() -> base::status {
     QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", yaml, largest_config));
@@ -170,12 +185,21 @@ base::status apply_setting(run_config& config, std::string_view assignment) {
 base::expected<run_config> load_config(const std::filesystem::path& file,
                                        const std::vector<std::string>& settings) {
   QUERN_TRY(const std::string text, base::read_file(file, largest_config));
-  run_config config;
-  if (auto applied = apply_yaml(config, text); !applied) {
-    return base::in_context(file.string(), std::move(applied).error());
-  }
-  for (const std::string& setting : settings)
-    QUERN_CHECK(apply_setting(config, setting));
+  const auto read_over = [&](run_config start) -> base::expected<run_config> {
+    if (auto applied = apply_yaml(start, text); !applied) {
+      return base::in_context(file.string(), std::move(applied).error());
+    }
+    for (const std::string& setting : settings)
+      QUERN_CHECK(apply_setting(start, setting));
+    return start;
+  };
+  // Some defaults follow from what is said: read once for the stage, once for the preset.
+  QUERN_TRY(const run_config for_stage, read_over({}));
+  run_config start;
+  apply_stage_defaults(start, for_stage.stage);
+  QUERN_TRY(const run_config for_preset, read_over(start));
+  apply_preset_defaults(start, for_preset.algorithm.preset);
+  QUERN_TRY(run_config config, read_over(std::move(start)));
   QUERN_CHECK(check_config(config));
   return config;
 }

@@ -115,14 +115,19 @@ void method(keys& table) {
   QUERN_NUMBER(replay.bucket_width, resume, 0.01, 100, "width of a score bucket, in speed-up");
   QUERN_NUMBER(replay.seed_variants, fixed, 0, 64,
                "variants from the grammar, measured here, that the archive of a task begins with");
-  QUERN_TEXT(algorithm.preset, fixed, QUERN_WORDS("grpo", "dr_grpo", "reinforce", "cuda_l1"),
-             "a name fixes the whole formula: quern explain loss PRESET prints it");
-  QUERN_TEXT(algorithm.reward, fixed, {}, "named function of verdicts: quern explain rewards");
+  QUERN_TEXT(
+      algorithm.preset, fixed, QUERN_WORDS("grpo", "dr_grpo", "reinforce", "cuda_l1"),
+      "a name fixes the whole formula: quern explain loss PRESET prints it; reinforce is the "
+      "default of stage self_train");
+  QUERN_TEXT(algorithm.reward, fixed, {},
+             "named function of verdicts: quern explain rewards; correct/1 is the default of stage "
+             "self_train");
   QUERN_NUMBER(algorithm.group_size, fixed, 2, 1024, "samples of one prompt");
   QUERN_NUMBER(algorithm.groups_per_step, fixed, 1, 1024, "groups of one optimiser step");
   QUERN_NUMBER(algorithm.clip_low, resume, 0, 1, "ratio clip below 1");
   QUERN_NUMBER(algorithm.clip_high, resume, 0, 10, "ratio clip above 1");
-  QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 10, "weight of the KL term (preset cuda_l1)");
+  QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 10,
+               "weight of the KL term (preset cuda_l1, whose default is 0.01)");
   QUERN_NUMBER(algorithm.importance_cap, resume, 1, 100,
                "cap of the truncated importance weight between generator and learner");
   QUERN_NUMBER(algorithm.negative_scale, resume, 0, 10,

@@ -77,6 +77,23 @@ TEST_CASE("rules between keys") {
   CHECK_FALSE(check_config(config));
 }
 
+TEST_CASE("some defaults follow from stage and preset; what is said stands") {
+  const auto folder = base::temp_folder::make().value();
+  const auto file = folder.path() / "c.yaml";
+  REQUIRE(base::write_file_atomic(file, "quern_config: 1\nstage: self_train\n"));
+  auto config = load_config(file, {}).value();
+  CHECK(config.algorithm.preset == "reinforce");
+  CHECK(config.algorithm.reward == "correct/1");
+  CHECK(config.algorithm.kl_weight == 0);
+  config = load_config(file, {"algorithm.reward=speedup/1"}).value();
+  CHECK(config.algorithm.reward == "speedup/1");
+  config = load_config(file, {"stage=contrastive", "algorithm.preset=cuda_l1"}).value();
+  CHECK(config.algorithm.reward == "speedup_capped/1");
+  CHECK(config.algorithm.kl_weight == 0.01);
+  config = load_config(file, {"algorithm.preset=cuda_l1", "algorithm.kl_weight=0"}).value();
+  CHECK(config.algorithm.kl_weight == 0);
+}
+
 TEST_CASE("every key has a reason, a range that its default lies in, and a unique name") {
   std::set<std::string> seen;
   for (const config_key& key : config_keys()) {
