@@ -13,6 +13,7 @@
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
 #include "env/judge/machine.hpp"
+#include "env/plugin/key_file.hpp"
 #include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
@@ -51,6 +52,24 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
 
 }  // namespace
 
+namespace {
+
+/// Where hosts connect: those of this machine over ipc://, others over tcp:// with keys.
+base::expected<gateway_options> gateway_of(const run_config& config,
+                                           const std::string& hosts_socket) {
+  gateway_options options;
+  options.endpoints = {"ipc://" + hosts_socket};
+  if (config.env.bind.empty()) return options;
+  options.endpoints.push_back(config.env.bind);
+  gateway_keys keys;
+  QUERN_TRY(keys.own, env::read_key_file(config.env.keys));
+  QUERN_TRY(keys.hosts, env::read_public_keys(config.env.hosts));
+  options.keys = std::move(keys);
+  return options;
+}
+
+}  // namespace
+
 base::expected<run_end> run_control(const run_config& config, storage::run_directory& run,
                                     const task_book& tasks) {
   base::pause_signals signals;
@@ -67,7 +86,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   caf::actor_system system(node);
   const auto sink = std::make_shared<dispatch_sink>();
   dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}};
-  dispatching.gateway.endpoints = {"ipc://" + hosts_socket};
+  QUERN_TRY(dispatching.gateway, gateway_of(config, hosts_socket));
   dispatching.gateway.epoch = head->epoch();
   dispatching.gateway.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
   dispatching.gateway.heartbeat_ms = static_cast<std::int64_t>(config.actors.heartbeat_s * 1000);

@@ -30,6 +30,7 @@ constexpr std::array commands = {
     command{"export", "write a checkpoint's policy as a Hugging Face folder", cmd_export},
     command{"tasks", "generate, check and begin tasks", cmd_tasks},
     command{"evaluator", "evaluate for a run, from this or another machine", cmd_evaluator},
+    command{"keys", "a key pair for evaluator hosts of other machines", cmd_keys},
     command{"doctor", "what will work on this machine, and what to do", cmd_doctor},
 };
 

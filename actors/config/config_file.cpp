@@ -218,6 +218,16 @@ base::status check_config(const run_config& config) {
         "env.evaluators is 0 and env.bind is empty: nobody could evaluate; start one or name "
         "an address where hosts connect");
   }
+  if (!config.env.bind.empty() && !config.env.bind.starts_with("tcp://")) {
+    return fail(errc::invalid_argument, "env.bind: '{}' is not of the form tcp://ADDRESS:PORT",
+                config.env.bind);
+  }
+  if (!config.env.bind.empty() && (config.env.keys.empty() || config.env.hosts.empty())) {
+    return fail(errc::invalid_argument,
+                "env.bind is {}, but env.keys or env.hosts names no file: without keys anybody "
+                "could connect; quern keys FILE makes a pair",
+                config.env.bind);
+  }
   if (config.algorithm.preset != "cuda_l1" && config.algorithm.kl_weight != 0) {
     return fail(
         errc::invalid_argument,

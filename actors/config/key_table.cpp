@@ -104,6 +104,9 @@ void tasks_and_env(keys& table) {
   QUERN_NUMBER(env.static_screen, resume, 0, 1, "refuse sources by rule before they are compiled");
   QUERN_TEXT(env.bind, resume, {},
              "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
+  QUERN_TEXT(env.keys, resume, {}, "key pair of this run (quern keys makes one); for env.bind");
+  QUERN_TEXT(env.hosts, resume, {},
+             "file with the public keys of the hosts that may connect, one a line; for env.bind");
 }
 
 void method(keys& table) {

@@ -60,6 +60,8 @@ struct run_config {
     std::int64_t core = -1;
     bool static_screen = true;
     std::string bind = "";
+    std::string keys = "";
+    std::string hosts = "";
   } env;
 
   struct {

@@ -1,12 +1,17 @@
 // A whole run through the commands that a person types.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::test;
 namespace fs = std::filesystem;
+using base::operator""_s;
 
 TEST_CASE("train, status, sample and export do what they say") {
   auto folder = base::temp_folder::make();
@@ -50,4 +55,68 @@ TEST_CASE("train, status, sample and export do what they say") {
   const finished again =
       run_to_end({program("quern"), "resume", run.string()}, folder->path() / "again");
   CHECK(again.code == 4);
+}
+
+namespace {
+
+/// A port that was free a moment ago.
+int free_port() {
+  const base::unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  REQUIRE(::bind(socket.get(), any, length) == 0);
+  REQUIRE(::getsockname(socket.get(), any, &length) == 0);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace
+
+TEST_CASE("a run without evaluators waits for one that joins over tcp with a key that is listed") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  const fs::path& at = folder->path();
+  const auto make_key = [&](const char* name) {
+    const finished made = run_to_end({program("quern"), "keys", (at / name).string()},
+                                     at / (std::string(name) + ".public"));
+    REQUIRE(made.code == 0);
+    return made.output.substr(0, 40);
+  };
+  const std::string run_key = make_key("run.key");
+  REQUIRE(base::write_file_atomic(at / "hosts", make_key("host.key") + " the only one\n"));
+  make_key("stranger.key");
+  const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
+  const fs::path run = at / "run";
+  auto control = base::subprocess::start(
+      {.argv = train_command(run, 1,
+                             {"observe.panel=false", "env.evaluators=0", "env.bind=" + address,
+                              "env.keys=" + (at / "run.key").string(),
+                              "env.hosts=" + (at / "hosts").string(), "env.protocol=cost_model/1"}),
+       .log = at / "log"});
+  REQUIRE(control);
+  CHECK(wait_until(60_s, [&] {
+    return counts_of(run).of(storage::sample_state::generated) > 0 || control->poll();
+  }));
+  const auto join = [&](const char* key) {
+    return base::subprocess::start(
+        {.argv = {program("quern"), "evaluator", "--connect", address, "--sandbox", "best_effort",
+                  "--keys", (at / key).string(), "--gateway-key", run_key, "--patience", "6"},
+         .log = at / (std::string(key) + ".log")});
+  };
+  // A key that is not listed gets no answer, and gives up.
+  auto stranger = join("stranger.key");
+  REQUIRE(stranger);
+  const auto refused = stranger->wait(60_s);
+  REQUIRE(refused);
+  CHECK(refused->code == 1);
+  CHECK(counts_of(run).of(storage::sample_state::trained) == 0);
+  auto host = join("host.key");
+  REQUIRE(host);
+  const auto end = control->wait(300_s);
+  CAPTURE(base::read_file(at / "log").value_or(""));
+  REQUIRE(end);
+  CHECK(end->code == 0);
+  check_law(run);
 }

@@ -10,6 +10,7 @@
 #include "base/program.hpp"
 #include "env/judge/evaluator.hpp"
 #include "env/plugin/host_loop.hpp"
+#include "env/plugin/key_file.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -60,17 +61,6 @@ base::expected<env::evaluation_request> request_of(task_cache& tasks, const env:
   return request;
 }
 
-base::expected<env::host_keys> read_keys(const std::string& folder, const std::string& gateway) {
-  QUERN_TRY(const std::string own, base::read_file(folder + "/host.key", 4096));
-  const std::size_t line = own.find('\n');
-  if (own.size() < 81 || line != 40) {
-    return base::fail(
-        base::errc::invalid_argument,
-        "{}/host.key: two lines of 40 characters are needed, public key and secret key", folder);
-  }
-  return env::host_keys{{own.substr(0, 40), own.substr(41, 40)}, gateway};
-}
-
 /// Where the time of this host went.
 void log_stages(const env::stage_seconds& spent) {
   base::log_info("evaluator",
@@ -87,13 +77,13 @@ int cmd_evaluator(int argc, char** argv) {
   std::string endpoint;
   std::string sandbox = "required";
   std::string screen = "on";
-  std::string key_folder;
+  std::string key_file;
   std::string gateway_key;
   env::evaluator_options options;
   double patience_s = 30;
   app.add_option("--connect", endpoint, "ipc://PATH or tcp://HOST:PORT of the run")->required();
-  app.add_option("--key", gateway_key, "the run's public key (tcp://)");
-  app.add_option("--key-folder", key_folder, "folder with host.key, this host's own keys (tcp://)");
+  app.add_option("--keys", key_file, "this host's key pair, as quern keys makes it (tcp://)");
+  app.add_option("--gateway-key", gateway_key, "the run's public key (tcp://)");
   app.add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
   app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s");
@@ -111,10 +101,14 @@ int cmd_evaluator(int argc, char** argv) {
   if (!evaluator) return report("evaluator", evaluator.error());
   env::host_options host;
   host.endpoint = endpoint;
-  if (!key_folder.empty()) {
-    auto keys = read_keys(key_folder, gateway_key);
+  if (endpoint.starts_with("tcp://")) {
+    if (key_file.empty() || gateway_key.empty()) {
+      fmt::print(stderr, "quern evaluator: {} needs --keys FILE and --gateway-key KEY\n", endpoint);
+      return usage;
+    }
+    auto keys = env::read_key_file(key_file);
     if (!keys) return report("evaluator", keys.error());
-    host.keys = std::move(*keys);
+    host.keys = env::host_keys{std::move(*keys), gateway_key};
   }
   host.profile.build = base::build_id();
   host.profile.lanes = {"cpp"};

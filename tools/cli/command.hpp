@@ -33,6 +33,7 @@ int cmd_status(int argc, char** argv);
 int cmd_pause(int argc, char** argv);
 int cmd_stop(int argc, char** argv);
 int cmd_evaluator(int argc, char** argv);
+int cmd_keys(int argc, char** argv);
 int cmd_tasks(int argc, char** argv);
 int cmd_explain(int argc, char** argv);
 int cmd_doctor(int argc, char** argv);
