@@ -50,10 +50,6 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
   return end.get();
 }
 
-}  // namespace
-
-namespace {
-
 /// Where hosts connect: those of this machine over ipc://, others over tcp:// with keys.
 base::expected<gateway_options> gateway_of(const run_config& config,
                                            const std::string& hosts_socket) {

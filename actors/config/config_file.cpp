@@ -145,10 +145,6 @@ base::status check_version(const YAML::Node& root) {
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 /// Self-training follows correct samples alone: reward 1 or 0, no baseline.
 void apply_stage_defaults(run_config& config, const std::string& stage) {
   if (stage != "self_train") return;
@@ -217,6 +213,12 @@ base::status check_config(const run_config& config) {
         errc::invalid_argument,
         "env.evaluators is 0 and env.bind is empty: nobody could evaluate; start one or name "
         "an address where hosts connect");
+  }
+  if (config.env.noise_limit < config.env.precision) {
+    return fail(errc::invalid_argument,
+                "env.noise_limit ({}) is below env.precision ({}): every measurement that may stop "
+                "would be noisy",
+                config.env.noise_limit, config.env.precision);
   }
   if (!config.env.bind.empty() && !config.env.bind.starts_with("tcp://")) {
     return fail(errc::invalid_argument, "env.bind: '{}' is not of the form tcp://ADDRESS:PORT",

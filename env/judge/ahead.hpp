@@ -7,12 +7,15 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <utility>
 
+#include "base/clock.hpp"
 #include "env/runner/candidate_process.hpp"
 #include "env/sandbox/compile.hpp"
 
 namespace quern::env {
+
+/// Longest life of a candidate's process, s.
+inline constexpr double candidate_wall_s = 120;
 
 /// Lets everybody who wants the same source compiled at the same time wait for one compilation.
 /// Thread-safe.
@@ -31,12 +34,19 @@ class shared_compilation {
 class started_processes {
  public:
   void put(const std::filesystem::path& artefact, std::unique_ptr<candidate_process> process);
-  /// Null when none was started.
+  /// Null when none was started, or when it has used up a quarter of its life by waiting: a
+  /// candidate must not die of what it waited for.
   std::unique_ptr<candidate_process> take(const std::filesystem::path& artefact);
 
  private:
+  struct waiting {
+    std::filesystem::path artefact;
+    std::unique_ptr<candidate_process> process;
+    base::nanoseconds_t since = 0;
+  };
   std::mutex guard_;
-  std::list<std::pair<std::filesystem::path, std::unique_ptr<candidate_process>>> ready_;
+  std::list<waiting> ready_;
+  base::steady_clock clock_;
 };
 
 }  // namespace quern::env

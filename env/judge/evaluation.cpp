@@ -198,6 +198,10 @@ bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::u
     result = time_candidate(timed);
   }
   if (result.baseline_ns > 0) task_->baseline_ns = result.baseline_ns;
+  // A kept process that failed once, or came to the end of its life, would fail every candidate.
+  const bool baseline_failed = result.what.kind == verdict_kind::infra_error ||
+                               result.what.kind == verdict_kind::invalid_reference;
+  if (baseline_failed) task_->plain.reset();
   verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
   if (!settle(result.what)) return false;
   into = std::move(result.pairs);

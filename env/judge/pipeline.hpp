@@ -92,9 +92,6 @@ struct evaluator::state {
 
 compile_request compile_request_for(const task& what, const std::string& source);
 
-/// Longest life of a candidate's process.
-inline constexpr double candidate_wall_s = 120;
-
 /// Starts quern-runner for an artefact, trying again where the host is short of something for a
 /// moment.
 base::expected<std::unique_ptr<candidate_process>> start_candidate(

@@ -65,8 +65,7 @@ base::expected<std::string> compile_something() {
 
 bool check_compiler() {
   const auto version = compile_something();
-  line("compiler", version.has_value(),
-       version ? *version : version.error().message + "; apt install g++");
+  line("compiler", version.has_value(), version ? *version : version.error().message);
   return version.has_value();
 }
 

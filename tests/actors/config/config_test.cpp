@@ -73,6 +73,12 @@ TEST_CASE("rules between keys") {
   config.env.evaluators = 0;
   CHECK_FALSE(check_config(config));
   config = {};
+  config.env.noise_limit = 0.01;
+  CHECK(check_config(config).error().message.find("env.precision (0.02)") != std::string::npos);
+  config = {};
+  config.env.bind = "tcp://127.0.0.1:1";
+  CHECK(check_config(config).error().message.find("quern keys") != std::string::npos);
+  config = {};
   config.algorithm.kl_weight = 0.1;
   CHECK_FALSE(check_config(config));
 }
