@@ -11,9 +11,18 @@ namespace {
 /// Readers and the writer meet only while the log is folded, which takes milliseconds.
 constexpr int busy_timeout_ms = 5000;
 
+/// SQLite's memory statistics take a lock that is shared by all connections at each allocation:
+/// simulations on many cores would wait for it most of the time. Only possible before first use;
+/// where SQLite is in use already, the statistics stay on.
+void leave_out_memory_statistics() {
+  static std::once_flag once;
+  std::call_once(once, [] { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); });
+}
+
 }  // namespace
 
 base::expected<std::unique_ptr<database>> database::open_file(const char* name, int flags) {
+  leave_out_memory_statistics();
   // The constructor is private: only a database that has been set up may be seen.
   std::unique_ptr<database> db(new database());
   const int code = sqlite3_open_v2(name, &db->handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
