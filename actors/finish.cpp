@@ -53,6 +53,10 @@ base::expected<int> write_kernels(const run_config& config, const storage::run_p
   return written;
 }
 
+fs::path panel_file(const storage::run_paths& paths) {
+  return paths.root / "panel.json";
+}
+
 std::string gain_line(const char* name, const panel_half& half, std::uint64_t seed) {
   return fmt::format(
       "{:<22} {:.3f} > {:.3f}   x{:.2f} (95 % of bootstrap draws above x{:.2f}), {} prompts\n",
@@ -67,8 +71,9 @@ base::expected<storage::ledger_position> position_of(const storage::run_paths& p
   return from.ledger->position();
 }
 
-base::expected<std::string> finish_run(const run_config& config, storage::run_directory& run,
-                                       const task_book& tasks) {
+base::expected<std::optional<std::string>> finish_run(const run_config& config,
+                                                      storage::run_directory& run,
+                                                      const task_book& tasks) {
   QUERN_TRY(const auto from, read_run(run.paths()));
   QUERN_TRY(const int kernels, write_kernels(config, run.paths(), tasks, from));
   QUERN_TRY(const auto counts, from.ledger->counts());
@@ -90,10 +95,12 @@ base::expected<std::string> finish_run(const run_config& config, storage::run_di
     if (!fs::exists(first / "config.json")) {
       QUERN_TRY(first, base::share_folder(config.policy.model));
     }
-    QUERN_TRY(const panel measured, run_panel(config, run, tasks, first.string(),
-                                              (checkpoints.folder_of(last) / "model").string()));
-    QUERN_CHECK(base::write_file_atomic(run.paths().root / "panel.json",
-                                        base::dump_pretty(measured.to_json())));
+    QUERN_TRY(const auto asked, run_panel(config, run, tasks, first.string(),
+                                          (checkpoints.folder_of(last) / "model").string()));
+    if (!asked) return std::optional<std::string>();
+    const panel& measured = *asked;
+    QUERN_CHECK(
+        base::write_file_atomic(panel_file(run.paths()), base::dump_pretty(measured.to_json())));
     const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
     text += "\n" + measured.table() + "\n";
     text += gain_line("mean reward, trained", measured.train(), seed);
@@ -101,7 +108,12 @@ base::expected<std::string> finish_run(const run_config& config, storage::run_di
   }
   text += fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels,
                       (run.paths().root / "kernels").string());
-  return text;
+  return std::optional<std::string>(std::move(text));
+}
+
+bool is_finished(const run_config& config, const storage::run_paths& paths) {
+  std::error_code ignored;
+  return !config.observe.panel || fs::exists(panel_file(paths), ignored);
 }
 
 }  // namespace quern::actors

@@ -1,15 +1,18 @@
 #include "actors/panel_run.hpp"
 
+#include <atomic>
 #include <deque>
 #include <future>
 
 #include "actors/config/config_file.hpp"
+#include "actors/console.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/node.hpp"
 #include "actors/processes.hpp"
 #include "actors/replay/rollout.hpp"
 #include "actors/supervisor.hpp"
 #include "base/log.hpp"
+#include "base/pause_signals.hpp"
 #include "base/program.hpp"
 #include "env/judge/machine.hpp"
 #include "policy/weights/weight_channel.hpp"
@@ -17,10 +20,17 @@
 namespace quern::actors {
 namespace {
 
+/// How far the panel is: written by its actor, read by the console.
+struct panel_position {
+  std::atomic<panel_side> side = panel_side::first;
+  std::atomic<std::size_t> answered = 0;
+};
+
 /// What the panel's actor works with; it outlives the actor.
 struct panel_setup {
   const run_config* config = nullptr;
   panel* questions = nullptr;
+  panel_position* position = nullptr;
   panel_side side = panel_side::first;
   std::string model;
   std::string config_yaml;
@@ -37,6 +47,8 @@ struct panel_state {
   panel_setup setup;
   std::size_t scouts_left = 0;
   std::deque<generate_group> to_ask;
+  /// Asked of the living generator and not answered yet.
+  std::map<sample_id, generate_group> asked;
   std::map<sample_id, std::string> sources;
   generator_ref generator;
   std::int64_t granted = 0;
@@ -49,10 +61,17 @@ using self_ptr = replay_ref::stateful_pointer<panel_state>;
 void ask(self_ptr self) {
   panel_state& state = self->state;
   while (state.scouts_left == 0 && state.sent < state.granted && !state.to_ask.empty()) {
-    self->send(state.generator, std::move(state.to_ask.front()));
+    generate_group group = std::move(state.to_ask.front());
     state.to_ask.pop_front();
+    self->send(state.generator, group);
+    state.asked.emplace(group.group, std::move(group));
     ++state.sent;
   }
+}
+
+std::string position_text(const panel_position& at, std::size_t all) {
+  return fmt::format("panel: {} of {} prompts answered by the {} weights", at.answered.load(), all,
+                     at.side == panel_side::first ? "first" : "last");
 }
 
 void fix_questions(self_ptr self) {
@@ -61,6 +80,17 @@ void fix_questions(self_ptr self) {
   for (generate_group& group : state.setup.questions->questions()) {
     state.to_ask.push_back(std::move(group));
   }
+}
+
+/// A generator came: what its predecessor left unanswered is asked again, with the same random
+/// numbers.
+void meet(self_ptr self, const generator_ref& generator) {
+  panel_state& state = self->state;
+  for (auto& [sample, group] : state.asked)
+    state.to_ask.push_back(std::move(group));
+  state.asked.clear();
+  state.generator = generator;
+  state.granted = state.sent = 0;
 }
 
 void fail_panel(self_ptr self, const std::string& what) {
@@ -84,6 +114,11 @@ void on_answer(self_ptr self, const sample_verdict& verdict) {
   const auto taken = state.setup.questions->answered(state.setup.side, verdict.sample, *value,
                                                      state.sources[verdict.sample]);
   if (!taken) return fail_panel(self, taken.error().message);
+  const std::size_t answered = ++state.setup.position->answered;
+  const std::size_t all = state.setup.questions->prompts();
+  if (answered * 4 / all != (answered - 1) * 4 / all) {
+    base::log_info("panel", "{}", position_text(*state.setup.position, all));
+  }
   if (state.setup.questions->complete(state.setup.side)) {
     self->send(state.setup.supervisor, drained{static_cast<std::uint8_t>(ending::stop), true});
   }
@@ -91,6 +126,8 @@ void on_answer(self_ptr self, const sample_verdict& verdict) {
 
 void on_completion(self_ptr self, const generated_sample& sample) {
   panel_state& state = self->state;
+  // The first completion counts: another one is of a generator that had been given up.
+  if (state.asked.erase(sample.sample) == 0) return;
   const auto task = state.setup.questions->task_of(sample.sample);
   if (!task) return fail_panel(self, task.error().message);
   auto read = read_completion({0, sample.sample, *task, sample.text, 0, 0},
@@ -115,8 +152,7 @@ replay_ref::behavior_type panel_actor(self_ptr self, panel_setup setup) {
   if (state.scouts_left == 0) fix_questions(self);
   return {
       [=](const hello&, const generator_ref& ref) -> caf::result<welcome> {
-        self->state.generator = ref;
-        self->state.granted = self->state.sent = 0;
+        meet(self, ref);
         welcome answer;
         answer.checkpoint = self->state.setup.model;
         answer.config_yaml = self->state.setup.config_yaml;
@@ -136,15 +172,43 @@ replay_ref::behavior_type panel_actor(self_ptr self, panel_setup setup) {
       [](const learner_ready&) {},
       [](const step_done&) {},
       [](const checkpoint_saved&) {},
-      [](const drain&) {},
+      [=](const drain& order) {
+        self->send(self->state.setup.supervisor, drained{order.how, false});
+      },
       [=](const fatal_problem& problem) { fail_panel(self, problem.where + ": " + problem.what); },
       [](const tick&) {},
   };
 }
 
-base::status ask_side(const run_config& config, storage::run_directory& run, const task_book& tasks,
-                      panel_setup setup) {
+/// Waits for the end; a signal abandons the panel.
+run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
+                     base::pause_signals& signals) {
+  while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (signals.arrived(100)) {
+      caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
+    }
+  }
+  return end.get();
+}
+
+base::json answer_console(const base::json& request, const panel_position& at, std::size_t all,
+                          const supervisor_ref& supervisor) {
+  const std::string command = request.is_object() ? request.value("command", "") : "";
+  if (command == "status")
+    return {{"progress", position_text(at, all)}, {"verdicts", base::json::object()}};
+  if (command == "pause" || command == "stop") {
+    caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
+    return {{"ok", true}};
+  }
+  return {{"error", "unknown command '" + command + "'"}};
+}
+
+/// One side of the panel; whether it is complete.
+base::expected<bool> ask_side(const run_config& config, storage::run_directory& run,
+                              const task_book& tasks, panel_setup setup,
+                              base::pause_signals& signals) {
   QUERN_TRY(const std::string hosts_socket, run.socket("panel"));
+  QUERN_TRY(const std::string console_socket, run.socket("console"));
   node_config node;
   caf::actor_system system(node);
   const auto sink = std::make_shared<dispatch_sink>();
@@ -155,9 +219,17 @@ base::status ask_side(const run_config& config, storage::run_directory& run, con
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
   const auto plans = std::make_shared<std::vector<process_plan>>();
-  setup.supervisor = spawn_supervisor(system, {plans, replay_slot, {}, end});
+  supervisor_setup supervising{plans, replay_slot, {}, end};
+  supervising.restarts.most = static_cast<int>(config.actors.restarts);
+  supervising.restarts.window_ns =
+      static_cast<base::nanoseconds_t>(config.actors.restart_window_s * 1e9);
+  setup.supervisor = spawn_supervisor(system, supervising);
   const dispatch_ref dispatch = setup.dispatch;
   const supervisor_ref supervisor = setup.supervisor;
+  panel_position& position = *setup.position;
+  position.side = setup.side;
+  position.answered = 0;
+  const std::size_t all = setup.questions->prompts();
   const replay_ref asking = system.spawn<caf::detached>(panel_actor, std::move(setup));
   *replay_slot = asking;
   sink->replay = asking;
@@ -165,40 +237,49 @@ base::status ask_side(const run_config& config, storage::run_directory& run, con
   if (!port) return base::fail(base::errc::io, "cannot listen on 127.0.0.1");
   QUERN_TRY(*plans,
             plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket, {"generator"}));
+  QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
+              return answer_console(request, position, all, supervisor);
+            }));
   caf::anon_send(supervisor, tick{});
-  const run_end ended = end->get_future().get();
+  const run_end ended = wait_for_end(end->get_future(), supervisor, signals);
   caf::anon_send_exit(asking, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(dispatch, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
   system.await_all_actors_done();
   if (!ended.problem.empty())
     return base::fail(base::errc::unavailable, "panel: {}", ended.problem);
-  return {};
+  return ended.finished;
 }
 
 }  // namespace
 
-base::expected<panel> run_panel(const run_config& config, storage::run_directory& run,
-                                const task_book& tasks, const std::string& first,
-                                const std::string& last) {
+base::expected<std::optional<panel>> run_panel(const run_config& config,
+                                               storage::run_directory& run, const task_book& tasks,
+                                               const std::string& first, const std::string& last) {
+  base::pause_signals signals;
   const std::string device_class = env::cpu_device_class();
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_TRY(panel questions, panel::make(config, tasks, prompts));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
-  panel_setup setup;
-  setup.config = &config;
-  setup.questions = &questions;
-  setup.config_yaml = to_yaml(config);
-  setup.weights_folder = weights_folder.string();
-  setup.device_class = device_class;
-  setup.model = first;
-  QUERN_CHECK(ask_side(config, run, tasks, setup));
-  setup.side = panel_side::last;
-  setup.model = last;
-  QUERN_CHECK(ask_side(config, run, tasks, setup));
+  panel_position position;
+  bool complete = true;
+  for (const panel_side side : {panel_side::first, panel_side::last}) {
+    panel_setup setup;
+    setup.config = &config;
+    setup.questions = &questions;
+    setup.position = &position;
+    setup.side = side;
+    setup.config_yaml = to_yaml(config);
+    setup.weights_folder = weights_folder.string();
+    setup.device_class = device_class;
+    setup.model = side == panel_side::first ? first : last;
+    QUERN_TRY(complete, ask_side(config, run, tasks, std::move(setup), signals));
+    if (!complete) break;
+  }
   std::error_code ignored;
   std::filesystem::remove_all(weights_folder, ignored);
-  return questions;
+  if (!complete) return std::optional<panel>();
+  return std::optional<panel>(std::move(questions));
 }
 
 }  // namespace quern::actors

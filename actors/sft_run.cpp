@@ -1,18 +1,32 @@
 #include "actors/sft_run.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+
 #include <fmt/format.h>
 
+#include "actors/console.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
+#include "storage/checkpoint.hpp"
 
 namespace quern::actors {
 namespace {
 
+/// What asks a run to end early: signals, or a command on its console.
+struct end_requests {
+  base::pause_signals signals;
+  std::atomic<bool> pause = false, stop = false;
+
+  /// Waits up to a tenth of a second for one.
+  bool arrived() { return signals.arrived(100) || pause || stop; }
+};
+
 /// Runs processes side by side to their end. Paused: they are asked to end and may be started
 /// again.
-base::expected<run_end> run_all(const std::vector<process_plan>& plans,
-                                base::pause_signals& signals) {
+base::expected<run_end> run_all(const std::vector<process_plan>& plans, end_requests& requests) {
   std::vector<base::subprocess> children;
   for (const process_plan& plan : plans) {
     QUERN_TRY(auto child, base::subprocess::start(plan.spec));
@@ -22,14 +36,14 @@ base::expected<run_end> run_all(const std::vector<process_plan>& plans,
   run_end end{ending::stop, true, ""};
   for (std::size_t i = 0; i < children.size(); ++i) {
     while (!children[i].wait(0)) {
-      if (signals.arrived(100) && !std::exchange(pausing, true)) {
+      if (requests.arrived() && !std::exchange(pausing, true)) {
         for (base::subprocess& child : children)
           child.send_signal(SIGTERM);
       }
     }
     const base::exit_state state = *children[i].poll();
     if (pausing) {
-      end = {ending::pause, false, ""};
+      end = {requests.stop ? ending::stop : ending::pause, false, ""};
     } else if (state.code != 0 || state.signal != 0) {
       end = {ending::pause, false,
              fmt::format("{} ended: {}; its log is {}", plans[i].role, base::describe(state),
@@ -39,16 +53,59 @@ base::expected<run_end> run_all(const std::vector<process_plan>& plans,
   return end;
 }
 
+std::filesystem::path corpus_of(const run_config& config, const storage::run_paths& paths) {
+  return config.tasks.corpus_folder.empty() ? paths.root / "corpus"
+                                            : std::filesystem::path(config.tasks.corpus_folder);
+}
+
+base::json answer_console(const base::json& request, const run_config& config,
+                          const storage::run_paths& paths, end_requests& requests) {
+  const std::string command = request.is_object() ? request.value("command", "") : "";
+  if (command == "status") {
+    const auto at = sft_position_of(config, paths);
+    if (!at) return {{"error", at.error().message}};
+    return {{"progress", fmt::format("{} records in the corpus, step {} of {} is durable",
+                                     at->records, at->step, config.learner.steps)},
+            {"verdicts", base::json::object()}};
+  }
+  if (command == "pause" || command == "stop") {
+    (command == "pause" ? requests.pause : requests.stop) = true;
+    return {{"ok", true}};
+  }
+  return {{"error", "unknown command '" + command + "'"}};
+}
+
 }  // namespace
 
+base::expected<sft_position> sft_position_of(const run_config& config,
+                                             const storage::run_paths& paths) {
+  sft_position at;
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(corpus_of(config, paths), ignored)) {
+    if (file.path().extension() != ".jsonl") continue;
+    std::ifstream lines(file.path(), std::ios::binary);
+    at.records += std::count(std::istreambuf_iterator<char>(lines), {}, '\n');
+  }
+  const storage::checkpoint_store checkpoints(paths.checkpoints());
+  const auto latest = checkpoints.latest();
+  if (latest) {
+    at.step = *latest;
+  } else if (latest.error().code != base::errc::not_found) {
+    return tl::unexpected(latest.error());
+  }
+  return at;
+}
+
 base::expected<run_end> run_sft(const run_config& config, storage::run_directory& run) {
-  base::pause_signals signals;
+  end_requests requests;
   const storage::run_paths& paths = run.paths();
+  QUERN_TRY(const std::string console_socket, run.socket("console"));
+  QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
+              return answer_console(request, config, paths, requests);
+            }));
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
-  const std::filesystem::path corpus = config.tasks.corpus_folder.empty()
-                                           ? paths.root / "corpus"
-                                           : std::filesystem::path(config.tasks.corpus_folder);
+  const std::filesystem::path corpus = corpus_of(config, paths);
   QUERN_CHECK(base::make_folders(corpus));
   std::vector<process_plan> makers;
   for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
@@ -60,13 +117,13 @@ base::expected<run_end> run_sft(const run_config& config, storage::run_directory
           .log = paths.log_of(role)}});
   }
   base::log_info("sft", "making the corpus in {} with {} makers", corpus.string(), makers.size());
-  QUERN_TRY(const run_end made, run_all(makers, signals));
+  QUERN_TRY(const run_end made, run_all(makers, requests));
   if (!made.finished) return made;
   base::log_info("sft", "fine-tuning for {} steps", config.learner.steps);
   const process_plan tuner{"sft",
                            {.argv = {torch.string(), "sft", "--config", paths.config().string(),
                                      "--corpus", corpus.string(), "--run", paths.root.string()}}};
-  return run_all({tuner}, signals);
+  return run_all({tuner}, requests);
 }
 
 }  // namespace quern::actors

@@ -9,7 +9,18 @@
 namespace quern::actors {
 
 /// Starts `env.evaluators` corpus makers (quern corpus), waits for them, then quern-torch sft.
-/// SIGINT and SIGTERM pause. The policy ends up in RUN/checkpoints/LATEST. Blocks.
+/// SIGINT, SIGTERM, `quern pause` and `quern stop` end it in order; it goes on where it stopped.
+/// The policy ends up in RUN/checkpoints/LATEST. Blocks.
 base::expected<run_end> run_sft(const run_config& config, storage::run_directory& run);
+
+/// Where a fine-tuning run stands by its files.
+struct sft_position {
+  std::int64_t records = 0;  ///< of the corpus
+  std::int64_t step = 0;     ///< of the last durable checkpoint
+};
+
+/// Needs no lock.
+base::expected<sft_position> sft_position_of(const run_config& config,
+                                             const storage::run_paths& paths);
 
 }  // namespace quern::actors

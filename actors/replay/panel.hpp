@@ -55,6 +55,7 @@ class panel {
                         const std::string& source);
   /// Every prompt has an answer.
   [[nodiscard]] bool complete(panel_side side) const;
+  [[nodiscard]] std::size_t prompts() const { return items_.size(); }
 
   [[nodiscard]] panel_half train() const { return half(false); }
   [[nodiscard]] panel_half held_out() const { return half(true); }

@@ -55,7 +55,7 @@ int print_plan(const actors::run_config& config) {
   return done;
 }
 
-int tell_end(const actors::run_config& config, const fs::path& folder, const actors::run_end& end) {
+int tell_end(const fs::path& folder, const actors::run_end& end) {
   if (!end.problem.empty()) {
     fmt::print(stderr, "quern: {}\nEverything up to the last checkpoint is kept: quern resume {}\n",
                end.problem, folder.string());
@@ -65,7 +65,6 @@ int tell_end(const actors::run_config& config, const fs::path& folder, const act
     fmt::print(stderr, "paused: quern resume {}\n", folder.string());
     return paused;
   }
-  (void)config;
   return done;
 }
 
@@ -75,18 +74,41 @@ int carry_on(const actors::run_config& config, storage::run_directory& run, std:
   if (config.stage == "sft") {
     const auto end = actors::run_sft(config, run);
     if (!end) return report(name, end.error());
-    return tell_end(config, folder, *end);
+    return tell_end(folder, *end);
   }
   const auto tasks = actors::task_book::make(config);
   if (!tasks) return report(name, tasks.error());
-  const auto end = actors::run_control(config, run, *tasks);
-  if (!end) return report(name, end.error());
-  const int code = tell_end(config, folder, *end);
-  if (code != done) return code;
+  const auto position = actors::position_of(run.paths());
+  if (!position || position->version < config.learner.steps) {
+    std::error_code ignored;
+    fs::remove(run.paths().root / "panel.json", ignored);
+    const auto end = actors::run_control(config, run, *tasks);
+    if (!end) return report(name, end.error());
+    const int code = tell_end(folder, *end);
+    if (code != done) return code;
+  }
   const auto finished = actors::finish_run(config, run, *tasks);
   if (!finished) return report(name, finished.error());
-  fmt::print("{}", *finished);
+  if (!*finished) return tell_end(folder, {actors::ending::pause, false, ""});
+  fmt::print("{}", **finished);
   return done;
+}
+
+/// Says where a run stands before it goes on; whether there is something to do.
+base::expected<bool> tell_position(const actors::run_config& config,
+                                   const storage::run_paths& paths) {
+  const std::string folder = paths.root.string();
+  if (config.stage == "sft") {
+    QUERN_TRY(const auto at, actors::sft_position_of(config, paths));
+    fmt::print(stderr, "resuming {} with {} records, at step {} of {}\n", folder, at.records,
+               at.step, config.learner.steps);
+    return at.step < config.learner.steps;
+  }
+  QUERN_TRY(const auto at, actors::position_of(paths));
+  fmt::print(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder,
+             at.version, config.learner.steps,
+             at.checkpoint ? std::to_string(at.checkpoint->version) : "none", at.epoch + 1);
+  return at.version < config.learner.steps || !actors::is_finished(config, paths);
 }
 
 }  // namespace
@@ -142,13 +164,9 @@ int cmd_resume(int argc, char** argv) {
     }
     fmt::print(stderr, "{}: {} -> {}\n", change.path, change.before, change.after);
   }
-  const auto position = actors::position_of(run->paths());
-  if (!position) return report("resume", position.error());
-  fmt::print(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder,
-             position->version, config->learner.steps,
-             position->checkpoint ? std::to_string(position->checkpoint->version) : "none",
-             position->epoch + 1);
-  if (config->stage != "sft" && position->version >= config->learner.steps) {
+  const auto to_do = tell_position(*config, run->paths());
+  if (!to_do) return report("resume", to_do.error());
+  if (!*to_do) {
     fmt::print(stderr, "quern resume: all {} steps are done; raise learner.steps to go on\n",
                config->learner.steps);
     return nothing;

@@ -2,7 +2,9 @@
 // there.
 #include <fmt/format.h>
 
+#include "actors/config/config_file.hpp"
 #include "actors/console.hpp"
+#include "actors/sft_run.hpp"
 #include "base/text.hpp"
 #include "storage/ledger.hpp"
 #include "storage/run_directory.hpp"
@@ -59,6 +61,22 @@ void print_ledger(const base::json& rows) {
              base::dump(rows["ages"]), rows["mixed_versions"].get<std::int64_t>());
 }
 
+/// What the files of a fine-tuning run tell; it has no ledger.
+base::expected<base::json> read_sft(const storage::run_paths& paths) {
+  QUERN_TRY(const auto config, actors::load_config(paths.config(), {}));
+  QUERN_TRY(const auto at, actors::sft_position_of(config, paths));
+  return base::json{{"stage", "sft"},
+                    {"records", at.records},
+                    {"checkpoint", at.step},
+                    {"steps", config.learner.steps}};
+}
+
+void print_sft(const base::json& position) {
+  fmt::print("  {} records in the corpus, last checkpoint {} of {} steps\n",
+             position["records"].get<std::int64_t>(), position["checkpoint"].get<std::int64_t>(),
+             position["steps"].get<std::int64_t>());
+}
+
 int order(const char* name, int argc, char** argv) {
   CLI::App app(std::string("quern ") + name);
   std::string run;
@@ -86,7 +104,8 @@ int cmd_status(int argc, char** argv) {
   const storage::run_paths paths{run};
   const auto meta = storage::read_meta(paths);
   if (!meta) return report("status", meta.error());
-  const auto rows = read_ledger(paths);
+  const bool tuning = meta->value("stage", "") == "sft";
+  const auto rows = tuning ? read_sft(paths) : read_ledger(paths);
   if (!rows) return report("status", rows.error());
   const auto locked = storage::is_locked(paths.lock());
   const bool running = locked && *locked;
@@ -94,15 +113,17 @@ int cmd_status(int argc, char** argv) {
   if (as_json) {
     fmt::print("{}\n", base::dump(base::json{{"running", running},
                                              {"live", live.value_or(base::json())},
-                                             {"ledger", *rows}}));
+                                             {tuning ? "sft" : "ledger", *rows}}));
     return done;
   }
   fmt::print("{}: {}\n", run, running ? "running" : "not running (quern resume goes on)");
   if (live && live->contains("progress")) {
-    fmt::print("  {}\n  verdicts {}\n", (*live)["progress"].get<std::string>(),
-               base::dump((*live)["verdicts"]));
+    fmt::print("  {}\n", (*live)["progress"].get<std::string>());
+    if (!(*live)["verdicts"].empty()) {
+      fmt::print("  verdicts {}\n", base::dump((*live)["verdicts"]));
+    }
   }
-  print_ledger(*rows);
+  tuning ? print_sft(*rows) : print_ledger(*rows);
   return done;
 }
 
