@@ -75,6 +75,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   QUERN_TRY(const auto watch,
             monitor::make(config, run.paths(), head->version(), ::isatty(STDERR_FILENO) == 1));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
+  QUERN_CHECK(run.own(weights_folder));
   QUERN_TRY(const std::string hosts_socket, run.socket("hosts"));
   QUERN_TRY(const std::string console_socket, run.socket("console"));
 
@@ -123,8 +124,6 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   caf::anon_send_exit(dispatch, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
   system.await_all_actors_done();
-  std::error_code ignored;
-  std::filesystem::remove_all(weights_folder, ignored);
   if (ended.problem.empty()) QUERN_CHECK(head->close());
   return ended;
 }

@@ -261,6 +261,7 @@ base::expected<std::optional<panel>> run_panel(const run_config& config,
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_TRY(panel questions, panel::make(config, tasks, prompts));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
+  QUERN_CHECK(run.own(weights_folder));
   panel_position position;
   bool complete = true;
   for (const panel_side side : {panel_side::first, panel_side::last}) {
@@ -276,8 +277,6 @@ base::expected<std::optional<panel>> run_panel(const run_config& config,
     QUERN_TRY(complete, ask_side(config, run, tasks, std::move(setup), signals));
     if (!complete) break;
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(weights_folder, ignored);
   if (!complete) return std::optional<panel>();
   return std::optional<panel>(std::move(questions));
 }

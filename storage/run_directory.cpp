@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/clock.hpp"
 
 namespace quern::storage {
@@ -15,6 +18,19 @@ base::status make_layout(const run_paths& paths) {
     QUERN_CHECK(base::make_folders(folder));
   }
   return {};
+}
+
+/// Removes a folder that a killed process of this run left; only one that quern may have made.
+void remove_left_over(const base::json& name) {
+  if (!name.is_string()) return;
+  const fs::path folder(name.get<std::string>());
+  struct stat info {};
+  if (!folder.filename().string().starts_with("quern") || ::lstat(folder.c_str(), &info) != 0 ||
+      !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
+    return;
+  }
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
 }
 
 }  // namespace
@@ -48,7 +64,11 @@ base::expected<base::json> read_meta(const run_paths& paths) {
 run_directory::run_directory(run_paths paths, base::json meta, run_lock lock)
     : paths_(std::move(paths)), meta_(std::move(meta)), lock_(std::move(lock)) {}
 
-run_directory::~run_directory() = default;
+run_directory::~run_directory() {
+  std::error_code ignored;
+  for (const fs::path& folder : owned_)
+    fs::remove_all(folder, ignored);
+}
 
 base::expected<run_directory> run_directory::create(const fs::path& root,
                                                     std::string_view config_yaml, base::json meta) {
@@ -79,9 +99,20 @@ base::expected<run_directory> run_directory::open(const fs::path& root) {
   QUERN_TRY(base::json meta, read_meta(paths));
   QUERN_TRY(run_lock lock, run_lock::take(paths.lock()));
   QUERN_CHECK(make_layout(paths));
+  // Nobody else holds the lock: who made these folders is dead.
+  remove_left_over(meta.value("sockets", base::json()));
+  for (const base::json& folder : meta.value("owned", base::json::array()))
+    remove_left_over(folder);
+  meta.erase("owned");
   run_directory run(std::move(paths), std::move(meta), std::move(lock));
   QUERN_CHECK(run.make_sockets());
   return run;
+}
+
+base::status run_directory::own(const fs::path& folder) {
+  owned_.push_back(folder);
+  meta_["owned"].push_back(folder.string());
+  return base::write_file_atomic(paths_.meta(), base::dump_pretty(meta_) + "\n");
 }
 
 base::status run_directory::make_sockets() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/status.hpp"
@@ -43,13 +44,14 @@ class run_directory {
   static base::expected<run_directory> create(const std::filesystem::path& root,
                                               std::string_view config_yaml, base::json meta);
 
-  /// Takes the lock of an existing run and gives it a fresh socket folder. `not_found`: not a run
-  /// directory; `conflict`: locked; `version`: made by another format.
+  /// Takes the lock of an existing run, removes what a killed process left outside of it, and gives
+  /// it a fresh socket folder. `not_found`: not a run directory; `conflict`: locked; `version`:
+  /// made by another format.
   static base::expected<run_directory> open(const std::filesystem::path& root);
 
   run_directory(run_directory&&) noexcept = default;
   run_directory& operator=(run_directory&&) noexcept = default;
-  /// Removes the socket folder and frees the lock.
+  /// Removes the socket folder and owned folders and frees the lock.
   ~run_directory();
 
   [[nodiscard]] const run_paths& paths() const { return paths_; }
@@ -64,6 +66,10 @@ class run_directory {
   /// Name of a socket in it, or an error that names the 107 bytes.
   [[nodiscard]] base::expected<std::string> socket(std::string_view name) const;
 
+  /// A folder outside the run directory (weights in shared memory) becomes the run's: it is removed
+  /// with this object, or, after a kill, by the next one that opens the run.
+  base::status own(const std::filesystem::path& folder);
+
  private:
   run_directory(run_paths paths, base::json meta, run_lock lock);
   base::status make_sockets();
@@ -72,6 +78,7 @@ class run_directory {
   base::json meta_;
   std::optional<run_lock> lock_;
   std::optional<base::temp_folder> sockets_;
+  std::vector<std::filesystem::path> owned_;
 };
 
 /// meta.json of a run, for readers (`quern status`): needs no lock.

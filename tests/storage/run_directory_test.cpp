@@ -131,6 +131,37 @@ TEST_CASE("another process is told who holds the run; kill -9 frees it at once")
   CHECK(run_directory::open(root).has_value());
 }
 
+TEST_CASE("what a killed process left outside the run is removed when the run is opened") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path root = folder.path() / "r";
+  { must(run_directory::create(root, "", meta)); }
+  const auto make = [&](const char* name) {
+    fs::create_directory(folder.path() / name);
+    std::ofstream(folder.path() / name / "file") << "x";
+    return folder.path() / name;
+  };
+  const fs::path owned = make("quern-weights.1"), foreign = make("somebody-elses");
+  const pid_t holder = start_child([&](auto ready) {
+    auto run = run_directory::open(root);
+    if (!run || !run->own(owned) || !run->own(foreign)) return;
+    ready();
+    ::pause();
+  });
+  const fs::path sockets = must(read_meta({root}))["sockets"].get<std::string>();
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  CHECK((fs::exists(sockets) && fs::exists(owned)));
+  {
+    auto run = must(run_directory::open(root));
+    CHECK_FALSE(fs::exists(sockets));
+    CHECK_FALSE(fs::exists(owned));
+    CHECK(fs::exists(foreign / "file"));
+    CHECK_FALSE(run.meta().contains("owned"));
+    must(run.own(make("quern-weights.2")));
+  }
+  CHECK_FALSE(fs::exists(folder.path() / "quern-weights.2"));
+}
+
 TEST_CASE("a forked child that forgets the lock neither keeps nor frees it") {
   const auto folder = must(base::temp_folder::make("run"));
   const fs::path file = folder.path() / "LOCK";
