@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
 
-/// CPU time that a runner may use between its answer and our look at it: it still has to go to
-/// sleep on the core that we have just taken from it.
+/// CPU time that a runner may use between its answer and the next question: it still has to go to
+/// sleep on the core that we have just taken from it, and that is all it has to do until then.
 constexpr std::int64_t settle_ns = 200'000;
 constexpr int least_late_answers = 3;
 
@@ -58,6 +58,7 @@ finding candidate_checker::load(const std::string& artefact) {
 finding candidate_checker::prepare(const task_instance& instance, std::int64_t slots,
                                    const tensor_arena* inputs, candidate_memory& memory) {
   auto& link = process_.link();
+  if (auto f = check_still_quiet(link.cpu_ns()); !f.ok()) return f;
   const auto host = [](const base::error& e) {
     return found(verdict_kind::infra_error, "", e.message);
   };
@@ -198,15 +199,30 @@ finding candidate_checker::check_quiet(const candidate_memory& memory,
                     fmt::format("wrote outside output {}", tensor_name(instance.outputs, t)));
   if (memory.workspace && memory.workspace->touched_canary(0) >= 0)
     return hack(hack_kind::overrun, "wrote outside the bytes that workspace_bytes asked for");
-  const std::int64_t cpu_now = link.cpu_ns();
+  cpu_at_answer_ = cpu_after;
   if (cpu_after < 0) return {};
+  ++answers_;
+  counted_late_ = false;
+  return count_late(link.cpu_ns());
+}
+
+finding candidate_checker::check_still_quiet(std::int64_t cpu_now) {
+  finding f = cpu_at_answer_ < 0 ? finding{} : count_late(cpu_now);
+  cpu_at_answer_ = -1;
+  return f;
+}
+
+finding candidate_checker::count_late(std::int64_t cpu_now) {
+  const std::int64_t used_ns = cpu_now - cpu_at_answer_;
+  if (counted_late_ || used_ns <= settle_ns) return {};
+  counted_late_ = true;
+  ++late_answers_;
   // One late answer may be the kernel's own work on a busy host (a tick, a stolen slice that is
   // charged to the child); work that is deferred on purpose is there again and again.
-  ++quiet_checks_;
-  if (cpu_now - cpu_after > settle_ns) ++late_answers_;
-  if (late_answers_ >= least_late_answers && 4 * late_answers_ >= quiet_checks_)
-    return hack(hack_kind::late_write, fmt::format("{} us of work after the call had returned",
-                                                   (cpu_now - cpu_after) / 1000));
+  if (late_answers_ >= least_late_answers && 4 * late_answers_ >= answers_)
+    return hack(hack_kind::late_write,
+                fmt::format("{} us of work after the call had returned, {} answers of {} were late",
+                            used_ns / 1000, late_answers_, answers_));
   return {};
 }
 

@@ -60,9 +60,17 @@ class candidate_checker {
                   const task_instance* instance, const std::string& stage);
 
   /// After an answered run: no thread but one, no message, no canary of these slots touched, and no
-  /// CPU time used since `cpu_after` in a quarter of all answers (at least three of them).
+  /// CPU time used since `cpu_after`. An answer is late when more than the little that going to
+  /// sleep takes was used between it and the next question, as far as check_quiet() or
+  /// check_still_quiet() saw it; late_write is said of a quarter of all answers (and at least
+  /// three of them).
   finding check_quiet(const candidate_memory& memory, const task_instance& instance,
                       std::int64_t slots, std::int64_t cpu_after);
+
+  /// Just before the next question, with the CPU clock as it is then: work that was put off until
+  /// after check_quiet() makes the answer late, too. Does nothing where the last question was not a
+  /// run that check_quiet() looked at. prepare() does the same before it asks anything.
+  finding check_still_quiet(std::int64_t cpu_now);
 
   [[nodiscard]] double call_ns() const { return call_ns_; }
   /// For a fresh process of a candidate that another one has probed.
@@ -71,12 +79,16 @@ class candidate_checker {
  private:
   finding run_case(const expected_size& size, std::size_t index, int poison, const tolerance& limit,
                    candidate_memory& memory);
+  /// Counts the last answer as late, once, when so much was used since.
+  finding count_late(std::int64_t cpu_now);
 
   candidate_process& process_;
   question_limits limits_;
   bool has_workspace_ = false;
   double call_ns_ = 0;
-  int quiet_checks_ = 0;
+  std::int64_t cpu_at_answer_ = -1;  ///< -1: no answer to look at
+  bool counted_late_ = false;        ///< the last answer
+  int answers_ = 0;
   int late_answers_ = 0;
 };
 

@@ -92,7 +92,8 @@ base::expected<std::unique_ptr<candidate_process>> start_candidate(
   candidate_start how;
   how.runner_program = with.options.runner_program;
   how.artefact = artefact;
-  how.core = with.core.core();
+  how.core = with.options.guard_threads ? with.core.core() : -1;
+  how.threads = !with.options.guard_threads;
   how.wall_s = wall_s;
   // A host that is short of processes for a moment is no verdict.
   auto started = candidate_process::start(*with.children, how);

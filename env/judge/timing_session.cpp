@@ -170,6 +170,10 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   flush_();
   const std::int64_t child_before = link.waited_ns(), own_before = own_waiting_.ns();
   const std::int64_t cpu = link.cpu_ns();
+  // New inputs, the baseline's window and the flushed cache lie between the last answer and this
+  // question: milliseconds in which work that was put off would cost nothing.
+  if (candidate)
+    if (auto f = request_.checker->check_still_quiet(cpu); !f.ok()) return f;
   auto wall = link.run(0, slots, limits);
   const std::int64_t cpu_after = link.cpu_ns();
   if (!wall) {

@@ -2,6 +2,11 @@
 #include "env/runner/candidate_process.hpp"
 
 namespace quern::env {
+namespace {
+
+constexpr int processes_with_threads = 16;
+
+}  // namespace
 
 base::expected<std::unique_ptr<candidate_process>> candidate_process::start(
     spawner& children, const candidate_start& how) {
@@ -16,6 +21,10 @@ base::expected<std::unique_ptr<candidate_process>> candidate_process::start(
   spec.limits.memory_bytes = how.memory_bytes;
   spec.limits.work_bytes = 0;
   spec.core = how.core;
+  if (how.threads) {
+    spec.threads = true;
+    spec.limits.processes = processes_with_threads;
+  }
   std::unique_ptr<candidate_process> process(new candidate_process);
   QUERN_TRY(process->child_, children.spawn(spec));
   process->link_ = runner_link(std::move(ends.first), process->child_->pid());

@@ -20,6 +20,8 @@ struct candidate_start {
   /// All of it: outputs, workspace (at most 256 MiB), and what the candidate allocates itself.
   std::int64_t memory_bytes = std::int64_t{640} << 20;
   double wall_s = 120;
+  /// Whether it may start threads. Never true but in tests of what finds them out.
+  bool threads = false;
 };
 
 /// Owns the child, which serves this candidate and no other and ends with this object.
