@@ -105,6 +105,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
       system, {&config, config_yaml, base::build_id(), device_class, weights_folder.string(),
                head.get(), watch.get(), dispatch, supervisor});
   *replay_slot = replaying;
+  sink->supervisor = supervisor;
   sink->replay = replaying;
   const auto port = system.middleman().publish(replaying, 0, "127.0.0.1");
   if (!port) {

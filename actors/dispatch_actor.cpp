@@ -28,6 +28,7 @@ class forwarder final : public gateway_events {
     news.session = session;
     news.build = from.build;
     news.lanes = from.lanes;
+    news.pid = static_cast<std::int32_t>(from.pid);
     for (const env::host_device& device : from.devices) {
       news.devices.push_back({device.id, device.device_class, device.slots});
     }
@@ -69,6 +70,7 @@ struct dispatch_state {
   std::unique_ptr<evaluation_desk> desk;
   std::unordered_map<sample_id, evaluate_sample> jobs;
   std::unordered_map<lease_id, device_key> holders;  ///< until acknowledged or cancelled
+  std::unordered_map<session_id, std::int32_t> pids;
   base::steady_clock clock;
   epoch_id epoch = 0;
   bool timer = false;
@@ -204,6 +206,10 @@ void on_joined(self_ptr self, const host_joined& host) {
     state.hosts->refuse(host.session, "refused", joined.error().message, "");
     return;
   }
+  if (host.pid != 0) {
+    state.pids[host.session] = host.pid;
+    self->send(state.sink->supervisor, process_contact{host.pid, false});
+  }
   base::log_info("dispatch", "evaluator host {:x} joined with {} devices", host.session,
                  host.devices.size());
 }
@@ -212,6 +218,9 @@ void on_leaves(self_ptr self, const host_leaves& host) {
   dispatch_state& state = self->state;
   if (host.draining) return state.desk->host_draining(host.session);
   base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
+  if (const auto known = state.pids.extract(host.session)) {
+    self->send(state.sink->supervisor, process_contact{known.mapped(), true});
+  }
   for (const lease_result& result : state.desk->host_lost(host.session)) {
     lost(self, result, "the host was lost: " + host.why);
   }

@@ -22,9 +22,10 @@ struct dispatch_setup {
   gateway_options gateway;
 };
 
-/// Where verdicts go; set before the first job is sent.
+/// Where verdicts and news of hosts go; set before the first process is started.
 struct dispatch_sink {
   replay_ref replay;
+  supervisor_ref supervisor;  ///< is told which hosts answer
 };
 
 /// Starts the gateway and the actor. `sink` is read when a verdict is passed on and outlives the

@@ -222,8 +222,9 @@ struct host_joined {
   std::string build;
   std::vector<std::string> lanes;
   std::vector<wire_device> devices;
+  std::int32_t pid = 0;  ///< 0: unknown
 };
-QUERN_MESSAGE(host_joined, session, build, lanes, devices)
+QUERN_MESSAGE(host_joined, session, build, lanes, devices, pid)
 
 /// A device has asked for `granted` jobs in all.
 struct host_credit {
@@ -282,5 +283,20 @@ struct process_ended {
   std::int32_t pid = 0;
 };
 QUERN_MESSAGE(process_ended, role, how, pid)
+
+/// Whether a process answers: told to the supervisor by who talks to it. One that does not, though
+/// it lives, is frozen and is killed after a grace.
+struct process_contact {
+  std::int32_t pid = 0;
+  bool lost = false;
+};
+QUERN_MESSAGE(process_contact, pid, lost)
+
+/// The supervisor to itself: if this process still does not answer, kill it.
+struct process_check {
+  std::string role;
+  std::int32_t pid = 0;
+};
+QUERN_MESSAGE(process_check, role, pid)
 
 }  // namespace quern::actors

@@ -51,6 +51,7 @@ struct panel_state {
   std::map<sample_id, generate_group> asked;
   std::map<sample_id, std::string> sources;
   generator_ref generator;
+  std::int32_t generator_pid = 0;
   std::int64_t granted = 0;
   std::int64_t sent = 0;
 };
@@ -143,6 +144,10 @@ void on_completion(self_ptr self, const generated_sample& sample) {
 replay_ref::behavior_type panel_actor(self_ptr self, panel_setup setup) {
   panel_state& state = self->state;
   state.setup = std::move(setup);
+  self->set_down_handler([=](const caf::down_msg& down) {
+    if (down.source != self->state.generator.address()) return;
+    self->send(self->state.setup.supervisor, process_contact{self->state.generator_pid, true});
+  });
   if (state.setup.side == panel_side::first) {
     const auto scouts = state.setup.questions->scouts();
     state.scouts_left = scouts.size();
@@ -151,7 +156,10 @@ replay_ref::behavior_type panel_actor(self_ptr self, panel_setup setup) {
   }
   if (state.scouts_left == 0) fix_questions(self);
   return {
-      [=](const hello&, const generator_ref& ref) -> caf::result<welcome> {
+      [=](const hello& from, const generator_ref& ref) -> caf::result<welcome> {
+        self->send(self->state.setup.supervisor, process_contact{from.pid, false});
+        self->state.generator_pid = from.pid;
+        self->monitor(ref);
         meet(self, ref);
         welcome answer;
         answer.checkpoint = self->state.setup.model;
@@ -232,6 +240,7 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   const std::size_t all = setup.questions->prompts();
   const replay_ref asking = system.spawn<caf::detached>(panel_actor, std::move(setup));
   *replay_slot = asking;
+  sink->supervisor = supervisor;
   sink->replay = asking;
   const auto port = system.middleman().publish(asking, 0, "127.0.0.1");
   if (!port) return base::fail(base::errc::io, "cannot listen on 127.0.0.1");

@@ -27,6 +27,7 @@ struct replay_state {
   std::map<caf::actor_addr, generator_entry> generators;
   learner_ref learner;
   caf::actor_addr learner_addr;
+  std::map<caf::actor_addr, std::int32_t> pids;  ///< of every worker that said hello
   bool advancing = false;
   bool ended = false;
 };
@@ -145,9 +146,18 @@ caf::error refusal() {
   return caf::make_error(caf::sec::runtime_error, "another build or configuration");
 }
 
+void meet(self_ptr self, const hello& from, const caf::actor_addr& address) {
+  self->state.pids[address] = from.pid;
+  self->send(self->state.setup.supervisor, process_contact{from.pid, false});
+}
+
 void on_down(self_ptr self, const caf::actor_addr& who) {
   replay_state& state = self->state;
   if (state.ended) return;
+  // Also of a generator that was sent away with its learner and did not go.
+  if (const auto known = state.pids.extract(who)) {
+    self->send(state.setup.supervisor, process_contact{known.mapped(), true});
+  }
   if (const auto lost = state.generators.find(who); lost != state.generators.end()) {
     base::log_warn("replay", "a generator is gone; {} samples are made again",
                    lost->second.samples.size());
@@ -193,6 +203,7 @@ replay_ref::behavior_type replay_actor(self_ptr self, replay_actor_setup setup) 
       [=](const hello& from, const generator_ref& ref) -> caf::result<welcome> {
         auto answer = greet(self, from);
         if (!answer) return refusal();
+        meet(self, from, ref.address());
         self->monitor(ref);
         self->state.generators[ref.address()].ref = ref;
         return *answer;
@@ -200,6 +211,7 @@ replay_ref::behavior_type replay_actor(self_ptr self, replay_actor_setup setup) 
       [=](const hello& from, const learner_ref& ref) -> caf::result<welcome> {
         auto answer = greet(self, from);
         if (!answer) return refusal();
+        meet(self, from, ref.address());
         self->monitor(ref);
         self->state.learner = ref;
         self->state.learner_addr = ref.address();

@@ -12,10 +12,14 @@
 namespace quern::actors {
 namespace {
 
+/// What is known of whether a process answers.
+enum class answering { awaited, yes, no };
+
 struct running {
   process_plan plan;
   base::subprocess process;
   std::thread watcher;
+  answering answers = answering::awaited;
 };
 
 struct supervisor_state {
@@ -63,7 +67,7 @@ void start(self_ptr self, const process_plan& plan) {
   const int fd = child->pid_fd();
   const auto pid = static_cast<std::int32_t>(child->pid());
   const auto me = caf::actor_cast<supervisor_ref>(self);
-  running entry{plan, std::move(*child), {}};
+  running entry{plan, std::move(*child), {}, answering::awaited};
   entry.watcher = std::thread([fd, pid, me, role = plan.role] {
     pollfd watched{fd, POLLIN, 0};
     while (::poll(&watched, 1, -1) < 0) {
@@ -71,6 +75,29 @@ void start(self_ptr self, const process_plan& plan) {
     caf::anon_send(me, process_ended{role, "", pid});
   });
   self->state.children.emplace(plan.role, std::move(entry));
+  self->delayed_send(self, defaults::start_timeout, process_check{plan.role, pid});
+}
+
+void on_contact(self_ptr self, const process_contact& news) {
+  for (auto& [role, child] : self->state.children) {
+    if (child.process.pid() != news.pid) continue;
+    child.answers = news.lost ? answering::no : answering::yes;
+    if (!news.lost) return;
+    // It may be on its way out, or come back with a new session.
+    return self->delayed_send(self, defaults::exit_grace, process_check{role, news.pid});
+  }
+}
+
+/// Kills a process that lives and does not answer; its end is news like any other.
+void kill_frozen(self_ptr self, const process_check& doubt) {
+  const auto child = self->state.children.find(doubt.role);
+  if (child == self->state.children.end() || child->second.process.pid() != doubt.pid ||
+      child->second.answers == answering::yes) {
+    return;
+  }
+  base::log_warn("supervisor", "{} (process {}) lives and does not answer: killed", doubt.role,
+                 doubt.pid);
+  child->second.process.send_signal(SIGKILL);
 }
 
 void on_end(self_ptr self, const process_ended& news) {
@@ -105,6 +132,8 @@ supervisor_ref::behavior_type supervisor_actor(self_ptr self,
           if (plan.role == news.role) start(self, plan);
         }
       },
+      [=](const process_contact& news) { on_contact(self, news); },
+      [=](const process_check& doubt) { kill_frozen(self, doubt); },
       [=](const drain& order) {
         if (!self->state.ended) self->send(*self->state.setup.replay, order);
       },

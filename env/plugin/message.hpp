@@ -36,6 +36,8 @@ struct hello_message {
   std::uint64_t nonce = 0;
   std::vector<std::string> lanes;
   std::vector<host_device> devices;
+  /// Process of the host, for who started it; 0 (left out on the wire): none to be named.
+  std::int64_t pid = 0;
   bool operator==(const hello_message&) const = default;
 };
 

@@ -26,6 +26,10 @@ class writer {
   std::vector<std::string> blobs;
 
   void integer(const char* name, const std::int64_t& value) { header[name] = value; }
+  /// 0 is left out.
+  void optional_integer(const char* name, const std::int64_t& value) {
+    if (value != 0) header[name] = value;
+  }
   void word(const char* name, const std::uint64_t& value) {
     header[name] = fmt::format("{:016x}", value);
   }
@@ -53,6 +57,9 @@ class reader {
     const auto* found = field(name);
     if (found == nullptr) return;
     take(*found, name, value);
+  }
+  void optional_integer(const char* name, std::int64_t& value) {
+    if (header_.contains(name)) integer(name, value);
   }
   void word(const char* name, std::uint64_t& value) {
     const auto* found = string(name, 16);
@@ -168,6 +175,7 @@ void fields(A& io, auto& m) {
     io.word("nonce", m.nonce);
     io.texts("lanes", m.lanes);
     io.devices("devices", m.devices);
+    io.optional_integer("pid", m.pid);
   } else if constexpr (std::is_same_v<T, welcome_message>) {
     io.word("nonce", m.nonce);
     io.integer("proto", m.proto);

@@ -1,5 +1,6 @@
 // Every process of a run is killed, three times each, at random instants between the first issue
 // and the last step.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -50,10 +51,11 @@ void print(const hit_table& hits, std::uint64_t seed) {
 /// One run and whoever is its control at the moment.
 class victim_run {
  public:
-  explicit victim_run(fs::path folder) : folder_(std::move(folder)), run_(folder_ / "run") {
+  explicit victim_run(fs::path folder, std::int64_t steps = 16)
+      : folder_(std::move(folder)), run_(folder_ / "run"), steps_(steps) {
     // The cost model replaces the time: what is tested here is not how fast kernels are.
     start(train_command(
-        run_, 16,
+        run_, steps_,
         {"observe.panel=false", "env.protocol=cost_model/1", "storage.checkpoint_every_steps=2"}));
   }
 
@@ -88,14 +90,7 @@ class victim_run {
     REQUIRE(end);
     CHECK(end->code == 0);
     check_law(run_);
-    CHECK(version_of(run_) == 16);
-  }
-
- private:
-  void start(std::vector<std::string> argv) {
-    auto child = base::subprocess::start({.argv = std::move(argv), .log = folder_ / "log"});
-    REQUIRE(child);
-    control_.emplace(std::move(*child));
+    CHECK(version_of(run_) == steps_);
   }
 
   [[nodiscard]] std::vector<pid_t> processes(const std::string& target) const {
@@ -103,6 +98,13 @@ class victim_run {
       return find_processes({"quern", "evaluator", "--connect", sockets()});
     if (target == "control") return find_processes({"quern", run_.string()});
     return find_processes({"quern-torch", target, run_.string()});
+  }
+
+ private:
+  void start(std::vector<std::string> argv) {
+    auto child = base::subprocess::start({.argv = std::move(argv), .log = folder_ / "log"});
+    REQUIRE(child);
+    control_.emplace(std::move(*child));
   }
 
   /// Folder of this run's sockets: evaluators know the run only by it.
@@ -126,6 +128,7 @@ class victim_run {
 
   fs::path folder_;
   fs::path run_;
+  std::int64_t steps_;
   std::optional<base::subprocess> control_;
 };
 
@@ -170,4 +173,23 @@ TEST_CASE("kill -9 of every process, three times each: runs end, the law holds, 
     for (const auto& [state, samples] : states)
       if (samples > 0) hit.insert(state);
   CHECK(hit.size() >= 3);
+}
+
+TEST_CASE("a process that is frozen is killed and started again") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  victim_run one(folder->path(), 8);
+  REQUIRE(wait_until(120_s, [&] { return counts_of(one.run()).issued_ever > 0 || one.over(); }));
+  for (const std::string target : {"generator", "evaluator", "learner"}) {
+    CAPTURE(target);
+    std::vector<pid_t> frozen;
+    REQUIRE(wait_until(60_s, [&] { return !(frozen = one.processes(target)).empty(); }));
+    REQUIRE_FALSE(one.over());
+    REQUIRE(::kill(frozen.front(), SIGSTOP) == 0);
+    CHECK(wait_until(60_s, [&] {
+      const auto alive = one.processes(target);
+      return !alive.empty() && std::find(alive.begin(), alive.end(), frozen.front()) == alive.end();
+    }));
+  }
+  one.finish();
 }

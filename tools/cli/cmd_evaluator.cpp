@@ -112,6 +112,7 @@ int cmd_evaluator(int argc, char** argv) {
   }
   host.profile.build = base::build_id();
   host.profile.lanes = {"cpp"};
+  host.profile.pid = ::getpid();
   // Three slots: the next candidates are compiled and started while this one is measured.
   host.profile.devices = {{0, (*evaluator)->device_class(), 3}};
   host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
