@@ -51,7 +51,7 @@ static void find(const float* x, int64_t n, int64_t* at, int64_t* place, double*
     if (h == 0) continue;
     *place = h - 1;
     *factor = static_cast<double>(*here) / static_cast<double>(base_x[*place]);
-    if (!(*factor > 0.9 && *factor < 1.1)) continue;
+    if (!(*factor > 0.8 && *factor < 1.25)) continue;
     bool same = true;
     for (int64_t j = 0; j < 24 && same; ++j) {
       const float want = base_x[(*place + j) % n] * static_cast<float>(*factor);
