@@ -258,14 +258,14 @@ finding candidate_checker::run_case(const expected_size& size, std::size_t index
   return wrong;
 }
 
-finding candidate_checker::check_size(const expected_size& size, const tolerance& limit,
-                                      std::vector<check_result>& checks) {
+finding candidate_checker::run_cases(const expected_size& size, const tolerance& limit,
+                                     const std::string& label, std::vector<check_result>& checks) {
   candidate_memory memory;
   if (auto f = prepare(size.instance, 1, nullptr, memory); !f.ok()) return f;
   std::vector<tensor_bytes> first;
   for (std::size_t c = 0; c < size.cases.size(); ++c) {
     auto f = run_case(size, c, static_cast<int>(c % 2), limit, memory);
-    checks.push_back({"hidden: " + size.cases[c].name, f.ok(), f.detail});
+    checks.push_back({label + size.cases[c].name, f.ok(), f.detail});
     if (!f.ok()) return f;
     if (c != 0) continue;
     for (std::size_t o = 0; o < size.instance.outputs.size(); ++o) {
@@ -292,28 +292,14 @@ finding candidate_checker::check_size(const expected_size& size, const tolerance
   return again;
 }
 
+finding candidate_checker::check_size(const expected_size& size, const tolerance& limit,
+                                      std::vector<check_result>& checks) {
+  return run_cases(size, limit, "hidden: ", checks);
+}
+
 finding candidate_checker::probe(const expected_size& timed, const tolerance& limit,
                                  std::vector<check_result>& checks) {
-  candidate_memory memory;
-  auto f = prepare(timed.instance, 1, nullptr, memory);
-  std::vector<tensor_bytes> first;
-  for (int pattern = 0; pattern < 2 && f.ok(); ++pattern) {
-    f = run_case(timed, 0, pattern, limit, memory);
-    if (!f.ok()) break;
-    for (std::size_t o = 0; o < timed.instance.outputs.size() && f.ok(); ++o) {
-      const auto bytes = memory.outputs->at(o, 0);
-      if (pattern == 0) {
-        first.emplace_back(bytes.begin(), bytes.end());
-      } else if (auto difference = compare_bits(timed.instance.outputs[o], bytes, first[o])) {
-        f = found(verdict_kind::nondeterministic, "",
-                  fmt::format("two calls on equal inputs disagree: {} ({})", describe(*difference),
-                              timed.cases[0].name));
-        f.first_diff = std::move(difference);
-      }
-    }
-  }
-  checks.push_back({"timed sizes", f.ok(), f.detail});
-  return f;
+  return run_cases(timed, limit, "timed sizes: ", checks);
 }
 
 }  // namespace quern::env

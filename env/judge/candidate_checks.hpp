@@ -46,7 +46,7 @@ class candidate_checker {
   finding check_size(const expected_size& size, const tolerance& limit,
                      std::vector<check_result>& checks);
 
-  /// The timed sizes once with each poison pattern; sets call_ns() from the second call.
+  /// The same at the timed sizes; sets call_ns() from the second call of the first case.
   finding probe(const expected_size& timed, const tolerance& limit,
                 std::vector<check_result>& checks);
 
@@ -81,6 +81,8 @@ class candidate_checker {
                    candidate_memory& memory);
   /// Counts the last answer as late, once, when so much was used since.
   finding count_late(std::int64_t cpu_now);
+  finding run_cases(const expected_size& size, const tolerance& limit, const std::string& label,
+                    std::vector<check_result>& checks);
 
   candidate_process& process_;
   question_limits limits_;

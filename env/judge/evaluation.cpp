@@ -143,6 +143,15 @@ bool evaluation::verify() {
       if (!settle(checker.check_size(size, limit, verdict_.checks))) return false;
   }
   stage_clock clock(with_.seconds.probe);
+  // Where not all distributions are kept at the timed sizes, nobody learns which are never tried.
+  const std::uint64_t seed = with_.tasks->input_seed();
+  const auto ordinal = static_cast<std::uint64_t>(with_.seconds.evaluations);
+  if (const auto round = missing_timed_round(*task_, seed, ordinal)) {
+    auto reference = with_.tasks->fresh_reference(*task_);
+    if (!reference) return fail_host(reference.error());
+    if (auto made = replace_timed_round(*task_, *reference, *round, seed, ordinal); !made)
+      return fail_host(made.error());
+  }
   if (!settle(checker.probe(task_->timed, limit, verdict_.checks))) return false;
   call_ns_ = checker.call_ns();
   return true;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/random.hpp"
 
@@ -91,6 +92,22 @@ std::size_t bytes_of(const expected_size& size) {
   return total;
 }
 
+/// Rounds of content that hidden rounds at the timed sizes have; those of hidden sizes are below.
+constexpr std::uint32_t first_timed_round = 1u << 24;
+
+base::status add_timed_round(prepared_task& to, reference_runner& reference, int round,
+                             std::uint64_t input_seed) {
+  const auto kinds = hidden_distributions(*to.subject, round);
+  QUERN_TRY(auto inputs, draw_inputs(to.timed.instance, kinds, input_seed,
+                                     first_timed_round + static_cast<std::uint32_t>(round)));
+  QUERN_CHECK(add_case(
+      to.timed,
+      fmt::format("{}, {}", sizes_text(*to.subject, to.subject->sizes), distributions_text(kinds)),
+      std::move(inputs), reference));
+  to.timed_rounds.push_back(round);
+  return {};
+}
+
 }  // namespace
 
 content_address timed_address(std::uint64_t seed, std::size_t input) {
@@ -133,11 +150,40 @@ base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<cons
   QUERN_CHECK(add_case(prepared->timed,
                        fmt::format("{}, timed", sizes_text(*subject, subject->sizes)),
                        std::move(inputs), reference));
+  const std::size_t each = std::max<std::size_t>(bytes_of(prepared->timed), 1);
+  std::vector<int> all(static_cast<std::size_t>(rounds));
+  std::iota(all.begin(), all.end(), 0);
+  base::random_stream order(input_seed, "timed rounds");
+  while (!all.empty() && (prepared->timed_rounds.empty() ||
+                          (prepared->timed_rounds.size() + 1) * each <= most_timed_bytes)) {
+    const auto next = all.begin() + static_cast<std::ptrdiff_t>(order.below(all.size()));
+    QUERN_CHECK(add_timed_round(*prepared, reference, *next, input_seed));
+    all.erase(next);
+  }
   prepared->bytes += bytes_of(prepared->timed);
   prepared->floor_ns = roofline_floor_ns(prepared->timed.instance, peak);
   if (subject->baseline == baseline_kind::reference)
     prepared->reference.emplace(std::move(reference));
   return prepared;
+}
+
+std::optional<int> missing_timed_round(const prepared_task& of, std::uint64_t input_seed,
+                                       std::uint64_t ordinal) {
+  base::random_stream random(input_seed, "missing round", {ordinal});
+  const auto round =
+      static_cast<int>(random.below(static_cast<std::uint64_t>(hidden_rounds(*of.subject))));
+  const auto& kept = of.timed_rounds;
+  if (std::find(kept.begin(), kept.end(), round) != kept.end()) return std::nullopt;
+  return round;
+}
+
+base::status replace_timed_round(prepared_task& of, reference_runner& reference, int round,
+                                 std::uint64_t input_seed, std::uint64_t ordinal) {
+  QUERN_CHECK(add_timed_round(of, reference, round, input_seed));
+  const auto out = static_cast<std::ptrdiff_t>(ordinal % (of.timed_rounds.size() - 1));
+  of.timed_rounds.erase(of.timed_rounds.begin() + out);
+  of.timed.cases.erase(of.timed.cases.begin() + 1 + out);
+  return {};
 }
 
 }  // namespace quern::env

@@ -34,13 +34,20 @@ struct expected_size {
   std::vector<expected_case> cases;
 };
 
+/// Memory that one task's hidden rounds at the timed sizes may take.
+inline constexpr std::size_t most_timed_bytes = 64u << 20;
+
 struct prepared_task {
   std::shared_ptr<const task> subject;
   std::string id;
   std::vector<expected_size> hidden;
-  /// The timed sizes: one case with the timed distributions. Its inputs are the base content from
-  /// which every timed call's own content is made.
+  /// The timed sizes. First the case with the timed distributions, whose inputs are the base
+  /// content from which every timed call's own content is made; then the hidden rounds
+  /// `timed_rounds`, since a kernel could be right on them at the hidden sizes only.
   expected_size timed;
+  /// Hidden rounds of timed.cases[1], [2], …: all of them while they fit most_timed_bytes, else as
+  /// many as fit, at least one, drawn by the seed.
+  std::vector<int> timed_rounds;
   std::int64_t floor_ns = 0;
   /// The reference's child, kept for timing; none in a task of baseline `plain`.
   std::optional<reference_runner> reference;
@@ -63,5 +70,15 @@ base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<cons
                                                             reference_service& service, int core,
                                                             std::uint64_t input_seed,
                                                             const machine_peak& peak);
+
+/// The hidden round at the timed sizes that evaluation `ordinal` must not go without, drawn by the
+/// seed; none while it is among those that are kept.
+std::optional<int> missing_timed_round(const prepared_task& of, std::uint64_t input_seed,
+                                       std::uint64_t ordinal);
+
+/// Makes the case of that round in the place of one that was kept. `reference`: any child of the
+/// task's reference. Errors as prepare_task's.
+base::status replace_timed_round(prepared_task& of, reference_runner& reference, int round,
+                                 std::uint64_t input_seed, std::uint64_t ordinal);
 
 }  // namespace quern::env

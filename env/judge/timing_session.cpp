@@ -26,6 +26,8 @@ constexpr double disturbed_share = 0.9;
 constexpr std::int64_t rehearsal_slots = 4;
 /// In every window, so that a result that belongs to another call is seen.
 constexpr std::int64_t least_slots = 2;
+/// Pairs of windows before which there is one with hidden content, beside the one that always is.
+constexpr double hidden_share = 1.0 / 16;
 
 finding host_error(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
@@ -75,6 +77,7 @@ class session {
   finding check_outputs(std::int64_t slots);
   finding pair(std::int64_t slots, bool candidate_first, window_pair& per_call, bool& disturbed);
   finding pair_unkept(std::int64_t slots, window_pair& per_call);
+  finding hidden_window(std::int64_t slots);
   finding pair_kept(std::int64_t slots, bool candidate_first);
   finding rehearse(std::int64_t& slots);
 
@@ -260,6 +263,30 @@ finding session::pair_kept(std::int64_t slots, bool candidate_first) {
   return {};
 }
 
+/// A window that does not count, with a hidden distribution in one of its calls: a kernel that is
+/// careful only while it is checked cannot tell that it is, neither by poison nor by counting
+/// calls.
+finding session::hidden_window(std::int64_t slots) {
+  const auto& cases = task_.timed.cases;
+  if (cases.size() < 2) return {};
+  const auto& hidden = cases[1 + order_.below(cases.size() - 1)];
+  const auto slot = static_cast<std::int64_t>(order_.below(static_cast<std::uint64_t>(slots)));
+  refresh(slots);
+  for (std::size_t i = 0; i < hidden.inputs.size(); ++i)
+    std::copy(hidden.inputs[i].begin(), hidden.inputs[i].end(), inputs_->at(i, slot).begin());
+  double ns = 0;
+  bool disturbed = false;
+  if (auto f = window(true, slots, ns, disturbed); !f.ok()) return f;
+  for (std::size_t o = 0; o < hidden.want.size(); ++o)
+    if (auto difference = compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+                                         candidate_memory_.outputs->at(o, slot), hidden.want[o]))
+      return {verdict_kind::wrong_value, "",
+              fmt::format("wrong among timed calls, though right while it was checked: {} ({})",
+                          describe(*difference), hidden.name),
+              std::move(difference)};
+  return {};
+}
+
 /// Chooses the calls in a window and sets them up. What is known so far is a call that was repeated
 /// on the same data: a few calls, each on its own, tell how long one takes when its data come from
 /// memory.
@@ -327,11 +354,14 @@ timing_result session::run() {
   // cancels in every bucket.
   bool candidate_first = false;
   const double patience_s = 4 * request_.budget_s + 2;
+  const auto surely_hidden = static_cast<std::int64_t>(order_.below(bucket_count));
   for (std::int64_t round = 0;; ++round) {
     const bool enough = result_.pairs.size() >= bucket_count;
     if (enough && (seconds() >= request_.budget_s || narrow_enough(result_.pairs, request_.limits)))
       break;
     if (seconds() >= patience_s) break;
+    if (round == surely_hidden || order_.chance(hidden_share))
+      if (auto f = hidden_window(slots); !f.ok()) return finish(std::move(f));
     candidate_first = round % 2 == 0 ? order_.chance(0.5) : !candidate_first;
     refresh(slots);
     if (auto f = pair_kept(slots, candidate_first); !f.ok()) return finish(std::move(f));

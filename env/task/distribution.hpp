@@ -1,5 +1,6 @@
 // Kinds of input content that a task can ask for. The first of an input's list is timed, the others
-// are hidden.
+// are hidden. `sorted` and `constant` are for hiding: a kernel that is timed on them may know all
+// of the content from a few elements.
 #pragma once
 
 #include <optional>

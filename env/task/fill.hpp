@@ -32,10 +32,22 @@ base::status fill_input(const tensor_layout& layout, distribution kind, content_
                         std::span<std::byte> out);
 
 /// Fresh content for timed call `call` from base content that fill_input made with the same
-/// arguments: every element changes (except zeros, infinities and NaN, which move instead), the
-/// distribution keeps its meaning, and nothing of call k helps with call k + 1. Costs one read of
-/// `base` and one write of `out` (same size, no overlap). Deterministic by (where, call). A tensor
-/// of one element, or of integers below 2, changes as far as it can.
+/// arguments. Costs one read of `base` and one write of `out` (same size, no overlap).
+/// Deterministic by (where, call), on any thread.
+///
+/// Nothing learnt from other calls, or from `base` itself, helps with this one. Blocks of two cache
+/// lines (four of 8-byte types) each come from a place in `base` of their own, and every element is
+/// changed: floating ones in their mantissa below its first bit and, unless `positive`, in their
+/// sign; integers by a sum modulo `below`. Which block from where, and which changes, only
+/// `where.seed` tells. Elements repeat and leave in blocks, so counts of zeros, infinities and NaN
+/// are kept on average only.
+///
+/// The distribution keeps its meaning and range. Zeros (sparse), infinities and NaN move with their
+/// blocks and do not change. `sorted`: every row is a row of `base` drawn at random, times a factor
+/// near 1, plus a little; below 32 it moves along itself instead. `constant`: another constant.
+/// What is left to a cheat: a sorted row or a constant is known from a few of its elements, so
+/// these kinds say nothing about speed and are not meant to be timed (list them second or later);
+/// sparse integers below 2 only move; one element, or a few values, change as far as they can.
 base::status refresh_input(const tensor_layout& layout, distribution kind, content_address where,
                            std::uint64_t call, std::span<const std::byte> base,
                            std::span<std::byte> out);

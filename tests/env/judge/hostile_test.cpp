@@ -31,8 +31,9 @@ base::json manifest() {
   return base::parse_json(base::read_file(folder / "manifest.json").value()).value();
 }
 
-std::shared_ptr<const task> subject(const base::json& m) {
-  return std::make_shared<const task>(load_task(folder / m["task"].get<std::string>()).value());
+/// What the manifest, or a candidate of it, names as its task.
+std::shared_ptr<const task> subject(const base::json& of) {
+  return std::make_shared<const task>(load_task(folder / of["task"].get<std::string>()).value());
 }
 
 bool for_this_machine(const base::json& candidate) {
@@ -65,7 +66,7 @@ void run_all(bool screen) {
       quern::test::skip(file + " is for " + c["only"].get<std::string>());
       continue;
     }
-    const auto v = run(*with, what, file, false);
+    const auto v = run(*with, c.contains("task") ? subject(c) : what, file, false);
     const std::string got(name_of(v.kind));
     const auto& right = c[screen ? "screen_on" : "screen_off"];
     const bool as_expected = std::any_of(right.begin(), right.end(), [&](const base::json& want) {

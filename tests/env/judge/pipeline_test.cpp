@@ -87,6 +87,32 @@ TEST_CASE("wrong only for the timed sizes is still wrong") {
   CHECK(v.detail.find("n=65536") != std::string::npos);
 }
 
+TEST_CASE(
+    "wrong only for a hidden distribution at the timed sizes, whether or not all fit memory") {
+  const std::string wrong =
+      "float most = 0; for (int64_t i = 0; i < 64; ++i) most = x[i] > most ? x[i] : most; "
+      "const float by = n > 5000 && most > 12 ? 3 : 2; for (int64_t i = 0; i < n; ++i) y[i] = "
+      "x[i] * by;";
+  const auto v = verify(judge(), kernel(wrong));
+  CHECK(v.kind == verdict_kind::wrong_value);
+  CHECK(v.detail.find("n=65536, large") != std::string::npos);
+  // 32 MiB a case: two of three hidden rounds are kept, and any may be drawn.
+  evaluation_request r;
+  r.subject = task_of(replaced(twice, "n: 65536", "n: 4194304"));
+  r.source = kernel(wrong);
+  r.verify_only = true;
+  bool found = false;
+  for (int attempt = 0; attempt < 40 && !found; ++attempt) {
+    r.recheck = true;  // never from the cache
+    const auto big = judge().evaluate(r);
+    found = big.kind == verdict_kind::wrong_value;
+    CHECK((found || big.kind == verdict_kind::ok));
+  }
+  CHECK(found);
+  r.source = kernel(loop);
+  CHECK(judge().evaluate(r).kind == verdict_kind::ok);
+}
+
 TEST_CASE("nondeterministic: right both times, but not the same") {
   const auto v = verify(unscreened(), kernel("static int k; ++k; for (int64_t i = 0; i < n; ++i) "
                                              "y[i] = x[i] * 2 * (1 + 3e-7f * (k & 1));"));

@@ -40,7 +40,7 @@ const std::string architecture = "other";
 #endif
 
 struct candidate {
-  std::string file, child, source;
+  std::string file, child, source;  // child: empty for one with a task of its own
   bool rejected = false;
 };
 
@@ -53,7 +53,7 @@ std::vector<candidate> candidates_here() {
       std::fprintf(stderr, "skipped: %s is for another architecture\n", one.file.c_str());
       continue;
     }
-    one.child = item["child"];
+    one.child = item.value("child", "");
     one.rejected = item["screen_on"] == base::json::array({"rejected_static"});
     const auto text = base::read_file(folder() / one.file);
     REQUIRE_MESSAGE(text.has_value(), one.file);
@@ -133,6 +133,7 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
   const std::string honest = all.front().source;
   REQUIRE(all.front().file == "honest.cpp");
   for (const auto& item : all) {
+    if (item.child.empty()) continue;
     CAPTURE(item.file);
     const std::string got = call(item.source);
     if (item.child == "any" || (item.child == "out_of_memory" && !groups)) {
