@@ -44,9 +44,9 @@ struct panel_state {
 };
 QUERN_STATE(panel_state);
 
-using self_ptr = replay_ref::stateful_pointer<panel_state>;
+using panel_ptr = replay_ref::stateful_pointer<panel_state>;
 
-void ask(self_ptr self) {
+void ask(panel_ptr self) {
   panel_state& state = self->state;
   while (state.scouts_left == 0 && state.sent < state.granted && !state.to_ask.empty()) {
     self->send(state.generator, std::move(state.to_ask.front()));
@@ -55,7 +55,7 @@ void ask(self_ptr self) {
   }
 }
 
-void fix_questions(self_ptr self) {
+void fix_questions(panel_ptr self) {
   panel_state& state = self->state;
   if (state.setup.side == panel_side::first) state.setup.questions->freeze();
   for (generate_group& group : state.setup.questions->questions()) {
@@ -63,11 +63,11 @@ void fix_questions(self_ptr self) {
   }
 }
 
-void fail_panel(self_ptr self, const std::string& what) {
+void fail_panel(panel_ptr self, const std::string& what) {
   self->send(self->state.setup.supervisor, fatal_problem{"panel", what});
 }
 
-void on_answer(self_ptr self, const sample_verdict& verdict) {
+void on_answer(panel_ptr self, const sample_verdict& verdict) {
   panel_state& state = self->state;
   if (verdict.lease != 0) self->send(state.setup.dispatch, verdict_committed{verdict.lease});
   if (!verdict.counts && !verdict.exhausted) return;
@@ -89,7 +89,7 @@ void on_answer(self_ptr self, const sample_verdict& verdict) {
   }
 }
 
-void on_completion(self_ptr self, const generated_sample& sample) {
+void on_completion(panel_ptr self, const generated_sample& sample) {
   panel_state& state = self->state;
   const auto task = state.setup.questions->task_of(sample.sample);
   if (!task) return fail_panel(self, task.error().message);
@@ -103,7 +103,7 @@ void on_completion(self_ptr self, const generated_sample& sample) {
   }
 }
 
-replay_ref::behavior_type panel_actor(self_ptr self, panel_setup setup) {
+replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
   panel_state& state = self->state;
   state.setup = std::move(setup);
   if (state.setup.side == panel_side::first) {

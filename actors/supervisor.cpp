@@ -47,16 +47,16 @@ struct supervisor_state {
 };
 QUERN_STATE(supervisor_state);
 
-using self_ptr = supervisor_ref::stateful_pointer<supervisor_state>;
+using supervisor_ptr = supervisor_ref::stateful_pointer<supervisor_state>;
 
-void finish(self_ptr self, run_end how) {
+void finish(supervisor_ptr self, run_end how) {
   if (self->state.ended) return;
   self->state.ended = true;
   self->state.end_all();
   self->state.setup.end->set_value(std::move(how));
 }
 
-void start(self_ptr self, const process_plan& plan) {
+void start(supervisor_ptr self, const process_plan& plan) {
   if (self->state.ended) return;
   auto child = base::subprocess::start(plan.spec);
   if (!child) return finish(self, {ending::pause, false, child.error().message});
@@ -73,7 +73,7 @@ void start(self_ptr self, const process_plan& plan) {
   self->state.children.emplace(plan.role, std::move(entry));
 }
 
-void on_end(self_ptr self, const process_ended& news) {
+void on_end(supervisor_ptr self, const process_ended& news) {
   supervisor_state& state = self->state;
   if (state.ended) return;
   const auto child = state.children.find(news.role);
@@ -94,7 +94,7 @@ void on_end(self_ptr self, const process_ended& news) {
   self->delayed_send(self, delay, process_ended{plan.role, "restart", 0});
 }
 
-supervisor_ref::behavior_type supervisor_actor(self_ptr self,
+supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
                                                std::shared_ptr<supervisor_setup> setup) {
   self->state.setup = *setup;
   self->state.restarts.emplace(setup->restarts);
