@@ -77,9 +77,9 @@ struct dispatch_state {
 };
 QUERN_STATE(dispatch_state);
 
-using self_ptr = dispatch_ref::stateful_pointer<dispatch_state>;
+using dispatch_ptr = dispatch_ref::stateful_pointer<dispatch_state>;
 
-void send_jobs(self_ptr self) {
+void send_jobs(dispatch_ptr self) {
   dispatch_state& state = self->state;
   const base::nanoseconds_t now = state.clock.now_ns();
   while (auto order = state.desk->next(now)) {
@@ -116,7 +116,7 @@ void cancel(dispatch_state& state, lease_id lease) {
 }
 
 /// What a lease's end means for the sample: tells the replay actor.
-void pass_on(self_ptr self, const lease_result& result, lease_id lease, std::string json) {
+void pass_on(dispatch_ptr self, const lease_result& result, lease_id lease, std::string json) {
   dispatch_state& state = self->state;
   const auto job = state.jobs.find(result.sample);
   if (job == state.jobs.end()) return;
@@ -145,13 +145,13 @@ std::string infra_error(const dispatch_state& state, const evaluate_sample& job,
 }
 
 /// A lease that ended without an answer from its host.
-void lost(self_ptr self, const lease_result& result, const std::string& why) {
+void lost(dispatch_ptr self, const lease_result& result, const std::string& why) {
   const auto job = self->state.jobs.find(result.sample);
   if (job == self->state.jobs.end()) return;
   pass_on(self, result, 0, infra_error(self->state, job->second, why));
 }
 
-void on_answer(self_ptr self, const host_answer& answer) {
+void on_answer(dispatch_ptr self, const host_answer& answer) {
   dispatch_state& state = self->state;
   const base::nanoseconds_t now = state.clock.now_ns();
   lease_result result;
@@ -188,7 +188,7 @@ void on_answer(self_ptr self, const host_answer& answer) {
   send_jobs(self);
 }
 
-void on_joined(self_ptr self, const host_joined& host) {
+void on_joined(dispatch_ptr self, const host_joined& host) {
   dispatch_state& state = self->state;
   host_offer offer;
   offer.lanes = host.lanes;
@@ -214,7 +214,7 @@ void on_joined(self_ptr self, const host_joined& host) {
                  host.devices.size());
 }
 
-void on_leaves(self_ptr self, const host_leaves& host) {
+void on_leaves(dispatch_ptr self, const host_leaves& host) {
   dispatch_state& state = self->state;
   if (host.draining) return state.desk->host_draining(host.session);
   base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
@@ -227,7 +227,7 @@ void on_leaves(self_ptr self, const host_leaves& host) {
   send_jobs(self);
 }
 
-void on_epoch(self_ptr self, const epoch_began& began) {
+void on_epoch(dispatch_ptr self, const epoch_began& began) {
   dispatch_state& state = self->state;
   state.epoch = began.epoch;
   std::vector<sample_id> over;
@@ -249,7 +249,7 @@ struct opening {
   std::promise<base::status> bound;
 };
 
-dispatch_ref::behavior_type dispatch_actor(self_ptr self, std::shared_ptr<opening> with) {
+dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<opening> with) {
   dispatch_state& state = self->state;
   state.setup = with->setup;
   state.sink = with->sink;

@@ -57,9 +57,9 @@ struct panel_state {
 };
 QUERN_STATE(panel_state);
 
-using self_ptr = replay_ref::stateful_pointer<panel_state>;
+using panel_ptr = replay_ref::stateful_pointer<panel_state>;
 
-void ask(self_ptr self) {
+void ask(panel_ptr self) {
   panel_state& state = self->state;
   while (state.scouts_left == 0 && state.sent < state.granted && !state.to_ask.empty()) {
     generate_group group = std::move(state.to_ask.front());
@@ -75,7 +75,7 @@ std::string position_text(const panel_position& at, std::size_t all) {
                      at.side == panel_side::first ? "first" : "last");
 }
 
-void fix_questions(self_ptr self) {
+void fix_questions(panel_ptr self) {
   panel_state& state = self->state;
   if (state.setup.side == panel_side::first) state.setup.questions->freeze();
   for (generate_group& group : state.setup.questions->questions()) {
@@ -85,7 +85,7 @@ void fix_questions(self_ptr self) {
 
 /// A generator came: what its predecessor left unanswered is asked again, with the same random
 /// numbers.
-void meet(self_ptr self, const generator_ref& generator) {
+void meet(panel_ptr self, const generator_ref& generator) {
   panel_state& state = self->state;
   for (auto& [sample, group] : state.asked)
     state.to_ask.push_back(std::move(group));
@@ -94,11 +94,11 @@ void meet(self_ptr self, const generator_ref& generator) {
   state.granted = state.sent = 0;
 }
 
-void fail_panel(self_ptr self, const std::string& what) {
+void fail_panel(panel_ptr self, const std::string& what) {
   self->send(self->state.setup.supervisor, fatal_problem{"panel", what});
 }
 
-void on_answer(self_ptr self, const sample_verdict& verdict) {
+void on_answer(panel_ptr self, const sample_verdict& verdict) {
   panel_state& state = self->state;
   if (verdict.lease != 0) self->send(state.setup.dispatch, verdict_committed{verdict.lease});
   if (!verdict.counts && !verdict.exhausted) return;
@@ -125,7 +125,7 @@ void on_answer(self_ptr self, const sample_verdict& verdict) {
   }
 }
 
-void on_completion(self_ptr self, const generated_sample& sample) {
+void on_completion(panel_ptr self, const generated_sample& sample) {
   panel_state& state = self->state;
   // The first completion counts: another one is of a generator that had been given up.
   if (state.asked.erase(sample.sample) == 0) return;
@@ -141,7 +141,7 @@ void on_completion(self_ptr self, const generated_sample& sample) {
   }
 }
 
-replay_ref::behavior_type panel_actor(self_ptr self, panel_setup setup) {
+replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
   panel_state& state = self->state;
   state.setup = std::move(setup);
   self->set_down_handler([=](const caf::down_msg& down) {
@@ -189,8 +189,8 @@ replay_ref::behavior_type panel_actor(self_ptr self, panel_setup setup) {
 }
 
 /// Waits for the end; a signal abandons the panel.
-run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
-                     base::pause_signals& signals) {
+run_end wait_for_panel(std::future<run_end> end, const supervisor_ref& supervisor,
+                       base::pause_signals& signals) {
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (signals.arrived(100)) {
       caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
@@ -199,8 +199,8 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
   return end.get();
 }
 
-base::json answer_console(const base::json& request, const panel_position& at, std::size_t all,
-                          const supervisor_ref& supervisor) {
+base::json answer_panel_console(const base::json& request, const panel_position& at,
+                                std::size_t all, const supervisor_ref& supervisor) {
   const std::string command = request.is_object() ? request.value("command", "") : "";
   if (command == "status")
     return {{"progress", position_text(at, all)}, {"verdicts", base::json::object()}};
@@ -247,10 +247,10 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   QUERN_TRY(*plans,
             plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket, {"generator"}));
   QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
-              return answer_console(request, position, all, supervisor);
+              return answer_panel_console(request, position, all, supervisor);
             }));
   caf::anon_send(supervisor, tick{});
-  const run_end ended = wait_for_end(end->get_future(), supervisor, signals);
+  const run_end ended = wait_for_panel(end->get_future(), supervisor, signals);
   caf::anon_send_exit(asking, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(dispatch, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);

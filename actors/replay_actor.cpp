@@ -33,23 +33,23 @@ struct replay_state {
 };
 QUERN_STATE(replay_state);
 
-using self_ptr = replay_ref::stateful_pointer<replay_state>;
+using replay_ptr = replay_ref::stateful_pointer<replay_state>;
 
-void fail_run(self_ptr self, const std::string& what) {
+void fail_run(replay_ptr self, const std::string& what) {
   if (self->state.ended) return;
   self->state.ended = true;
   self->send(self->state.setup.supervisor, fatal_problem{"replay", what});
 }
 
 /// Acts after the messages that are already in the mailbox.
-void advance_soon(self_ptr self) {
+void advance_soon(replay_ptr self) {
   if (self->state.advancing || self->state.ended) return;
   self->state.advancing = true;
   self->send(self, tick{});
 }
 
 /// Takes an event's status; every error of the head of the run is fatal.
-void settle(self_ptr self, const base::status& result) {
+void settle(replay_ptr self, const base::status& result) {
   if (!result) return fail_run(self, result.error().message);
   advance_soon(self);
 }
@@ -75,7 +75,7 @@ void tell_credit(replay_state& state) {
   state.setup.head->generators(free, oldest);
 }
 
-void send_completions(self_ptr self, const std::vector<completion_order>& orders) {
+void send_completions(replay_ptr self, const std::vector<completion_order>& orders) {
   replay_state& state = self->state;
   const rollout_facts facts{state.setup.config->env.protocol, state.setup.device_class};
   for (const completion_order& order : orders) {
@@ -88,7 +88,7 @@ void send_completions(self_ptr self, const std::vector<completion_order>& orders
   }
 }
 
-void carry_out(self_ptr self, replay_orders& orders) {
+void carry_out(replay_ptr self, replay_orders& orders) {
   replay_state& state = self->state;
   for (const std::uint64_t lease : orders.committed_leases) {
     self->send(state.setup.dispatch, verdict_committed{lease});
@@ -113,7 +113,7 @@ void carry_out(self_ptr self, replay_orders& orders) {
   }
 }
 
-void advance(self_ptr self) {
+void advance(replay_ptr self) {
   self->state.advancing = false;
   if (self->state.ended) return;
   tell_credit(self->state);
@@ -122,7 +122,7 @@ void advance(self_ptr self) {
   carry_out(self, *orders);
 }
 
-std::optional<welcome> greet(self_ptr self, const hello& from) {
+std::optional<welcome> greet(replay_ptr self, const hello& from) {
   const replay_actor_setup& setup = self->state.setup;
   if (from.build != setup.build || from.config != config_hash(setup.config_yaml)) {
     base::log_error(
@@ -146,12 +146,12 @@ caf::error refusal() {
   return caf::make_error(caf::sec::runtime_error, "another build or configuration");
 }
 
-void meet(self_ptr self, const hello& from, const caf::actor_addr& address) {
+void meet(replay_ptr self, const hello& from, const caf::actor_addr& address) {
   self->state.pids[address] = from.pid;
   self->send(self->state.setup.supervisor, process_contact{from.pid, false});
 }
 
-void on_down(self_ptr self, const caf::actor_addr& who) {
+void on_down(replay_ptr self, const caf::actor_addr& who) {
   replay_state& state = self->state;
   if (state.ended) return;
   // Also of a generator that was sent away with its learner and did not go.
@@ -179,7 +179,7 @@ void on_down(self_ptr self, const caf::actor_addr& who) {
   self->send(state.setup.dispatch, epoch_began{state.setup.head->epoch()});
 }
 
-void on_step_done(self_ptr self, const step_done& step) {
+void on_step_done(replay_ptr self, const step_done& step) {
   replay_state& state = self->state;
   if (step.epoch != state.setup.head->epoch()) return;
   state.setup.watch->stepped(step.weights.version, step.metrics, *state.setup.head);
@@ -190,7 +190,7 @@ void on_step_done(self_ptr self, const step_done& step) {
   settle(self, result);
 }
 
-replay_ref::behavior_type replay_actor(self_ptr self, replay_actor_setup setup) {
+replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup) {
   self->state.setup = std::move(setup);
   self->set_down_handler([=](const caf::down_msg& down) { on_down(self, down.source); });
   const auto from_generator = [=]() -> generator_entry* {

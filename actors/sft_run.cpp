@@ -58,8 +58,8 @@ std::filesystem::path corpus_of(const run_config& config, const storage::run_pat
                                             : std::filesystem::path(config.tasks.corpus_folder);
 }
 
-base::json answer_console(const base::json& request, const run_config& config,
-                          const storage::run_paths& paths, end_requests& requests) {
+base::json answer_tuning_console(const base::json& request, const run_config& config,
+                                 const storage::run_paths& paths, end_requests& requests) {
   const std::string command = request.is_object() ? request.value("command", "") : "";
   if (command == "status") {
     const auto at = sft_position_of(config, paths);
@@ -101,7 +101,7 @@ base::expected<run_end> run_sft(const run_config& config, storage::run_directory
   const storage::run_paths& paths = run.paths();
   QUERN_TRY(const std::string console_socket, run.socket("console"));
   QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
-              return answer_console(request, config, paths, requests);
+              return answer_tuning_console(request, config, paths, requests);
             }));
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));

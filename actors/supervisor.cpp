@@ -51,16 +51,16 @@ struct supervisor_state {
 };
 QUERN_STATE(supervisor_state);
 
-using self_ptr = supervisor_ref::stateful_pointer<supervisor_state>;
+using supervisor_ptr = supervisor_ref::stateful_pointer<supervisor_state>;
 
-void finish(self_ptr self, run_end how) {
+void finish(supervisor_ptr self, run_end how) {
   if (self->state.ended) return;
   self->state.ended = true;
   self->state.end_all();
   self->state.setup.end->set_value(std::move(how));
 }
 
-void start(self_ptr self, const process_plan& plan) {
+void start(supervisor_ptr self, const process_plan& plan) {
   if (self->state.ended) return;
   auto child = base::subprocess::start(plan.spec);
   if (!child) return finish(self, {ending::pause, false, child.error().message});
@@ -78,7 +78,7 @@ void start(self_ptr self, const process_plan& plan) {
   self->delayed_send(self, defaults::start_timeout, process_check{plan.role, pid});
 }
 
-void on_contact(self_ptr self, const process_contact& news) {
+void on_contact(supervisor_ptr self, const process_contact& news) {
   for (auto& [role, child] : self->state.children) {
     if (child.process.pid() != news.pid) continue;
     child.answers = news.lost ? answering::no : answering::yes;
@@ -89,7 +89,7 @@ void on_contact(self_ptr self, const process_contact& news) {
 }
 
 /// Kills a process that lives and does not answer; its end is news like any other.
-void kill_frozen(self_ptr self, const process_check& doubt) {
+void kill_frozen(supervisor_ptr self, const process_check& doubt) {
   const auto child = self->state.children.find(doubt.role);
   if (child == self->state.children.end() || child->second.process.pid() != doubt.pid ||
       child->second.answers == answering::yes) {
@@ -100,7 +100,7 @@ void kill_frozen(self_ptr self, const process_check& doubt) {
   child->second.process.send_signal(SIGKILL);
 }
 
-void on_end(self_ptr self, const process_ended& news) {
+void on_end(supervisor_ptr self, const process_ended& news) {
   supervisor_state& state = self->state;
   if (state.ended) return;
   const auto child = state.children.find(news.role);
@@ -121,7 +121,7 @@ void on_end(self_ptr self, const process_ended& news) {
   self->delayed_send(self, delay, process_ended{plan.role, "restart", 0});
 }
 
-supervisor_ref::behavior_type supervisor_actor(self_ptr self,
+supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
                                                std::shared_ptr<supervisor_setup> setup) {
   self->state.setup = *setup;
   self->state.restarts.emplace(setup->restarts);

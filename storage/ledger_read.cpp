@@ -102,7 +102,7 @@ base::expected<std::vector<group_row>> read_groups(database& db, std::string_vie
   return groups;
 }
 
-base::expected<std::optional<std::int64_t>> ask(database& db, std::string_view question) {
+base::expected<std::optional<std::int64_t>> ask_integer(database& db, std::string_view question) {
   QUERN_TRY(statement query, db.prepare(question));
   QUERN_TRY(const bool row, query.next());
   return row ? query.maybe_integer(0) : std::nullopt;
@@ -112,7 +112,7 @@ base::expected<std::optional<std::int64_t>> ask(database& db, std::string_view q
 
 base::expected<state_counts> ledger::counts() const {
   state_counts counts;
-  QUERN_TRY(const auto born, ask(db_, "SELECT count(*) FROM events WHERE old IS NULL"));
+  QUERN_TRY(const auto born, ask_integer(db_, "SELECT count(*) FROM events WHERE old IS NULL"));
   counts.issued_ever = born.value_or(0);
   QUERN_TRY(statement query, db_.prepare("SELECT state, count(*) FROM samples GROUP BY state"));
   const base::status read = for_rows(query, [&]() -> base::status {
@@ -133,12 +133,14 @@ base::expected<ledger_position> ledger::position() const {
     here.epoch = last.integer(0);
     here.version = last.integer(1);
   }
-  QUERN_TRY(const auto used, ask(db_, "SELECT max(step) FROM samples WHERE state = 'consumed'"));
-  QUERN_TRY(const auto kept, ask(db_, "SELECT max(step) FROM samples WHERE state = 'trained'"));
+  QUERN_TRY(const auto used,
+            ask_integer(db_, "SELECT max(step) FROM samples WHERE state = 'consumed'"));
+  QUERN_TRY(const auto kept,
+            ask_integer(db_, "SELECT max(step) FROM samples WHERE state = 'trained'"));
   here.version = std::max({here.version, used.value_or(0), kept.value_or(0)});
   QUERN_TRY(auto known, checkpoints());
   if (!known.empty()) here.checkpoint = std::move(known.front());
-  QUERN_TRY(const auto seq, ask(db_, "SELECT max(seq) FROM groups"));
+  QUERN_TRY(const auto seq, ask_integer(db_, "SELECT max(seq) FROM groups"));
   here.next_seq = seq.value_or(-1) + 1;
   return here;
 }

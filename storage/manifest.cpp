@@ -16,7 +16,7 @@ namespace quern::storage {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t checkpoint_format = 1;
 
 bool stays_inside(std::string_view path) {
   if (path.empty() || path.find('\0') != std::string_view::npos || path.back() == '/') return false;
@@ -78,7 +78,7 @@ std::string to_json(const manifest& value) {
         {{"path", file.path}, {"size", file.size}, {"xxh128", base::to_hex(file.hash)}});
   }
   base::ordered_json object;
-  object["quern_checkpoint"] = format_version;
+  object["quern_checkpoint"] = checkpoint_format;
   object["version"] = value.version;
   object["files"] = std::move(files);
   return base::dump_pretty(object) + "\n";
@@ -87,11 +87,11 @@ std::string to_json(const manifest& value) {
 base::expected<manifest> parse_manifest(std::string_view text) {
   QUERN_TRY(const base::json object, base::parse_json(text, 8));
   QUERN_TRY(const std::int64_t format, base::get<std::int64_t>(object, "quern_checkpoint"));
-  if (format != format_version) {
+  if (format != checkpoint_format) {
     return base::fail(base::errc::version,
                       "a checkpoint of format {}, this build reads format {}: use the build that "
                       "wrote it",
-                      format, format_version);
+                      format, checkpoint_format);
   }
   manifest value;
   QUERN_TRY(value.version, base::get<std::int64_t>(object, "version"));

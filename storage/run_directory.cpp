@@ -11,7 +11,7 @@ namespace quern::storage {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t run_format = 1;
 
 base::status make_layout(const run_paths& paths) {
   for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.crash(), paths.checkpoints()}) {
@@ -52,10 +52,10 @@ base::expected<base::json> read_meta(const run_paths& paths) {
   if (!format) {
     return base::fail(base::errc::corrupt, "{}: {}", paths.meta().string(), format.error().message);
   }
-  if (*format != format_version) {
+  if (*format != run_format) {
     return base::fail(base::errc::version,
                       "{} has format {}, this build reads format {}: use the build that made it{}",
-                      paths.root.string(), *format, format_version,
+                      paths.root.string(), *format, run_format,
                       meta->contains("build") ? " (" + base::dump((*meta)["build"]) + ")" : "");
   }
   return meta;
@@ -85,7 +85,7 @@ base::expected<run_directory> run_directory::create(const fs::path& root,
   QUERN_CHECK(base::make_folders(paths.root));
   QUERN_TRY(run_lock lock, run_lock::take(paths.lock()));
   QUERN_CHECK(make_layout(paths));
-  meta["quern_run"] = format_version;
+  meta["quern_run"] = run_format;
   meta["created_ns"] = base::unix_time_ns();
   run_directory run(std::move(paths), std::move(meta), std::move(lock));
   QUERN_CHECK(run.write_config(config_yaml));

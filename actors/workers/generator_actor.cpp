@@ -23,15 +23,15 @@ struct generator_state {
 };
 QUERN_STATE(generator_state);
 
-using self_ptr = generator_ref::stateful_pointer<generator_state>;
+using generator_ptr = generator_ref::stateful_pointer<generator_state>;
 
-void give_up(self_ptr self, const std::string& what) {
+void give_up(generator_ptr self, const std::string& what) {
   base::log_error("generator", "{}", what);
   self->send(self->state.control, fatal_problem{"generator", what});
   self->quit(caf::exit_reason::user_shutdown);
 }
 
-void start(self_ptr self, const welcome& start, const run_config& config) {
+void start(generator_ptr self, const welcome& start, const run_config& config) {
   generator_state& state = self->state;
   policy::set_threads(static_cast<int>(config.actors.generator_threads));
   auto worker = generation_worker::make(start, config);
@@ -43,13 +43,13 @@ void start(self_ptr self, const welcome& start, const run_config& config) {
   self->send(state.control, generation_credit{state.granted});
 }
 
-void keep_stepping(self_ptr self) {
+void keep_stepping(generator_ptr self) {
   if (self->state.stepping || self->state.worker->idle()) return;
   self->state.stepping = true;
   self->send(self, tick{});
 }
 
-void step(self_ptr self) {
+void step(generator_ptr self) {
   generator_state& state = self->state;
   state.stepping = false;
   std::int64_t groups = 0;
@@ -68,8 +68,8 @@ void step(self_ptr self) {
   keep_stepping(self);
 }
 
-generator_ref::behavior_type generator_actor(self_ptr self, replay_ref control, hello introduction,
-                                             run_config config) {
+generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref control,
+                                             hello introduction, run_config config) {
   self->state.control = control;
   self->monitor(control);
   self->set_down_handler([=](const caf::down_msg&) {

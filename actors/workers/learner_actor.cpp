@@ -19,15 +19,15 @@ struct learner_state {
 };
 QUERN_STATE(learner_state);
 
-using self_ptr = learner_ref::stateful_pointer<learner_state>;
+using learner_ptr = learner_ref::stateful_pointer<learner_state>;
 
-void give_up(self_ptr self, const std::string& what) {
+void give_up(learner_ptr self, const std::string& what) {
   base::log_error("learner", "{}", what);
   self->send(self->state.control, fatal_problem{"learner", what});
   self->quit(caf::exit_reason::user_shutdown);
 }
 
-void start(self_ptr self, const welcome& start, const run_config& config) {
+void start(learner_ptr self, const welcome& start, const run_config& config) {
   policy::set_threads(1);  // the trainer's workers are the threads
   auto worker = learning_worker::make(start, config);
   if (!worker) return give_up(self, worker.error().message);
@@ -35,7 +35,7 @@ void start(self_ptr self, const welcome& start, const run_config& config) {
   self->send(self->state.control, self->state.worker->ready());
 }
 
-learner_ref::behavior_type learner_actor(self_ptr self, replay_ref control, hello introduction,
+learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, hello introduction,
                                          run_config config) {
   self->state.control = control;
   self->monitor(control);

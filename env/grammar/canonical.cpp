@@ -11,11 +11,10 @@ namespace quern::env {
 
 namespace {
 
-using step = composition_step;
 /// What takes the place of one or two steps.
-using rewrite = std::optional<std::vector<step>>;
+using rewrite = std::optional<std::vector<composition_step>>;
 
-step scale_by(float c) {
+composition_step scale_by(float c) {
   return {step_kind::scale, c};
 }
 
@@ -41,7 +40,7 @@ bool is_row_maximum(step_kind kind) {
   return kind == step_kind::row_max || kind == step_kind::running_max;
 }
 
-bool is_increasing(const step& of) {
+bool is_increasing(const composition_step& of) {
   switch (of.kind) {
     case step_kind::relu:
     case step_kind::clip:
@@ -70,18 +69,18 @@ int sum_rank(step_kind kind) {
   return kind == step_kind::shift ? 3 : 0;
 }
 
-rewrite rewrite_one(const step& a, value_range before) {
+rewrite rewrite_one(const composition_step& a, value_range before) {
   if (a.kind == step_kind::negate) return {{scale_by(-1)}};
   if ((a.kind == step_kind::scale && a.constant == 1) ||
       (a.kind == step_kind::shift && a.constant == 0) ||
       ((a.kind == step_kind::relu || a.kind == step_kind::abs) && before.low >= 0) ||
       (a.kind == step_kind::clip && before.low >= -1 && before.high <= 1))
-    return {std::vector<step>{}};
+    return {std::vector<composition_step>{}};
   if (a.kind == step_kind::abs && before.high <= 0) return {{scale_by(-1)}};
   return {};
 }
 
-rewrite rewrite_after_scale(const step& a, const step& b) {
+rewrite rewrite_after_scale(const composition_step& a, const composition_step& b) {
   const float c = a.constant;
   if (b.kind == step_kind::scale) return {{scale_by(c * b.constant)}};
   if (is_linear(b.kind)) return {{b, a}};
@@ -93,7 +92,7 @@ rewrite rewrite_after_scale(const step& a, const step& b) {
   return {};
 }
 
-rewrite rewrite_after_shift(const step& a, const step& b) {
+rewrite rewrite_after_shift(const composition_step& a, const composition_step& b) {
   if (b.kind == step_kind::shift) return {{{step_kind::shift, a.constant + b.constant}}};
   if (b.kind == step_kind::scale) return {{b, {step_kind::shift, a.constant * b.constant}}};
   if (b.kind == step_kind::centre || b.kind == step_kind::layer_norm ||
@@ -103,7 +102,7 @@ rewrite rewrite_after_shift(const step& a, const step& b) {
   return {};
 }
 
-rewrite rewrite_pair(const step& a, const step& b) {
+rewrite rewrite_pair(const composition_step& a, const composition_step& b) {
   const bool unsorted = (product_rank(b.kind) > 0 && product_rank(a.kind) > product_rank(b.kind)) ||
                         (sum_rank(b.kind) > 0 && sum_rank(a.kind) > sum_rank(b.kind));
   if (unsorted) return {{b, a}};
@@ -120,21 +119,21 @@ rewrite rewrite_pair(const step& a, const step& b) {
 
 /// A rewrite whose constants overflow is not made.
 rewrite if_finite(rewrite by) {
-  if (by &&
-      !std::all_of(by->begin(), by->end(), [](const step& s) { return std::isfinite(s.constant); }))
+  if (by && !std::all_of(by->begin(), by->end(),
+                         [](const composition_step& s) { return std::isfinite(s.constant); }))
     return {};
   return by;
 }
 
-void replace(std::vector<step>& steps, std::size_t at, std::size_t count,
-             const std::vector<step>& by) {
+void replace(std::vector<composition_step>& steps, std::size_t at, std::size_t count,
+             const std::vector<composition_step>& by) {
   const auto begin = steps.begin() + static_cast<std::ptrdiff_t>(at);
   steps.insert(steps.erase(begin, begin + static_cast<std::ptrdiff_t>(count)), by.begin(),
                by.end());
 }
 
 /// Applies the first rewrite that fits; false when none does.
-bool rewrite_first(std::vector<step>& steps) {
+bool rewrite_first(std::vector<composition_step>& steps) {
   value_range range;
   for (std::size_t k = 0; k < steps.size(); ++k) {
     if (const rewrite by = rewrite_one(steps[k], range)) {
@@ -168,7 +167,7 @@ base::hash128 composition_hash(const composition& what) {
 
 base::hash128 skeleton_hash(const composition& what) {
   std::string names;
-  for (const step& s : canonical_form(what).steps) {
+  for (const composition_step& s : canonical_form(what).steps) {
     names += name_of(s.kind);
     names += ' ';
   }

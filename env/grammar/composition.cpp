@@ -49,7 +49,7 @@ constexpr std::array<kind_row, step_kind_count> kinds{{{"relu", step_class::scal
                                                        {"row_mean", step_class::reduction},
                                                        {"transpose", step_class::transposition}}};
 
-constexpr auto kind_names = [] {
+constexpr auto step_kind_names = [] {
   std::array<std::string_view, step_kind_count> names{};
   for (std::size_t k = 0; k < names.size(); ++k)
     names[k] = kinds[k].name;
@@ -58,7 +58,7 @@ constexpr auto kind_names = [] {
 
 constexpr std::size_t first_structural = static_cast<std::size_t>(step_kind::centre);
 
-constexpr auto families = [] {
+constexpr auto family_names = [] {
   std::array<std::string_view, step_kind_count - first_structural + 1> names{};
   names[0] = "elementwise";
   for (std::size_t k = first_structural; k < kinds.size(); ++k)
@@ -72,11 +72,11 @@ const kind_row& row_of(step_kind kind) {
 
 base::expected<composition_step> parse_step(std::string_view text) {
   const auto words = base::split(text, ' ');
-  const auto found = std::find(kind_names.begin(), kind_names.end(), words[0]);
-  if (found == kind_names.end())
+  const auto found = std::find(step_kind_names.begin(), step_kind_names.end(), words[0]);
+  if (found == step_kind_names.end())
     return base::fail(base::errc::invalid_argument, "no operator '{}'{}", words[0],
-                      base::did_you_mean(words[0], kind_names));
-  composition_step step{static_cast<step_kind>(found - kind_names.begin()), 0};
+                      base::did_you_mean(words[0], step_kind_names));
+  composition_step step{static_cast<step_kind>(found - step_kind_names.begin()), 0};
   const std::size_t wanted = has_constant(step.kind) ? 2 : 1;
   if (words.size() != wanted)
     return base::fail(base::errc::invalid_argument, "step '{}' has {} words, {} are needed", text,
@@ -159,11 +159,11 @@ std::size_t structural_index(const composition& what) {
 
 std::string family_of(const composition& what) {
   const std::size_t at = structural_index(what);
-  return std::string(at < what.steps.size() ? name_of(what.steps[at].kind) : families[0]);
+  return std::string(at < what.steps.size() ? name_of(what.steps[at].kind) : family_names[0]);
 }
 
 std::span<const std::string_view> all_families() {
-  return families;
+  return family_names;
 }
 
 std::string to_text(const composition& what) {

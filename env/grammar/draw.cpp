@@ -20,7 +20,7 @@ constexpr std::array constants_of_shift{-1.0F, -0.5F, 0.25F, 0.5F, 1.0F, 1.5F};
 constexpr double most_plain_ns = 5;
 
 constexpr auto first_operand = step_kind::times_row;
-constexpr auto first_structural = step_kind::centre;
+constexpr auto first_structural_kind = step_kind::centre;
 
 /// The default mix: a third element-wise, the rest shared by reductions, normalisations and others.
 double default_weight(std::string_view family) {
@@ -48,7 +48,7 @@ std::string_view draw_family(base::random_stream& random, const draw_limits& lim
 }
 
 composition_step draw_step(base::random_stream& random, bool operands) {
-  const auto end = static_cast<std::uint64_t>(operands ? first_structural : first_operand);
+  const auto end = static_cast<std::uint64_t>(operands ? first_structural_kind : first_operand);
   composition_step step{static_cast<step_kind>(random.below(end)), 0};
   if (step.kind == step_kind::scale)
     step.constant = constants_of_scale[random.below(constants_of_scale.size())];
@@ -70,7 +70,7 @@ composition attempt(base::random_stream& random, const draw_limits& limits) {
     const auto families = all_families();
     const auto at = std::find(families.begin(), families.end(), family) - families.begin();
     const auto kind =
-        static_cast<step_kind>(static_cast<std::ptrdiff_t>(first_structural) + at - 1);
+        static_cast<step_kind>(static_cast<std::ptrdiff_t>(first_structural_kind) + at - 1);
     made.steps.push_back({kind, 0});
     has_columns =
         class_of(kind) != step_class::reduction && class_of(kind) != step_class::transposition;

@@ -9,7 +9,7 @@ namespace quern::env {
 
 namespace {
 
-constexpr std::string_view magnitude = "_mm256_max_ps(h, -h)";
+constexpr std::string_view vector_magnitude = "_mm256_max_ps(h, -h)";
 
 std::string vector_statement(const kernel_writer& to, const composition_step& step) {
   const auto tensor = [](std::string_view form) {
@@ -22,15 +22,15 @@ std::string vector_statement(const kernel_writer& to, const composition_step& st
     case step_kind::clip:
       return "_mm256_min_ps(_mm256_max_ps(h, _mm256_set1_ps(-1)), _mm256_set1_ps(1))";
     case step_kind::abs:
-      return std::string(magnitude);
+      return std::string(vector_magnitude);
     case step_kind::negate:
       return "-h";
     case step_kind::square:
       return "h * h";
     case step_kind::root:
-      return fmt::format("_mm256_sqrt_ps({} + 1.0f)", magnitude);
+      return fmt::format("_mm256_sqrt_ps({} + 1.0f)", vector_magnitude);
     case step_kind::softsign:
-      return fmt::format("h / ({} + 1.0f)", magnitude);
+      return fmt::format("h / ({} + 1.0f)", vector_magnitude);
     case step_kind::scale:
       return "h * " + constant;
     case step_kind::shift:

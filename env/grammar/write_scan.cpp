@@ -7,7 +7,7 @@ namespace quern::env {
 
 namespace {
 
-std::string_view start_of(const kernel_writer& to) {
+std::string_view scan_start(const kernel_writer& to) {
   return to.core() == step_kind::running_max ? "-INFINITY" : "0";
 }
 
@@ -28,7 +28,7 @@ void sweep_row(kernel_writer& to, std::string_view source,
 }
 
 void scan_row(kernel_writer& to, std::string_view source, bool fused) {
-  to.declare("s", start_of(to));
+  to.declare("s", scan_start(to));
   to.open_columns();
   to.load(source, at_row_column.flat);
   if (fused) to.apply(to.before(), at_row_column);
@@ -38,10 +38,10 @@ void scan_row(kernel_writer& to, std::string_view source, bool fused) {
   to.close();
 }
 
-void write_columns(kernel_writer& to) {
+void write_scan_columns(kernel_writer& to) {
   to.use_workspace("n");
   to.open_rows();
-  to.line(fmt::format("b[i] = {};", start_of(to)));
+  to.line(fmt::format("b[i] = {};", scan_start(to)));
   to.close();
   to.open_nest();
   to.load("x", at_row_column.flat);
@@ -55,7 +55,7 @@ void write_columns(kernel_writer& to) {
 }  // namespace
 
 void write_scan(kernel_writer& to) {
-  if (to.style().order == loop_order::columns) return write_columns(to);
+  if (to.style().order == loop_order::columns) return write_scan_columns(to);
   const pass_plan plan = to.style().plan;
   const std::string_view kept = to.before().empty() ? "x" : "y";
   if (plan == pass_plan::passes) to.sweep_each(to.before(), "y", true);

@@ -33,7 +33,7 @@ void write_rolling(kernel_writer& to) {
   to.close(2);
 }
 
-void write_split(kernel_writer& to) {
+void write_stencil_split(kernel_writer& to) {
   const bool padded = to.style().padded;
   to.use_workspace(padded ? "(m + 2)" : "m");
   if (padded) {
@@ -59,7 +59,7 @@ void write_split(kernel_writer& to) {
   to.close(2);
 }
 
-void write_passes(kernel_writer& to) {
+void write_stencil_passes(kernel_writer& to) {
   if (!to.before().empty()) to.use_workspace("n * m");
   const std::string_view source = to.sweep_each(to.before(), "b", true) ? "b" : "x";
   to.open_nest();
@@ -73,8 +73,8 @@ void write_passes(kernel_writer& to) {
 }  // namespace
 
 void write_stencil(kernel_writer& to) {
-  if (to.style().plan == pass_plan::passes) return write_passes(to);
-  if (to.style().plan == pass_plan::split) return write_split(to);
+  if (to.style().plan == pass_plan::passes) return write_stencil_passes(to);
+  if (to.style().plan == pass_plan::split) return write_stencil_split(to);
   write_rolling(to);
 }
 

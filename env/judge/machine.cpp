@@ -16,7 +16,7 @@
 namespace quern::env {
 namespace {
 
-constexpr int tries = 5;
+constexpr int repetitions = 5;
 
 #if defined(__x86_64__)
 #define QUERN_WIDEST __attribute__((target_clones("avx512f", "avx2,fma", "default")))
@@ -84,7 +84,7 @@ double measure_bandwidth(std::size_t footprint) {
   const std::size_t repeats = std::max<std::size_t>(1, (1U << 20U) / bytes);
   const base::steady_clock clock;
   double best = 0;
-  for (int t = 0; t <= tries; ++t) {
+  for (int t = 0; t <= repetitions; ++t) {
     const auto start = clock.now_ns();
     for (std::size_t r = 0; r < repeats; ++r)
       sink_integer = sink_integer | read_all(data.data(), data.size());
@@ -98,7 +98,7 @@ double measure_flops() {
   constexpr std::int64_t rounds = 5000;
   const base::steady_clock clock;
   double best = 0;
-  for (int t = 0; t <= tries; ++t) {
+  for (int t = 0; t <= repetitions; ++t) {
     const auto start = clock.now_ns();
     sink_float = multiply_add(rounds, 0.999F, 1e-3F);
     const auto ns = static_cast<double>(std::max<std::int64_t>(1, clock.now_ns() - start));

@@ -13,7 +13,7 @@
 namespace quern::env {
 namespace {
 
-constexpr question_limits limits{30, 120};
+constexpr question_limits oracle_limits{30, 120};
 constexpr int timed_calls = 15;
 
 class sandboxed_oracle final : public reference_oracle {
@@ -47,9 +47,9 @@ class sandboxed_oracle final : public reference_oracle {
     QUERN_TRY(auto out, tensor_arena::create(memory_use::outputs, at.outputs, 1));
     QUERN_TRY(auto plan, make_plan(at, in, out));
     auto& link = runner->link();
-    auto step = link.map(in.request(0), in.fd(), limits);
-    if (step) step = link.map(out.request(1), out.fd(), limits);
-    if (step) step = link.plan(plan, limits);
+    auto step = link.map(in.request(0), in.fd(), oracle_limits);
+    if (step) step = link.map(out.request(1), out.fd(), oracle_limits);
+    if (step) step = link.plan(plan, oracle_limits);
     if (!step)
       return base::fail(base::errc::unavailable, "reference runner: {}", step.error().text);
     return time_calls(link, true);
@@ -78,11 +78,11 @@ class sandboxed_oracle final : public reference_oracle {
   static base::expected<std::int64_t> time_calls(runner_link& link, bool flush) {
     std::vector<double> times;
     for (int i = 0; i < timed_calls; ++i) {
-      auto ns = link.run(0, 1, limits);
+      auto ns = link.run(0, 1, oracle_limits);
       if (!ns)
         return base::fail(base::errc::invalid_argument, "the baseline failed: {}", ns.error().text);
       if (flush)
-        if (auto flushed = link.flush(limits); !flushed)
+        if (auto flushed = link.flush(oracle_limits); !flushed)
           return base::fail(base::errc::invalid_argument, "the reference failed: {}",
                             flushed.error().text);
       if (i > 1) times.push_back(static_cast<double>(*ns));
@@ -109,7 +109,7 @@ class sandboxed_oracle final : public reference_oracle {
                         built.text);
     QUERN_TRY(auto process, candidate_process::start(
                                 *children_, {options_.runner_program, built.artefact, core_}));
-    candidate_checker side(*process, limits);
+    candidate_checker side(*process, oracle_limits);
     candidate_memory memory;
     QUERN_TRY(auto in, inputs_of(at, inputs));
     auto f = side.load(built.artefact.string());

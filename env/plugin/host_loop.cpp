@@ -28,17 +28,6 @@ constexpr const char* component = "host";
 constexpr int ready_to_stop = 2;
 constexpr int goodbye_ms = 500;  // for the last frames, if the gateway still reads
 
-struct work {
-  host_job job;
-  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
-};
-
-/// A device's thread: jobs in the order in which they came.
-struct worker {
-  std::deque<work> queue;
-  std::thread thread;
-};
-
 std::uint64_t fresh_nonce() {
   std::random_device source;
   return (static_cast<std::uint64_t>(source()) << 32U) | source();
@@ -47,6 +36,17 @@ std::uint64_t fresh_nonce() {
 }  // namespace
 
 struct host_loop::state {
+  struct work {
+    host_job job;
+    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  };
+
+  /// A device's thread: jobs in the order in which they came.
+  struct worker {
+    std::deque<work> queue;
+    std::thread thread;
+  };
+
   host_options options;
   evaluate_function evaluate;
   prepare_function prepare;

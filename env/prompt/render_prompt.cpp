@@ -8,7 +8,7 @@ namespace quern::env {
 
 namespace {
 
-using kind = prompt_template::piece::kind;
+using piece_kind = prompt_template::piece::kind;
 
 std::string without_last_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
@@ -153,22 +153,22 @@ std::string render_prompt(const prompt_template& form, const task& what,
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto& piece = pieces[i];
     switch (piece.what) {
-      case kind::each_exemplar:
+      case piece_kind::each_exemplar:
         block_begin = i;
         shown = 0;
         hidden = exemplars.empty();
         break;
-      case kind::no_exemplars:
+      case piece_kind::no_exemplars:
         hidden = !exemplars.empty();
         break;
-      case kind::block_end:
+      case piece_kind::block_end:
         hidden = false;
         if (piece.text == "exemplars" && ++shown < exemplars.size()) i = block_begin;
         break;
-      case kind::text:
+      case piece_kind::text:
         if (!hidden) text += piece.text;
         break;
-      case kind::value:
+      case piece_kind::value:
         if (hidden) break;
         text += piece.text.starts_with("exemplar.")
                     ? exemplar_value(piece.text, exemplars[shown], shown + 1)

@@ -16,13 +16,6 @@ namespace {
 // Any folder that exists everywhere: the views of the host are taken before it is covered.
 constexpr const char* mount_point = "/usr";
 
-bool fail_at(setup_failure& failure, layer which, const char* step) {
-  failure.which = which;
-  failure.error = errno;
-  std::strncpy(failure.step, step, sizeof failure.step - 1);
-  return false;
-}
-
 // A private copy of the host's mounts below the path, made read-only before anybody can see it.
 bool take_view(setup_plan::visible& item) {
   item.tree =

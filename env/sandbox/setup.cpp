@@ -35,13 +35,6 @@ constexpr uid_t foreign_uids = 600;
 constexpr int parking = 300;
 constexpr int nproc_slack = 32;
 
-bool fail_at(setup_failure& failure, layer which, const char* step) {
-  failure.which = which;
-  failure.error = errno;
-  std::strncpy(failure.step, step, sizeof failure.step - 1);
-  return false;
-}
-
 // Links appear as links, so that /lib -> usr/lib looks as it does outside.
 void add_visible(std::vector<setup_plan::visible>& out, const std::string& path) {
   struct stat info {};
@@ -187,6 +180,13 @@ bool parent_is_gone(int life_fd) {
 }
 
 }  // namespace
+
+bool fail_at(setup_failure& failure, layer which, const char* step) {
+  failure.which = which;
+  failure.error = errno;
+  std::strncpy(failure.step, step, sizeof failure.step - 1);
+  return false;
+}
 
 uid_t next_foreign_uid() {
   static std::atomic<uid_t> counter{static_cast<uid_t>(getpid())};

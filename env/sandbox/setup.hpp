@@ -21,6 +21,9 @@ struct setup_failure {
   char step[48] = {};
 };
 
+/// Notes the step and its errno; false, to be returned. Async-signal-safe.
+bool fail_at(setup_failure& failure, layer which, const char* step);
+
 struct setup_plan {
   /// One thing of the new root: a tree from the host, or a symbolic link where `link` is not empty.
   struct visible {

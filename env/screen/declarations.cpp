@@ -111,7 +111,7 @@ class declarations {
       if (is(item, "{")) {
         if (const auto inner = opens_scope(head)) {
           if (++depth_ > deepest_scope) {
-            found_ = finding(screen_rule::malformed_text, item, "scopes nested too deeply");
+            found_ = finding_at(screen_rule::malformed_text, item, "scopes nested too deeply");
             return all_.size();
           }
           const std::size_t behind = scope(at + 1, c_linkage || *inner);
@@ -169,8 +169,8 @@ class declarations {
       const bool own = (defined && what.is_function) || object ||
                        (!what.is_extern && (what.is_static || what.is_template_or_type));
       if (!entry && !own) {
-        found_ = finding(screen_rule::external, all_[begin],
-                         "only kernel and workspace_bytes may be declared extern");
+        found_ = finding_at(screen_rule::external, all_[begin],
+                            "only kernel and workspace_bytes may be declared extern");
         return;
       }
     }
@@ -181,9 +181,9 @@ class declarations {
   void kept_pointer(const declaration& what, const token& at) {
     if (found_ || !what.has_pointer || what.is_const_object || what.is_function) return;
     found_ =
-        finding(screen_rule::kept_pointer, at,
-                "a pointer that outlives the call; inputs and outputs of a call are gone after "
-                "it. Make it local or const");
+        finding_at(screen_rule::kept_pointer, at,
+                   "a pointer that outlives the call; inputs and outputs of a call are gone after "
+                   "it. Make it local or const");
   }
 
   // static and thread_local variables inside functions, extern declarations anywhere.
@@ -192,8 +192,8 @@ class declarations {
       const std::string& text = all_[i].text;
       if (!is_word(all_[i])) continue;
       if (text == "extern") {
-        found_ = finding(screen_rule::external, all_[i],
-                         "only kernel and workspace_bytes may be declared extern");
+        found_ = finding_at(screen_rule::external, all_[i],
+                            "only kernel and workspace_bytes may be declared extern");
         return;
       }
       if (text != "static" && text != "thread_local" && text != "__thread") continue;

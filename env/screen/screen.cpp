@@ -25,23 +25,24 @@ std::optional<screen_finding> screen_include(tokens line) {
   if (line.size() == 3 && line[2].kind == token_kind::header &&
       rules::is_prelude_header(line[2].text))
     return std::nullopt;
-  return finding(screen_rule::include, line[0],
-                 fmt::format("#include {}: only <{}> may be included (all are there already)",
-                             line.size() > 2 ? line[2].text : "", rules::prelude_header_names()));
+  return finding_at(
+      screen_rule::include, line[0],
+      fmt::format("#include {}: only <{}> may be included (all are there already)",
+                  line.size() > 2 ? line[2].text : "", rules::prelude_header_names()));
 }
 
 std::optional<screen_finding> screen_pragma(const token& at, tokens words) {
   if (rules::is_known_pragma(words)) return std::nullopt;
-  return finding(screen_rule::pragma, at,
-                 fmt::format("pragma '{}' is not of the list: {}",
-                             words.empty() ? "" : words[0].text, rules::pragma_names()));
+  return finding_at(screen_rule::pragma, at,
+                    fmt::format("pragma '{}' is not of the list: {}",
+                                words.empty() ? "" : words[0].text, rules::pragma_names()));
 }
 
 std::optional<screen_finding> screen_define(tokens line) {
   const auto refuse = [&](std::string why) {
-    return finding(screen_rule::preprocessor, line[0],
-                   fmt::format("#define {}: {}; only object-like constants may be defined",
-                               line.size() > 2 ? line[2].text : "", why));
+    return finding_at(screen_rule::preprocessor, line[0],
+                      fmt::format("#define {}: {}; only object-like constants may be defined",
+                                  line.size() > 2 ? line[2].text : "", why));
   };
   if (line.size() < 3 || !is_word(line[2])) return refuse("no name");
   const token& name = line[2];
@@ -64,10 +65,11 @@ std::optional<screen_finding> screen_line(tokens line) {
   if (name == "include") return screen_include(line);
   if (name == "pragma") return screen_pragma(line[0], line.subspan(2));
   if (name == "define") return screen_define(line);
-  return finding(screen_rule::preprocessor, line[0],
-                 fmt::format("#{}: only #include of the prelude's headers, #pragma and #define of "
-                             "constants are allowed",
-                             name));
+  return finding_at(
+      screen_rule::preprocessor, line[0],
+      fmt::format("#{}: only #include of the prelude's headers, #pragma and #define of "
+                  "constants are allowed",
+                  name));
 }
 
 // ---- words that are refused wherever they stand
@@ -76,25 +78,25 @@ std::optional<screen_finding> screen_word(tokens all, std::size_t i) {
   const token& item = all[i];
   const std::string& text = item.text;
   if (rules::is_assembler(text))
-    return finding(screen_rule::assembler, item, fmt::format("'{}' is not allowed", text));
+    return finding_at(screen_rule::assembler, item, fmt::format("'{}' is not allowed", text));
   if (rules::is_position(text))
-    return finding(screen_rule::position, item,
-                   fmt::format("'{}' depends on the layout of the text", text));
+    return finding_at(screen_rule::position, item,
+                      fmt::format("'{}' depends on the layout of the text", text));
   if (text.starts_with("__builtin_") && !rules::is_known_builtin(text))
-    return finding(screen_rule::forbidden_name, item,
-                   fmt::format("'{}' is not one of the built-ins for computing", text));
+    return finding_at(screen_rule::forbidden_name, item,
+                      fmt::format("'{}' is not one of the built-ins for computing", text));
   if (rules::is_forbidden_name(text))
-    return finding(screen_rule::forbidden_name, item,
-                   fmt::format("'{}': a kernel computes; it has no processes, threads, files, "
-                               "signals or clocks",
-                               text));
+    return finding_at(screen_rule::forbidden_name, item,
+                      fmt::format("'{}': a kernel computes; it has no processes, threads, files, "
+                                  "signals or clocks",
+                                  text));
   if (rules::is_forbidden_call(text) && i + 1 < all.size() && is(all[i + 1], "("))
-    return finding(screen_rule::forbidden_name, item,
-                   fmt::format("'{}' is called: a kernel only computes", text));
+    return finding_at(screen_rule::forbidden_name, item,
+                      fmt::format("'{}' is called: a kernel only computes", text));
   if (text == "std" && i + 2 < all.size() && is(all[i + 1], "::") &&
       rules::is_forbidden_in_std(all[i + 2].text))
-    return finding(screen_rule::forbidden_name, item,
-                   fmt::format("'std::{}' is not allowed in a kernel", all[i + 2].text));
+    return finding_at(screen_rule::forbidden_name, item,
+                      fmt::format("'std::{}' is not allowed in a kernel", all[i + 2].text));
   if (text == "_Pragma") {
     if (i + 3 < all.size() && is(all[i + 1], "(") && all[i + 2].kind == token_kind::string &&
         all[i + 2].text.starts_with('"') && is(all[i + 3], ")")) {
@@ -102,7 +104,7 @@ std::optional<screen_finding> screen_word(tokens all, std::size_t i) {
       const auto words = lex_cpp(inner);
       return screen_pragma(item, words);
     }
-    return finding(screen_rule::pragma, item, "_Pragma needs a plain string literal");
+    return finding_at(screen_rule::pragma, item, "_Pragma needs a plain string literal");
   }
   return std::nullopt;
 }
@@ -116,7 +118,7 @@ std::optional<screen_finding> screen_attributes(tokens all, std::size_t i, std::
   if (rules::is_attribute_word(all[i].text)) {
     open = i + 1;
     if (open + 1 >= all.size() || !is(all[open], "(") || !is(all[open + 1], "("))
-      return finding(screen_rule::attribute, all[i], "an attribute that cannot be read");
+      return finding_at(screen_rule::attribute, all[i], "an attribute that cannot be read");
   } else if (!(is(all[i], "[") && i + 1 < all.size() && is(all[i + 1], "["))) {
     return std::nullopt;
   }
@@ -124,7 +126,7 @@ std::optional<screen_finding> screen_attributes(tokens all, std::size_t i, std::
   // Half of it in a macro would be read together with something else than the compiler does.
   for (std::size_t at = i + 1; at < behind; ++at)
     if (all[at].directive != all[i].directive || (all[at].directive && all[at].line_start))
-      return finding(screen_rule::attribute, all[i], "an attribute across preprocessor lines");
+      return finding_at(screen_rule::attribute, all[i], "an attribute across preprocessor lines");
   for (std::size_t at = open + 2; at + 2 < behind; ++at) {
     if (is(all[at], "(")) {
       at = behind_group(all, at) - 1;
@@ -133,9 +135,9 @@ std::optional<screen_finding> screen_attributes(tokens all, std::size_t i, std::
     const bool is_namespace = at + 1 < behind && (is(all[at + 1], "::") || is(all[at + 1], ":"));
     if (!is_word(all[at]) || is_namespace || all[at].text == "using") continue;
     if (!rules::is_known_attribute(all[at].text))
-      return finding(screen_rule::attribute, all[at],
-                     fmt::format("attribute '{}' is not of the list: {}", all[at].text,
-                                 rules::attribute_names()));
+      return finding_at(screen_rule::attribute, all[at],
+                        fmt::format("attribute '{}' is not of the list: {}", all[at].text,
+                                    rules::attribute_names()));
   }
   return std::nullopt;
 }
@@ -163,8 +165,8 @@ std::optional<screen_finding> static_screen(std::string_view source) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const token& item = all[i];
     if (item.kind == token_kind::other)
-      keep(finding(screen_rule::malformed_text, item,
-                   "a character or literal that C++ does not have"));
+      keep(finding_at(screen_rule::malformed_text, item,
+                      "a character or literal that C++ does not have"));
     if (item.directive && item.line_start) {
       std::size_t end = i + 1;
       while (end < all.size() && all[end].directive && !all[end].line_start)

@@ -22,7 +22,7 @@ inline bool is_word(const token& item) {
   return item.kind == token_kind::identifier;
 }
 
-inline screen_finding finding(screen_rule rule, const token& at, std::string text) {
+inline screen_finding finding_at(screen_rule rule, const token& at, std::string text) {
   return {rule, at.line, std::move(text)};
 }
 

@@ -21,7 +21,7 @@ bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-bool is_digit(char c) {
+bool is_decimal_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -98,10 +98,10 @@ class expr_parser {
 
   base::status atom(int depth) {
     const char c = peek();
-    if (is_digit(c)) return number();
+    if (is_decimal_digit(c)) return number();
     if (is_name_start(c)) {
       const std::size_t begin = at_;
-      while (at_ < text_.size() && (is_name_start(text_[at_]) || is_digit(text_[at_])))
+      while (at_ < text_.size() && (is_name_start(text_[at_]) || is_decimal_digit(text_[at_])))
         ++at_;
       return push({'n', 0, std::string(text_.substr(begin, at_ - begin))});
     }
@@ -120,7 +120,7 @@ class expr_parser {
 
   base::status number() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && is_digit(text_[at_]))
+    while (at_ < text_.size() && is_decimal_digit(text_[at_]))
       ++at_;
     std::int64_t value = 0;
     const auto [end, code] = std::from_chars(text_.data() + begin, text_.data() + at_, value);

@@ -147,7 +147,7 @@ tl::unexpected<base::error> refuse(fmt::format_string<Args...> format, Args&&...
   return base::fail(base::errc::invalid_argument, format, std::forward<Args>(args)...);
 }
 
-bool is_word(std::string_view text, std::size_t longest) {
+bool is_identifier(std::string_view text, std::size_t longest) {
   if (text.empty() || text.size() > longest || text[0] < 'a' || text[0] > 'z') return false;
   return std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -155,7 +155,7 @@ bool is_word(std::string_view text, std::size_t longest) {
 }
 
 base::status check_argument_name(const std::string& name, std::set<std::string>& taken) {
-  if (!is_word(name, 32)) {
+  if (!is_identifier(name, 32)) {
     return refuse(
         "'{}' is no argument name: begin with a small letter, go on with letters, digits and _, at "
         "most 32",
@@ -239,13 +239,13 @@ base::status check_sizes(const task& what, std::span<const std::int64_t> sizes) 
 }
 
 base::status check_all(const task& what) {
-  if (!is_word(what.name, 100)) {
+  if (!is_identifier(what.name, 100)) {
     return refuse(
         "'{}' is no task name: begin with a small letter, go on with letters, digits and _, at "
         "most 100",
         what.name);
   }
-  if (!is_word(what.family, 50))
+  if (!is_identifier(what.family, 50))
     return refuse("'{}' is no family: a word of letters, digits and _, at most 50", what.family);
   QUERN_CHECK(check_count("sizes", what.sizes.size(), 1, max_sizes));
   QUERN_CHECK(check_count("hidden_sizes", what.hidden_sizes.size(), 0, max_hidden_sizes));

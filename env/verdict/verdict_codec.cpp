@@ -14,7 +14,7 @@ using base::json;
 constexpr std::size_t max_list = 4096;
 
 template <class... Args>
-tl::unexpected<base::error> refuse(fmt::format_string<Args...> format, Args&&... args) {
+tl::unexpected<base::error> refuse_verdict(fmt::format_string<Args...> format, Args&&... args) {
   return base::fail(base::errc::invalid_argument, format, std::forward<Args>(args)...);
 }
 
@@ -23,8 +23,9 @@ base::expected<std::string> text_of(const json& object, std::string_view key) {
   if (!object.contains(key)) return std::string();
   QUERN_TRY(std::string text, base::get<std::string>(object, key));
   if (text.size() > max_verdict_text) {
-    return refuse("verdict: '{}' has {} bytes, at most {} are allowed: cut it where it is made",
-                  key, text.size(), max_verdict_text);
+    return refuse_verdict(
+        "verdict: '{}' has {} bytes, at most {} are allowed: cut it where it is made", key,
+        text.size(), max_verdict_text);
   }
   return text;
 }
@@ -33,7 +34,7 @@ base::expected<std::int64_t> integer_of(const json& object, std::string_view key
                                         std::int64_t least) {
   QUERN_TRY(const std::int64_t value, base::get<std::int64_t>(object, key));
   if (value < least)
-    return refuse("verdict: '{}' is {}, it must be at least {}", key, value, least);
+    return refuse_verdict("verdict: '{}' is {}, it must be at least {}", key, value, least);
   return value;
 }
 
@@ -45,7 +46,7 @@ base::expected<std::vector<T>> list_of(const json& object, std::string_view key,
   if (!object.contains(key)) return result;
   const json& list = object[key];
   if (!list.is_array() || list.size() > max_list) {
-    return refuse("verdict: '{}' must be a list of at most {} elements", key, max_list);
+    return refuse_verdict("verdict: '{}' must be a list of at most {} elements", key, max_list);
   }
   for (const json& element : list) {
     QUERN_TRY(T value, read(element));
@@ -60,7 +61,7 @@ base::expected<std::vector<std::int64_t>> integers_of(const json& object, std::s
         if (!element.is_number_integer() ||
             (element.is_number_unsigned() &&
              element.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))) {
-          return refuse("verdict: '{}' lists something that is no 64-bit integer", key);
+          return refuse_verdict("verdict: '{}' lists something that is no 64-bit integer", key);
         }
         return element.get<std::int64_t>();
       });
@@ -69,8 +70,8 @@ base::expected<std::vector<std::int64_t>> integers_of(const json& object, std::s
 base::expected<std::vector<std::string>> texts_of(const json& object, std::string_view key) {
   return list_of<std::string>(object, key, [&](const json& element) -> base::expected<std::string> {
     if (!element.is_string() || element.get_ref<const std::string&>().size() > max_verdict_text) {
-      return refuse("verdict: '{}' lists something that is no text of at most {} bytes", key,
-                    max_verdict_text);
+      return refuse_verdict("verdict: '{}' lists something that is no text of at most {} bytes",
+                            key, max_verdict_text);
     }
     return element.get<std::string>();
   });
@@ -78,12 +79,13 @@ base::expected<std::vector<std::string>> texts_of(const json& object, std::strin
 
 base::expected<const json*> object_at(const json& object, std::string_view key) {
   const json& value = object[key];
-  if (!value.is_object()) return refuse("verdict: '{}' must be an object", key);
+  if (!value.is_object()) return refuse_verdict("verdict: '{}' must be an object", key);
   return &value;
 }
 
 base::expected<check_result> read_check(const json& value) {
-  if (!value.is_object()) return refuse("verdict: 'checks' lists something that is no object");
+  if (!value.is_object())
+    return refuse_verdict("verdict: 'checks' lists something that is no object");
   check_result result;
   QUERN_TRY(result.name, base::get<std::string>(value, "name"));
   QUERN_TRY(result.pass, base::get<bool>(value, "pass"));
@@ -110,8 +112,8 @@ base::status read_evidence(const json& value, verdict& result) {
     QUERN_TRY(time.cand_ns, integers_of(*found, "cand_ns"));
     QUERN_TRY(time.log_ratio_e9, integers_of(*found, "log_ratio_e9"));
     if (time.log_ratio_e9.size() != 3) {
-      return refuse("verdict: 'log_ratio_e9' has {} values, it must have 3: low, mid, high",
-                    time.log_ratio_e9.size());
+      return refuse_verdict("verdict: 'log_ratio_e9' has {} values, it must have 3: low, mid, high",
+                            time.log_ratio_e9.size());
     }
     QUERN_TRY(time.windows, integer_of(*found, "windows", 0));
     if (found->contains("device_ns")) {
@@ -137,15 +139,15 @@ base::status read_kind(const json& value, verdict& result) {
     std::vector<std::string_view> known;
     for (int i = 0; i < verdict_kind_count; ++i)
       known.push_back(name_of(static_cast<verdict_kind>(i)));
-    return refuse("verdict: '{}' is no verdict{}: a newer evaluator may have made it", name,
-                  base::did_you_mean(name, known));
+    return refuse_verdict("verdict: '{}' is no verdict{}: a newer evaluator may have made it", name,
+                          base::did_you_mean(name, known));
   }
   result.kind = *kind;
   QUERN_TRY(result.reason, text_of(value, "kind"));
   const bool needs_reason = *kind == verdict_kind::malformed || *kind == verdict_kind::hack ||
                             *kind == verdict_kind::timeout;
   if (needs_reason && result.reason.empty())
-    return refuse("verdict: '{}' needs 'kind', its reason", name);
+    return refuse_verdict("verdict: '{}' needs 'kind', its reason", name);
   return {};
 }
 
@@ -201,7 +203,7 @@ json to_json(const verdict& what) {
 
 base::expected<verdict> verdict_from_json(const json& value) {
   if (!value.is_object())
-    return refuse("a verdict must be a JSON object, found {}", value.type_name());
+    return refuse_verdict("a verdict must be a JSON object, found {}", value.type_name());
   QUERN_TRY(const std::int64_t version, base::get<std::int64_t>(value, "quern_verdict"));
   if (version != verdict_version) {
     return base::fail(
@@ -228,7 +230,7 @@ base::expected<verdict> verdict_from_json(const json& value) {
   }
   QUERN_CHECK(read_evidence(value, result));
   if (result.kind == verdict_kind::ok && result.time && !result.speedup_e2) {
-    return refuse("verdict: ok with 'time' needs 'speedup_e2'");
+    return refuse_verdict("verdict: ok with 'time' needs 'speedup_e2'");
   }
   return result;
 }

@@ -52,11 +52,6 @@ model_weights bind(const model_config& config, const catalogue& layout, const at
   return weights;
 }
 
-/// The arena's bytes as float32 on the host.
-at::Tensor host_floats(const at::Tensor& flat) {
-  return flat.to(at::kCPU, at::kFloat).contiguous();
-}
-
 std::span<std::byte> bytes_of(const at::Tensor& floats) {
   return {static_cast<std::byte*>(floats.mutable_data_ptr()),
           static_cast<std::size_t>(floats.numel()) * sizeof(float)};
@@ -82,6 +77,10 @@ void fill_random(const parameter& p, const model_config& config, std::uint64_t s
 }
 
 }  // namespace
+
+at::Tensor host_floats(const at::Tensor& flat) {
+  return flat.to(at::kCPU, at::kFloat).contiguous();
+}
 
 base::expected<parameter_arena> parameter_arena::zeros(const model_config& config,
                                                        at::ScalarType type, at::Device device) {

@@ -68,4 +68,7 @@ struct parameter_arena {
   base::hash128 hash() const;
 };
 
+/// An arena's values as float32 on the host.
+at::Tensor host_floats(const at::Tensor& flat);
+
 }  // namespace quern::policy

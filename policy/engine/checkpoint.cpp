@@ -24,10 +24,6 @@ constexpr std::array<std::string_view, 6> tokenizer_files{"tokenizer.json",
                                                           "vocab.json",
                                                           "merges.txt"};
 
-at::Tensor host_floats(const at::Tensor& flat) {
-  return flat.to(at::kCPU, at::kFloat).contiguous();
-}
-
 std::span<const std::byte> bytes_of(const at::Tensor& floats, std::int64_t offset,
                                     std::int64_t count) {
   return {reinterpret_cast<const std::byte*>(floats.const_data_ptr<float>() + offset),

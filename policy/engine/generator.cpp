@@ -18,21 +18,6 @@ namespace {
 using base::errc;
 using base::fail;
 
-/// One request on its way. `tokens` is the prompt and what was sampled; of these the first
-/// `computed` are in the cache.
-struct sequence {
-  generation_request request;
-  std::vector<std::int32_t> tokens;
-  generation_result result;
-  std::int64_t slot = -1;
-  std::int64_t computed = 0;
-  std::int64_t prompt_slot = 0;  ///< where the first `shared` positions lie
-  std::int64_t shared = 0;
-  std::uint64_t group = 0;
-  bool waits = false;  ///< for its group's prompt, which another member computes
-  bool cancelled = false;
-};
-
 }  // namespace
 
 std::string_view to_string(finish_reason reason) {
@@ -41,6 +26,21 @@ std::string_view to_string(finish_reason reason) {
 }
 
 struct generator::state {
+  /// One request on its way. `tokens` is the prompt and what was sampled; of these the first
+  /// `computed` are in the cache.
+  struct sequence {
+    generation_request request;
+    std::vector<std::int32_t> tokens;
+    generation_result result;
+    std::int64_t slot = -1;
+    std::int64_t computed = 0;
+    std::int64_t prompt_slot = 0;  ///< where the first `shared` positions lie
+    std::int64_t shared = 0;
+    std::uint64_t group = 0;
+    bool waits = false;  ///< for its group's prompt, which another member computes
+    bool cancelled = false;
+  };
+
   generator_options options;
   parameter_arena active, staged;
   std::int64_t version = 0;
@@ -244,7 +244,7 @@ base::status generator::submit(std::span<const generation_request> requests) {
       s.waiting.emplace_back();
       ++s.next_group;
     }
-    sequence q;
+    state::sequence q;
     q.request = r;
     q.tokens = r.prompt;
     q.group = s.next_group;
@@ -256,10 +256,10 @@ base::status generator::submit(std::span<const generation_request> requests) {
 }
 
 base::status generator::cancel(std::uint64_t id) {
-  for (sequence& s : state_->running)
+  for (state::sequence& s : state_->running)
     if (s.request.id == id) return s.cancelled = true, base::status{};
   for (auto& group : state_->waiting)
-    for (sequence& s : group)
+    for (state::sequence& s : group)
       if (s.request.id == id) return s.cancelled = true, base::status{};
   return fail(errc::not_found, "request {} is not in flight", id);
 }
@@ -269,13 +269,13 @@ std::vector<generation_result> generator::step() {
   s.sweep_cancelled();
   s.admit();
   struct due {
-    std::list<sequence>::iterator who;
+    std::list<state::sequence>::iterator who;
     std::size_t row;
   };
   std::vector<cached_row> rows;
   std::vector<due> sampling;
   const auto limit = static_cast<std::size_t>(s.options.rows);
-  std::vector<std::list<sequence>::iterator> served;
+  std::vector<std::list<state::sequence>::iterator> served;
   for (auto q = s.running.begin(); q != s.running.end() && rows.size() < limit; ++q) {
     if (q->waits) continue;
     served.push_back(q);
@@ -303,7 +303,7 @@ std::vector<generation_result> generator::step() {
     const std::span<const float> row(host.const_data_ptr<float>() + d.row * width, valid);
     if (d.who->result.tokens
             .empty()) {  // the prompt is complete: its group starts from the same row
-      for (sequence& member : s.running)
+      for (state::sequence& member : s.running)
         if (member.group == d.who->group && member.waits) {
           s.share_prompt(*d.who, member);
           s.sample(member, row);

@@ -20,15 +20,6 @@
 namespace quern::policy {
 namespace {
 
-/// Flat buffers of one block; views of the rows in use are taken at each pass.
-struct block_buffers {
-  at::Tensor input, norm1, rstd1, qkv, q, k, v, head_rstd, lse, heads, attention, middle, norm2,
-      rstd2, gate_up, act;
-};
-
-/// The same, viewed for the rows of this pass.
-struct block_rows : block_buffers {};
-
 std::vector<double> inverse_frequencies(const model_config& config) {
   const std::int64_t half = config.head_dim / 2;
   std::vector<double> result(static_cast<std::size_t>(half));
@@ -71,6 +62,15 @@ rope_table rope_table::make(const model_config& config, std::int64_t positions, 
 }
 
 struct decoder::state {
+  /// Flat buffers of one block; views of the rows in use are taken at each pass.
+  struct block_buffers {
+    at::Tensor input, norm1, rstd1, qkv, q, k, v, head_rstd, lse, heads, attention, middle, norm2,
+        rstd2, gate_up, act;
+  };
+
+  /// The same, viewed for the rows of this pass.
+  struct block_rows : block_buffers {};
+
   model_config config;
   kernels::head_shape shape;
   rope_table rope;
@@ -89,7 +89,8 @@ struct decoder::state {
                       at::Tensor& dx, block_weights& g);
 };
 
-block_rows decoder::state::view(block_buffers& b, std::int64_t rows, const at::Tensor& like) const {
+decoder::state::block_rows decoder::state::view(block_buffers& b, std::int64_t rows,
+                                                const at::Tensor& like) const {
   const std::int64_t d = config.hidden_size, q = config.q_size(), kv = config.kv_size(),
                      i = config.intermediate_size;
   const auto [kv_heads, group, dim] = shape;
@@ -187,12 +188,12 @@ at::Tensor decoder::forward(const model_weights& weights, const packed_rows& row
   const at::Tensor& like = weights.embedding;
   const std::int64_t n = rows.rows(), d = s.config.hidden_size;
   const std::size_t layers = s.blocks.size();
-  block_rows here = s.view(s.blocks[0], n, like);
+  state::block_rows here = s.view(s.blocks[0], n, like);
   at::index_select_out(here.input, weights.embedding, 0, rows.tokens);
   at::Tensor last = take(s.last, {n, d}, like);
   for (std::size_t i = 0; i < layers; ++i) {
     if (keep && i + 1 < layers) {
-      block_rows next = s.view(s.blocks[i + 1], n, like);
+      state::block_rows next = s.view(s.blocks[i + 1], n, like);
       s.block_forward(weights.blocks[i], rows, here, next.input);
       here = std::move(next);
     } else {
@@ -215,7 +216,7 @@ void decoder::backward(const model_weights& weights, const packed_rows& rows,
   at::Tensor dx = take(s.d_rows, {n, d}, d_hidden).zero_();
   ops::rms_norm_backward(d_hidden, last, weights.final_norm, rstd, dx, gradients.final_norm);
   for (std::size_t i = s.blocks.size(); i-- > 0;) {
-    block_rows a = s.view(s.blocks[i], n, d_hidden);
+    state::block_rows a = s.view(s.blocks[i], n, d_hidden);
     s.block_backward(weights.blocks[i], rows, a, dx, gradients.blocks[i]);
   }
   gradients.embedding.index_add_(0, rows.tokens, dx);

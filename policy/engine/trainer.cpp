@@ -15,19 +15,15 @@
 #include "policy/loss/token_loss.hpp"
 
 namespace quern::policy {
-namespace {
-
-using base::errc;
-using base::fail;
 
 /// Sums over trained tokens; those of the workers are added up in order.
-struct sums {
+struct token_sums {
   double tokens = 0, loss = 0, log_prob = 0, entropy = 0, ratio = 0, ratio_max = 0, clipped = 0,
          dropped = 0, kl = 0;
   double behaviour_tokens = 0, mismatch = 0, mismatch_max = 0, mismatch_tokens = 0,
          behaviour_kl = 0, rows = 0;
 
-  void add(const sums& o) {
+  void add(const token_sums& o) {
     tokens += o.tokens, loss += o.loss, log_prob += o.log_prob, entropy += o.entropy,
         ratio += o.ratio;
     clipped += o.clipped, dropped += o.dropped, kl += o.kl, behaviour_tokens += o.behaviour_tokens;
@@ -38,6 +34,11 @@ struct sums {
   }
 };
 
+namespace {
+
+using base::errc;
+using base::fail;
+
 double trained_tokens(const training_sequence& s) {
   return static_cast<double>(
       std::count_if(s.loss_mask.begin(), s.loss_mask.end(), [](std::uint8_t m) { return m != 0; }));
@@ -46,7 +47,7 @@ double trained_tokens(const training_sequence& s) {
 /// Loss and gradient of one prediction, and what the metrics want to know of it.
 double visit_token(const loss_parameters& p, const training_sequence& s, std::size_t t,
                    double weight, double log_prob, double entropy, std::int64_t version,
-                   sums& total) {
+                   token_sums& total) {
   const auto at = [&](const std::vector<float>& values, double otherwise) {
     return values.empty() ? otherwise : static_cast<double>(values[t]);
   };
@@ -89,7 +90,7 @@ struct worker {
   output_head head;
   parameter_arena gradients;
   at::Tensor d_hidden;
-  sums total;
+  token_sums total;
 };
 
 struct trainer::state {
@@ -235,7 +236,7 @@ base::expected<step_metrics> trainer::gradients(std::span<const training_sequenc
       });
     work(0);
   }
-  sums total = s.workers[0].total;
+  token_sums total = s.workers[0].total;
   for (std::size_t i = 1; i < std::min(count, batches.size()); ++i) {
     s.workers[0].gradients.flat.add_(s.workers[i].gradients.flat);
     total.add(s.workers[i].total);

@@ -20,25 +20,25 @@ using base::ordered_json;
 
 namespace {
 
-using pair = std::pair<std::int32_t, std::int32_t>;
+using token_pair = std::pair<std::int32_t, std::int32_t>;
 
 struct pair_hash {
-  std::size_t operator()(const pair& p) const {
+  std::size_t operator()(const token_pair& p) const {
     const auto key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.first)) << 32U |
                      static_cast<std::uint32_t>(p.second);
     return std::hash<std::uint64_t>{}(key * 0x9e3779b97f4a7c15ULL);
   }
 };
 
-struct word {
+struct counted_word {
   std::vector<std::int32_t> tokens;
   std::int64_t count = 0;
 };
 
-struct candidate {
+struct merge_candidate {
   std::int64_t count = 0;
-  pair tokens;
-  bool operator<(const candidate& other) const {
+  token_pair tokens;
+  bool operator<(const merge_candidate& other) const {
     return count != other.count ? count < other.count : tokens > other.tokens;
   }
 };
@@ -57,7 +57,7 @@ class trainer {
         at += size;
       }
     for (const auto& [text, count] : counts) {
-      word w{{}, count};
+      counted_word w{{}, count};
       for (const char byte : text)
         w.tokens.push_back(static_cast<std::uint8_t>(byte));
       words_.push_back(std::move(w));
@@ -73,7 +73,7 @@ class trainer {
       queue_.push({count, tokens});
     touched_.clear();
     while (bytes_.size() < target && !queue_.empty()) {
-      const candidate best = queue_.top();
+      const merge_candidate best = queue_.top();
       queue_.pop();
       const auto now = counts_.find(best.tokens);
       if (now == counts_.end() || now->second != best.count) continue;  // stale
@@ -83,7 +83,7 @@ class trainer {
   }
 
   const std::vector<std::string>& bytes() const { return bytes_; }
-  const std::vector<pair>& merges() const { return merges_; }
+  const std::vector<token_pair>& merges() const { return merges_; }
 
  private:
   std::int32_t add_token(std::string bytes) {
@@ -97,16 +97,16 @@ class trainer {
     return bytes_[static_cast<std::size_t>(token)];
   }
 
-  bool allowed(const pair& p) const {
+  bool allowed(const token_pair& p) const {
     return bytes_of(p.first).size() + bytes_of(p.second).size() <=
            static_cast<std::size_t>(options_.max_token_bytes);
   }
 
   /// Adds (sign 1) or takes away (-1) the pairs of one word.
   void change_counts(std::size_t index, std::int64_t sign) {
-    const word& w = words_[index];
+    const counted_word& w = words_[index];
     for (std::size_t i = 0; i + 1 < w.tokens.size(); ++i) {
-      const pair p{w.tokens[i], w.tokens[i + 1]};
+      const token_pair p{w.tokens[i], w.tokens[i + 1]};
       if (!allowed(p)) continue;
       counts_[p] += sign * w.count;
       if (sign > 0) words_of_[p].insert(index);
@@ -114,7 +114,7 @@ class trainer {
     }
   }
 
-  void merge_everywhere(const pair& p) {
+  void merge_everywhere(const token_pair& p) {
     const std::int32_t made = add_token(bytes_of(p.first) + bytes_of(p.second));
     // A pair can come back when its parts arise in another way; its rank stays that of the first
     // time.
@@ -128,13 +128,13 @@ class trainer {
     }
     counts_.erase(p);
     words_of_.erase(p);
-    for (const pair& changed : touched_) {
+    for (const token_pair& changed : touched_) {
       const auto now = counts_.find(changed);
       if (now != counts_.end() && now->second > 0) queue_.push({now->second, changed});
     }
   }
 
-  static void merge_in(std::vector<std::int32_t>& tokens, const pair& p, std::int32_t made) {
+  static void merge_in(std::vector<std::int32_t>& tokens, const token_pair& p, std::int32_t made) {
     std::size_t to = 0;
     for (std::size_t from = 0; from < tokens.size(); ++from) {
       const bool here =
@@ -146,15 +146,15 @@ class trainer {
   }
 
   const bpe_training& options_;
-  std::vector<word> words_;
+  std::vector<counted_word> words_;
   std::vector<std::string> bytes_;  // by id
   std::unordered_map<std::string, std::int32_t> ids_;
-  std::vector<pair> merges_;
-  std::set<pair> merged_;
-  std::unordered_map<pair, std::int64_t, pair_hash> counts_;
-  std::unordered_map<pair, std::set<std::size_t>, pair_hash> words_of_;
-  std::set<pair> touched_;
-  std::priority_queue<candidate> queue_;
+  std::vector<token_pair> merges_;
+  std::set<token_pair> merged_;
+  std::unordered_map<token_pair, std::int64_t, pair_hash> counts_;
+  std::unordered_map<token_pair, std::set<std::size_t>, pair_hash> words_of_;
+  std::set<token_pair> touched_;
+  std::priority_queue<merge_candidate> queue_;
 };
 
 base::status check(const bpe_training& options) {

@@ -31,7 +31,7 @@ constexpr std::string_view llama3_text =
 constexpr std::string_view qwen2_system =
     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 
-constexpr std::array<std::pair<chat_format, std::string_view>, 5> names{
+constexpr std::array<std::pair<chat_format, std::string_view>, 5> format_names{
     {{chat_format::none, "none"},
      {chat_format::chatml, "chatml"},
      {chat_format::qwen2, "qwen2"},
@@ -207,7 +207,7 @@ expected<std::vector<piece>> lay_out(chat_format format, std::span<const chat_me
 }  // namespace
 
 std::string_view name_of(chat_format format) {
-  return names[static_cast<std::size_t>(format)].second;
+  return format_names[static_cast<std::size_t>(format)].second;
 }
 
 std::string_view template_text(chat_format format) {

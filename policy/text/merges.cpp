@@ -15,12 +15,12 @@ struct node {
 };
 
 /// A pair as it was when it was queued; it is stale if either side has changed since.
-struct candidate {
+struct queued_merge {
   std::int32_t rank = 0;
   std::int32_t position = 0;
   std::int32_t result = 0;
 
-  bool operator>(const candidate& other) const {
+  bool operator>(const queued_merge& other) const {
     return rank != other.rank ? rank > other.rank : position > other.position;
   }
 };
@@ -36,7 +36,7 @@ void merge_table::apply(std::vector<std::int32_t>& tokens) const {
                                           i + 1 < count ? i + 1 : -1, true};
   const auto at = [&](std::int32_t i) -> node& { return nodes[static_cast<std::size_t>(i)]; };
 
-  std::priority_queue<candidate, std::vector<candidate>, std::greater<>> queue;
+  std::priority_queue<queued_merge, std::vector<queued_merge>, std::greater<>> queue;
   const auto offer = [&](std::int32_t left) {
     if (left < 0 || at(left).after < 0) return;
     if (const merge* found = find(at(left).token, at(at(left).after).token))
@@ -46,7 +46,7 @@ void merge_table::apply(std::vector<std::int32_t>& tokens) const {
     offer(i);
 
   while (!queue.empty()) {
-    const candidate best = queue.top();
+    const queued_merge best = queue.top();
     queue.pop();
     node& left = at(best.position);
     if (!left.alive || left.after < 0) continue;

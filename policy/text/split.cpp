@@ -13,9 +13,9 @@ namespace quern::policy {
 
 namespace {
 
-constexpr std::string_view qwen2_text =
+constexpr std::string_view qwen2_regex =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view llama3_text =
+constexpr std::string_view llama3_regex =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 enum class kind : std::uint8_t { letter, number, newline, space, other, end };
@@ -160,12 +160,12 @@ std::size_t white_run(scanner scan) {
 }  // namespace
 
 std::string_view pattern_text(split_pattern pattern) {
-  return pattern == split_pattern::qwen2 ? qwen2_text : llama3_text;
+  return pattern == split_pattern::qwen2 ? qwen2_regex : llama3_regex;
 }
 
 std::optional<split_pattern> pattern_from_text(std::string_view text) {
-  if (text == qwen2_text) return split_pattern::qwen2;
-  if (text == llama3_text) return split_pattern::llama3;
+  if (text == qwen2_regex) return split_pattern::qwen2;
+  if (text == llama3_regex) return split_pattern::llama3;
   return std::nullopt;
 }
 

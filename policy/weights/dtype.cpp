@@ -10,14 +10,14 @@ namespace quern::policy {
 
 namespace {
 
-struct names {
+struct dtype_names {
   weight_dtype dtype;
   std::string_view safetensors;
   std::string_view torch;
 };
-constexpr std::array<names, 3> all_names{{{weight_dtype::f32, "F32", "float32"},
-                                          {weight_dtype::bf16, "BF16", "bfloat16"},
-                                          {weight_dtype::f16, "F16", "float16"}}};
+constexpr std::array<dtype_names, 3> all_names{{{weight_dtype::f32, "F32", "float32"},
+                                                {weight_dtype::bf16, "BF16", "bfloat16"},
+                                                {weight_dtype::f16, "F16", "float16"}}};
 
 template <class T>
 T load(const std::byte* at) {

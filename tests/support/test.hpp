@@ -20,6 +20,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
@@ -33,6 +34,10 @@ inline std::filesystem::path source_dir() {
 /// The folder with the built programs.
 inline std::filesystem::path program_dir() {
   return std::filesystem::path(QUERN_BINARY_DIR) / "bin";
+}
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
 }
 
 /// Says on stdout that the running test was not carried out, and why; a skip is never silent.

@@ -8,6 +8,7 @@
 
 using namespace quern;
 using namespace quern::actors;
+using test::contains;
 
 namespace {
 
@@ -15,10 +16,6 @@ std::string problem(std::string_view yaml) {
   run_config config;
   const auto result = apply_yaml(config, yaml);
   return result ? "" : result.error().message;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -7,14 +7,14 @@ namespace {
 using namespace quern;
 using namespace quern::actors;
 
-session_book book() {
+session_book fresh_sessions() {
   return {1, {5'000, 3}};
 }
 const peer a{"a", ""};
 const peer b{"b", ""};
 
 TEST_CASE("a new nonce is a new life, the same nonce a reconnection") {
-  auto sessions = book();
+  auto sessions = fresh_sessions();
   const auto first = sessions.hello(a, 1, 0);
   REQUIRE(first);
   CHECK(first->fresh);
@@ -36,7 +36,7 @@ TEST_CASE("a new nonce is a new life, the same nonce a reconnection") {
 }
 
 TEST_CASE("an identity is the key that was proved, not what is said") {
-  auto sessions = book();
+  auto sessions = fresh_sessions();
   const auto mine = sessions.hello({"a", "key1"}, 1, 0);
   REQUIRE(mine);
   const auto stolen = sessions.hello({"b", "key2"}, 1, 0);
@@ -47,7 +47,7 @@ TEST_CASE("an identity is the key that was proved, not what is said") {
 }
 
 TEST_CASE("silence ends a session; its nonce starts another") {
-  auto sessions = book();
+  auto sessions = fresh_sessions();
   const auto first = sessions.hello(a, 1, 0);
   CHECK(sessions.next_expiry() == 5'000);
   CHECK(sessions.expire(4'999).empty());
@@ -61,7 +61,7 @@ TEST_CASE("silence ends a session; its nonce starts another") {
 }
 
 TEST_CASE("a connection that takes over another's session loses its own") {
-  auto sessions = book();
+  auto sessions = fresh_sessions();
   const auto one = sessions.hello(a, 1, 0);
   const auto two = sessions.hello(b, 2, 0);
   const auto over = sessions.hello(b, 1, 1);
@@ -72,7 +72,7 @@ TEST_CASE("a connection that takes over another's session loses its own") {
 }
 
 TEST_CASE("the number of sessions is bounded, and cancelled leases wait for an answer") {
-  auto sessions = book();
+  auto sessions = fresh_sessions();
   for (std::uint64_t n = 1; n <= 3; ++n)
     REQUIRE(sessions.hello({std::to_string(n), ""}, n, 0));
   const auto many = sessions.hello({"4", ""}, 4, 0);

@@ -15,6 +15,7 @@
 using namespace quern;
 using env::exemplar;
 using env::prompt_template;
+using test::contains;
 
 namespace {
 
@@ -52,10 +53,6 @@ std::string error_of(std::string_view text) {
 
 std::string body_error(std::string_view body) {
   return error_of(std::string(header) + std::string(body));
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::string golden(std::string_view name) {

@@ -13,12 +13,12 @@
 
 using namespace quern;
 using namespace quern::test;
-using kind = env::child_end::kind;
+using end_kind = env::child_end::kind;
 
 TEST_CASE("a child ends with its own status, and its end can be read again") {
   auto children = make_spawner();
   const auto result = run(*children, deed("exit", "7"));
-  CHECK(result.end.how == kind::exited);
+  CHECK(result.end.how == end_kind::exited);
   CHECK(result.end.code == 7);
   CHECK(result.end.text() == "exit status 7");
   CHECK(result.layers == children->layers());
@@ -33,9 +33,9 @@ TEST_CASE("a child ends with its own status, and its end can be read again") {
 TEST_CASE("faults and aborts are signals") {
   auto children = make_spawner();
   const auto fault = run(*children, deed("fault")).end;
-  CHECK(fault.how == kind::signalled);
+  CHECK(fault.how == end_kind::signalled);
   CHECK(fault.code == SIGSEGV);
-  CHECK(run(*children, deed("abort")).end.how == kind::signalled);
+  CHECK(run(*children, deed("abort")).end.how == end_kind::signalled);
 }
 
 TEST_CASE("an endless loop ends at the wall clock, though nobody waits") {
@@ -47,7 +47,7 @@ TEST_CASE("an endless loop ends at the wall clock, though nobody waits") {
   CHECK_FALSE((*child)->wait(0).has_value());
   pollfd item{(*child)->pidfd(), POLLIN, 0};
   CHECK(poll(&item, 1, 20000) == 1);
-  CHECK((*child)->wait(0)->how == kind::timed_out);
+  CHECK((*child)->wait(0)->how == end_kind::timed_out);
   CHECK(deeds_still_running().empty());
 }
 
@@ -57,14 +57,14 @@ TEST_CASE("an endless loop ends at its CPU time") {
   auto spec = deed("loop");
   spec.limits.cpu_s = 1;
   const auto end = run(*children, spec).end;
-  CHECK(end.how == kind::timed_out);
+  CHECK(end.how == end_kind::timed_out);
 }
 
 TEST_CASE("kill ends a child and its whole tree") {
   auto children = make_spawner();
   auto child = children->spawn(deed("sleep"));
   REQUIRE(child.has_value());
-  CHECK((*child)->kill().how == kind::killed);
+  CHECK((*child)->kill().how == end_kind::killed);
 
   for (const bool with_pid_namespace : {true, false}) {
     env::layer_set allowed = env::layer_set::all();
@@ -90,7 +90,7 @@ TEST_CASE("dropping the handle and dropping the spawner leave nothing behind") {
     CHECK(deeds_still_running().size() == 1);
     children.reset();
     CHECK(deeds_still_running().empty());
-    CHECK((*second)->wait(20)->how == kind::killed);
+    CHECK((*second)->wait(20)->how == end_kind::killed);
   }
   CHECK(control_groups_left().empty());
 }
@@ -101,7 +101,7 @@ TEST_CASE("memory is bounded") {
   spec.limits.memory_bytes = 64 << 20;
   const auto end = run(*children, spec).end;
   if (children->layers().has(env::layer::cgroup1) || children->layers().has(env::layer::cgroup2)) {
-    CHECK(end.how == kind::signalled);
+    CHECK(end.how == end_kind::signalled);
     CHECK(end.out_of_memory);
     CHECK(end.peak_bytes <= 80 << 20);
   } else {
@@ -223,7 +223,7 @@ TEST_CASE("many children side by side") {
       for (int i = 0; i < 10; ++i) {
         auto child = children->spawn(deed("exit", "5"));
         const auto end = child ? (*child)->wait(30) : std::nullopt;
-        if (end && end->how == kind::exited && end->code == 5)
+        if (end && end->how == end_kind::exited && end->code == 5)
           ++good;
         else
           std::fprintf(stderr, "%s\n",

@@ -13,7 +13,7 @@
 
 using namespace quern;
 using namespace quern::test;
-using kind = env::child_end::kind;
+using end_kind = env::child_end::kind;
 
 namespace {
 
@@ -66,15 +66,15 @@ std::vector<candidate> candidates_here() {
 // How the child that called a candidate ended, in the manifest's words.
 std::string word_for(const env::child_end& end) {
   if (end.out_of_memory) return "out_of_memory";
-  if (end.how == kind::timed_out) return "timed_out";
-  if (end.how == kind::signalled) {
+  if (end.how == end_kind::timed_out) return "timed_out";
+  if (end.how == end_kind::signalled) {
     const char* name = sigabbrev_np(end.code);
     return "SIG" + std::string(name != nullptr ? name : "?");
   }
   return end.code == 0 ? "right" : end.code == 1 ? "wrong" : "exit " + std::to_string(end.code);
 }
 
-const std::string prototype =
+const std::string hostile_prototype =
     "extern \"C\" void kernel(const float* x, float* y, int64_t n, void* workspace, void* "
     "stream);\nextern \"C\" int64_t workspace_bytes(int64_t n);\n";
 
@@ -113,7 +113,7 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
   const auto call = [&](const std::string& source) -> std::string {
     env::compile_request request;
     request.source = source;
-    request.prototype = prototype;
+    request.prototype = hostile_prototype;
     request.wall_s = 4;
     auto built = (*compiler)->compile(request);
     REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));

@@ -236,7 +236,7 @@ const auto pieces = std::to_array<std::string_view>({"asm",
                                                      ")",
                                                      "("});
 
-std::string random_text(std::uint64_t index) {
+std::string random_program(std::uint64_t index) {
   base::random_stream random(19, "screen", {index});
   std::string text;
   const auto count = 3 + random.below(25);
@@ -260,7 +260,7 @@ std::string preprocessed(const std::filesystem::path& folder, const std::string&
 
 TEST_CASE("any text gets an answer, and the same one in its canonical form") {
   for (std::uint64_t i = 0; i < 20000; ++i) {
-    const std::string text = random_text(i);
+    const std::string text = random_program(i);
     CAPTURE(text);
     const auto found = static_screen(text);
     if (found) REQUIRE(found->line >= 1);
@@ -278,7 +278,7 @@ TEST_CASE("no text hides assembler from the screen that the compiler would see")
   int compared = 0;
   for (std::uint64_t i = 0; i < 120; ++i) {
     // Several texts a call would hide one another's comments; so one call each.
-    const std::string text = random_text(i);
+    const std::string text = random_program(i);
     const std::string left = preprocessed(folder->path(), text);
     const auto tokens = env::lex_cpp(left);
     const bool visible = std::any_of(tokens.begin(), tokens.end(), [](const auto& item) {

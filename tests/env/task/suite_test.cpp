@@ -9,6 +9,7 @@
 #include "support/test.hpp"
 
 using namespace quern;
+using test::contains;
 
 namespace {
 
@@ -43,10 +44,6 @@ class suite_folder {
 
 constexpr std::string_view soft = "def forward(x):\n    return torch.softmax(x, -1)\n";
 constexpr std::string_view tanh_text = "def forward(x):\n    return torch.tanh(x)\n";
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 void fill(suite_folder& folder) {
   folder.add("b_soft", "softmax", soft);

@@ -7,6 +7,7 @@
 #include "support/test.hpp"
 
 using namespace quern;
+using test::contains;
 
 namespace {
 
@@ -26,10 +27,6 @@ std::string error_with(std::string_view from, std::string_view to) {
   text.replace(at, from.size(), to);
   const auto parsed = env::parse_task(text);
   return parsed ? "accepted" : parsed.error().message;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

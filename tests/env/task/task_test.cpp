@@ -11,6 +11,7 @@
 using namespace quern;
 using env::distribution;
 using env::dtype;
+using test::contains;
 
 namespace {
 
@@ -45,10 +46,6 @@ std::string refusal(const std::function<void(env::task&)>& spoil) {
   spoil(broken);
   const auto checked = env::validate(broken);
   return checked ? "accepted" : checked.error().message;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

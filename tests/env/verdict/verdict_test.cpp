@@ -14,6 +14,7 @@
 using namespace quern;
 using env::verdict;
 using env::verdict_kind;
+using test::contains;
 
 namespace {
 
@@ -27,10 +28,6 @@ std::string error_with(const std::function<void(base::json&)>& change) {
   change(value);
   const auto parsed = env::verdict_from_json(value);
   return parsed ? "accepted" : parsed.error().message;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Replaces a random value somewhere in the tree.

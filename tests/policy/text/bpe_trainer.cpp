@@ -7,22 +7,19 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "policy/text/goldens.hpp"
 #include "policy/text/tokenizer.hpp"
 #include "support/test.hpp"
 
 using namespace quern::policy;
 namespace base = quern::base;
+using quern::test::tokenizer_goldens;
 
 namespace {
 
-const std::filesystem::path goldens = quern::test::source_dir() / "tests/golden/policy/tokenizers";
-
 std::vector<std::string> golden_strings() {
-  const auto text = base::read_file(goldens / "strings.json");
-  REQUIRE(text);
-  const auto json = base::parse_json(*text);
-  REQUIRE(json);
-  return json->get<std::vector<std::string>>();
+  return quern::test::read_json(tokenizer_goldens() / "strings.json")
+      .get<std::vector<std::string>>();
 }
 
 std::string train(const std::vector<std::string>& texts, const bpe_training& options) {
@@ -46,27 +43,27 @@ TEST_CASE("the most frequent pair first, of equals the smaller ids") {
   bpe_training options;
   options.vocab_size = 259;
   // ab: 3 + 1 (in abc), bc: 1 + 3; xy: 3. "ab" has the smaller ids.
-  const auto json = base::parse_json(
+  const auto made = base::parse_json(
       train({"ab", "ab", "ab", "abc", "bc", "bc", "bc", "xy", "xy", "xy"}, options));
-  const auto merges = (*json)["model"]["merges"].get<std::vector<std::vector<std::string>>>();
+  const auto merges = (*made)["model"]["merges"].get<std::vector<std::vector<std::string>>>();
   // After ab is merged, bc is left in three words: as often as xy, and smaller.
   CHECK(merges == std::vector<std::vector<std::string>>{{"a", "b"}, {"b", "c"}, {"x", "y"}});
-  CHECK((*json)["model"]["vocab"]["ab"] == 256);
-  CHECK((*json)["model"]["vocab"]["xy"] == 258);
+  CHECK((*made)["model"]["vocab"]["ab"] == 256);
+  CHECK((*made)["model"]["vocab"]["xy"] == 258);
 }
 
 TEST_CASE("pairs that are rare, or make too long a token, are not merged") {
   bpe_training options;
   options.vocab_size = 300;
   options.min_count = 3;
-  auto json = *base::parse_json(train({"ab", "ab", "cd", "cd", "cd"}, options));
-  CHECK(json["model"]["merges"].size() == 1);
+  auto made = *base::parse_json(train({"ab", "ab", "cd", "cd", "cd"}, options));
+  CHECK(made["model"]["merges"].size() == 1);
   options.min_count = 2;
   options.max_token_bytes = 3;
-  json = *base::parse_json(train({"aaaaaaaa", "aaaaaaaa"}, options));
-  for (const auto& [spelling, id] : json["model"]["vocab"].items())
+  made = *base::parse_json(train({"aaaaaaaa", "aaaaaaaa"}, options));
+  for (const auto& [spelling, id] : made["model"]["vocab"].items())
     if (id.get<int>() >= 256) CHECK(spelling.size() <= 3);
-  CHECK(json["model"]["merges"].size() >= 1);
+  CHECK(made["model"]["merges"].size() >= 1);
 }
 
 TEST_CASE("the order of the texts does not matter") {
@@ -78,7 +75,7 @@ TEST_CASE("the order of the texts does not matter") {
 
 TEST_CASE("the trained file is the golden one, and encodes as tokenizers does with it") {
   const auto trained = train(golden_strings(), golden_options());
-  const auto file = goldens / "trained" / "tokenizer.json";
+  const auto file = tokenizer_goldens() / "trained" / "tokenizer.json";
   if (std::getenv("QUERN_WRITE_GOLDENS") != nullptr) {
     REQUIRE(base::make_folders(file.parent_path()));
     REQUIRE(base::write_file_atomic(file, trained));
@@ -93,7 +90,7 @@ TEST_CASE("the trained file is the golden one, and encodes as tokenizers does wi
   CHECK(loaded->is_special(419));
   CHECK(loaded->token_bytes(417) == "<|begin|>");
   CHECK(loaded->encode("", {false, true}) == std::vector<token_id>{417});
-  const auto expected_text = base::read_file(goldens / "trained" / "expected.json");
+  const auto expected_text = base::read_file(tokenizer_goldens() / "trained" / "expected.json");
   REQUIRE(expected_text);
   const auto expected = *base::parse_json(*expected_text);
   const auto strings = golden_strings();

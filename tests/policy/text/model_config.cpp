@@ -14,7 +14,7 @@ namespace {
 
 const std::filesystem::path models = quern::test::source_dir() / "tests/golden/policy/models";
 
-model_config load(const char* name) {
+model_config golden_config(const char* name) {
   const auto config = load_model_config(models / name);
   REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
   return *config;
@@ -42,29 +42,29 @@ std::string problem_with(const char* key, const json& value) {
 }  // namespace
 
 TEST_CASE("golden configurations are read") {
-  const auto tied = load("qwen2_tied");
+  const auto tied = golden_config("qwen2_tied");
   CHECK(tied.arch == architecture::qwen2);
   CHECK(tied.tied_embeddings);
   CHECK(tied.head_dim == 8);
   CHECK(tied.qkv_bias());
   CHECK(tied.rope_theta == 1e6);
 
-  const auto old = load("qwen2_old_keys");
+  const auto old = golden_config("qwen2_old_keys");
   CHECK_FALSE(old.tied_embeddings);
   CHECK(old.rope_theta == 1e4);
   CHECK(old.rms_norm_eps == 1e-5);
 
-  const auto wide = load("qwen3_wide_heads");
+  const auto wide = golden_config("qwen3_wide_heads");
   CHECK(wide.head_dim == 24);
   CHECK(wide.q_size() == 96);
   CHECK(wide.kv_size() == 48);
   CHECK(wide.qk_norm());
   CHECK(wide.eos_tokens == std::vector<std::int32_t>{2, 3});
 
-  CHECK(load("qwen3_old_keys").rope_theta == 5000.0);
-  CHECK(load("qwen3_bfloat16").dtype == weight_dtype::bf16);
+  CHECK(golden_config("qwen3_old_keys").rope_theta == 5000.0);
+  CHECK(golden_config("qwen3_bfloat16").dtype == weight_dtype::bf16);
 
-  const auto llama = load("llama3_old_keys");
+  const auto llama = golden_config("llama3_old_keys");
   REQUIRE(llama.rope_scaling);
   CHECK(llama.rope_scaling->factor == 8.0);
   CHECK(llama.rope_scaling->original_max_positions == 32);
@@ -72,7 +72,7 @@ TEST_CASE("golden configurations are read") {
   CHECK(llama.head_dim == 8);
   CHECK(llama.eos_tokens == std::vector<std::int32_t>{2, 5, 7});  // generation_config.json counts
   CHECK(llama.bos_token == 1);
-  CHECK(load("llama3_sharded").rope_theta == 5e5);
+  CHECK(golden_config("llama3_sharded").rope_theta == 5e5);
 }
 
 TEST_CASE("parameters are counted as transformers counts them") {

@@ -5,33 +5,22 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "policy/text/goldens.hpp"
 #include "policy/text/utf8.hpp"
 #include "support/test.hpp"
 
 using namespace quern::policy;
 namespace base = quern::base;
+using quern::test::golden_tokenizer;
+using quern::test::read_json;
+using quern::test::tokenizer_goldens;
 
 namespace {
 
-const std::filesystem::path goldens = quern::test::source_dir() / "tests/golden/policy/tokenizers";
 const char* const kinds[] = {"qwen2", "qwen2_legacy", "llama3"};
 
-base::json read_json(const std::filesystem::path& file) {
-  const auto text = base::read_file(file);
-  REQUIRE(text);
-  const auto json = base::parse_json(*text);
-  REQUIRE(json);
-  return *json;
-}
-
-tokenizer load(const char* kind) {
-  auto loaded = tokenizer::load(goldens / kind);
-  REQUIRE_MESSAGE(loaded, (loaded ? "" : loaded.error().message));
-  return *loaded;
-}
-
 base::json golden_json() {
-  return read_json(goldens / "qwen2_legacy" / "tokenizer.json");
+  return read_json(tokenizer_goldens() / "qwen2_legacy" / "tokenizer.json");
 }
 
 std::string problem_of(const base::json& content) {
@@ -42,11 +31,12 @@ std::string problem_of(const base::json& content) {
 }  // namespace
 
 TEST_CASE("500 strings are encoded exactly as tokenizers does") {
-  const auto strings = read_json(goldens / "strings.json").get<std::vector<std::string>>();
+  const auto strings =
+      read_json(tokenizer_goldens() / "strings.json").get<std::vector<std::string>>();
   REQUIRE(strings.size() >= 500);
   for (const char* kind : kinds) {
-    const tokenizer t = load(kind);
-    const auto expected = read_json(goldens / kind / "expected.json");
+    const tokenizer t = golden_tokenizer(kind);
+    const auto expected = read_json(tokenizer_goldens() / kind / "expected.json");
     REQUIRE(expected["plain"].size() == strings.size());
     for (std::size_t i = 0; i < strings.size(); ++i) {
       CAPTURE(kind);
@@ -60,8 +50,8 @@ TEST_CASE("500 strings are encoded exactly as tokenizers does") {
 
 TEST_CASE("100 sequences of ids are decoded exactly as tokenizers does") {
   for (const char* kind : kinds) {
-    const tokenizer t = load(kind);
-    const auto expected = read_json(goldens / kind / "expected.json");
+    const tokenizer t = golden_tokenizer(kind);
+    const auto expected = read_json(tokenizer_goldens() / kind / "expected.json");
     REQUIRE(expected["decoded"].size() == 100);
     for (const auto& item : expected["decoded"]) {
       const auto ids = item["ids"].get<std::vector<token_id>>();
@@ -77,7 +67,7 @@ TEST_CASE("100 sequences of ids are decoded exactly as tokenizers does") {
 }
 
 TEST_CASE("text from outside cannot make special tokens") {
-  const tokenizer t = load("qwen2");
+  const tokenizer t = golden_tokenizer("qwen2");
   const auto end = t.find("<|im_end|>");
   REQUIRE(end);
   CHECK(t.is_special(*end));
@@ -95,9 +85,10 @@ TEST_CASE("text from outside cannot make special tokens") {
 }
 
 TEST_CASE("threads share a tokenizer, and tokenizers share a thread") {
-  const auto strings = read_json(goldens / "strings.json").get<std::vector<std::string>>();
-  const tokenizer a = load("qwen2");
-  const tokenizer b = load("llama3");
+  const auto strings =
+      read_json(tokenizer_goldens() / "strings.json").get<std::vector<std::string>>();
+  const tokenizer a = golden_tokenizer("qwen2");
+  const tokenizer b = golden_tokenizer("llama3");
   std::vector<std::vector<token_id>> expected;
   for (const auto& text : strings) {
     expected.push_back(a.encode(text));
@@ -152,5 +143,5 @@ TEST_CASE("files that ask for something else are refused by name") {
   CHECK(names(with("/added_tokens/1/content", whole["added_tokens"][0]["content"]), "twice"));
   CHECK_FALSE(tokenizer::parse("[]"));
   CHECK_FALSE(tokenizer::parse("{"));
-  CHECK_FALSE(tokenizer::load(goldens / "no such folder"));
+  CHECK_FALSE(tokenizer::load(tokenizer_goldens() / "no such folder"));
 }

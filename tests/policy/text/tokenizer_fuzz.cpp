@@ -3,6 +3,7 @@
 #include <random>
 
 #include "base/file.hpp"
+#include "policy/text/goldens.hpp"
 #include "policy/text/normalise.hpp"
 #include "policy/text/tokenizer.hpp"
 #include "policy/text/utf8.hpp"
@@ -10,10 +11,9 @@
 
 using namespace quern::policy;
 namespace base = quern::base;
+using quern::test::tokenizer_goldens;
 
 namespace {
-
-const std::filesystem::path goldens = quern::test::source_dir() / "tests/golden/policy/tokenizers";
 
 /// Bytes, code points or pieces of source code, valid or not.
 std::string random_text(std::mt19937_64& random) {
@@ -41,8 +41,8 @@ std::string random_text(std::mt19937_64& random) {
 }  // namespace
 
 TEST_CASE("decoding an encoding gives the bytes back") {
-  const auto qwen = *tokenizer::load(goldens / "qwen2");
-  const auto llama = *tokenizer::load(goldens / "llama3");
+  const auto qwen = *tokenizer::load(tokenizer_goldens() / "qwen2");
+  const auto llama = *tokenizer::load(tokenizer_goldens() / "llama3");
   std::mt19937_64 random(1);
   int wrong = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -59,7 +59,7 @@ TEST_CASE("decoding an encoding gives the bytes back") {
 
 TEST_CASE("long pieces take n log n, not n squared") {
   // A quadratic encoder would need hours for these; the test's time limit is the check.
-  const auto qwen = *tokenizer::load(goldens / "qwen2");
+  const auto qwen = *tokenizer::load(tokenizer_goldens() / "qwen2");
   std::mt19937_64 random(2);
   std::string letters;
   for (int i = 0; i < 1'000'000; ++i)
@@ -74,7 +74,7 @@ TEST_CASE("long pieces take n log n, not n squared") {
 }
 
 TEST_CASE("damaged tokenizer files are answered") {
-  auto whole = base::read_file(goldens / "llama3" / "tokenizer.json");
+  auto whole = base::read_file(tokenizer_goldens() / "llama3" / "tokenizer.json");
   REQUIRE(whole);
   std::mt19937_64 random(3);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
