@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "base/program.hpp"
 
 namespace quern::actors {
 
@@ -15,7 +16,7 @@ monitor::monitor(const run_config& config, storage::jsonl_writer writer, std::in
       writer_(std::move(writer)),
       progress_({.steps = config.learner.steps}, steps_done, base::steady_clock().now_ns()),
       terminal_(terminal),
-      started_(base::steady_clock().now_ns()),
+      started_(base::started_ns()),
       version_(steps_done) {}
 
 base::expected<std::unique_ptr<monitor>> monitor::make(const run_config& config,

@@ -10,6 +10,16 @@
 
 namespace quern::base {
 namespace fs = std::filesystem;
+namespace {
+
+/// Static objects are made before main.
+const nanoseconds_t program_start = steady_clock().now_ns();
+
+}  // namespace
+
+nanoseconds_t started_ns() {
+  return program_start;
+}
 
 fs::path program_folder() {
   std::error_code code;

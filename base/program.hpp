@@ -4,9 +4,13 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/status.hpp"
 
 namespace quern::base {
+
+/// When this program began, by the steady clock.
+nanoseconds_t started_ns();
 
 /// Folder of the running executable.
 std::filesystem::path program_folder();
