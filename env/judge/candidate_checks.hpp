@@ -42,11 +42,11 @@ class candidate_checker {
   finding load(const std::string& artefact);
 
   /// Every case of one size, in the same memory, each on two poison patterns in turn; the first
-  /// case again at the end must give the same bits (A, B, A).
+  /// case again at the end, twice, must give the same bits (A, B, A, A).
   finding check_size(const expected_size& size, const tolerance& limit,
                      std::vector<check_result>& checks);
 
-  /// The same at the timed sizes; sets call_ns() from the second call of the first case.
+  /// The same at the timed sizes; sets call_ns() from the last call, which follows one like it.
   finding probe(const expected_size& timed, const tolerance& limit,
                 std::vector<check_result>& checks);
 

@@ -26,7 +26,8 @@ constexpr double disturbed_share = 0.9;
 constexpr std::int64_t rehearsal_slots = 4;
 /// In every window, so that a result that belongs to another call is seen.
 constexpr std::int64_t least_slots = 2;
-/// Pairs of windows before which there is one with hidden content, beside the one that always is.
+/// Share of pairs before which there is a window with some hidden content; before one there are
+/// windows with all of it.
 constexpr double hidden_share = 1.0 / 16;
 
 finding host_error(std::string text) {
@@ -97,6 +98,7 @@ class session {
   std::optional<tensor_arena> inputs_;
   candidate_memory baseline_memory_, candidate_memory_;
   std::uint64_t call_ = 0;
+  std::int64_t next_hidden_ = 0;
   double handshake_cpu_ns_ = 0;
   timing_result result_;
 };
@@ -263,27 +265,38 @@ finding session::pair_kept(std::int64_t slots, bool candidate_first) {
   return {};
 }
 
-/// A window that does not count, with a hidden distribution in one of its calls: a kernel that is
-/// careful only while it is checked cannot tell that it is, neither by poison nor by counting
-/// calls.
+/// A window that does not count, with hidden distributions in some of its calls, the next ones in
+/// turn: a kernel that is careful only while it is checked cannot tell that it is, neither by
+/// poison nor by counting calls.
 finding session::hidden_window(std::int64_t slots) {
   const auto& cases = task_.timed.cases;
-  if (cases.size() < 2) return {};
-  const auto& hidden = cases[1 + order_.below(cases.size() - 1)];
-  const auto slot = static_cast<std::int64_t>(order_.below(static_cast<std::uint64_t>(slots)));
+  const auto hidden = static_cast<std::int64_t>(cases.size()) - 1;
+  if (hidden < 1) return {};
+  const std::int64_t some = std::min(hidden, slots);
+  const auto first = static_cast<std::int64_t>(order_.below(static_cast<std::uint64_t>(slots)));
+  const auto case_of = [&](std::int64_t k) -> const expected_case& {
+    return cases[static_cast<std::size_t>(1 + (next_hidden_ + k) % hidden)];
+  };
   refresh(slots);
-  for (std::size_t i = 0; i < hidden.inputs.size(); ++i)
-    std::copy(hidden.inputs[i].begin(), hidden.inputs[i].end(), inputs_->at(i, slot).begin());
+  for (std::int64_t k = 0; k < some; ++k)
+    for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
+      std::copy(case_of(k).inputs[i].begin(), case_of(k).inputs[i].end(),
+                inputs_->at(i, (first + k) % slots).begin());
   double ns = 0;
   bool disturbed = false;
   if (auto f = window(true, slots, ns, disturbed); !f.ok()) return f;
-  for (std::size_t o = 0; o < hidden.want.size(); ++o)
-    if (auto difference = compare_tensor(instance_.outputs[o], task_.subject->tolerance,
-                                         candidate_memory_.outputs->at(o, slot), hidden.want[o]))
+  for (std::int64_t k = 0; k < some; ++k)
+    for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
+      auto difference =
+          compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+                         candidate_memory_.outputs->at(o, (first + k) % slots), case_of(k).want[o]);
+      if (!difference) continue;
       return {verdict_kind::wrong_value, "",
               fmt::format("wrong among timed calls, though right while it was checked: {} ({})",
-                          describe(*difference), hidden.name),
+                          describe(*difference), case_of(k).name),
               std::move(difference)};
+    }
+  next_hidden_ += some;
   return {};
 }
 
@@ -360,7 +373,9 @@ timing_result session::run() {
     if (enough && (seconds() >= request_.budget_s || narrow_enough(result_.pairs, request_.limits)))
       break;
     if (seconds() >= patience_s) break;
-    if (round == surely_hidden || order_.chance(hidden_share))
+    const bool now = order_.chance(hidden_share);
+    const auto hidden = round == surely_hidden ? std::ssize(task_.timed.cases) - 1 : now ? 1 : 0;
+    for (std::int64_t done = 0; done < hidden; done += slots)
       if (auto f = hidden_window(slots); !f.ok()) return finish(std::move(f));
     candidate_first = round % 2 == 0 ? order_.chance(0.5) : !candidate_first;
     refresh(slots);
