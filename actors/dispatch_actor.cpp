@@ -100,6 +100,8 @@ void send_jobs(dispatch_ptr self) {
     frame.best_known_e2 = job.best_known_e2;
     frame.source = job.source;
     state.holders[frame.lease] = order->device;
+    base::log_debug("dispatch", "sample {}, attempt {}, goes to host {:x}", job.sample,
+                    order->held.attempt, frame.session);
     state.hosts->send_job(std::move(frame));
   }
   if (!state.timer && state.desk->next_deadline()) {
@@ -265,6 +267,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   with->bound.set_value({});
   evaluation_desk::limits limits;
   limits.queue.queue = defaults::evaluation_queue;
+  limits.leases.retries = retry_limits::within(state.setup.config->algorithm.max_attempts);
   limits.leases.lease_ns =
       static_cast<base::nanoseconds_t>(state.setup.config->actors.lease_s * 1e9);
   state.desk = std::make_unique<evaluation_desk>(state.setup.epoch, limits);

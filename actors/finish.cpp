@@ -29,9 +29,11 @@ base::expected<reading> read_run(const storage::run_paths& paths) {
   return made;
 }
 
-/// The best kernel of each task that has one, as NAME.cpp and NAME.verdict.json; how many.
+/// The best kernel of each task that has one, of the run or of the panel, as NAME.cpp and
+/// NAME.verdict.json; how many.
 base::expected<int> write_kernels(const run_config& config, const storage::run_paths& paths,
-                                  const task_book& tasks, const reading& from) {
+                                  const task_book& tasks, const reading& from,
+                                  const std::optional<panel>& measured) {
   const storage::blob_store blobs(paths.blobs());
   QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
   const fs::path folder = paths.root / "kernels";
@@ -40,7 +42,16 @@ base::expected<int> write_kernels(const run_config& config, const storage::run_p
   for (const book_task& task : tasks.tasks()) {
     QUERN_TRY(const auto best,
               archive->best({task.id, env::cpu_device_class(), config.env.protocol}, INT64_MAX));
-    if (!best || best->sample == 0) continue;
+    const bool of_run = best && best->sample != 0;
+    const auto asked = measured ? measured->best(task.id) : std::nullopt;
+    if (asked && (!of_run || asked->speedup_e2 > best->speedup_e2)) {
+      QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".cpp"), asked->source));
+      QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".verdict.json"),
+                                          asked->verdict + "\n"));
+      ++written;
+      continue;
+    }
+    if (!of_run) continue;
     QUERN_TRY(const std::string text, archive->text(*best));
     QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".cpp"), text));
     if (best->verdict_id) {
@@ -75,7 +86,6 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                                       storage::run_directory& run,
                                                       const task_book& tasks) {
   QUERN_TRY(const auto from, read_run(run.paths()));
-  QUERN_TRY(const int kernels, write_kernels(config, run.paths(), tasks, from));
   QUERN_TRY(const auto counts, from.ledger->counts());
   QUERN_TRY(const auto ages, from.ledger->ages());
   std::string text = fmt::format("samples issued {}, trained {}, dropped {}; the law {}\n",
@@ -86,6 +96,7 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
   for (const auto& [age, count] : ages.by_age)
     text += fmt::format(" {}: {}", age, count);
   text += fmt::format("; with tokens of several versions: {}\n", ages.mixed);
+  std::optional<panel> measured;
   if (config.observe.panel) {
     base::log_info("panel", "measuring the first and the last weights on {} prompts",
                    config.observe.panel_train + config.observe.panel_held_out);
@@ -95,17 +106,17 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
     if (!fs::exists(first / "config.json")) {
       QUERN_TRY(first, base::share_folder(config.policy.model));
     }
-    QUERN_TRY(const auto asked, run_panel(config, run, tasks, first.string(),
-                                          (checkpoints.folder_of(last) / "model").string()));
-    if (!asked) return std::optional<std::string>();
-    const panel& measured = *asked;
+    QUERN_TRY(measured, run_panel(config, run, tasks, first.string(),
+                                  (checkpoints.folder_of(last) / "model").string()));
+    if (!measured) return std::optional<std::string>();
     QUERN_CHECK(
-        base::write_file_atomic(panel_file(run.paths()), base::dump_pretty(measured.to_json())));
+        base::write_file_atomic(panel_file(run.paths()), base::dump_pretty(measured->to_json())));
     const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
-    text += "\n" + measured.table() + "\n";
-    text += gain_line("mean reward, trained", measured.train(), seed);
-    text += gain_line("mean reward, held out", measured.held_out(), seed);
+    text += "\n" + measured->table() + "\n";
+    text += gain_line("mean reward, trained", measured->train(), seed);
+    text += gain_line("mean reward, held out", measured->held_out(), seed);
   }
+  QUERN_TRY(const int kernels, write_kernels(config, run.paths(), tasks, from, measured));
   text += fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels,
                       (run.paths().root / "kernels").string());
   return std::optional<std::string>(std::move(text));

@@ -30,7 +30,7 @@ base::expected<std::vector<process_plan>> plan_processes(const run_config& confi
                    "--precision", fmt::format("{}", config.env.precision), "--noise-limit",
                    fmt::format("{}", config.env.noise_limit), "--static-screen",
                    config.env.static_screen ? "on" : "off", "--core",
-                   fmt::format("{}", config.env.core)},
+                   fmt::format("{}", config.env.core), "--log-level", config.observe.log_level},
           .log = paths.log_of(role)}});
   }
   return plans;

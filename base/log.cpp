@@ -32,6 +32,16 @@ void set_log_level(log_level level) {
   threshold = level;
 }
 
+bool set_log_level(std::string_view wanted) {
+  for (const log_level level :
+       {log_level::debug, log_level::info, log_level::warning, log_level::error}) {
+    if (name(level) != wanted) continue;
+    set_log_level(level);
+    return true;
+  }
+  return false;
+}
+
 void log(log_level level, std::string_view component, std::string_view text) {
   if (level < threshold.load(std::memory_order_relaxed)) return;
   const nanoseconds_t now = unix_time_ns();

@@ -97,9 +97,9 @@ base::status checkpoint_store::publish(std::int64_t version) {
     return base::fail(base::errc::not_found, "{} is not there", folder_of(version).string());
   }
   QUERN_CHECK(point_latest_at(version));
-  int older = 0;
+  std::int64_t found = 0;
   for (const std::int64_t each : versions()) {
-    if (each > version || ++older <= kept) continue;
+    if (each > version || ++found <= kept_) continue;
     QUERN_CHECK(remove_folder(folder_of(each)));
   }
   return {};

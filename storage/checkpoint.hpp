@@ -5,10 +5,11 @@
 //
 // The order that a crash may interrupt anywhere: write under a temporary name, sync every file,
 // MANIFEST last, rename (`write`); record in the ledger (ledger::record_checkpoint); point LATEST
-// at it and delete what is older than the last two (`publish`). What the ledger does not know is
+// at it and delete what is older than the last few (`publish`). What the ledger does not know is
 // not part of the run: `discard_above` deletes it when the run goes on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -35,17 +36,20 @@ struct checkpoint_choice {
 /// One thread at a time, under the run's lock; reading needs no lock.
 class checkpoint_store {
  public:
-  /// How many are kept: the last one, and one to fall back to when that cannot be read.
-  static constexpr int kept = 2;
+  /// The last one, and one to fall back to when that cannot be read.
+  static constexpr std::int64_t fewest_kept = 2;
 
-  explicit checkpoint_store(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// `kept`: how many `publish` leaves; fewer than two count as two.
+  explicit checkpoint_store(std::filesystem::path folder, std::int64_t kept = fewest_kept)
+      : folder_(std::move(folder)), kept_(std::max(kept, fewest_kept)) {}
 
   /// `fill` writes files and folders below the path that it is given. On success the checkpoint is
   /// durable under its final name. A version that is there already is `already_exists`.
   base::expected<checkpoint> write(
       std::int64_t version, const std::function<base::status(const std::filesystem::path&)>& fill);
 
-  /// Points LATEST at `version` and deletes all but the newest two up to it.
+  /// Points LATEST at `version` and deletes all but the newest `kept` up to it, of which it is
+  /// one.
   base::status publish(std::int64_t version);
 
   /// Reads and checks every byte of one checkpoint: `not_found`, or `corrupt` naming the file.
@@ -70,6 +74,7 @@ class checkpoint_store {
  private:
   base::status point_latest_at(std::int64_t version);
   std::filesystem::path folder_;
+  std::int64_t kept_;
 };
 
 }  // namespace quern::storage

@@ -33,7 +33,51 @@ void remove_left_over(const base::json& name) {
   fs::remove_all(folder, ignored);
 }
 
+std::vector<fs::path> names_in(const fs::path& folder) {
+  std::vector<fs::path> names;
+  std::error_code code;
+  for (auto at = fs::directory_iterator(folder, code); !code && at != fs::directory_iterator();
+       at.increment(code)) {
+    names.push_back(at->path().filename());
+  }
+  return names;
+}
+
+/// Something that `create` makes before meta.json: an empty folder, the lock, the configuration.
+bool of_unfinished_creation(const run_paths& paths, const fs::path& name) {
+  const fs::path full = paths.root / name;
+  std::error_code code;
+  for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.crash(), paths.checkpoints()}) {
+    if (full == folder) return fs::is_directory(full, code) && fs::is_empty(full, code);
+  }
+  return full == paths.lock() || full == paths.config() ||
+         name.string().starts_with(".config.yaml.") || name.string().starts_with(".meta.json.");
+}
+
 }  // namespace
+
+base::status may_become_run(const fs::path& root) {
+  std::error_code code;
+  const run_paths paths{root};
+  if (!fs::exists(root, code)) return {};
+  bool free = fs::is_directory(root, code);
+  if (free) {
+    const auto names = names_in(root);
+    free = std::all_of(names.begin(), names.end(),
+                       [&](const fs::path& name) { return of_unfinished_creation(paths, name); });
+    // A configuration alone is somebody's own; a creation makes the lock first.
+    if (!names.empty() && !fs::exists(paths.lock(), code)) free = false;
+  }
+  if (free) return {};
+  if (fs::exists(paths.meta(), code)) {
+    return base::fail(base::errc::already_exists,
+                      "{} is a run already: quern resume {}, or name another folder", root.string(),
+                      root.string());
+  }
+  return base::fail(base::errc::already_exists,
+                    "{} is there and not empty: name a new folder, or resume the run in it",
+                    root.string());
+}
 
 base::expected<base::json> read_meta(const run_paths& paths) {
   const auto text = base::read_file(paths.meta(), 1U << 20U);
@@ -72,25 +116,36 @@ run_directory::~run_directory() {
 
 base::expected<run_directory> run_directory::create(const fs::path& root,
                                                     std::string_view config_yaml, base::json meta) {
-  std::error_code code;
-  if (fs::exists(root, code) && !(fs::is_directory(root, code) && fs::is_empty(root, code))) {
-    return base::fail(base::errc::already_exists,
-                      "{} is there and not empty: name a new folder, or resume the run in it",
-                      root.string());
-  }
+  QUERN_CHECK(may_become_run(root));
   if (!meta.is_object()) {
     return base::fail(base::errc::internal, "the description of a run must be an object");
   }
+  std::error_code code;
   run_paths paths{fs::absolute(root)};
+  const bool fresh = !fs::exists(paths.root, code);
   QUERN_CHECK(base::make_folders(paths.root));
-  QUERN_TRY(run_lock lock, run_lock::take(paths.lock()));
-  QUERN_CHECK(make_layout(paths));
+  auto lock = run_lock::take(paths.lock());
+  if (!lock) {
+    if (fresh) fs::remove(paths.root, code);  // takes away an empty folder only
+    return tl::make_unexpected(std::move(lock).error());
+  }
+  // Another process may have made a run of it before this one had the lock.
+  QUERN_CHECK(may_become_run(paths.root));
   meta["quern_run"] = run_format;
   meta["created_ns"] = base::unix_time_ns();
-  run_directory run(std::move(paths), std::move(meta), std::move(lock));
-  QUERN_CHECK(run.write_config(config_yaml));
-  // meta.json, which makes a folder a run directory, comes last.
-  QUERN_CHECK(run.make_sockets());
+  run_directory run(paths, std::move(meta), std::move(*lock));
+  const auto fill = [&]() -> base::status {
+    QUERN_CHECK(make_layout(paths));
+    QUERN_CHECK(run.write_config(config_yaml));
+    // meta.json, which makes a folder a run directory, comes last.
+    return run.make_sockets();
+  };
+  if (auto filled = fill(); !filled) {
+    for (const fs::path& name : names_in(paths.root))
+      fs::remove_all(paths.root / name, code);
+    if (fresh) fs::remove(paths.root, code);
+    return tl::make_unexpected(std::move(filled).error());
+  }
   return run;
 }
 

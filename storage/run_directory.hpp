@@ -39,8 +39,9 @@ struct run_paths {
 /// A run directory that this process holds the lock of.
 class run_directory {
  public:
-  /// Makes the folder (which must be empty or not there), writes config.yaml, then meta.json: the
-  /// given object plus `quern_run: 1`, `created` and `sockets`. Takes the lock.
+  /// Makes the folder, writes config.yaml, then meta.json: the given object plus `quern_run: 1`,
+  /// `created` and `sockets`. Takes the lock. The folder must not be there, be empty, or hold no
+  /// more than a creation that was interrupted leaves; what fails here leaves nothing behind.
   static base::expected<run_directory> create(const std::filesystem::path& root,
                                               std::string_view config_yaml, base::json meta);
 
@@ -80,6 +81,9 @@ class run_directory {
   std::optional<base::temp_folder> sockets_;
   std::vector<std::filesystem::path> owned_;
 };
+
+/// What `create` asks of a folder, changing nothing. Errors: already_exists.
+base::status may_become_run(const std::filesystem::path& root);
 
 /// meta.json of a run, for readers (`quern status`): needs no lock.
 base::expected<base::json> read_meta(const run_paths& paths);

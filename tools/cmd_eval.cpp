@@ -6,12 +6,12 @@
 #include <iterator>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "base/file.hpp"
 #include "env/judge/evaluator.hpp"
 #include "env/judge/explain.hpp"
 #include "env/task/task_codec.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
 
 namespace quern::tools {
 namespace {
@@ -36,9 +36,14 @@ int complain(const base::error& e, int code) {
 
 int cmd_eval(const eval_arguments& arguments) {
   auto loaded = env::load_task(arguments.task);
-  if (!loaded) return complain(loaded.error(), 2);
+  if (!loaded) return complain(loaded.error(), usage);
+  if (loaded->lane != env::lane::cpp) {
+    std::fprintf(stderr, "quern eval: task %s is of lane %s; this build judges lane cpp\n",
+                 loaded->name.c_str(), std::string(env::name_of(loaded->lane)).c_str());
+    return usage;
+  }
   auto source = read_candidate(arguments.candidate);
-  if (!source) return complain(source.error(), 2);
+  if (!source) return complain(source.error(), usage);
 
   env::evaluator_options options;
   options.static_screen = arguments.screen;
@@ -48,7 +53,10 @@ int cmd_eval(const eval_arguments& arguments) {
   // A person waits for the answer: a large claim is settled now, not by a later job.
   options.confirm_at_once = true;
   auto evaluator = env::evaluator::open(std::move(options));
-  if (!evaluator) return complain(evaluator.error(), 1);
+  if (!evaluator) {
+    const bool asked_wrongly = evaluator.error().code == base::errc::invalid_argument;
+    return complain(evaluator.error(), asked_wrongly ? usage : failed);
+  }
 
   env::evaluation_request request;
   request.subject = std::make_shared<const env::task>(std::move(*loaded));
@@ -63,8 +71,8 @@ int cmd_eval(const eval_arguments& arguments) {
             .c_str(),
         stdout);
   return v.kind == env::verdict_kind::infra_error || v.kind == env::verdict_kind::invalid_reference
-             ? 1
-             : 0;
+             ? failed
+             : done;
 }
 
 int cmd_eval(int argc, const char* const* argv) {
@@ -84,16 +92,17 @@ int cmd_eval(int argc, const char* const* argv) {
   app.add_flag("--best-effort", a.best_effort,
                "run although sandbox layers are missing (see quern doctor)");
   app.add_option("--budget-s", a.budget_s, "seconds of measuring")
-      ->check(CLI::PositiveNumber)
+      ->check(number_within(0.05, 3600))
       ->capture_default_str();
-  app.add_option("--core", a.core, "core to measure on; -1 chooses one")->capture_default_str();
+  app.add_option("--core", a.core, "core to measure on; -1 chooses one")
+      ->check(whole_within(-1, 4095))
+      ->capture_default_str();
   std::vector<std::string> words(argv, argv + argc);
   std::reverse(words.begin(), words.end());
   try {
     app.parse(words);
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : 2;
+    return app.exit(e) == 0 ? done : usage;
   }
   a.screen = !no_screen;
   return cmd_eval(a);

@@ -18,7 +18,8 @@ struct eval_arguments {
 };
 
 /// Exit code of contracts.md 7: 0 for any verdict about the candidate, 1 for infra_error and
-/// invalid_reference, 2 for files that cannot be read or are no task.
+/// invalid_reference, 2 for files that cannot be
+/// read or are no task, a task of another lane, a core that this process may not run on.
 int cmd_eval(const eval_arguments& arguments);
 
 /// The same from a command line (without program and command name); prints usage on --help.

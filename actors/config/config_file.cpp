@@ -27,7 +27,29 @@ const config_key* find_key(std::string_view path) {
   return found == keys.end() ? nullptr : &*found;
 }
 
+bool is_group(std::string_view path) {
+  const auto& keys = config_keys();
+  return std::any_of(keys.begin(), keys.end(), [&](const config_key& known) {
+    return known.path.size() > path.size() && known.path.starts_with(path) &&
+           known.path[path.size()] == '.';
+  });
+}
+
 tl::unexpected<base::error> unknown_key(std::string_view path) {
+  if (path == "quern_config") {
+    return fail(errc::invalid_argument,
+                "quern_config is the version of the file's format ({} in this build), not a "
+                "setting: it stands in the file only",
+                config_version);
+  }
+  if (is_group(path)) {
+    std::vector<std::string_view> below;
+    for (const config_key& key : config_keys()) {
+      if (key.path.starts_with(std::string(path) + ".")) below.push_back(key.path);
+    }
+    return fail(errc::invalid_argument, "'{}' is a group of keys: set one of {}", path,
+                fmt::join(below, ", "));
+  }
   std::vector<std::string_view> known;
   for (const config_key& key : config_keys()) {
     const std::string_view full = key.path;
@@ -120,11 +142,7 @@ base::status apply_node(run_config& config, const YAML::Node& node, const std::s
       QUERN_CHECK(assign(*key, config, value.Scalar()));
       continue;
     }
-    const auto& keys = config_keys();
-    const bool is_group = std::any_of(keys.begin(), keys.end(), [&](const config_key& known) {
-      return known.path.starts_with(path + ".");
-    });
-    if (!is_group) return unknown_key(path);
+    if (!is_group(path)) return unknown_key(path);
     if (!value.IsMap()) return fail(errc::invalid_argument, "{}: keys are needed below it", path);
     QUERN_CHECK(apply_node(config, value, path + "."));
   }
@@ -198,6 +216,15 @@ base::expected<run_config> load_config(const std::filesystem::path& file,
   QUERN_TRY(run_config config, read_over(std::move(start)));
   QUERN_CHECK(check_config(config));
   return config;
+}
+
+void make_paths_absolute(run_config& config) {
+  for (std::string* path : {&config.policy.model, &config.tasks.suite, &config.tasks.corpus_folder,
+                            &config.env.keys, &config.env.hosts}) {
+    std::error_code ignored;
+    if (path->empty() || !std::filesystem::exists(*path, ignored)) continue;
+    *path = std::filesystem::absolute(*path).lexically_normal().string();
+  }
 }
 
 base::status check_config(const run_config& config) {

@@ -25,6 +25,10 @@ base::status apply_setting(run_config& config, std::string_view assignment);
 base::expected<run_config> load_config(const std::filesystem::path& file,
                                        const std::vector<std::string>& settings);
 
+/// Paths that exist relative to the working directory become absolute, so that the run can be
+/// resumed from anywhere. Others stay: they name something in the share folder.
+void make_paths_absolute(run_config& config);
+
 /// Rules between keys (a batch that never fills, a suite without a folder). Names both keys.
 base::status check_config(const run_config& config);
 

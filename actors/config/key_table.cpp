@@ -37,7 +37,7 @@ void run_and_policy(keys& table) {
   QUERN_TEXT(run.folder, fixed, {},
              "where everything about the run is kept; empty: runs/NAME in the current folder");
   QUERN_NUMBER(run.seed, fixed, 0, 9e15, "address of every random number of the run");
-  QUERN_NUMBER(run.max_time_s, live, 0, 1e8,
+  QUERN_NUMBER(run.max_time_s, resume, 0, 1e8,
                "the run stops with a checkpoint after this time; 0: no limit");
   QUERN_TEXT(
       stage, fixed, QUERN_WORDS("sft", "self_train", "contrastive"),
@@ -45,10 +45,11 @@ void run_and_policy(keys& table) {
       "or 0, no baseline); contrastive RL");
   QUERN_TEXT(policy.model, fixed, {},
              "Hugging Face folder of the first weights; a name without a leading / is looked for "
-             "here, then in Quern's own data; stage sft makes a fresh model where it is empty");
+             "here, then in Quern's own data; stage sft makes a fresh model and does not read it");
   QUERN_TEXT(policy.template_name, fixed, {}, "prompt template, a file in env/prompts");
   QUERN_NUMBER(policy.max_prompt_tokens, fixed, 16, 1e6,
-               "longer prompts lose their exemplars first, then are refused");
+               "of the policy's tokenizer; a longer prompt loses its exemplars, and a task whose "
+               "bare prompt is longer is refused before the run begins");
   QUERN_NUMBER(policy.max_new_tokens, resume, 1, 1e6, "longer completions are cut and malformed");
   QUERN_NUMBER(policy.temperature, resume, 0.01, 10,
                "of sampling; the learner divides by it too, so that ratios are right");
@@ -67,8 +68,9 @@ void tasks_and_env(keys& table) {
              "tasks drawn from the grammar of compositions, or the files of a suite");
   QUERN_TEXT(tasks.suite, fixed, {}, "folder of the suite (source: suite)");
   QUERN_NUMBER(tasks.seed, fixed, 0, 9e15, "address of the generated tasks");
-  QUERN_NUMBER(tasks.count, fixed, 1, 1e7, "generated tasks that are trained on");
-  QUERN_NUMBER(tasks.held_out_count, fixed, 0, 1e6,
+  QUERN_NUMBER(tasks.count, fixed, 1, 5000,
+               "generated tasks that are trained on; each takes a few ms at every start");
+  QUERN_NUMBER(tasks.held_out_count, fixed, 0, 5000,
                "generated tasks of held-out compositions, for the panel only");
   QUERN_NUMBER(tasks.held_out_share, fixed, 0, 0.9,
                "share of all compositions that is held out, by hash of the canonical form");
@@ -136,7 +138,8 @@ void method(keys& table) {
   QUERN_NUMBER(algorithm.negative_scale, resume, 0, 10,
                "negative advantages are multiplied by this; 0: learn from successes only");
   QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,
-               "evaluations of a sample that could not be measured, before it is dropped");
+               "evaluations of a sample that end alike (noise, a lost host) before it is dropped; "
+               "an invalid reference and an unconfirmed claim are tried again once at most");
   QUERN_NUMBER(learner.steps, resume, 0, 1e9, "optimiser steps of the run");
   QUERN_NUMBER(learner.learning_rate, resume, 0, 1,
                "after warm-up; a small policy is ruined within two steps by one too large");
@@ -149,7 +152,9 @@ void method(keys& table) {
   QUERN_NUMBER(learner.micro_batch_tokens, resume, 64, 1e8,
                "tokens of one backward pass; changes memory, not results");
   QUERN_NUMBER(learner.threads, resume, 1, 1024, "cores of the learner");
-  QUERN_TEXT(learner.device, resume, QUERN_WORDS("auto", "cpu", "cuda"), "auto: cuda where it is");
+  QUERN_TEXT(learner.device, resume, QUERN_WORDS("auto", "cpu", "cuda"),
+             "stage sft: auto takes a GPU where there is one, cuda without one is an error; the "
+             "other stages learn on the CPU so far (auto or cpu)");
   QUERN_NUMBER(learner.batch_samples, fixed, 1, 1e6, "stage sft: samples of an optimiser step");
   QUERN_NUMBER(learner.permute_rewards, fixed, 0, 1,
                "shuffle rewards inside a batch: a control that must not learn");
@@ -169,14 +174,15 @@ void system(keys& table) {
                "beyond the limit the run stops, resumable");
   QUERN_NUMBER(storage.checkpoint_every_steps, resume, 1, 1e6,
                "a crash costs the steps since the last one");
-  QUERN_NUMBER(storage.keep_checkpoints, resume, 2, 1000, "older ones are removed");
+  QUERN_NUMBER(storage.keep_checkpoints, resume, 2, 1000,
+               "newest ones that stay; the last of them is where a resume goes on");
   QUERN_NUMBER(observe.panel, fixed, 0, 1,
                "measure the first and the last weights on a fixed panel: same prompts, same seeds");
   QUERN_NUMBER(observe.panel_train, fixed, 0, 1e5, "prompts of the panel from training tasks");
   QUERN_NUMBER(observe.panel_held_out, fixed, 0, 1e5, "prompts from held-out compositions");
   QUERN_NUMBER(observe.panel_seed, fixed, 0, 9e15, "address of the panel's random numbers");
-  QUERN_TEXT(observe.log_level, live, QUERN_WORDS("debug", "info", "warning", "error"),
-             "lines below it are not written");
+  QUERN_TEXT(observe.log_level, resume, QUERN_WORDS("debug", "info", "warning", "error"),
+             "lines below it are not written by any process of the run");
 }
 
 }  // namespace

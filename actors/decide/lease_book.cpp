@@ -37,6 +37,11 @@ int retry_limits::of(retry_cause cause) const {
   return 0;
 }
 
+retry_limits retry_limits::within(std::int64_t attempts) {
+  const int again = static_cast<int>(std::clamp<std::int64_t>(attempts - 1, 0, 1000));
+  return {again, again, std::min(again, 1), std::min(again, 1)};
+}
+
 lease_book::lease_book(epoch_id epoch, limits bounds)
     : epoch_(epoch), limits_(bounds), next_(first_lease(epoch)) {}
 

@@ -26,6 +26,10 @@ struct retry_limits {
   int invalid_reference = 1;
   int unconfirmed = 1;
   [[nodiscard]] int of(retry_cause cause) const;
+  /// Limits under which no cause takes more than `attempts` evaluations of a sample. A reference
+  /// that does not hold and a claim that was not borne out are tried again once at most: a third
+  /// answer would tell nothing new.
+  static retry_limits within(std::int64_t attempts);
 };
 
 struct lease {

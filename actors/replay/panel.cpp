@@ -154,6 +154,19 @@ bool panel::complete(panel_side side) const {
   });
 }
 
+std::optional<panel::kernel> panel::best(const std::string& task_id) const {
+  const answer* fastest = nullptr;
+  for (const item& one : items_) {
+    if (one.task->id != task_id) continue;
+    for (const answer& given : one.answers) {
+      if (given.verdict.kind != env::verdict_kind::ok || !given.verdict.speedup_e2) continue;
+      if (!fastest || *given.verdict.speedup_e2 > *fastest->verdict.speedup_e2) fastest = &given;
+    }
+  }
+  if (!fastest) return std::nullopt;
+  return kernel{*fastest->verdict.speedup_e2, fastest->source, env::to_json(fastest->verdict)};
+}
+
 panel_half panel::half(bool held_out) const {
   panel_half result;
   for (const item& one : items_) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,14 @@ class panel {
   /// Every prompt has an answer.
   [[nodiscard]] bool complete(panel_side side) const;
   [[nodiscard]] std::size_t prompts() const { return items_.size(); }
+
+  struct kernel {
+    std::int64_t speedup_e2 = 0;
+    std::string source;
+    std::string verdict;  ///< JSON
+  };
+  /// The fastest correct kernel of a task among all answers; none: no answer was correct.
+  [[nodiscard]] std::optional<kernel> best(const std::string& task_id) const;
 
   [[nodiscard]] panel_half train() const { return half(false); }
   [[nodiscard]] panel_half held_out() const { return half(true); }

@@ -1,30 +1,53 @@
 #include "actors/replay/prompter.hpp"
 
+#include <algorithm>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "base/program.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "env/grammar/probe.hpp"
 #include "env/grammar/variants.hpp"
 
 namespace quern::actors {
-prompter::prompter(const run_config& config, env::prompt_template form, env::prompt_facts facts)
+
+base::expected<env::prompt_template> prompter::load_template(const std::string& name) {
+  QUERN_TRY(const auto folder, base::share_folder("env/prompts"));
+  std::vector<std::string> known;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
+    if (entry.path().extension() == ".prompt") known.push_back(entry.path().stem().string());
+  }
+  std::sort(known.begin(), known.end());
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    return base::fail(base::errc::not_found,
+                      "policy.template_name: no template '{}'{}; known in {}: {}", name,
+                      base::did_you_mean(name, names), folder.string(), fmt::join(known, ", "));
+  }
+  return env::prompt_template::load(folder / (name + ".prompt"));
+}
+
+prompter::prompter(const run_config& config, env::prompt_template form, env::prompt_facts facts,
+                   prompt_length length)
     : seed_(static_cast<std::uint64_t>(config.run.seed)),
       without_share_(config.replay.without_exemplars_share),
       none_(config.replay.exemplars == "none"),
       scouts_(config.replay.seed_variants),
       protocol_(config.env.protocol),
       form_(std::move(form)),
-      facts_(std::move(facts)) {
+      facts_(std::move(facts)),
+      length_(std::move(length)) {
   options_.temperature = config.replay.bucket_temperature;
 }
 
 base::expected<prompter> prompter::make(const run_config& config, std::string device_class) {
-  QUERN_TRY(const auto folder, base::share_folder("env/prompts"));
-  QUERN_TRY(env::prompt_template form,
-            env::prompt_template::load(folder / (config.policy.template_name + ".prompt")));
+  QUERN_TRY(env::prompt_template form, load_template(config.policy.template_name));
+  QUERN_TRY(prompt_length length, prompt_length::make(config));
   env::prompt_facts facts{std::move(device_class), env::default_restrictions(env::lane::cpp)};
-  prompter made(config, std::move(form), std::move(facts));
+  prompter made(config, std::move(form), std::move(facts), std::move(length));
   if (!made.none_) {
     QUERN_TRY(made.options_.strategy, parse_exemplar_strategy(config.replay.exemplars));
   }
@@ -83,8 +106,25 @@ made_prompt prompter::render(const book_task& task,
     texts.push_back(exemplar.text);
   }
   made.text = env::render_prompt(form_, *task.task, texts, facts_);
+  if (!texts.empty() && !length_.fits(made.text)) {
+    made.exemplars.clear();
+    made.text = env::render_prompt(form_, *task.task, {}, facts_);
+  }
   made.template_hash = form_.hash();
   return made;
+}
+
+base::status prompter::check(const std::vector<book_task>& tasks) const {
+  for (const book_task& task : tasks) {
+    const std::int64_t tokens = length_.of(render(task, {}).text);
+    if (tokens <= length_.limit()) continue;
+    return base::fail(base::errc::invalid_argument,
+                      "policy.max_prompt_tokens: the prompt of task {} has {} tokens without any "
+                      "exemplar, the limit is {}: raise it, choose a shorter "
+                      "policy.template_name, or leave the task out",
+                      task.task->name, tokens, length_.limit());
+  }
+  return {};
 }
 
 }  // namespace quern::actors

@@ -8,6 +8,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/decide/exemplar_selector.hpp"
+#include "actors/replay/prompt_length.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
 #include "env/prompt/prompt.hpp"
@@ -30,7 +31,11 @@ struct made_prompt {
 /// Not thread-safe: it reads the archive.
 class prompter {
  public:
-  /// Errors: no such template, unknown strategy.
+  /// A template of env/prompts. Error: not_found, naming the nearest and the known ones.
+  static base::expected<env::prompt_template> load_template(const std::string& name);
+
+  /// Errors: no such template (naming the known ones), unknown strategy, a policy without a
+  /// tokenizer.
   static base::expected<prompter> make(const run_config& config, std::string device_class);
 
   /// Whether group `sequence` is to show exemplars (share `replay.without_exemplars_share` does
@@ -48,13 +53,19 @@ class prompter {
   /// its own. Empty for a task that the grammar did not make.
   [[nodiscard]] std::vector<std::string> scouts(const book_task& task) const;
 
+  /// A prompt that is too long for the policy with its exemplars comes without them.
   [[nodiscard]] made_prompt render(const book_task& task,
                                    const std::vector<shown_exemplar>& exemplars) const;
+
+  /// Error: invalid_argument, naming the first task whose prompt is too long even without
+  /// exemplars; `render` would exceed policy.max_prompt_tokens.
+  [[nodiscard]] base::status check(const std::vector<book_task>& tasks) const;
 
   [[nodiscard]] const std::string& device_class() const { return facts_.device_class; }
 
  private:
-  prompter(const run_config& config, env::prompt_template form, env::prompt_facts facts);
+  prompter(const run_config& config, env::prompt_template form, env::prompt_facts facts,
+           prompt_length length);
   std::uint64_t seed_;
   double without_share_;
   bool none_;
@@ -63,6 +74,7 @@ class prompter {
   exemplar_options options_;
   env::prompt_template form_;
   env::prompt_facts facts_;
+  prompt_length length_;
 };
 
 }  // namespace quern::actors

@@ -5,25 +5,11 @@
 #include "actors/replay/sample_blob.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "base/program.hpp"
 
 namespace quern::actors {
 namespace {
 
-using base::errc;
-using base::fail;
 namespace fs = std::filesystem;
-
-/// `policy.model` as a folder: as given, or among the data that ships with Quern.
-base::expected<std::string> model_folder(const run_config& config) {
-  const fs::path given = config.policy.model;
-  if (fs::exists(given / "config.json")) return fs::absolute(given).string();
-  if (given.is_relative()) {
-    if (auto shipped = base::share_folder(config.policy.model)) return shipped->string();
-  }
-  return fail(errc::not_found, "policy.model: {} has no config.json; give a Hugging Face folder",
-              config.policy.model);
-}
 
 policy::loss_parameters loss_of(const run_config& config) {
   auto parameters = policy::preset_defaults(*policy::parse_preset(config.algorithm.preset));
@@ -38,7 +24,7 @@ replay::replay(const run_config& config, storage::run_directory& run, const task
       run_(run),
       tasks_(tasks),
       blobs_(run.paths().blobs()),
-      checkpoints_(run.paths().checkpoints()),
+      checkpoints_(run.paths().checkpoints(), config.storage.keep_checkpoints),
       loss_(loss_of(config)) {}
 
 base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
@@ -56,6 +42,7 @@ base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
                              static_cast<int>(config.replay.buckets));
   QUERN_TRY(made->archive_, storage::archive::open(*made->db_, made->blobs_, archive));
   QUERN_TRY(made->prompter_, prompter::make(config, std::move(device_class)));
+  QUERN_CHECK(made->prompter_->check(tasks.tasks()));
   std::vector<curriculum_entry> curriculum;
   for (const book_task& task : tasks.tasks()) {
     if (!task.held_out) curriculum.push_back({task.id, false, 1});
@@ -70,7 +57,8 @@ base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
 base::status replay::begin_epoch(const std::string& reason) {
   QUERN_TRY(const auto recorded, ledger_->checkpoints());
   weights_version version = 0;
-  QUERN_TRY(start_.model, model_folder(config_));
+  QUERN_TRY(const fs::path first_model, model_folder(config_));
+  start_.model = first_model.string();
   start_.reference = start_.model;
   start_.optimizer.clear();
   smoothing_ = {};

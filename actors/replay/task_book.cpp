@@ -1,14 +1,52 @@
 #include "actors/replay/task_book.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <set>
+#include <unordered_set>
 
+#include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/task/suite.hpp"
 
 namespace quern::actors {
+namespace {
+
+/// A draw takes one or two milliseconds (it is tried numerically): more than so many would make a
+/// start look like hanging.
+constexpr double most_expected_draws = 20'000;
+/// Making thousands of tasks takes a while, which is not to be mistaken for hanging.
+constexpr base::nanoseconds_t telling_interval = 2'000'000'000;
+
+/// How many draws the tasks are expected to take; a draw is held out with the share.
+base::expected<std::uint64_t> draws_for(const run_config& config, const env::held_out_spec& spec,
+                                        std::int64_t held_out) {
+  const double share = spec.per_mille / 1000.0;
+  double draws = static_cast<double>(config.tasks.count) / (1 - share);
+  if (held_out > 0) draws = std::max(draws, static_cast<double>(held_out) / share);
+  if (draws <= most_expected_draws) return static_cast<std::uint64_t>(draws);
+  return base::fail(base::errc::invalid_argument,
+                    "tasks.held_out_count = {} with tasks.held_out_share = {} (counted in "
+                    "thousandths) and tasks.count = {} would take about {:.0f} draws, the limit is "
+                    "{:.0f}: ask for fewer tasks or hold out a larger share",
+                    config.tasks.held_out_count, config.tasks.held_out_share, config.tasks.count,
+                    draws, most_expected_draws);
+}
+
+tl::unexpected<base::error> too_few(const run_config& config, std::int64_t train,
+                                    std::int64_t held_out, std::uint64_t draws) {
+  return base::fail(base::errc::invalid_argument,
+                    "tasks: the grammar gave {} of tasks.count = {} and {} of "
+                    "tasks.held_out_count = {} in {} draws: ask for fewer, or change "
+                    "tasks.held_out_share ({})",
+                    config.tasks.count - train, config.tasks.count,
+                    config.tasks.held_out_count - held_out, config.tasks.held_out_count, draws,
+                    config.tasks.held_out_share);
+}
+
+}  // namespace
 
 base::expected<env::held_out_spec> held_out_of(const run_config& config) {
   env::held_out_spec spec;
@@ -41,18 +79,28 @@ base::expected<task_book> task_book::make(const run_config& config) {
     }
   } else {
     QUERN_TRY(const env::held_out_spec spec, held_out_of(config));
-    std::set<std::string> seen;
+    std::unordered_set<base::hash128> seen;
     std::int64_t train = config.tasks.count;
     std::int64_t held_out = config.tasks.held_out_share > 0 ? config.tasks.held_out_count : 0;
+    QUERN_TRY(const std::uint64_t expected, draws_for(config, spec, held_out));
+    // The grammar is finite: without a bound a run that wants more would never begin.
+    const std::uint64_t most_draws = 2000 + 4 * expected;
+    const base::steady_clock clock;
+    base::nanoseconds_t told = clock.now_ns();
     for (std::uint64_t index = 0; train > 0 || held_out > 0; ++index) {
+      if (index == most_draws) return too_few(config, train, held_out, index);
       const auto seed = static_cast<std::uint64_t>(config.tasks.seed);
       env::composition drawn = env::draw_composition(seed, index, {});
       std::int64_t& left = env::is_held_out(drawn, spec) ? held_out : train;
-      if (left == 0 || !seen.insert(base::to_hex(env::composition_hash(drawn))).second) continue;
+      if (left == 0 || !seen.insert(env::composition_hash(drawn)).second) continue;
       const bool is_held_out = &left == &held_out;
       --left;
       QUERN_TRY(env::task made, env::make_task(drawn));
       book.add(std::move(made), std::move(drawn), is_held_out);
+      if (clock.now_ns() - told >= telling_interval) {
+        told = clock.now_ns();
+        base::log_info("tasks", "{} made, {} to go", book.tasks_.size(), train + held_out);
+      }
     }
   }
   for (const book_task& task : book.tasks_) {

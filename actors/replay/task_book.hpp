@@ -30,8 +30,9 @@ base::expected<env::held_out_spec> held_out_of(const run_config& config);
 class task_book {
  public:
   /// Generated: `tasks.count` compositions that are not held out, and `tasks.held_out_count` that
-  /// are, the first distinct ones of the supply. Suite: its members. Errors: a suite that cannot be
-  /// read, nothing left to train on.
+  /// are, the first distinct ones of the supply; says how far it is every 2 s. Suite: its members.
+  /// Errors: a suite that cannot be read, nothing left to train on, more tasks than the grammar
+  /// gives or than can be drawn in half a minute.
   static base::expected<task_book> make(const run_config& config);
 
   [[nodiscard]] const std::vector<book_task>& tasks() const { return tasks_; }

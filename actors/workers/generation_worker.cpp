@@ -10,13 +10,14 @@ namespace quern::actors {
 
 generation_worker::generation_worker(policy::generator engine, policy::tokenizer text,
                                      policy::chat_format format, const welcome& start,
-                                     std::int64_t slots)
+                                     std::int64_t slots, std::int64_t max_prompt_tokens)
     : engine_(std::move(engine)),
       text_(std::move(text)),
       format_(format),
       weights_folder_(start.weights_folder),
       epoch_(start.epoch),
-      slots_(slots) {}
+      slots_(slots),
+      max_prompt_tokens_(max_prompt_tokens) {}
 
 base::expected<generation_worker> generation_worker::make(const welcome& start,
                                                           const run_config& config) {
@@ -31,12 +32,18 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
       arena.config.max_positions, config.policy.max_prompt_tokens + config.policy.max_new_tokens));
   options.valid_tokens = text.vocab_size();
   QUERN_TRY(auto engine, policy::generator::make(arena, start.version, options));
-  return generation_worker(std::move(engine), std::move(text), format, start, slots);
+  return generation_worker(std::move(engine), std::move(text), format, start, slots,
+                           config.policy.max_prompt_tokens);
 }
 
 base::status generation_worker::submit(const generate_group& group) {
   const policy::chat_message message{"user", group.prompt};
   QUERN_TRY(const auto prompt, policy::encode_chat(text_, format_, std::span(&message, 1)));
+  if (static_cast<std::int64_t>(prompt.size()) > max_prompt_tokens_) {
+    return base::fail(base::errc::invalid_argument,
+                      "group {} has a prompt of {} tokens, policy.max_prompt_tokens is {}",
+                      group.group, prompt.size(), max_prompt_tokens_);
+  }
   std::vector<policy::generation_request> requests;
   for (const sample_id sample : group.samples) {
     policy::generation_request request;

@@ -23,7 +23,8 @@ class generation_worker {
   /// Loads the welcomed weights. Errors: whatever reading them gives.
   static base::expected<generation_worker> make(const welcome& start, const run_config& config);
 
-  /// Queues a group. A prompt that leaves no room for the answer is an error that names both.
+  /// Queues a group. A prompt that is longer than policy.max_prompt_tokens or leaves no room for
+  /// the answer is an error that names both numbers.
   base::status submit(const generate_group& group);
   void cancel(const std::vector<sample_id>& samples);
   /// One decode step.
@@ -43,7 +44,7 @@ class generation_worker {
     std::string prompt_tokens;
   };
   generation_worker(policy::generator engine, policy::tokenizer text, policy::chat_format format,
-                    const welcome& start, std::int64_t slots);
+                    const welcome& start, std::int64_t slots, std::int64_t max_prompt_tokens);
 
   policy::generator engine_;
   policy::tokenizer text_;
@@ -51,6 +52,7 @@ class generation_worker {
   std::filesystem::path weights_folder_;
   epoch_id epoch_;
   std::int64_t slots_;
+  std::int64_t max_prompt_tokens_;
   std::unordered_map<sample_id, pending> pending_;
 };
 

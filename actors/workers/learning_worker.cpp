@@ -58,6 +58,11 @@ learning_worker::learning_worker(policy::trainer trainer, welcome start,
 
 base::expected<learning_worker> learning_worker::make(const welcome& start,
                                                       const run_config& config) {
+  if (config.learner.device == "cuda") {
+    return fail(errc::unavailable,
+                "learner.device is cuda, but stage {} learns on the CPU so far: say auto or cpu",
+                config.stage);
+  }
   QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   const policy::loss_parameters loss = loss_parameters_of(config);

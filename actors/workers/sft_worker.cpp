@@ -197,7 +197,7 @@ base::expected<int> run_fine_tuning(const run_config& config, const fs::path& co
   policy::set_threads(1);  // the trainer's workers are the threads
   QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
   QUERN_TRY(const auto records, read_corpus(corpus));
-  storage::checkpoint_store checkpoints(run / "checkpoints");
+  storage::checkpoint_store checkpoints(run / "checkpoints", config.storage.keep_checkpoints);
   QUERN_TRY(fine_tuning tuning, begin(config, run, checkpoints, records, device));
   QUERN_TRY(auto metrics_file, storage::jsonl_writer::open(run / "metrics.jsonl"));
   const std::int32_t end_token = tuning.trainer.weights().config.eos_tokens.at(0);
@@ -207,14 +207,32 @@ base::expected<int> run_fine_tuning(const run_config& config, const fs::path& co
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
   std::int64_t saved = tuning.trainer.version();
+  std::int64_t left_out = 0;
   while (tuning.trainer.version() < config.learner.steps) {
     std::vector<policy::training_sequence> batch;
     for (const std::size_t index :
          batch_of_step(static_cast<std::uint64_t>(config.run.seed), tuning.trainer.version(),
                        config.learner.batch_samples, records.size())) {
       QUERN_TRY(auto sequence, to_sequence(tuning.text, records[index], end_token));
-      if (static_cast<std::int64_t>(sequence.tokens.size()) <= limit)
+      const auto prompt =
+          std::find(sequence.loss_mask.begin(), sequence.loss_mask.end(), std::uint8_t{1}) -
+          sequence.loss_mask.begin();
+      if (static_cast<std::int64_t>(sequence.tokens.size()) <= limit &&
+          prompt <= config.policy.max_prompt_tokens) {
         batch.push_back(std::move(sequence));
+      } else if (left_out++ == 0) {
+        base::log_warn("sft",
+                       "a record has a prompt of {} tokens (policy.max_prompt_tokens is {}) and {} "
+                       "in all (the model takes {}): such records are left out",
+                       prompt, config.policy.max_prompt_tokens, sequence.tokens.size(), limit);
+      }
+    }
+    if (batch.empty()) {
+      return fail(errc::invalid_argument,
+                  "no record of step {} is short enough: raise policy.max_prompt_tokens ({}) or "
+                  "policy.max_new_tokens ({})",
+                  tuning.trainer.version() + 1, config.policy.max_prompt_tokens,
+                  config.policy.max_new_tokens);
     }
     QUERN_TRY(const policy::step_metrics metrics, tuning.trainer.step(batch));
     const double seconds = static_cast<double>(clock.now_ns() - started) / 1e9;

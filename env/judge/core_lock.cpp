@@ -1,6 +1,7 @@
 // Which core measures.
 #include "env/judge/core_lock.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -30,36 +31,61 @@ base::expected<base::unique_fd> open_lock(int core, const char* what) {
   return fd;
 }
 
+/// "0-3, 6".
+std::string as_ranges(const std::vector<int>& cores) {
+  std::string text;
+  for (std::size_t i = 0; i < cores.size();) {
+    std::size_t end = i + 1;
+    while (end < cores.size() && cores[end] == cores[end - 1] + 1)
+      ++end;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(cores[i]);
+    if (end - i > 1) text += "-" + std::to_string(cores[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
 }  // namespace
 
-base::expected<core_choice> core_choice::choose(int core) {
+base::expected<std::vector<int>> allowed_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
     return base::fail_errno("sched_getaffinity");
+  std::vector<int> cores;
+  for (int c = 0; c < CPU_SETSIZE; ++c)
+    if (CPU_ISSET(c, &allowed)) cores.push_back(c);
+  return cores;
+}
+
+base::status check_core(std::int64_t core) {
+  if (core == -1) return {};
+  QUERN_TRY(const auto cores, allowed_cores());
+  if (std::find(cores.begin(), cores.end(), core) != cores.end()) return {};
+  return base::fail(base::errc::invalid_argument,
+                    "core {} is not one that this process may run on ({}); -1 has one chosen", core,
+                    as_ranges(cores));
+}
+
+base::expected<core_choice> core_choice::choose(int core) {
+  QUERN_CHECK(check_core(core));
   core_choice choice;
   if (core >= 0) {
-    if (core >= CPU_SETSIZE || !CPU_ISSET(core, &allowed))
-      return base::fail(
-          base::errc::invalid_argument,
-          "core {} is not one that this process may run on; leave it at -1 to have one chosen",
-          core);
     choice.core_ = core;
     QUERN_TRY(choice.owner_, open_lock(core, "owner"));
     flock(choice.owner_.get(), LOCK_EX | LOCK_NB);
     return choice;
   }
-  int highest = -1;
-  for (int c = CPU_SETSIZE - 1; c >= 0; --c) {
-    if (!CPU_ISSET(c, &allowed)) continue;
-    if (highest < 0) highest = c;
-    QUERN_TRY(auto owner, open_lock(c, "owner"));
+  QUERN_TRY(const auto cores, allowed_cores());
+  for (auto c = cores.rbegin(); c != cores.rend(); ++c) {
+    QUERN_TRY(auto owner, open_lock(*c, "owner"));
     if (flock(owner.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    choice.core_ = c;
+    choice.core_ = *c;
     choice.owner_ = std::move(owner);
     return choice;
   }
-  choice.core_ = highest;
+  choice.core_ = cores.back();
   return choice;
 }
 

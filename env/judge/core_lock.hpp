@@ -1,6 +1,9 @@
 // Which core measures: chosen once, and held by one evaluator at a time while it measures.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include <sched.h>
 
 #include "base/file.hpp"
@@ -8,13 +11,19 @@
 
 namespace quern::env {
 
+/// The cores that this process may run on, ascending.
+base::expected<std::vector<int>> allowed_cores();
+
+/// `core` may be asked for: -1 (any) or one of allowed_cores. Error: invalid_argument, naming them.
+base::status check_core(std::int64_t core);
+
 /// Ownership of a core among the evaluators of this host, by flock on files in the temporary
 /// folder. Two evaluators take different cores where there are enough; where there are not, they
 /// share one and measure in turns.
 class core_choice {
  public:
-  /// `core` >= 0: that one, if this process may run on it. -1: the highest allowed core that no
-  /// other evaluator owns; the highest allowed one where all are owned.
+  /// `core` >= 0: that one, if this process may run on it (see check_core). -1: the highest allowed
+  /// core that no other evaluator owns; the highest allowed one where all are owned.
   static base::expected<core_choice> choose(int core);
   [[nodiscard]] int core() const { return core_; }
 

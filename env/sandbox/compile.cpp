@@ -51,17 +51,6 @@ bool is_wrapper(const fs::path& program) {
   return false;
 }
 
-base::expected<fs::path> find_compiler() {
-  const char* path = std::getenv("PATH");
-  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
-    std::error_code error;
-    const fs::path found = fs::canonical(fs::path(folder) / "g++", error);
-    if (!error && access(found.c_str(), X_OK) == 0 && !is_wrapper(found)) return found;
-  }
-  return base::fail(base::errc::not_found,
-                    "no g++ in PATH: install it (apt-get install g++) or name a compiler");
-}
-
 base::expected<base::unique_fd> as_file(const std::string& text) {
   base::unique_fd file(memfd_create("source", MFD_CLOEXEC));
   if (!file) return base::fail_errno("making a memory file for a source");
@@ -78,6 +67,17 @@ struct outcome {
 };
 
 }  // namespace
+
+base::expected<fs::path> find_compiler() {
+  const char* path = std::getenv("PATH");
+  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
+    std::error_code error;
+    const fs::path found = fs::canonical(fs::path(folder) / "g++", error);
+    if (!error && access(found.c_str(), X_OK) == 0 && !is_wrapper(found)) return found;
+  }
+  return base::fail(base::errc::not_found,
+                    "no g++ in PATH: install it (apt-get install g++) or name a compiler");
+}
 
 const std::vector<std::string>& cpp_lane_flags() {
   static const std::vector<std::string> flags{"-std=c++20",      "-O3",     march_flag(),

@@ -21,9 +21,6 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 /// Copies the part of a whole tensor that this arena holds.
 base::status load_parameter(const tensor_view& tensor, const catalogue& catalogue,
                             const parameter& p, std::span<std::byte> arena) {
-  if (tensor.shape != p.shape)
-    return fail(errc::invalid_argument, "'{}' has the shape {} in the file, {} in the model",
-                p.name, shape_text(tensor.shape), shape_text(p.shape));
   const std::size_t from_size = size_of(tensor.dtype);
   const std::size_t to_size = size_of(catalogue.dtype);
   const std::int64_t whole_columns = p.shape.size() == 2 ? p.shape[1] : 1;
@@ -67,18 +64,27 @@ base::status check_arena(const catalogue& catalogue, std::size_t bytes) {
 
 }  // namespace
 
-base::status load_weights(const safetensors_reader& file, const catalogue& catalogue,
-                          std::span<std::byte> arena) {
-  QUERN_CHECK(check_arena(catalogue, arena.size()));
+base::status check_weights(const safetensors_reader& file, const catalogue& catalogue) {
   QUERN_CHECK(check_strangers(file, catalogue));
-  std::fill(arena.begin(), arena.end(), std::byte{0});
   for (const auto& p : catalogue.parameters) {
     const tensor_view* tensor = file.find(p.name);
     if (tensor == nullptr)
       return fail(errc::invalid_argument, "the file has no tensor '{}', which the model needs",
                   p.name);
-    QUERN_CHECK(load_parameter(*tensor, catalogue, p, arena));
+    if (tensor->shape != p.shape)
+      return fail(errc::invalid_argument, "'{}' has the shape {} in the file, {} in the model",
+                  p.name, shape_text(tensor->shape), shape_text(p.shape));
   }
+  return {};
+}
+
+base::status load_weights(const safetensors_reader& file, const catalogue& catalogue,
+                          std::span<std::byte> arena) {
+  QUERN_CHECK(check_arena(catalogue, arena.size()));
+  QUERN_CHECK(check_weights(file, catalogue));
+  std::fill(arena.begin(), arena.end(), std::byte{0});
+  for (const auto& p : catalogue.parameters)
+    QUERN_CHECK(load_parameter(*file.find(p.name), catalogue, p, arena));
   return {};
 }
 

@@ -15,6 +15,10 @@
 
 namespace quern::policy {
 
+/// Whether `load_weights` would take the file: every parameter there in its shape, nothing else.
+/// Reads headers, not values.
+base::status check_weights(const safetensors_reader& file, const catalogue& catalogue);
+
 /// Fills `arena` (catalogue.bytes() long); padding becomes zero. Refused, with names: a parameter
 /// that is missing, a wrong shape, a tensor that the model does not have. Two old habits are
 /// accepted: `rotary_emb.inv_freq` buffers are skipped, and a `lm_head.weight` beside tied

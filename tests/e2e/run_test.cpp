@@ -17,15 +17,21 @@ TEST_CASE("train, status, sample and export do what they say") {
   auto folder = base::temp_folder::make();
   REQUIRE(folder);
   const fs::path run = folder->path() / "run";
-  const finished trained =
-      run_to_end(train_command(run, 2, {"observe.panel_train=4", "observe.panel_held_out=2"}),
-                 folder->path() / "log");
+  const finished trained = run_to_end(
+      train_command(
+          run, 2,
+          {"observe.panel_train=4", "observe.panel_held_out=2", "observe.log_level=warning"}),
+      folder->path() / "log");
   CAPTURE(trained.output);
   REQUIRE(trained.code == 0);
   check_law(run);
   CHECK(version_of(run) == 2);
   CHECK(trained.output.find("mean reward, held out") != std::string::npos);
   CHECK(fs::exists(run / "panel.json"));
+  // The level holds in every process of the run.
+  CHECK(trained.output.find(" info ") == std::string::npos);
+  for (const auto& log : fs::directory_iterator(run / "logs"))
+    CHECK(base::read_file(log.path()).value().find(" info ") == std::string::npos);
 
   const finished status =
       run_to_end({program("quern"), "status", run.string(), "--json"}, folder->path() / "status");

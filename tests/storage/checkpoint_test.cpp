@@ -1,4 +1,4 @@
-// Checkpoints: whole or absent, checked on reading, the newest two kept.
+// Checkpoints: whole or absent, checked on reading, the newest few kept.
 #include "storage/checkpoint.hpp"
 
 #include <fstream>
@@ -53,6 +53,18 @@ TEST_CASE("a checkpoint is written, verified, published; two are kept") {
   CHECK(run.store.publish(99).error().code == base::errc::not_found);
   CHECK(must(base::read_file(run.folder / "v00000012/MANIFEST.json"))
             .find("\"quern_checkpoint\": 1") != std::string::npos);
+}
+
+TEST_CASE("as many are kept as are asked for, but never fewer than two") {
+  checkpoint_fixture run;
+  run.store = checkpoint_store(run.folder, 3);
+  for (const std::int64_t version : {1, 2, 3, 4, 5})
+    run.add(version);
+  CHECK(run.store.versions() == std::vector<std::int64_t>{5, 4, 3});
+  run.store = checkpoint_store(run.folder, 0);
+  run.add(6);
+  CHECK(run.store.versions() == std::vector<std::int64_t>{6, 5});
+  CHECK(must(run.store.latest()) == 6);
 }
 
 TEST_CASE("a writer that fails leaves nothing behind") {

@@ -182,5 +182,38 @@ TEST_CASE("a forked child that forgets the lock neither keeps nor frees it") {
   CHECK(run_lock::take(file).has_value());
 }
 
+TEST_CASE("a creation that fails halfway leaves nothing that blocks a second try") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path root = folder.path() / "made" / "run";
+  // The folder for sockets, the last thing that is made, cannot be.
+  const std::string before = std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/tmp";
+  ::setenv("TMPDIR", "/nonexistent", 1);
+  CHECK_FALSE(run_directory::create(root, "quern_config: 1\n", meta).has_value());
+  ::setenv("TMPDIR", before.c_str(), 1);
+  CHECK_FALSE(fs::exists(root));
+  CHECK(run_directory::create(root, "quern_config: 1\n", meta).has_value());
+}
+
+TEST_CASE("what a process that died while making a run left behind is taken over") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path root = folder.path() / "run";
+  must(run_directory::create(root, "quern_config: 1\n", meta));
+  CHECK(may_become_run(root).error().message.find("is a run already") != std::string::npos);
+  fs::remove(root / "meta.json");
+  CHECK(may_become_run(root).has_value());
+  std::ofstream(root / ".config.yaml.abcdef") << "half";
+  CHECK(run_directory::create(root, "quern_config: 1\nx: 1\n", meta).has_value());
+  CHECK(must(base::read_file(root / "config.yaml")) == "quern_config: 1\nx: 1\n");
+  // But nothing that somebody could miss.
+  fs::remove(root / "meta.json");
+  std::ofstream(root / "blobs" / "kept") << "kept";
+  CHECK(run_directory::create(root, "", meta).error().code == base::errc::already_exists);
+  CHECK(fs::exists(root / "blobs" / "kept"));
+  const fs::path own = folder.path() / "own";
+  must(base::make_folders(own));
+  std::ofstream(own / "config.yaml") << "quern_config: 1\n";
+  CHECK(run_directory::create(own, "", meta).error().code == base::errc::already_exists);
+}
+
 }  // namespace
 }  // namespace quern::test

@@ -79,6 +79,7 @@ int cmd_evaluator(int argc, char** argv) {
   std::string screen = "on";
   std::string key_file;
   std::string gateway_key;
+  std::string log_level = "info";
   env::evaluator_options options;
   double patience_s = 30;
   app.add_option("--connect", endpoint, "ipc://PATH or tcp://HOST:PORT of the run")->required();
@@ -86,15 +87,23 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--gateway-key", gateway_key, "the run's public key (tcp://)");
   app.add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
-  app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s");
+  app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s")
+      ->check(number_within(0.05, 3600));
   app.add_option("--precision", options.precision,
-                 "half-width of the interval at which measuring ends before the budget");
+                 "half-width of the interval at which measuring ends before the budget")
+      ->check(number_within(0.001, 0.06));
   app.add_option("--noise-limit", options.noise_limit,
-                 "half-width of the interval above which a measurement is noisy");
+                 "half-width of the interval above which a measurement is noisy")
+      ->check(number_within(0.01, 0.5));
   app.add_option("--static-screen", screen, "on | off")->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--core", options.core, "core that measures; -1: the first that is free");
-  app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s");
+  app.add_option("--core", options.core, "core that measures; -1: the first that is free")
+      ->check(whole_within(-1, 4095));
+  app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s")
+      ->check(number_within(0.1, 1e6));
+  app.add_option("--log-level", log_level, "debug | info | warning | error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   if (const auto code = parse(app, argc, argv)) return *code;
+  base::set_log_level(log_level);
   options.static_screen = screen == "on";
   options.sandbox_required = sandbox == "required";
   auto evaluator = env::evaluator::open(options);

@@ -51,6 +51,11 @@ int generate(std::uint64_t seed, std::uint64_t first, std::int64_t count,
 /// Prints the findings of one file; true if the task may be used.
 base::expected<bool> check_file(const fs::path& file, env::reference_oracle& oracle) {
   QUERN_TRY(const env::task task, env::load_task(file));
+  if (task.lane != env::lane::cpp) {
+    return base::fail(base::errc::invalid_argument,
+                      "{}: task {} is of lane {}; this build judges lane cpp", file.string(),
+                      task.name, env::name_of(task.lane));
+  }
   QUERN_TRY(const env::task_instance instance, env::instantiate(task, task.sizes));
   QUERN_TRY(const env::task_report result,
             env::check_task(task, oracle, env::measure_peak(instance), 1));
@@ -143,6 +148,7 @@ volatile std::sig_atomic_t stop_corpus = 0;
 base::expected<int> make_corpus(const std::string& config_file, const std::string& folder,
                                 int shard) {
   QUERN_TRY(const auto config, actors::load_config(config_file, {}));
+  base::set_log_level(config.observe.log_level);
   QUERN_TRY(const env::corpus_plan plan, plan_of(config, shard));
   env::evaluator_options options;
   options.sandbox_required = config.env.sandbox == "required";
@@ -210,10 +216,12 @@ int cmd_tasks(int argc, char** argv) {
   std::string sandbox = "required";
   std::vector<std::string> paths;
   int shard = 0;
+  constexpr std::int64_t largest = 9'000'000'000'000'000;  // as the seeds of a configuration
   auto* generating = app.add_subcommand("generate", "tasks of the grammar, by address");
-  generating->add_option("--seed", seed, "address: which supply");
-  generating->add_option("--first", first, "address: index of the first");
-  generating->add_option("--count", count, "how many")->check(CLI::Range(1, 1000000));
+  generating->add_option("--seed", seed, "address: which supply")->check(whole_within(0, largest));
+  generating->add_option("--first", first, "address: index of the first")
+      ->check(whole_within(0, largest));
+  generating->add_option("--count", count, "how many")->check(whole_within(1, 1000000));
   generating->add_option("--out", folder, "folder for the task files; none: a line each");
   auto* checking = app.add_subcommand("check", "refuse tasks that would teach the wrong thing");
   checking->add_option("paths", paths, "task files or suites")->required();
@@ -226,7 +234,9 @@ int cmd_tasks(int argc, char** argv) {
       app.add_subcommand("corpus", "one shard of a fine-tuning corpus; quern train starts it");
   corpus->add_option("--config", config, "configuration of the run")->required();
   corpus->add_option("--folder", folder, "where the corpus is kept")->required();
-  corpus->add_option("--shard", shard, "which of env.evaluators shards")->required();
+  corpus->add_option("--shard", shard, "which of env.evaluators shards")
+      ->required()
+      ->check(whole_within(0, 1023));
   auto* sources = app.add_subcommand("sources", "hashes of the sources that a corpus contains");
   sources->add_option("folder", folder, "folder of the corpus")->required();
   if (const auto code = parse(app, argc, argv)) return *code;

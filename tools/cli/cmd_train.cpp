@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/preflight.hpp"
 #include "actors/control.hpp"
 #include "actors/finish.hpp"
 #include "actors/sft_run.hpp"
@@ -32,15 +33,13 @@ base::json meta_of(const actors::run_config& config) {
           {"stage", config.stage}};
 }
 
-int print_plan(const actors::run_config& config) {
+int print_plan(const actors::run_config& config, const actors::task_book& tasks) {
   fmt::print("{}", actors::to_yaml(config));
-  const auto tasks = actors::task_book::make(config);
-  if (!tasks) return report("train", tasks.error());
   std::size_t held_out = 0;
-  for (const auto& task : tasks->tasks())
+  for (const auto& task : tasks.tasks())
     held_out += task.held_out ? 1 : 0;
   fmt::print("\n# plan: {} in {}\n", config.stage, folder_of(config).string());
-  fmt::print("# tasks: {} trained on, {} held out\n", tasks->tasks().size() - held_out, held_out);
+  fmt::print("# tasks: {} trained on, {} held out\n", tasks.tasks().size() - held_out, held_out);
   if (config.stage == "sft") {
     fmt::print("# corpus: {} tasks, {} records each; {} steps of {} samples\n",
                config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
@@ -71,6 +70,7 @@ int tell_end(const fs::path& folder, const actors::run_end& end) {
 /// From an open run directory to the exit code.
 int carry_on(const actors::run_config& config, storage::run_directory& run, std::string_view name) {
   const fs::path folder = run.paths().root;
+  base::set_log_level(config.observe.log_level);
   if (config.stage == "sft") {
     const auto end = actors::run_sft(config, run);
     if (!end) return report(name, end.error());
@@ -124,16 +124,17 @@ int cmd_train(int argc, char** argv) {
   app.add_flag("--dry-run", dry_run,
                "print the resolved configuration and the plan, start nothing");
   if (const auto code = parse(app, argc, argv)) return *code;
-  const auto config = actors::load_config(file, settings);
+  auto config = actors::load_config(file, settings);
   if (!config) return report("train", config.error());
-  if (dry_run) return print_plan(*config);
-  const fs::path folder = folder_of(*config);
-  std::error_code ignored;
-  if (fs::exists(folder / "config.yaml", ignored)) {
-    fmt::print(stderr, "quern train: {} is a run already: quern resume {}, or another run.name\n",
-               folder.string(), folder.string());
-    return usage;
+  actors::make_paths_absolute(*config);
+  if (config->learner.steps == 0) {
+    fmt::print(stderr, "quern train: learner.steps is 0: there is nothing to do\n");
+    return nothing;
   }
+  const fs::path folder = folder_of(*config);
+  const auto tasks = actors::preflight(*config, folder, actors::run_beginning::fresh);
+  if (!tasks) return report("train", tasks.error());
+  if (dry_run) return print_plan(*config, *tasks);
   auto run = storage::run_directory::create(folder, actors::to_yaml(*config), meta_of(*config));
   if (!run) return report("train", run.error());
   fmt::print(stderr, "run {} in {}\n", config->run.name, folder.string());
@@ -171,6 +172,8 @@ int cmd_resume(int argc, char** argv) {
                config->learner.steps);
     return nothing;
   }
+  if (auto ready = actors::preflight(*config, folder, actors::run_beginning::resuming); !ready)
+    return report("resume", ready.error());
   if (auto written = run->write_config(actors::to_yaml(*config)); !written) {
     return report("resume", written.error());
   }

@@ -105,12 +105,13 @@ int role_sample(int argc, char** argv) {
   app.add_option("--prompt", options.prompt_file, "file with the prompt; -: standard input")
       ->required();
   app.add_flag("--greedy", options.greedy, "the most likely token each time");
-  app.add_option("--n", options.count, "completions")->check(CLI::Range(1, 100000));
+  app.add_option("--n", options.count, "completions")->check(whole_within(1, 100000));
   app.add_option("--max-tokens", options.max_tokens, "longest completion")
-      ->check(CLI::Range(1, 1000000));
+      ->check(whole_within(1, 1000000));
   app.add_option("--temperature", options.temperature, "of sampling")
-      ->check(CLI::Range(0.01, 10.0));
-  app.add_option("--seed", options.seed, "address of the random numbers");
+      ->check(number_within(0.01, 10));
+  app.add_option("--seed", options.seed, "address of the random numbers")
+      ->check(whole_within(0, 9'000'000'000'000'000));
   app.add_flag("--ignore-eos", options.ignore_eos, "go on past the end token");
   app.add_flag("--json", options.as_json, "an object a line: text, token_ids, log_probs");
   if (const auto code = parse(app, argc, argv)) return *code;

@@ -27,6 +27,7 @@ int run_worker(int argc, char** argv, spawner spawn) {
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_config(file, {});
   if (!config) return report(argv[0], config.error());
+  base::set_log_level(config->observe.log_level);
   const auto address = actors::parse_address(control);
   if (!address) return report(argv[0], address.error());
   actors::node_config node;
@@ -66,6 +67,7 @@ int role_sft(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_config(file, {});
   if (!config) return report("sft", config.error());
+  base::set_log_level(config->observe.log_level);
   const auto ended = actors::run_fine_tuning(*config, corpus, run);
   if (!ended) return report("sft", ended.error());
   return *ended;

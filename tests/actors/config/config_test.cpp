@@ -1,4 +1,6 @@
 // The configuration is strict, complete and says what is wrong.
+#include <cctype>
+#include <filesystem>
 #include <set>
 
 #include "actors/config/config_file.hpp"
@@ -59,6 +61,62 @@ TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 2\n"), "this build knows 1"));
   CHECK(contains(problem("[1, 2"), "configuration"));
   CHECK(contains(problem("quern_config: 1\nlearner: 3\n"), "keys are needed below"));
+}
+
+TEST_CASE("--set of the version and of a group of keys says what they are") {
+  run_config config;
+  const auto said = [&](std::string_view assignment) {
+    const auto result = apply_setting(config, assignment);
+    return result ? "" : result.error().message;
+  };
+  CHECK(contains(said("quern_config=2"), "version of the file's format"));
+  CHECK(contains(said("learner=3"), "'learner' is a group of keys"));
+  CHECK(contains(said("learner=3"), "learner.steps"));
+  CHECK_FALSE(contains(said("learner=3"), "did you mean"));
+  CHECK(contains(said("learn=3"), "unknown key 'learn'"));
+  CHECK(contains(said("stages=sft"), "did you mean 'stage'"));
+}
+
+namespace {
+
+bool is_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// Whether `source` reads `path` of a configuration: config.PATH, config_->PATH and the like; not a
+/// message or a comment that names it.
+bool reads(const std::string& source, const std::string& path) {
+  for (std::size_t at = source.find(path); at != std::string::npos;
+       at = source.find(path, at + 1)) {
+    const std::size_t end = at + path.size();
+    const bool member =
+        at > 1 && (source[at - 1] == '.' || (source[at - 1] == '>' && source[at - 2] == '-'));
+    if (member && is_name(source[at - 2 + (source[at - 1] == '>' ? -1 : 0)]) &&
+        (end == source.size() || !is_name(source[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("every key is read by something other than the configuration itself") {
+  std::string sources;
+  for (const char* folder : {"actors", "tools/cli", "tools/torch"}) {
+    const auto root = test::source_dir() / folder;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+      const std::string path = entry.path().string();
+      if (path.find("actors/config/") != std::string::npos) continue;
+      if (!path.ends_with(".cpp") && !path.ends_with(".hpp")) continue;
+      sources += base::read_file(entry.path()).value();
+    }
+  }
+  for (const config_key& key : config_keys()) {
+    CAPTURE(key.path);
+    CHECK(reads(sources, key.path));
+  }
+  CHECK_FALSE(reads(sources, "learner.no_such_key"));
 }
 
 TEST_CASE("rules between keys") {

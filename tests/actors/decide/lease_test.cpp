@@ -20,6 +20,32 @@ lease_book book(epoch_id epoch = 1) {
   return {epoch, bounds};
 }
 
+TEST_CASE("no cause takes more evaluations of a sample than are asked for") {
+  for (const int attempts : {1, 2, 3, 7}) {
+    for (const auto cause : {retry_cause::noisy, retry_cause::infra_error,
+                             retry_cause::invalid_reference, retry_cause::unconfirmed}) {
+      CAPTURE(attempts);
+      CAPTURE(to_string(cause));
+      const bool once_more =
+          cause == retry_cause::invalid_reference || cause == retry_cause::unconfirmed;
+      lease_book::limits bounds;
+      bounds.retries = retry_limits::within(attempts);
+      lease_book leases(1, bounds);
+      REQUIRE(leases.add(7));
+      int made = 0;
+      lease_outcome outcome = lease_outcome::retry;
+      while (outcome == lease_outcome::retry) {
+        const auto held = leases.grant(7, 100, 0);
+        REQUIRE(held);
+        outcome = leases.result(held->id, 100, cause, 1).outcome;
+        ++made;
+      }
+      CHECK(outcome == lease_outcome::exhausted);
+      CHECK(made == (once_more ? std::min(attempts, 2) : attempts));
+    }
+  }
+}
+
 TEST_CASE("the first result under a living lease counts, no other ever does") {
   auto leases = book();
   REQUIRE(leases.add(7));

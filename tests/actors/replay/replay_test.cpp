@@ -29,10 +29,11 @@ run_config small_run() {
   return config;
 }
 
-/// A model folder is only named, never loaded, by the head of the run.
+/// The head of the run reads a model's tokenizer, never its weights.
 std::filesystem::path fake_model(const std::filesystem::path& root) {
   REQUIRE(base::make_folders(root / "model"));
   REQUIRE(base::write_file_atomic(root / "model/config.json", "{}"));
+  std::filesystem::copy(test::source_dir() / "policy/demo/tokenizer.json", root / "model");
   return root / "model";
 }
 
@@ -292,4 +293,67 @@ TEST_CASE("stop drops the rest with a reason") {
   CHECK(counts->law_holds());
   CHECK(counts->in_flight() == 0);
   CHECK(w.head().rows().drop_reasons()->count("stopped") == 1);
+}
+
+TEST_CASE("as many checkpoints stay as the configuration says") {
+  fixture f;
+  f.config.learner.steps = 12;
+  f.config.storage.checkpoint_every_steps = 1;
+  f.config.storage.keep_checkpoints = 4;
+  const auto root = f.folder.path() / "kept";
+  world w(f.config, *f.tasks, root, true, 5);
+  REQUIRE(w.go());
+  const storage::checkpoint_store store(root / "checkpoints");
+  // A save that is under way lets a version go by, so that only the newest is known.
+  CHECK(store.versions().size() == 4);
+  CHECK(store.versions().front() == 12);
+  CHECK(store.latest() == 12);
+}
+
+TEST_CASE("a prompt that is too long loses its exemplars, and a bare one its run") {
+  fixture f;
+  const auto length = prompt_length::make(f.config).value();
+  const auto make = [&] { return prompter::make(f.config, "cpp-avx2").value(); };
+  const book_task& task = f.tasks->tasks()[0];
+  const std::string code(400, 'x');
+  const std::vector<shown_exemplar> shown = {{1, {code, 150}}, {2, {code, 250}}};
+  f.config.policy.max_prompt_tokens = 100'000;
+  const made_prompt whole = make().render(task, shown);
+  CHECK(whole.exemplars == std::vector<std::int64_t>{1, 2});
+  const made_prompt bare = make().render(task, {});
+  CHECK(length.of(bare.text) < length.of(whole.text));
+  // The bound is inclusive.
+  f.config.policy.max_prompt_tokens = length.of(whole.text);
+  CHECK(make().render(task, shown).text == whole.text);
+  f.config.policy.max_prompt_tokens = length.of(whole.text) - 1;
+  const made_prompt cut = make().render(task, shown);
+  CHECK(cut.text == bare.text);
+  CHECK(cut.exemplars.empty());
+  const std::vector<book_task> one = {task};
+  f.config.policy.max_prompt_tokens = length.of(bare.text);
+  CHECK(make().check(one));
+  f.config.policy.max_prompt_tokens = length.of(bare.text) - 1;
+  const auto refused = make().check(one);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find(task.task->name) != std::string::npos);
+  // The run does not begin either.
+  auto run = storage::run_directory::create(f.folder.path() / "short", "quern_config: 1\n",
+                                            base::json::object());
+  REQUIRE(run);
+  const auto opened = replay::open(f.config, *run, *f.tasks, "cpp-avx2");
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().message.find("policy.max_prompt_tokens") != std::string::npos);
+}
+
+TEST_CASE("more tasks than can be drawn are refused, not waited for") {
+  run_config config;
+  config.tasks.count = 1;
+  config.tasks.held_out_count = 1000;
+  for (const double share : {1e-6, 0.001}) {
+    config.tasks.held_out_share = share;
+    const auto made = task_book::make(config);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().message.find("tasks.held_out_count = 1000") != std::string::npos);
+    CHECK(made.error().message.find("the limit is 20000") != std::string::npos);
+  }
 }

@@ -1,0 +1,209 @@
+#include "actors/config/preflight.hpp"
+
+#include <unistd.h>
+
+#include "actors/replay/prompter.hpp"
+#include "base/file.hpp"
+#include "base/program.hpp"
+#include "env/judge/core_lock.hpp"
+#include "env/judge/machine.hpp"
+#include "env/plugin/key_file.hpp"
+#include "env/sandbox/compile.hpp"
+#include "env/sandbox/probe.hpp"
+#include "env/verdict/reward.hpp"
+#include "policy/text/model_config.hpp"
+#include "policy/weights/model_dir.hpp"
+#include "storage/run_directory.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+namespace fs = std::filesystem;
+
+bool is_sft(const run_config& config) {
+  return config.stage == "sft";
+}
+
+/// `result` of a check of `key`: an error names both.
+template <class Value>
+base::status of_key(std::string_view key, std::string_view value,
+                    const base::expected<Value>& result) {
+  if (result) return {};
+  return fail(errc::invalid_argument, "{} is '{}': {}", key, value, result.error().message);
+}
+
+base::status check_files_of_model(const fs::path& folder, const run_config& config) {
+  QUERN_TRY(const policy::model_config model, policy::load_model_config(folder));
+  QUERN_TRY(const auto layout, policy::make_catalogue(model, policy::weight_dtype::f32));
+  QUERN_TRY(const auto weights, policy::safetensors_reader::open_dir(folder));
+  QUERN_CHECK(policy::check_weights(weights, layout));
+  QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(folder));
+  if (text.vocab_size() > model.vocab_size) {
+    return fail(errc::invalid_argument, "its tokenizer has {} tokens, its embedding {} rows",
+                text.vocab_size(), model.vocab_size);
+  }
+  if (config.policy.max_prompt_tokens >= model.max_positions) {
+    return fail(errc::invalid_argument,
+                "it takes {} tokens in all, and policy.max_prompt_tokens = {} leaves no room for "
+                "an answer: lower that",
+                model.max_positions, config.policy.max_prompt_tokens);
+  }
+  return {};
+}
+
+base::status check_model(const run_config& config) {
+  QUERN_TRY(const fs::path folder, model_folder(config));
+  return of_key("policy.model", config.policy.model, [&]() -> base::expected<bool> {
+    QUERN_CHECK(check_files_of_model(folder, config));
+    return true;
+  }());
+}
+
+base::status check_device(const run_config& config) {
+  if (config.learner.device != "cuda") return {};
+  if (!is_sft(config)) {
+    return fail(errc::invalid_argument,
+                "learner.device is cuda, but stage {} learns on the CPU so far: say auto or cpu",
+                config.stage);
+  }
+  if (::access("/dev/nvidiactl", F_OK) != 0) {
+    return fail(errc::invalid_argument,
+                "learner.device is cuda, but no NVIDIA driver is loaded here (no /dev/nvidiactl): "
+                "say auto or cpu, or use a machine with a GPU");
+  }
+  return {};
+}
+
+base::status check_programs(const run_config& config) {
+  QUERN_CHECK(base::sibling_program("quern"));
+  QUERN_CHECK(base::sibling_program("quern-torch"));
+  if (config.env.evaluators == 0) return {};
+  QUERN_CHECK(base::sibling_program("quern-runner"));
+  QUERN_CHECK(env::find_compiler());
+  if (auto core = env::check_core(config.env.core); !core) {
+    return fail(errc::invalid_argument, "env.core: {}", core.error().message);
+  }
+  const auto mode = config.env.sandbox == "required" ? env::sandbox_mode::required
+                                                     : env::sandbox_mode::best_effort;
+  if (auto admitted = env::admit(env::probe_host(), mode); !admitted) {
+    return fail(errc::invalid_argument, "env.sandbox is {}: {}", config.env.sandbox,
+                admitted.error().message);
+  }
+  return {};
+}
+
+/// Binds for a moment: what is wrong with the address, or who has it, shows now.
+base::expected<bool> can_bind(const std::string& endpoint) {
+  if (!endpoint.starts_with("tcp://"))
+    return fail(errc::invalid_argument, "tcp://ADDRESS:PORT is needed");
+  env::zmq_context context;
+  QUERN_TRY(auto socket, env::zmq_socket::open(context, env::socket_kind::router));
+  QUERN_CHECK(socket.bind(endpoint));
+  return true;
+}
+
+base::status check_hosts(const run_config& config) {
+  if (config.env.bind.empty()) return {};
+  QUERN_CHECK(of_key("env.keys", config.env.keys, env::read_key_file(config.env.keys)));
+  QUERN_CHECK(of_key("env.hosts", config.env.hosts, env::read_public_keys(config.env.hosts)));
+  return of_key("env.bind", config.env.bind, can_bind(config.env.bind));
+}
+
+/// The part of `folder` that is there must be a folder in which one can write.
+base::status check_writable(std::string_view key, const fs::path& folder) {
+  std::error_code code;
+  fs::path there = fs::absolute(folder, code);
+  while (!fs::exists(there, code) && there.has_relative_path())
+    there = there.parent_path();
+  if (!fs::is_directory(there, code)) {
+    return fail(errc::invalid_argument, "{}: {} cannot be made: {} is no folder; name another one",
+                key, folder.string(), there.string());
+  }
+  if (::access(there.c_str(), W_OK | X_OK) != 0) {
+    return fail(errc::invalid_argument,
+                "{}: {} cannot be written: {} does not let this user; name another folder", key,
+                folder.string(), there.string());
+  }
+  return {};
+}
+
+base::status check_sockets() {
+  QUERN_TRY(const auto folder, base::temp_folder::make("quern"));
+  const std::string longest = (folder.path() / "console").string();
+  if (longest.size() <= storage::max_socket_name) return {};
+  return fail(errc::invalid_argument,
+              "the run's sockets would have names such as '{}' of {} bytes, the limit is {}: set "
+              "TMPDIR to a shorter folder",
+              longest, longest.size(), storage::max_socket_name);
+}
+
+base::status check_folders(const run_config& config, const fs::path& folder, run_beginning how) {
+  if (how == run_beginning::fresh) QUERN_CHECK(storage::may_become_run(folder));
+  QUERN_CHECK(check_writable("run.folder", folder));
+  QUERN_CHECK(check_sockets());
+  if (!is_sft(config)) return {};
+  if (!config.tasks.corpus_folder.empty())
+    QUERN_CHECK(check_writable("tasks.corpus_folder", config.tasks.corpus_folder));
+  if (config.env.evaluators > 0) return {};
+  const fs::path corpus =
+      config.tasks.corpus_folder.empty() ? folder / "corpus" : fs::path(config.tasks.corpus_folder);
+  std::error_code code;
+  for (auto at = fs::directory_iterator(corpus, code); !code && at != fs::directory_iterator();
+       at.increment(code)) {
+    if (at->path().extension() == ".jsonl") return {};
+  }
+  return fail(errc::invalid_argument,
+              "env.evaluators is 0 and {} has no corpus: nobody would make one; start one "
+              "evaluator, or name a finished corpus in tasks.corpus_folder",
+              corpus.string());
+}
+
+/// The tasks, with a name for what is wrong with a suite.
+base::expected<task_book> check_tasks(const run_config& config) {
+  auto book = task_book::make(config);
+  if (!book && config.tasks.source == "suite")
+    QUERN_CHECK(of_key("tasks.suite", config.tasks.suite, book));
+  if (!book) return book;
+  for (const book_task& task : book->tasks()) {
+    const std::string_view lane = env::name_of(task.task->lane);
+    if (lane == config.env.lane) continue;
+    return fail(errc::invalid_argument,
+                "tasks.suite is '{}': task {} is of lane {}, this build judges lane {}",
+                config.tasks.suite, task.task->name, lane, config.env.lane);
+  }
+  return book;
+}
+
+base::expected<task_book> check_all(const run_config& config, const fs::path& folder,
+                                    run_beginning how) {
+  QUERN_CHECK(check_device(config));
+  if (auto reward = env::find_reward(config.algorithm.reward); !reward) {
+    return fail(errc::invalid_argument, "algorithm.reward: {}", reward.error().message);
+  }
+  QUERN_CHECK(check_folders(config, folder, how));
+  QUERN_CHECK(check_programs(config));
+  QUERN_CHECK(check_hosts(config));
+  if (is_sft(config)) {
+    QUERN_CHECK(prompter::load_template(config.policy.template_name));
+    return check_tasks(config);
+  }
+  QUERN_CHECK(check_model(config));
+  QUERN_TRY(const prompter prompts, prompter::make(config, env::cpu_device_class()));
+  QUERN_TRY(task_book tasks, check_tasks(config));
+  QUERN_CHECK(prompts.check(tasks.tasks()));
+  return tasks;
+}
+
+}  // namespace
+
+base::expected<task_book> preflight(const run_config& config, const fs::path& folder,
+                                    run_beginning how) {
+  auto checked = check_all(config, folder, how);
+  if (checked) return checked;
+  // Whatever the cause: it is the configuration, or the machine that it names, that must change.
+  return fail(errc::invalid_argument, "{}", checked.error().message);
+}
+
+}  // namespace quern::actors

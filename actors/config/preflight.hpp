@@ -1,0 +1,25 @@
+// Everything that can be known before a run begins, checked in one place: `quern train --dry-run`,
+// `quern train` and `quern resume` ask the same, before anything is made or written.
+#pragma once
+
+#include <filesystem>
+
+#include "actors/config/run_config.hpp"
+#include "actors/replay/task_book.hpp"
+#include "base/status.hpp"
+
+namespace quern::actors {
+
+enum class run_beginning {
+  fresh,     ///< `folder` is to become a run
+  resuming,  ///< `folder` is one
+};
+
+/// Model (files, completeness of the weights, tokenizer), tasks, reward, template, prompt lengths,
+/// programs, sandbox, core, device, address and keys of hosts, folders. Starts no process of the
+/// run and leaves nothing behind; reads no weights. Every error is invalid_argument and names key,
+/// value, limit and what to do. Gives the tasks that it had to make.
+base::expected<task_book> preflight(const run_config& config, const std::filesystem::path& folder,
+                                    run_beginning how);
+
+}  // namespace quern::actors

@@ -1,0 +1,184 @@
+// What can be known before a run begins is known before anything is made.
+#include "actors/config/preflight.hpp"
+
+#include <fstream>
+
+#include "actors/config/config_file.hpp"
+#include "base/file.hpp"
+#include "base/program.hpp"
+#include "env/plugin/key_file.hpp"
+#include "env/plugin/zmq_socket.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct fixture {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  run_config config;
+  run_beginning how = run_beginning::fresh;
+
+  fixture() {
+    config.env.sandbox = "best_effort";
+    config.tasks.count = 3;
+    config.tasks.held_out_count = 1;
+  }
+  fs::path run() const { return folder.path() / "run"; }
+
+  /// The message of the refusal, after checking its code and that nothing was made.
+  std::string refusal() const {
+    const auto checked = preflight(config, run(), how);
+    REQUIRE_FALSE(checked.has_value());
+    CHECK(checked.error().code == base::errc::invalid_argument);
+    if (how == run_beginning::fresh) CHECK_FALSE(fs::exists(run() / "meta.json"));
+    return checked.error().message;
+  }
+  void refused_with(std::initializer_list<std::string_view> parts) const {
+    const std::string message = refusal();
+    CAPTURE(message);
+    for (const std::string_view part : parts)
+      CHECK(message.find(part) != std::string::npos);
+  }
+  /// A copy of the demo policy to be damaged.
+  fs::path copy_model() {
+    const fs::path to = folder.path() / "model";
+    fs::copy(test::source_dir() / "policy/demo", to);
+    config.policy.model = to.string();
+    return to;
+  }
+};
+
+bool programs_are_there() {
+  if (base::sibling_program("quern-torch") && base::sibling_program("quern-runner")) return true;
+  test::skip("quern-torch or quern-runner is not built");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("what is right passes, and leaves nothing behind") {
+  if (!programs_are_there()) return;
+  fixture f;
+  const auto tasks = preflight(f.config, f.run(), f.how);
+  REQUIRE_MESSAGE(tasks, (tasks ? "" : tasks.error().message));
+  CHECK(tasks->tasks().size() == 4);
+  CHECK_FALSE(fs::exists(f.run()));
+  f.config.stage = "sft";
+  CHECK(preflight(f.config, f.run(), f.how));
+}
+
+TEST_CASE("the reward's name, the template's name and the suite") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.algorithm.reward = "speedup_caped/1";
+  f.refused_with({"algorithm.reward", "speedup_caped/1", "did you mean 'speedup_capped/1'"});
+  f.config = fixture().config;
+  f.config.policy.template_name = "contrastive_demos";
+  f.refused_with({"policy.template_name", "did you mean 'contrastive_demo'", "contrastive_full"});
+  f.config.stage = "sft";
+  f.refused_with({"policy.template_name"});
+  f.config = fixture().config;
+  f.config.tasks.source = "suite";
+  f.config.tasks.suite = "/nonexistent";
+  f.refused_with({"tasks.suite", "/nonexistent"});
+}
+
+TEST_CASE("a model that cannot be loaded is refused with what is missing") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.policy.model = "/nonexistent";
+  f.refused_with({"policy.model", "/nonexistent", "Hugging Face"});
+  f.config.policy.model = "";
+  f.refused_with({"policy.model"});
+  const fs::path model = f.copy_model();
+  CHECK(preflight(f.config, f.run(), f.how));
+  fs::resize_file(model / "model.safetensors", fs::file_size(model / "model.safetensors") / 2);
+  f.refused_with({"policy.model", model.string()});
+  fs::remove(model / "model.safetensors");
+  f.refused_with({"policy.model", "model.safetensors"});
+  fs::copy(test::source_dir() / "policy/demo/model.safetensors", model);
+  fs::remove(model / "tokenizer.json");
+  f.refused_with({"policy.model", "tokenizer.json"});
+  fs::copy(test::source_dir() / "policy/demo/tokenizer.json", model);
+  f.config.policy.max_prompt_tokens = 100'000;
+  f.refused_with({"policy.model", "policy.max_prompt_tokens = 100000"});
+}
+
+TEST_CASE("a task whose bare prompt is too long is refused by name") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.policy.max_prompt_tokens = 16;
+  const auto tasks = task_book::make(f.config);
+  REQUIRE(tasks);
+  f.refused_with({"policy.max_prompt_tokens", tasks->tasks()[0].task->name, "the limit is 16"});
+}
+
+TEST_CASE("the core must be one that this process may run on") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.env.core = 4000;
+  f.refused_with({"env.core", "core 4000", "may run on (0"});
+  // Nobody measures here: the hosts know their own cores.
+  f.config.env.evaluators = 0;
+  f.config.env.core = -1;
+  CHECK(preflight(f.config, f.run(), f.how));
+}
+
+TEST_CASE("a device that cannot be had is refused, not replaced") {
+  fixture f;
+  f.config.learner.device = "cuda";
+  f.refused_with({"learner.device is cuda", "stage contrastive", "CPU"});
+  f.config.stage = "sft";
+  if (fs::exists("/dev/nvidiactl")) return test::skip("there is a GPU");
+  f.refused_with({"learner.device is cuda", "/dev/nvidiactl"});
+}
+
+TEST_CASE("address, keys and hosts for evaluators of other machines") {
+  if (!programs_are_there()) return;
+  fixture f;
+  const fs::path key = f.folder.path() / "key";
+  const auto made = env::make_key_file(key);
+  REQUIRE(made);
+  REQUIRE(base::write_file_atomic(f.folder.path() / "hosts", made->public_key + "\n"));
+  f.config.env.bind = "tcp://127.0.0.1:*";
+  f.config.env.keys = key.string();
+  f.config.env.hosts = (f.folder.path() / "hosts").string();
+  CHECK(preflight(f.config, f.run(), f.how));
+  env::zmq_context context;
+  auto taken = env::zmq_socket::open(context, env::socket_kind::router);
+  REQUIRE(taken);
+  REQUIRE(taken->bind("tcp://127.0.0.1:*"));
+  f.config.env.bind = taken->endpoint();
+  f.refused_with({"env.bind", f.config.env.bind});
+  f.config.env.bind = "nonsense";
+  f.refused_with({"env.bind", "tcp://ADDRESS:PORT"});
+  f.config.env.keys = "/nonexistent";
+  f.refused_with({"env.keys", "/nonexistent"});
+  f.config.env.keys = key.string();
+  f.config.env.hosts = key.string() + ".hosts";
+  f.refused_with({"env.hosts"});
+}
+
+TEST_CASE("a folder that cannot become a run") {
+  if (!programs_are_there()) return;
+  fixture f;
+  std::ofstream(f.run()) << "a file";
+  f.refused_with({"is there and not empty"});
+  fs::remove(f.run());
+  REQUIRE(base::make_folders(f.run()));
+  CHECK(preflight(f.config, f.run(), f.how));
+  std::ofstream(f.run() / "notes") << "mine";
+  f.refused_with({"is there and not empty"});
+  std::ofstream(f.folder.path() / "plain") << "a file";
+  const auto below = preflight(f.config, f.folder.path() / "plain/run", f.how);
+  REQUIRE_FALSE(below);
+  CHECK(below.error().message.find("is no folder") != std::string::npos);
+  f.config.stage = "sft";
+  f.config.env.evaluators = 0;
+  f.config.tasks.corpus_folder = (f.folder.path() / "corpus").string();
+  fs::remove_all(f.run());
+  f.refused_with({"env.evaluators is 0", "tasks.corpus_folder"});
+}

@@ -1,0 +1,131 @@
+// What a person types wrongly: exit code 2, the value, the limit, and nothing made on the disk.
+#include "base/file.hpp"
+#include "e2e/run_fixture.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct fixture {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  int logs = 0;
+
+  finished quern(std::vector<std::string> words) {
+    words.insert(words.begin(), program("quern"));
+    return run_to_end(words, folder.path() / ("log" + std::to_string(logs++)));
+  }
+  void refused(std::vector<std::string> words, std::initializer_list<std::string_view> parts) {
+    std::string line;
+    for (const std::string& word : words)
+      line += " " + word;
+    CAPTURE(line);
+    const finished end = quern(std::move(words));
+    CAPTURE(end.output);
+    CHECK(end.code == 2);
+    for (const std::string_view part : parts)
+      CHECK(end.output.find(part) != std::string::npos);
+    CHECK(end.output.size() < 2000);
+  }
+  std::string write(const char* name, const std::string& text) {
+    REQUIRE(base::write_file_atomic(folder.path() / name, text));
+    return (folder.path() / name).string();
+  }
+};
+
+const fs::path cpp_task = source_dir() / "env/suites/cpu_quick/abs_smooth_shift.task.yaml";
+const fs::path cuda_task = source_dir() / "tests/golden/task/softmax_rows.task.yaml";
+
+}  // namespace
+
+TEST_CASE("a run that cannot begin is refused before its folder is made, dry or not") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  const auto both = [&](const std::string& setting, std::initializer_list<std::string_view> parts) {
+    for (const bool dry : {true, false}) {
+      auto command = train_command(run, 1, {setting});
+      command.erase(command.begin());
+      if (dry) command.emplace_back("--dry-run");
+      f.refused(command, parts);
+      CHECK_FALSE(fs::exists(run));
+    }
+  };
+  both("policy.model=/nonexistent", {"policy.model", "/nonexistent"});
+  both("tasks.source=suite", {"tasks.suite names no folder"});
+  both("algorithm.reward=foo/1", {"foo/1"});
+  both("policy.template_name=nothing", {"policy.template_name", "contrastive_demo"});
+  both("env.core=4000", {"env.core", "core 4000", "may run on"});
+  both("policy.max_prompt_tokens=16", {"policy.max_prompt_tokens", "the limit is 16"});
+  both("learner.device=cuda", {"learner.device is cuda"});
+  both("tasks.count=10000000", {"tasks.count", "10000000 is outside"});
+  both("quern_config=2", {"not a setting"});
+  both("learner=3", {"group of keys"});
+}
+
+TEST_CASE("a dry run of what is right says its plan and makes nothing") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  auto command = train_command(run, 1);
+  command.erase(command.begin());
+  command.emplace_back("--dry-run");
+  const finished end = f.quern(command);
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(end.output.find("# tasks: 4 trained on, 2 held out") != std::string::npos);
+  CHECK_FALSE(fs::exists(run));
+}
+
+TEST_CASE("quern eval refuses numbers that mean nothing, cores that are not there, other lanes") {
+  fixture f;
+  const std::string kernel = f.write("k.cpp", "extern \"C\" void kernel() {}\n");
+  const std::string task = cpp_task.string();
+  for (const char* value : {"nan", "1e300", "inf", "-1", "0", "1e999", "0.5s", "1e-9"})
+    f.refused({"eval", task, kernel, "--best-effort", "--budget-s", value}, {"--budget-s"});
+  f.refused({"eval", task, kernel, "--budget-s", "0"}, {"0 is outside 0.05 .. 3600"});
+  for (const char* value : {"-7", "1e3", "0.5", "99999999999999999999"})
+    f.refused({"eval", task, kernel, "--best-effort", "--core", value}, {"--core"});
+  f.refused({"eval", task, kernel, "--best-effort", "--core", "4000"},
+            {"core 4000", "may run on (0"});
+  f.refused({"eval", cuda_task.string(), kernel, "--best-effort"},
+            {"softmax_rows is of lane cuda", "judges lane cpp"});
+}
+
+TEST_CASE("a suite of another lane is refused before the run, and by tasks check") {
+  fixture f;
+  REQUIRE(base::make_folders(f.folder.path() / "suite"));
+  fs::copy(cuda_task, f.folder.path() / "suite");
+  const std::string suite = (f.folder.path() / "suite").string();
+  f.write("suite/suite.yaml", "quern_suite: 1\n");
+  f.refused({"tasks", "check", suite, "--sandbox", "best_effort"}, {"is of lane cuda"});
+  auto command =
+      train_command(f.folder.path() / "run", 1, {"tasks.source=suite", "tasks.suite=" + suite});
+  command.erase(command.begin());
+  f.refused(command, {"tasks.suite", "softmax_rows is of lane cuda"});
+  CHECK_FALSE(fs::exists(f.folder.path() / "run"));
+}
+
+TEST_CASE("the other commands refuse such numbers too") {
+  fixture f;
+  const std::vector<std::string> evaluator = {"evaluator", "--connect", "ipc:///nowhere",
+                                              "--sandbox", "best_effort"};
+  const auto host = [&](const char* option, const char* value) {
+    auto words = evaluator;
+    words.emplace_back(option);
+    words.emplace_back(value);
+    f.refused(words, {option});
+  };
+  for (const char* option : {"--time-budget", "--precision", "--noise-limit", "--patience"})
+    for (const char* value : {"nan", "1e300", "-1", "0"})
+      host(option, value);
+  host("--core", "-2");
+  host("--log-level", "loud");
+  f.refused({"evaluator", "--connect", "ipc:///nowhere", "--core", "4000"}, {"core 4000"});
+  for (const char* option : {"--seed", "--first", "--count"})
+    for (const char* value : {"-1", "1e3", "99999999999999999999", "nan"})
+      f.refused({"tasks", "generate", option, value}, {option});
+  for (const char* option : {"--temperature", "--n", "--max-tokens", "--seed"})
+    for (const char* value : {"nan", "-1", "1e300"})
+      f.refused({"sample", "policy/demo", "--prompt", "-", option, value}, {option});
+}
