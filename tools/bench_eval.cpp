@@ -35,6 +35,7 @@ struct bench_options {
   int trials = 20;
   int rounds = 1;
   double budget_s = 0.5;
+  std::string only;
   std::string suite;
   std::string json_file;
   std::string null_file;
@@ -96,14 +97,14 @@ std::string self_task(const std::string& name, bool memory, std::int64_t element
 }
 
 struct self_result {
-  double call_ns = 0, p50 = 0, p90 = 0, p99 = 0, noisy = 0, seconds = 0;
+  double call_ns = 0, bias = 0, p50 = 0, p90 = 0, p99 = 0, noisy = 0, seconds = 0;
   int measured = 0;
 };
 
 self_result against_itself(env::evaluator& with, const std::string& text, int trials) {
   self_result r;
   auto subject = std::make_shared<const env::task>(env::parse_task(text).value());
-  std::vector<double> errors, calls;
+  std::vector<double> errors, signed_errors, calls;
   const base::steady_clock clock;
   const auto start = clock.now_ns();
   for (int t = 0; t < trials; ++t) {
@@ -120,13 +121,15 @@ self_result against_itself(env::evaluator& with, const std::string& text, int tr
                      env::summary(v).c_str());
       continue;
     }
-    errors.push_back(std::abs(std::exp(static_cast<double>(v.time->log_ratio_e9[1]) * 1e-9) - 1));
+    signed_errors.push_back(std::exp(static_cast<double>(v.time->log_ratio_e9[1]) * 1e-9) - 1);
+    errors.push_back(std::abs(signed_errors.back()));
     for (auto ns : v.time->ref_ns)
       calls.push_back(static_cast<double>(ns));
   }
   r.seconds = static_cast<double>(clock.now_ns() - start) * 1e-9 / trials;
   r.measured = static_cast<int>(errors.size());
   r.call_ns = env::median_of(calls);
+  r.bias = env::median_of(signed_errors);
   r.p50 = env::quantile_of(errors, 0.5);
   r.p90 = env::quantile_of(errors, 0.9);
   r.p99 = env::quantile_of(errors, 0.99);
@@ -149,13 +152,15 @@ void bench_self(env::evaluator& with, const bench_options& options, ordered_json
     std::unique_ptr<load> busy;
     if (loaded) busy = std::make_unique<load>(with.core());
     for (const auto& kind : self_kinds) {
+      if (!options.only.empty() && options.only != kind.name) continue;
       const auto r =
           against_itself(with, self_task(kind.name, kind.memory, kind.elements), options.trials);
       std::printf(
-          "%-6s %-14s call %8.1f us  |speed-up - 1| p50 %.2f %%  p90 %.2f %%  p99 %.2f %%  noisy "
+          "%-6s %-14s call %8.1f us  |speed-up - 1| median %+.2f %%, p50 %.2f %%  p90 %.2f %%  p99 "
+          "%.2f %%  noisy "
           "%.0f %%  %.2f s each\n",
-          loaded ? "loaded" : "idle", kind.name, r.call_ns / 1000, 100 * r.p50, 100 * r.p90,
-          100 * r.p99, 100 * r.noisy, r.seconds);
+          loaded ? "loaded" : "idle", kind.name, r.call_ns / 1000, 100 * r.bias, 100 * r.p50,
+          100 * r.p90, 100 * r.p99, 100 * r.noisy, r.seconds);
       std::fflush(stdout);
       out["against_itself"].push_back({{"load", loaded ? "other cores busy" : "idle"},
                                        {"kernel", kind.name},
@@ -297,6 +302,8 @@ int main(int argc, char** argv) {
   quern::tools::bench_options options;
   app.add_option("--trials", options.trials, "measurements of each kernel against itself; 0: none")
       ->capture_default_str();
+  app.add_option("--only", options.only, "one of the kernels of --trials; default: all")
+      ->check(CLI::IsMember({"compute_100us", "compute_1ms", "memory_100us", "memory_1ms"}));
   app.add_option("--suite", options.suite, "suite folder for throughput; none: left out");
   app.add_option("--rounds", options.rounds, "passes over the suite")->capture_default_str();
   app.add_option("--budget-s", options.budget_s, "seconds of measuring for each evaluation")
