@@ -5,6 +5,7 @@
 #include "actors/workers/generation_worker.hpp"
 #include "actors/workers/worker_actors.hpp"
 #include "base/log.hpp"
+#include "base/priority.hpp"
 #include "policy/engine/threads.hpp"
 
 namespace quern::actors {
@@ -20,6 +21,7 @@ struct generator_state {
   std::unordered_map<sample_id, group_id> group_of;
   std::int64_t granted = 0;
   bool stepping = false;
+  std::int64_t head_start = 0;  ///< groups of the first step that are still to be made
 };
 QUERN_STATE(generator_state);
 
@@ -37,6 +39,7 @@ void start(generator_ptr self, const welcome& start, const run_config& config) {
   auto worker = generation_worker::make(start, config);
   if (!worker) return give_up(self, worker.error().message);
   state.worker.emplace(std::move(*worker));
+  state.head_start = config.algorithm.groups_per_step;
   self->send(state.control, state.worker->installed());
   state.granted = state.worker->slots() / config.algorithm.group_size +
                   defaults::generator_queue / config.algorithm.group_size;
@@ -61,6 +64,9 @@ void step(generator_ptr self) {
     }
     self->send(state.control, std::move(sample));
   }
+  // Everybody waits for the first groups. From then on the generator is ahead by design, and where
+  // cores are few, evaluators and the learner come first.
+  if (state.head_start > 0 && (state.head_start -= groups) <= 0) base::set_niceness(19);
   if (groups > 0) {
     state.granted += groups;
     self->send(state.control, generation_credit{state.granted});

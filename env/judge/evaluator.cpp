@@ -109,6 +109,10 @@ verdict evaluator::evaluate(const evaluation_request& request) {
   return v;
 }
 
+void evaluator::warm_up() {
+  (void)state_->tasks->service();
+}
+
 void evaluator::compile_ahead(const evaluation_request& request) {
   if (state_->options.static_screen && static_screen(request.source)) return;
   std::call_once(state_->ahead_once, [&] {

@@ -103,6 +103,10 @@ class evaluator {
   /// Never fails: what goes wrong here is a verdict too (`infra_error`, `invalid_reference`).
   verdict evaluate(const evaluation_request& request);
 
+  /// Starts what the first evaluation would otherwise wait for: the reference process. A failure
+  /// shows there.
+  void warm_up();
+
   /// Screens and compiles into the cache, so that evaluate() finds the artefact. Safe from any
   /// thread and beside evaluate().
   void compile_ahead(const evaluation_request& request);

@@ -119,6 +119,7 @@ int cmd_evaluator(int argc, char** argv) {
     if (!keys) return report("evaluator", keys.error());
     host.keys = env::host_keys{std::move(*keys), gateway_key};
   }
+  (*evaluator)->warm_up();
   host.profile.build = base::build_id();
   host.profile.lanes = {"cpp"};
   host.profile.pid = ::getpid();

@@ -1,5 +1,4 @@
 // quern-torch generator and learner: nodes of a run. quern-torch sft: the fine-tuning of stage sft.
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "actors/config/config_file.hpp"
@@ -47,9 +46,6 @@ int run_worker(int argc, char** argv, spawner spawn) {
 }  // namespace
 
 int role_generator(int argc, char** argv) {
-  // It is ahead of the others by design: where cores are few, evaluators and the learner come
-  // first.
-  setpriority(PRIO_PROCESS, 0, 5);
   return run_worker(argc, argv, actors::spawn_generator);
 }
 int role_learner(int argc, char** argv) {
