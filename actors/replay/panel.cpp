@@ -164,7 +164,8 @@ std::optional<panel::kernel> panel::best(const std::string& task_id) const {
     }
   }
   if (!fastest) return std::nullopt;
-  return kernel{*fastest->verdict.speedup_e2, fastest->source, env::to_json(fastest->verdict)};
+  return kernel{*fastest->verdict.speedup_e2, fastest->source,
+                base::dump(env::to_json(fastest->verdict))};
 }
 
 panel_half panel::half(bool held_out) const {
