@@ -35,6 +35,18 @@ void set_patience(int fd) {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 }
 
+base::json answer(const base::json& request, const console_commands& commands) {
+  const auto found = request.is_object() ? request.find("command") : request.end();
+  const std::string command =
+      found != request.end() && found->is_string() ? found->get<std::string>() : "";
+  if (command == "status") return commands.status();
+  if (command == "pause" || command == "stop") {
+    commands.end(command == "pause" ? ending::pause : ending::stop);
+    return {{"ok", true}};
+  }
+  return {{"error", "unknown command '" + command + "'; known: status, pause, stop"}};
+}
+
 base::expected<std::string> read_line(int fd) {
   std::string line;
   char buffer[4096];
@@ -55,7 +67,7 @@ struct console::state {
   base::unique_fd listener;
   base::unique_fd stop;
   std::string path;
-  std::function<base::json(const base::json&)> answer;
+  console_commands commands;
   std::thread thread;
 
   void serve_one() {
@@ -66,7 +78,7 @@ struct console::state {
     if (!line) return;
     const auto request = base::parse_json(*line);
     const base::json reply =
-        request ? answer(*request) : base::json{{"error", request.error().message}};
+        request ? answer(*request, commands) : base::json{{"error", request.error().message}};
     // A client that hangs up early misses its own answer, nobody else's.
     (void)base::write_all(peer.get(), base::dump(reply) + "\n");
   }
@@ -90,12 +102,12 @@ console::~console() {
   ::unlink(state_->path.c_str());
 }
 
-base::expected<std::unique_ptr<console>> console::serve(
-    const std::string& socket_path, std::function<base::json(const base::json&)> answer) {
+base::expected<std::unique_ptr<console>> console::serve(const std::string& socket_path,
+                                                        console_commands commands) {
   QUERN_TRY(const sockaddr_un address, address_of(socket_path));
   auto made = std::make_unique<state>();
   made->path = socket_path;
-  made->answer = std::move(answer);
+  made->commands = std::move(commands);
   made->listener.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   made->stop.reset(::eventfd(0, EFD_CLOEXEC));
   ::unlink(socket_path.c_str());

@@ -7,18 +7,27 @@
 #include <memory>
 #include <string>
 
+#include "actors/messages.hpp"
 #include "base/json.hpp"
 #include "base/status.hpp"
 
 namespace quern::actors {
 
+/// What a process that runs a run can be asked.
+struct console_commands {
+  /// Reply to `quern status`; has "progress" (a line for people) and "verdicts" (counts by kind).
+  std::function<base::json()> status;
+  /// `quern pause` and `quern stop`: asks, does not wait.
+  std::function<void(ending)> end;
+};
+
 /// Serves requests in a thread of its own until destroyed.
 class console {
  public:
-  /// `answer` gets a request object {"command": ...} and gives the reply; called from the console's
-  /// thread, one at a time.
-  static base::expected<std::unique_ptr<console>> serve(
-      const std::string& socket_path, std::function<base::json(const base::json&)> answer);
+  /// `commands` are called from the console's thread, one at a time; what they refer to outlives
+  /// the console.
+  static base::expected<std::unique_ptr<console>> serve(const std::string& socket_path,
+                                                        console_commands commands);
   ~console();
 
  private:

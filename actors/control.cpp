@@ -19,18 +19,6 @@
 namespace quern::actors {
 namespace {
 
-base::json answer_console(const base::json& request, const monitor& watch,
-                          const supervisor_ref& supervisor) {
-  const std::string command = request.is_object() ? request.value("command", "") : "";
-  if (command == "status") return watch.snapshot();
-  if (command == "pause" || command == "stop") {
-    const ending how = command == "pause" ? ending::pause : ending::stop;
-    caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(how)});
-    return {{"ok", true}};
-  }
-  return {{"error", "unknown command '" + command + "'"}};
-}
-
 /// Waits for the end; the first signal pauses.
 run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
                      base::pause_signals& signals, double max_time_s) {
@@ -114,9 +102,10 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   }
   QUERN_TRY(*plans, plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket,
                                    {"learner", "generator"}));
-  QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
-              return answer_console(request, *watch, supervisor);
-            }));
+  const console_commands commands{
+      [&] { return watch->snapshot(); },
+      [&](ending how) { caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(how)}); }};
+  QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});
   const run_end ended = wait_for_end(end->get_future(), supervisor, signals, config.run.max_time_s);
 
@@ -125,6 +114,9 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   caf::anon_send_exit(dispatch, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
   system.await_all_actors_done();
+  // Memory, as large as the policy: not for as long as a panel takes.
+  std::error_code ignored;
+  std::filesystem::remove_all(weights_folder, ignored);
   if (ended.problem.empty()) QUERN_CHECK(head->close());
   return ended;
 }

@@ -199,18 +199,6 @@ run_end wait_for_panel(std::future<run_end> end, const supervisor_ref& superviso
   return end.get();
 }
 
-base::json answer_panel_console(const base::json& request, const panel_position& at,
-                                std::size_t all, const supervisor_ref& supervisor) {
-  const std::string command = request.is_object() ? request.value("command", "") : "";
-  if (command == "status")
-    return {{"progress", position_text(at, all)}, {"verdicts", base::json::object()}};
-  if (command == "pause" || command == "stop") {
-    caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
-    return {{"ok", true}};
-  }
-  return {{"error", "unknown command '" + command + "'"}};
-}
-
 /// One side of the panel; whether it is complete.
 base::expected<bool> ask_side(const run_config& config, storage::run_directory& run,
                               const task_book& tasks, panel_setup setup,
@@ -246,9 +234,13 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   if (!port) return base::fail(base::errc::io, "cannot listen on 127.0.0.1");
   QUERN_TRY(*plans,
             plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket, {"generator"}));
-  QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
-              return answer_panel_console(request, position, all, supervisor);
-            }));
+  // A panel that is not complete is measured anew, so that stopping it is pausing it.
+  const console_commands commands{
+      [&]() -> base::json {
+        return {{"progress", position_text(position, all)}, {"verdicts", base::json::object()}};
+      },
+      [&](ending) { caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)}); }};
+  QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});
   const run_end ended = wait_for_panel(end->get_future(), supervisor, signals);
   caf::anon_send_exit(asking, caf::exit_reason::user_shutdown);
@@ -269,6 +261,7 @@ base::expected<std::optional<panel>> run_panel(const run_config& config,
   const std::string device_class = env::cpu_device_class();
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_TRY(panel questions, panel::make(config, tasks, prompts));
+  if (questions.prompts() == 0) return std::optional<panel>(std::move(questions));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
   QUERN_CHECK(run.own(weights_folder));
   panel_position position;
@@ -286,6 +279,8 @@ base::expected<std::optional<panel>> run_panel(const run_config& config,
     QUERN_TRY(complete, ask_side(config, run, tasks, std::move(setup), signals));
     if (!complete) break;
   }
+  std::error_code ignored;
+  std::filesystem::remove_all(weights_folder, ignored);
   if (!complete) return std::optional<panel>();
   return std::optional<panel>(std::move(questions));
 }

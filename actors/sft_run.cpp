@@ -58,23 +58,6 @@ std::filesystem::path corpus_of(const run_config& config, const storage::run_pat
                                             : std::filesystem::path(config.tasks.corpus_folder);
 }
 
-base::json answer_tuning_console(const base::json& request, const run_config& config,
-                                 const storage::run_paths& paths, end_requests& requests) {
-  const std::string command = request.is_object() ? request.value("command", "") : "";
-  if (command == "status") {
-    const auto at = sft_position_of(config, paths);
-    if (!at) return {{"error", at.error().message}};
-    return {{"progress", fmt::format("{} records in the corpus, step {} of {} is durable",
-                                     at->records, at->step, config.learner.steps)},
-            {"verdicts", base::json::object()}};
-  }
-  if (command == "pause" || command == "stop") {
-    (command == "pause" ? requests.pause : requests.stop) = true;
-    return {{"ok", true}};
-  }
-  return {{"error", "unknown command '" + command + "'"}};
-}
-
 }  // namespace
 
 base::expected<sft_position> sft_position_of(const run_config& config,
@@ -100,9 +83,16 @@ base::expected<run_end> run_sft(const run_config& config, storage::run_directory
   end_requests requests;
   const storage::run_paths& paths = run.paths();
   QUERN_TRY(const std::string console_socket, run.socket("console"));
-  QUERN_TRY(const auto listening, console::serve(console_socket, [&](const base::json& request) {
-              return answer_tuning_console(request, config, paths, requests);
-            }));
+  const console_commands commands{
+      [&]() -> base::json {
+        const auto at = sft_position_of(config, paths);
+        if (!at) return {{"error", at.error().message}};
+        return {{"progress", fmt::format("{} records in the corpus, step {} of {} is durable",
+                                         at->records, at->step, config.learner.steps)},
+                {"verdicts", base::json::object()}};
+      },
+      [&](ending how) { (how == ending::pause ? requests.pause : requests.stop) = true; }};
+  QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
   const std::filesystem::path corpus = corpus_of(config, paths);
