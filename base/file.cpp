@@ -37,7 +37,7 @@ expected<std::string> read_file(const fs::path& path, std::size_t limit) {
     if (count == 0) return content;
     content.append(buffer, static_cast<std::size_t>(count));
     if (content.size() > limit) {
-      return fail(errc::exhausted, "{} is larger than the {} bytes that are read here",
+      return fail(errc::invalid_argument, "{} is larger than the {} bytes that are read here",
                   path.string(), limit);
     }
   }

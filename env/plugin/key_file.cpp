@@ -31,7 +31,7 @@ base::expected<curve_keys> make_key_file(const std::filesystem::path& file) {
   const base::unique_fd opened(
       open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!opened && errno == EEXIST) {
-    return fail(errc::conflict,
+    return fail(errc::already_exists,
                 "{} is there already: a key is never overwritten; choose another "
                 "name or delete it",
                 file.string());

@@ -77,6 +77,25 @@ TEST_CASE("a dry run of what is right says its plan and makes nothing") {
   CHECK_FALSE(fs::exists(run));
 }
 
+TEST_CASE("a run of zero steps is nothing to do: exit code 4, nothing is made") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  auto command = train_command(run, 0);
+  command.erase(command.begin());
+  const finished end = f.quern(command);
+  CAPTURE(end.output);
+  CHECK(end.code == 4);
+  CHECK(end.output.find("learner.steps is 0") != std::string::npos);
+  CHECK_FALSE(fs::exists(run));
+}
+
+TEST_CASE("files and addresses that mean nothing are refused as values, not as failures") {
+  fixture f;
+  f.refused({"train", "/dev/urandom"}, {"/dev/urandom", "1048576"});
+  f.refused({"keys", f.write("own.key", "x")}, {"own.key", "never overwritten"});
+  f.refused({"evaluator", "--connect", "foo"}, {"--connect is 'foo'", "tcp://HOST:PORT"});
+}
+
 TEST_CASE("quern eval refuses numbers that mean nothing, cores that are not there, other lanes") {
   fixture f;
   const std::string kernel = f.write("k.cpp", "extern \"C\" void kernel() {}\n");

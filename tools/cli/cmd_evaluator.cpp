@@ -103,6 +103,11 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--log-level", log_level, "debug | info | warning | error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (!endpoint.starts_with("ipc://") && !endpoint.starts_with("tcp://")) {
+    fmt::print(stderr, "quern evaluator: --connect is '{}', not ipc://PATH or tcp://HOST:PORT\n",
+               endpoint);
+    return usage;
+  }
   base::set_log_level(log_level);
   options.static_screen = screen == "on";
   options.sandbox_required = sandbox == "required";

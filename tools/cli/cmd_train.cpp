@@ -68,7 +68,8 @@ int tell_end(const fs::path& folder, const actors::run_end& end) {
 }
 
 /// From an open run directory to the exit code.
-int carry_on(const actors::run_config& config, storage::run_directory& run, std::string_view name) {
+int carry_on(const actors::run_config& config, storage::run_directory& run,
+             const actors::task_book& tasks, std::string_view name) {
   const fs::path folder = run.paths().root;
   base::set_log_level(config.observe.log_level);
   if (config.stage == "sft") {
@@ -76,18 +77,16 @@ int carry_on(const actors::run_config& config, storage::run_directory& run, std:
     if (!end) return report(name, end.error());
     return tell_end(folder, *end);
   }
-  const auto tasks = actors::task_book::make(config);
-  if (!tasks) return report(name, tasks.error());
   const auto position = actors::position_of(run.paths());
   if (!position || position->version < config.learner.steps) {
     std::error_code ignored;
     fs::remove(run.paths().root / "panel.json", ignored);
-    const auto end = actors::run_control(config, run, *tasks);
+    const auto end = actors::run_control(config, run, tasks);
     if (!end) return report(name, end.error());
     const int code = tell_end(folder, *end);
     if (code != done) return code;
   }
-  const auto finished = actors::finish_run(config, run, *tasks);
+  const auto finished = actors::finish_run(config, run, tasks);
   if (!finished) return report(name, finished.error());
   if (!*finished) return tell_end(folder, {actors::ending::pause, false, ""});
   fmt::print("{}", **finished);
@@ -138,7 +137,7 @@ int cmd_train(int argc, char** argv) {
   auto run = storage::run_directory::create(folder, actors::to_yaml(*config), meta_of(*config));
   if (!run) return report("train", run.error());
   fmt::print(stderr, "run {} in {}\n", config->run.name, folder.string());
-  return carry_on(*config, *run, "train");
+  return carry_on(*config, *run, *tasks, "train");
 }
 
 int cmd_resume(int argc, char** argv) {
@@ -154,6 +153,8 @@ int cmd_resume(int argc, char** argv) {
   if (!before) return report("resume", before.error());
   auto config = actors::load_config(run->paths().config(), settings);
   if (!config) return report("resume", config.error());
+  actors::make_paths_absolute(*before);
+  actors::make_paths_absolute(*config);
   for (const auto& change : actors::differences(*before, *config)) {
     if (change.changes == actors::key_class::fixed) {
       fmt::print(
@@ -172,12 +173,12 @@ int cmd_resume(int argc, char** argv) {
                config->learner.steps);
     return nothing;
   }
-  if (auto ready = actors::preflight(*config, folder, actors::run_beginning::resuming); !ready)
-    return report("resume", ready.error());
+  const auto tasks = actors::preflight(*config, folder, actors::run_beginning::resuming);
+  if (!tasks) return report("resume", tasks.error());
   if (auto written = run->write_config(actors::to_yaml(*config)); !written) {
     return report("resume", written.error());
   }
-  return carry_on(*config, *run, "resume");
+  return carry_on(*config, *run, *tasks, "resume");
 }
 
 }  // namespace quern::tools

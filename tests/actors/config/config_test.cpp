@@ -48,6 +48,28 @@ TEST_CASE("what is written parses to the same configuration") {
   CHECK(changed[1].changes == key_class::resume);
 }
 
+TEST_CASE("paths that are there become absolute, names and what is not there stay") {
+  const auto folder = base::temp_folder::make().value();
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  std::filesystem::create_directories("suite");
+  REQUIRE(base::write_file_atomic("own.key", "x"));
+  run_config config;
+  config.policy.model = "demo";
+  config.tasks.suite = "./suite";
+  config.env.keys = "own.key";
+  config.env.hosts = "missing.keys";
+  make_paths_absolute(config);
+  const run_config once = config;
+  std::filesystem::current_path(here);
+  make_paths_absolute(config);
+  CHECK(config.policy.model == "demo");
+  CHECK(config.tasks.suite == (folder.path() / "suite").string());
+  CHECK(config.env.keys == (folder.path() / "own.key").string());
+  CHECK(config.env.hosts == "missing.keys");
+  CHECK(differences(once, config).empty());
+}
+
 TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 1\nlerner: {steps: 1}\n"), "did you mean 'learner"));
   CHECK(contains(problem("quern_config: 1\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));

@@ -18,7 +18,7 @@ TEST_CASE("a key pair is made once, comes back as it was, and is for its owner o
   REQUIRE(read);
   CHECK(read->public_key == made->public_key);
   CHECK(read->secret_key == made->secret_key);
-  CHECK(make_key_file(file).error().code == base::errc::conflict);
+  CHECK(make_key_file(file).error().code == base::errc::already_exists);
   REQUIRE(chmod(file.c_str(), 0644) == 0);
   CHECK(read_key_file(file).error().message.find("chmod 600") != std::string::npos);
   CHECK(read_key_file(folder.path() / "none").error().code == base::errc::not_found);
