@@ -275,7 +275,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   return {
       [=](const evaluate_sample& job) {
         job_request request{job.sample, self->state.setup.config->env.lane,
-                            self->state.setup.device_class, std::nullopt};
+                            self->state.setup.device_class, std::nullopt, job.turn};
         if (auto queued = self->state.desk->submit(request, job.attempt); !queued) {
           base::log_error("dispatch", "{}", queued.error().message);
           self->send(self->state.sink->replay, fatal_problem{"dispatch", queued.error().message});

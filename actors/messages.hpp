@@ -173,8 +173,9 @@ struct evaluate_sample {
   std::string source;
   std::int32_t attempt = 0;
   std::int64_t best_known_e2 = 0;
+  std::int64_t turn = 0;  ///< lower ones are evaluated first: the group that waits for it
 };
-QUERN_MESSAGE(evaluate_sample, epoch, sample, task, source, attempt, best_known_e2)
+QUERN_MESSAGE(evaluate_sample, epoch, sample, task, source, attempt, best_known_e2, turn)
 
 /// A verdict under a living lease. `lease` is committed by the replay actor when it is durable.
 struct sample_verdict {

@@ -131,7 +131,7 @@ void on_completion(panel_ptr self, const generated_sample& sample) {
   if (state.asked.erase(sample.sample) == 0) return;
   const auto task = state.setup.questions->task_of(sample.sample);
   if (!task) return fail_panel(self, task.error().message);
-  auto read = read_completion({0, sample.sample, *task, sample.text, 0, 0},
+  auto read = read_completion({0, sample.sample, *task, sample.text, 0, 0, sample.sample},
                               {state.setup.config->env.protocol, state.setup.device_class});
   if (auto* candidate = std::get_if<evaluate_sample>(&read)) {
     state.sources[sample.sample] = candidate->source;

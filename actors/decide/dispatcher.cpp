@@ -36,7 +36,8 @@ base::status dispatcher::push(job_request job, bool front) {
   }
   auto& where = markets_[{job.lane, job.device_class}];
   const auto sample = job.sample;
-  const auto at = where.jobs.insert(front ? where.jobs.begin() : where.jobs.end(), std::move(job));
+  const place_in_queue when{job.turn, front ? --first_ : ++last_};
+  const auto at = where.jobs.emplace(when, std::move(job)).first;
   waiting_.emplace(sample, place{&where, at});
   wake(where);
   return {};
@@ -180,10 +181,10 @@ std::optional<assignment> dispatcher::next() {
     runnable_.pop_front();
     where.runnable = false;
     if (where.jobs.empty()) continue;
-    const auto device = take_ready(where, where.jobs.front().avoid);
+    const auto device = take_ready(where, where.jobs.begin()->second.avoid);
     if (!device) continue;
-    assignment result{std::move(where.jobs.front()), *device};
-    where.jobs.pop_front();
+    assignment result{std::move(where.jobs.begin()->second), *device};
+    where.jobs.erase(where.jobs.begin());
     waiting_.erase(result.job.sample);
     wake(where);
     return result;

@@ -1,10 +1,9 @@
 // Which job goes to which device. Hosts ask with credit, and nobody sends work that was not asked
-// for; an assignment takes constant time whatever the number of hosts and jobs.
+// for; an assignment takes constant time whatever the number of hosts, logarithmic in that of jobs.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,6 +38,7 @@ struct job_request {
   std::string lane;
   std::string device_class;
   std::optional<device_key> avoid;  ///< re-checks take another device if one is ready
+  std::int64_t turn = 0;  ///< lower ones go first; equal ones in the order of their offers
 };
 
 struct assignment {
@@ -46,8 +46,9 @@ struct assignment {
   device_key device;
 };
 
-/// Jobs wait in one queue for each (lane, device class); devices with credit wait in one ring for
-/// the same key; `next` pairs the two fronts and takes the keys in turn. Not thread-safe.
+/// Jobs wait in one queue for each (lane, device class), ordered by their turns; devices with
+/// credit wait in one ring for the same key; `next` pairs the two fronts and takes the keys in
+/// turn. Not thread-safe.
 class dispatcher {
  public:
   struct limits {
@@ -62,8 +63,9 @@ class dispatcher {
   /// Queues a job. Errors: exhausted (the queue is full: offer again after an assignment), conflict
   /// (already waiting).
   base::status offer(job_request job);
-  /// A job that comes back from a lost or useless attempt goes to the front, because a group waits
-  /// for it, and is never refused: it was let in before. Conflict if it is already waiting.
+  /// A job that comes back from a lost or useless attempt goes before those of its turn, because
+  /// their group waits for it, and is never refused: it was let in before. Conflict if it is
+  /// already waiting.
   base::status requeue(job_request job);
   /// Takes a waiting job out; false if it was not waiting.
   bool withdraw(sample_id sample);
@@ -93,8 +95,11 @@ class dispatcher {
   [[nodiscard]] bool servable(const std::string& lane, const std::string& device_class) const;
 
  private:
+  /// Turn, then arrival.
+  using place_in_queue = std::pair<std::int64_t, std::int64_t>;
+  using job_queue = std::map<place_in_queue, job_request>;
   struct market {
-    std::list<job_request> jobs;
+    job_queue jobs;
     std::deque<device_key> ready;
     bool runnable = false;
   };
@@ -114,7 +119,7 @@ class dispatcher {
   };
   struct place {
     market* where;
-    std::list<job_request>::iterator at;
+    job_queue::iterator at;
   };
 
   device_state* find(const device_key& device);
@@ -126,6 +131,8 @@ class dispatcher {
   std::optional<device_key> take_ready(market& where, const std::optional<device_key>& avoid);
 
   limits limits_;
+  std::int64_t last_ = 0;   ///< arrival of the newest offer
+  std::int64_t first_ = 0;  ///< arrival of the newest job that came back
   std::map<std::pair<std::string, std::string>, market> markets_;  // addresses are stable
   std::unordered_map<sample_id, place> waiting_;
   std::unordered_map<session_id, host_state> hosts_;

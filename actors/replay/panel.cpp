@@ -90,7 +90,7 @@ std::vector<sample_id> panel::scouts_of(const book_task& task) {
 std::vector<evaluate_sample> panel::scouts() const {
   std::vector<evaluate_sample> orders;
   for (const auto& [id, shown] : scouts_) {
-    orders.push_back({0, id, shown.task->id, shown.source, 0, 0});
+    orders.push_back({0, id, shown.task->id, shown.source, 0, 0, 0});
   }
   return orders;
 }

@@ -243,7 +243,7 @@ base::status replay::judge_generated(replay_orders& orders) {
     QUERN_TRY(const auto best,
               archive_->best({task, prompter_->device_class(), config_.env.protocol}, version()));
     orders.judge.push_back({epoch(), id, task, sample.made.text, sample.attempt,
-                            best ? best->speedup_e2.value_or(0) : 0});
+                            best ? best->speedup_e2.value_or(0) : 0, sample.group});
   }
   return {};
 }

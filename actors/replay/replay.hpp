@@ -36,6 +36,7 @@ struct completion_order {
   std::string text;
   std::int32_t attempt = 0;
   std::int64_t best_known_e2 = 0;
+  group_id group = 0;
 };
 
 /// What is to be sent now. Everything that it rests on is durable.
@@ -140,7 +141,7 @@ class replay {
   base::expected<bool> issue_one(replay_orders& orders);
   /// The first step's groups show none: their samples must not wait for what has to be measured.
   [[nodiscard]] bool shows_exemplars(std::int64_t sequence) const;
-  void order_scouts(const book_task& task, replay_orders& orders);
+  void order_scouts(const book_task& task, group_id turn, replay_orders& orders);
   base::status on_scout(const sample_verdict& verdict);
   base::expected<train_batch> make_batch(const batch& chosen);
   base::status archive_candidate(const env::verdict& value, sample_id id, std::int64_t verdict_id);
@@ -173,6 +174,7 @@ class replay {
   std::unordered_map<std::string, scouting> scouting_;                         ///< by task id
   std::unordered_map<sample_id, std::pair<std::string, std::string>> scouts_;  ///< task, source
   sample_id next_scout_ = first_scout;
+  group_id newest_group_ = 0;         ///< issued or restored by this process
   std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
   std::vector<std::uint64_t> leases_to_commit_;
   std::vector<judged_sample> judged_;

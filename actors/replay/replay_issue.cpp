@@ -60,13 +60,13 @@ bool replay::has_exemplars(const book_task& task) const {
   return buckets != nullptr && buckets->size() >= 2;
 }
 
-void replay::order_scouts(const book_task& task, replay_orders& orders) {
+void replay::order_scouts(const book_task& task, group_id turn, replay_orders& orders) {
   if (scouting_.contains(task.id) || has_exemplars(task)) return;
   scouting& state = scouting_[task.id];
   for (std::string& source : prompter_->scouts(task)) {
     const sample_id id = next_scout_++;
     scouts_.emplace(id, std::pair(task.id, source));
-    orders.scout.push_back({epoch(), id, task.id, std::move(source), 0, 0});
+    orders.scout.push_back({epoch(), id, task.id, std::move(source), 0, 0, turn});
     ++state.missing;
   }
 }
@@ -77,14 +77,14 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
   if (book_->window().charged() >= still_needed) return false;
   const auto permit = book_->may_issue(installed_);
   if (!permit) return false;
-  // Evaluators take jobs in the order in which they come: the first step's samples before scouts.
+  // Where cores are few, scouts would slow the generator down while all wait for it.
   const bool scouts_wait = permit->sequence <= config_.algorithm.groups_per_step &&
                            !book_->in_state(sample_state::issued).empty();
   for (std::int64_t ahead = permit->sequence;
        !scouts_wait && ahead < permit->sequence + scout_ahead; ++ahead) {
     if (!shows_exemplars(ahead)) continue;
     QUERN_TRY(const book_task* next, tasks_.find(sampler_->task_of(ahead)));
-    order_scouts(*next, orders);
+    order_scouts(*next, newest_group_ + 1 + ahead - permit->sequence, orders);
   }
   QUERN_TRY(const book_task* task, tasks_.find(sampler_->task_of(permit->sequence)));
   std::vector<shown_exemplar> exemplars;
@@ -113,6 +113,7 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
   QUERN_CHECK(book_->issued(issued.group, *permit, group.samples));
   orders.generate.push_back(order_of(group, issued.group, group.samples));
   groups_.emplace(issued.group, std::move(group));
+  newest_group_ = issued.group;
   --free_groups_;
   return true;
 }

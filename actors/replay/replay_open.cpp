@@ -154,6 +154,7 @@ base::status replay::restore_group(const storage::group_row& row) {
     samples_.emplace(sample.id, std::move(info));
   }
   groups_.emplace(row.id, std::move(group));
+  newest_group_ = std::max(newest_group_, row.id);
   return book_->restore(row);
 }
 

@@ -9,8 +9,8 @@ std::variant<evaluate_sample, sample_verdict> read_completion(const completion_o
                                                               const rollout_facts& facts) {
   const auto read = env::parse_completion(order.text);
   if (read) {
-    return evaluate_sample{order.epoch, order.sample,  order.task,
-                           read->code,  order.attempt, order.best_known_e2};
+    return evaluate_sample{order.epoch,   order.sample,        order.task, read->code,
+                           order.attempt, order.best_known_e2, order.group};
   }
   env::verdict verdict;
   verdict.kind = env::verdict_kind::malformed;

@@ -1,5 +1,7 @@
 // The actor that feeds a generation_worker.
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "actors/defaults.hpp"
 #include "actors/workers/generation_worker.hpp"
@@ -22,6 +24,7 @@ struct generator_state {
   std::int64_t granted = 0;
   bool stepping = false;
   std::int64_t head_start = 0;  ///< groups of the first step that are still to be made
+  std::int64_t held_back = 0;   ///< groups not asked for until then
 };
 QUERN_STATE(generator_state);
 
@@ -41,8 +44,10 @@ void start(generator_ptr self, const welcome& start, const run_config& config) {
   state.worker.emplace(std::move(*worker));
   state.head_start = config.algorithm.groups_per_step;
   self->send(state.control, state.worker->installed());
-  state.granted = state.worker->slots() / config.algorithm.group_size +
-                  defaults::generator_queue / config.algorithm.group_size;
+  const std::int64_t room = state.worker->slots() / config.algorithm.group_size +
+                            defaults::generator_queue / config.algorithm.group_size;
+  state.granted = std::min(room, state.head_start);
+  state.held_back = room - state.granted;
   self->send(state.control, generation_credit{state.granted});
 }
 
@@ -64,9 +69,12 @@ void step(generator_ptr self) {
     }
     self->send(state.control, std::move(sample));
   }
-  // Everybody waits for the first groups. From then on the generator is ahead by design, and where
-  // cores are few, evaluators and the learner come first.
-  if (state.head_start > 0 && (state.head_start -= groups) <= 0) base::set_niceness(19);
+  // Everybody waits for the first groups: they are made alone. From then on the generator is ahead
+  // by design, and where cores are few, evaluators and the learner come first.
+  if (state.head_start > 0 && (state.head_start -= groups) <= 0) {
+    base::set_niceness(19);
+    state.granted += std::exchange(state.held_back, 0);
+  }
   if (groups > 0) {
     state.granted += groups;
     self->send(state.control, generation_credit{state.granted});

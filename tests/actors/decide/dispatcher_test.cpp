@@ -62,6 +62,27 @@ TEST_CASE("the queue is bounded, but what comes back is never refused") {
   CHECK(d.waiting() == 0);
 }
 
+TEST_CASE("jobs of an earlier turn go first, what came back before its equals") {
+  dispatcher d({});
+  REQUIRE(d.join(1, offer(9)));
+  const auto with_turn = [](sample_id sample, std::int64_t turn) {
+    job_request made = job(sample);
+    made.turn = turn;
+    return made;
+  };
+  REQUIRE(d.offer(with_turn(1, 2)));
+  REQUIRE(d.offer(with_turn(2, 2)));
+  REQUIRE(d.offer(with_turn(3, 1)));
+  REQUIRE(d.offer(with_turn(4, 3)));
+  REQUIRE(d.requeue(with_turn(5, 2)));
+  REQUIRE(d.requeue(with_turn(6, 3)));
+  REQUIRE(d.credit({1, 0}, 9));
+  std::vector<sample_id> order;
+  while (const auto a = d.next())
+    order.push_back(a->job.sample);
+  CHECK(order == std::vector<sample_id>{3, 5, 1, 2, 6, 4});
+}
+
 TEST_CASE("a job goes to its lane and device class only") {
   dispatcher d({});
   REQUIRE(d.join(1, offer(4, "fast")));
