@@ -120,9 +120,7 @@ class evaluation {
   [[nodiscard]] estimate_limits measuring_limits() const;
   bool settle(const finding& f);
   base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
-  /// The plain baseline: the task's own process, or one of its own where `fresh`.
-  base::expected<candidate_process*> plain_baseline(bool fresh,
-                                                    std::unique_ptr<candidate_process>& own);
+  base::expected<std::unique_ptr<candidate_process>> start_plain();
   /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
   bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
                     process_pairs& into);

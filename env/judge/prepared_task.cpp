@@ -162,8 +162,6 @@ base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<cons
   }
   prepared->bytes += bytes_of(prepared->timed);
   prepared->floor_ns = roofline_floor_ns(prepared->timed.instance, peak);
-  if (subject->baseline == baseline_kind::reference)
-    prepared->reference.emplace(std::move(reference));
   return prepared;
 }
 

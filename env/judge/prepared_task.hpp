@@ -49,12 +49,8 @@ struct prepared_task {
   /// many as fit, at least one, drawn by the seed.
   std::vector<int> timed_rounds;
   std::int64_t floor_ns = 0;
-  /// The reference's child, kept for timing; none in a task of baseline `plain`.
-  std::optional<reference_runner> reference;
   /// The plain baseline's artefact; empty in a task of baseline `reference`.
   std::filesystem::path plain_artefact;
-  /// Its process, kept from one candidate to the next; null until first needed.
-  std::unique_ptr<candidate_process> plain;
   layer_set reference_layers;
   /// A first idea of the baseline's call time in ns; 0 before it was ever timed.
   double baseline_ns = 0;

@@ -7,10 +7,8 @@
 namespace quern::env {
 namespace {
 
-/// Prepared tasks keep a reference process each; more than these would crowd a small machine.
+/// Bounds the index; what inputs and outputs take has a limit of its own.
 constexpr std::size_t max_tasks = 48;
-/// A plain baseline's process keeps the memory of its last measurement.
-constexpr std::size_t max_plain_processes = 2;
 
 /// Footprints are measured in powers of two.
 std::int64_t footprint_class(std::int64_t bytes) {
@@ -47,8 +45,6 @@ base::expected<prepared_task*> task_shelf::get(const std::shared_ptr<const task>
   const std::string id = task_id(*subject);
   if (const auto at = index_.find(id); at != index_.end()) {
     order_.splice(order_.begin(), order_, at->second);
-    if (order_.size() > max_plain_processes)
-      (*std::next(order_.begin(), max_plain_processes))->plain.reset();
     return order_.front().get();
   }
   QUERN_TRY(auto instance, instantiate(*subject, subject->sizes));
@@ -63,8 +59,6 @@ base::expected<prepared_task*> task_shelf::get(const std::shared_ptr<const task>
   if (!prepared) return tl::make_unexpected(prepared.error());
   used_ += (*prepared)->bytes;
   order_.push_front(std::move(*prepared));
-  if (order_.size() > max_plain_processes)
-    (*std::next(order_.begin(), max_plain_processes))->plain.reset();
   index_[id] = order_.begin();
   while (order_.size() > 1 && (order_.size() > max_tasks || used_ > limit_)) {
     used_ -= order_.back()->bytes;
