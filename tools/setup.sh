@@ -56,10 +56,30 @@ make_venv() {
   printf '%s' "$stamp" > "$dir/.quern-stamp"
 }
 
+has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
+
+# CMake looks for CUDA's libraries in lib64, and under the names that have no version.
+link_cuda_libraries() {
+  local cuda
+  for cuda in .venv/lib/python3*/site-packages/nvidia/cu13; do
+    [ -e "$cuda/lib64" ] || ln -s lib "$cuda/lib64"
+    local library
+    for library in "$cuda"/lib/lib*.so.*; do
+      [ -e "${library%%.so.*}.so" ] || ln -s "$(basename "$library")" "${library%%.so.*}.so"
+    done
+  done
+}
+
 install_packages
 if has_gpu; then
   say "a GPU is here: the full LibTorch"
-  make_venv .venv "torch==$torch_version"
+  if has_nvcc; then
+    make_venv .venv "torch==$torch_version"
+  else
+    say "no nvcc: the one of PyPI"
+    make_venv .venv "torch==$torch_version" "cuda-toolkit[nvcc,cccl,crt,nvvm]==13.0.2"
+    link_cuda_libraries
+  fi
 else
   say "no GPU: LibTorch for the CPU (1.3 GB on disk)"
   make_venv .venv --no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include <unistd.h>
-
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "env/judge/cache_flush.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/measure/stats.hpp"
@@ -33,28 +32,6 @@ constexpr double hidden_share = 1.0 / 16;
 finding host_error(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
 }
-
-/// Reads as much as the second-level cache holds, twice, so that neither side starts with what the
-/// other left there. Reading, not writing: dirty lines would be written back in somebody's window.
-class cache_flush {
- public:
-  cache_flush() {
-    const long level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    data_.assign(static_cast<std::size_t>(std::clamp(level2, 256L << 10, 4L << 20)) * 2 /
-                     sizeof(std::uint64_t),
-                 1);
-  }
-  void operator()() {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < data_.size(); i += 8)
-      sum += data_[i];
-    sink_ = sum;
-  }
-
- private:
-  std::vector<std::uint64_t> data_;
-  volatile std::uint64_t sink_ = 0;
-};
 
 class session {
  public:

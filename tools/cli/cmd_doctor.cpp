@@ -3,12 +3,12 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
+#include "env/device/gpu_probe.hpp"
 #include "env/judge/machine.hpp"
 #include "env/sandbox/child.hpp"
 #include "env/sandbox/compile.hpp"
@@ -69,10 +69,30 @@ bool check_compiler() {
   return version.has_value();
 }
 
-void check_gpu() {
-  const bool there = ::access("/dev/nvidiactl", F_OK) == 0;
-  fmt::print("{} {:<12} {}\n", there ? "ok  " : "--  ", "GPU",
-             there ? "an NVIDIA driver is loaded" : "none: policies run on the CPU, lane cpp only");
+/// A machine without a GPU is well; one whose GPU does not compute is not.
+bool check_gpus() {
+  if (!env::has_nvidia_driver()) {
+    fmt::print("--   {:<12} none: policies run on the CPU, lane cpp only\n", "GPU");
+    return true;
+  }
+  const auto host = env::probe_gpus();
+  if (!host) {
+    line("GPU", false, host.error().message);
+    return false;
+  }
+  bool all = true;
+  for (std::size_t i = 0; i < host->gpus.size(); ++i) {
+    const env::gpu_facts& gpu = host->gpus[i];
+    line(fmt::format("GPU {}", i), gpu.problem.empty(),
+         fmt::format(
+             "{} (sm_{}{}, {} multiprocessors, {} of {} free, {}), driver for CUDA {}, built "
+             "with {}: {}",
+             gpu.name, gpu.major, gpu.minor, gpu.multiprocessors, base::human_bytes(gpu.free_bytes),
+             base::human_bytes(gpu.memory_bytes), gpu.bus_id, host->driver_cuda, host->built_with,
+             gpu.problem.empty() ? "a kernel ran and was right" : gpu.problem));
+    all &= gpu.problem.empty();
+  }
+  return all;
 }
 
 bool check_disk() {
@@ -99,7 +119,7 @@ int cmd_doctor(int argc, char** argv) {
   bool good = check_programs();
   good &= check_compiler();
   good &= check_libtorch();
-  check_gpu();
+  good &= check_gpus();
   good &= check_disk();
   const env::host_facts& facts = env::probe_host();
   const auto admitted = env::admit(facts, env::sandbox_mode::required);
