@@ -40,9 +40,8 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
 
 /// Where hosts connect: those of this machine over ipc://, others over tcp:// with keys.
 base::expected<gateway_options> gateway_of(const run_config& config,
-                                           const std::string& hosts_socket) {
-  gateway_options options;
-  options.endpoints = {"ipc://" + hosts_socket};
+                                           const std::string& hosts_socket, epoch_id epoch) {
+  gateway_options options = local_gateway(config, hosts_socket, epoch);
   if (config.env.bind.empty()) return options;
   options.endpoints.push_back(config.env.bind);
   gateway_keys keys;
@@ -71,10 +70,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   caf::actor_system system(node);
   const auto sink = std::make_shared<dispatch_sink>();
   dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}};
-  QUERN_TRY(dispatching.gateway, gateway_of(config, hosts_socket));
-  dispatching.gateway.epoch = head->epoch();
-  dispatching.gateway.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
-  dispatching.gateway.heartbeat_ms = static_cast<std::int64_t>(config.actors.heartbeat_s * 1000);
+  QUERN_TRY(dispatching.gateway, gateway_of(config, hosts_socket, head->epoch()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
 
   const auto replay_slot = std::make_shared<replay_ref>();
@@ -82,9 +78,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   supervisor_setup supervising;
   supervising.replay = replay_slot;
   supervising.end = end;
-  supervising.restarts.most = static_cast<int>(config.actors.restarts);
-  supervising.restarts.window_ns =
-      static_cast<base::nanoseconds_t>(config.actors.restart_window_s * 1e9);
+  supervising.restarts = restart_limits_of(config);
   const auto plans = std::make_shared<std::vector<process_plan>>();
   supervising.processes = plans;
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);

@@ -208,18 +208,13 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   node_config node;
   caf::actor_system system(node);
   const auto sink = std::make_shared<dispatch_sink>();
-  dispatch_setup dispatching{&config, &tasks, setup.device_class, 0, {}};
-  dispatching.gateway.endpoints = {"ipc://" + hosts_socket};
-  dispatching.gateway.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
+  const dispatch_setup dispatching{&config, &tasks, setup.device_class, 0,
+                                   local_gateway(config, hosts_socket, 0)};
   QUERN_TRY(setup.dispatch, spawn_dispatch(system, dispatching, sink));
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
   const auto plans = std::make_shared<std::vector<process_plan>>();
-  supervisor_setup supervising{plans, replay_slot, {}, end};
-  supervising.restarts.most = static_cast<int>(config.actors.restarts);
-  supervising.restarts.window_ns =
-      static_cast<base::nanoseconds_t>(config.actors.restart_window_s * 1e9);
-  setup.supervisor = spawn_supervisor(system, supervising);
+  setup.supervisor = spawn_supervisor(system, {plans, replay_slot, restart_limits_of(config), end});
   const dispatch_ref dispatch = setup.dispatch;
   const supervisor_ref supervisor = setup.supervisor;
   panel_position& position = *setup.position;

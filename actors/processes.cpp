@@ -36,4 +36,21 @@ base::expected<std::vector<process_plan>> plan_processes(const run_config& confi
   return plans;
 }
 
+gateway_options local_gateway(const run_config& config, const std::string& hosts_socket,
+                              epoch_id epoch) {
+  gateway_options options;
+  options.endpoints = {"ipc://" + hosts_socket};
+  options.epoch = epoch;
+  options.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
+  options.heartbeat_ms = static_cast<std::int64_t>(config.actors.heartbeat_s * 1000);
+  return options;
+}
+
+restart_limits restart_limits_of(const run_config& config) {
+  restart_limits limits;
+  limits.most = static_cast<int>(config.actors.restarts);
+  limits.window_ns = static_cast<base::nanoseconds_t>(config.actors.restart_window_s * 1e9);
+  return limits;
+}
+
 }  // namespace quern::actors

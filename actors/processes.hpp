@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/gateway.hpp"
 #include "actors/supervisor.hpp"
 #include "base/status.hpp"
 #include "storage/run_directory.hpp"
@@ -19,5 +20,11 @@ base::expected<std::vector<process_plan>> plan_processes(const run_config& confi
                                                          std::uint16_t port,
                                                          const std::string& gateway,
                                                          const std::vector<std::string>& workers);
+
+/// The gateway to this machine's hosts, with the configuration's times.
+gateway_options local_gateway(const run_config& config, const std::string& hosts_socket,
+                              epoch_id epoch);
+
+restart_limits restart_limits_of(const run_config& config);
 
 }  // namespace quern::actors

@@ -33,6 +33,14 @@ void remove_left_over(const base::json& name) {
   fs::remove_all(folder, ignored);
 }
 
+/// Tells a run from its copy, whose lock is another file.
+base::json identity_of(const fs::path& lock) {
+  struct stat info {};
+  if (::stat(lock.c_str(), &info) != 0) return {};
+  return {{"device", static_cast<std::int64_t>(info.st_dev)},
+          {"inode", static_cast<std::int64_t>(info.st_ino)}};
+}
+
 std::vector<fs::path> names_in(const fs::path& folder) {
   std::vector<fs::path> names;
   std::error_code code;
@@ -154,10 +162,13 @@ base::expected<run_directory> run_directory::open(const fs::path& root) {
   QUERN_TRY(base::json meta, read_meta(paths));
   QUERN_TRY(run_lock lock, run_lock::take(paths.lock()));
   QUERN_CHECK(make_layout(paths));
-  // Nobody else holds the lock: who made these folders is dead.
-  remove_left_over(meta.value("sockets", base::json()));
-  for (const base::json& folder : meta.value("owned", base::json::array()))
-    remove_left_over(folder);
+  // Nobody else holds the lock: who made these folders is dead, unless they are those of the run
+  // that this one was copied from.
+  if (meta.value("lock", base::json()) == identity_of(paths.lock())) {
+    remove_left_over(meta.value("sockets", base::json()));
+    for (const base::json& folder : meta.value("owned", base::json::array()))
+      remove_left_over(folder);
+  }
   meta.erase("owned");
   run_directory run(std::move(paths), std::move(meta), std::move(lock));
   QUERN_CHECK(run.make_sockets());
@@ -174,6 +185,7 @@ base::status run_directory::make_sockets() {
   QUERN_TRY(auto folder, base::temp_folder::make("quern"));
   sockets_ = std::move(folder);
   meta_["sockets"] = sockets_->path().string();
+  meta_["lock"] = identity_of(paths_.lock());
   return base::write_file_atomic(paths_.meta(), base::dump_pretty(meta_) + "\n");
 }
 

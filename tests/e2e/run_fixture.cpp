@@ -54,7 +54,9 @@ std::int64_t version_of(const fs::path& run) {
   auto db = storage::database::open(run / "run.db", storage::database::access::read);
   if (!db) return -1;
   auto ledger = storage::ledger::open(**db);
-  return ledger ? (*ledger)->position()->version : -1;
+  if (!ledger) return -1;
+  const auto position = (*ledger)->position();
+  return position && position->checkpoint ? position->checkpoint->version : -1;
 }
 
 void check_law(const fs::path& run) {

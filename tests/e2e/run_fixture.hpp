@@ -31,7 +31,7 @@ finished run_to_end(std::vector<std::string> argv, const std::filesystem::path& 
 /// What the ledger of a run holds; may be asked while the run goes on. All zero before there is
 /// one.
 storage::state_counts counts_of(const std::filesystem::path& run);
-/// The newest version that a checkpoint of the run holds; -1 before there is a ledger.
+/// The newest version that a checkpoint of the run holds; -1 before there is one.
 std::int64_t version_of(const std::filesystem::path& run);
 /// The law holds, nothing is in flight, something was trained, every event is in order.
 void check_law(const std::filesystem::path& run);

@@ -1,4 +1,6 @@
 // A whole run through the commands that a person types.
+#include <csignal>
+
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -79,6 +81,43 @@ int free_port() {
 }
 
 }  // namespace
+
+TEST_CASE("steps that no checkpoint holds are taken again, however few are wanted now") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  const fs::path run = folder->path() / "run", copy = folder->path() / "copy";
+  auto control = base::subprocess::start(
+      {.argv = train_command(run, 8,
+                             {"observe.panel=false", "storage.checkpoint_every_steps=100",
+                              "env.protocol=cost_model/1"}),
+       .log = folder->path() / "log"});
+  REQUIRE(control);
+  CHECK(wait_until(120_s, [&] {
+    return counts_of(run).of(storage::sample_state::consumed) > 0 || control->poll();
+  }));
+  // A copy of a run that goes on is not the run.
+  fs::copy(run, copy, fs::copy_options::recursive);
+  const finished order =
+      run_to_end({program("quern"), "pause", copy.string()}, folder->path() / "pause.log");
+  CHECK(order.code == 1);
+  CHECK(contains(order.output, "not going on"));
+  REQUIRE_FALSE(control->poll());
+  control->send_signal(SIGKILL);
+  REQUIRE(control->wait(10_s));
+  REQUIRE(version_of(run) == -1);
+  const finished end =
+      run_to_end({program("quern"), "resume", run.string(), "--set", "learner.steps=1"},
+                 folder->path() / "resume.log");
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(version_of(run) == 1);
+  check_law(run);
+  const finished made =
+      run_to_end({program("quern"), "export", run.string(), (folder->path() / "model").string()},
+                 folder->path() / "export.log");
+  CHECK(made.code == 0);
+  CHECK(fs::exists(folder->path() / "model" / "config.json"));
+}
 
 TEST_CASE("a run without evaluators waits for one that joins over tcp with a key that is listed") {
   auto folder = base::temp_folder::make();

@@ -162,6 +162,25 @@ TEST_CASE("what a killed process left outside the run is removed when the run is
   CHECK_FALSE(fs::exists(folder.path() / "quern-weights.2"));
 }
 
+TEST_CASE("opening the copy of a run leaves what belongs to the original, which goes on") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path root = folder.path() / "r", copy = folder.path() / "copy";
+  const fs::path owned = folder.path() / "quern-weights.1";
+  fs::create_directory(owned);
+  auto original = must(run_directory::create(root, "", meta));
+  must(original.own(owned));
+  fs::copy(root, copy, fs::copy_options::recursive);
+  {
+    auto second = must(run_directory::open(copy));
+    CHECK(fs::exists(original.sockets()));
+    CHECK(fs::exists(owned));
+    CHECK(second.sockets() != original.sockets());
+    CHECK_FALSE(second.meta().contains("owned"));
+  }
+  CHECK(fs::exists(original.sockets()));
+  CHECK(fs::exists(owned));
+}
+
 TEST_CASE("a forked child that forgets the lock neither keeps nor frees it") {
   const auto folder = must(base::temp_folder::make("run"));
   const fs::path file = folder.path() / "LOCK";

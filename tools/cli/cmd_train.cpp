@@ -67,6 +67,11 @@ int tell_end(const fs::path& folder, const actors::run_end& end) {
   return done;
 }
 
+/// The version that a resume goes on from: steps without a checkpoint are taken again.
+std::int64_t durable_version(const storage::ledger_position& at) {
+  return at.checkpoint ? at.checkpoint->version : 0;
+}
+
 /// From an open run directory to the exit code.
 int carry_on(const actors::run_config& config, storage::run_directory& run,
              const actors::task_book& tasks, std::string_view name) {
@@ -78,7 +83,7 @@ int carry_on(const actors::run_config& config, storage::run_directory& run,
     return tell_end(folder, *end);
   }
   const auto position = actors::position_of(run.paths());
-  if (!position || position->version < config.learner.steps) {
+  if (!position || durable_version(*position) < config.learner.steps) {
     std::error_code ignored;
     fs::remove(run.paths().root / "panel.json", ignored);
     const auto end = actors::run_control(config, run, tasks);
@@ -107,7 +112,7 @@ base::expected<bool> tell_position(const actors::run_config& config,
   fmt::print(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder,
              at.version, config.learner.steps,
              at.checkpoint ? std::to_string(at.checkpoint->version) : "none", at.epoch + 1);
-  return at.version < config.learner.steps || !actors::is_finished(config, paths);
+  return durable_version(at) < config.learner.steps || !actors::is_finished(config, paths);
 }
 
 }  // namespace
