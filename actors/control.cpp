@@ -66,12 +66,13 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   QUERN_TRY(const std::string hosts_socket, run.socket("hosts"));
   QUERN_TRY(const std::string console_socket, run.socket("console"));
 
-  node_config node;
-  caf::actor_system system(node);
+  node self;
+  caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
   dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}};
   QUERN_TRY(dispatching.gateway, gateway_of(config, hosts_socket, head->epoch()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
+  self.owns(dispatch);
 
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
@@ -82,10 +83,12 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const auto plans = std::make_shared<std::vector<process_plan>>();
   supervising.processes = plans;
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);
+  self.owns(supervisor);
 
   const replay_ref replaying = spawn_replay(
       system, {&config, config_yaml, base::build_id(), device_class, weights_folder.string(),
                head.get(), watch.get(), dispatch, supervisor});
+  self.owns(replaying);
   *replay_slot = replaying;
   sink->supervisor = supervisor;
   sink->replay = replaying;
@@ -104,10 +107,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const run_end ended = wait_for_end(end->get_future(), supervisor, signals, config.run.max_time_s);
 
   watch->finish();
-  caf::anon_send_exit(replaying, caf::exit_reason::user_shutdown);
-  caf::anon_send_exit(dispatch, caf::exit_reason::user_shutdown);
-  caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
-  system.await_all_actors_done();
+  self.end_actors();
   // Memory, as large as the policy: not for as long as a panel takes.
   std::error_code ignored;
   std::filesystem::remove_all(weights_folder, ignored);

@@ -16,6 +16,10 @@ constexpr auto node_heartbeat = 500ms;
 /// thread.
 constexpr auto node_silence = 5s;
 
+/// From the last order to an empty process: the supervisor's children have exit_grace and some
+/// seconds before, evaluations that run are not waited for.
+constexpr auto node_end = 30s;
+
 /// hello to welcome: both are on one host or one fast network.
 constexpr auto hello_timeout = 10s;
 /// From start of a process to its hello: loading LibTorch from a cold disk takes seconds.

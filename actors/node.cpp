@@ -1,8 +1,11 @@
 #include "actors/node.hpp"
 
 #include <charconv>
+#include <future>
+#include <thread>
 
 #include "actors/defaults.hpp"
+#include "base/log.hpp"
 
 namespace quern::actors {
 
@@ -15,6 +18,34 @@ node_config::node_config() {
   // Idle workers of the default policy sleep up to 10 ms before they look again.
   set("scheduler.policy", caf::atom("sharing"));
   set("scheduler.max-threads", std::size_t{2});
+}
+
+node::node() : parts_(std::make_unique<parts>()) {}
+
+void node::end_actors() {
+  for (auto last = owned_.rbegin(); last != owned_.rend(); ++last)
+    caf::anon_send_exit(*last, caf::exit_reason::user_shutdown);
+  owned_.clear();
+  parts_->system.await_all_actors_done();
+}
+
+node::~node() {
+  end_actors();
+  // A thread that has worked with the system keeps its logger alive, and its end waits for that.
+  caf::logger::set_current_actor_system(nullptr);
+  const auto gone = std::make_shared<std::promise<void>>();
+  auto wait = gone->get_future();
+  std::thread ending([gone, last = std::move(parts_)]() mutable {
+    last.reset();
+    gone->set_value();
+  });
+  if (wait.wait_for(defaults::node_end) == std::future_status::ready) {
+    ending.join();
+    return;
+  }
+  ending.detach();
+  base::log_warn("node", "the actors of this process are not gone after {} s: left behind",
+                 std::chrono::seconds(defaults::node_end).count());
 }
 
 base::expected<control_address> parse_address(const std::string& text) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/protocol.hpp"
 #include "base/hash.hpp"
@@ -15,6 +17,35 @@ namespace quern::actors {
 class node_config : public caf::actor_system_config {
  public:
   node_config();
+};
+
+/// This process as a node, with the actors that it has to end. One thread.
+class node {
+ public:
+  node();
+  /// Ends the actors if that was not done, and waits until nothing is left of them, at most
+  /// defaults::node_end: CAF 0.17 was seen to wait for a terminated actor for ever. Then its system
+  /// is left behind, with a warning. Handles of actors that live longer make it wait, too.
+  ~node();
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  [[nodiscard]] caf::actor_system& system() { return parts_->system; }
+  /// An actor that does not end by itself: `end_actors` tells it to.
+  template <class Handle>
+  void owns(const Handle& actor) {
+    owned_.push_back(caf::actor_cast<caf::actor>(actor));
+  }
+  /// Tells the owned actors to end and waits until every actor has terminated.
+  void end_actors();
+
+ private:
+  struct parts {
+    node_config config;
+    caf::actor_system system{config};
+  };
+  std::unique_ptr<parts> parts_;
+  std::vector<caf::actor> owned_;
 };
 
 /// Where control listens.

@@ -205,23 +205,25 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
                               base::pause_signals& signals) {
   QUERN_TRY(const std::string hosts_socket, run.socket("panel"));
   QUERN_TRY(const std::string console_socket, run.socket("console"));
-  node_config node;
-  caf::actor_system system(node);
+  node self;
+  caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
   const dispatch_setup dispatching{&config, &tasks, setup.device_class, 0,
                                    local_gateway(config, hosts_socket, 0)};
   QUERN_TRY(setup.dispatch, spawn_dispatch(system, dispatching, sink));
+  self.owns(setup.dispatch);
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
   const auto plans = std::make_shared<std::vector<process_plan>>();
   setup.supervisor = spawn_supervisor(system, {plans, replay_slot, restart_limits_of(config), end});
-  const dispatch_ref dispatch = setup.dispatch;
   const supervisor_ref supervisor = setup.supervisor;
+  self.owns(supervisor);
   panel_position& position = *setup.position;
   position.side = setup.side;
   position.answered = 0;
   const std::size_t all = setup.questions->prompts();
   const replay_ref asking = system.spawn<caf::detached>(panel_actor, std::move(setup));
+  self.owns(asking);
   *replay_slot = asking;
   sink->supervisor = supervisor;
   sink->replay = asking;
@@ -238,10 +240,7 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});
   const run_end ended = wait_for_panel(end->get_future(), supervisor, signals);
-  caf::anon_send_exit(asking, caf::exit_reason::user_shutdown);
-  caf::anon_send_exit(dispatch, caf::exit_reason::user_shutdown);
-  caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
-  system.await_all_actors_done();
+  self.end_actors();
   if (!ended.problem.empty())
     return base::fail(base::errc::unavailable, "panel: {}", ended.problem);
   return ended.finished;

@@ -49,8 +49,9 @@ base::expected<std::string> blob_store::get(const base::hash128& hash) const {
   QUERN_TRY(const std::string packed, base::read_file(path, ZSTD_compressBound(max_blob_bytes)));
   const auto corrupt = [&](std::string_view why) {
     return base::fail(base::errc::corrupt,
-                      "{}: {}; delete the file, its content will be made again", path.string(),
-                      why);
+                      "{}: {}; restore it from a copy of the run, or delete it: what needs it "
+                      "is made again or left out",
+                      path.string(), why);
   };
   const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -73,8 +74,13 @@ base::expected<std::vector<shown_exemplar>> prompter::choose(const book_task& ta
   for (const exemplar_pick& pick : picks) {
     QUERN_TRY(const std::int64_t id, buckets->draw(pick.bucket, pick.k));
     QUERN_TRY(const storage::variant variant, archive.get(id));
-    QUERN_TRY(std::string code, archive.text(variant));
-    shown.push_back({id, {std::move(code), variant.speedup_e2.value_or(0)}});
+    auto code = archive.text(variant);
+    if (!code) {
+      // A lost text costs this prompt an exemplar, not the run.
+      base::log_warn("prompter", "variant {} is not shown: {}", id, code.error().message);
+      continue;
+    }
+    shown.push_back({id, {std::move(*code), variant.speedup_e2.value_or(0)}});
   }
   return shown;
 }

@@ -149,7 +149,14 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
                  fmt::format("the process ended in the middle of a call: {}", end.text()));
   const std::uint64_t address = failure.last.value;
   const bool write = failure.last.was_write != 0;
+  const int signal = static_cast<int>(failure.last.signal);
+  if (signal != SIGSEGV && signal != SIGBUS)
+    return found(verdict_kind::runtime_error, "",
+                 fmt::format("{} ({})", sigabbrev_np(signal), strsignal(signal)));
   std::string where = fmt::format("address 0x{:x}", address);
+  // Symbols of libraries that a candidate is not linked with are null.
+  if (address == 0 && !write)
+    where += ", or calling a function that kernels do not have (exceptions, threads)";
   if (memory != nullptr && instance != nullptr) {
     const auto inside = [&](std::uint64_t start, const std::optional<tensor_arena>& arena) {
       return arena && start != 0 && address + page_bytes >= start &&
@@ -176,11 +183,9 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
       if (write) return hack(hack_kind::overrun, fmt::format("wrote {}", where));
     }
   }
-  return found(
-      verdict_kind::runtime_error, "",
-      fmt::format("{} ({}) while {} {}", sigabbrev_np(static_cast<int>(failure.last.signal)),
-                  strsignal(static_cast<int>(failure.last.signal)), write ? "writing" : "reading",
-                  where));
+  return found(verdict_kind::runtime_error, "",
+               fmt::format("{} ({}) while {} {}", sigabbrev_np(signal), strsignal(signal),
+                           write ? "writing" : "reading", where));
 }
 
 finding candidate_checker::check_quiet(const candidate_memory& memory,

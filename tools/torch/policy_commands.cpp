@@ -6,11 +6,13 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/log.hpp"
 #include "policy/engine/checkpoint.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/engine/threads.hpp"
 #include "policy/text/chat.hpp"
 #include "policy/text/tokenizer.hpp"
+#include "storage/checkpoint.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/torch/roles.hpp"
@@ -23,13 +25,23 @@ namespace fs = std::filesystem;
 /// The model's folder itself, the model/ of a checkpoint, or that of a run's last checkpoint.
 base::expected<fs::path> find_model(const fs::path& given) {
   if (fs::exists(given / "config.json")) return given;
-  if (fs::exists(given / "model/config.json")) return given / "model";
-  const fs::path latest = given / "checkpoints/LATEST";
-  if (fs::exists(latest)) {
-    QUERN_TRY(const std::string name, base::read_file(latest, 256));
-    const fs::path folder =
-        given / "checkpoints" / name.substr(0, name.find_first_of("\r\n")) / "model";
-    if (fs::exists(folder / "config.json")) return folder;
+  if (fs::exists(given / "model/config.json")) {
+    const storage::checkpoint_store store(given.parent_path());
+    for (const std::int64_t version : store.versions())
+      if (store.folder_of(version) == given) QUERN_CHECK(store.verify(version));
+    return given / "model";
+  }
+  const storage::checkpoint_store store(given / "checkpoints");
+  std::vector<std::int64_t> candidates = store.versions();
+  if (const auto latest = store.latest()) {
+    // What is newer than LATEST may be half of a step that was never recorded.
+    std::erase_if(candidates, [&](std::int64_t version) { return version > *latest; });
+  }
+  if (!candidates.empty()) {
+    QUERN_TRY(const auto choice, store.choose(candidates));
+    for (const std::string& problem : choice.problems)
+      base::log_warn("checkpoint", "{}", problem);
+    return choice.chosen.folder / "model";
   }
   return base::fail(base::errc::not_found,
                     "{} is no model: a Hugging Face folder, a checkpoint or a run is needed",

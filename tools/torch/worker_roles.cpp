@@ -29,8 +29,8 @@ int run_worker(int argc, char** argv, spawner spawn) {
   base::set_log_level(config->observe.log_level);
   const auto address = actors::parse_address(control);
   if (!address) return report(argv[0], address.error());
-  actors::node_config node;
-  caf::actor_system system(node);
+  actors::node self;
+  caf::actor_system& system = self.system();
   const auto replay = actors::connect_to_control(system, *address);
   if (!replay) return report(argv[0], replay.error());
   actors::hello introduction;
