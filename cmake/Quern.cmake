@@ -13,6 +13,8 @@ if(QUERN_SANITIZE)
 else()
   set(CMAKE_CXX_FLAGS_DEV "-O2")
 endif()
+# As in development: -O3 everywhere draws false warnings from g++ 12, and what needs it asks for it.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Dev)
 endif()

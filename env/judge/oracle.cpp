@@ -6,6 +6,7 @@
 
 #include "base/program.hpp"
 #include "env/judge/candidate_checks.hpp"
+#include "env/judge/compare.hpp"
 #include "env/judge/machine.hpp"
 #include "env/judge/pipeline.hpp"
 #include "env/measure/stats.hpp"
@@ -39,7 +40,12 @@ class sandboxed_oracle final : public reference_oracle {
   base::expected<std::int64_t> time_baseline(const task& what, const task_instance& at,
                                              std::span<const tensor_bytes> inputs) override {
     QUERN_TRY(auto lease, core_lease::take(core_, 120));
-    if (what.baseline == baseline_kind::plain) return time_plain(what, at, inputs);
+    std::optional<plain_side> plain;
+    if (!what.plain.empty()) {
+      QUERN_TRY(plain, prepare_plain(what, at, inputs));
+      QUERN_CHECK(check_plain(*plain, what, at, inputs));
+    }
+    if (what.baseline == baseline_kind::plain) return time_calls(plain->process->link(), false);
     QUERN_TRY(auto* runner, reference_of(what));
     // A full run leaves the plan and the memory of its own calls behind: the plan is laid anew
     // here.
@@ -56,6 +62,13 @@ class sandboxed_oracle final : public reference_oracle {
   }
 
  private:
+  /// The plain kernel, loaded, with memory for one call.
+  struct plain_side {
+    std::unique_ptr<candidate_process> process;
+    candidate_memory memory;
+    tensor_arena in;
+  };
+
   base::expected<reference_runner*> reference_of(const task& what) {
     const std::string id = task_id(what);
     if (!runner_ || id != runner_task_) {
@@ -90,8 +103,8 @@ class sandboxed_oracle final : public reference_oracle {
     return std::llround(median_of(times));
   }
 
-  base::expected<std::int64_t> time_plain(const task& what, const task_instance& at,
-                                          std::span<const tensor_bytes> inputs) {
+  base::expected<plain_side> prepare_plain(const task& what, const task_instance& at,
+                                           std::span<const tensor_bytes> inputs) {
     if (!cxx_) {
       compiler_options compiling;
       compiling.cache_dir = options_.cache_dir;
@@ -109,14 +122,32 @@ class sandboxed_oracle final : public reference_oracle {
                         built.text);
     QUERN_TRY(auto process, candidate_process::start(
                                 *children_, {options_.runner_program, built.artefact, core_}));
-    candidate_checker side(*process, oracle_limits);
-    candidate_memory memory;
     QUERN_TRY(auto in, inputs_of(at, inputs));
-    auto f = side.load(built.artefact.string());
-    if (f.ok()) f = side.prepare(at, 1, &in, memory);
+    plain_side side{std::move(process), {}, std::move(in)};
+    candidate_checker checker(*side.process, oracle_limits);
+    auto f = checker.load(built.artefact.string());
+    if (f.ok()) f = checker.prepare(at, 1, &side.in, side.memory);
     if (!f.ok())
       return base::fail(base::errc::invalid_argument, "the plain baseline failed: {}", f.detail);
-    return time_calls(process->link(), false);
+    return side;
+  }
+
+  /// A plain kernel that computes something else would be what candidates are measured against.
+  base::status check_plain(plain_side& side, const task& what, const task_instance& at,
+                           std::span<const tensor_bytes> inputs) {
+    if (auto ran = side.process->link().run(0, 1, oracle_limits); !ran)
+      return base::fail(base::errc::invalid_argument, "the plain kernel failed: {}",
+                        ran.error().text);
+    QUERN_TRY(const auto want, run(what, at, inputs, false));
+    for (std::size_t o = 0; o < at.outputs.size(); ++o) {
+      const auto wrong =
+          compare_tensor(at.outputs[o], what.tolerance, side.memory.outputs->at(o, 0), want[o]);
+      if (wrong)
+        return base::fail(base::errc::invalid_argument,
+                          "the plain kernel does not compute what the reference does: {}",
+                          describe(*wrong));
+    }
+    return {};
   }
 
   evaluator_options options_;

@@ -96,6 +96,28 @@ TEST_CASE("files and addresses that mean nothing are refused as values, not as f
   f.refused({"evaluator", "--connect", "foo"}, {"--connect is 'foo'", "tcp://HOST:PORT"});
 }
 
+TEST_CASE("tasks check refuses a plain kernel that computes something else, baseline or not") {
+  fixture f;
+  const std::string file = (f.folder.path() / "row_softmax.task.yaml").string();
+  REQUIRE(f.quern({"tasks", "new", "row_softmax", "--folder", f.folder.path().string()}).code == 0);
+  const auto changed = [&](std::string from, const std::string& to) {
+    std::string text = base::read_file(file).value();
+    const auto at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    REQUIRE(base::write_file_atomic(file, text.replace(at, from.size(), to)));
+  };
+  const auto check = [&] { return f.quern({"tasks", "check", file, "--sandbox", "best_effort"}); };
+  CHECK(check().code == 0);
+  changed("float sum = 0", "float sum = 1");
+  for (const char* kind : {"plain", "reference"}) {
+    const finished end = check();
+    CAPTURE(end.output);
+    CHECK(end.code != 0);
+    CHECK(end.output.find("the plain kernel does not compute") != std::string::npos);
+    if (std::string(kind) == "plain") changed("baseline: plain ", "baseline: reference ");
+  }
+}
+
 TEST_CASE("quern eval refuses numbers that mean nothing, cores that are not there, other lanes") {
   fixture f;
   const std::string kernel = f.write("k.cpp", "extern \"C\" void kernel() {}\n");
