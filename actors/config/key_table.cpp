@@ -76,6 +76,10 @@ void tasks_and_env(keys& table) {
                "share of all compositions that is held out, by hash of the canonical form");
   QUERN_NUMBER(tasks.held_out_seed, fixed, 0, 9e15,
                "which compositions are held out; a corpus and its runs must agree");
+  QUERN_TEXT(
+      tasks.held_out_families, fixed, {},
+      "families held out as a whole, with commas between (quern tasks generate names them); a "
+      "corpus and its runs must agree");
   QUERN_NUMBER(tasks.corpus_tasks, fixed, 1, 1e7, "stage sft: generated tasks of the corpus");
   QUERN_NUMBER(tasks.corpus_variants, fixed, 1, 64, "stage sft: corpus records of a task");
   QUERN_NUMBER(tasks.corpus_wrong_share, fixed, 0, 0.95,

@@ -42,6 +42,7 @@ struct run_config {
     std::int64_t held_out_count = 32;
     double held_out_share = 0.1;
     std::int64_t held_out_seed = 7;
+    std::string held_out_families = "";
     std::int64_t corpus_tasks = 6000;
     std::int64_t corpus_variants = 4;
     double corpus_wrong_share = 0.35;

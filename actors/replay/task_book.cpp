@@ -4,9 +4,12 @@
 #include <cmath>
 #include <unordered_set>
 
+#include <fmt/ranges.h>
+
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "base/text.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/task/suite.hpp"
@@ -23,7 +26,15 @@ constexpr base::nanoseconds_t telling_interval = 2'000'000'000;
 /// How many draws the tasks are expected to take; a draw is held out with the share.
 base::expected<std::uint64_t> draws_for(const run_config& config, const env::held_out_spec& spec,
                                         std::int64_t held_out) {
-  const double share = spec.per_mille / 1000.0;
+  // Families are about equally frequent.
+  const double families =
+      static_cast<double>(spec.families.size()) / static_cast<double>(env::all_families().size());
+  const double share = families + (1 - families) * spec.per_mille / 1000.0;
+  if (share >= 1)
+    return base::fail(
+        base::errc::invalid_argument,
+        "tasks.held_out_families = '{}' holds out every family: leave one to train on",
+        config.tasks.held_out_families);
   double draws = static_cast<double>(config.tasks.count) / (1 - share);
   if (held_out > 0) draws = std::max(draws, static_cast<double>(held_out) / share);
   if (draws <= most_expected_draws) return static_cast<std::uint64_t>(draws);
@@ -46,12 +57,29 @@ tl::unexpected<base::error> too_few(const run_config& config, std::int64_t train
                     config.tasks.held_out_share);
 }
 
+/// "softmax, scan" to its names; an error names the one that is no family.
+base::expected<std::vector<std::string>> families_of(const std::string& list) {
+  std::vector<std::string> names;
+  const auto all = env::all_families();
+  for (const std::string_view part : base::split(list, ',')) {
+    const std::string name(base::trim(part));
+    if (name.empty()) continue;
+    if (std::find(all.begin(), all.end(), name) == all.end())
+      return base::fail(base::errc::invalid_argument,
+                        "tasks.held_out_families: '{}' is no family of the grammar; known: {}",
+                        name, fmt::join(all, ", "));
+    names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 base::expected<env::held_out_spec> held_out_of(const run_config& config) {
   env::held_out_spec spec;
   spec.salt = static_cast<std::uint64_t>(config.tasks.held_out_seed);
   spec.per_mille = static_cast<int>(std::lround(config.tasks.held_out_share * 1000));
+  QUERN_TRY(spec.families, families_of(config.tasks.held_out_families));
   QUERN_TRY(const auto folder, base::share_folder("env/suites/cpu_quick"));
   QUERN_TRY(const env::suite quick, env::load_suite(folder));
   for (const env::suite_member& member : quick.members) {
@@ -81,7 +109,8 @@ base::expected<task_book> task_book::make(const run_config& config) {
     QUERN_TRY(const env::held_out_spec spec, held_out_of(config));
     std::unordered_set<base::hash128> seen;
     std::int64_t train = config.tasks.count;
-    std::int64_t held_out = config.tasks.held_out_share > 0 ? config.tasks.held_out_count : 0;
+    const bool any = config.tasks.held_out_share > 0 || !spec.families.empty();
+    std::int64_t held_out = any ? config.tasks.held_out_count : 0;
     QUERN_TRY(const std::uint64_t expected, draws_for(config, spec, held_out));
     // The grammar is finite: without a bound a run that wants more would never begin.
     const std::uint64_t most_draws = 2000 + 4 * expected;

@@ -182,3 +182,24 @@ TEST_CASE("a folder that cannot become a run") {
   fs::remove_all(f.run());
   f.refused_with({"env.evaluators is 0", "tasks.corpus_folder"});
 }
+
+TEST_CASE("families are held out as a whole; one that is none is refused with those that are") {
+  fixture f;
+  f.config.tasks.held_out_families = "softmax, nonsense";
+  f.refused_with({"'nonsense' is no family", "softmax", "elementwise"});
+  f.config.tasks.held_out_families = "softmax, elementwise";
+  f.config.tasks.count = 12;
+  f.config.tasks.held_out_count = 6;
+  f.config.tasks.held_out_share = 0;
+  const auto book = preflight(f.config, f.run(), f.how);
+  REQUIRE_MESSAGE(book, (book ? "" : book.error().message));
+  int trained = 0;
+  for (const book_task& task : book->tasks()) {
+    const std::string family = env::family_of(task.composition);
+    CAPTURE(family);
+    CHECK(task.held_out == (family == "softmax" || family == "elementwise"));
+    trained += task.held_out ? 0 : 1;
+  }
+  CHECK(trained == 12);
+  CHECK(book->tasks().size() == 18);
+}
