@@ -114,7 +114,8 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
     const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
     text += "\n" + measured->table() + "\n";
     text += gain_line("mean reward, trained", measured->train(), seed);
-    text += gain_line("mean reward, held out", measured->held_out(), seed);
+    if (!measured->held_out().first.empty())
+      text += gain_line("mean reward, held out", measured->held_out(), seed);
   }
   QUERN_TRY(const int kernels, write_kernels(config, run.paths(), tasks, from, measured));
   text += fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels,

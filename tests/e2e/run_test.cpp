@@ -42,6 +42,9 @@ TEST_CASE("train, status, sample and export do what they say") {
   REQUIRE(parsed);
   CHECK((*parsed)["running"] == false);
   CHECK((*parsed)["ledger"]["law_holds"] == true);
+  CHECK(contains(
+      run_to_end({program("quern"), "status", run.string()}, folder->path() / "status.txt").output,
+      ": complete\n"));
 
   REQUIRE(base::write_file_atomic(folder->path() / "prompt", "cpp-avx2\ndef forward(x):\n"));
   const finished sampled =
@@ -58,6 +61,29 @@ TEST_CASE("train, status, sample and export do what they say") {
       run_to_end({program("quern"), "export", run.string(), (folder->path() / "model").string()},
                  folder->path() / "export");
   CHECK(exported.code == 0);
+  // A policy that `sample` would refuse is not handed out, with the file that is wrong.
+  const fs::path broken = folder->path() / "broken";
+  fs::copy(folder->path() / "model", broken);
+  REQUIRE(base::write_file_atomic(broken / "tokenizer.json", "{}"));
+  const finished refused = run_to_end(
+      {program("quern"), "export", broken.string(), (folder->path() / "model2").string()},
+      folder->path() / "export2");
+  CAPTURE(refused.output);
+  CHECK(refused.code != 0);
+  CHECK(contains(refused.output, "tokenizer.json"));
+  CHECK_FALSE(fs::exists(folder->path() / "model2"));
+  // Nor one whose checkpoint is not what was written.
+  const fs::path weights = run / "checkpoints/v00000002/model/model.safetensors";
+  std::string bytes = base::read_file(weights).value();
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  REQUIRE(base::write_file_atomic(weights, bytes));
+  const finished damaged =
+      run_to_end({program("quern"), "export", (run / "checkpoints/v00000002").string(),
+                  (folder->path() / "model3").string()},
+                 folder->path() / "export3");
+  CAPTURE(damaged.output);
+  CHECK(damaged.code != 0);
+  CHECK(contains(damaged.output, "model.safetensors"));
   CHECK(fs::exists(folder->path() / "model/model.safetensors"));
 
   const finished again =

@@ -4,6 +4,7 @@
 
 #include "actors/config/config_file.hpp"
 #include "actors/console.hpp"
+#include "actors/finish.hpp"
 #include "actors/sft_run.hpp"
 #include "base/text.hpp"
 #include "storage/ledger.hpp"
@@ -80,6 +81,18 @@ void print_sft(const base::json& position) {
              position["steps"].get<std::int64_t>());
 }
 
+/// All steps are durable and the panel, if there is one, is measured.
+bool is_complete(const storage::run_paths& paths, const base::json& rows) {
+  const auto config = actors::load_config(paths.config(), {});
+  return config && rows["checkpoint"].get<std::int64_t>() >= config->learner.steps &&
+         (config->stage == "sft" || actors::is_finished(*config, paths));
+}
+
+std::string_view state_text(bool running, bool complete) {
+  if (running) return "running";
+  return complete ? "complete" : "not running (quern resume goes on)";
+}
+
 int order(const char* name, int argc, char** argv) {
   CLI::App app(std::string("quern ") + name);
   std::string run;
@@ -119,7 +132,7 @@ int cmd_status(int argc, char** argv) {
                                              {tuning ? "sft" : "ledger", *rows}}));
     return done;
   }
-  fmt::print("{}: {}\n", run, running ? "running" : "not running (quern resume goes on)");
+  fmt::print("{}: {}\n", run, state_text(running, is_complete(paths, *rows)));
   if (live && live->contains("progress")) {
     fmt::print("  {}\n", (*live)["progress"].get<std::string>());
     if (!(*live)["verdicts"].empty()) {

@@ -146,6 +146,9 @@ int role_export(int argc, char** argv) {
   const auto write = [&]() -> base::status {
     QUERN_TRY(const fs::path folder, find_model(from));
     QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
+    // What `sample` would refuse is no model to hand out.
+    if (const auto text = policy::tokenizer::load(folder); !text)
+      return tl::make_unexpected(text.error());
     QUERN_CHECK(base::make_folders(to));
     return policy::save_model(arena, to, folder);
   };
