@@ -96,6 +96,20 @@ TEST_CASE("files and addresses that mean nothing are refused as values, not as f
   f.refused({"evaluator", "--connect", "foo"}, {"--connect is 'foo'", "tcp://HOST:PORT"});
 }
 
+TEST_CASE("drawn tasks are a suite that a run can name") {
+  fixture f;
+  const std::string suite = (f.folder.path() / "suite").string();
+  REQUIRE(f.quern({"tasks", "generate", "--seed", "5", "--count", "3", "--out", suite}).code == 0);
+  const fs::path run = f.folder.path() / "run";
+  auto command = train_command(run, 1, {"tasks.source=suite", "tasks.suite=" + suite});
+  command.erase(command.begin());
+  command.emplace_back("--dry-run");
+  const finished end = f.quern(command);
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(end.output.find("# tasks: 3 trained on, 0 held out") != std::string::npos);
+}
+
 TEST_CASE("tasks check refuses a plain kernel that computes something else, baseline or not") {
   fixture f;
   const std::string file = (f.folder.path() / "row_softmax.task.yaml").string();

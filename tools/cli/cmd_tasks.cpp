@@ -45,6 +45,13 @@ int generate(std::uint64_t seed, std::uint64_t first, std::int64_t count,
     }
     fmt::print("{}\n", file.string());
   }
+  // A folder of tasks is a suite; one that is there keeps its split.
+  const fs::path suite = fs::path(folder) / "suite.yaml";
+  if (!folder.empty() && !fs::exists(suite)) {
+    const auto written =
+        base::write_file_atomic(suite, "quern_suite: 1\nsplit: {by: task, held_out: []}\n");
+    if (!written) return report("tasks", written.error());
+  }
   return done;
 }
 
@@ -222,7 +229,7 @@ int cmd_tasks(int argc, char** argv) {
   generating->add_option("--first", first, "address: index of the first")
       ->check(whole_within(0, largest));
   generating->add_option("--count", count, "how many")->check(whole_within(1, 1000000));
-  generating->add_option("--out", folder, "folder for the task files; none: a line each");
+  generating->add_option("--out", folder, "folder for a suite of task files; none: a line each");
   auto* checking = app.add_subcommand("check", "refuse tasks that would teach the wrong thing");
   checking->add_option("paths", paths, "task files or suites")->required();
   checking->add_option("--sandbox", sandbox, "required | best_effort")
