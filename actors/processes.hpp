@@ -1,4 +1,4 @@
-// Which processes a run consists of, and how each is started.
+// Which processes a run consists of, how each is started, and the limits that they are held to.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ base::expected<std::vector<process_plan>> plan_processes(const run_config& confi
 gateway_options local_gateway(const run_config& config, const std::string& hosts_socket,
                               epoch_id epoch);
 
+/// `actors.restarts` within `actors.restart_window_s`.
 restart_limits restart_limits_of(const run_config& config);
 
 }  // namespace quern::actors

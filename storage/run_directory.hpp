@@ -46,7 +46,8 @@ class run_directory {
                                               std::string_view config_yaml, base::json meta);
 
   /// Takes the lock of an existing run, removes what a killed process left outside of it, and gives
-  /// it a fresh socket folder. `not_found`: not a run directory; `conflict`: locked; `version`:
+  /// it a fresh socket folder. A copy of a run (its lock is another file) leaves alone what the
+  /// original has. `not_found`: not a run directory; `conflict`: locked; `version`:
   /// made by another format.
   static base::expected<run_directory> open(const std::filesystem::path& root);
 

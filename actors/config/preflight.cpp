@@ -144,6 +144,8 @@ base::status check_folders(const run_config& config, const fs::path& folder, run
   QUERN_CHECK(check_writable("run.folder", folder));
   QUERN_CHECK(check_sockets());
   if (!is_sft(config)) return {};
+  // A run of another stage draws its tasks with it; here only the makers of the corpus would.
+  QUERN_CHECK(held_out_of(config));
   if (!config.tasks.corpus_folder.empty())
     QUERN_CHECK(check_writable("tasks.corpus_folder", config.tasks.corpus_folder));
   if (config.env.evaluators > 0) return {};

@@ -36,7 +36,7 @@ struct completion_order {
   std::string text;
   std::int32_t attempt = 0;
   std::int64_t best_known_e2 = 0;
-  group_id group = 0;
+  std::int64_t turn = 0;  ///< as in evaluate_sample
 };
 
 /// What is to be sent now. Everything that it rests on is durable.

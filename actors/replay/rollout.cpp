@@ -10,7 +10,7 @@ std::variant<evaluate_sample, sample_verdict> read_completion(const completion_o
   const auto read = env::parse_completion(order.text);
   if (read) {
     return evaluate_sample{order.epoch,   order.sample,        order.task, read->code,
-                           order.attempt, order.best_known_e2, order.group};
+                           order.attempt, order.best_known_e2, order.turn};
   }
   env::verdict verdict;
   verdict.kind = env::verdict_kind::malformed;

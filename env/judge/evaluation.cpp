@@ -155,8 +155,8 @@ void evaluation::cost_model() {
 
 bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
                               process_pairs& into) {
-  // The baseline's process is as young as the candidate's: an old one is 1 to 3 % slower on data
-  // from memory.
+  // The baseline's process is as young as the candidate's: one that had measured before
+  // was 1 % slower on data from memory.
   std::unique_ptr<candidate_process> plain;
   std::optional<reference_runner> reference;
   {

@@ -104,7 +104,7 @@ class evaluator {
   verdict evaluate(const evaluation_request& request);
 
   /// Starts what the first evaluation would otherwise wait for: the reference process. A failure
-  /// shows there.
+  /// shows there. On the thread that calls evaluate(), or before it does.
   void warm_up();
 
   /// Screens and compiles into the cache, so that evaluate() finds the artefact. Safe from any

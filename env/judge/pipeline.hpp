@@ -120,6 +120,8 @@ class evaluation {
   [[nodiscard]] estimate_limits measuring_limits() const;
   bool settle(const finding& f);
   base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
+  /// A new process for the task's plain kernel, which is compiled or found in the cache, not yet
+  /// loaded. Errors: invalid_argument (it does not compile); anything else is of this host.
   base::expected<std::unique_ptr<candidate_process>> start_plain();
   /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
   bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,

@@ -22,13 +22,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A folder that is a checkpoint of a run has every byte that was written; others are not asked.
+base::status check_checkpoint(const fs::path& folder) {
+  const storage::checkpoint_store store(folder.parent_path());
+  for (const std::int64_t version : store.versions())
+    if (store.folder_of(version) == folder) QUERN_CHECK(store.verify(version));
+  return {};
+}
+
 /// The model's folder itself, the model/ of a checkpoint, or that of a run's last checkpoint.
-base::expected<fs::path> find_model(const fs::path& given) {
-  if (fs::exists(given / "config.json")) return given;
+base::expected<fs::path> find_model(const fs::path& name) {
+  std::error_code code;
+  fs::path given = fs::weakly_canonical(fs::absolute(name), code);
+  if (!given.has_filename()) given = given.parent_path();  // "v00000002/"
+  if (fs::exists(given / "config.json")) {
+    if (given.filename() == "model") QUERN_CHECK(check_checkpoint(given.parent_path()));
+    return given;
+  }
   if (fs::exists(given / "model/config.json")) {
-    const storage::checkpoint_store store(given.parent_path());
-    for (const std::int64_t version : store.versions())
-      if (store.folder_of(version) == given) QUERN_CHECK(store.verify(version));
+    QUERN_CHECK(check_checkpoint(given));
     return given / "model";
   }
   const storage::checkpoint_store store(given / "checkpoints");
@@ -45,7 +57,7 @@ base::expected<fs::path> find_model(const fs::path& given) {
   }
   return base::fail(base::errc::not_found,
                     "{} is no model: a Hugging Face folder, a checkpoint or a run is needed",
-                    given.string());
+                    name.string());
 }
 
 base::expected<std::string> read_prompt(const std::string& file) {

@@ -187,7 +187,18 @@ TEST_CASE("families are held out as a whole; one that is none is refused with th
   fixture f;
   f.config.tasks.held_out_families = "softmax, nonsense";
   f.refused_with({"'nonsense' is no family", "softmax", "elementwise"});
-  f.config.tasks.held_out_families = "softmax, elementwise";
+  std::string every;
+  for (const std::string_view family : env::all_families())
+    every += std::string(family) + ",";
+  for (const char* stage : {"contrastive", "sft"}) {
+    f.config.stage = stage;
+    f.config.tasks.held_out_families = "nonsense";
+    f.refused_with({"'nonsense' is no family"});
+    f.config.tasks.held_out_families = every;
+    f.refused_with({"is every family", "leave one"});
+  }
+  f.config.stage = "contrastive";
+  f.config.tasks.held_out_families = "softmax, elementwise, softmax";
   f.config.tasks.count = 12;
   f.config.tasks.held_out_count = 6;
   f.config.tasks.held_out_share = 0;
