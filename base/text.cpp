@@ -60,6 +60,11 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(space) - first + 1);
 }
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return text.substr(text.starts_with(mark) ? mark.size() : 0);
+}
+
 std::string human_bytes(std::uint64_t count) {
   constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(count);

@@ -20,6 +20,8 @@ std::string did_you_mean(std::string_view name, std::span<const std::string_view
 
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+/// The text behind the mark that some editors write at the beginning of a UTF-8 file.
+std::string_view without_byte_order_mark(std::string_view text);
 
 /// "1.5 GiB", "640 B".
 std::string human_bytes(std::uint64_t count);

@@ -144,8 +144,11 @@ std::optional<first_difference> compare_bits(const tensor_layout& layout,
 }
 
 std::string describe(const first_difference& what) {
-  return fmt::format("{}[{}] is {}, should be {}", what.output, fmt::join(what.index, ","),
-                     with_decimal(what.got), with_decimal(what.want));
+  // Outputs are NaN before a call (candidate_checks.cpp).
+  const bool untouched = what.got == "nan" && what.want != "nan";
+  return fmt::format("{}[{}] is {}, should be {}{}", what.output, fmt::join(what.index, ","),
+                     with_decimal(what.got), with_decimal(what.want),
+                     untouched ? "; outputs are NaN before the call: is it written at all?" : "");
 }
 
 }  // namespace quern::env

@@ -274,8 +274,10 @@ base::expected<compile_result> compiler::compile(const compile_request& request)
     result.layers = state_->children.layers();
     return result;
   }
+  // The compiler skips a byte order mark only where a file begins.
+  const auto source = base::without_byte_order_mark(request.source);
   QUERN_TRY(const auto text,
-            as_file(request.prototype + "\n#line 1 \"kernel.cpp\"\n" + request.source + "\n"));
+            as_file(fmt::format("{}\n#line 1 \"kernel.cpp\"\n{}\n", request.prototype, source)));
   spec.in = child_stream::from(text.get());
   spec.out = child_stream::captured(request.text_bytes);
   spec.err = child_stream::captured(request.text_bytes);

@@ -140,7 +140,8 @@ base::status admit(const host_facts& facts, sandbox_mode mode) {
   if (missing.empty()) return {};
   return base::fail(base::errc::unavailable,
                     "this host lacks what running untrusted kernels needs:{}\n"
-                    "or set `sandbox: best_effort` to run with what there is, at your own risk",
+                    "or run with what there is, at your own risk: `env.sandbox: best_effort` in a "
+                    "configuration, --best-effort for quern eval, --sandbox best_effort elsewhere",
                     missing);
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.hpp"
+
 namespace quern::env {
 namespace {
 
@@ -46,9 +48,7 @@ constexpr std::string_view single_punctuators = "{}[]#();:?.~!+-*/%^=&|<>,";
 // GCC) joins the next one, except inside raw strings, which read the bytes as they are.
 class scanner {
  public:
-  explicit scanner(std::string_view text) : text_(text) {
-    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
-  }
+  explicit scanner(std::string_view text) : text_(base::without_byte_order_mark(text)) {}
 
   std::vector<token> run();
 

@@ -15,7 +15,8 @@ namespace quern::env {
 
 namespace {
 
-constexpr double most_error = 0.5;  // share of the tolerance that the reference itself may use up
+constexpr double most_error = 0.5;    // share of the tolerance that the reference itself may use up
+constexpr double widest_rtol = 0.05;  // beyond it, results of the wrong formula pass
 constexpr double most_constant = 0.99;  // share of elements that one constant may get right
 // Share of the stated arithmetic that no honest kernel avoids: fast algorithms (Winograd's
 // convolution, Strassen's product, short polynomials) compute the same with fewer operations.
@@ -117,6 +118,10 @@ class checker {
   base::expected<task_report> run() {
     report_.findings = check_reference_text(task_);
     if (!report_.ok()) return std::move(report_);
+    if (task_.tolerance.rtol > widest_rtol)
+      refuse("tolerance", fmt::format("rtol is {}, at most {}: a kernel that computes something "
+                                      "else would pass; lower it",
+                                      task_.tolerance.rtol, widest_rtol));
     if (task_.hidden_sizes.empty())
       advise("no_hidden_sizes", "the task has no hidden sizes: a kernel for one size only passes");
     QUERN_CHECK(check_results());

@@ -27,3 +27,9 @@ TEST_CASE("human units") {
   CHECK(human_duration(90_s) == "90.0 s");
   CHECK(human_duration(4800_s) == "1 h 20 min");
 }
+
+TEST_CASE("a byte order mark is left out at the beginning only") {
+  CHECK(without_byte_order_mark("\xEF\xBB\xBFint x;") == "int x;");
+  CHECK(without_byte_order_mark("int x;\xEF\xBB\xBF") == "int x;\xEF\xBB\xBF");
+  CHECK(without_byte_order_mark("\xEF\xBB").size() == 2);
+}

@@ -64,8 +64,15 @@ base::expected<bool> check_file(const fs::path& file, env::reference_oracle& ora
                       task.name, env::name_of(task.lane));
   }
   QUERN_TRY(const env::task_instance instance, env::instantiate(task, task.sizes));
-  QUERN_TRY(const env::task_report result,
-            env::check_task(task, oracle, env::measure_peak(instance), 1));
+  auto checked = env::check_task(task, oracle, env::measure_peak(instance), 1);
+  if (!checked) return base::in_context(file.string(), checked.error());
+  env::task_report& result = *checked;
+  if (file.filename() != task.name + ".task.yaml") {
+    result.findings.push_back(
+        {false, "file_name",
+         fmt::format("the task is called {}; messages name the task, so call its file {}.task.yaml",
+                     task.name, task.name)});
+  }
   fmt::print("{}: {}  baseline {:.0f} us, floor {:.1f} us, error {:.3f} of the tolerance\n",
              task.name, result.ok() ? "ok" : "REFUSED",
              static_cast<double>(result.baseline_ns) / 1e3,

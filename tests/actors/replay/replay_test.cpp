@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "env/prompt/completion.hpp"
 #include "env/verdict/verdict.hpp"
+#include "storage/blobs.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -276,6 +277,35 @@ TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
   }
   world w(f.config, *f.tasks, root, false, 5);
   CHECK(w.head().start().version == reached);
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  check_end(w, f.config.learner.steps);
+}
+
+TEST_CASE("lost texts of variants cost prompts their exemplars, not the run its end") {
+  fixture f;
+  f.config.replay.without_exemplars_share = 0;
+  const auto root = f.folder.path() / "holes";
+  {
+    world w(f.config, *f.tasks, root, true, 4);
+    REQUIRE_FALSE(w.go(9));
+    w.head().drain(ending::pause);
+    REQUIRE(w.go());
+    CHECK(w.head().close());
+  }
+  const storage::blob_store blobs(root / "blobs");
+  int lost = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "blobs")) {
+    if (!entry.is_regular_file()) continue;
+    const auto hash = base::parse_hash(entry.path().stem().string());
+    REQUIRE(hash);
+    if (!blobs.get(*hash).value().starts_with("int v")) continue;
+    REQUIRE(std::filesystem::remove(entry.path()));
+    ++lost;
+  }
+  CHECK(lost > 0);
+  world w(f.config, *f.tasks, root, false, 5);
   const auto end = w.go();
   REQUIRE(end);
   CHECK(end->finished);

@@ -76,6 +76,8 @@ TEST_CASE("the first wrong element in memory order, with its index and exact val
   CHECK(d->got == "0x1.8p+0");
   CHECK(d->want == "0x1p+0");
   CHECK(describe(*d) == "y[2,7] is 1.5 (0x1.8p+0), should be 1 (0x1p+0)");
+  CHECK(describe({"y", {0}, "nan", "nan"}).find("written") == std::string::npos);
+  CHECK(describe({"y", {0}, "nan", "0x1p+0"}).find("is it written at all?") != std::string::npos);
 }
 
 TEST_CASE("integers must be equal; doubles are compared as doubles") {

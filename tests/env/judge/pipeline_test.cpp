@@ -59,6 +59,12 @@ TEST_CASE("runtime_error, timeout and oom") {
   auto v = verify(judge(), kernel("*(volatile float*)nullptr = x[0];"));
   CHECK(v.kind == verdict_kind::runtime_error);
   CHECK(v.detail.find("SEGV") != std::string::npos);
+  v = verify(judge(), kernel("y[0] = ((float (*)(float))(n - n))(x[0]);"));
+  CHECK(v.kind == verdict_kind::runtime_error);
+  CHECK(v.detail.find("calling a function that kernels do not have") != std::string::npos);
+  v = verify(judge(), kernel("if (n > 0) __builtin_trap(); y[0] = x[0];"));
+  CHECK(v.kind == verdict_kind::runtime_error);
+  CHECK(v.detail.find("ILL") != std::string::npos);
   v = verify(judge(), kernel("for (volatile int64_t i = 0;; i = i + 1) y[0] = x[0];"));
   CHECK(v.kind == verdict_kind::timeout);
   CHECK(v.reason == "verify");

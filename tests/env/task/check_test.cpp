@@ -129,6 +129,15 @@ TEST_CASE("a tolerance that the reference itself needs is refused") {
   CHECK(check(scaled_rows(), oracle).empty());
 }
 
+TEST_CASE("a tolerance so wide that wrong formulas pass is refused") {
+  fake_oracle oracle;
+  env::task wide = scaled_rows();
+  wide.tolerance.rtol = 0.05;
+  CHECK(check(wide, oracle).empty());
+  wide.tolerance.rtol = 0.5;
+  CHECK(check(wide, oracle) == "tolerance ");
+}
+
 TEST_CASE("results that are not finite need inputs that are not finite") {
   fake_oracle oracle;
   oracle.f = [](double x, double w, bool) {
