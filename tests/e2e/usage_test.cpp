@@ -35,6 +35,12 @@ struct fixture {
   }
 };
 
+std::vector<std::string> train_arguments(const fs::path& run, std::int64_t steps,
+                                         const std::vector<std::string>& settings = {}) {
+  const auto command = train_command(run, steps, settings);
+  return {command.begin() + 1, command.end()};
+}
+
 const fs::path cpp_task = source_dir() / "env/suites/cpu_quick/abs_smooth_shift.task.yaml";
 const fs::path cuda_task = source_dir() / "tests/golden/task/softmax_rows.task.yaml";
 
@@ -45,8 +51,7 @@ TEST_CASE("a run that cannot begin is refused before its folder is made, dry or 
   const fs::path run = f.folder.path() / "run";
   const auto both = [&](const std::string& setting, std::initializer_list<std::string_view> parts) {
     for (const bool dry : {true, false}) {
-      auto command = train_command(run, 1, {setting});
-      command.erase(command.begin());
+      auto command = train_arguments(run, 1, {setting});
       if (dry) command.emplace_back("--dry-run");
       f.refused(command, parts);
       CHECK_FALSE(fs::exists(run));
@@ -67,8 +72,7 @@ TEST_CASE("a run that cannot begin is refused before its folder is made, dry or 
 TEST_CASE("a dry run of what is right says its plan and makes nothing") {
   fixture f;
   const fs::path run = f.folder.path() / "run";
-  auto command = train_command(run, 1);
-  command.erase(command.begin());
+  auto command = train_arguments(run, 1);
   command.emplace_back("--dry-run");
   const finished end = f.quern(command);
   CAPTURE(end.output);
@@ -80,8 +84,7 @@ TEST_CASE("a dry run of what is right says its plan and makes nothing") {
 TEST_CASE("a run of zero steps is nothing to do: exit code 4, nothing is made") {
   fixture f;
   const fs::path run = f.folder.path() / "run";
-  auto command = train_command(run, 0);
-  command.erase(command.begin());
+  auto command = train_arguments(run, 0);
   const finished end = f.quern(command);
   CAPTURE(end.output);
   CHECK(end.code == 4);
@@ -101,8 +104,7 @@ TEST_CASE("drawn tasks are a suite that a run can name") {
   const std::string suite = (f.folder.path() / "suite").string();
   REQUIRE(f.quern({"tasks", "generate", "--seed", "5", "--count", "3", "--out", suite}).code == 0);
   const fs::path run = f.folder.path() / "run";
-  auto command = train_command(run, 1, {"tasks.source=suite", "tasks.suite=" + suite});
-  command.erase(command.begin());
+  auto command = train_arguments(run, 1, {"tasks.source=suite", "tasks.suite=" + suite});
   command.emplace_back("--dry-run");
   const finished end = f.quern(command);
   CAPTURE(end.output);
@@ -155,8 +157,7 @@ TEST_CASE("a suite of another lane is refused before the run, and by tasks check
   f.write("suite/suite.yaml", "quern_suite: 1\n");
   f.refused({"tasks", "check", suite, "--sandbox", "best_effort"}, {"is of lane cuda"});
   auto command =
-      train_command(f.folder.path() / "run", 1, {"tasks.source=suite", "tasks.suite=" + suite});
-  command.erase(command.begin());
+      train_arguments(f.folder.path() / "run", 1, {"tasks.source=suite", "tasks.suite=" + suite});
   f.refused(command, {"tasks.suite", "softmax_rows is of lane cuda"});
   CHECK_FALSE(fs::exists(f.folder.path() / "run"));
 }
