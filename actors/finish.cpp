@@ -69,10 +69,13 @@ fs::path panel_file(const storage::run_paths& paths) {
 }
 
 std::string gain_line(const char* name, const panel_half& half, std::uint64_t seed) {
-  return fmt::format(
-      "{:<22} {:.3f} > {:.3f}   x{:.2f} (95 % of bootstrap draws above x{:.2f}), {} prompts\n",
-      name, half.mean_first(), half.mean_last(), half.gain(), half.gain_lower_bound(seed),
-      half.first.size());
+  // Nothing is a multiple of nothing.
+  const std::string gain = half.mean_first() > 0
+                               ? fmt::format("x{:.2f} (97.5 % of bootstrap draws above x{:.2f})",
+                                             half.gain(), half.gain_lower_bound(seed))
+                               : "(no reward before)";
+  return fmt::format("{:<22} {:.3f} > {:.3f}   {}, {} prompts\n", name, half.mean_first(),
+                     half.mean_last(), gain, half.first.size());
 }
 
 }  // namespace

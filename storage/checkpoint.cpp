@@ -99,7 +99,7 @@ base::status checkpoint_store::publish(std::int64_t version) {
   QUERN_CHECK(point_latest_at(version));
   std::int64_t found = 0;
   for (const std::int64_t each : versions()) {
-    if (each > version || ++found <= kept_) continue;
+    if (each > version || ++found <= kept_ || each == held_) continue;
     QUERN_CHECK(remove_folder(folder_of(each)));
   }
   return {};

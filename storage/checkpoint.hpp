@@ -48,8 +48,12 @@ class checkpoint_store {
   base::expected<checkpoint> write(
       std::int64_t version, const std::function<base::status(const std::filesystem::path&)>& fill);
 
+  /// `publish` never deletes this one, until another is held: what a process that dies late in an
+  /// epoch starts from again.
+  void hold(std::int64_t version) { held_ = version; }
+
   /// Points LATEST at `version` and deletes all but the newest `kept` up to it, of which it is
-  /// one.
+  /// one, and the held one.
   base::status publish(std::int64_t version);
 
   /// Reads and checks every byte of one checkpoint: `not_found`, or `corrupt` naming the file.
@@ -75,6 +79,7 @@ class checkpoint_store {
   base::status point_latest_at(std::int64_t version);
   std::filesystem::path folder_;
   std::int64_t kept_;
+  std::int64_t held_ = -1;
 };
 
 }  // namespace quern::storage

@@ -1,10 +1,16 @@
 #include "actors/config/preflight.hpp"
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
 #include <unistd.h>
 
+#include "actors/config/fresh_model.hpp"
 #include "actors/replay/prompter.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
+#include "base/text.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/machine.hpp"
 #include "env/plugin/key_file.hpp"
@@ -59,6 +65,29 @@ base::status check_model(const run_config& config) {
     QUERN_CHECK(check_files_of_model(folder, config));
     return true;
   }());
+}
+
+/// Weights, their gradient and AdamW's two moments, in float32.
+constexpr double training_bytes_per_parameter = 16;
+
+base::status check_fresh_model(const run_config& config) {
+  const policy::model_config model = fresh_model(config, config.policy.vocabulary, 0);
+  if (auto valid = policy::validate(model); !valid) {
+    return fail(errc::invalid_argument,
+                "the keys policy.* make no model: {} (policy.width is its hidden_size, "
+                "policy.head_width its head_dim)",
+                valid.error().message);
+  }
+  QUERN_TRY(const auto layout, policy::make_catalogue(model, policy::weight_dtype::f32));
+  const double needed = training_bytes_per_parameter * static_cast<double>(layout.elements);
+  const double there =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (needed <= there) return {};
+  return fail(errc::invalid_argument,
+              "the keys policy.* make a model of {} parameters: to train it takes {}, this machine "
+              "has {}; lower policy.layers, policy.width or policy.mlp_width",
+              layout.elements, base::human_bytes(static_cast<std::uint64_t>(needed)),
+              base::human_bytes(static_cast<std::uint64_t>(there)));
 }
 
 base::status check_device(const run_config& config) {
@@ -121,10 +150,22 @@ base::status check_writable(std::string_view key, const fs::path& folder) {
     return fail(errc::invalid_argument, "{}: {} cannot be made: {} is no folder; name another one",
                 key, folder.string(), there.string());
   }
-  if (::access(there.c_str(), W_OK | X_OK) != 0) {
+  // Tried, since permissions do not tell all: /proc, a full disk, a file system that is read-only.
+  std::string trial = (there / ".quern-XXXXXX").string();
+  const bool made = ::mkdtemp(trial.data()) != nullptr;
+  const int why = errno;
+  if (made) ::rmdir(trial.c_str());
+  if (!made) {
     return fail(errc::invalid_argument,
-                "{}: {} cannot be written: {} does not let this user; name another folder", key,
-                folder.string(), there.string());
+                "{}: {} cannot be written: no folder can be made in {} ({}); name another one", key,
+                folder.string(), there.string(), std::strerror(why));
+  }
+  const long longest = ::pathconf(there.c_str(), _PC_NAME_MAX);
+  for (const fs::path& name : fs::absolute(folder, code)) {
+    if (longest <= 0 || std::ssize(name.native()) <= longest) continue;
+    return fail(errc::invalid_argument,
+                "{}: a folder's name of {} characters, {} takes {}: choose a shorter one", key,
+                name.native().size(), there.string(), longest);
   }
   return {};
 }
@@ -141,6 +182,14 @@ base::status check_sockets() {
 
 base::status check_folders(const run_config& config, const fs::path& folder, run_beginning how) {
   if (how == run_beginning::fresh) QUERN_CHECK(storage::may_become_run(folder));
+  // Where no run.folder is given, its folder is called after it.
+  if (config.run.name.empty() || config.run.name == "." || config.run.name == ".." ||
+      config.run.name.find('/') != std::string::npos) {
+    return fail(errc::invalid_argument,
+                "run.name is '{}': a name without / is needed; run.folder says where the run is "
+                "kept",
+                config.run.name);
+  }
   QUERN_CHECK(check_writable("run.folder", folder));
   QUERN_CHECK(check_sockets());
   if (!is_sft(config)) return {};
@@ -189,6 +238,7 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   QUERN_CHECK(check_hosts(config));
   if (is_sft(config)) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
+    QUERN_CHECK(check_fresh_model(config));
     return check_tasks(config);
   }
   QUERN_CHECK(check_model(config));

@@ -188,6 +188,18 @@ base::status replay::on_checkpoint(const checkpoint_saved& saved) {
   return {};
 }
 
+/// The sample, and its group with the last one.
+void replay::forget(sample_id sample) {
+  const group_id group = samples_.at(sample).group;
+  samples_.erase(sample);
+  const auto home = groups_.find(group);
+  if (home == groups_.end()) return;
+  const auto& members = home->second.samples;
+  if (std::none_of(members.begin(), members.end(),
+                   [&](sample_id each) { return samples_.contains(each); }))
+    groups_.erase(home);
+}
+
 base::status replay::apply(const std::vector<transition>& changes) {
   std::vector<storage::admission> admitted;
   std::map<std::string, std::vector<sample_id>, std::less<>> dropped;
@@ -197,7 +209,7 @@ base::status replay::apply(const std::vector<transition>& changes) {
       admitted.push_back({change.sample, known->second.reward.value_or(0)});
     } else if (change.to == sample_state::dropped) {
       dropped[std::string(change.reason)].push_back(change.sample);
-      if (known != samples_.end()) samples_.erase(known);
+      if (known != samples_.end()) forget(known->first);
     }
   }
   if (!admitted.empty()) QUERN_CHECK(ledger_->admit(admitted));

@@ -134,6 +134,8 @@ class replay {
 
   replay(const run_config& config, storage::run_directory& run, const task_book& tasks);
   base::status begin_epoch(const std::string& reason);
+  base::status check_prompts() const;
+  void forget(sample_id sample);
   base::status restore_group(const storage::group_row& row);
   void queue_generation(group_id group);
   base::status apply(const std::vector<transition>& changes);

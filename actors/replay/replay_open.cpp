@@ -78,6 +78,9 @@ base::status replay::begin_epoch(const std::string& reason) {
               policy::reward_statistics_from_json(state.value("reward_statistics", base::json())));
   }
   QUERN_CHECK(checkpoints_.discard_above(version));
+  // Generators of this epoch start from it, also when one dies many checkpoints later.
+  checkpoints_.hold(version);
+  QUERN_CHECK(check_prompts());
   storage::epoch_request request;
   request.reason = reason;
   request.from_version = version;
@@ -123,6 +126,21 @@ base::status replay::begin_epoch(const std::string& reason) {
     queue_generation(samples_.at(id).group);
   }
   return ledger_->commit();
+}
+
+/// Before an epoch is opened for nothing.
+base::status replay::check_prompts() const {
+  QUERN_TRY(const auto rows, ledger_->live_groups());
+  for (const storage::group_row& row : rows) {
+    if (const auto prompt = blobs_.get(row.prompt_hash); !prompt) {
+      return base::fail(
+          base::errc::corrupt,
+          "the prompt of group {} is lost ({}): put the run's blobs back from a copy, or "
+          "start a new run from its checkpoint (policy.model)",
+          row.id, prompt.error().message);
+    }
+  }
+  return {};
 }
 
 base::status replay::restore_group(const storage::group_row& row) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "actors/config/fresh_model.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -26,23 +27,6 @@ namespace fs = std::filesystem;
 
 /// Records that the vocabulary is trained on: more of them change nothing but the time it takes.
 constexpr std::size_t vocabulary_records = 3000;
-
-policy::model_config model_of(const run_config& config, std::int64_t vocabulary,
-                              std::int32_t end_token) {
-  policy::model_config model;
-  model.arch = policy::architecture::qwen3;
-  model.vocab_size = (vocabulary + 15) / 16 * 16;
-  model.hidden_size = config.policy.width;
-  model.intermediate_size = config.policy.mlp_width;
-  model.layers = config.policy.layers;
-  model.heads = config.policy.heads;
-  model.kv_heads = config.policy.kv_heads;
-  model.head_dim = config.policy.head_width;
-  model.max_positions = config.policy.max_prompt_tokens + config.policy.max_new_tokens;
-  model.tied_embeddings = true;
-  model.eos_tokens = {end_token};
-  return model;
-}
 
 base::expected<policy::training_sequence> to_sequence(const policy::tokenizer& text,
                                                       const corpus_text& record,
@@ -110,7 +94,7 @@ base::expected<fine_tuning> begin(const run_config& config, const fs::path& run,
   const auto end_token = text.find(end_of_text);
   if (!end_token) return fail(errc::corrupt, "{} has no token {}", folder.string(), end_of_text);
   QUERN_TRY(auto arena, policy::parameter_arena::random(
-                            model_of(config, text.vocab_size(), *end_token),
+                            fresh_model(config, text.vocab_size(), *end_token),
                             static_cast<std::uint64_t>(config.run.seed), at::kFloat, device));
   QUERN_TRY(auto trainer,
             policy::trainer::make(std::move(arena), options_of(config, text.vocab_size())));

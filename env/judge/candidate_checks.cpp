@@ -131,12 +131,13 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
       return hack(hack_kind::forged_result, failure.text);
     case runner_failure::kind::refused:
       process_.end();
-      // Loading is the only question whose refusal is the candidate's doing.
       if (stage == "load")
         return found(verdict_kind::runtime_error, "",
                      fmt::format("cannot be loaded: {}", failure.text));
-      return found(verdict_kind::infra_error, "",
-                   fmt::format("the runner refused: {}", failure.text));
+      // From here on the candidate's code has run, and may have answered in its runner's place: it
+      // must not turn a reward of 0 into a failure of this host, which is tried again and dropped.
+      return found(verdict_kind::runtime_error, "",
+                   fmt::format("its runner refused to go on: {}", failure.text));
     case runner_failure::kind::gone:
     case runner_failure::kind::fault:
       break;

@@ -131,6 +131,15 @@ finding session::measure_baseline_once() {
     if (!ns) return host_error("baseline: " + ns.error().text);
     times.push_back(static_cast<double>(*ns));
   }
+  // A plain kernel that computes something else would be what timed outputs are compared with.
+  if (request_.baseline.plain != nullptr)
+    for (std::size_t o = 0; o < instance_.outputs.size(); ++o)
+      if (auto wrong = compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+                                      memory.outputs->at(o, 0), task_.timed.cases[0].want[o]))
+        return {verdict_kind::invalid_reference, "",
+                fmt::format("the plain kernel does not compute what the reference does: {}",
+                            describe(*wrong)),
+                std::move(wrong)};
   result_.baseline_ns = *std::min_element(times.begin(), times.end());
   return {};
 }

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace quern::env {
 
@@ -238,8 +239,8 @@ struct host_loop::state {
       }
       auto now = clock.now_ns();
       if (options.patience_ns > 0 && now - heard >= options.patience_ns) {
-        return fail(errc::unavailable, "no gateway at {} has answered for {} s", options.endpoint,
-                    options.patience_ns / 1'000'000'000);
+        return fail(errc::unavailable, "no gateway at {} has answered for {}", options.endpoint,
+                    base::human_duration(options.patience_ns));
       }
       if (now >= session.next_wakeup()) QUERN_CHECK(carry_out(session.on_time(now)));
       // What one message brings may be sent before the next is read; the socket is emptied first.

@@ -58,6 +58,14 @@ base::expected<curve_keys> read_key_file(const std::filesystem::path& file) {
   return curve_keys{std::string(lines[0]), std::string(lines[1])};
 }
 
+base::status check_public_key(std::string_view text) {
+  if (is_key(text)) return {};
+  return fail(errc::invalid_argument,
+              "'{}' is no public key: {} characters (Z85) are needed, the first line of a key file "
+              "that quern keys makes",
+              text, key_length);
+}
+
 base::expected<std::set<std::string>> read_public_keys(const std::filesystem::path& file) {
   QUERN_TRY(const std::string text, base::read_file(file, largest_file));
   std::set<std::string> keys;

@@ -1,6 +1,7 @@
 // Making, filling and hashing parameter arenas.
 #include "policy/engine/arena.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -120,6 +121,13 @@ base::expected<parameter_arena> parameter_arena::load(const std::filesystem::pat
   QUERN_TRY(safetensors_reader file, safetensors_reader::open_dir(dir));
   const at::Tensor floats = at::zeros({arena.layout.elements}, at::kFloat);
   QUERN_CHECK(load_weights(file, arena.layout, bytes_of(floats)));
+  const float* values = floats.const_data_ptr<float>();
+  for (const parameter& p : arena.layout.parameters)
+    if (!std::all_of(values + p.offset, values + p.offset + p.count(),
+                     [](float v) { return std::isfinite(v); }))
+      return base::fail(base::errc::corrupt,
+                        "{}: tensor {} holds an infinity or NaN: take an earlier checkpoint",
+                        dir.string(), p.name);
   arena.flat.copy_(floats);
   return arena;
 }

@@ -175,6 +175,8 @@ TEST_CASE("the other commands refuse such numbers too") {
   for (const char* option : {"--time-budget", "--precision", "--noise-limit", "--patience"})
     for (const char* value : {"nan", "1e300", "-1", "0"})
       host(option, value);
+  f.refused({"evaluator", "--connect", "tcp://127.0.0.1:1", "--keys", "k", "--gateway-key", "abc"},
+            {"--gateway-key", "'abc'", "40 characters"});
   host("--core", "-2");
   host("--log-level", "loud");
   f.refused({"evaluator", "--connect", "ipc:///nowhere", "--core", "4000"}, {"core 4000"});
@@ -184,4 +186,34 @@ TEST_CASE("the other commands refuse such numbers too") {
   for (const char* option : {"--temperature", "--n", "--max-tokens", "--seed"})
     for (const char* value : {"nan", "-1", "1e300"})
       f.refused({"sample", "policy/demo", "--prompt", "-", option, value}, {option});
+}
+
+TEST_CASE("help needs nothing but quern itself, so that it is there at once") {
+  fixture f;
+  const fs::path alone = f.folder.path() / "quern";
+  fs::copy(program("quern"), alone);
+  for (const char* command : {"train", "status", "pause", "resume", "stop", "eval", "sample",
+                              "explain", "export", "tasks", "evaluator", "keys", "doctor"}) {
+    const finished end = run_to_end({alone.string(), command, "--help"}, f.folder.path() / command);
+    CAPTURE(command);
+    CAPTURE(end.output);
+    CHECK(end.code == 0);
+    CHECK(end.output.find("quern " + std::string(command)) != std::string::npos);
+  }
+}
+
+TEST_CASE("one bad task of a suite does not hide the others") {
+  fixture f;
+  REQUIRE(f.quern({"tasks", "generate", "--seed", "5", "--count", "2", "--out",
+                   (f.folder.path() / "suite").string()})
+              .code == 0);
+  std::string text = base::read_file(cpp_task, 1 << 20).value();
+  text.replace(text.find("torch.abs"), 9, "torch.no_such_operator");
+  f.write("suite/abs_smooth_shift.task.yaml", text);
+  const finished end =
+      f.quern({"tasks", "check", (f.folder.path() / "suite").string(), "--sandbox", "best_effort"});
+  CAPTURE(end.output);
+  CHECK(end.code == 1);
+  CHECK(end.output.find("abs_smooth_shift.task.yaml: REFUSED") != std::string::npos);
+  CHECK(end.output.find("3 tasks, 1 refused") != std::string::npos);
 }

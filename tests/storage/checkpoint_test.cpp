@@ -67,6 +67,20 @@ TEST_CASE("as many are kept as are asked for, but never fewer than two") {
   CHECK(must(run.store.latest()) == 6);
 }
 
+TEST_CASE("the one that is held stays, until another is held") {
+  checkpoint_fixture run;
+  run.add(1);
+  run.add(2);
+  run.store.hold(2);
+  for (const std::int64_t version : {3, 4, 5, 6})
+    run.add(version);
+  CHECK(run.store.versions() == std::vector<std::int64_t>{6, 5, 2});
+  run.store.hold(6);
+  for (const std::int64_t version : {7, 8})
+    run.add(version);
+  CHECK(run.store.versions() == std::vector<std::int64_t>{8, 7, 6});
+}
+
 TEST_CASE("a writer that fails leaves nothing behind") {
   checkpoint_fixture run;
   run.add(1);

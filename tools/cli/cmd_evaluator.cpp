@@ -108,6 +108,15 @@ int cmd_evaluator(int argc, char** argv) {
                endpoint);
     return usage;
   }
+  if (endpoint.starts_with("tcp://")) {
+    if (key_file.empty() || gateway_key.empty()) {
+      fmt::print(stderr, "quern evaluator: {} needs --keys FILE and --gateway-key KEY\n", endpoint);
+      return usage;
+    }
+    if (auto key = env::check_public_key(gateway_key); !key) {
+      return report("evaluator", base::in_context("--gateway-key", key.error()).value());
+    }
+  }
   base::set_log_level(log_level);
   options.static_screen = screen == "on";
   options.sandbox_required = sandbox == "required";
@@ -116,10 +125,6 @@ int cmd_evaluator(int argc, char** argv) {
   env::host_options host;
   host.endpoint = endpoint;
   if (endpoint.starts_with("tcp://")) {
-    if (key_file.empty() || gateway_key.empty()) {
-      fmt::print(stderr, "quern evaluator: {} needs --keys FILE and --gateway-key KEY\n", endpoint);
-      return usage;
-    }
     auto keys = env::read_key_file(key_file);
     if (!keys) return report("evaluator", keys.error());
     host.keys = env::host_keys{std::move(*keys), gateway_key};

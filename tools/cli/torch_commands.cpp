@@ -7,6 +7,7 @@
 
 #include "base/program.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/policy_options.hpp"
 
 namespace quern::tools {
 namespace {
@@ -28,9 +29,13 @@ int become_torch(int argc, char** argv) {
 }  // namespace
 
 int cmd_sample(int argc, char** argv) {
+  sample_options options;
+  if (const auto code = parse_sample(argc, argv, options)) return *code;
   return become_torch(argc, argv);
 }
 int cmd_export(int argc, char** argv) {
+  export_options options;
+  if (const auto code = parse_export(argc, argv, options)) return *code;
   return become_torch(argc, argv);
 }
 

@@ -14,7 +14,7 @@
 #include "policy/text/tokenizer.hpp"
 #include "storage/checkpoint.hpp"
 #include "tools/cli/command.hpp"
-#include "tools/cli/parse.hpp"
+#include "tools/cli/policy_options.hpp"
 #include "tools/torch/roles.hpp"
 
 namespace quern::tools {
@@ -65,18 +65,6 @@ base::expected<std::string> read_prompt(const std::string& file) {
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
-struct sample_options {
-  std::string model;
-  std::string prompt_file;
-  bool greedy = false;
-  bool ignore_eos = false;
-  bool as_json = false;
-  std::int64_t count = 1;
-  std::int64_t max_tokens = 420;
-  std::int64_t seed = 1;
-  double temperature = 1.0;
-};
-
 base::status sample(const sample_options& options) {
   QUERN_TRY(const fs::path folder, find_model(options.model));
   QUERN_TRY(const std::string prompt, read_prompt(options.prompt_file));
@@ -123,34 +111,16 @@ base::status sample(const sample_options& options) {
 }  // namespace
 
 int role_sample(int argc, char** argv) {
-  CLI::App app("quern sample: completions of a policy for a prompt");
   sample_options options;
-  app.add_option("model", options.model, "Hugging Face folder, checkpoint or run")->required();
-  app.add_option("--prompt", options.prompt_file, "file with the prompt; -: standard input")
-      ->required();
-  app.add_flag("--greedy", options.greedy, "the most likely token each time");
-  app.add_option("--n", options.count, "completions")->check(whole_within(1, 100000));
-  app.add_option("--max-tokens", options.max_tokens, "longest completion")
-      ->check(whole_within(1, 1000000));
-  app.add_option("--temperature", options.temperature, "of sampling")
-      ->check(number_within(0.01, 10));
-  app.add_option("--seed", options.seed, "address of the random numbers")
-      ->check(whole_within(0, 9'000'000'000'000'000));
-  app.add_flag("--ignore-eos", options.ignore_eos, "go on past the end token");
-  app.add_flag("--json", options.as_json, "an object a line: text, token_ids, log_probs");
-  if (const auto code = parse(app, argc, argv)) return *code;
+  if (const auto code = parse_sample(argc, argv, options)) return *code;
   const auto result = sample(options);
   return result ? int{done} : report("sample", result.error());
 }
 
 int role_export(int argc, char** argv) {
-  CLI::App app(
-      "quern export: a checkpoint's policy as a Hugging Face folder that transformers loads");
-  std::string from;
-  std::string to;
-  app.add_option("from", from, "checkpoint or run")->required();
-  app.add_option("to", to, "folder to write; must not exist")->required();
-  if (const auto code = parse(app, argc, argv)) return *code;
+  export_options options;
+  if (const auto code = parse_export(argc, argv, options)) return *code;
+  const auto& [from, to] = options;
   if (fs::exists(to)) {
     return report("export",
                   {base::errc::already_exists, to + " is there already: name another folder"});

@@ -129,7 +129,9 @@ TEST_CASE("every key is read by something other than the configuration itself") 
     const auto root = test::source_dir() / folder;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
       const std::string path = entry.path().string();
-      if (path.find("actors/config/") != std::string::npos) continue;
+      // The shape of a fresh model is what its keys are for.
+      if (path.find("actors/config/") != std::string::npos && !path.ends_with("fresh_model.cpp"))
+        continue;
       if (!path.ends_with(".cpp") && !path.ends_with(".hpp")) continue;
       sources += base::read_file(entry.path()).value();
     }

@@ -183,6 +183,35 @@ TEST_CASE("a folder that cannot become a run") {
   f.refused_with({"env.evaluators is 0", "tasks.corpus_folder"});
 }
 
+TEST_CASE("names and folders that cannot be made are refused") {
+  fixture f;
+  for (const char* name : {"a/b", "../x", "..", ""}) {
+    f.config.run.name = name;
+    f.refused_with({"run.name", "without /"});
+  }
+  f.config.run.name = "run";
+  const auto refused_folder = [&](const fs::path& folder, std::string_view why) {
+    const auto checked = preflight(f.config, folder, f.how);
+    REQUIRE_FALSE(checked.has_value());
+    CAPTURE(checked.error().message);
+    CHECK(checked.error().message.find("run.folder") != std::string::npos);
+    CHECK(checked.error().message.find(why) != std::string::npos);
+  };
+  refused_folder("/proc/run", "cannot be written");
+  refused_folder(f.folder.path() / std::string(300, 'x'), "300 characters");
+}
+
+TEST_CASE("a fresh model that cannot be is refused before its corpus is made") {
+  fixture f;
+  f.config.stage = "sft";
+  f.config.policy.head_width = 33;
+  f.refused_with({"policy.head_width", "33"});
+  f.config.policy.head_width = 32;
+  f.config.policy.layers = 1000;
+  f.config.policy.width = 65536;
+  f.refused_with({"parameters", "this machine has", "policy.layers"});
+}
+
 TEST_CASE("families are held out as a whole; one that is none is refused with those that are") {
   fixture f;
   f.config.tasks.held_out_families = "softmax, nonsense";

@@ -283,6 +283,48 @@ TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
   check_end(w, f.config.learner.steps);
 }
 
+TEST_CASE("what a generator starts from is there to the end of the epoch") {
+  fixture f;
+  f.config.learner.steps = 12;
+  f.config.storage.checkpoint_every_steps = 1;
+  const auto root = f.folder.path() / "held";
+  {
+    world w(f.config, *f.tasks, root, true, 7);
+    REQUIRE_FALSE(w.go(20));
+    w.head().drain(ending::pause);
+    REQUIRE(w.go());
+    CHECK(w.head().version() > 0);
+    CHECK(w.head().close());
+  }
+  world w(f.config, *f.tasks, root, false, 8);
+  const std::filesystem::path first = w.head().start().model;
+  CHECK(std::filesystem::exists(first / "config.json"));
+  REQUIRE(w.go());
+  CHECK(w.head().version() == 12);
+  // One that dies now begins with these weights, and is told of the newer ones.
+  CHECK(std::filesystem::exists(first / "config.json"));
+}
+
+TEST_CASE("a lost prompt is said before an epoch is opened for nothing") {
+  fixture f;
+  const auto root = f.folder.path() / "no prompt";
+  {
+    world w(f.config, *f.tasks, root, true, 4);
+    REQUIRE_FALSE(w.go(9));
+  }
+  std::filesystem::remove_all(root / "blobs");
+  for (int again = 0; again < 2; ++again) {
+    auto run = storage::run_directory::open(root);
+    REQUIRE(run);
+    const auto head = replay::open(f.config, *run, *f.tasks, "cpp-avx2");
+    REQUIRE_FALSE(head);
+    CHECK(head.error().message.find("the prompt of group") != std::string::npos);
+  }
+  auto db = storage::database::open(root / "run.db", storage::database::access::read);
+  REQUIRE(db);
+  CHECK(storage::ledger::open(**db).value()->position().value().epoch == 1);
+}
+
 TEST_CASE("lost texts of variants cost prompts their exemplars, not the run its end") {
   fixture f;
   f.config.replay.without_exemplars_share = 0;

@@ -161,6 +161,36 @@ TEST_CASE("hack(input_modified), hack(overrun) and hack(forged_result)") {
   honest_one_passes(unscreened());
 }
 
+TEST_CASE("a candidate that answers for its runner does not make it this host's failure") {
+  int refused = 0;
+  // Whichever of the questions it answers; the others are seen as answers to none.
+  for (int ticket = 1; ticket <= 10; ++ticket) {
+    const std::string reply =
+        "struct { uint64_t ticket; uint32_t how, signal, write, none; uint64_t value; char t[480]; "
+        "} r = {" +
+        std::to_string(ticket) + ", 1, 0, 0, 0, 0, {}}; write(3, &r, sizeof r); ";
+    const auto v = verify(unscreened(), kernel(reply + loop,
+                                               "extern \"C\" long write(int, const void*, unsigned "
+                                               "long);"));
+    CAPTURE(ticket);
+    CAPTURE(v.detail);
+    CHECK(v.kind != verdict_kind::infra_error);
+    CHECK(v.kind != verdict_kind::ok);
+    refused += v.kind == verdict_kind::runtime_error &&
+               v.detail.find("refused to go on") != std::string::npos;
+  }
+  CHECK(refused > 0);
+  honest_one_passes(unscreened());
+}
+
+TEST_CASE("invalid_reference: the plain kernel computes something else, the candidate does not") {
+  const auto v =
+      measure(judge(), kernel(loop), replaced(twice, "y[i] = x[i] * 2", "y[i] = x[i] * 2.002f"));
+  CAPTURE(v.detail);
+  CHECK(v.kind == verdict_kind::invalid_reference);
+  CHECK(v.detail.find("the plain kernel does not compute") != std::string::npos);
+}
+
 TEST_CASE("hack(impossible): faster than the traffic that the task says must happen") {
   const auto v = measure(judge(), kernel(loop), replaced(twice, "bytes: 8*n", "bytes: 100000*n"));
   CHECK(v.kind == verdict_kind::hack);

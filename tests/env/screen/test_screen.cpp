@@ -149,6 +149,8 @@ TEST_CASE("names that no kernel needs") {
         "void f() { __builtin_apply(0, 0, 0); }", "void f() { __builtin_return_address(0); }",
         "unsigned long f() { return __rdtsc(); }", "void f() { std::getenv(\"X\"); }",
         "#define X system(\"x\")", "#define Y _exit", "void f() { __builtin_printf(\"x\"); }",
+        "unsigned long f() { return __builtin_ia32_rdtsc(); }",
+        "unsigned long f(unsigned* a) { return __builtin_ia32_rdtscp(a); }",
         "void f() { kill(0, 9); }"})
     check_refused({screen_rule::forbidden_name, text});
   for (const char* text :

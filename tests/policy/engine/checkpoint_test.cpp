@@ -118,6 +118,17 @@ TEST_CASE("the trainer's small state survives as JSON") {
   CHECK(trainer_state_from_json(newer).error().code == base::errc::version);
 }
 
+TEST_CASE("weights that are no numbers are no model") {
+  const auto folder = base::temp_folder::make().value();
+  const parameter_arena arena =
+      parameter_arena::random(small_config(architecture::qwen3), 5).value();
+  arena.view("model.norm.weight").mutable_data_ptr<float>()[1] = std::nanf("");
+  REQUIRE(save_model(arena, folder.path() / "model"));
+  const auto back = parameter_arena::load(folder.path() / "model");
+  REQUIRE_FALSE(back);
+  CHECK(back.error().message.find("model.norm.weight") != std::string::npos);
+}
+
 TEST_CASE("transformers loads an exported directory and agrees on its greedy tokens") {
   const auto python = test::source_dir() / ".venv-python/bin/python";
   if (!std::filesystem::exists(python))
