@@ -45,9 +45,11 @@ base::expected<run_end> run_all(const std::vector<process_plan>& plans, end_requ
     if (pausing) {
       end = {requests.stop ? ending::stop : ending::pause, false, ""};
     } else if (state.code != 0 || state.signal != 0) {
+      // Fine-tuning itself has no log: it says on the terminal what is wrong.
+      const std::string log = plans[i].spec.log.string();
       end = {ending::pause, false,
-             fmt::format("{} ended: {}; its log is {}", plans[i].role, base::describe(state),
-                         plans[i].spec.log.string())};
+             fmt::format("{} ended: {}; {}", plans[i].role, base::describe(state),
+                         log.empty() ? "what it said stands above" : "its log is " + log)};
     }
   }
   return end;

@@ -90,6 +90,15 @@ base::status check_fresh_model(const run_config& config) {
               base::human_bytes(static_cast<std::uint64_t>(there)));
 }
 
+base::status check_schedule(const run_config& config) {
+  const auto& learner = config.learner;
+  if (learner.schedule == "constant" || learner.steps > learner.warmup_steps) return {};
+  return fail(errc::invalid_argument,
+              "learner.steps is {}, but with learner.schedule = {} it must be above "
+              "learner.warmup_steps = {}: take more steps, fewer to warm up, or say constant",
+              learner.steps, learner.schedule, learner.warmup_steps);
+}
+
 base::status check_device(const run_config& config) {
   if (config.learner.device != "cuda") return {};
   if (!is_sft(config)) {
@@ -230,6 +239,7 @@ base::expected<task_book> check_tasks(const run_config& config) {
 base::expected<task_book> check_all(const run_config& config, const fs::path& folder,
                                     run_beginning how) {
   QUERN_CHECK(check_device(config));
+  QUERN_CHECK(check_schedule(config));
   if (auto reward = env::find_reward(config.algorithm.reward); !reward) {
     return fail(errc::invalid_argument, "algorithm.reward: {}", reward.error().message);
   }

@@ -201,6 +201,17 @@ TEST_CASE("names and folders that cannot be made are refused") {
   refused_folder(f.folder.path() / std::string(300, 'x'), "300 characters");
 }
 
+TEST_CASE("a schedule that falls needs steps to fall in") {
+  fixture f;
+  f.config.learner.schedule = "cosine";
+  f.config.learner.steps = 30;
+  f.config.learner.warmup_steps = 30;
+  for (const char* stage : {"sft", "contrastive"}) {
+    f.config.stage = stage;
+    f.refused_with({"learner.steps is 30", "learner.warmup_steps = 30", "constant"});
+  }
+}
+
 TEST_CASE("a fresh model that cannot be is refused before its corpus is made") {
   fixture f;
   f.config.stage = "sft";
