@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "actors/decide/evaluation_desk.hpp"
@@ -200,7 +200,11 @@ void desk_alone(std::int64_t jobs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto jobs = static_cast<std::size_t>(argc > 1 ? std::strtoll(argv[1], nullptr, 10) : 2000);
+  std::size_t jobs = 2000;
+  CLI::App app("bench_dispatch: from submission to begin, through real sockets and without them");
+  app.add_option("jobs", jobs, "when idle; five times as many when loaded")
+      ->check(CLI::Range(1, 1'000'000));
+  CLI11_PARSE(app, argc, argv);
   if (auto idle = through_sockets("idle", jobs, 1, true); !idle) return fail(idle.error());
   if (auto loaded = through_sockets("loaded", jobs * 5, 4, false); !loaded)
     return fail(loaded.error());

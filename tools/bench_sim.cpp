@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "tools/sim/world.hpp"
@@ -46,16 +46,17 @@ struct total {
   }
 };
 
-std::int64_t argument(int argc, char** argv, int index, std::int64_t otherwise) {
-  return argc > index ? std::strtoll(argv[index], nullptr, 10) : otherwise;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto schedules = argument(argc, argv, 1, 100'000);
-  const auto first = argument(argc, argv, 2, 1);
-  const auto threads = argument(argc, argv, 3, std::max(1U, std::thread::hardware_concurrency()));
+  std::int64_t schedules = 100'000;
+  std::int64_t first = 1;
+  std::int64_t threads = std::max(1U, std::thread::hardware_concurrency());
+  CLI::App app("bench_sim: the classes of a run through seeded schedules, with deaths and losses");
+  app.add_option("schedules", schedules, "how many")->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("first", first, "seed of the first")->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("threads", threads, "at once")->check(CLI::Range(1, 1024));
+  CLI11_PARSE(app, argc, argv);
   const auto begun = std::chrono::steady_clock::now();
   std::atomic<std::int64_t> next = 0;
   std::mutex mutex;
