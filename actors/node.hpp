@@ -24,10 +24,10 @@ class node {
  public:
   node();
   /// Ends the actors if that was not done, and waits until nothing is left of them, at most
-  /// defaults::node_end: CAF 0.17 sometimes waits for ever for the thread of a detached actor that
-  /// has terminated (actor-framework issue 1196; 0.18 has another design of these threads). Then
-  /// its system is left behind, with a warning. Handles of actors that live longer make it wait,
-  /// too.
+  /// defaults::node_end: CAF 0.17 was seen to wait for ever for the thread of a detached actor that
+  /// has terminated (actor-framework issue 1196 fits; 0.18 has another design of these threads).
+  /// Then its system is left behind, with a warning. Handles of actors that live longer make it
+  /// wait, too.
   ~node();
   node(const node&) = delete;
   node& operator=(const node&) = delete;
