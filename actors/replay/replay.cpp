@@ -149,11 +149,8 @@ base::status replay::on_step(const step_done& step) {
   for (const double reward : stepping_rewards_)
     smoothing_.add(reward, loss_.smoothing_block);
   stepping_rewards_.clear();
-  for (const sample_id id : used) {
-    const group_id group = samples_.at(id).group;
-    samples_.erase(id);
-    groups_.erase(group);
-  }
+  for (const sample_id id : used)
+    forget(id);
   return {};
 }
 

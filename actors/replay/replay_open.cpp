@@ -77,10 +77,10 @@ base::status replay::begin_epoch(const std::string& reason) {
     QUERN_TRY(smoothing_,
               policy::reward_statistics_from_json(state.value("reward_statistics", base::json())));
   }
+  QUERN_CHECK(check_prompts());
   QUERN_CHECK(checkpoints_.discard_above(version));
   // Generators of this epoch start from it, also when one dies many checkpoints later.
   checkpoints_.hold(version);
-  QUERN_CHECK(check_prompts());
   storage::epoch_request request;
   request.reason = reason;
   request.from_version = version;
@@ -128,7 +128,7 @@ base::status replay::begin_epoch(const std::string& reason) {
   return ledger_->commit();
 }
 
-/// Before an epoch is opened for nothing.
+/// Before anything is discarded and an epoch is opened, for nothing.
 base::status replay::check_prompts() const {
   QUERN_TRY(const auto rows, ledger_->live_groups());
   for (const storage::group_row& row : rows) {

@@ -213,6 +213,21 @@ void check_end(world& w, std::int64_t steps) {
     CHECK(times == 1);
 }
 
+/// A run that begins in `root`, carries `most` rounds of orders and pauses; its version then.
+weights_version paused_at(const fixture& f, const std::filesystem::path& root, int most,
+                          std::uint64_t seed) {
+  world w(f.config, *f.tasks, root, true, seed);
+  REQUIRE_FALSE(w.go(most));
+  w.head().drain(ending::pause);
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK_FALSE(end->finished);
+  CHECK(static_cast<ending>(end->how) == ending::pause);
+  CHECK(w.head().counts()->of(storage::sample_state::consumed) == 0);
+  CHECK(w.head().close());
+  return w.head().version();
+}
+
 }  // namespace
 
 TEST_CASE("a run goes to its end and everything issued is trained or dropped") {
@@ -262,19 +277,7 @@ TEST_CASE("a lost learner costs the steps since the checkpoint, no sample twice"
 TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
   fixture f;
   const auto root = f.folder.path() / "paused";
-  weights_version reached = 0;
-  {
-    world w(f.config, *f.tasks, root, true, 4);
-    REQUIRE_FALSE(w.go(9));
-    w.head().drain(ending::pause);
-    const auto end = w.go();
-    REQUIRE(end);
-    CHECK_FALSE(end->finished);
-    CHECK(static_cast<ending>(end->how) == ending::pause);
-    reached = w.head().version();
-    CHECK(w.head().counts()->of(storage::sample_state::consumed) == 0);
-    CHECK(w.head().close());
-  }
+  const weights_version reached = paused_at(f, root, 9, 4);
   world w(f.config, *f.tasks, root, false, 5);
   CHECK(w.head().start().version == reached);
   const auto end = w.go();
@@ -288,14 +291,7 @@ TEST_CASE("what a generator starts from is there to the end of the epoch") {
   f.config.learner.steps = 12;
   f.config.storage.checkpoint_every_steps = 1;
   const auto root = f.folder.path() / "held";
-  {
-    world w(f.config, *f.tasks, root, true, 7);
-    REQUIRE_FALSE(w.go(20));
-    w.head().drain(ending::pause);
-    REQUIRE(w.go());
-    CHECK(w.head().version() > 0);
-    CHECK(w.head().close());
-  }
+  CHECK(paused_at(f, root, 20, 7) > 0);
   world w(f.config, *f.tasks, root, false, 8);
   const std::filesystem::path first = w.head().start().model;
   CHECK(std::filesystem::exists(first / "config.json"));
@@ -329,13 +325,7 @@ TEST_CASE("lost texts of variants cost prompts their exemplars, not the run its 
   fixture f;
   f.config.replay.without_exemplars_share = 0;
   const auto root = f.folder.path() / "holes";
-  {
-    world w(f.config, *f.tasks, root, true, 4);
-    REQUIRE_FALSE(w.go(9));
-    w.head().drain(ending::pause);
-    REQUIRE(w.go());
-    CHECK(w.head().close());
-  }
+  paused_at(f, root, 9, 4);
   const storage::blob_store blobs(root / "blobs");
   int lost = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "blobs")) {
