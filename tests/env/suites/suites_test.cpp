@@ -30,7 +30,7 @@ std::int64_t bytes_of(const std::vector<env::tensor_layout>& tensors) {
 
 }  // namespace
 
-TEST_CASE("every task of both suites keeps the rules") {
+TEST_CASE("every task of both cpu suites keeps the rules") {
   for (const auto* name : {"cpu", "cpu_quick"}) {
     for (const env::suite_member& member : shipped(name).members) {
       const env::task& subject = member.task;
@@ -53,6 +53,76 @@ TEST_CASE("every task of both suites keeps the rules") {
       }
     }
   }
+}
+
+TEST_CASE("every task of both cuda suites keeps the rules") {
+  constexpr std::int64_t most_bytes_of_a_call = 600'000'000;
+  for (const auto* name : {"cuda", "cuda_quick"}) {
+    const env::suite all = shipped(name);
+    CHECK(all.recheck_above_e2 == 300);
+    CHECK_FALSE(all.policy.library_calls);
+    CHECK_FALSE(all.policy.lower_precision);
+    CHECK(all.policy.host_entry);
+    for (const env::suite_member& member : all.members) {
+      const env::task& subject = member.task;
+      CAPTURE(subject.name);
+      CHECK(subject.lane == env::lane::cuda);
+      CHECK(subject.hidden_sizes.size() == 3);
+      CHECK(env::hidden_rounds(subject) >= 3);
+      CHECK(subject.baseline == env::baseline_kind::reference);
+      CHECK_FALSE(subject.degenerate);
+      CHECK(env::check_reference_text(subject).empty());
+      // What is timed has to be made anew for every call: content known from a few elements is not.
+      for (const env::input_spec& input : subject.inputs) {
+        CHECK(input.dists[0] != env::distribution::sorted);
+        CHECK(input.dists[0] != env::distribution::constant);
+      }
+      const auto file = test::source_dir() / "env/suites" / name / (subject.name + ".task.yaml");
+      CHECK(base::read_file(file).value() == env::to_yaml(subject));
+      auto all_sizes = subject.hidden_sizes;
+      all_sizes.push_back(subject.sizes);
+      for (const auto& sizes : all_sizes) {
+        const auto at = env::instantiate(subject, sizes).value();
+        CHECK(at.cost_bytes >= bytes_of(at.outputs));
+        CHECK(at.cost_bytes <= bytes_of(at.outputs) + bytes_of(at.inputs));
+        CHECK(bytes_of(at.outputs) + bytes_of(at.inputs) <= most_bytes_of_a_call);
+      }
+    }
+  }
+}
+
+TEST_CASE("the cuda suite has sixty tasks of sixteen families and holds out whole families") {
+  const env::suite all = shipped("cuda");
+  std::set<std::string> families;
+  std::set<std::string> held_out;
+  std::set<env::dtype> types;
+  for (const env::suite_member& member : all.members) {
+    families.insert(member.task.family);
+    if (member.held_out) held_out.insert(member.task.family);
+    for (const env::input_spec& input : member.task.inputs)
+      types.insert(input.type);
+  }
+  CHECK(all.members.size() >= 60);
+  for (const auto* family :
+       {"elementwise", "softmax", "masking", "norm", "reduction", "scan", "transpose",
+        "convolution", "pooling", "matmul", "structured_matmul", "fused_matmul", "matrix_vector",
+        "attention", "position", "gather_scatter", "histogram", "loss", "quantize"}) {
+    CHECK_MESSAGE(families.contains(family), family);
+  }
+  CHECK(held_out == std::set<std::string>{"attention", "pooling", "position", "structured_matmul"});
+  for (const auto type : {env::dtype::f32, env::dtype::bf16, env::dtype::f16, env::dtype::i32,
+                          env::dtype::i64, env::dtype::u8}) {
+    CHECK_MESSAGE(types.contains(type), env::name_of(type));
+  }
+}
+
+TEST_CASE("the quick cuda suite has a dozen tasks, some of them held out") {
+  const env::suite quick = shipped("cuda_quick");
+  CHECK(quick.members.size() == 12);
+  int held_out = 0;
+  for (const env::suite_member& member : quick.members)
+    held_out += member.held_out ? 1 : 0;
+  CHECK(held_out == 3);
 }
 
 TEST_CASE("the cpu suite has two dozen tasks of ten families and holds out whole families") {
