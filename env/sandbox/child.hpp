@@ -19,6 +19,7 @@
 
 #include "base/file.hpp"
 #include "base/status.hpp"
+#include "env/sandbox/gpu_access.hpp"
 #include "env/sandbox/layer.hpp"
 #include "env/sandbox/probe.hpp"
 
@@ -31,7 +32,11 @@ namespace quern::env {
 enum class syscall_profile {
   candidate,  ///< no new process; a refused call ends the process with SIGSYS, so it is seen
   compiler,   ///< may start processes; a refused call returns EPERM
-  reference   ///< LibTorch in a forked child: no new process, no exec; a refused call returns EPERM
+  reference,  ///< LibTorch in a forked child: no new process, no exec; a refused call returns EPERM
+  /// A process that uses CUDA: threads, memory files, memory policies, and of all ioctls only those
+  /// of NVIDIA's driver. What the driver's library tries and does without (sockets, new processes,
+  /// scheduling) returns EPERM; what only an attacker tries ends the process with SIGSYS.
+  gpu
 };
 
 /// What one child may use. Zero or less: no such limit.
@@ -80,6 +85,10 @@ struct child_spec {
   std::vector<std::string> read_only;
   syscall_profile profile = syscall_profile::candidate;
   bool threads = false;  ///< profile candidate and reference: whether pthread_create works
+  /// The driver's devices, libraries and files, and /proc of the child's own processes, where CUDA
+  /// writes the names of its threads. Goes with profile `gpu`. There is then no RLIMIT_AS, because
+  /// CUDA reserves more addresses than any machine has memory: only a control group bounds memory.
+  std::optional<gpu_access> gpu;
   child_limits limits;
   int core = -1;     ///< the only core it may run on; -1: any
   int life_as = -1;  ///< descriptor that reads end-of-file once this process is gone; -1: none

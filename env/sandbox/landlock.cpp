@@ -65,8 +65,12 @@ bool landlock_allow(int ruleset, int abi, const char* path, landlock_right right
   if (right == landlock_right::read_and_run) rights = read_file | execute | read_dir;
   if (right == landlock_right::everything) rights = file_rights(abi);
   if (right == landlock_right::device) rights = read_file | write_file;
+  if (right == landlock_right::device_orders)
+    rights = (read_file | write_file | ioctl_dev) & file_rights(abi);
+  if (right == landlock_right::read_and_write) rights = read_file | write_file | read_dir;
   // The kernel refuses rights of folders on anything else.
-  if (!S_ISDIR(info.st_mode)) rights &= read_file | write_file | execute | truncate_file;
+  if (!S_ISDIR(info.st_mode))
+    rights &= read_file | write_file | execute | truncate_file | ioctl_dev;
   const path_attr attr{rights, fd};
   const long rc = syscall(SYS_landlock_add_rule, ruleset, rule_path_beneath, &attr, 0);
   const int saved = errno;

@@ -7,7 +7,13 @@ namespace quern::env {
 /// The version that the kernel offers; 0: none.
 int landlock_version();
 
-enum class landlock_right { read_and_run, everything, device };
+enum class landlock_right {
+  read_and_run,
+  everything,
+  device,         ///< reading and writing
+  device_orders,  ///< and ioctl
+  read_and_write  ///< of what is there: nothing new, nothing removed
+};
 
 /// A rule set (a descriptor, closed on exec) that handles all that version `abi` can: files, TCP,
 /// signals and abstract sockets to outside. -1 with errno. Async-signal-safe, like all here.

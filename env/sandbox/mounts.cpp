@@ -20,10 +20,14 @@ constexpr const char* mount_point = "/usr";
 bool take_view(setup_plan::visible& item) {
   item.tree =
       open_tree(AT_FDCWD, item.path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-  if (item.tree < 0) return false;
+  if (item.tree < 0) return item.processes;  // only needed where a fresh one cannot be had
   mount_attr attributes{};
+  // A device can be written through a read-only mount: that is about the file, not about what it
+  // stands for.
   attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
   attributes.attr_set |= item.device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV;
+  if (item.processes)
+    attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV;
   return mount_setattr(item.tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
                        sizeof attributes) == 0;
 }
@@ -57,6 +61,11 @@ bool place(const setup_plan::visible& item) {
     if (fd < 0) return false;
     close(fd);
   }
+  // In a container whose own /proc is covered in places the kernel refuses a fresh one to a user
+  // namespace; then it is the container's, with the processes that it shows.
+  if (item.processes &&
+      mount("proc", relative, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=2") == 0)
+    return true;
   return move_mount(item.tree, "", AT_FDCWD, relative, MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 

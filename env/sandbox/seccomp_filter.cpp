@@ -70,6 +70,28 @@ constexpr const char* hostile_calls[] = {
     "timer_create"};
 // clang-format on
 
+// What CUDA's user side does beyond computing (its memory files carry what threads and the driver
+// share: refused, cuInit fails with error 304), and questions that libraries ask about themselves.
+// clang-format off
+constexpr const char* gpu_calls[] = {
+    "memfd_create", "fallocate", "get_mempolicy", "set_mempolicy", "mbind", "mlock", "mlock2",
+    "munlock", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "timerfd_create",
+    "timerfd_settime", "timerfd_gettime", "sched_get_priority_max", "sched_get_priority_min",
+    "sched_getattr", "sched_rr_get_interval", "getpriority", "getsid", "getpgid", "capget",
+    "getxattr"};
+// clang-format on
+
+// Hostile elsewhere; here the driver's library may try them (MPS, its helper that makes device
+// nodes, priorities of its threads) and goes on without.
+// clang-format off
+constexpr const char* refused_to_gpu_calls[] = {
+    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "setsockopt", "fork",
+    "vfork", "kill", "tkill", "mknod", "mknodat", "setsid", "setpgid", "sched_setaffinity",
+    "sched_setscheduler", "sched_setattr", "sched_setparam", "setpriority", "ioprio_set", "shmget",
+    "shmat", "shmctl", "move_pages", "timer_create", "inotify_init1", "personality", "pidfd_open",
+    "kcmp"};
+// clang-format on
+
 // clang-format off
 constexpr const char* computing_calls[] = {
     "read", "write", "readv", "writev", "pread64", "pwrite64", "close", "poll", "ppoll", "munmap",
@@ -153,6 +175,18 @@ void add_clone_rules(builder& rules, bool processes, bool threads, std::uint32_t
              SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
+// The kernel looks at 32 bits of an ioctl's number. The driver's own have the type 'F'; those of
+// its unified memory (nvidia-uvm) are small bare numbers and 0x30000001, 0x30000002. All others,
+// those of terminals among them, are ENOSYS.
+void add_nvidia_orders(builder& rules) {
+  struct family {
+    std::uint64_t mask, value;
+  };
+  constexpr family families[] = {{0x0000FF00, 0x4600}, {0xFFFFFF00, 0}, {0xFFFFFFF0, 0x30000000}};
+  for (const family& item : families)
+    rules.when(SCMP_ACT_ALLOW, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, item.mask, item.value));
+}
+
 }  // namespace
 
 namespace {
@@ -162,9 +196,15 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
   builder rules(SCMP_ACT_ERRNO(ENOSYS));
   const bool compiler = profile == syscall_profile::compiler;
   const std::uint32_t refuse =
-      profile == syscall_profile::candidate ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM);
+      profile == syscall_profile::candidate || profile == syscall_profile::gpu
+          ? SCMP_ACT_KILL_PROCESS
+          : SCMP_ACT_ERRNO(EPERM);
+
+  const bool gpu = profile == syscall_profile::gpu;
+  threads = threads || gpu;
 
   std::vector<const char*> allowed(std::begin(common_calls), std::end(common_calls));
+  if (gpu) allowed.insert(allowed.end(), std::begin(gpu_calls), std::end(gpu_calls));
   if (compiler) allowed.insert(allowed.end(), std::begin(compiler_calls), std::end(compiler_calls));
   if (profile == syscall_profile::reference)
     std::erase_if(allowed, [](const char* name) { return std::strncmp(name, "execve", 6) == 0; });
@@ -175,18 +215,32 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
     std::erase_if(refused, [](const char* name) {
       return std::strcmp(name, "fork") == 0 || std::strcmp(name, "vfork") == 0;
     });
+  if (gpu) {
+    const auto take_out = [&](std::span<const char* const> names) {
+      for (const char* name : names)
+        std::erase_if(refused, [&](const char* item) { return std::strcmp(item, name) == 0; });
+    };
+    take_out(gpu_calls);
+    take_out(refused_to_gpu_calls);
+    rules.all(SCMP_ACT_ERRNO(EPERM), refused_to_gpu_calls);
+  }
   rules.all(refuse, refused);
   // abort() sends a signal to its own thread and, when that fails, stops by a fault: no harm done.
   const char* const own_signal[] = {"tgkill"};
   rules.all(SCMP_ACT_ERRNO(EPERM), own_signal);
 
-  add_clone_rules(rules, compiler, threads, refuse);
-  // No terminal here: isatty() is false.
-  const char* const device_control[] = {"ioctl"};
-  rules.all(SCMP_ACT_ERRNO(ENOTTY), device_control);
+  add_clone_rules(rules, compiler, threads, gpu ? SCMP_ACT_ERRNO(EPERM) : refuse);
+  if (gpu) {
+    add_nvidia_orders(rules);
+  } else {
+    // No terminal here: isatty() is false.
+    const char* const device_control[] = {"ioctl"};
+    rules.all(SCMP_ACT_ERRNO(ENOTTY), device_control);
+  }
   for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK,
                             F_SETLK, F_SETLKW, F_GET_SEALS})
     rules.when(SCMP_ACT_ALLOW, "fcntl", SCMP_A1(SCMP_CMP_EQ, static_cast<std::uint64_t>(command)));
+  if (gpu) rules.when(SCMP_ACT_ALLOW, "fcntl", SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS));
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_VMA})
     rules.when(SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, static_cast<std::uint64_t>(option)));
   // Reading limits is harmless; the compiler also raises its stack limit.
@@ -202,7 +256,7 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
 
 base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile profile,
                                                              bool threads) {
-  // libseccomp takes a millisecond; there are six filters in all.
+  // libseccomp takes a millisecond; there are eight filters in all.
   static std::mutex mutex;
   static std::map<std::pair<syscall_profile, bool>, std::vector<sock_filter>> made;
   const std::lock_guard lock(mutex);

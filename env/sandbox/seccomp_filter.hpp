@@ -12,7 +12,7 @@ namespace quern::env {
 
 /// Allow-list of a profile; see syscall_profile. Calls that are neither allowed nor named as
 /// hostile return ENOSYS, so that newer libraries fall back. `threads` matters to candidate and
-/// reference.
+/// reference; profile gpu always has them.
 base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile profile, bool threads);
 
 /// The filter of forbid_all_but_computing().

@@ -50,6 +50,20 @@ void add_visible(std::vector<setup_plan::visible>& out, const std::string& path)
   out.push_back(std::move(item));
 }
 
+void add_gpu(std::vector<setup_plan::visible>& out, const gpu_access& gpu) {
+  for (const auto& path : gpu.read_only)
+    add_visible(out, path);
+  for (const auto& path : gpu.devices) {
+    const std::size_t before = out.size();
+    add_visible(out, path);
+    if (out.size() > before) out.back().ioctl = out.back().device;
+  }
+  setup_plan::visible processes;
+  processes.path = "/proc";
+  processes.folder = processes.processes = true;
+  out.push_back(std::move(processes));
+}
+
 // Shorter paths first; what lies in a folder that is visible anyway needs nothing of its own.
 void order(std::vector<setup_plan::visible>& items) {
   std::sort(items.begin(), items.end(),
@@ -79,11 +93,12 @@ void add_limits(setup_plan& plan, const child_spec& spec, layer_set want) {
   add_limit(plan, RLIMIT_FSIZE, limits.file_bytes);
   add_limit(plan, RLIMIT_NOFILE, limits.open_files);
   add_limit(plan, RLIMIT_CORE, 0);
-  add_limit(plan, RLIMIT_MEMLOCK, 0);
+  // The driver locks pages for the device; they count towards the control group.
+  if (!spec.gpu) add_limit(plan, RLIMIT_MEMLOCK, 0);
   add_limit(plan, RLIMIT_MSGQUEUE, 0);
   const bool group = want.has(layer::cgroup1) || want.has(layer::cgroup2);
   if (group) return;
-  add_limit(plan, RLIMIT_AS, limits.memory_bytes);
+  if (!spec.gpu) add_limit(plan, RLIMIT_AS, limits.memory_bytes);
   // Counted per user, and the child of another evaluator may by chance have the same one: a bound
   // for bombs, not an exact number. Without a user of its own it would count the owner's processes.
   if (plan.drop_uid) add_limit(plan, RLIMIT_NPROC, limits.processes + nproc_slack);
@@ -148,16 +163,20 @@ bool place_descriptors(setup_plan& plan, int& ruleset) {
   return true;
 }
 
+landlock_right right_to(const setup_plan::visible& item) {
+  if (item.processes) return landlock_right::read_and_write;
+  if (item.ioctl) return landlock_right::device_orders;
+  return item.device ? landlock_right::device : landlock_right::read_and_run;
+}
+
 bool allow_files(const setup_plan& plan, int ruleset) {
   const int abi = plan.landlock_abi;
   const bool new_root = plan.want.has(layer::mountns);
-  if (new_root) {
-    if (!landlock_allow(ruleset, abi, "/", landlock_right::read_and_run)) return false;
-  } else {
-    for (const auto& item : plan.visibles)
-      if (!landlock_allow(ruleset, abi, item.path.c_str(),
-                          item.device ? landlock_right::device : landlock_right::read_and_run))
-        return false;
+  if (new_root && !landlock_allow(ruleset, abi, "/", landlock_right::read_and_run)) return false;
+  for (const auto& item : plan.visibles) {
+    const landlock_right right = right_to(item);
+    if (new_root && right == landlock_right::read_and_run) continue;
+    if (!landlock_allow(ruleset, abi, item.path.c_str(), right)) return false;
   }
   const char* work = new_root ? inner_work_folder : plan.work.c_str();
   if (*work != '\0' && !landlock_allow(ruleset, abi, work, landlock_right::everything))
@@ -223,6 +242,7 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
     add_visible(plan.visibles, fs::path(path).lexically_normal().string());
   }
   add_visible(plan.visibles, "/dev/null");
+  if (spec.gpu) add_gpu(plan.visibles, *spec.gpu);
   order(plan.visibles);
   // Open to all users, because the parent may be another one; by path only the child gets there.
   if (spec.limits.work_bytes > 0)

@@ -31,7 +31,9 @@ struct setup_plan {
     std::string link;
     bool folder = false;
     bool device = false;
-    int tree = -1;  ///< used by the child only
+    bool ioctl = false;      ///< a device that may be given orders (a GPU's)
+    bool processes = false;  ///< /proc: a fresh one, where the system allows that
+    int tree = -1;           ///< used by the child only
   };
 
   layer_set want;

@@ -1,6 +1,8 @@
 // What a sandboxed program may try: one deed, named by the first argument. Exit status 0: it got
 // what it wanted; 42: the system refused; anything else, or a signal, speaks for itself.
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -138,6 +142,18 @@ int move_to_other_core() {
   return from(sched_setaffinity(0, sizeof set, &set) == 0);
 }
 
+// How many processes /proc shows.
+int count_processes() {
+  DIR* folder = opendir("/proc");
+  if (folder == nullptr) return refused;
+  int count = 0;
+  while (const dirent* item = readdir(folder))
+    if (std::isdigit(static_cast<unsigned char>(item->d_name[0])) != 0) ++count;
+  closedir(folder);
+  std::printf("%d", count);
+  return 0;
+}
+
 // Calls a candidate of tests/hostile three times on fresh inputs in the same memory. 0: all outputs
 // were right; 1: not; 6: it could not be loaded.
 int call_candidate(const char* artefact) {
@@ -174,6 +190,9 @@ int call_candidate(const char* artefact) {
 int main(int argc, char** argv) {
   const std::string deed = argc > 1 ? argv[1] : "";
   const char* argument = argc > 2 ? argv[2] : "";
+  // Descriptor argv[3] at its end lets it begin.
+  char unused = 0;
+  if (argc > 3 && read(std::atoi(argv[3]), &unused, 1) != 0) return 98;
   const std::map<std::string, std::function<int()>> deeds{
       {"nothing", [] { return 0; }},
       {"call", [&] { return call_candidate(argument); }},
@@ -234,6 +253,26 @@ int main(int argc, char** argv) {
          return 0;
        }},
       {"greet", echo_work_file},
+      {"thread-name",
+       [] {
+         const int fd = open("/proc/thread-self/comm", O_WRONLY);
+         return from(fd >= 0 && write(fd, "named", 5) == 5);
+       }},
+      {"processes", count_processes},
+      {"bind-memory", [] { return from(syscall(SYS_get_mempolicy, 0, 0, 0, 0, 0) == 0); }},
+      {"open-device", [&] { return from(open(argument, O_RDWR) >= 0); }},
+      // A number that reached the driver is answered by it: "no such order" (ENOTTY).
+      {"order",
+       [&] {
+         const int fd = open("/dev/zero", O_RDWR);
+         const long rc = ioctl(fd, std::strtoul(argument, nullptr, 0), nullptr);
+         return fd < 0 ? 7 : from(rc == 0 || errno == ENOTTY);
+       }},
+      {"addresses",
+       [] {
+         return from(mmap(nullptr, std::size_t{1} << 40, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED);
+       }},
       {"locked-open",
        [&] { return lock_down_then([&] { return from(open(argument, O_RDONLY) >= 0); }); }},
       {"locked-compute",
