@@ -9,19 +9,9 @@
 #include "env/judge/prepared_task.hpp"
 #include "env/runner/candidate_process.hpp"
 #include "env/runner/link.hpp"
-#include "env/verdict/verdict.hpp"
+#include "env/verdict/finding.hpp"
 
 namespace quern::env {
-
-/// A verdict in the making: what was found and in which checks.
-struct finding {
-  verdict_kind kind = verdict_kind::ok;
-  std::string reason;
-  std::string detail;
-  std::optional<first_difference> first_diff;
-
-  [[nodiscard]] bool ok() const { return kind == verdict_kind::ok; }
-};
 
 /// Memory of one instance in a candidate: inputs (file 0), outputs (file 1), workspace (file 2).
 struct candidate_memory {

@@ -130,8 +130,7 @@ reply reference_child::handle(runner::command what, std::uint64_t ticket,
     case runner::command::script:
       if (runner::script_request s; read(body, s)) return compile(ticket, s);
       break;
-    case runner::command::load:
-    case runner::command::workspace:
+    default:
       break;
   }
   return runner::make_reply(ticket, outcome::failed, 0, "unusable message");

@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -11,54 +10,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "env/runner/call_words.hpp"
 #include "env/runner/channel.hpp"
+#include "env/runner/gpu_main.hpp"
 #include "env/runner/mapping.hpp"
 #include "env/runner/protocol.hpp"
 
 namespace quern::env::runner {
 namespace {
-
-// Pointers and int64 values travel alike in the C calling convention, so a call with n arguments is
-// a call of a function of n words, whatever its prototype says.
-constexpr std::size_t max_words = max_tensors + max_sizes + 2;
-using words = std::array<std::uint64_t, max_words>;
-
-template <std::size_t>
-using word = std::uint64_t;
-
-template <std::size_t... I>
-void call_with(void* entry, const words& a, std::index_sequence<I...>) {
-  reinterpret_cast<void (*)(word<I>...)>(entry)(a[I]...);
-}
-
-template <std::size_t N>
-void call_n(void* entry, const words& a) {
-  call_with(entry, a, std::make_index_sequence<N>());
-}
-
-template <std::size_t... I>
-constexpr auto make_call_table(std::index_sequence<I...>) {
-  return std::array<void (*)(void*, const words&), sizeof...(I)>{&call_n<I>...};
-}
-constexpr auto call_table = make_call_table(std::make_index_sequence<max_words + 1>());
-
-template <std::size_t... I>
-std::int64_t ask_with(void* entry, const std::array<std::int64_t, max_sizes>& a,
-                      std::index_sequence<I...>) {
-  return reinterpret_cast<std::int64_t (*)(word<I>...)>(entry)(static_cast<std::uint64_t>(a[I])...);
-}
-
-template <std::size_t N>
-std::int64_t ask_n(void* entry, const std::array<std::int64_t, max_sizes>& a) {
-  return ask_with(entry, a, std::make_index_sequence<N>());
-}
-
-template <std::size_t... I>
-constexpr auto make_ask_table(std::index_sequence<I...>) {
-  return std::array<std::int64_t (*)(void*, const std::array<std::int64_t, max_sizes>&),
-                    sizeof...(I)>{&ask_n<I>...};
-}
-constexpr auto ask_table = make_ask_table(std::make_index_sequence<max_sizes + 1>());
 
 struct prepared_plan {
   std::size_t tensors = 0, arguments = 0;
@@ -162,7 +121,7 @@ reply candidate_runner::handle(command what, std::uint64_t ticket, const std::by
         words a = plan_.first;
         for (std::size_t t = 0; t < plan_.tensors; ++t)
           a[t] += static_cast<std::uint64_t>(r->begin) * plan_.stride[t];
-        const auto call = call_table[plan_.arguments];
+        const auto call = word_calls[plan_.arguments];
         for (std::int64_t i = r->begin; i < r->end; ++i) {
           call(kernel_, a);
           for (std::size_t t = 0; t < plan_.tensors; ++t)
@@ -179,7 +138,7 @@ reply candidate_runner::handle(command what, std::uint64_t ticket, const std::by
         if (workspace_bytes_ == nullptr) return make_reply(ticket, outcome::done, 0, nullptr);
         return make_reply(
             ticket, outcome::done,
-            static_cast<std::uint64_t>(ask_table[p->sizes](workspace_bytes_, p->size_values)),
+            static_cast<std::uint64_t>(size_questions[p->sizes](workspace_bytes_, p->size_values)),
             nullptr);
       }
       break;
@@ -197,7 +156,7 @@ reply candidate_runner::handle(command what, std::uint64_t ticket, const std::by
       break;
     case command::flush:
       return make_reply(ticket, outcome::done, 0, nullptr);
-    case command::script:
+    default:
       break;
   }
   return make_reply(ticket, outcome::failed, 0, "unusable message");
@@ -225,6 +184,7 @@ int serve() {
 }  // namespace
 }  // namespace quern::env::runner
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "gpu") == 0) return quern::env::runner::serve_gpu(argv[2]);
   return quern::env::runner::serve();
 }

@@ -72,6 +72,11 @@ class runner_link {
   answered<runner::reply> plan(const runner::call_plan& plan, question_limits limits);
   answered<runner::reply> flush(question_limits limits);
 
+  /// Any question: what it carries, at most one descriptor (-1: none), and the wall time between
+  /// question and answer where `wall` is given.
+  answered<runner::reply> ask(runner::command what, std::span<const std::byte> body, int fd,
+                              question_limits limits, base::nanoseconds_t* wall);
+
   /// Runs calls [begin, end) of the plan; the wall time between the order and the answer, in ns.
   answered<base::nanoseconds_t> run(std::int64_t begin, std::int64_t end, question_limits limits);
 
@@ -90,8 +95,6 @@ class runner_link {
   [[nodiscard]] int pid() const { return pid_; }
 
  private:
-  answered<runner::reply> ask(runner::command what, std::span<const std::byte> body, int fd,
-                              question_limits limits, base::nanoseconds_t* wall);
   template <class Body>
   answered<runner::reply> ask_with(runner::command what, const Body& body, int fd,
                                    question_limits limits);

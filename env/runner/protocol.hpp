@@ -27,7 +27,24 @@ inline constexpr int max_script_bytes = 32 * 1024;
 /// The descriptor on which a runner finds its socket.
 inline constexpr int socket_fd = 3;
 
-enum class command : std::uint32_t { map, load, script, workspace, plan, run, flush };
+enum class command : std::uint32_t {
+  map,
+  load,
+  script,
+  workspace,
+  plan,
+  run,
+  flush,
+  // On a device: gpu_protocol.hpp.
+  gpu_open,
+  gpu_import,
+  gpu_load,
+  gpu_program,
+  gpu_call,
+  gpu_window,
+  gpu_deliver,
+  gpu_drop
+};
 
 /// Bytes [begin, begin + bytes) of a file that a runner may touch; page-aligned. All else of the
 /// mapping, and a page before and after it, faults.

@@ -1,0 +1,94 @@
+// The driver's functions that the CUDA part calls.
+#include <cuda_runtime.h>
+
+#include "env/device/driver.hpp"
+
+namespace quern::gpu {
+namespace {
+
+template <class F>
+bool find(F& to, const char* name, const char** missing) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult how{};
+  // 12.0 of each function: older than every driver that runs this build, younger than every
+  // interface that it uses.
+  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how) !=
+          cudaSuccess ||
+      how != cudaDriverEntryPointSuccess) {
+    *missing = name;
+    (void)cudaGetLastError();
+    return false;
+  }
+  to = reinterpret_cast<F>(found);
+  return true;
+}
+
+bool fill(driver& d, const char** missing) {
+  return find(d.mem_create, "cuMemCreate", missing) &&
+         find(d.mem_release, "cuMemRelease", missing) &&
+         find(d.address_reserve, "cuMemAddressReserve", missing) &&
+         find(d.address_free, "cuMemAddressFree", missing) &&
+         find(d.mem_map, "cuMemMap", missing) && find(d.mem_unmap, "cuMemUnmap", missing) &&
+         find(d.set_access, "cuMemSetAccess", missing) &&
+         find(d.export_handle, "cuMemExportToShareableHandle", missing) &&
+         find(d.import_handle, "cuMemImportFromShareableHandle", missing) &&
+         find(d.granularity, "cuMemGetAllocationGranularity", missing) &&
+         find(d.module_load, "cuModuleLoadDataEx", missing) &&
+         find(d.module_unload, "cuModuleUnload", missing) &&
+         find(d.module_function, "cuModuleGetFunction", missing) &&
+         find(d.function_set, "cuFuncSetAttribute", missing) &&
+         find(d.function_get, "cuFuncGetAttribute", missing) &&
+         find(d.launch, "cuLaunchKernelEx", missing) &&
+         find(d.memset_bytes, "cuMemsetD8Async", missing) &&
+         find(d.copy_within, "cuMemcpyDtoDAsync", missing) &&
+         find(d.reset_persisting, "cuCtxResetPersistingL2Cache", missing) &&
+         find(d.error_name, "cuGetErrorName", missing);
+}
+
+}  // namespace
+
+const driver* find_driver(const char** missing) {
+  static const char* lacking = nullptr;
+  static driver found{};
+  static const bool complete = fill(found, &lacking);
+  *missing = lacking;
+  return complete ? &found : nullptr;
+}
+
+const char* name_of(const driver& d, CUresult result) {
+  const char* name = nullptr;
+  if (d.error_name(result, &name) != CUDA_SUCCESS || name == nullptr) return "an unknown error";
+  return name;
+}
+
+CUresult map_allocation(const driver& d, int device, CUmemGenericAllocationHandle handle,
+                        std::uint64_t bytes, std::uint64_t alignment, mapping& out) {
+  CUdeviceptr address = 0;
+  if (const auto e = d.address_reserve(&address, bytes, alignment, 0, 0); e != CUDA_SUCCESS)
+    return e;
+  if (const auto e = d.mem_map(address, bytes, 0, handle, 0); e != CUDA_SUCCESS) {
+    (void)d.address_free(address, bytes);
+    return e;
+  }
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (const auto e = d.set_access(address, bytes, &access, 1); e != CUDA_SUCCESS) {
+    (void)d.mem_unmap(address, bytes);
+    (void)d.address_free(address, bytes);
+    return e;
+  }
+  out = {address, bytes, handle};
+  return CUDA_SUCCESS;
+}
+
+void unmap_allocation(const driver& d, mapping& m) {
+  if (m.bytes == 0) return;
+  (void)d.mem_unmap(m.address, m.bytes);
+  (void)d.address_free(m.address, m.bytes);
+  (void)d.mem_release(m.handle);
+  m = {};
+}
+
+}  // namespace quern::gpu

@@ -1,0 +1,387 @@
+// Kernels over tensors of any element type.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "env/device/content.hpp"
+#include "env/device/tensors.cuh"
+
+namespace quern::gpu {
+namespace {
+
+using env::content::block_at;
+using env::content::floats_at;
+using env::content::integer_at;
+using env::content::words;
+
+constexpr int threads = 256;
+/// Enough blocks to fill the device; each strides over the rest.
+constexpr int64_t most_blocks = 132 * 16;
+
+unsigned blocks_for(int64_t items) {
+  const int64_t wanted = (items + threads - 1) / threads;
+  return static_cast<unsigned>(wanted < 1 ? 1 : wanted > most_blocks ? most_blocks : wanted);
+}
+
+template <class T>
+struct group {
+  T v[4];
+};
+
+__device__ __forceinline__ uint16_t low_half(uint32_t bits) {
+  return static_cast<uint16_t>(bits);
+}
+
+template <class T>
+__device__ __forceinline__ T rounded(float value, uint32_t extra);
+template <>
+__device__ __forceinline__ float rounded<float>(float value, uint32_t) {
+  return value;
+}
+template <>
+__device__ __forceinline__ double rounded<double>(float value, uint32_t extra) {
+  return env::content::widened(value, extra);
+}
+template <>
+__device__ __forceinline__ __nv_bfloat16 rounded<__nv_bfloat16>(float value, uint32_t) {
+  return __float2bfloat16_rn(value);
+}
+template <>
+__device__ __forceinline__ __half rounded<__half>(float value, uint32_t) {
+  return __float2half_rn(value);
+}
+
+template <class T>
+__device__ __forceinline__ T subnormal(uint32_t a, uint32_t b);
+template <>
+__device__ __forceinline__ float subnormal<float>(uint32_t a, uint32_t) {
+  return env::content::subnormal_f32(a);
+}
+template <>
+__device__ __forceinline__ double subnormal<double>(uint32_t a, uint32_t b) {
+  const uint64_t bits = (static_cast<uint64_t>(a & 0x800FFFFFU) << 32) | b | 1U;
+  return __longlong_as_double(static_cast<long long>(bits));
+}
+template <>
+__device__ __forceinline__ __nv_bfloat16 subnormal<__nv_bfloat16>(uint32_t a, uint32_t) {
+  return __ushort_as_bfloat16(low_half((a & 0x807FU) | 1U));
+}
+template <>
+__device__ __forceinline__ __half subnormal<__half>(uint32_t a, uint32_t) {
+  return __ushort_as_half(low_half((a & 0x83FFU) | 1U));
+}
+
+template <class T>
+constexpr bool is_integer = false;
+template <>
+constexpr bool is_integer<int32_t> = true;
+template <>
+constexpr bool is_integer<int64_t> = true;
+template <>
+constexpr bool is_integer<uint8_t> = true;
+
+/// Elements 4 * position … + 3.
+template <class T>
+__device__ __forceinline__ group<T> values_at(const quern_content& c, uint64_t position) {
+  group<T> out;
+  if constexpr (is_integer<T>) {
+    for (int i = 0; i < 4; ++i)
+      out.v[i] = static_cast<T>(integer_at(c, position, i));
+  } else if (c.kind == QUERN_DENORMAL) {
+    const words r = block_at(c.key, c.stream, position);
+    const words more = block_at(c.key, c.stream ^ env::content::side_stream, position);
+    for (int i = 0; i < 4; ++i)
+      out.v[i] = subnormal<T>(r.w[i], more.w[i]);
+  } else {
+    const auto values = floats_at(c, position);
+    words extra{};
+    // The same element everywhere in a constant tensor.
+    if constexpr (sizeof(T) == 8)
+      if (c.kind != QUERN_CONSTANT)
+        extra = block_at(c.key, c.stream ^ (env::content::side_stream << 1), position);
+    for (int i = 0; i < 4; ++i)
+      out.v[i] = rounded<T>(values.v[i], extra.w[i]);
+  }
+  return out;
+}
+
+template <class T>
+__global__ void fill_kernel(T* out, quern_content c) {
+  const int64_t groups = c.elements / 4;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) packed {
+    group<T> g;
+  };
+  for (int64_t p = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; p < groups;
+       p += stride)
+    reinterpret_cast<packed*>(out)[p].g = values_at<T>(c, static_cast<uint64_t>(p));
+  if (blockIdx.x == 0 && threadIdx.x < c.elements - 4 * groups)
+    out[4 * groups + threadIdx.x] = values_at<T>(c, static_cast<uint64_t>(groups)).v[threadIdx.x];
+}
+
+template <class T>
+__global__ void fill_one_kernel(T* out, quern_content c, int64_t index) {
+  out[index] = values_at<T>(c, static_cast<uint64_t>(index / 4)).v[index % 4];
+}
+
+template <class T>
+struct bits_of;
+template <>
+struct bits_of<float> {
+  using type = uint32_t;
+};
+template <>
+struct bits_of<double> {
+  using type = uint64_t;
+};
+template <>
+struct bits_of<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct bits_of<int64_t> {
+  using type = uint64_t;
+};
+template <>
+struct bits_of<uint8_t> {
+  using type = uint8_t;
+};
+template <>
+struct bits_of<__nv_bfloat16> {
+  using type = uint16_t;
+};
+template <>
+struct bits_of<__half> {
+  using type = uint16_t;
+};
+
+template <class T>
+__device__ __forceinline__ auto pattern(const T& value) {
+  typename bits_of<T>::type bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+template <class T>
+__device__ __forceinline__ double number(T value) {
+  if constexpr (sizeof(T) == 2)
+    return static_cast<double>(static_cast<float>(value));
+  else
+    return static_cast<double>(value);
+}
+
+template <class T>
+__device__ __forceinline__ bool is_nan(T value) {
+  if constexpr (is_integer<T>)
+    return false;
+  else
+    return isnan(number(value));
+}
+
+/// Adds a block's findings to the whole: one atomic a block that found something.
+__device__ void report(uint64_t wrong, uint64_t first, quern_finding* finding) {
+  __shared__ unsigned long long all_wrong, lowest;
+  if (threadIdx.x == 0) {
+    all_wrong = 0;
+    lowest = ~0ULL;
+  }
+  __syncthreads();
+  if (wrong != 0) {
+    atomicAdd(&all_wrong, static_cast<unsigned long long>(wrong));
+    atomicMin(&lowest, static_cast<unsigned long long>(first));
+  }
+  __syncthreads();
+  if (threadIdx.x != 0 || all_wrong == 0) return;
+  atomicAdd(reinterpret_cast<unsigned long long*>(&finding->wrong), all_wrong);
+  atomicMin(reinterpret_cast<unsigned long long*>(&finding->first), lowest);
+}
+
+template <class T>
+__global__ void check_kernel(const T* in, quern_content c, quern_finding* finding) {
+  uint64_t wrong = 0, first = ~0ULL;
+  const int64_t groups = (c.elements + 3) / 4;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t p = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; p < groups;
+       p += stride) {
+    const auto want = values_at<T>(c, static_cast<uint64_t>(p));
+    for (int i = 0; i < 4; ++i) {
+      const int64_t at = 4 * p + i;
+      if (at >= c.elements || pattern(in[at]) == pattern(want.v[i])) continue;
+      if (is_nan(in[at]) && is_nan(want.v[i])) continue;
+      if (wrong++ == 0) first = static_cast<uint64_t>(at);
+    }
+  }
+  report(wrong, first, finding);
+}
+
+__global__ void set_kernel(uint32_t* out, int64_t count, uint32_t word) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += stride)
+    out[i] = word;
+}
+
+__global__ void check_words_kernel(const uint32_t* in, int64_t count, uint32_t word,
+                                   quern_finding* finding) {
+  uint64_t wrong = 0, first = ~0ULL;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += stride)
+    if (in[i] != word && wrong++ == 0) first = static_cast<uint64_t>(i);
+  report(wrong, first, finding);
+}
+
+template <class T, class W>
+__device__ __forceinline__ bool right(T got, W want, double atol, double rtol) {
+  if constexpr (is_integer<T>) {
+    return got == want;
+  } else {
+    const double g = number(got), w = number(want);
+    if (isnan(w) || isnan(g)) return isnan(w) && isnan(g);
+    if (isinf(w) || isinf(g)) return g == w;
+    return fabs(g - w) <= atol + rtol * fabs(w);
+  }
+}
+
+template <class T, class W>
+__global__ void compare_kernel(const T* got, const W* want, comparison c, quern_finding* finding) {
+  uint64_t wrong = 0, first = ~0ULL;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < c.elements;
+       i += stride)
+    if (!right(got[i], want[i], c.atol, c.rtol) && wrong++ == 0) first = static_cast<uint64_t>(i);
+  report(wrong, first, finding);
+}
+
+template <class T>
+__global__ void same_bits_kernel(const T* a, const T* b, int64_t elements, quern_finding* finding) {
+  uint64_t wrong = 0, first = ~0ULL;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < elements;
+       i += stride)
+    if (pattern(a[i]) != pattern(b[i]) && !(is_nan(a[i]) && is_nan(b[i])) && wrong++ == 0)
+      first = static_cast<uint64_t>(i);
+  report(wrong, first, finding);
+}
+
+__global__ void read_kernel(const uint4* from, int64_t count, uint32_t* sink) {
+  uint32_t sum = 0;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < count;
+       i += stride) {
+    const uint4 v = from[i];
+    sum += v.x ^ v.y ^ v.z ^ v.w;
+  }
+  // Never true of memory that was set to zero once; the compiler cannot know.
+  if (sum == 0x9E3779B9U) *sink = sum;
+}
+
+/// Calls f with a pointer of the element type.
+template <class F>
+cudaError_t with_type(int32_t type, F f) {
+  switch (type) {
+    case QUERN_F32:
+      return f(static_cast<float*>(nullptr));
+    case QUERN_F64:
+      return f(static_cast<double*>(nullptr));
+    case QUERN_I32:
+      return f(static_cast<int32_t*>(nullptr));
+    case QUERN_I64:
+      return f(static_cast<int64_t*>(nullptr));
+    case QUERN_U8:
+      return f(static_cast<uint8_t*>(nullptr));
+    case QUERN_BF16:
+      return f(static_cast<__nv_bfloat16*>(nullptr));
+    case QUERN_F16:
+      return f(static_cast<__half*>(nullptr));
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
+
+template <class T>
+T* at(uint64_t address) {
+  return reinterpret_cast<T*>(address);
+}
+
+}  // namespace
+
+cudaError_t fill_tensor(cudaStream_t stream, uint64_t address, const quern_content& what) {
+  if (what.elements <= 0) return cudaSuccess;
+  return with_type(what.type, [&](auto* tag) {
+    using T = std::remove_pointer_t<decltype(tag)>;
+    fill_kernel<T><<<blocks_for(what.elements / 4), threads, 0, stream>>>(at<T>(address), what);
+    return cudaGetLastError();
+  });
+}
+
+cudaError_t fill_element(cudaStream_t stream, uint64_t address, const quern_content& what,
+                         int64_t index) {
+  return with_type(what.type, [&](auto* tag) {
+    using T = std::remove_pointer_t<decltype(tag)>;
+    fill_one_kernel<T><<<1, 1, 0, stream>>>(at<T>(address), what, index);
+    return cudaGetLastError();
+  });
+}
+
+cudaError_t check_tensor(cudaStream_t stream, uint64_t address, const quern_content& what,
+                         quern_finding* finding) {
+  if (what.elements <= 0) return cudaSuccess;
+  return with_type(what.type, [&](auto* tag) {
+    using T = std::remove_pointer_t<decltype(tag)>;
+    check_kernel<T><<<blocks_for(what.elements / 4), threads, 0, stream>>>(at<const T>(address),
+                                                                           what, finding);
+    return cudaGetLastError();
+  });
+}
+
+cudaError_t set_words(cudaStream_t stream, uint64_t address, uint64_t bytes, uint32_t word) {
+  const auto count = static_cast<int64_t>(bytes / 4);
+  if (count == 0) return cudaSuccess;
+  set_kernel<<<blocks_for(count / 4), threads, 0, stream>>>(at<uint32_t>(address), count, word);
+  return cudaGetLastError();
+}
+
+cudaError_t check_words(cudaStream_t stream, uint64_t address, uint64_t bytes, uint32_t word,
+                        quern_finding* finding) {
+  const auto count = static_cast<int64_t>(bytes / 4);
+  if (count == 0) return cudaSuccess;
+  check_words_kernel<<<blocks_for(count / 4), threads, 0, stream>>>(at<const uint32_t>(address),
+                                                                    count, word, finding);
+  return cudaGetLastError();
+}
+
+cudaError_t compare_tensors(cudaStream_t stream, int32_t type, bool wide, const comparison& what,
+                            quern_finding* finding) {
+  if (what.elements <= 0) return cudaSuccess;
+  return with_type(type, [&](auto* tag) {
+    using T = std::remove_pointer_t<decltype(tag)>;
+    const unsigned blocks = blocks_for(what.elements / 2);
+    if constexpr (!is_integer<T>)
+      if (wide) {
+        compare_kernel<T, double><<<blocks, threads, 0, stream>>>(
+            at<const T>(what.got), at<const double>(what.want), what, finding);
+        return cudaGetLastError();
+      }
+    compare_kernel<T, T><<<blocks, threads, 0, stream>>>(at<const T>(what.got),
+                                                         at<const T>(what.want), what, finding);
+    return cudaGetLastError();
+  });
+}
+
+cudaError_t compare_bits(cudaStream_t stream, int32_t type, const comparison& what,
+                         quern_finding* finding) {
+  if (what.elements <= 0) return cudaSuccess;
+  return with_type(type, [&](auto* tag) {
+    using T = std::remove_pointer_t<decltype(tag)>;
+    same_bits_kernel<T><<<blocks_for(what.elements / 2), threads, 0, stream>>>(
+        at<const T>(what.got), at<const T>(what.want), what.elements, finding);
+    return cudaGetLastError();
+  });
+}
+
+cudaError_t read_through(cudaStream_t stream, const void* from, uint64_t bytes, uint32_t* sink) {
+  const auto count = static_cast<int64_t>(bytes / sizeof(uint4));
+  read_kernel<<<blocks_for(count), threads, 0, stream>>>(static_cast<const uint4*>(from), count,
+                                                         sink);
+  return cudaGetLastError();
+}
+
+}  // namespace quern::gpu

@@ -1,0 +1,103 @@
+// The evaluator's side of one device: memory that it owns and lends to runners, content of tensors,
+// and checks of what runners left there. Wraps env/device/desk_part.h of libquern_cuda.so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "env/device/desk_part.h"
+#include "env/task/task.hpp"
+
+namespace quern::env {
+
+class device_desk;
+
+/// Device memory of its own allocation. Given back with this object, which must go before its desk.
+class device_piece {
+ public:
+  device_piece() = default;
+  device_piece(device_piece&& other) noexcept;
+  device_piece& operator=(device_piece&& other) noexcept;
+  ~device_piece();
+
+  [[nodiscard]] std::uint64_t address() const { return piece_.address; }
+  [[nodiscard]] std::uint64_t bytes() const { return piece_.bytes; }
+  [[nodiscard]] int fd() const { return piece_.fd; }
+  [[nodiscard]] bool empty() const { return desk_ == nullptr; }
+
+ private:
+  friend class device_desk;
+  device_desk* desk_ = nullptr;
+  quern_piece piece_{0, 0, 0, -1};
+};
+
+/// What one check found: how many elements are wrong, and the first of them.
+struct device_finding {
+  std::uint64_t wrong = 0;
+  std::uint64_t first = 0;
+  [[nodiscard]] bool clean() const { return wrong == 0; }
+};
+
+/// One device as the evaluator uses it. One thread at a time. Everything that does not return a
+/// value is queued and runs in order; an error of one is reported by wait().
+class device_desk {
+ public:
+  /// Loads libquern_cuda.so from beside the running program. Errors say what is missing.
+  static base::expected<std::unique_ptr<device_desk>> open(int device);
+  ~device_desk();
+  device_desk(const device_desk&) = delete;
+  device_desk& operator=(const device_desk&) = delete;
+
+  [[nodiscard]] const quern_desk_facts& facts() const { return facts_; }
+  [[nodiscard]] int device() const { return device_; }
+  /// Of the whole device, whoever uses it.
+  base::expected<std::uint64_t> free_bytes();
+
+  /// At least `bytes`, at least one unit.
+  base::expected<device_piece> allocate(std::uint64_t bytes);
+
+  void fill(std::uint64_t address, const quern_content& what);
+  void fill_one(std::uint64_t address, const quern_content& what, std::int64_t index);
+  void set(std::uint64_t address, std::uint64_t bytes, std::uint32_t word);
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
+
+  /// Each adds one finding to what the next wait() returns.
+  void compare(std::uint64_t got, std::uint64_t want, const tensor_layout& layout,
+               const tolerance& limit, bool want_is_f64 = false);
+  void same_bits(std::uint64_t a, std::uint64_t b, const tensor_layout& layout);
+  void check_content(std::uint64_t address, const quern_content& what);
+  void check_pattern(std::uint64_t address, std::uint64_t bytes, std::uint32_t word);
+
+  /// Waits for everything queued; the findings in the order in which the checks were made.
+  base::expected<std::vector<device_finding>> wait();
+
+  base::status read(std::span<std::byte> to, std::uint64_t from);
+  base::status write(std::uint64_t to, std::span<const std::byte> from);
+  /// Bytes a second, reads and writes counted, of a copy with this footprint.
+  base::expected<double> bandwidth(std::uint64_t bytes);
+
+ private:
+  friend class device_piece;
+  struct functions;
+  device_desk() = default;
+  void note(std::int32_t result);
+  void release(quern_piece& piece);
+  [[nodiscard]] base::error problem() const;
+
+  const functions* call_ = nullptr;
+  quern_desk* desk_ = nullptr;
+  int device_ = 0;
+  quern_desk_facts facts_{};
+  std::string failed_;  ///< message of the first queued step that failed since the last wait
+};
+
+/// Content of one input: distribution `kind`, by the secret key; `stream` tells one set from
+/// another.
+quern_content content_of(const tensor_layout& layout, distribution kind, std::uint64_t key,
+                         std::uint64_t stream);
+
+}  // namespace quern::env

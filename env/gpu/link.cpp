@@ -1,0 +1,129 @@
+// The evaluator's end of a runner on a device.
+#include "env/gpu/link.hpp"
+
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace quern::env {
+namespace {
+
+/// A context and a first module take a second on a loaded host; nothing here waits for a candidate.
+constexpr double setting_up_s = 30;
+
+question_limits within(double wall_s) {
+  // Waiting for the device is done by looking again and again: CPU time says nothing.
+  return {wall_s, wall_s};
+}
+
+template <class Body>
+std::span<const std::byte> bytes_of_message(const Body& body) {
+  return std::as_bytes(std::span(&body, 1));
+}
+
+answered<void> without_value(answered<runner::reply> r) {
+  if (!r) return tl::make_unexpected(std::move(r).error());
+  return {};
+}
+
+tl::unexpected<runner_failure> gpu_link_failure(std::string text) {
+  return tl::make_unexpected(runner_failure{runner_failure::kind::refused, {}, std::move(text)});
+}
+
+}  // namespace
+
+answered<void> gpu_link::open(int device, double wall_s) {
+  const runner::gpu_open_request body{device, 0};
+  return without_value(
+      link_.ask(runner::command::gpu_open, bytes_of_message(body), -1, within(wall_s), nullptr));
+}
+
+answered<void> gpu_link::import(std::int32_t piece, const device_piece& memory,
+                                std::uint64_t shift) {
+  const runner::gpu_import_request body{piece, 0, memory.bytes(), shift};
+  return without_value(link_.ask(runner::command::gpu_import, bytes_of_message(body), memory.fd(),
+                                 within(setting_up_s), nullptr));
+}
+
+answered<void> gpu_link::load_code(int fd, std::uint64_t offset, std::uint64_t bytes,
+                                   std::span<const std::string> kernels) {
+  runner::gpu_load_request body;
+  body.offset = offset;
+  body.bytes = bytes;
+  body.names = static_cast<std::uint32_t>(kernels.size());
+  std::size_t at = 0;
+  for (const auto& name : kernels) {
+    if (at + name.size() + 2 > body.text.size())
+      return gpu_link_failure(fmt::format("names of {} kernels take more than {} bytes",
+                                          kernels.size(), body.text.size()));
+    std::memcpy(body.text.data() + at, name.data(), name.size());
+    at += name.size() + 1;
+  }
+  return without_value(link_.ask(runner::command::gpu_load, bytes_of_message(body), fd,
+                                 within(setting_up_s), nullptr));
+}
+
+answered<bool> gpu_link::load_library(int fd, double wall_s) {
+  const runner::gpu_load_request body;
+  auto r =
+      link_.ask(runner::command::gpu_load, bytes_of_message(body), fd, within(wall_s), nullptr);
+  if (!r) return tl::make_unexpected(std::move(r).error());
+  return r->value != 0;
+}
+
+answered<void> gpu_link::program(const device_program& what) {
+  const base::unique_fd file(memfd_create("program", MFD_CLOEXEC));
+  const auto steps = std::as_bytes(std::span(what.steps));
+  const auto parameters = std::as_bytes(std::span(what.parameters));
+  if (!file || ::write(file.get(), steps.data(), steps.size()) != std::ssize(steps) ||
+      ::write(file.get(), parameters.data(), parameters.size()) != std::ssize(parameters))
+    return gpu_link_failure(fmt::format("a memory file for the program: {}", std::strerror(errno)));
+  const runner::gpu_program_request body{static_cast<std::uint32_t>(what.steps.size()),
+                                         static_cast<std::uint32_t>(what.parameters.size())};
+  return without_value(link_.ask(runner::command::gpu_program, bytes_of_message(body), file.get(),
+                                 within(setting_up_s), nullptr));
+}
+
+answered<void> gpu_link::call(const runner::gpu_call_request& what) {
+  return without_value(link_.ask(runner::command::gpu_call, bytes_of_message(what), -1,
+                                 within(setting_up_s), nullptr));
+}
+
+answered<std::int64_t> gpu_link::workspace(std::span<const std::int64_t> sizes) {
+  runner::call_plan body;
+  body.sizes = static_cast<std::uint32_t>(sizes.size());
+  std::copy(sizes.begin(), sizes.end(), body.size_values.begin());
+  auto r = link_.ask(runner::command::workspace, bytes_of_message(body), -1, within(setting_up_s),
+                     nullptr);
+  if (!r) return tl::make_unexpected(std::move(r).error());
+  return static_cast<std::int64_t>(r->value);
+}
+
+answered<void> gpu_link::script(const std::string& text) {
+  return without_value(link_.script(text, within(setting_up_s)));
+}
+
+answered<window_times> gpu_link::window(const window_order& what, double wall_s) {
+  if (what.count < 0 || static_cast<std::size_t>(what.count) > runner::max_window_calls)
+    return gpu_link_failure(
+        fmt::format("a window of {} calls, the limit is {}", what.count, runner::max_window_calls));
+  const runner::gpu_window_request body{what.first, what.count, what.output_piece, what.how};
+  window_times times;
+  auto r = link_.ask(runner::command::gpu_window, bytes_of_message(body), -1, within(wall_s),
+                     &times.wall_ns);
+  if (!r) return tl::make_unexpected(std::move(r).error());
+  times.call_ns.resize(static_cast<std::size_t>(what.count));
+  std::memcpy(times.call_ns.data(), r->text.data(), times.call_ns.size() * sizeof times.call_ns[0]);
+  return times;
+}
+
+answered<void> gpu_link::deliver(double wall_s) {
+  return without_value(link_.ask(runner::command::gpu_deliver, {}, -1, within(wall_s), nullptr));
+}
+
+answered<void> gpu_link::drop() {
+  return without_value(link_.ask(runner::command::gpu_drop, {}, -1, within(setting_up_s), nullptr));
+}
+
+}  // namespace quern::env

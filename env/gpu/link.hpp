@@ -1,0 +1,67 @@
+// The evaluator's end of a runner on a device: what can be asked of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "env/gpu/desk.hpp"
+#include "env/runner/gpu_protocol.hpp"
+#include "env/runner/link.hpp"
+
+namespace quern::env {
+
+/// What a call of the device-only form does, with pointers as places in pieces.
+struct device_program {
+  std::vector<quern_step> steps;
+  std::vector<quern_parameter> parameters;
+};
+
+struct window_order {
+  std::int64_t first = 0;  ///< slot
+  std::int32_t count = 1;  ///< calls, one a slot
+  std::int32_t output_piece = runner::piece_outputs;
+  quern_window_settings how{};
+};
+
+/// One window as both clocks saw it.
+struct window_times {
+  std::vector<std::uint32_t> call_ns;  ///< by the runner's events
+  base::nanoseconds_t wall_ns = 0;     ///< between order and answer, by the evaluator's clock
+};
+
+/// Questions to one runner; the process belongs to somebody else. Thread-compatible.
+class gpu_link {
+ public:
+  gpu_link() = default;
+  explicit gpu_link(runner_link link) : link_(std::move(link)) {}
+
+  [[nodiscard]] runner_link& raw() { return link_; }
+
+  answered<void> open(int device, double wall_s);
+  /// `shift`: see quern_window_import.
+  answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t shift = 0);
+  /// Device code in [offset, offset + bytes) of the file.
+  answered<void> load_code(int fd, std::uint64_t offset, std::uint64_t bytes,
+                           std::span<const std::string> kernels);
+  /// A shared object; whether it has workspace_bytes.
+  answered<bool> load_library(int fd, double wall_s);
+  answered<void> program(const device_program& what);
+  answered<void> call(const runner::gpu_call_request& what);
+  answered<std::int64_t> workspace(std::span<const std::int64_t> sizes);
+  answered<void> script(const std::string& text);
+  answered<window_times> window(const window_order& what, double wall_s);
+  /// Reference: writes the last window's results to the outputs.
+  answered<void> deliver(double wall_s);
+  answered<void> drop();
+
+  /// Which making of each shared piece it has mapped; kept by lent_memory.
+  std::array<std::uint64_t, runner::lent_pieces> mapped{};
+
+ private:
+  runner_link link_;
+};
+
+}  // namespace quern::env

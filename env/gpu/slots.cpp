@@ -1,0 +1,51 @@
+// One set of tensors for each of many calls.
+#include "env/gpu/slots.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr std::uint64_t up_to(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+slot_layout::slot_layout(std::span<const tensor_layout> tensors) {
+  std::uint64_t at = 0;
+  for (const auto& t : tensors) {
+    guards_.emplace_back(at, up_to(at + guard_bytes, tensor_alignment) - at);
+    at = up_to(at + guard_bytes, tensor_alignment);
+    offsets_.push_back(at);
+    // A tensor whose size is no multiple of 4 bytes leaves up to 3 unguarded.
+    at = up_to(at + static_cast<std::uint64_t>(t.bytes), 4);
+  }
+  guards_.emplace_back(at, up_to(at + guard_bytes, tensor_alignment) - at);
+  stride_ = up_to(at + guard_bytes, tensor_alignment);
+}
+
+void slot_view::set_guards(device_desk& desk) const {
+  for (std::int64_t s = 0; s < slots_; ++s)
+    for (const auto& [offset, bytes] : layout_.guards())
+      desk.set(base_ + static_cast<std::uint64_t>(s) * layout_.stride() + offset, bytes,
+               guard_word);
+}
+
+std::size_t slot_view::check_guards(device_desk& desk) const {
+  std::size_t checks = 0;
+  for (std::int64_t s = 0; s < slots_; ++s)
+    for (const auto& [offset, bytes] : layout_.guards()) {
+      desk.check_pattern(base_ + static_cast<std::uint64_t>(s) * layout_.stride() + offset, bytes,
+                         guard_word);
+      ++checks;
+    }
+  return checks;
+}
+
+void slot_view::poison(device_desk& desk, std::span<const tensor_layout> tensors,
+                       std::uint32_t word) const {
+  for (std::int64_t s = 0; s < slots_; ++s)
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      desk.set(at(t, s), up_to(static_cast<std::uint64_t>(tensors[t].bytes), 4), word);
+}
+
+}  // namespace quern::env

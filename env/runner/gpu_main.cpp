@@ -1,0 +1,257 @@
+// The process in which kernels of lane `cuda` run.
+#include "env/runner/gpu_main.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "env/runner/call_words.hpp"
+#include "env/runner/channel.hpp"
+#include "env/runner/gpu_protocol.hpp"
+#include "env/runner/window_library.hpp"
+
+namespace quern::env::runner {
+namespace {
+
+/// A file that came with a question, mapped while the question is answered.
+class mapped_file {
+ public:
+  explicit mapped_file(int fd) {
+    struct stat info {};
+    if (fd < 0 || fstat(fd, &info) != 0 || info.st_size <= 0) return;
+    void* got =
+        mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+    if (got == MAP_FAILED) return;
+    data_ = static_cast<const std::byte*>(got);
+    bytes_ = static_cast<std::size_t>(info.st_size);
+  }
+  ~mapped_file() {
+    if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), bytes_);
+  }
+  mapped_file(const mapped_file&) = delete;
+  mapped_file& operator=(const mapped_file&) = delete;
+
+  /// Null where the range is not inside the file.
+  const std::byte* at(std::uint64_t offset, std::uint64_t bytes) const {
+    if (data_ == nullptr || offset > bytes_ || bytes > bytes_ - offset) return nullptr;
+    return data_ + offset;
+  }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class gpu_runner {
+ public:
+  explicit gpu_runner(const window_library& library) : library_(library) {}
+
+  reply handle(command what, std::uint64_t ticket, const std::byte* body, std::size_t bytes,
+               int fd);
+
+ private:
+  template <class Body>
+  static const Body* as(const std::byte* body, std::size_t bytes) {
+    return bytes == sizeof(Body) ? reinterpret_cast<const Body*>(body) : nullptr;
+  }
+  /// The reply to a question whose answer is the library's.
+  reply answer(std::uint64_t ticket, std::int32_t result, std::uint64_t value) const {
+    if (result == 0) return make_reply(ticket, outcome::done, value, nullptr);
+    return make_reply(ticket, outcome::failed, 0, library_.problem(window_));
+  }
+  reply open(std::uint64_t ticket, const gpu_open_request& r);
+  reply load(std::uint64_t ticket, const gpu_load_request& r, int fd);
+  reply load_library(std::uint64_t ticket, int fd);
+  reply program(std::uint64_t ticket, const gpu_program_request& r, int fd);
+  reply run(std::uint64_t ticket, const gpu_window_request& r);
+  std::int32_t run_by_hand(const gpu_window_request& r, std::uint32_t* ns);
+  reply drop(std::uint64_t ticket);
+
+  const window_library& library_;
+  quern_window* window_ = nullptr;
+  bool device_only_ = true;
+  void* kernel_ = nullptr;
+  void* workspace_bytes_ = nullptr;
+  gpu_call_request call_;
+};
+
+reply gpu_runner::open(std::uint64_t ticket, const gpu_open_request& r) {
+  std::array<char, 400> problem{};
+  if (library_.open(r.device, 1, &window_, problem.data(), problem.size()) != 0)
+    return make_reply(ticket, outcome::failed, 0, problem.data());
+  return make_reply(ticket, outcome::done, 0, nullptr);
+}
+
+reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
+  void* library = dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
+  kernel_ = dlsym(library, "kernel");
+  if (kernel_ == nullptr)
+    return make_reply(ticket, outcome::failed, 0,
+                      "the candidate does not define extern \"C\" void kernel(...)");
+  workspace_bytes_ = dlsym(library, "workspace_bytes");
+  device_only_ = false;
+  return make_reply(ticket, outcome::done, workspace_bytes_ != nullptr ? 1 : 0, nullptr);
+}
+
+reply gpu_runner::load(std::uint64_t ticket, const gpu_load_request& r, int fd) {
+  if (r.names == 0) return load_library(ticket, fd);
+  if (r.names > QUERN_MOST_KERNELS || r.text.back() != 0)
+    return make_reply(ticket, outcome::failed, 0, "too many kernels, or names without an end");
+  const mapped_file file(fd);
+  const std::byte* code = file.at(r.offset, r.bytes);
+  if (code == nullptr) return make_reply(ticket, outcome::failed, 0, "no device code came");
+  std::array<const char*, QUERN_MOST_KERNELS> names{};
+  const char* at = r.text.data();
+  const char* const end = at + r.text.size();
+  for (std::uint32_t i = 0; i < r.names; ++i) {
+    if (at >= end) return make_reply(ticket, outcome::failed, 0, "fewer names than kernels");
+    names[i] = at;
+    at += std::strlen(at) + 1;
+  }
+  device_only_ = true;
+  return answer(ticket,
+                library_.load(window_, code, names.data(), static_cast<std::int32_t>(r.names)), 0);
+}
+
+reply gpu_runner::program(std::uint64_t ticket, const gpu_program_request& r, int fd) {
+  const mapped_file file(fd);
+  const std::uint64_t steps = std::uint64_t{r.steps} * sizeof(quern_step);
+  const std::uint64_t parameters = std::uint64_t{r.parameters} * sizeof(quern_parameter);
+  const std::byte* first = file.at(0, steps + parameters);
+  if (first == nullptr) return make_reply(ticket, outcome::failed, 0, "no program came");
+  return answer(ticket,
+                library_.program(window_, reinterpret_cast<const quern_step*>(first),
+                                 static_cast<std::int32_t>(r.steps),
+                                 reinterpret_cast<const quern_parameter*>(first + steps),
+                                 static_cast<std::int32_t>(r.parameters)),
+                0);
+}
+
+/// The host-entry form: the candidate's own function between the events of every call.
+std::int32_t gpu_runner::run_by_hand(const gpu_window_request& r, std::uint32_t* ns) {
+  const std::size_t tensors = std::size_t{call_.inputs} + call_.outputs;
+  words a{};
+  std::size_t n = tensors;
+  for (std::size_t i = 0; i < call_.sizes; ++i)
+    a[n++] = static_cast<std::uint64_t>(call_.size_values[i]);
+  a[n++] = call_.has_workspace != 0
+               ? library_.address(window_, piece_workspace) + call_.workspace_offset
+               : 0;
+  a[n++] = library_.stream(window_);
+  if (library_.begin(window_, &r.how) != 0) return -1;
+  for (std::int32_t i = 0; i < r.count; ++i) {
+    for (std::size_t t = 0; t < tensors; ++t) {
+      const auto& place = call_.tensors[t];
+      const auto piece = place.file == static_cast<std::uint32_t>(piece_outputs)
+                             ? r.output_piece
+                             : static_cast<std::int32_t>(place.file);
+      a[t] = library_.address(window_, piece) + place.offset +
+             static_cast<std::uint64_t>(r.first + i) * place.stride;
+    }
+    if (library_.before_call(window_) != 0) return -1;
+    word_calls[n](kernel_, a);
+    if (library_.after_call(window_) != 0) return -1;
+  }
+  std::int32_t got = 0;
+  return library_.end(window_, ns, r.count, &got);
+}
+
+reply gpu_runner::run(std::uint64_t ticket, const gpu_window_request& r) {
+  if (r.count < 0 || static_cast<std::size_t>(r.count) > max_window_calls || r.output_piece < 0 ||
+      r.output_piece >= QUERN_MOST_PIECES)
+    return make_reply(ticket, outcome::failed, 0, "a window out of bounds");
+  std::array<std::uint32_t, max_window_calls> ns{};
+  const std::int32_t result = device_only_ ? library_.run(window_, &r.how, r.first, r.count,
+                                                          piece_outputs, r.output_piece, ns.data())
+                                           : run_by_hand(r, ns.data());
+  reply answered = answer(ticket, result, static_cast<std::uint64_t>(r.count));
+  if (result == 0)
+    std::memcpy(answered.text.data(), ns.data(), static_cast<std::size_t>(r.count) * sizeof ns[0]);
+  return answered;
+}
+
+reply gpu_runner::drop(std::uint64_t ticket) {
+  for (std::int32_t piece = 0; piece < QUERN_MOST_PIECES; ++piece)
+    if (library_.drop(window_, piece) != 0) return answer(ticket, -1, 0);
+  return answer(ticket, library_.unload(window_), 0);
+}
+
+reply gpu_runner::handle(command what, std::uint64_t ticket, const std::byte* body,
+                         std::size_t bytes, int fd) {
+  if (what == command::gpu_open) {
+    if (const auto* r = as<gpu_open_request>(body, bytes); r != nullptr && window_ == nullptr)
+      return open(ticket, *r);
+    return make_reply(ticket, outcome::failed, 0, "unusable message");
+  }
+  if (window_ == nullptr) return make_reply(ticket, outcome::failed, 0, "no device was opened");
+  switch (what) {
+    case command::gpu_window:
+      if (const auto* r = as<gpu_window_request>(body, bytes)) return run(ticket, *r);
+      break;
+    case command::gpu_import:
+      if (const auto* r = as<gpu_import_request>(body, bytes))
+        return answer(ticket, library_.import(window_, r->piece, fd, r->bytes, r->shift),
+                      library_.address(window_, r->piece));
+      break;
+    case command::gpu_load:
+      if (const auto* r = as<gpu_load_request>(body, bytes)) return load(ticket, *r, fd);
+      break;
+    case command::gpu_program:
+      if (const auto* r = as<gpu_program_request>(body, bytes)) return program(ticket, *r, fd);
+      break;
+    case command::gpu_call:
+      if (const auto* r = as<gpu_call_request>(body, bytes);
+          r != nullptr && kernel_ != nullptr && r->sizes <= max_sizes &&
+          std::size_t{r->inputs} + r->outputs <= max_tensors) {
+        call_ = *r;
+        return make_reply(ticket, outcome::done, 0, nullptr);
+      }
+      break;
+    case command::workspace:
+      if (const auto* p = as<call_plan>(body, bytes); p != nullptr && p->sizes <= max_sizes) {
+        if (workspace_bytes_ == nullptr) return make_reply(ticket, outcome::done, 0, nullptr);
+        return make_reply(
+            ticket, outcome::done,
+            static_cast<std::uint64_t>(size_questions[p->sizes](workspace_bytes_, p->size_values)),
+            nullptr);
+      }
+      break;
+    case command::gpu_drop:
+      return drop(ticket);
+    default:
+      break;
+  }
+  return make_reply(ticket, outcome::failed, 0, "unusable message");
+}
+
+}  // namespace
+
+int serve_gpu(const char* path) {
+  window_library library;
+  const char* problem = library.load_from(path);
+  alignas(64) static std::array<std::byte, sizeof(header) + sizeof(gpu_load_request)> buffer;
+  static gpu_runner runner(library);
+  for (;;) {
+    int fd = -1;
+    const std::size_t got = receive(socket_fd, buffer, fd);
+    if (got < sizeof(header)) return 0;
+    header head;
+    std::memcpy(&head, buffer.data(), sizeof head);
+    const reply r = problem != nullptr
+                        ? make_reply(head.ticket, outcome::failed, 0, problem)
+                        : runner.handle(head.what, head.ticket, buffer.data() + sizeof head,
+                                        got - sizeof head, fd);
+    if (fd >= 0) close(fd);
+    if (!send_reply(socket_fd, r)) return 0;
+  }
+}
+
+}  // namespace quern::env::runner

@@ -1,0 +1,55 @@
+// The functions of env/device/window_part.h, looked up in libquern_cuda.so; for programs that must
+// not link it. No exceptions, no allocation.
+#pragma once
+
+#include <dlfcn.h>
+
+#include "env/device/window_part.h"
+
+namespace quern::env::runner {
+
+struct window_library {
+  decltype(&::quern_window_open) open = nullptr;
+  decltype(&::quern_window_problem) problem = nullptr;
+  decltype(&::quern_window_stream) stream = nullptr;
+  decltype(&::quern_window_import) import = nullptr;
+  decltype(&::quern_window_address) address = nullptr;
+  decltype(&::quern_window_drop) drop = nullptr;
+  decltype(&::quern_window_load) load = nullptr;
+  decltype(&::quern_window_unload) unload = nullptr;
+  decltype(&::quern_window_program) program = nullptr;
+  decltype(&::quern_window_begin) begin = nullptr;
+  decltype(&::quern_window_before_call) before_call = nullptr;
+  decltype(&::quern_window_after_call) after_call = nullptr;
+  decltype(&::quern_window_end) end = nullptr;
+  decltype(&::quern_window_run) run = nullptr;
+
+  /// Null, or why it cannot be used. The library stays loaded.
+  const char* load_from(const char* path) {
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return dlerror();
+    const bool complete =
+        find(library, open, "quern_window_open") &&
+        find(library, problem, "quern_window_problem") &&
+        find(library, stream, "quern_window_stream") &&
+        find(library, import, "quern_window_import") &&
+        find(library, address, "quern_window_address") &&
+        find(library, drop, "quern_window_drop") && find(library, load, "quern_window_load") &&
+        find(library, unload, "quern_window_unload") &&
+        find(library, program, "quern_window_program") &&
+        find(library, begin, "quern_window_begin") &&
+        find(library, before_call, "quern_window_before_call") &&
+        find(library, after_call, "quern_window_after_call") &&
+        find(library, end, "quern_window_end") && find(library, run, "quern_window_run");
+    return complete ? nullptr : "libquern_cuda.so is of another build";
+  }
+
+ private:
+  template <class F>
+  static bool find(void* library, F& to, const char* name) {
+    to = reinterpret_cast<F>(dlsym(library, name));
+    return to != nullptr;
+  }
+};
+
+}  // namespace quern::env::runner
