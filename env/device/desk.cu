@@ -158,7 +158,8 @@ extern "C" int32_t quern_desk_allocate(quern_desk* desk, uint64_t bytes, quern_p
     return complain(desk, "%llu bytes of device memory: %s",
                     static_cast<unsigned long long>(rounded), quern::gpu::name_of(*desk->api, e));
   quern::gpu::mapping m;
-  if (settle(desk, quern::gpu::map_allocation(*desk->api, desk->device, handle, rounded, unit, m),
+  if (settle(desk,
+             quern::gpu::map_allocation(*desk->api, desk->device, handle, rounded, 0, true, m),
              "mapping device memory") < 0) {
     (void)desk->api->mem_release(handle);
     return -1;

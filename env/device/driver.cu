@@ -10,9 +10,9 @@ template <class F>
 bool find(F& to, const char* name, const char** missing) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult how{};
-  // 12.0 of each function: older than every driver that runs this build, younger than every
+  // 12.4 of each function: older than every driver that runs this build, as young as the youngest
   // interface that it uses.
-  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how) !=
+  if (cudaGetDriverEntryPointByVersion(name, &found, 12040, cudaEnableDefault, &how) !=
           cudaSuccess ||
       how != cudaDriverEntryPointSuccess) {
     *missing = name;
@@ -37,7 +37,7 @@ bool fill(driver& d, const char** missing) {
          find(d.module_unload, "cuModuleUnload", missing) &&
          find(d.module_function, "cuModuleGetFunction", missing) &&
          find(d.function_set, "cuFuncSetAttribute", missing) &&
-         find(d.function_get, "cuFuncGetAttribute", missing) &&
+         find(d.parameter_info, "cuFuncGetParamInfo", missing) &&
          find(d.launch, "cuLaunchKernelEx", missing) &&
          find(d.memset_bytes, "cuMemsetD8Async", missing) &&
          find(d.copy_within, "cuMemcpyDtoDAsync", missing) &&
@@ -62,10 +62,9 @@ const char* name_of(const driver& d, CUresult result) {
 }
 
 CUresult map_allocation(const driver& d, int device, CUmemGenericAllocationHandle handle,
-                        std::uint64_t bytes, std::uint64_t alignment, mapping& out) {
+                        std::uint64_t bytes, std::uint64_t hint, bool writable, mapping& out) {
   CUdeviceptr address = 0;
-  if (const auto e = d.address_reserve(&address, bytes, alignment, 0, 0); e != CUDA_SUCCESS)
-    return e;
+  if (const auto e = d.address_reserve(&address, bytes, 0, hint, 0); e != CUDA_SUCCESS) return e;
   if (const auto e = d.mem_map(address, bytes, 0, handle, 0); e != CUDA_SUCCESS) {
     (void)d.address_free(address, bytes);
     return e;
@@ -73,7 +72,7 @@ CUresult map_allocation(const driver& d, int device, CUmemGenericAllocationHandl
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   access.location.id = device;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  access.flags = writable ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
   if (const auto e = d.set_access(address, bytes, &access, 1); e != CUDA_SUCCESS) {
     (void)d.mem_unmap(address, bytes);
     (void)d.address_free(address, bytes);
@@ -87,7 +86,7 @@ void unmap_allocation(const driver& d, mapping& m) {
   if (m.bytes == 0) return;
   (void)d.mem_unmap(m.address, m.bytes);
   (void)d.address_free(m.address, m.bytes);
-  (void)d.mem_release(m.handle);
+  if (m.handle != 0) (void)d.mem_release(m.handle);
   m = {};
 }
 

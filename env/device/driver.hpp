@@ -23,7 +23,7 @@ struct driver {
   decltype(&::cuModuleUnload) module_unload;
   decltype(&::cuModuleGetFunction) module_function;
   decltype(&::cuFuncSetAttribute) function_set;
-  decltype(&::cuFuncGetAttribute) function_get;
+  decltype(&::cuFuncGetParamInfo) parameter_info;
   decltype(&::cuLaunchKernelEx) launch;
   decltype(&::cuMemsetD8Async) memset_bytes;
   decltype(&::cuMemcpyDtoDAsync) copy_within;
@@ -44,10 +44,11 @@ struct mapping {
   CUmemGenericAllocationHandle handle = 0;
 };
 
-/// Maps an allocation. On failure nothing is left behind, but the handle stays the caller's.
+/// Maps an allocation, where the driver allows it at address `hint`. On failure nothing is left
+/// behind, but the handle stays the caller's.
 CUresult map_allocation(const driver& d, int device, CUmemGenericAllocationHandle handle,
-                        std::uint64_t bytes, std::uint64_t alignment, mapping& out);
-/// Unmaps, and releases the handle.
+                        std::uint64_t bytes, std::uint64_t hint, bool writable, mapping& out);
+/// Unmaps, and releases the handle unless it is 0.
 void unmap_allocation(const driver& d, mapping& m);
 
 }  // namespace quern::gpu

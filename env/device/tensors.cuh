@@ -15,6 +15,9 @@ struct comparison {
   double atol, rtol;
 };
 
+/// Bytes of a tensor with this content.
+uint64_t bytes_of(const quern_content& what);
+
 // Each queues one kernel on the stream; the result is the launch's. Checks add to *finding, whose
 // `wrong` must be 0 and `first` ~0 before.
 cudaError_t fill_tensor(cudaStream_t stream, uint64_t address, const quern_content& what);

@@ -26,12 +26,14 @@ struct quern_window {
   std::vector<cudaEvent_t> before, after;
   quern_window_settings how{};
   int32_t calls = 0;
-  mapping pieces[QUERN_MOST_PIECES];
+  mapping pieces[QUERN_PIECES];
+  mapping writable_inputs;
+  quern_tensors tensors{};
+  int32_t slots = 0;
   CUmodule module = nullptr;
   std::vector<CUfunction> kernels;
   std::vector<quern_step> steps;
   std::vector<quern_parameter> parameters;
-  int32_t instead_of = 0, use = 0;  // of the window that runs
   char problem[448] = {};
 };
 
@@ -75,6 +77,9 @@ int32_t set_up(quern_window* w, bool own_stream) {
   if (own_stream &&
       settle(w, cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking), "a stream") < 0)
     return -1;
+  // No part of the cache is set aside for lines that a kernel asks to keep.
+  if (settle(w, cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0), "the persisting cache") < 0)
+    return -1;
   void* host = nullptr;
   if (settle(w, cudaHostAlloc(&host, 4096, cudaHostAllocMapped), "memory for the gate") < 0)
     return -1;
@@ -105,12 +110,12 @@ int32_t make_flush(quern_window* w, uint64_t bytes) {
 }
 
 const mapping& piece_of(const quern_window* w, const quern_place& place) {
-  return w->pieces[place.piece == w->instead_of ? w->use : place.piece];
+  return w->pieces[place.piece];
 }
 
 bool inside(const quern_window* w, const quern_place& place, uint64_t bytes) {
   if (place.piece < 0) return place.offset == 0 && bytes == 0;
-  if (place.piece >= QUERN_MOST_PIECES) return false;
+  if (place.piece >= QUERN_PIECES) return false;
   const mapping& m = piece_of(w, place);
   return m.bytes != 0 && place.offset <= m.bytes && bytes <= m.bytes - place.offset;
 }
@@ -120,7 +125,18 @@ CUdeviceptr address_of(const quern_window* w, const quern_place& place, int64_t 
   return piece_of(w, place).address + place.offset + static_cast<uint64_t>(slot) * place.stride;
 }
 
-int32_t launch(quern_window* w, const quern_step& s, int64_t slot) {
+/// Whether the kernel's parameters are of the sizes that will be passed: the driver would read on.
+bool parameters_fit(const quern_window* w, const quern_step& s, const quern_parameter* given) {
+  const auto kernel = w->kernels[static_cast<size_t>(s.kernel)];
+  size_t offset = 0, bytes = 0;
+  for (uint32_t i = 0; i < s.parameters; ++i)
+    if (w->api->parameter_info(kernel, i, &offset, &bytes) != CUDA_SUCCESS ||
+        bytes != (given[i].bytes == 0 ? sizeof(CUdeviceptr) : given[i].bytes))
+      return false;
+  return w->api->parameter_info(kernel, s.parameters, &offset, &bytes) != CUDA_SUCCESS;
+}
+
+int32_t launch_step(quern_window* w, const quern_step& s, int64_t slot) {
   CUdeviceptr pointers[QUERN_MOST_PARAMETERS];
   void* values[QUERN_MOST_PARAMETERS];
   for (uint32_t i = 0; i < s.parameters; ++i) {
@@ -158,7 +174,7 @@ int32_t perform(quern_window* w, const quern_step& s, int64_t slot) {
   };
   switch (s.kind) {
     case QUERN_STEP_LAUNCH:
-      return launch(w, s, slot);
+      return launch_step(w, s, slot);
     case QUERN_STEP_SET:
       return settle(w,
                     w->api->memset_bytes(address_of(w, place(0), slot),
@@ -196,9 +212,9 @@ extern "C" uint64_t quern_window_stream(const quern_window* w) {
 }
 
 extern "C" int32_t quern_window_import(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
-                                       uint64_t shift) {
-  if (piece < 0 || piece >= QUERN_MOST_PIECES)
-    return complain(w, "piece %d, the limit is %d", piece, QUERN_MOST_PIECES - 1);
+                                       uint64_t hint, uint64_t writable_hint) {
+  if (piece < 0 || piece >= QUERN_PIECES)
+    return complain(w, "piece %d, the limit is %d", piece, QUERN_PIECES - 1);
   if (quern_window_drop(w, piece) < 0) return -1;
   CUmemGenericAllocationHandle handle = 0;
   if (settle(w,
@@ -206,24 +222,31 @@ extern "C" int32_t quern_window_import(quern_window* w, int32_t piece, int32_t f
                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
              "importing device memory") < 0)
     return -1;
-  // An address range that is given back only after the mapping is made moves the mapping.
-  CUdeviceptr moved = 0;
-  if (shift != 0 && w->api->address_reserve(&moved, shift, 0, 0, 0) != CUDA_SUCCESS) moved = 0;
-  const auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, 0, w->pieces[piece]);
-  if (moved != 0) (void)w->api->address_free(moved, shift);
-  if (e == CUDA_SUCCESS) return 0;
-  (void)w->api->mem_release(handle);
+  const bool read_only = piece == QUERN_INPUTS;
+  auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, hint, !read_only,
+                                      w->pieces[piece]);
+  if (e != CUDA_SUCCESS) {
+    (void)w->api->mem_release(handle);
+    return settle(w, e, "mapping device memory");
+  }
+  if (!read_only) return 0;
+  e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, writable_hint, true,
+                                 w->writable_inputs);
+  // The handle is released once, with the mapping for reading.
+  w->writable_inputs.handle = 0;
   return settle(w, e, "mapping device memory");
 }
 
 extern "C" uint64_t quern_window_address(const quern_window* w, int32_t piece) {
-  return piece < 0 || piece >= QUERN_MOST_PIECES ? 0 : w->pieces[piece].address;
+  return piece < 0 || piece >= QUERN_PIECES ? 0 : w->pieces[piece].address;
 }
 
 extern "C" int32_t quern_window_drop(quern_window* w, int32_t piece) {
-  if (piece < 0 || piece >= QUERN_MOST_PIECES || w->pieces[piece].bytes == 0) return 0;
+  if (piece < 0 || piece >= QUERN_PIECES || w->pieces[piece].bytes == 0) return 0;
   if (settle(w, cudaStreamSynchronize(w->stream), "waiting for the device") < 0) return -1;
+  if (piece == QUERN_INPUTS) quern::gpu::unmap_allocation(*w->api, w->writable_inputs);
   quern::gpu::unmap_allocation(*w->api, w->pieces[piece]);
+  w->slots = 0;
   return 0;
 }
 
@@ -277,6 +300,8 @@ extern "C" int32_t quern_window_program(quern_window* w, const quern_step* steps
       if (given.bytes == 0 && !inside(w, given.place, s.kind == QUERN_STEP_LAUNCH ? 0 : s.bytes))
         return complain(w, "step %d has a pointer outside its piece", i);
     }
+    if (s.kind == QUERN_STEP_LAUNCH && !parameters_fit(w, s, parameters + s.first_parameter))
+      return complain(w, "step %d: the compiled kernel has other parameters than its text", i);
     if (s.kind == QUERN_STEP_LAUNCH && s.shared_bytes > 48 * 1024 &&
         settle(w,
                w->api->function_set(w->kernels[static_cast<size_t>(s.kernel)],
@@ -285,7 +310,6 @@ extern "C" int32_t quern_window_program(quern_window* w, const quern_step* steps
                "dynamic shared memory") < 0)
       return -1;
   }
-  w->instead_of = w->use = 0;
   w->steps.assign(steps, steps + count);
   w->parameters.assign(parameters, parameters + parameter_count);
   return 0;
@@ -305,9 +329,67 @@ extern "C" int32_t quern_window_begin(quern_window* w, const quern_window_settin
   return settle(w, cudaGetLastError(), "the gate");
 }
 
-extern "C" int32_t quern_window_before_call(quern_window* w) {
+extern "C" int32_t quern_window_tensors(quern_window* w, const quern_tensors* what, int32_t slots) {
+  if (what->inputs < 0 || what->inputs > QUERN_MOST_TENSORS || what->outputs < 0 ||
+      what->outputs > QUERN_MOST_TENSORS || slots < 1)
+    return complain(w, "%d inputs, %d outputs, %d slots", what->inputs, what->outputs, slots);
+  for (int32_t i = 0; i < what->inputs; ++i)
+    if (!inside(w, {QUERN_INPUTS, 0, what->input_offset[i], 0},
+                quern::gpu::bytes_of(what->content[i])))
+      return complain(w, "input %d lies outside its piece", i);
+  for (int32_t o = 0; o < what->outputs; ++o)
+    if (what->output_bytes[o] % 4 != 0 ||
+        !inside(
+            w,
+            {QUERN_OUTPUTS, 0,
+             what->output_offset[o] + static_cast<uint64_t>(slots - 1) * what->output_stride, 0},
+            what->output_bytes[o]))
+      return complain(w, "output %d lies outside its piece", o);
+  if (!inside(w, {QUERN_WORKSPACE, 0, 0, 0}, what->workspace_bytes) && what->workspace_bytes != 0)
+    return complain(w, "the workspace lies outside its piece");
+  w->tensors = *what;
+  w->slots = slots;
+  return 0;
+}
+
+extern "C" int32_t quern_window_before_call(quern_window* w, const quern_order* order) {
+  const auto& t = w->tensors;
   if (w->calls >= QUERN_MOST_CALLS)
     return complain(w, "more than %d calls in a window", QUERN_MOST_CALLS);
+  if (order->slot < 0 || order->slot >= w->slots || order->round < 0 ||
+      order->round >= QUERN_MOST_ROUNDS || order->changed_input >= t.inputs)
+    return complain(w, "slot %d of %d, round %d, input %d", order->slot, w->slots, order->round,
+                    order->changed_input);
+  for (int32_t i = 0; i < t.inputs; ++i) {
+    quern_content c = t.content[i];
+    c.key = order->key + static_cast<uint64_t>(i);
+    c.stream = order->stream;
+    c.kind = t.kinds[order->round][i];
+    const uint64_t at = w->writable_inputs.address + t.input_offset[i];
+    if (settle(w, quern::gpu::fill_tensor(w->stream, at, c), "making content") < 0) return -1;
+    if (i != order->changed_input) continue;
+    if (order->changed_index < 0 || order->changed_index >= c.elements)
+      return complain(w, "element %lld of %lld", static_cast<long long>(order->changed_index),
+                      static_cast<long long>(c.elements));
+    c.stream = order->changed_stream;
+    if (settle(w, quern::gpu::fill_element(w->stream, at, c, order->changed_index),
+               "making content") < 0)
+      return -1;
+  }
+  for (int32_t o = 0; o < t.outputs; ++o)
+    if (settle(w,
+               quern::gpu::set_words(w->stream,
+                                     w->pieces[QUERN_OUTPUTS].address + t.output_offset[o] +
+                                         static_cast<uint64_t>(order->slot) * t.output_stride,
+                                     t.output_bytes[o], order->poison),
+               "poisoning outputs") < 0)
+      return -1;
+  if (t.workspace_bytes != 0 &&
+      settle(w,
+             quern::gpu::set_words(w->stream, w->pieces[QUERN_WORKSPACE].address,
+                                   (t.workspace_bytes + 3) / 4 * 4, order->poison),
+             "poisoning the workspace") < 0)
+    return -1;
   if (w->how.flush_bytes != 0 &&
       settle(w, quern::gpu::read_through(w->stream, w->flush, w->how.flush_bytes, w->sink),
              "flushing the cache") < 0)
@@ -339,32 +421,21 @@ extern "C" int32_t quern_window_end(quern_window* w, uint32_t* ns, int32_t capac
 }
 
 extern "C" int32_t quern_window_run(quern_window* w, const quern_window_settings* how,
-                                    int64_t first, int32_t count, int32_t instead_of, int32_t use,
-                                    uint32_t* ns) {
-  if (first < 0 || count < 0 || use < 0 || use >= QUERN_MOST_PIECES)
-    return complain(w, "a window of %d calls from slot %lld with piece %d", count,
-                    static_cast<long long>(first), use);
-  w->instead_of = instead_of;
-  w->use = use;
-  // The strides were not multiplied out before: the last slot decides.
-  for (const auto& p : w->parameters)
-    if (p.bytes == 0 && p.place.piece >= 0) {
-      quern_place last = p.place;
-      last.offset += static_cast<uint64_t>(first + (count > 0 ? count - 1 : 0)) * last.stride;
-      if (!inside(w, last, 0))
-        return complain(w, "slot %lld lies outside its piece",
-                        static_cast<long long>(first + count - 1));
-    }
+                                    const quern_order* orders, int32_t count, uint32_t* ns) {
+  if (count < 0 || count > QUERN_MOST_CALLS)
+    return complain(w, "a window of %d calls, the limit is %d", count, QUERN_MOST_CALLS);
   if (quern_window_begin(w, how) < 0) return -1;
-  for (int32_t i = 0; i < count; ++i) {
-    if (quern_window_before_call(w) < 0) return -1;
+  int32_t result = 0;
+  for (int32_t i = 0; i < count && result == 0; ++i) {
+    result = quern_window_before_call(w, &orders[i]);
     for (const auto& s : w->steps)
-      if (perform(w, s, first + i) < 0) {
-        // What was queued before must not be left at the gate.
-        *w->gate = w->turn;
-        return -1;
-      }
-    if (quern_window_after_call(w) < 0) return -1;
+      if (result == 0) result = perform(w, s, orders[i].slot);
+    if (result == 0) result = quern_window_after_call(w);
+  }
+  if (result < 0) {
+    // What was queued before must not be left at the gate.
+    *w->gate = w->turn;
+    return result;
   }
   int32_t got = 0;
   return quern_window_end(w, ns, count, &got);

@@ -13,12 +13,13 @@
 
 #include <stdint.h>
 
+#include "env/device/desk_part.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 enum {
-  QUERN_MOST_PIECES = 8,
   QUERN_MOST_CALLS = 112,  ///< of one window
   QUERN_MOST_KERNELS = 64,
   QUERN_MOST_STEPS = 1024,
@@ -57,10 +58,40 @@ struct quern_step {
   uint64_t bytes;  ///< set, copy
 };
 
+enum { QUERN_MOST_TENSORS = 32, QUERN_MOST_ROUNDS = 16 };
+
+/// What stands before and behind a call: tensors in the memory that it works on.
+struct quern_tensors {
+  int32_t inputs, outputs;
+  /// Content of each input but for `key`, `stream` and `kind`, which every call has its own of.
+  struct quern_content content[QUERN_MOST_TENSORS];
+  uint64_t input_offset[QUERN_MOST_TENSORS];  ///< in the piece of inputs
+  int32_t kinds[QUERN_MOST_ROUNDS][QUERN_MOST_TENSORS];
+  uint64_t output_offset[QUERN_MOST_TENSORS];  ///< in the piece of outputs, slot 0
+  uint64_t output_bytes[QUERN_MOST_TENSORS];   ///< multiples of 4
+  uint64_t output_stride;                      ///< from slot to slot
+  uint64_t workspace_bytes;                    ///< poisoned from the start of its piece
+};
+
+/// One call: its content and its slot of outputs.
+struct quern_order {
+  uint64_t key, stream;     ///< input i has content (key + i, stream)
+  int32_t round;            ///< row of `kinds`
+  int32_t slot;             ///< of the outputs
+  int32_t changed_input;    ///< -1: none; else this input's element `changed_index` is taken from
+  uint32_t poison;          ///< word that outputs and workspace hold before the call
+  uint64_t changed_stream;  ///< … content (key + i, changed_stream)
+  int64_t changed_index;
+};
+
 struct quern_window_settings {
   uint64_t flush_bytes;      ///< read before every call; 0: none
   uint64_t gate_timeout_ns;  ///< how long the gate waits for the host; 0: no gate
 };
+
+/// Pieces by number: inputs (mapped for reading; the window itself writes them through another
+/// mapping), the side's own outputs, its workspace.
+enum { QUERN_INPUTS, QUERN_OUTPUTS, QUERN_WORKSPACE, QUERN_PIECES };
 
 struct quern_window;
 
@@ -72,10 +103,10 @@ const char* quern_window_problem(const struct quern_window* w);
 uint64_t quern_window_stream(const struct quern_window* w);
 
 /// Maps the allocation behind `fd` (which stays the caller's) as piece `piece`, in the place of the
-/// one that had this number. `shift`: address bytes beyond what alignment asks for, a multiple of
-/// 2 MiB, so that pointers differ from those of another mapping.
+/// one that had this number. `hint`: where the address space is asked for it; 0: anywhere.
+/// `writable_hint`: the same for the window's own mapping of the inputs.
 int32_t quern_window_import(struct quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
-                            uint64_t shift);
+                            uint64_t hint, uint64_t writable_hint);
 /// 0 where there is none.
 uint64_t quern_window_address(const struct quern_window* w, int32_t piece);
 int32_t quern_window_drop(struct quern_window* w, int32_t piece);
@@ -89,18 +120,21 @@ int32_t quern_window_unload(struct quern_window* w);
 int32_t quern_window_program(struct quern_window* w, const struct quern_step* steps, int32_t count,
                              const struct quern_parameter* parameters, int32_t parameter_count);
 
+/// What stands around the calls from now on; copied. Everything must lie in mapped pieces, outputs
+/// for `slots` slots.
+int32_t quern_window_tensors(struct quern_window* w, const struct quern_tensors* what,
+                             int32_t slots);
+
 /// A window by hand: begin, then (before_call, the call on the stream, after_call) for each, then
 /// end, which waits and writes the calls' nanoseconds.
 int32_t quern_window_begin(struct quern_window* w, const struct quern_window_settings* how);
-int32_t quern_window_before_call(struct quern_window* w);
+int32_t quern_window_before_call(struct quern_window* w, const struct quern_order* order);
 int32_t quern_window_after_call(struct quern_window* w);
 int32_t quern_window_end(struct quern_window* w, uint32_t* ns, int32_t capacity, int32_t* count);
 
-/// A window of the program's calls for slots [first, first + count). Where the program says piece
-/// `instead_of`, the calls use piece `use` (equal numbers: as the program says).
+/// A window of the program's calls.
 int32_t quern_window_run(struct quern_window* w, const struct quern_window_settings* how,
-                         int64_t first, int32_t count, int32_t instead_of, int32_t use,
-                         uint32_t* ns);
+                         const struct quern_order* orders, int32_t count, uint32_t* ns);
 
 #ifdef __cplusplus
 }

@@ -3,21 +3,39 @@
 
 namespace quern::env {
 
-base::status lent_memory::reserve(runner::gpu_piece which, std::uint64_t bytes) {
-  if (bytes <= pieces_[which].bytes()) return {};
+base::status lent_memory::grow(piece& what, std::uint64_t bytes) {
+  if (bytes <= what.memory.bytes()) return {};
   // The old piece first: two of them might not fit. Runners that have it mapped keep it alive until
   // they map the new one.
-  pieces_[which] = {};
-  QUERN_TRY(pieces_[which], desk_->allocate(bytes + bytes / 4));
-  ++making_[which];
+  what.memory = {};
+  QUERN_TRY(what.memory, desk_->allocate(bytes + bytes / 4));
+  ++what.making;
   return {};
 }
 
-answered<void> lent_memory::lend(gpu_link& to) const {
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    if (to.mapped[i] == making_[i]) continue;
-    if (auto done = to.import(static_cast<std::int32_t>(i), pieces_[i]); !done) return done;
-    to.mapped[i] = making_[i];
+base::status lent_memory::reserve(const lent_bytes& wanted) {
+  QUERN_CHECK(grow(inputs_, wanted.inputs));
+  QUERN_CHECK(grow(workspace_, wanted.workspace));
+  for (auto& seat : outputs_)
+    QUERN_CHECK(grow(seat, wanted.outputs));
+  return {};
+}
+
+std::uint64_t lent_memory::hint() {
+  // Anywhere in 16 TiB that drivers leave free, in steps of 2 MiB.
+  constexpr std::uint64_t start = std::uint64_t{1} << 44;
+  constexpr std::uint64_t step = std::uint64_t{2} << 20;
+  return start + addresses_.below((std::uint64_t{1} << 44) / step) * step;
+}
+
+answered<void> lent_memory::lend(gpu_link& to, std::size_t seat, bool elsewhere) {
+  const std::array<const piece*, QUERN_PIECES> pieces{&inputs_, &outputs_[seat], &workspace_};
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const piece& p = *pieces[i];
+    if (p.making == 0 || (to.mapped[i] == p.making && !elsewhere)) continue;
+    if (auto done = to.import(static_cast<std::int32_t>(i), p.memory, hint(), hint()); !done)
+      return done;
+    to.mapped[i] = p.making;
   }
   return {};
 }

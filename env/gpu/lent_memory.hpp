@@ -1,35 +1,58 @@
-// The device memory that calls work on: four pieces that every runner of a device has mapped, so
-// that nothing is mapped anew from one candidate to the next.
+// The device memory that calls work on. Every runner has it mapped, so that nothing is mapped anew
+// from one candidate to the next: inputs that all share (their content is made again before every
+// call), outputs of its own for every seat, a workspace that all share.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "base/random.hpp"
 #include "env/gpu/desk.hpp"
 #include "env/gpu/link.hpp"
 
 namespace quern::env {
 
-/// Owns the pieces. They grow when more is asked for and never shrink. One thread.
+/// Bytes that one evaluation needs of each kind.
+struct lent_bytes {
+  std::uint64_t inputs = 1;
+  std::uint64_t outputs = 1;  ///< of every seat
+  std::uint64_t workspace = 1;
+};
+
+/// Owns the pieces. They grow when more is asked for and never shrink. What one side wrote is never
+/// mapped in a runner of the other. One thread.
 class lent_memory {
  public:
-  explicit lent_memory(device_desk& desk) : desk_(&desk) {}
+  /// `seats`: runners that can be lent to at the same time. `seed`: of the addresses.
+  lent_memory(device_desk& desk, std::size_t seats, std::uint64_t seed)
+      : desk_(&desk), outputs_(seats), addresses_(seed, "addresses of lent memory") {}
 
-  /// Makes piece `which` at least this large; what it held is lost when it grows.
-  base::status reserve(runner::gpu_piece which, std::uint64_t bytes);
+  /// Makes every piece at least this large; what a piece held is lost when it grows.
+  base::status reserve(const lent_bytes& wanted);
 
-  [[nodiscard]] const device_piece& piece(runner::gpu_piece which) const { return pieces_[which]; }
-  [[nodiscard]] std::uint64_t address(runner::gpu_piece which) const {
-    return pieces_[which].address();
+  [[nodiscard]] std::uint64_t inputs() const { return inputs_.memory.address(); }
+  [[nodiscard]] std::uint64_t outputs(std::size_t seat) const {
+    return outputs_[seat].memory.address();
   }
+  [[nodiscard]] std::uint64_t workspace() const { return workspace_.memory.address(); }
 
-  /// Maps in the runner what it has not mapped or what was made anew since.
-  answered<void> lend(gpu_link& to) const;
+  /// Maps in the runner what it has not mapped or what was made anew since. `elsewhere`: all of it,
+  /// at other addresses than before.
+  answered<void> lend(gpu_link& to, std::size_t seat, bool elsewhere = false);
 
  private:
+  struct piece {
+    device_piece memory;
+    std::uint64_t making = 0;  ///< 0: not made yet
+  };
+  base::status grow(piece& what, std::uint64_t bytes);
+  std::uint64_t hint();
+
   device_desk* desk_;
-  std::array<device_piece, runner::lent_pieces> pieces_;
-  std::array<std::uint64_t, runner::lent_pieces> making_{};
+  piece inputs_, workspace_;
+  std::vector<piece> outputs_;
+  base::random_stream addresses_;
 };
 
 }  // namespace quern::env

@@ -2,6 +2,7 @@
 #include "env/gpu/link.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,6 +28,14 @@ answered<void> without_value(answered<runner::reply> r) {
   return {};
 }
 
+/// What is too long for a message; none where memory is short.
+base::unique_fd memory_file_with(std::initializer_list<std::span<const std::byte>> parts) {
+  base::unique_fd file(memfd_create("message", MFD_CLOEXEC));
+  for (const auto part : parts)
+    if (file && ::write(file.get(), part.data(), part.size()) != std::ssize(part)) file.reset();
+  return file;
+}
+
 tl::unexpected<runner_failure> gpu_link_failure(std::string text) {
   return tl::make_unexpected(runner_failure{runner_failure::kind::refused, {}, std::move(text)});
 }
@@ -39,10 +48,18 @@ answered<void> gpu_link::open(int device, double wall_s) {
       link_.ask(runner::command::gpu_open, bytes_of_message(body), -1, within(wall_s), nullptr));
 }
 
-answered<void> gpu_link::import(std::int32_t piece, const device_piece& memory,
-                                std::uint64_t shift) {
-  const runner::gpu_import_request body{piece, 0, memory.bytes(), shift};
+answered<void> gpu_link::import(std::int32_t piece, const device_piece& memory, std::uint64_t hint,
+                                std::uint64_t writable_hint) {
+  const runner::gpu_import_request body{piece, 0, memory.bytes(), hint, writable_hint};
   return without_value(link_.ask(runner::command::gpu_import, bytes_of_message(body), memory.fd(),
+                                 within(setting_up_s), nullptr));
+}
+
+answered<void> gpu_link::tensors(const quern_tensors& what, std::int32_t slots) {
+  const auto file = memory_file_with({std::as_bytes(std::span(&what, 1))});
+  if (!file) return gpu_link_failure(fmt::format("a memory file: {}", std::strerror(errno)));
+  const runner::gpu_tensors_request body{slots, 0};
+  return without_value(link_.ask(runner::command::gpu_tensors, bytes_of_message(body), file.get(),
                                  within(setting_up_s), nullptr));
 }
 
@@ -73,12 +90,9 @@ answered<bool> gpu_link::load_library(int fd, double wall_s) {
 }
 
 answered<void> gpu_link::program(const device_program& what) {
-  const base::unique_fd file(memfd_create("program", MFD_CLOEXEC));
-  const auto steps = std::as_bytes(std::span(what.steps));
-  const auto parameters = std::as_bytes(std::span(what.parameters));
-  if (!file || ::write(file.get(), steps.data(), steps.size()) != std::ssize(steps) ||
-      ::write(file.get(), parameters.data(), parameters.size()) != std::ssize(parameters))
-    return gpu_link_failure(fmt::format("a memory file for the program: {}", std::strerror(errno)));
+  const auto file = memory_file_with(
+      {std::as_bytes(std::span(what.steps)), std::as_bytes(std::span(what.parameters))});
+  if (!file) return gpu_link_failure(fmt::format("a memory file: {}", std::strerror(errno)));
   const runner::gpu_program_request body{static_cast<std::uint32_t>(what.steps.size()),
                                          static_cast<std::uint32_t>(what.parameters.size())};
   return without_value(link_.ask(runner::command::gpu_program, bytes_of_message(body), file.get(),
@@ -105,15 +119,19 @@ answered<void> gpu_link::script(const std::string& text) {
 }
 
 answered<window_times> gpu_link::window(const window_order& what, double wall_s) {
-  if (what.count < 0 || static_cast<std::size_t>(what.count) > runner::max_window_calls)
-    return gpu_link_failure(
-        fmt::format("a window of {} calls, the limit is {}", what.count, runner::max_window_calls));
-  const runner::gpu_window_request body{what.first, what.count, what.output_piece, what.how};
+  if (what.calls.size() > runner::max_window_calls)
+    return gpu_link_failure(fmt::format("a window of {} calls, the limit is {}", what.calls.size(),
+                                        runner::max_window_calls));
+  runner::gpu_window_request body;
+  body.count = static_cast<std::int32_t>(what.calls.size());
+  body.how = what.how;
+  std::copy(what.calls.begin(), what.calls.end(), body.orders.begin());
+  const auto bytes =
+      bytes_of_message(body).first(runner::gpu_window_request::bytes_for(what.calls.size()));
   window_times times;
-  auto r = link_.ask(runner::command::gpu_window, bytes_of_message(body), -1, within(wall_s),
-                     &times.wall_ns);
+  auto r = link_.ask(runner::command::gpu_window, bytes, -1, within(wall_s), &times.wall_ns);
   if (!r) return tl::make_unexpected(std::move(r).error());
-  times.call_ns.resize(static_cast<std::size_t>(what.count));
+  times.call_ns.resize(what.calls.size());
   std::memcpy(times.call_ns.data(), r->text.data(), times.call_ns.size() * sizeof times.call_ns[0]);
   return times;
 }

@@ -20,9 +20,7 @@ struct device_program {
 };
 
 struct window_order {
-  std::int64_t first = 0;  ///< slot
-  std::int32_t count = 1;  ///< calls, one a slot
-  std::int32_t output_piece = runner::piece_outputs;
+  std::vector<quern_order> calls;
   quern_window_settings how{};
 };
 
@@ -41,8 +39,10 @@ class gpu_link {
   [[nodiscard]] runner_link& raw() { return link_; }
 
   answered<void> open(int device, double wall_s);
-  /// `shift`: see quern_window_import.
-  answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t shift = 0);
+  /// Hints: see quern_window_import.
+  answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t hint = 0,
+                        std::uint64_t writable_hint = 0);
+  answered<void> tensors(const quern_tensors& what, std::int32_t slots);
   /// Device code in [offset, offset + bytes) of the file.
   answered<void> load_code(int fd, std::uint64_t offset, std::uint64_t bytes,
                            std::span<const std::string> kernels);
@@ -58,7 +58,7 @@ class gpu_link {
   answered<void> drop();
 
   /// Which making of each shared piece it has mapped; kept by lent_memory.
-  std::array<std::uint64_t, runner::lent_pieces> mapped{};
+  std::array<std::uint64_t, QUERN_PIECES> mapped{};
 
  private:
   runner_link link_;

@@ -41,11 +41,4 @@ std::size_t slot_view::check_guards(device_desk& desk) const {
   return checks;
 }
 
-void slot_view::poison(device_desk& desk, std::span<const tensor_layout> tensors,
-                       std::uint32_t word) const {
-  for (std::int64_t s = 0; s < slots_; ++s)
-    for (std::size_t t = 0; t < tensors.size(); ++t)
-      desk.set(at(t, s), up_to(static_cast<std::uint64_t>(tensors[t].bytes), 4), word);
-}
-
 }  // namespace quern::env

@@ -57,8 +57,6 @@ class slot_view {
   /// Queues the guard pattern for all slots, or its check: one finding a slot and guard.
   void set_guards(device_desk& desk) const;
   std::size_t check_guards(device_desk& desk) const;
-  /// Queues a pattern for all tensors, guards left alone.
-  void poison(device_desk& desk, std::span<const tensor_layout> tensors, std::uint32_t word) const;
 
  private:
   std::uint64_t base_ = 0;

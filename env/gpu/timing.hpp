@@ -1,11 +1,11 @@
 // Timing a candidate against its baseline on one device: interleaved windows in random order, new
-// content for every call, every timed output compared in memory that neither side can reach while
-// it is compared.
+// content for every call, every timed output compared.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "env/gpu/calls.hpp"
 #include "env/gpu/desk.hpp"
 #include "env/gpu/lent_memory.hpp"
 #include "env/gpu/link.hpp"
@@ -14,35 +14,38 @@
 
 namespace quern::env {
 
+/// A runner and the outputs that are its own.
+struct seated_runner {
+  gpu_link* link = nullptr;
+  std::size_t seat = 0;
+};
+
 /// One side: its runners take turns, and each has the code loaded and the call or program set for
 /// the instance.
 struct timed_side {
-  std::vector<gpu_link*> runners;
+  std::vector<seated_runner> runners;
   bool delivers = false;  ///< results are written to the outputs after a window (reference)
-  double call_ns = 0;     ///< a first idea; 0: none
   std::uint64_t workspace_bytes = 0;
 };
 
 struct gpu_timing_request {
   device_desk* desk = nullptr;
   lent_memory* memory = nullptr;
-  const task_instance* instance = nullptr;
-  std::vector<distribution> kinds;  ///< of the timed inputs
+  const device_instance* instance = nullptr;
   tolerance limit;
-  std::uint64_t key = 0;  ///< secret; content of call i is stream first_call + i
-  std::uint64_t first_call = 0;
-  std::uint64_t order_seed = 0;
+  std::uint64_t secret = 0;  ///< of content and order
   timed_side baseline, candidate;
   double budget_s = 0.2;
   estimate_limits limits;
 };
 
-/// Where the seconds of a measurement went.
+/// Where the seconds of a measurement went, by the wall clock.
 struct gpu_timing_seconds {
-  double content = 0;   ///< new inputs, poison, comparing: the evaluator's own kernels
-  double baseline = 0;  ///< windows by the wall clock
+  double setting_up = 0;
+  double baseline = 0;
   double candidate = 0;
   double deliver = 0;
+  double compare = 0;
   double total = 0;
 };
 
@@ -52,15 +55,18 @@ struct gpu_timing_result {
   std::vector<process_pairs> runs;
   double baseline_ns = 0, candidate_ns = 0;  ///< medians a call
   std::int64_t calls_per_window = 0;
-  /// Wall time of the candidate's windows beyond what its events say, a window; and the baseline's.
-  std::vector<double> unexplained_ns, baseline_unexplained_ns;
+  /// Wall time of windows beyond what their events say, a call.
+  std::vector<double> candidate_around_ns, baseline_around_ns;
   gpu_timing_seconds seconds;
 };
 
 gpu_timing_result time_on_device(const gpu_timing_request& request);
 
-/// Calls in a window so that the shorter side's window lasts `window_ns`, within memory.
-std::int64_t calls_per_gpu_window(double shorter_call_ns, double window_ns,
-                                  std::uint64_t bytes_per_call, std::uint64_t memory_bytes);
+/// Flush and gate of every window that is timed on this device.
+quern_window_settings timed_window_settings(const device_desk& desk);
+
+/// Calls in a window so that it lasts `window_ns`, within memory.
+std::int64_t calls_per_gpu_window(double call_ns, double window_ns, std::uint64_t bytes_per_call,
+                                  std::uint64_t memory_bytes);
 
 }  // namespace quern::env

@@ -68,7 +68,8 @@ class gpu_runner {
   reply load(std::uint64_t ticket, const gpu_load_request& r, int fd);
   reply load_library(std::uint64_t ticket, int fd);
   reply program(std::uint64_t ticket, const gpu_program_request& r, int fd);
-  reply run(std::uint64_t ticket, const gpu_window_request& r);
+  reply tensors(std::uint64_t ticket, const gpu_tensors_request& r, int fd);
+  reply run(std::uint64_t ticket, const std::byte* body, std::size_t bytes);
   std::int32_t run_by_hand(const gpu_window_request& r, std::uint32_t* ns);
   reply drop(std::uint64_t ticket);
 
@@ -135,6 +136,14 @@ reply gpu_runner::program(std::uint64_t ticket, const gpu_program_request& r, in
                 0);
 }
 
+reply gpu_runner::tensors(std::uint64_t ticket, const gpu_tensors_request& r, int fd) {
+  const mapped_file file(fd);
+  const std::byte* what = file.at(0, sizeof(quern_tensors));
+  if (what == nullptr) return make_reply(ticket, outcome::failed, 0, "no tensors came");
+  return answer(
+      ticket, library_.tensors(window_, reinterpret_cast<const quern_tensors*>(what), r.slots), 0);
+}
+
 /// The host-entry form: the candidate's own function between the events of every call.
 std::int32_t gpu_runner::run_by_hand(const gpu_window_request& r, std::uint32_t* ns) {
   const std::size_t tensors = std::size_t{call_.inputs} + call_.outputs;
@@ -143,20 +152,18 @@ std::int32_t gpu_runner::run_by_hand(const gpu_window_request& r, std::uint32_t*
   for (std::size_t i = 0; i < call_.sizes; ++i)
     a[n++] = static_cast<std::uint64_t>(call_.size_values[i]);
   a[n++] = call_.has_workspace != 0
-               ? library_.address(window_, piece_workspace) + call_.workspace_offset
+               ? library_.address(window_, QUERN_WORKSPACE) + call_.workspace_offset
                : 0;
   a[n++] = library_.stream(window_);
   if (library_.begin(window_, &r.how) != 0) return -1;
   for (std::int32_t i = 0; i < r.count; ++i) {
+    const auto& order = r.orders[static_cast<std::size_t>(i)];
     for (std::size_t t = 0; t < tensors; ++t) {
       const auto& place = call_.tensors[t];
-      const auto piece = place.file == static_cast<std::uint32_t>(piece_outputs)
-                             ? r.output_piece
-                             : static_cast<std::int32_t>(place.file);
-      a[t] = library_.address(window_, piece) + place.offset +
-             static_cast<std::uint64_t>(r.first + i) * place.stride;
+      a[t] = library_.address(window_, static_cast<std::int32_t>(place.file)) + place.offset +
+             static_cast<std::uint64_t>(order.slot) * place.stride;
     }
-    if (library_.before_call(window_) != 0) return -1;
+    if (library_.before_call(window_, &order) != 0) return -1;
     word_calls[n](kernel_, a);
     if (library_.after_call(window_) != 0) return -1;
   }
@@ -164,14 +171,18 @@ std::int32_t gpu_runner::run_by_hand(const gpu_window_request& r, std::uint32_t*
   return library_.end(window_, ns, r.count, &got);
 }
 
-reply gpu_runner::run(std::uint64_t ticket, const gpu_window_request& r) {
-  if (r.count < 0 || static_cast<std::size_t>(r.count) > max_window_calls || r.output_piece < 0 ||
-      r.output_piece >= QUERN_MOST_PIECES)
+reply gpu_runner::run(std::uint64_t ticket, const std::byte* body, std::size_t bytes) {
+  static gpu_window_request r;
+  if (bytes < gpu_window_request::bytes_for(0) || bytes > sizeof r)
+    return make_reply(ticket, outcome::failed, 0, "unusable message");
+  std::memcpy(&r, body, bytes);
+  if (r.count < 0 || static_cast<std::size_t>(r.count) > max_window_calls ||
+      bytes != gpu_window_request::bytes_for(static_cast<std::size_t>(r.count)))
     return make_reply(ticket, outcome::failed, 0, "a window out of bounds");
   std::array<std::uint32_t, max_window_calls> ns{};
-  const std::int32_t result = device_only_ ? library_.run(window_, &r.how, r.first, r.count,
-                                                          piece_outputs, r.output_piece, ns.data())
-                                           : run_by_hand(r, ns.data());
+  const std::int32_t result =
+      device_only_ ? library_.run(window_, &r.how, r.orders.data(), r.count, ns.data())
+                   : run_by_hand(r, ns.data());
   reply answered = answer(ticket, result, static_cast<std::uint64_t>(r.count));
   if (result == 0)
     std::memcpy(answered.text.data(), ns.data(), static_cast<std::size_t>(r.count) * sizeof ns[0]);
@@ -179,7 +190,7 @@ reply gpu_runner::run(std::uint64_t ticket, const gpu_window_request& r) {
 }
 
 reply gpu_runner::drop(std::uint64_t ticket) {
-  for (std::int32_t piece = 0; piece < QUERN_MOST_PIECES; ++piece)
+  for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
     if (library_.drop(window_, piece) != 0) return answer(ticket, -1, 0);
   return answer(ticket, library_.unload(window_), 0);
 }
@@ -194,11 +205,14 @@ reply gpu_runner::handle(command what, std::uint64_t ticket, const std::byte* bo
   if (window_ == nullptr) return make_reply(ticket, outcome::failed, 0, "no device was opened");
   switch (what) {
     case command::gpu_window:
-      if (const auto* r = as<gpu_window_request>(body, bytes)) return run(ticket, *r);
+      return run(ticket, body, bytes);
+    case command::gpu_tensors:
+      if (const auto* r = as<gpu_tensors_request>(body, bytes)) return tensors(ticket, *r, fd);
       break;
     case command::gpu_import:
       if (const auto* r = as<gpu_import_request>(body, bytes))
-        return answer(ticket, library_.import(window_, r->piece, fd, r->bytes, r->shift),
+        return answer(ticket,
+                      library_.import(window_, r->piece, fd, r->bytes, r->hint, r->writable_hint),
                       library_.address(window_, r->piece));
       break;
     case command::gpu_load:

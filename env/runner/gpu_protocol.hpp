@@ -5,6 +5,7 @@
 //   gpu_open(device)                    ->    reply: a context is there
 //   gpu_import(piece) + descriptor      ->    reply: mapped (address, for messages to people only)
 //   gpu_load(names) + descriptor        ->    reply: device code or shared object is loaded
+//   gpu_tensors(slots) + descriptor     ->    reply: what stands around every call
 //   gpu_program(counts) + descriptor    ->    reply: what a call does, device-only form
 //   gpu_call(places)                    ->    reply: what a call gets, host-entry form and
 //   reference script(text follows)                ->    reply (reference) workspace(sizes) ->
@@ -22,11 +23,6 @@
 
 namespace quern::env::runner {
 
-/// Pieces by number. Outputs are two equal sets: which of them a window writes is drawn, so that
-/// what memory they lie in is not part of the difference between two sides.
-enum gpu_piece : std::int32_t { piece_inputs, piece_outputs, piece_other_outputs, piece_workspace };
-inline constexpr std::size_t lent_pieces = 4;
-
 struct gpu_open_request {
   std::int32_t device = 0;
   std::uint32_t reserved = 0;
@@ -36,7 +32,8 @@ struct gpu_import_request {
   std::int32_t piece = 0;
   std::uint32_t reserved = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t shift = 0;
+  std::uint64_t hint = 0;
+  std::uint64_t writable_hint = 0;
 };
 
 inline constexpr int max_kernel_name_bytes = 32 * 1024;
@@ -51,13 +48,20 @@ struct gpu_load_request {
   std::array<char, max_kernel_name_bytes> text{};
 };
 
+/// The file holds a quern_tensors.
+struct gpu_tensors_request {
+  std::int32_t slots = 0;
+  std::uint32_t reserved = 0;
+};
+
 /// The file holds quern_step[steps], then quern_parameter[parameters].
 struct gpu_program_request {
   std::uint32_t steps = 0;
   std::uint32_t parameters = 0;
 };
 
-/// Arguments of a call: inputs, outputs (in piece_outputs), sizes, workspace.
+/// Arguments of a call: inputs, outputs, sizes, workspace; `file` of a place is its piece, `stride`
+/// leads from slot to slot.
 struct gpu_call_request {
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
@@ -71,12 +75,16 @@ struct gpu_call_request {
   std::uint64_t workspace_offset = 0;
 };
 
+/// Only `count` orders are sent.
 struct gpu_window_request {
-  std::int64_t first = 0;
   std::int32_t count = 0;
-  /// piece_outputs or piece_other_outputs.
-  std::int32_t output_piece = piece_outputs;
+  std::uint32_t reserved = 0;
   quern_window_settings how{};
+  std::array<quern_order, QUERN_MOST_CALLS> orders{};
+
+  static constexpr std::size_t bytes_for(std::size_t count) {
+    return sizeof(gpu_window_request) - (QUERN_MOST_CALLS - count) * sizeof(quern_order);
+  }
 };
 
 /// Nanoseconds of calls stand in the text of the reply to gpu_window.

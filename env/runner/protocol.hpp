@@ -39,6 +39,7 @@ enum class command : std::uint32_t {
   gpu_open,
   gpu_import,
   gpu_load,
+  gpu_tensors,
   gpu_program,
   gpu_call,
   gpu_window,

@@ -17,6 +17,7 @@ struct window_library {
   decltype(&::quern_window_drop) drop = nullptr;
   decltype(&::quern_window_load) load = nullptr;
   decltype(&::quern_window_unload) unload = nullptr;
+  decltype(&::quern_window_tensors) tensors = nullptr;
   decltype(&::quern_window_program) program = nullptr;
   decltype(&::quern_window_begin) begin = nullptr;
   decltype(&::quern_window_before_call) before_call = nullptr;
@@ -36,6 +37,7 @@ struct window_library {
         find(library, address, "quern_window_address") &&
         find(library, drop, "quern_window_drop") && find(library, load, "quern_window_load") &&
         find(library, unload, "quern_window_unload") &&
+        find(library, tensors, "quern_window_tensors") &&
         find(library, program, "quern_window_program") &&
         find(library, begin, "quern_window_begin") &&
         find(library, before_call, "quern_window_before_call") &&

@@ -1,0 +1,124 @@
+// Calls of one task instance as runners are told of them.
+#include "env/gpu/calls.hpp"
+
+#include <algorithm>
+
+#include "env/task/check.hpp"
+
+namespace quern::env {
+namespace {
+
+std::string names_of_round(std::span<const distribution> kinds) {
+  std::string text;
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    if (i == 0 || kinds[i] != kinds[i - 1])
+      text += fmt::format("{}{}", i == 0 ? "" : "/", name_of(kinds[i]));
+  return text;
+}
+
+constexpr std::uint64_t words_of(std::int64_t bytes) {
+  return (static_cast<std::uint64_t>(bytes) + 3) / 4 * 4;
+}
+
+}  // namespace
+
+lent_bytes device_instance::needs(std::int64_t slots, std::uint64_t workspace_bytes) const {
+  return {inputs.stride(), outputs.stride() * static_cast<std::uint64_t>(slots),
+          std::max<std::uint64_t>(words_of(static_cast<std::int64_t>(workspace_bytes)), 4)};
+}
+
+base::expected<device_instance> make_device_instance(const task& what,
+                                                     std::span<const std::int64_t> sizes) {
+  device_instance d;
+  QUERN_TRY(d.at, instantiate(what, {sizes.begin(), sizes.end()}));
+  if (d.at.inputs.size() > QUERN_MOST_TENSORS || d.at.outputs.size() > QUERN_MOST_TENSORS)
+    return base::fail(base::errc::invalid_argument, "{} inputs and {} outputs, the limit is {}",
+                      d.at.inputs.size(), d.at.outputs.size(), int{QUERN_MOST_TENSORS});
+  d.inputs = slot_layout(d.at.inputs);
+  d.outputs = slot_layout(d.at.outputs);
+  auto& t = d.tensors;
+  t.inputs = static_cast<std::int32_t>(d.at.inputs.size());
+  t.outputs = static_cast<std::int32_t>(d.at.outputs.size());
+  for (std::size_t i = 0; i < d.at.inputs.size(); ++i) {
+    t.content[i] = content_of(d.at.inputs[i], distribution::normal, 0, 0);
+    t.input_offset[i] = d.inputs.offset(i);
+  }
+  for (std::size_t o = 0; o < d.at.outputs.size(); ++o) {
+    t.output_offset[o] = d.outputs.offset(o);
+    t.output_bytes[o] = words_of(d.at.outputs[o].bytes);
+  }
+  t.output_stride = d.outputs.stride();
+  const int hidden = std::min(hidden_rounds(what), QUERN_MOST_ROUNDS - 1);
+  for (int r = 0; r <= hidden; ++r) {
+    const auto kinds = r == 0 ? timed_distributions(what) : hidden_distributions(what, r - 1);
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      t.kinds[r][i] = static_cast<std::int32_t>(kinds[i]);
+    d.rounds.push_back(names_of_round(kinds));
+  }
+  return d;
+}
+
+runner::gpu_call_request call_request(const device_instance& of, bool has_workspace) {
+  runner::gpu_call_request r;
+  r.inputs = static_cast<std::uint32_t>(of.at.inputs.size());
+  r.outputs = static_cast<std::uint32_t>(of.at.outputs.size());
+  r.sizes = static_cast<std::uint32_t>(of.at.sizes.size());
+  std::copy(of.at.sizes.begin(), of.at.sizes.end(), r.size_values.begin());
+  r.has_workspace = has_workspace ? 1 : 0;
+  const auto place = [&](const tensor_layout& layout, std::uint32_t piece, std::uint64_t offset,
+                         std::uint64_t stride) {
+    runner::tensor_place p;
+    p.file = piece;
+    p.type = static_cast<std::uint32_t>(layout.type);
+    p.offset = offset;
+    p.stride = stride;
+    p.rank = static_cast<std::uint32_t>(layout.shape.size());
+    std::copy(layout.shape.begin(), layout.shape.end(), p.shape.begin());
+    return p;
+  };
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < of.at.inputs.size(); ++i)
+    r.tensors[n++] = place(of.at.inputs[i], QUERN_INPUTS, of.inputs.offset(i), 0);
+  for (std::size_t o = 0; o < of.at.outputs.size(); ++o)
+    r.tensors[n++] =
+        place(of.at.outputs[o], QUERN_OUTPUTS, of.outputs.offset(o), of.outputs.stride());
+  return r;
+}
+
+std::uint32_t order_maker::poison() {
+  // Half of them NaN in f32, bf16 and f16; the others finite; none of them known.
+  const std::uint32_t word = random_.next_u32();
+  return random_.chance(0.5) ? word | 0x7FC07FC0 : word & 0xBFFFBFFF;
+}
+
+quern_order order_maker::fresh(std::int32_t round, std::int32_t slot) {
+  quern_order o{};
+  o.key = random_.next_u64();
+  o.stream = random_.next_u64();
+  o.round = round;
+  o.slot = slot;
+  o.changed_input = -1;
+  o.poison = poison();
+  return o;
+}
+
+quern_order order_maker::again(const quern_order& other, std::int32_t slot) {
+  quern_order o = other;
+  o.slot = slot;
+  o.poison = poison();
+  return o;
+}
+
+quern_order order_maker::changed(const quern_order& other, const device_instance& of,
+                                 std::int32_t slot) {
+  quern_order o = again(other, slot);
+  if (of.at.inputs.empty()) return o;
+  o.changed_input = static_cast<std::int32_t>(random_.below(of.at.inputs.size()));
+  const auto& layout = of.at.inputs[static_cast<std::size_t>(o.changed_input)];
+  o.changed_index =
+      static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(layout.elements)));
+  o.changed_stream = random_.next_u64();
+  return o;
+}
+
+}  // namespace quern::env

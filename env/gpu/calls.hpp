@@ -1,0 +1,52 @@
+// Calls of one task instance as runners are told of them: where tensors lie, what content they get.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "env/gpu/lent_memory.hpp"
+#include "env/gpu/slots.hpp"
+#include "env/task/task.hpp"
+
+namespace quern::env {
+
+/// A task at one choice of sizes on a device: one slot of inputs, many of outputs. Plain value.
+struct device_instance {
+  task_instance at;
+  slot_layout inputs, outputs;
+  /// Row 0: timed distributions; then the hidden rounds of the task, as many as fit.
+  std::vector<std::string> rounds;  ///< names for messages: "normal", "large/sparse", …
+  quern_tensors tensors{};
+
+  [[nodiscard]] lent_bytes needs(std::int64_t slots, std::uint64_t workspace_bytes) const;
+};
+
+base::expected<device_instance> make_device_instance(const task& what,
+                                                     std::span<const std::int64_t> sizes);
+
+/// Where a candidate finds its arguments, for the host-entry form and references.
+runner::gpu_call_request call_request(const device_instance& of, bool has_workspace);
+
+/// Draws what calls are told: content that nobody can foresee, poison that nobody can know.
+class order_maker {
+ public:
+  /// `secret`: from the operating system.
+  explicit order_maker(std::uint64_t secret) : random_(secret, "orders") {}
+
+  /// Fresh content of round `round` in slot `slot`.
+  quern_order fresh(std::int32_t round, std::int32_t slot);
+  /// The content of `other` again, in another slot, on other poison.
+  quern_order again(const quern_order& other, std::int32_t slot);
+  /// The content of `other` with one element of one input changed.
+  quern_order changed(const quern_order& other, const device_instance& of, std::int32_t slot);
+  base::random_stream& random() { return random_; }
+
+ private:
+  std::uint32_t poison();
+  base::random_stream random_;
+};
+
+}  // namespace quern::env
