@@ -257,7 +257,9 @@ std::vector<token> scanner::run() {
       token next;
       next.line = line_;
       next.line_start = line_start;
+      next.begin = at_;
       if (stage != 2 || !lex_header(next)) lex_one(next);
+      next.end = at_;
       if (line_start && next.kind == token_kind::punctuator && next.text == "#") {
         directive = true;
         stage = 1;

@@ -2,6 +2,7 @@
 // layout, line splices, digraphs and raw strings. No macros are expanded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ struct token {
   bool glued = false;       ///< nothing stands between it and the token before
   std::uint32_t line = 1;   ///< of the file, 1-based
   std::string text;         ///< line splices removed (kept inside raw strings)
+  std::size_t begin = 0;    ///< bytes [begin, end) of the text, counted behind a byte order mark
+  std::size_t end = 0;
 };
 
 /// Never fails: unterminated comments end with the text, unterminated literals with their line.
