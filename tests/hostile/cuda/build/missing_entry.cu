@@ -1,0 +1,6 @@
+// No kernel.
+__global__ void affine(const float* x, float* y, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    y[i] = 2.0f * x[i] + 1.0f;
+}

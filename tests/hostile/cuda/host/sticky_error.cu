@@ -1,0 +1,16 @@
+// Breaks the context in the twentieth call; everything after it fails at once.
+__global__ void affine(const float* x, float* y, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    y[i] = 2.0f * x[i] + 1.0f;
+}
+__global__ void fault() {
+  asm volatile("trap;");
+}
+extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, cudaStream_t stream) {
+  static int calls;
+  if (++calls == 20) fault<<<1, 1, 0, stream>>>();
+  affine<<<1056, 512, 0, stream>>>(x, y, n);
+  cudaStreamSynchronize(stream);
+  cudaGetLastError();
+}
