@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/file.hpp"
-#include "env/judge/evaluator.hpp"
+#include "env/gpu/open_judge.hpp"
 #include "env/judge/explain.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
@@ -37,11 +37,6 @@ int complain(const base::error& e, int code) {
 int cmd_eval(const eval_arguments& arguments) {
   auto loaded = env::load_task(arguments.task);
   if (!loaded) return complain(loaded.error(), usage);
-  if (loaded->lane != env::lane::cpp) {
-    std::fprintf(stderr, "quern eval: task %s is of lane %s; this build judges lane cpp\n",
-                 loaded->name.c_str(), std::string(env::name_of(loaded->lane)).c_str());
-    return usage;
-  }
   auto source = read_candidate(arguments.candidate);
   if (!source) return complain(source.error(), usage);
 
@@ -52,7 +47,8 @@ int cmd_eval(const eval_arguments& arguments) {
   options.core = arguments.core;
   // A person waits for the answer: a large claim is settled now, not by a later job.
   options.confirm_at_once = true;
-  auto evaluator = env::evaluator::open(std::move(options));
+  options.gpu = arguments.gpu;
+  auto evaluator = env::open_judge(loaded->lane, std::move(options));
   if (!evaluator) {
     const bool asked_wrongly = evaluator.error().code == base::errc::invalid_argument;
     return complain(evaluator.error(), asked_wrongly ? usage : failed);
@@ -82,7 +78,7 @@ int cmd_eval(int argc, const char* const* argv) {
   bool no_screen = false;
   app.add_option("task", a.task, "NAME.task.yaml")->required();
   app.add_option("candidate", a.candidate,
-                 "C++ file that defines the task's kernel; - reads standard input")
+                 "C++ or CUDA C++ file that defines the task's kernel; - reads standard input")
       ->required();
   app.add_flag("--explain", a.explain,
                "show every check, the buckets, the compiler's command and text");
@@ -96,6 +92,9 @@ int cmd_eval(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--core", a.core, "core to measure on; -1 chooses one")
       ->check(whole_within(-1, 4095))
+      ->capture_default_str();
+  app.add_option("--gpu", a.gpu, "lane cuda: GPU to measure on, by the driver's number")
+      ->check(whole_within(0, 63))
       ->capture_default_str();
   std::vector<std::string> words(argv, argv + argc);
   std::reverse(words.begin(), words.end());

@@ -7,7 +7,7 @@ namespace quern::tools {
 
 struct eval_arguments {
   std::string task;       ///< a task file
-  std::string candidate;  ///< a C++ file; "-": standard input
+  std::string candidate;  ///< a C++ or CUDA C++ file; "-": standard input
   bool explain = false;   ///< all evidence
   bool json = false;      ///< the verdict of contracts.md 3 on one line, nothing else on stdout
   bool verify_only = false;
@@ -15,6 +15,7 @@ struct eval_arguments {
   bool best_effort = false;  ///< run with fewer sandbox layers than `required`
   double budget_s = 0.5;
   int core = -1;
+  int gpu = 0;
 };
 
 /// Exit code of contracts.md 7: 0 for any verdict about the candidate, 1 for infra_error and

@@ -92,6 +92,8 @@ finding gpu_session::set_up(std::int64_t slots) {
 finding gpu_session::window(bool candidate, const seated_runner& runner, double& per_call_ns) {
   const auto& side = candidate ? r_.candidate : r_.baseline;
   const double expected_s = call_ns_ * static_cast<double>(slots_) * 1e-9;
+  order_.how = timed_window_settings(*r_.desk);
+  if (!side.gated) order_.how.gate_timeout_ns = 0;
   answered<window_times> times;
   {
     stretch clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
@@ -99,9 +101,10 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   }
   if (!times) {
     if (!candidate) return host_trouble("baseline: " + times.error().text);
-    const bool late = times.error().what == runner_failure::kind::timeout;
-    return {late ? verdict_kind::timeout : verdict_kind::runtime_error, late ? "time" : "",
-            times.error().text, std::nullopt};
+    for (std::size_t i = 0; i < side.runners.size(); ++i)
+      if (side.runners[i].link == runner.link) result_.failed_runner = i;
+    result_.failure = times.error();
+    return {verdict_kind::runtime_error, "", times.error().text, std::nullopt};
   }
   const double events = std::accumulate(times->call_ns.begin(), times->call_ns.end(), 0.0);
   per_call_ns = events / static_cast<double>(slots_);
@@ -188,7 +191,6 @@ gpu_timing_result gpu_session::run() {
   const base::steady_clock clock;
   const auto start = clock.now_ns();
   const auto seconds = [&] { return static_cast<double>(clock.now_ns() - start) * 1e-9; };
-  order_.how = timed_window_settings(*r_.desk);
   const auto finish = [&](finding f) {
     result_.what = std::move(f);
     result_.seconds.total = seconds();

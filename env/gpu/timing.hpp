@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "env/gpu/calls.hpp"
@@ -25,6 +26,9 @@ struct seated_runner {
 struct timed_side {
   std::vector<seated_runner> runners;
   bool delivers = false;  ///< results are written to the outputs after a window (reference)
+  /// Windows wait at the gate. Not with host code of a candidate: that it takes its time, or waits
+  /// for the device, is part of what it is.
+  bool gated = true;
   std::uint64_t workspace_bytes = 0;
 };
 
@@ -51,6 +55,9 @@ struct gpu_timing_seconds {
 
 struct gpu_timing_result {
   finding what;
+  /// The candidate's runner whose question failed, and how; `what` is then the caller's to say.
+  std::optional<std::size_t> failed_runner;
+  runner_failure failure;
   /// One list for each pair of runners (runner i of both sides), in order of time.
   std::vector<process_pairs> runs;
   double baseline_ns = 0, candidate_ns = 0;  ///< medians a call

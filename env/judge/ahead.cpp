@@ -12,7 +12,11 @@ constexpr std::size_t most_ready = 3;
 
 base::expected<compile_result> shared_compilation::compile(compiler& with,
                                                            const compile_request& request) {
-  const base::hash128 key = with.key_of(request);
+  return once(with.key_of(request), [&] { return with.compile(request); });
+}
+
+base::expected<compile_result> shared_compilation::once(
+    const base::hash128& key, const std::function<base::expected<compile_result>()>& make) {
   std::promise<base::expected<compile_result>> promise;
   {
     std::unique_lock lock(guard_);
@@ -23,7 +27,7 @@ base::expected<compile_result> shared_compilation::compile(compiler& with,
     }
     flying_.emplace(key, promise.get_future().share());
   }
-  auto result = with.compile(request);
+  auto result = make();
   promise.set_value(result);
   const std::lock_guard lock(guard_);
   flying_.erase(key);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <list>
 #include <memory>
@@ -22,6 +23,9 @@ inline constexpr double candidate_wall_s = 120;
 class shared_compilation {
  public:
   base::expected<compile_result> compile(compiler& with, const compile_request& request);
+  /// The same for any compiler: `make` runs for one of those who ask with the same key.
+  base::expected<compile_result> once(const base::hash128& key,
+                                      const std::function<base::expected<compile_result>()>& make);
 
  private:
   using answer = std::shared_future<base::expected<compile_result>>;

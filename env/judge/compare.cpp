@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "env/judge/compare_block.hpp"
+#include "env/task/float_bits.hpp"
 
 namespace quern::env {
 namespace {
@@ -119,6 +120,13 @@ std::optional<first_difference> by_type(dtype type, Compare&& compare) {
   }
 }
 
+template <class T>
+T element_of(std::span<const std::byte> bytes) {
+  T value{};
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
 std::string with_decimal(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -141,6 +149,36 @@ std::optional<first_difference> compare_bits(const tensor_layout& layout,
   if (std::memcmp(got.data(), want.data(), got.size()) == 0) return std::nullopt;
   return by_type(layout.type,
                  [&](auto type) { return compare_bits_as<decltype(type)>(layout, got, want); });
+}
+
+first_difference difference_between(const tensor_layout& layout, std::size_t index,
+                                    std::span<const std::byte> got,
+                                    std::span<const std::byte> want) {
+  const auto as = [&](auto tag) {
+    using T = decltype(tag);
+    return difference_at(layout, index, element_of<T>(got), element_of<T>(want));
+  };
+  const auto half = [&](float (*widen)(std::uint16_t)) {
+    return difference_at(layout, index, widen(element_of<std::uint16_t>(got)),
+                         widen(element_of<std::uint16_t>(want)));
+  };
+  switch (layout.type) {
+    case dtype::f32:
+      return as(float{});
+    case dtype::f64:
+      return as(double{});
+    case dtype::i32:
+      return as(std::int32_t{});
+    case dtype::i64:
+      return as(std::int64_t{});
+    case dtype::u8:
+      return as(std::uint8_t{});
+    case dtype::bf16:
+      return half(from_bf16);
+    case dtype::f16:
+      return half(from_f16);
+  }
+  return {};
 }
 
 std::string describe(const first_difference& what) {

@@ -24,6 +24,12 @@ std::optional<first_difference> compare_bits(const tensor_layout& layout,
                                              std::span<const std::byte> got,
                                              std::span<const std::byte> want);
 
+/// The element `index` of a tensor of any type, as it is and as it should be: the bytes of one
+/// element each.
+first_difference difference_between(const tensor_layout& layout, std::size_t index,
+                                    std::span<const std::byte> got,
+                                    std::span<const std::byte> want);
+
 /// "y[0,3] is 0x1.8p+0 (1.5), should be 0x1p+0 (1)".
 std::string describe(const first_difference& what);
 

@@ -2,15 +2,11 @@
 #include "env/judge/core_lock.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
+
+#include "env/judge/host_lock.hpp"
 
 namespace quern::env {
 namespace {
@@ -18,17 +14,8 @@ namespace {
 /// About 28 times the weight of a process of nice 0.
 constexpr int first_nice = -15;
 
-base::expected<base::unique_fd> open_lock(int core, const char* what) {
-  std::error_code ignored;
-  auto folder = std::filesystem::temp_directory_path(ignored);
-  if (ignored) folder = "/tmp";
-  const auto path = folder / fmt::format("quern-core-{}.{}", core, what);
-  base::unique_fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-  // In a sticky folder another user's file may be opened, but not with O_CREAT.
-  if (!fd && errno == EACCES) fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd) return base::fail_errno(fmt::format("opening {}", path.string()));
-  fchmod(fd.get(), 0666);
-  return fd;
+std::string lock_name(int core, const char* what) {
+  return fmt::format("core-{}.{}", core, what);
 }
 
 /// "0-3, 6".
@@ -73,14 +60,14 @@ base::expected<core_choice> core_choice::choose(int core) {
   core_choice choice;
   if (core >= 0) {
     choice.core_ = core;
-    QUERN_TRY(choice.owner_, open_lock(core, "owner"));
-    flock(choice.owner_.get(), LOCK_EX | LOCK_NB);
+    QUERN_TRY(choice.owner_, open_host_lock(lock_name(core, "owner")));
+    try_host_lock(choice.owner_);
     return choice;
   }
   QUERN_TRY(const auto cores, allowed_cores());
   for (auto c = cores.rbegin(); c != cores.rend(); ++c) {
-    QUERN_TRY(auto owner, open_lock(*c, "owner"));
-    if (flock(owner.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    QUERN_TRY(auto owner, open_host_lock(lock_name(*c, "owner")));
+    if (!try_host_lock(owner)) continue;
     choice.core_ = *c;
     choice.owner_ = std::move(owner);
     return choice;
@@ -104,18 +91,11 @@ void come_first(int pid) {
 
 base::expected<core_lease> core_lease::take(int core, double seconds) {
   core_lease lease;
-  QUERN_TRY(lease.busy_, open_lock(core, "busy"));
-  constexpr double step_s = 0.002;
-  double waited = 0;
-  while (flock(lease.busy_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (waited >= seconds)
-      return base::fail(base::errc::timeout,
-                        "core {} was used by other evaluators for {} s; give them different cores",
-                        core, seconds);
-    const timespec pause{0, static_cast<long>(step_s * 1e9)};
-    nanosleep(&pause, nullptr);
-    waited += step_s;
-  }
+  QUERN_TRY(lease.busy_, open_host_lock(lock_name(core, "busy")));
+  if (!wait_for_host_lock(lease.busy_, seconds))
+    return base::fail(base::errc::timeout,
+                      "core {} was used by other evaluators for {} s; give them different cores",
+                      core, seconds);
   sched_getaffinity(0, sizeof lease.before_, &lease.before_);
   cpu_set_t only;
   CPU_ZERO(&only);

@@ -4,6 +4,7 @@
 
 #include "base/random.hpp"
 #include "env/judge/candidate_checks.hpp"
+#include "env/judge/claim.hpp"
 #include "env/judge/cost_model.hpp"
 #include "env/judge/machine.hpp"
 #include "env/judge/pipeline.hpp"
@@ -238,48 +239,18 @@ void evaluation::time() {
     return j;
   };
 
-  process_pairs pairs;
-  if (!measure_once(std::move(first_process_), request_.recheck ? 1 : 0, pairs)) return;
-  std::vector<process_pairs> fresh{pairs};
-  judgement j = judge_all(fresh);
-  if (j.wide && j.kind != verdict_kind::hack) {
-    process_pairs more;
-    if (!measure_once(nullptr, 2, more)) return;
-    fresh.push_back(std::move(more));
-    j = judge_all(fresh);
-  }
-  const bool large = j.kind == verdict_kind::ok && needs_recheck(j.speedup_e2, rules.claims);
-  std::optional<std::int64_t> second_e2;
-  std::optional<std::int64_t> first_e2;
-  if (request_.recheck && claim_e2 && j.kind == verdict_kind::ok) {
-    first_e2 = claim_e2;
-    second_e2 = j.speedup_e2;
-  } else if (large && (with_.options.confirm_at_once || request_.recheck)) {
-    process_pairs again;
-    if (!measure_once(nullptr, 3, again)) return;
-    const auto second = judge_all(std::span(&again, 1));
-    if (second.kind == verdict_kind::ok) {
-      first_e2 = j.speedup_e2;
-      second_e2 = second.speedup_e2;
-      fresh.push_back(std::move(again));
-    }
-  } else if (!large && j.kind == verdict_kind::ok) {
-    // Pooled with what was measured of the same source before.
-    auto all = runs;
-    all.insert(all.end(), fresh.begin(), fresh.end());
-    if (auto pooled = judge_all(all); !runs.empty() && pooled.kind == verdict_kind::ok)
-      j = std::move(pooled);
-  }
-  runs.insert(runs.end(), fresh.begin(), fresh.end());
-  verdict_.kind = j.kind;
-  verdict_.reason = j.reason;
-  verdict_.detail = j.detail;
-  verdict_.time = j.time;
-  if (j.kind != verdict_kind::ok) return;
-  verdict_.speedup_e2 = first_e2.value_or(j.speedup_e2);
-  if (large && !second_e2) claim_e2 = j.speedup_e2;
-  if (!large && !second_e2) verdict_.confirmed = true;
-  settle_claim(verdict_, rules.claims, second_e2);
+  measuring how;
+  how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
+    process_pairs pairs;
+    if (!measure_once(std::move(first_process_), round, pairs)) return false;
+    into.push_back(std::move(pairs));
+    return true;
+  };
+  how.judge = judge_all;
+  how.claims = rules.claims;
+  how.recheck = request_.recheck;
+  how.confirm_at_once = with_.options.confirm_at_once;
+  measure_and_settle(how, runs, claim_e2, verdict_);
 }
 
 void evaluation::run() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "env/judge/judge.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
@@ -28,6 +29,12 @@ struct evaluator_options {
   std::filesystem::path cache_dir;
   /// The core that measures; -1: the first that no other evaluator has reserved (flock).
   int core = -1;
+  /// Lane `cuda`: the GPU that measures, by the driver's number.
+  int gpu = 0;
+  /// Lane `cuda`: whether candidates may have host code of their own, or call vendor libraries
+  /// (suite.yaml, policy).
+  bool host_entry = true;
+  bool library_calls = false;
   /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.
   double time_budget_s = 0.5;
   /// Measuring ends before the budget once the half-width of the 95 % interval that the windows
@@ -87,41 +94,30 @@ struct stage_seconds {
   std::int64_t evaluations = 0, cache_hits = 0;
 };
 
-/// Judges candidates, one at a time, on one reserved core. Thread-compatible: one thread at a time
-/// calls evaluate(); compile_ahead() may be called from any thread. Owns a reference process and
-/// the children of the candidate it is judging; all of them end with it.
-class evaluator {
+/// Judges candidates of lane `cpp` on one reserved core. Owns a reference process and the children
+/// of the candidate it is judging; all of them end with it.
+class evaluator final : public candidate_judge {
  public:
   /// Reserves a core, probes the sandbox, finds the programs. Fails with what is missing and what
   /// to do. Starts the reference process only when a task first needs it.
   static base::expected<std::unique_ptr<evaluator>> open(evaluator_options options);
 
-  ~evaluator();
-  evaluator(const evaluator&) = delete;
-  evaluator& operator=(const evaluator&) = delete;
+  ~evaluator() override;
 
-  /// Never fails: what goes wrong here is a verdict too (`infra_error`, `invalid_reference`).
-  verdict evaluate(const evaluation_request& request);
-
-  /// Starts what the first evaluation would otherwise wait for: the reference process. A failure
-  /// shows there. On the thread that calls evaluate(), or before it does.
-  void warm_up();
-
-  /// Screens and compiles into the cache, so that evaluate() finds the artefact. Safe from any
-  /// thread and beside evaluate().
-  void compile_ahead(const evaluation_request& request);
+  verdict evaluate(const evaluation_request& request) override;
+  void warm_up() override;
+  void compile_ahead(const evaluation_request& request) override;
+  [[nodiscard]] env::lane lane() const override { return lane::cpp; }
 
   /// Of the closed list `cpp-sse2`, `cpp-avx2`, `cpp-avx512`, `cpp-neon`.
-  const std::string& device_class() const;
+  [[nodiscard]] const std::string& device_class() const override;
 
-  /// Fingerprint of all that can change a verdict or a time: CPU, kernel, compiler and its flags,
-  /// prelude, LibTorch; 32 hex digits.
-  const std::string& environment() const;
+  /// Of CPU, kernel, compiler and its flags, prelude, LibTorch.
+  [[nodiscard]] const std::string& environment() const override;
+  [[nodiscard]] stage_seconds stages() const override;
 
   /// The core that was reserved.
-  int core() const;
-
-  stage_seconds stages() const;
+  [[nodiscard]] int core() const;
 
   /// Internal (env/judge/pipeline.hpp).
   struct state;

@@ -9,6 +9,12 @@ namespace quern::env {
 null_distribution::null_distribution()
     : points_{{1e5, 0.018}, {3e5, 0.016}, {1e6, 0.014}, {1e7, 0.012}} {}
 
+null_distribution null_distribution::of_gpus() {
+  null_distribution result;
+  result.points_ = {{7e3, 0.04}, {2.5e4, 0.012}, {7e4, 0.004}, {2e5, 0.003}, {1e6, 0.002}};
+  return result;
+}
+
 base::expected<null_distribution> null_distribution::make(std::vector<null_point> points) {
   if (points.empty())
     return base::fail(base::errc::invalid_argument, "a null distribution needs at least one point");

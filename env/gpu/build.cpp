@@ -1,0 +1,88 @@
+// From the text of a candidate of lane `cuda` to what runs.
+#include "env/gpu/build.hpp"
+
+#include <algorithm>
+
+#include <fcntl.h>
+
+#include "env/task/prototype.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr std::size_t most_artefact_bytes = 64 << 20;
+
+build_result stop(build_result r, verdict_kind kind, std::string reason, std::string detail) {
+  r.what = {kind, std::move(reason), std::move(detail), std::nullopt};
+  return r;
+}
+
+/// Symbols of the plan's kernels, in its order.
+base::status find_symbols(built_candidate& b) {
+  for (const auto& name : b.plan->kernel_names()) {
+    const auto at = std::find_if(b.code.kernels.begin(), b.code.kernels.end(),
+                                 [&](const device_kernel& k) { return k.name == name; });
+    if (at == b.code.kernels.end())
+      return base::fail(base::errc::corrupt, "the artefact has no kernel {}", name);
+    b.symbols.push_back(at->symbol);
+  }
+  return {};
+}
+
+base::status open_artefact(built_candidate& b) {
+  const auto& path = b.compiled.artefact;
+  b.file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!b.file) return base::fail_errno(fmt::format("opening {}", path.string()));
+  if (b.form == cuda_form::host_entry) return {};
+  QUERN_TRY(const auto bytes, base::read_file(path, most_artefact_bytes));
+  QUERN_TRY(b.code, read_device_code(bytes));
+  return find_symbols(b);
+}
+
+}  // namespace
+
+build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,
+                             const std::string& source, const std::string& architecture,
+                             const cuda_policy& policy) {
+  build_result r;
+  built_candidate b;
+  auto plan = parse_launch_plan(source, signature_of(what));
+  if (plan) {
+    b.plan = std::move(*plan);
+  } else {
+    r.no_plan = to_string(plan.error());
+    if (!policy.host_entry)
+      return stop(std::move(r), verdict_kind::rejected_static, "host_entry",
+                  "only the device-only form is allowed here: " + r.no_plan);
+    b.form = cuda_form::host_entry;
+  }
+  cuda_compile_request request(b.form);
+  request.architecture = architecture;
+  if (b.plan) {
+    request.source = b.plan->device_source();
+    request.kernels = b.plan->kernel_names();
+    if (request.kernels.empty())
+      return stop(std::move(r), verdict_kind::compile_error, "", "kernel() launches nothing");
+  } else {
+    request.source = source;
+    request.prototype = kernel_prototype(what) + ";\n" + workspace_prototype(what) + ";\n";
+    request.library_calls = policy.library_calls;
+  }
+  auto built = shared.once(with.key_of(request), [&] { return with.compile(request); });
+  if (!built) return stop(std::move(r), verdict_kind::infra_error, "", built.error().message);
+  b.compiled = *built;
+  r.compiled = std::move(*built);
+  if (b.compiled.what == compile_result::kind::timeout)
+    return stop(std::move(r), verdict_kind::timeout, "compile",
+                "the compiler did not finish in time");
+  if (b.compiled.what != compile_result::kind::built) {
+    const auto line = b.compiled.text.substr(0, b.compiled.text.find('\n'));
+    return stop(std::move(r), verdict_kind::compile_error, "", line);
+  }
+  if (auto opened = open_artefact(b); !opened)
+    return stop(std::move(r), verdict_kind::infra_error, "", opened.error().message);
+  r.built = std::move(b);
+  return r;
+}
+
+}  // namespace quern::env

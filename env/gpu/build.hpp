@@ -1,0 +1,48 @@
+// From the text of a candidate of lane `cuda` to what runs: a launch plan and device code, or a
+// shared object.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/judge/ahead.hpp"
+#include "env/launch/launch_plan.hpp"
+#include "env/sandbox/cuda_compile.hpp"
+#include "env/sandbox/device_code.hpp"
+#include "env/task/task.hpp"
+#include "env/verdict/finding.hpp"
+
+namespace quern::env {
+
+/// What a suite allows of lane `cuda` (suite.hpp, suite_policy).
+struct cuda_policy {
+  bool host_entry = true;
+  bool library_calls = false;
+};
+
+/// One candidate, built. Movable.
+struct built_candidate {
+  cuda_form form = cuda_form::device_only;
+  std::optional<launch_plan> plan;   ///< device_only
+  device_code code;                  ///< device_only
+  std::vector<std::string> symbols;  ///< device_only: of the plan's kernels, in its order
+  base::unique_fd file;              ///< the artefact, open for reading
+  compile_result compiled;
+};
+
+struct build_result {
+  finding what;  ///< not ok: the candidate's fault; infra_error: this host's
+  /// Why the text has no launch plan; empty where it has one.
+  std::string no_plan;
+  std::optional<compile_result> compiled;
+  std::optional<built_candidate> built;
+};
+
+/// Reads the plan, compiles by the form that this gives, opens the artefact. Thread-safe.
+build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,
+                             const std::string& source, const std::string& architecture,
+                             const cuda_policy& policy);
+
+}  // namespace quern::env

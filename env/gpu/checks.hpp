@@ -1,0 +1,36 @@
+// Whether a candidate computes what the reference does, at sizes and on content that it cannot
+// foresee.
+#pragma once
+
+#include <vector>
+
+#include "env/gpu/candidate.hpp"
+#include "env/gpu/desk.hpp"
+#include "env/gpu/lent_memory.hpp"
+
+namespace quern::env {
+
+/// A reference's runner and the outputs that are its own; it has the task's script.
+struct reference_seat {
+  gpu_link* link = nullptr;
+  std::size_t seat = 0;
+};
+
+struct gpu_check_request {
+  device_desk* desk = nullptr;
+  lent_memory* memory = nullptr;
+  const device_instance* instance = nullptr;
+  tolerance limit;
+  loaded_candidate* candidate = nullptr;
+  reference_seat reference;
+  std::uint64_t secret = 0;
+  /// Seconds that the candidate may take for all calls of the check.
+  double wall_s = 10;
+};
+
+/// All rounds of one choice of sizes, the first content again (A, B, A), and the first with one
+/// element changed, each in the same memory for inputs and in outputs of its own, on poison of its
+/// own; then every guard zone. What was checked is added to `checks`.
+finding check_on_device(const gpu_check_request& request, std::vector<check_result>& checks);
+
+}  // namespace quern::env

@@ -1,0 +1,320 @@
+// One evaluation of lane `cuda`, stage by stage.
+#include <algorithm>
+#include <cmath>
+
+#include "env/gpu/gpu_state.hpp"
+#include "env/judge/claim.hpp"
+#include "env/judge/host_lock.hpp"
+#include "env/judge/pipeline.hpp"
+#include "env/measure/stats.hpp"
+#include "env/screen/screen.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr double device_wait_s = 300;
+/// A check's calls, beyond what the device takes for any sensible kernel.
+constexpr double check_wall_s = 10;
+/// What the clocks may disagree by in the host-entry form, of the call and of what stands around
+/// it, and in any case.
+constexpr double hidden_share_of_call = 0.25, hidden_share_around = 0.25, hidden_ns = 30e3;
+
+std::string cut_text(std::string text) {
+  constexpr std::size_t limit = 16 * 1024;
+  if (text.size() > limit) text.resize(limit);
+  return text;
+}
+
+}  // namespace
+
+std::uint64_t gpu_evaluation::secret(std::uint64_t purpose) {
+  base::random_stream random(
+      with_.secret, "evaluation",
+      {static_cast<std::uint64_t>(with_.seconds.evaluations), purpose, ++drawn_});
+  return random.next_u64();
+}
+
+bool gpu_evaluation::fail_host(const base::error& e) {
+  verdict_.kind = e.code == base::errc::invalid_argument ? verdict_kind::invalid_reference
+                                                         : verdict_kind::infra_error;
+  verdict_.detail = cut_text(e.message);
+  return false;
+}
+
+bool gpu_evaluation::settle(const finding& f) {
+  verdict_.kind = f.kind;
+  verdict_.reason = f.reason;
+  verdict_.detail = cut_text(f.detail);
+  if (f.first_diff) verdict_.first_diff = f.first_diff;
+  return f.ok();
+}
+
+bool gpu_evaluation::screen() {
+  stage_clock clock(with_.seconds.screen);
+  if (!with_.options.static_screen) return true;
+  const auto broken = static_screen(request_.source);
+  verdict_.checks.push_back({"static screen", !broken, broken ? broken->text : ""});
+  if (!broken) return true;
+  return settle({verdict_kind::rejected_static, std::string(name_of(broken->rule)),
+                 fmt::format("line {}: {}", broken->line, broken->text), std::nullopt});
+}
+
+bool gpu_evaluation::build() {
+  stage_clock clock(with_.seconds.compile);
+  auto r =
+      build_candidate(*with_.nvcc, with_.compilations, *request_.subject, request_.source,
+                      with_.architecture, {with_.options.host_entry, with_.options.library_calls});
+  verdict_.checks.push_back({"launch plan", r.no_plan.empty(), r.no_plan});
+  if (r.compiled) {
+    compiler_report report;
+    report.argv = r.compiled->argv;
+    report.ms = r.compiled->ms;
+    report.text = cut_text(r.compiled->text);
+    verdict_.compiler = std::move(report);
+    if (!r.what.ok()) verdict_.sandbox = r.compiled->layers.names();
+  }
+  if (!settle(r.what)) return false;
+  built_ = std::move(r.built);
+  return true;
+}
+
+bool gpu_evaluation::take_runner() {
+  stage_clock clock(with_.seconds.start);
+  auto& stand = *with_.stand;
+  gpu_runner_process* process = nullptr;
+  if (built_->form == cuda_form::host_entry) {
+    stand.note_free_memory();
+    auto fresh = stand.fresh();
+    if (!fresh) return fail_host({base::errc::unavailable, fresh.error().message});
+    own_ = std::move(*fresh);
+    process = own_.get();
+  } else {
+    auto resident = stand.resident(0);
+    if (!resident) return fail_host({base::errc::unavailable, resident.error().message});
+    process = *resident;
+  }
+  verdict_.sandbox = process->layers().names();
+  first_.emplace(*process, 0, *built_);
+  return settle(first_->load());
+}
+
+bool gpu_evaluation::check(const device_instance& of) {
+  auto& stand = *with_.stand;
+  auto reference = stand.reference(0, *request_.subject);
+  if (!reference) return fail_host(reference.error());
+  gpu_check_request r;
+  r.desk = &stand.desk();
+  r.memory = &stand.memory();
+  r.instance = &of;
+  r.limit = request_.subject->tolerance;
+  r.candidate = &*first_;
+  r.reference = *reference;
+  r.secret = secret(1);
+  r.wall_s = check_wall_s;
+  const auto f = check_on_device(r, verdict_.checks);
+  if (f.kind == verdict_kind::infra_error) stand.retire_reference(0);
+  return settle(f);
+}
+
+bool gpu_evaluation::verify() {
+  if (!take_runner()) return false;
+  {
+    stage_clock clock(with_.seconds.verify);
+    for (const auto& size : task_->hidden)
+      if (!check(size)) return false;
+  }
+  stage_clock clock(with_.seconds.probe);
+  return check(task_->timed);
+}
+
+bool gpu_evaluation::take_references(timed_side& side) {
+  side.delivers = true;
+  for (std::size_t i = 0; i < resident_runners; ++i) {
+    auto reference = with_.stand->reference(i, *request_.subject);
+    if (!reference) return fail_host(reference.error());
+    auto told = reference->link->call(call_request(task_->timed, false));
+    if (!told) return fail_host({base::errc::unavailable, told.error().text});
+    side.runners.push_back({reference->link, reference->seat});
+  }
+  return true;
+}
+
+bool gpu_evaluation::take_plain(timed_side& side, std::vector<loaded_candidate>& loaded) {
+  auto& stand = *with_.stand;
+  if (!plain_) {
+    auto r = build_candidate(*with_.nvcc, with_.compilations, *request_.subject,
+                             request_.subject->plain, with_.architecture, {false, false});
+    if (!r.built)
+      return settle(
+          {verdict_kind::invalid_reference, "", "plain baseline: " + r.what.detail, std::nullopt});
+    plain_ = std::move(r.built);
+  }
+  loaded.reserve(resident_runners);
+  for (std::size_t i = 0; i < resident_runners; ++i) {
+    const std::size_t seat = resident_runners + i;
+    auto process = stand.resident(seat);
+    if (!process) return fail_host({base::errc::unavailable, process.error().message});
+    auto& one = loaded.emplace_back(**process, seat, *plain_);
+    auto f = one.load();
+    if (f.ok()) f = one.prepare(stand.desk(), stand.memory(), task_->timed, 2);
+    if (!f.ok()) {
+      stand.retire(seat);
+      return settle(
+          {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt});
+    }
+    side.runners.push_back({&one.link(), seat});
+  }
+  side.workspace_bytes = static_cast<std::uint64_t>(loaded.front().workspace_bytes());
+  return true;
+}
+
+bool gpu_evaluation::take_candidates(timed_side& side, std::vector<loaded_candidate>& loaded,
+                                     bool anew) {
+  auto& stand = *with_.stand;
+  const bool host_entry = built_->form == cuda_form::host_entry;
+  side.gated = !host_entry;
+  if (host_entry && anew) {
+    // A second opinion comes from a process of its own.
+    auto fresh = stand.fresh();
+    if (!fresh) return fail_host({base::errc::unavailable, fresh.error().message});
+    first_.reset();
+    own_ = std::move(*fresh);
+    first_.emplace(*own_, 0, *built_);
+    if (!settle(first_->load())) return false;
+  }
+  const std::size_t candidates = host_entry ? 1 : resident_runners;
+  loaded.reserve(candidates);
+  loaded.push_back(*first_);
+  for (std::size_t i = 1; i < candidates; ++i) {
+    auto process = stand.resident(i);
+    if (!process) return fail_host({base::errc::unavailable, process.error().message});
+    if (!settle(loaded.emplace_back(**process, i, *built_).load())) return false;
+  }
+  for (auto& one : loaded) {
+    if (!settle(one.prepare(stand.desk(), stand.memory(), task_->timed, 2))) return false;
+    side.runners.push_back({&one.link(), one.seat()});
+  }
+  side.workspace_bytes = static_cast<std::uint64_t>(loaded.front().workspace_bytes());
+  return true;
+}
+
+finding gpu_evaluation::judge_clocks(const gpu_timing_result& result) const {
+  if (built_->form == cuda_form::device_only) return {};
+  const double around = median_of(result.candidate_around_ns);
+  const double usual = median_of(result.baseline_around_ns);
+  const double allowed =
+      hidden_share_of_call * result.candidate_ns + hidden_share_around * usual + hidden_ns;
+  if (around - usual <= allowed) return {};
+  return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
+          fmt::format("a call takes {:.0f} us by its events, and {:.0f} us more by the clock "
+                      "outside than what stands around it explains",
+                      result.candidate_ns / 1000, (around - usual) / 1000),
+          std::nullopt};
+}
+
+bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& into) {
+  auto& stand = *with_.stand;
+  gpu_timing_request r;
+  r.desk = &stand.desk();
+  r.memory = &stand.memory();
+  r.instance = &task_->timed;
+  r.limit = request_.subject->tolerance;
+  r.secret = secret(2 + round);
+  r.budget_s = with_.options.time_budget_s;
+  r.limits.narrow = with_.options.precision;
+  r.limits.half_width = with_.options.noise_limit;
+  const bool plain = request_.subject->baseline == baseline_kind::plain;
+  // A plain baseline is itself only within the tolerance of the reference.
+  if (plain) r.limit = {2 * r.limit.atol, 2 * r.limit.rtol};
+  std::vector<loaded_candidate> loaded, baselines;
+  {
+    stage_clock clock(with_.seconds.start);
+    if (!(plain ? take_plain(r.baseline, baselines) : take_references(r.baseline))) return false;
+    const bool taken = take_candidates(r.candidate, loaded, round != 0);
+    for (const auto& one : loaded)
+      if (one.spoilt()) stand.retire(one.seat());
+    if (!taken) return false;
+  }
+  gpu_timing_result result;
+  {
+    stage_clock clock(with_.seconds.time);
+    stage_clock device(with_.device.measuring);
+    result = time_on_device(r);
+  }
+  if (result.failed_runner) {
+    auto& failed = loaded[*result.failed_runner];
+    result.what = failed.explain(result.failure, "time");
+    stand.retire(failed.seat());
+    if (*result.failed_runner == 0) first_.reset();
+  } else if (result.what.kind == verdict_kind::infra_error) {
+    // Whichever baseline it was: the next evaluation starts them anew.
+    for (std::size_t i = 0; i < resident_runners; ++i) {
+      stand.retire_reference(i);
+      if (plain) stand.retire(resident_runners + i);
+    }
+  }
+  if (result.what.ok()) result.what = judge_clocks(result);
+  verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
+  if (!settle(result.what)) return false;
+  into.insert(into.end(), result.runs.begin(), result.runs.end());
+
+  // What was right before the clock ran must be right after it.
+  stage_clock clock(with_.seconds.reverify);
+  return check(task_->hidden.empty() ? task_->timed : task_->hidden.front());
+}
+
+void gpu_evaluation::time() {
+  judgement_rules rules;
+  rules.null = with_.null;
+  rules.limits.narrow = with_.options.precision;
+  rules.limits.half_width = with_.options.noise_limit;
+  rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
+  rules.floor_ns = task_->floor_ns;
+  measuring how;
+  how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
+    return measure(round, into);
+  };
+  how.judge = [&](std::span<const process_pairs> all) { return judge_times(all, rules); };
+  how.claims = rules.claims;
+  how.recheck = request_.recheck;
+  how.confirm_at_once = with_.options.confirm_at_once;
+  measure_and_settle(how, runs, claim_e2, verdict_);
+}
+
+void gpu_evaluation::leave_device() {
+  auto& stand = *with_.stand;
+  if (first_ && first_->spoilt() && !own_) stand.retire(first_->seat());
+  first_.reset();
+  if (!own_) return;
+  own_.reset();
+  if (auto missing = stand.memory_missing()) with_.quarantined = *missing;
+}
+
+void gpu_evaluation::run() {
+  if (!screen() || !build()) return;
+  if (!with_.quarantined.empty()) {
+    fail_host({base::errc::unavailable, "the device is in quarantine: " + with_.quarantined});
+    return;
+  }
+  auto lock = open_host_lock(fmt::format("gpu-{}.busy", with_.stand->desk().facts().bus_id));
+  if (!lock) {
+    fail_host({base::errc::unavailable, lock.error().message});
+    return;
+  }
+  if (!wait_for_host_lock(*lock, device_wait_s)) {
+    fail_host({base::errc::timeout,
+               fmt::format("the GPU was used by other evaluators for {} s", device_wait_s)});
+    return;
+  }
+  stage_clock device(with_.device.leased);
+  auto prepared = with_.stand->prepare(request_.subject);
+  if (!prepared) {
+    fail_host(prepared.error());
+    return;
+  }
+  task_ = *prepared;
+  if (verify() && !request_.verify_only) time();
+  leave_device();
+}
+
+}  // namespace quern::env

@@ -1,0 +1,46 @@
+// The evaluator of lane `cuda`: (task, candidate source) -> verdict on one device, through screen,
+// launch plan, compiler, checks and clock.
+#pragma once
+
+#include <memory>
+
+#include "env/judge/evaluator.hpp"
+#include "env/judge/judge.hpp"
+
+namespace quern::env {
+
+/// Seconds of one device, by what it did; part of what stages() tells.
+struct device_seconds {
+  double leased = 0;     ///< somebody's checks or clock
+  double measuring = 0;  ///< between the first and the last window of measurements
+};
+
+/// Judges on one GPU, which it owns: one device lease at a time among the evaluators of this host.
+class gpu_evaluator final : public candidate_judge {
+ public:
+  /// options.gpu: which device. Opens the device, finds compilers and programs; runners and
+  /// references start when the first task needs them. Errors say what is missing and what to do.
+  static base::expected<std::unique_ptr<gpu_evaluator>> open(evaluator_options options);
+  ~gpu_evaluator() override;
+
+  verdict evaluate(const evaluation_request& request) override;
+  void warm_up() override;
+  void compile_ahead(const evaluation_request& request) override;
+  [[nodiscard]] env::lane lane() const override { return lane::cuda; }
+  [[nodiscard]] const std::string& device_class() const override;
+  [[nodiscard]] const std::string& environment() const override;
+  [[nodiscard]] stage_seconds stages() const override;
+  [[nodiscard]] device_seconds device_time() const;
+
+  struct state;
+
+ private:
+  explicit gpu_evaluator(std::unique_ptr<state> s);
+  std::unique_ptr<state> state_;
+};
+
+/// "H200-SXM" and its like from what the driver calls a device; unknown ones by their own name with
+/// hyphens.
+std::string gpu_device_class(std::string_view name);
+
+}  // namespace quern::env

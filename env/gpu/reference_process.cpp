@@ -1,0 +1,158 @@
+// A process that runs references on a device.
+#include "env/gpu/reference_process.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env/gpu/runpath.hpp"
+
+namespace quern::env {
+namespace {
+
+/// CUDA's own threads, and those that cuBLAS and cuDNN may start.
+constexpr int reference_threads = 128;
+constexpr int reference_files = 1024;
+/// CUDA and its libraries make memory files of this size.
+constexpr std::int64_t reference_file_bytes = std::int64_t{2} << 30;
+constexpr std::int64_t said_bytes = 64 << 10;
+/// How long an end of file on its socket may take it to notice.
+constexpr double leaving_s = 2;
+
+/// Nothing of ours is passed on but what is named here.
+std::vector<std::string> reference_environment() {
+  return {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "PATH=/usr/bin:/bin", "LC_ALL=C"};
+}
+
+base::expected<std::unique_ptr<child>> spawn_reference(spawner& children,
+                                                       const gpu_reference_start& how, int socket) {
+  child_spec spec;
+  spec.argv = {how.program.string(), "reference-gpu", how.library.string()};
+  spec.env = reference_environment();
+  spec.env.insert(spec.env.end(), how.access.env.begin(), how.access.env.end());
+  spec.keep = {{socket, runner::socket_fd}};
+  spec.err = child_stream::captured(said_bytes);
+  spec.read_only = system_library_folders();
+  QUERN_TRY(const auto folders, torch_library_folders(how.program));
+  for (const auto& folder : folders)
+    spec.read_only.push_back(folder.string());
+  spec.read_only.push_back(how.library.string());
+  spec.read_only.push_back((how.library.parent_path() / "libquern_aten_cuda.so").string());
+  spec.profile = syscall_profile::gpu;
+  spec.threads = true;
+  spec.gpu = how.access;
+  spec.limits.wall_s = 0;
+  spec.limits.cpu_s = 0;
+  spec.limits.memory_bytes = how.memory_bytes;
+  spec.limits.file_bytes = reference_file_bytes;
+  spec.limits.processes = reference_threads;
+  spec.limits.open_files = reference_files;
+  return children.spawn(spec);
+}
+
+base::expected<int> start_plainly(const gpu_reference_start& how, int socket) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, socket, runner::socket_fd);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
+  std::array<std::string, 3> words{how.program.string(), "reference-gpu", how.library.string()};
+  std::array<char*, 4> argv{words[0].data(), words[1].data(), words[2].data(), nullptr};
+  auto settings = reference_environment();
+  // Devices have the same numbers there as here.
+  for (const char* name : {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
+    if (const char* value = std::getenv(name); value != nullptr)
+      settings.push_back(std::string(name) + "=" + value);
+  std::vector<char*> env;
+  for (auto& setting : settings)
+    env.push_back(setting.data());
+  env.push_back(nullptr);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, words[0].c_str(), &actions, nullptr, argv.data(), env.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0)
+    return base::fail(base::errc::unavailable,
+                      "cannot start {}: {}; references need it, build with LibTorch "
+                      "(tools/setup.sh)",
+                      words[0], std::strerror(error));
+  return pid;
+}
+
+/// How a child of ours ended that is not a spawner's; waits, and kills it when it takes too long.
+std::string end_plainly(int pid) {
+  int status = 0;
+  for (int i = 0; i < static_cast<int>(leaving_s * 500); ++i) {
+    if (waitpid(pid, &status, WNOHANG) == pid) break;
+    usleep(2000);
+    if (i + 1 == static_cast<int>(leaving_s * 500)) {
+      kill(pid, SIGKILL);
+      waitpid(pid, &status, 0);
+    }
+  }
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<gpu_reference_process>> gpu_reference_process::start(
+    spawner& children, const gpu_reference_start& how) {
+  QUERN_TRY(auto ends, runner_link::make_pair());
+  std::unique_ptr<gpu_reference_process> process(new gpu_reference_process);
+  QUERN_TRY(process->child_, spawn_reference(children, how, ends.second.get()));
+  process->pid_ = process->child_->pid();
+  ends.second.reset();
+  QUERN_CHECK(process->open(std::move(ends.first), how));
+  return process;
+}
+
+base::expected<std::unique_ptr<gpu_reference_process>> gpu_reference_process::start_unconfined(
+    const gpu_reference_start& how) {
+  QUERN_TRY(auto ends, runner_link::make_pair());
+  std::unique_ptr<gpu_reference_process> process(new gpu_reference_process);
+  QUERN_TRY(process->pid_, start_plainly(how, ends.second.get()));
+  ends.second.reset();
+  QUERN_CHECK(process->open(std::move(ends.first), how));
+  return process;
+}
+
+base::status gpu_reference_process::open(base::unique_fd socket, const gpu_reference_start& how) {
+  link_ = gpu_link(runner_link(std::move(socket), pid_));
+  const auto opened = link_.open(how.device, how.open_wall_s);
+  if (opened) return {};
+  // One that refused still lives and is ended with this object.
+  const bool lives = opened.error().what == runner_failure::kind::refused;
+  const std::string ended = lives ? "" : fmt::format("; it ended: {}", end());
+  const std::string words = said();
+  return base::fail(base::errc::unavailable, "{} reference-gpu, device {}: {}{}{}{}",
+                    how.program.string(), how.device, opened.error().text, ended,
+                    words.empty() ? "" : "; it said: ", words);
+}
+
+gpu_reference_process::~gpu_reference_process() {
+  end();
+}
+
+layer_set gpu_reference_process::layers() const {
+  return child_ ? child_->layers() : layer_set();
+}
+
+std::string gpu_reference_process::said() const {
+  return child_ ? child_->captured_err() : std::string();
+}
+
+std::string gpu_reference_process::end() {
+  if (pid_ < 0) return "it had ended";
+  link_ = gpu_link();  // end of file: it leaves by itself
+  const int pid = std::exchange(pid_, -1);
+  if (!child_) return end_plainly(pid);
+  if (auto ended = child_->wait(leaving_s)) return ended->text();
+  return child_->kill().text();
+}
+
+}  // namespace quern::env

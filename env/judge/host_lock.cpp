@@ -1,0 +1,43 @@
+// Locks among the processes of this host.
+#include "env/judge/host_lock.hpp"
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+namespace quern::env {
+
+base::expected<base::unique_fd> open_host_lock(const std::string& name) {
+  std::error_code ignored;
+  auto folder = std::filesystem::temp_directory_path(ignored);
+  if (ignored) folder = "/tmp";
+  const auto path = folder / ("quern-" + name);
+  base::unique_fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  // In a sticky folder another user's file may be opened, but not with O_CREAT.
+  if (!fd && errno == EACCES) fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return base::fail_errno(fmt::format("opening {}", path.string()));
+  fchmod(fd.get(), 0666);
+  return fd;
+}
+
+bool try_host_lock(const base::unique_fd& lock) {
+  return flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+bool wait_for_host_lock(const base::unique_fd& lock, double seconds) {
+  constexpr double step_s = 0.002;
+  double waited = 0;
+  while (!try_host_lock(lock)) {
+    if (waited >= seconds) return false;
+    const timespec pause{0, static_cast<long>(step_s * 1e9)};
+    nanosleep(&pause, nullptr);
+    waited += step_s;
+  }
+  return true;
+}
+
+}  // namespace quern::env

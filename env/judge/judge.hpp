@@ -1,0 +1,41 @@
+// What judges candidates, whatever the lane: (task, source) -> verdict.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "env/task/task.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::env {
+
+struct evaluation_request;
+struct stage_seconds;
+
+/// Judges candidates of one lane, one at a time, on one device. Thread-compatible: one thread at a
+/// time calls evaluate(); compile_ahead() may be called from any thread.
+class candidate_judge {
+ public:
+  virtual ~candidate_judge() = default;
+
+  /// Never fails: what goes wrong here is a verdict too (`infra_error`, `invalid_reference`).
+  virtual verdict evaluate(const evaluation_request& request) = 0;
+
+  /// Starts what the first evaluation would otherwise wait for. A failure shows there. On the
+  /// thread that calls evaluate(), or before it does.
+  virtual void warm_up() = 0;
+
+  /// Screens and compiles into the cache, so that evaluate() finds the artefact. Safe from any
+  /// thread and beside evaluate().
+  virtual void compile_ahead(const evaluation_request& request) = 0;
+
+  [[nodiscard]] virtual env::lane lane() const = 0;
+  /// Of a closed list; times of different classes are never compared.
+  [[nodiscard]] virtual const std::string& device_class() const = 0;
+  /// Fingerprint of all that can change a verdict or a time; 32 hex digits.
+  [[nodiscard]] virtual const std::string& environment() const = 0;
+  [[nodiscard]] virtual stage_seconds stages() const = 0;
+};
+
+}  // namespace quern::env
