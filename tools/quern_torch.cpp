@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "env/reference/device_role.hpp"
 #include "env/reference/reference_role.hpp"
 #include "policy/engine/device.hpp"
 #include "tools/torch/roles.hpp"
@@ -27,6 +28,8 @@ int main(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   // References are timed on the CPU in forked children: this process must stay single-threaded.
   if (name == "reference") return quern::env::reference_main();
+  // Loads LibTorch's CUDA part itself, when it is asked to, and says why it cannot.
+  if (name == "reference-gpu") return quern::env::reference_gpu_main(argc - 1, argv + 1);
   for (const role& known : roles) {
     if (known.name != name) continue;
     quern::policy::load_cuda();
@@ -34,7 +37,7 @@ int main(int argc, char** argv) {
   }
   std::fprintf(stderr,
                "quern-torch: unknown role '%s'; it is started by quern, with one of: reference, "
-               "generator, learner, sft, sample, export\n",
+               "reference-gpu, generator, learner, sft, sample, export\n",
                argc > 1 ? argv[1] : "");
   return 2;
 }

@@ -37,18 +37,16 @@ c10::ScalarType scalar_type_of(dtype type) {
   return c10::ScalarType::Undefined;
 }
 
-at::Tensor tensor_of(const tensor_view& view) {
-  return at::from_blob(view.data, view.shape, at::TensorOptions().dtype(scalar_type_of(view.type)));
+at::Tensor tensor_at(const tensor_view& view, c10::ScalarType type, c10::Device device) {
+  // The device is said twice: without the second LibTorch asks the driver about the pointer.
+  return at::for_blob(view.data, view.shape)
+      .options(at::TensorOptions().dtype(type).device(device))
+      .target_device(device)
+      .make_tensor();
 }
 
 std::string shape_text(c10::IntArrayRef shape) {
   return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", "));
-}
-
-/// The message of an exception of LibTorch without the C++ stack behind it.
-std::string message_of(const std::exception& e) {
-  if (const auto* c = dynamic_cast<const c10::Error*>(&e)) return c->what_without_backtrace();
-  return e.what();
 }
 
 std::optional<std::vector<at::Tensor>> tensors_of(const c10::IValue& value) {
@@ -74,6 +72,7 @@ std::optional<std::vector<at::Tensor>> tensors_of(const c10::IValue& value) {
 struct script::state {
   std::shared_ptr<torch::jit::CompilationUnit> unit;
   torch::jit::Function* forward = nullptr;
+  c10::Device device = c10::DeviceType::CPU;
   std::vector<std::vector<at::Tensor>> results;
 };
 
@@ -82,14 +81,23 @@ script::~script() = default;
 script::script(script&&) noexcept = default;
 script& script::operator=(script&&) noexcept = default;
 
-std::string prepare_libtorch() {
-  use_pool_allocator();
-  at::set_num_threads(1);
-  at::set_num_interop_threads(1);
+void run_operators_as_written() {
   at::GradMode::set_enabled(false);
   torch::jit::getExecutorMode() = false;
   torch::jit::getProfilingMode() = false;
   torch::jit::setGraphExecutorOptimize(false);
+}
+
+std::string message_of(const std::exception& e) {
+  if (const auto* c = dynamic_cast<const c10::Error*>(&e)) return c->what_without_backtrace();
+  return e.what();
+}
+
+std::string prepare_libtorch() {
+  use_pool_allocator();
+  at::set_num_threads(1);
+  at::set_num_interop_threads(1);
+  run_operators_as_written();
   // The first compilation and the first operators of each library initialise tables: before the
   // fork, so that every child has them.
   auto warm = script::compile(
@@ -107,8 +115,10 @@ std::string prepare_libtorch() {
   return "libtorch " TORCH_VERSION;
 }
 
-base::expected<script> script::compile(const std::string& text) {
+base::expected<script> script::compile(const std::string& text, int device) {
   auto s = std::make_unique<state>();
+  if (device != in_host_memory)
+    s->device = c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device));
   try {
     s->unit = torch::jit::compile(text);
     s->forward = s->unit->find_function("forward");
@@ -126,7 +136,7 @@ bool script::call(std::span<const tensor_view> inputs, std::size_t slot, bool in
   try {
     torch::jit::Stack stack;
     for (const auto& view : inputs) {
-      auto t = tensor_of(view);
+      auto t = tensor_at(view, scalar_type_of(view.type), state_->device);
       stack.emplace_back(in_f64 && is_floating(view.type) ? t.to(c10::ScalarType::Double)
                                                           : std::move(t));
     }
@@ -145,26 +155,39 @@ bool script::call(std::span<const tensor_view> inputs, std::size_t slot, bool in
 }
 
 result_check script::deliver(std::span<const tensor_view> outputs, std::size_t slot, bool in_f64) {
+  auto check = copy_out(outputs, slot, in_f64);
+  if (slot < state_->results.size()) state_->results[slot].clear();
+  return check;
+}
+
+void script::forget() {
+  state_->results.clear();
+}
+
+result_check script::copy_out(std::span<const tensor_view> outputs, std::size_t slot, bool in_f64) {
   if (slot >= state_->results.size()) return {result_fault::failed, "nothing was computed"};
-  const auto result = std::exchange(state_->results[slot], {});
+  const auto& result = state_->results[slot];
   if (result.size() != outputs.size())
     return {result_fault::wrong_shape,
             fmt::format("forward returns {} tensors, the task has {} outputs", result.size(),
                         outputs.size())};
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const auto& view = outputs[i];
-    const bool widen = in_f64 && is_floating(view.type);
-    if (result[i].sizes() != c10::IntArrayRef(view.shape))
-      return {result_fault::wrong_shape,
-              fmt::format("output {} has shape {}, the task says {}", i,
-                          shape_text(result[i].sizes()), shape_text(view.shape))};
-    if (!widen && result[i].scalar_type() != scalar_type_of(view.type))
-      return {result_fault::wrong_dtype,
-              fmt::format("output {} is {}, the task says {}", i,
-                          c10::toString(result[i].scalar_type()), name_of(view.type))};
-    const auto type = widen ? c10::ScalarType::Double : scalar_type_of(view.type);
-    at::from_blob(view.data, view.shape, at::TensorOptions().dtype(type)).copy_(result[i]);
-  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    try {
+      const auto& view = outputs[i];
+      const bool widen = in_f64 && is_floating(view.type);
+      if (result[i].sizes() != c10::IntArrayRef(view.shape))
+        return {result_fault::wrong_shape,
+                fmt::format("output {} has shape {}, the task says {}", i,
+                            shape_text(result[i].sizes()), shape_text(view.shape))};
+      if (!widen && result[i].scalar_type() != scalar_type_of(view.type))
+        return {result_fault::wrong_dtype,
+                fmt::format("output {} is {}, the task says {}", i,
+                            c10::toString(result[i].scalar_type()), name_of(view.type))};
+      const auto type = widen ? c10::ScalarType::Double : scalar_type_of(view.type);
+      tensor_at(view, type, state_->device).copy_(result[i]);
+    } catch (const std::exception& e) {
+      return {result_fault::failed, message_of(e)};
+    }
   return {};
 }
 

@@ -73,6 +73,9 @@ struct gpu_call_request {
   std::uint32_t has_workspace = 0;
   std::uint32_t reserved = 0;
   std::uint64_t workspace_offset = 0;
+  /// Reference only: forward is captured once as a CUDA graph and replayed for every call.
+  std::uint32_t under_graph = 0;
+  std::uint32_t reserved_too = 0;
 };
 
 /// Only `count` orders are sent.

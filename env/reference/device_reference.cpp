@@ -1,0 +1,266 @@
+// What a reference process on a device answers.
+#include "env/reference/device_reference.hpp"
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h>
+
+#include "env/reference/device_torch.hpp"
+#include "env/runner/channel.hpp"
+
+namespace quern::env {
+namespace {
+
+using runner::command;
+using runner::make_reply;
+using runner::outcome;
+using runner::reply;
+
+/// What LibTorch may keep of the device between two scripts, so that a small one after another
+/// small one allocates nothing. Several references and the candidates share the device.
+constexpr std::int64_t kept_bytes = std::int64_t{1} << 30;
+
+template <class Body>
+const Body* question(std::span<const std::byte> bytes, Body& into) {
+  if (bytes.size() != sizeof(Body)) return nullptr;
+  std::memcpy(&into, bytes.data(), sizeof(Body));
+  return &into;
+}
+
+outcome outcome_of(result_fault fault) {
+  switch (fault) {
+    case result_fault::none:
+      return outcome::done;
+    case result_fault::wrong_shape:
+      return outcome::wrong_shape;
+    case result_fault::wrong_dtype:
+      return outcome::wrong_dtype;
+    case result_fault::failed:
+      break;
+  }
+  return outcome::failed;
+}
+
+}  // namespace
+
+reply device_reference::succeeded(std::uint64_t ticket, std::uint64_t value) const {
+  return make_reply(ticket, outcome::done, value, nullptr);
+}
+
+reply device_reference::failed(std::uint64_t ticket, const std::string& why) {
+  forget_results();
+  if (window_ != nullptr) {
+    // What ran out of memory gives back what it had got so far.
+    trim_device_memory(device_, 0);
+    if (const auto alive = wait_for_device(device_); !alive)
+      lost_ = "the device was lost before: " + alive.error().message;
+  }
+  return make_reply(ticket, outcome::failed, 0, why.c_str());
+}
+
+void device_reference::forget_results() {
+  if (script_) script_->forget();
+  graph_.clear();
+  slots_.clear();
+  found_ = {};
+}
+
+reply device_reference::open(std::uint64_t ticket, const runner::gpu_open_request& r) {
+  if (const char* problem = library_.load_from(library_path_.c_str()); problem != nullptr)
+    return make_reply(ticket, outcome::failed, 0, problem);
+  if (const auto ready = prepare_libtorch_on(r.device); !ready)
+    return make_reply(ticket, outcome::failed, 0, ready.error().message.c_str());
+  std::array<char, 400> problem{};
+  // The default stream: the one that ATen works on.
+  if (library_.open(r.device, 0, &window_, problem.data(), problem.size()) != 0)
+    return make_reply(ticket, outcome::failed, 0, problem.data());
+  device_ = r.device;
+  graph_ = captured_call(std::filesystem::path(library_path_).parent_path(), device_);
+  return succeeded(ticket);
+}
+
+reply device_reference::import(std::uint64_t ticket, const runner::gpu_import_request& r, int fd) {
+  if (r.piece < 0 || r.piece >= QUERN_PIECES) return failed(ticket, "no such piece");
+  forget_results();
+  auto& piece = pieces_[static_cast<std::size_t>(r.piece)];
+  piece = {};
+  if (library_.import(window_, r.piece, fd, r.bytes, r.hint, r.writable_hint) != 0)
+    return failed(ticket, library_.problem(window_));
+  piece = {library_.address(window_, r.piece), r.bytes};
+  return succeeded(ticket, piece.address);
+}
+
+reply device_reference::tensors(std::uint64_t ticket, const runner::gpu_tensors_request& r,
+                                int fd) {
+  quern_tensors what{};
+  if (pread(fd, &what, sizeof what, 0) != static_cast<ssize_t>(sizeof what))
+    return failed(ticket, "no tensors came");
+  if (library_.tensors(window_, &what, r.slots) != 0)
+    return failed(ticket, library_.problem(window_));
+  return succeeded(ticket);
+}
+
+reply device_reference::compile(std::uint64_t ticket, const runner::script_request& r) {
+  forget_results();
+  script_.reset();
+  trim_device_memory(device_, kept_bytes);
+  const std::size_t bytes = std::min<std::size_t>(r.bytes, r.text.size());
+  auto compiled = script::compile(std::string(r.text.data(), bytes), device_);
+  if (!compiled) return failed(ticket, compiled.error().message);
+  script_.emplace(std::move(*compiled));
+  return succeeded(ticket);
+}
+
+reply device_reference::call(std::uint64_t ticket, const runner::gpu_call_request& r) {
+  forget_results();
+  call_.reset();
+  if (const auto ok = check_call(r); !ok) return failed(ticket, ok.error().message);
+  call_ = r;
+  return succeeded(ticket);
+}
+
+/// Before the window: capturing waits for the device, and needs inputs whose content is what the
+/// task says, because a reference may use it as indices.
+bool device_reference::capture(const quern_order& order, std::string& why) {
+  const quern_window_settings plain{};
+  std::uint32_t ns = 0;
+  std::int32_t count = 0;
+  if (library_.begin(window_, &plain) != 0 || library_.before_call(window_, &order) != 0 ||
+      library_.after_call(window_) != 0 || library_.end(window_, &ns, 1, &count) != 0) {
+    why = library_.problem(window_);
+    return false;
+  }
+  view_inputs(*call_, 0, pieces_, inputs_);
+  const auto captured = graph_.capture([&](std::string& reason) {
+    script_->forget();
+    return script_->call(inputs_, 0, call_->in_f64 != 0, reason);
+  });
+  if (!captured) why = captured.error().message;
+  return captured.has_value();
+}
+
+/// What stands between the events of a call. Under a graph all calls have the same results, which
+/// are therefore copied before the next call, behind the event.
+bool device_reference::queue_call(const quern_order& order, std::size_t number, std::string& why) {
+  const bool in_f64 = call_->in_f64 != 0;
+  const bool captured = call_->under_graph != 0;
+  if (!captured) view_inputs(*call_, order.slot, pieces_, inputs_);
+  if (library_.before_call(window_, &order) != 0) {
+    why = library_.problem(window_);
+    return false;
+  }
+  if (captured ? !graph_.replay(why) : !script_->call(inputs_, number, in_f64, why)) return false;
+  if (library_.after_call(window_) != 0) {
+    why = library_.problem(window_);
+    return false;
+  }
+  if (captured && found_.what == result_fault::none) {
+    view_outputs(*call_, order.slot, pieces_, outputs_);
+    found_ = script_->copy_out(outputs_, 0, in_f64);
+  }
+  return true;
+}
+
+reply device_reference::window(std::uint64_t ticket, std::span<const std::byte> body) {
+  runner::gpu_window_request r;
+  if (body.size() < runner::gpu_window_request::bytes_for(0) || body.size() > sizeof r)
+    return failed(ticket, "unusable message");
+  std::memcpy(&r, body.data(), body.size());
+  if (r.count < 0 || static_cast<std::size_t>(r.count) > runner::max_window_calls ||
+      body.size() != runner::gpu_window_request::bytes_for(static_cast<std::size_t>(r.count)))
+    return failed(ticket, "a window out of bounds");
+  if (!script_ || !call_) return failed(ticket, "a window before a script and its places");
+  const auto orders = std::span(r.orders).first(static_cast<std::size_t>(r.count));
+  if (const auto ok = check_places(*call_, orders, pieces_); !ok)
+    return failed(ticket, ok.error().message);
+  slots_.clear();
+  found_ = {};
+  std::string why;
+  if (call_->under_graph == 0)
+    script_->forget();
+  else if (!graph_.ready() && !orders.empty() && !capture(orders[0], why))
+    return failed(ticket, why);
+
+  std::array<std::uint32_t, runner::max_window_calls> ns{};
+  if (library_.begin(window_, &r.how) != 0) return failed(ticket, library_.problem(window_));
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    if (!queue_call(orders[i], i, why)) break;
+    slots_.push_back(orders[i].slot);
+  }
+  // Whatever happened: what was queued must not be left at the gate.
+  std::int32_t count = 0;
+  if (library_.end(window_, ns.data(), r.count, &count) != 0 && why.empty())
+    why = library_.problem(window_);
+  if (slots_.size() < orders.size() && why.empty()) why = "the reference failed without a reason";
+  if (!why.empty()) return failed(ticket, why);
+  reply answered = succeeded(ticket, static_cast<std::uint64_t>(r.count));
+  std::memcpy(answered.text.data(), ns.data(), orders.size() * sizeof ns[0]);
+  return answered;
+}
+
+reply device_reference::deliver(std::uint64_t ticket) {
+  if (slots_.empty()) return failed(ticket, "nothing was computed");
+  const bool in_f64 = call_->in_f64 != 0;
+  if (call_->under_graph == 0)
+    for (std::size_t i = 0; i < slots_.size() && found_.what == result_fault::none; ++i) {
+      view_outputs(*call_, slots_[i], pieces_, outputs_);
+      found_ = script_->deliver(outputs_, i, in_f64);
+    }
+  if (const auto done = wait_for_device(device_); !done)
+    return failed(ticket, done.error().message);
+  const result_check found = std::exchange(found_, {});
+  slots_.clear();
+  // Of a reference that is wrong nothing more is asked; what is left of its results is forgotten.
+  if (found.what != result_fault::none) forget_results();
+  return make_reply(ticket, outcome_of(found.what), 0, found.text.c_str());
+}
+
+reply device_reference::drop(std::uint64_t ticket) {
+  forget_results();
+  script_.reset();
+  call_.reset();
+  pieces_ = {};
+  for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
+    if (library_.drop(window_, piece) != 0) return failed(ticket, library_.problem(window_));
+  trim_device_memory(device_, kept_bytes);
+  return succeeded(ticket);
+}
+
+reply device_reference::answer(command what, std::uint64_t ticket, std::span<const std::byte> body,
+                               int fd) {
+  if (!lost_.empty()) return make_reply(ticket, outcome::failed, 0, lost_.c_str());
+  if (what == command::gpu_open) {
+    if (runner::gpu_open_request r; question(body, r) != nullptr && window_ == nullptr)
+      return open(ticket, r);
+    return make_reply(ticket, outcome::failed, 0, "unusable message");
+  }
+  if (window_ == nullptr) return make_reply(ticket, outcome::failed, 0, "no device was opened");
+  switch (what) {
+    case command::gpu_window:
+      return window(ticket, body);
+    case command::gpu_deliver:
+      return deliver(ticket);
+    case command::gpu_import:
+      if (runner::gpu_import_request r; question(body, r) != nullptr) return import(ticket, r, fd);
+      break;
+    case command::gpu_tensors:
+      if (runner::gpu_tensors_request r; question(body, r) != nullptr)
+        return tensors(ticket, r, fd);
+      break;
+    case command::script:
+      if (runner::script_request r; question(body, r) != nullptr) return compile(ticket, r);
+      break;
+    case command::gpu_call:
+      if (runner::gpu_call_request r; question(body, r) != nullptr) return call(ticket, r);
+      break;
+    case command::gpu_drop:
+      return drop(ticket);
+    default:
+      break;
+  }
+  return make_reply(ticket, outcome::failed, 0, "unusable message");
+}
+
+}  // namespace quern::env

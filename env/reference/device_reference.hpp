@@ -1,0 +1,68 @@
+// What a reference process on a device answers: it opens the device, maps the evaluator's memory,
+// compiles a script, and runs windows of calls.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "env/reference/captured_call.hpp"
+#include "env/reference/device_call.hpp"
+#include "env/reference/script.hpp"
+#include "env/runner/gpu_protocol.hpp"
+#include "env/runner/window_library.hpp"
+
+namespace quern::env {
+
+/// The state of one reference process. What LibTorch throws becomes outcome::failed with its
+/// message; once the device's context is lost, every later question fails. One thread.
+class device_reference {
+ public:
+  /// `library`: path of libquern_cuda.so. Nothing is loaded before the device is opened.
+  explicit device_reference(std::string library) : library_path_(std::move(library)) {}
+
+  static constexpr std::size_t longest_question =
+      std::max({sizeof(runner::script_request), sizeof(runner::gpu_call_request),
+                sizeof(runner::gpu_window_request)});
+
+  /// One question; `fd` (-1: none came) stays the caller's.
+  runner::reply answer(runner::command what, std::uint64_t ticket, std::span<const std::byte> body,
+                       int fd);
+
+ private:
+  runner::reply open(std::uint64_t ticket, const runner::gpu_open_request& r);
+  runner::reply import(std::uint64_t ticket, const runner::gpu_import_request& r, int fd);
+  runner::reply tensors(std::uint64_t ticket, const runner::gpu_tensors_request& r, int fd);
+  runner::reply compile(std::uint64_t ticket, const runner::script_request& r);
+  runner::reply call(std::uint64_t ticket, const runner::gpu_call_request& r);
+  runner::reply window(std::uint64_t ticket, std::span<const std::byte> body);
+  runner::reply deliver(std::uint64_t ticket);
+  runner::reply drop(std::uint64_t ticket);
+
+  bool capture(const quern_order& order, std::string& why);
+  bool queue_call(const quern_order& order, std::size_t number, std::string& why);
+  /// Gives up what the last windows left: results, graph, what was found wrong.
+  void forget_results();
+  runner::reply succeeded(std::uint64_t ticket, std::uint64_t value = 0) const;
+  /// A question that failed; finds out whether the device can still be used.
+  runner::reply failed(std::uint64_t ticket, const std::string& why);
+
+  std::string library_path_;
+  runner::window_library library_;
+  quern_window* window_ = nullptr;
+  int device_ = 0;
+  std::string lost_;  ///< not empty: why nothing can be done any more
+  mapped_pieces pieces_{};
+  std::optional<script> script_;
+  std::optional<runner::gpu_call_request> call_;
+  captured_call graph_;
+  std::vector<std::int32_t> slots_;  ///< of the last window, in order of calls
+  result_check found_;               ///< under a graph: what was found while results were copied
+  std::vector<tensor_view> inputs_, outputs_;
+};
+
+}  // namespace quern::env
