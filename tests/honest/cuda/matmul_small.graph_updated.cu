@@ -30,7 +30,10 @@ class replayed {
     cudaGraphExecUpdateResultInfo info;
     if (exec_ == nullptr || cudaGraphExecUpdate(exec_, graph, &info) != cudaSuccess) {
       (void)cudaGetLastError();
-      if (exec_ != nullptr) cudaGraphExecDestroy(exec_);
+      if (exec_ != nullptr) {
+        cudaStreamSynchronize(stream);  // it may still run
+        cudaGraphExecDestroy(exec_);
+      }
       cudaGraphInstantiate(&exec_, graph, 0);
     }
     cudaGraphDestroy(graph);

@@ -1,6 +1,8 @@
 // Host entry: two launches captured into a graph in every call, on a stream of its own, and launched on the given one.
 #include <cuda_runtime.h>
 
+#include <deque>
+
 __global__ void row_statistics(const float* x, float* tops, float* sums, int64_t m) {
   __shared__ float part[32];
   const float* row = x + blockIdx.x * m;
@@ -29,6 +31,11 @@ __global__ void divide(const float* x, const float* tops, const float* sums, flo
     y[blockIdx.x * m + j] = expf(x[blockIdx.x * m + j] - top) * scale;
 }
 
+struct launched {
+  cudaGraphExec_t exec;
+  cudaEvent_t done;
+};
+
 extern "C" int64_t workspace_bytes(int64_t n, int64_t m) { return 2 * n * sizeof(float); }
 
 extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace, cudaStream_t stream) {
@@ -44,8 +51,18 @@ extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* wor
   cudaGraphExec_t exec;
   cudaGraphInstantiate(&exec, graph, 0);
   cudaGraphLaunch(exec, stream);
-  // A graph that is being run is destroyed when it has ended.
-  cudaGraphExecDestroy(exec);
+  // A graph may still run when the call returns: the last four are kept, older ones are waited for.
+  static std::deque<launched> latest;
+  cudaEvent_t done;
+  cudaEventCreateWithFlags(&done, cudaEventDisableTiming);
+  cudaEventRecord(done, stream);
+  latest.push_back({exec, done});
+  if (latest.size() > 4) {
+    cudaEventSynchronize(latest.front().done);
+    cudaGraphExecDestroy(latest.front().exec);
+    cudaEventDestroy(latest.front().done);
+    latest.pop_front();
+  }
   cudaGraphDestroy(graph);
   cudaStreamDestroy(side);
 }

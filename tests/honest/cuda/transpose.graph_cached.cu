@@ -50,6 +50,7 @@ extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* wor
     }
   }
   if (graphs.size() == 8) {
+    cudaStreamSynchronize(stream);  // it may still run
     cudaGraphExecDestroy(graphs.front().exec);
     graphs.pop_front();
   }

@@ -85,7 +85,7 @@ def translate_launches(text):
                 depth += (text[begin] == '>') - (text[begin] == '<')
                 if depth == 0:
                     break
-        while re.match(r'[\w:]', text[begin - 1]):
+        while re.match(r'[\w:.]', text[begin - 1]):
             begin -= 1
         name = text[begin:at]
         end = text.index('>>>', at)
@@ -214,7 +214,7 @@ def check(arguments, entry, cases):
             out = run([arguments.nvcc, '-std=c++20', '-arch=sm_90a', '-cubin', '-Xptxas', '-v', '-Wno-deprecated-gpu-targets',
                        str(whole), '-o', str(base) + '.cubin'])
         else:
-            out = run([arguments.nvcc, '-std=c++20', '-arch=sm_90a', '-shared', '-Xcompiler', '-fPIC', '-Xptxas', '-v',
+            out = run([arguments.nvcc, '-std=c++20', '-gencode', 'arch=compute_90a,code=sm_90a', '-shared', '-Xcompiler', '-fPIC', '-Xptxas', '-v',
                        str(whole), '-o', str(base) + '.so'])
         if out.returncode:
             problems.append('nvcc: ' + out.stdout + out.stderr)
