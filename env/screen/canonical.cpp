@@ -18,15 +18,23 @@ std::string canonical_source(std::string_view source) {
   text.reserve(source.size());
   bool in_directive = false;
   bool open_literal = false;
-  for (const token& item : lex_cpp(source)) {
+  bool launches = false;  // a "<<<" was seen: three '>' may close it
+  std::string_view before;
+  const auto tokens = lex_cpp(source);
+  for (const token& item : tokens) {
     const bool begins = item.directive && item.line_start;
     // A preprocessor line ends where it ended, and so does a literal that nobody closed; all other
     // line ends are layout.
     const bool new_line = begins || open_literal || (in_directive && !item.directive);
     // "#define F(x)" is not "#define F (x)".
     const bool parameters = item.directive && item.glued && item.text == "(";
-    if (!text.empty() && !parameters) text += new_line ? line_end(text) : " ";
+    // "f<<<g, b>>>(x)" launches a kernel, and "f<< <g, b>> >(x)" does not.
+    const bool bracket = item.glued && ((before == "<<" && item.text == "<") ||
+                                        (launches && before == ">>" && item.text == ">"));
+    launches = launches || (bracket && item.text == "<");
+    if (!text.empty() && !parameters && !bracket) text += new_line ? line_end(text) : " ";
     text += item.text;
+    before = item.kind == token_kind::punctuator ? std::string_view(item.text) : std::string_view();
     in_directive = item.directive;
     open_literal =
         item.kind == token_kind::other && item.text.find_first_of("\"'") != std::string::npos;

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "env/screen/declarations.hpp"
+#include "env/screen/engine.hpp"
 #include "env/screen/lexer.hpp"
 #include "env/screen/rules.hpp"
 #include "env/screen/walk.hpp"
@@ -60,10 +61,8 @@ std::optional<screen_finding> screen_define(tokens line) {
 }
 
 std::optional<screen_finding> screen_line(tokens line) {
-  if (line.size() == 1) return std::nullopt;  // a '#' alone is allowed to mean nothing
   const std::string& name = line[1].text;
   if (name == "include") return screen_include(line);
-  if (name == "pragma") return screen_pragma(line[0], line.subspan(2));
   if (name == "define") return screen_define(line);
   return finding_at(
       screen_rule::preprocessor, line[0],
@@ -79,12 +78,6 @@ std::optional<screen_finding> screen_word(tokens all, std::size_t i) {
   const std::string& text = item.text;
   if (rules::is_assembler(text))
     return finding_at(screen_rule::assembler, item, fmt::format("'{}' is not allowed", text));
-  if (rules::is_position(text))
-    return finding_at(screen_rule::position, item,
-                      fmt::format("'{}' depends on the layout of the text", text));
-  if (text.starts_with("__builtin_") && !rules::is_known_builtin(text))
-    return finding_at(screen_rule::forbidden_name, item,
-                      fmt::format("'{}' is not one of the built-ins for computing", text));
   if (rules::is_forbidden_name(text))
     return finding_at(screen_rule::forbidden_name, item,
                       fmt::format("'{}': a kernel computes; it has no processes, threads, files, "
@@ -97,15 +90,6 @@ std::optional<screen_finding> screen_word(tokens all, std::size_t i) {
       rules::is_forbidden_in_std(all[i + 2].text))
     return finding_at(screen_rule::forbidden_name, item,
                       fmt::format("'std::{}' is not allowed in a kernel", all[i + 2].text));
-  if (text == "_Pragma") {
-    if (i + 3 < all.size() && is(all[i + 1], "(") && all[i + 2].kind == token_kind::string &&
-        all[i + 2].text.starts_with('"') && is(all[i + 3], ")")) {
-      std::string inner = all[i + 2].text.substr(1, all[i + 2].text.rfind('"') - 1);
-      const auto words = lex_cpp(inner);
-      return screen_pragma(item, words);
-    }
-    return finding_at(screen_rule::pragma, item, "_Pragma needs a plain string literal");
-  }
   return std::nullopt;
 }
 
@@ -146,12 +130,52 @@ std::optional<screen_finding> screen_attributes(tokens all, std::size_t i, std::
 
 std::string_view name_of(screen_rule rule) {
   constexpr std::string_view names[] = {
-      "too_long",  "include",      "preprocessor",   "pragma",   "assembler",     "external",
-      "attribute", "kept_pointer", "forbidden_name", "position", "malformed_text"};
+      "too_long",       "include",      "preprocessor", "pragma",         "assembler",
+      "external",       "attribute",    "kept_pointer", "forbidden_name", "position",
+      "malformed_text", "device_state", "device_launch"};
   return names[static_cast<std::size_t>(rule)];
 }
 
-std::optional<screen_finding> static_screen(std::string_view source) {
+namespace engine {
+
+finding common_word(const token& item) {
+  if (rules::is_position(item.text))
+    return finding_at(screen_rule::position, item,
+                      fmt::format("'{}' depends on the layout of the text", item.text));
+  if (item.text.starts_with("__builtin_") && !rules::is_known_builtin(item.text))
+    return finding_at(screen_rule::forbidden_name, item,
+                      fmt::format("'{}' is not one of the built-ins for computing", item.text));
+  return std::nullopt;
+}
+
+namespace {
+
+// _Pragma("…") at all[i].
+finding pragma_operator(tokens all, std::size_t i, const lane_rules& lane) {
+  if (i + 3 < all.size() && is(all[i + 1], "(") && all[i + 2].kind == token_kind::string &&
+      all[i + 2].text.starts_with('"') && is(all[i + 3], ")")) {
+    const std::string inner = all[i + 2].text.substr(1, all[i + 2].text.rfind('"') - 1);
+    const auto words = lex_cpp(inner);
+    return lane.pragma(all[i], words);
+  }
+  return finding_at(screen_rule::pragma, all[i], "_Pragma needs a plain string literal");
+}
+
+finding any_line(tokens line, const lane_rules& lane) {
+  if (line.size() == 1) return std::nullopt;  // a '#' alone is allowed to mean nothing
+  if (line[1].text == "pragma") return lane.pragma(line[0], line.subspan(2));
+  return lane.line(line);
+}
+
+finding any_word(tokens all, std::size_t i, const lane_rules& lane) {
+  if (auto found = common_word(all[i])) return found;
+  if (all[i].text == "_Pragma") return pragma_operator(all, i, lane);
+  return lane.word(all, i);
+}
+
+}  // namespace
+
+finding run(std::string_view source, const lane_rules& lane) {
   if (source.size() > max_source_bytes)
     return screen_finding{
         screen_rule::too_long, 1,
@@ -171,9 +195,9 @@ std::optional<screen_finding> static_screen(std::string_view source) {
       std::size_t end = i + 1;
       while (end < all.size() && all[end].directive && !all[end].line_start)
         ++end;
-      keep(screen_line(view.subspan(i, end - i)));
+      keep(any_line(view.subspan(i, end - i), lane));
     }
-    if (is_word(item)) keep(screen_word(view, i));
+    if (is_word(item)) keep(any_word(view, i, lane));
     std::size_t behind = i;
     keep(screen_attributes(view, i, behind));
     if (first && item.line > first->line) break;
@@ -182,8 +206,16 @@ std::optional<screen_finding> static_screen(std::string_view source) {
   std::vector<token> program;
   std::copy_if(all.begin(), all.end(), std::back_inserter(program),
                [](const token& item) { return !item.directive; });
-  keep(screen_declarations(program));
+  keep(lane.declarations(program));
   return first;
+}
+
+}  // namespace engine
+
+std::optional<screen_finding> static_screen(std::string_view source) {
+  static const engine::lane_rules lane{screen_line, screen_word, screen_pragma,
+                                       screen_declarations};
+  return engine::run(source, lane);
 }
 
 }  // namespace quern::env

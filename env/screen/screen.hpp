@@ -1,5 +1,6 @@
-// The static screen of lane `cpp`: rules of contracts.md 1 that can be read off the text. It keeps
-// the policy from learning tricks; it is not what keeps the host safe (that is env/sandbox).
+// The static screens of lanes `cpp` and `cuda`: rules that can be read off the text. They keep the
+// policy from learning tricks; they are not what keeps the host safe (that is env/sandbox), and no
+// check of a result depends on them.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,9 @@ enum class screen_rule {
   kept_pointer,    ///< a pointer that survives the call: no honest kernel needs one
   forbidden_name,  ///< processes, threads, files, clocks, loading code, compiler built-ins for them
   position,        ///< text that changes with its layout: __LINE__, __COUNTER__, __DATE__
-  malformed_text   ///< characters that no C++ program has outside literals and comments
+  malformed_text,  ///< characters that no C++ program has outside literals and comments
+  device_state,    ///< lane cuda: a device variable that keeps what a call computed for the next
+  device_launch    ///< lane cuda: a kernel that starts kernels
 };
 
 std::string_view name_of(screen_rule rule);
@@ -35,8 +38,20 @@ struct screen_finding {
   std::string text;        ///< for a person: what was found, what is allowed
 };
 
-/// The first rule that the source breaks, in order of lines; none: it may be compiled. Pure; linear
-/// in the text.
+/// The first rule of lane `cpp` that the source breaks, in order of lines; none: it may be
+/// compiled. Pure; linear in the text.
 std::optional<screen_finding> static_screen(std::string_view source);
+
+/// What a suite allows in lane `cuda` (suite_policy).
+struct cuda_screen_policy {
+  bool library_calls = false;  ///< cuBLAS, cuDNN, CUTLASS, …
+  bool graphs = true;          ///< stream capture and CUDA graphs
+};
+
+/// The same for lane `cuda`. Function-like macros, conditionals and inline PTX are allowed there:
+/// every word of every branch is read, and a macro may neither paste words nor hide half a pair of
+/// brackets or a declaration.
+std::optional<screen_finding> static_screen(std::string_view source,
+                                            const cuda_screen_policy& policy);
 
 }  // namespace quern::env
