@@ -3,17 +3,19 @@
 # May be run again and again: what is there already is left alone.
 #
 #   tools/setup.sh            packages, and LibTorch (small without a GPU, with CUDA's libraries on a GPU host)
+#   tools/setup.sh --cuda     also CUDA's compilers (nvcc, NVRTC) where there is no GPU: a host that only compiles
 #   tools/setup.sh --python   also .venv-python: torch, transformers, tokenizers (goldens and export tests)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 torch_version=2.11.0
-want_python=no
+want_python=no want_cuda=no
 for arg in "$@"; do
   case "$arg" in
     --python) want_python=yes ;;
-    -h|--help) sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "setup: unknown argument '$arg'; known: --python, --help" >&2; exit 2 ;;
+    --cuda) want_cuda=yes ;;
+    -h|--help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "setup: unknown argument '$arg'; known: --cuda, --python, --help" >&2; exit 2 ;;
   esac
 done
 
@@ -77,9 +79,15 @@ if has_gpu; then
     make_venv .venv "torch==$torch_version"
   else
     say "no nvcc: the one of PyPI"
-    make_venv .venv "torch==$torch_version" "cuda-toolkit[nvcc,cccl,crt,nvvm]==13.0.2"
+    # torch brings NVRTC, the runtime and its headers; the rest is the compiler and the headers that it needs.
+    make_venv .venv "torch==$torch_version" "cuda-toolkit[nvcc,cccl,crt,nvvm,nvrtc,cudart]==13.0.2"
     link_cuda_libraries
   fi
+elif [ "$want_cuda" = yes ] && ! has_nvcc; then
+  say "no GPU: LibTorch for the CPU, and CUDA's compilers of PyPI"
+  make_venv .venv --no-deps "torch==$torch_version" nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96 \
+    nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85 nvidia-cuda-nvrtc==13.0.88
+  link_cuda_libraries
 else
   say "no GPU: LibTorch for the CPU (1.3 GB on disk)"
   make_venv .venv --no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85

@@ -14,6 +14,7 @@
 #include "env/runner/channel.hpp"
 #include "env/runner/gpu_main.hpp"
 #include "env/runner/mapping.hpp"
+#include "env/runner/nvrtc_main.hpp"
 #include "env/runner/protocol.hpp"
 
 namespace quern::env::runner {
@@ -186,5 +187,7 @@ int serve() {
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "gpu") == 0) return quern::env::runner::serve_gpu(argv[2]);
+  if (argc == 3 && std::strcmp(argv[1], "nvrtc") == 0)
+    return quern::env::runner::compile_with_nvrtc(argv[2]);
   return quern::env::runner::serve();
 }

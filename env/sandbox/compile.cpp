@@ -2,12 +2,9 @@
 #include "env/sandbox/compile.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdlib>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +12,7 @@
 #include "base/text.hpp"
 #include "env/sandbox/artefact_cache.hpp"
 #include "env/sandbox/instruction_level.hpp"
+#include "env/sandbox/tool.hpp"
 #include "env/screen/canonical.hpp"
 
 namespace quern::env {
@@ -32,39 +30,12 @@ const std::vector<std::string>& link_flags() {
   return flags;
 }
 
-// What a compiler needs to see of the system.
-std::vector<std::string> compiler_folders(const fs::path& program) {
-  auto folders = system_library_folders();
-  for (const char* folder : {"/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/proc/cpuinfo"})
-    folders.emplace_back(folder);
-  // A compiler of its own prefix brings its parts along.
-  const fs::path prefix = program.parent_path().parent_path();
-  if (prefix != "/usr" && prefix != "/" && prefix.has_relative_path())
-    folders.push_back(prefix.string());
-  return folders;
-}
-
 bool is_wrapper(const fs::path& program) {
   const std::string name = program.filename().string();
   for (const char* wrapper : {"ccache", "distcc", "icecc", "sccache"})
     if (name.find(wrapper) != std::string::npos) return true;
   return false;
 }
-
-base::expected<base::unique_fd> as_file(const std::string& text) {
-  base::unique_fd file(memfd_create("source", MFD_CLOEXEC));
-  if (!file) return base::fail_errno("making a memory file for a source");
-  QUERN_CHECK(base::write_all(file.get(), text));
-  if (lseek(file.get(), 0, SEEK_SET) != 0) return base::fail_errno("rewinding a source");
-  return file;
-}
-
-struct outcome {
-  child_end end;
-  std::string out, err;
-  layer_set layers;
-  std::unique_ptr<child> process;  // holds the work folder
-};
 
 }  // namespace
 
@@ -101,8 +72,6 @@ struct compiler::state {
   base::unique_fd prelude_folder;
 
   [[nodiscard]] child_spec base_spec(std::vector<std::string> arguments) const;
-  base::expected<outcome> run(const child_spec& spec) const;
-  base::expected<std::string> ask(std::vector<std::string> arguments) const;
   base::status find_identity();
   base::status prepare_prelude();
   base::status make_prelude(const fs::path& folder) const;
@@ -110,44 +79,20 @@ struct compiler::state {
 };
 
 child_spec compiler::state::base_spec(std::vector<std::string> arguments) const {
-  child_spec spec;
-  spec.argv.push_back(program.string());
-  spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
-  spec.env = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=."};
-  spec.read_only = compiler_folders(program);
-  spec.profile = syscall_profile::compiler;
-  spec.limits.processes = 16;
-  spec.limits.open_files = 128;
-  spec.core = options.core;
+  child_spec spec = tool_spec(program, std::move(arguments), true, options.core);
+  // A compiler of its own prefix brings its parts along.
+  const fs::path prefix = program.parent_path().parent_path();
+  if (prefix != "/usr" && prefix != "/" && prefix.has_relative_path())
+    spec.read_only.push_back(prefix.string());
   return spec;
 }
 
-base::expected<outcome> compiler::state::run(const child_spec& spec) const {
-  outcome result;
-  QUERN_TRY(result.process, children.spawn(spec));
-  result.layers = result.process->layers();
-  result.end = *result.process->wait(-1);
-  result.out = result.process->captured_out();
-  result.err = result.process->captured_err();
-  return result;
-}
-
-base::expected<std::string> compiler::state::ask(std::vector<std::string> arguments) const {
-  child_spec spec = base_spec(std::move(arguments));
-  spec.out = child_stream::captured(256 << 10);
-  spec.err = child_stream::captured();
-  QUERN_TRY(auto answer, run(spec));
-  if (!answer.end.succeeded())
-    return base::fail(base::errc::unavailable, "{} does not run in the sandbox: {}; {}",
-                      program.string(), answer.end.text(), answer.err);
-  return answer.out;
-}
-
 base::status compiler::state::find_identity() {
-  QUERN_TRY(const auto answer, ask({"--version"}));
+  QUERN_TRY(const auto answer, ask_tool(children, base_spec({"--version"})));
   version = answer.substr(0, answer.find('\n'));
   // -march=native differs between machines that may share the cache.
-  QUERN_TRY(const auto native, ask({march_flag(), "-Q", "--help=target"}));
+  QUERN_TRY(const auto native,
+            ask_tool(children, base_spec({march_flag(), "-Q", "--help=target"})));
   base::hasher hash;
   hash.add(version).add(native).add(prelude_text());
   for (const auto& flag : cpp_lane_flags())
@@ -184,7 +129,7 @@ base::status compiler::state::make_prelude(const fs::path& folder) const {
   spec.limits.wall_s = spec.limits.cpu_s = 120;
   spec.limits.memory_bytes = std::int64_t{2} << 30;
   spec.limits.file_bytes = spec.limits.work_bytes = 512 << 20;
-  QUERN_TRY(auto made, run(spec));
+  QUERN_TRY(auto made, run_tool(children, spec));
   if (!made.end.succeeded())
     return base::fail(base::errc::unavailable, "precompiling the prelude: {}; {}", made.end.text(),
                       made.err);
@@ -276,36 +221,13 @@ base::expected<compile_result> compiler::compile(const compile_request& request)
   }
   // The compiler skips a byte order mark only where a file begins.
   const auto source = base::without_byte_order_mark(request.source);
-  QUERN_TRY(const auto text,
-            as_file(fmt::format("{}\n#line 1 \"kernel.cpp\"\n{}\n", request.prototype, source)));
+  QUERN_TRY(const auto text, as_memory_file(fmt::format("{}\n#line 1 \"kernel.cpp\"\n{}\n",
+                                                        request.prototype, source)));
   spec.in = child_stream::from(text.get());
-  spec.out = child_stream::captured(request.text_bytes);
-  spec.err = child_stream::captured(request.text_bytes);
-  spec.limits.wall_s = spec.limits.cpu_s = request.wall_s;
-  spec.limits.memory_bytes = request.memory_bytes;
-  spec.limits.file_bytes = request.file_bytes;
-  spec.limits.work_bytes = 4 * request.file_bytes;
-
-  const auto begin = std::chrono::steady_clock::now();
-  QUERN_TRY(auto ran, state_->run(spec));
-  result.ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                  std::chrono::steady_clock::now() - begin)
-                  .count();
-  result.layers = ran.layers;
-  result.text = ran.out + ran.err;
-  if (ran.end.how == child_end::kind::timed_out) {
-    result.what = compile_result::kind::timeout;
-    return result;
-  }
-  if (ran.end.out_of_memory)
-    result.text += fmt::format("\nthe compiler ran out of memory: the limit is {} bytes\n",
-                               request.memory_bytes);
-  if (!ran.end.succeeded()) {
-    if (result.text.empty()) result.text = "the compiler ended with " + ran.end.text();
-    return result;
-  }
-  const base::unique_fd made(
-      openat(ran.process->work_folder(), artefact_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  limit_tool(spec, request);
+  QUERN_TRY(auto ran, run_tool(state_->children, spec));
+  if (!take_outcome(ran, request, result)) return result;
+  const base::unique_fd made = open_product(ran, artefact_name);
   if (!made) {
     result.text += "the compiler wrote no artefact\n";
     return result;

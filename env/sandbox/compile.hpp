@@ -14,15 +14,19 @@
 
 namespace quern::env {
 
-struct compile_request {
+/// What one compilation may use.
+struct compile_limits {
+  double wall_s = 10;
+  std::int64_t memory_bytes = std::int64_t{1} << 30;  ///< of the whole compiler tree
+  std::int64_t file_bytes = 16 << 20;  ///< of the artefact and of each temporary file
+  std::int64_t text_bytes = 16 << 10;  ///< of each stream of the compiler's text that is kept
+};
+
+struct compile_request : compile_limits {
   /// The candidate as it was written. The screen is not applied here.
   std::string source;
   /// Declarations of the two entries of the task; compiled before the source, after the prelude.
   std::string prototype;
-  double wall_s = 10;
-  std::int64_t memory_bytes = std::int64_t{1} << 30;  ///< of the whole compiler tree
-  std::int64_t file_bytes = 16 << 20;  ///< of the artefact and of each temporary file
-  std::int64_t text_bytes = 16 << 10;  ///< of the compiler's text that is kept
 };
 
 struct compile_result {
@@ -32,12 +36,13 @@ struct compile_result {
     timeout  ///< wall_s was over
   };
   kind what = kind::error;
-  /// kind::built: a shared object; read-only, owned by the cache, which may drop it when it is full
-  /// (open it before compiling much else).
+  /// kind::built: a shared object, or device code (device_code.hpp); read-only, owned by the cache,
+  /// which may drop it when it is full (open it before compiling much else).
   std::filesystem::path artefact;
   /// Key of the artefact: canonical source, prototype, prelude, flags, compiler version.
   base::hash128 key;
-  std::string text;  ///< what the compiler said, bounded; positions are in "kernel.cpp"
+  std::string
+      text;  ///< what the compiler said, bounded; positions are in "kernel.cpp" or "kernel.cu"
   std::vector<std::string> argv;  ///< the compiler's, for the verdict
   std::int64_t ms = 0;            ///< wall time of the compiler; 0 when cached
   bool cached = false;

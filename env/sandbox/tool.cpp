@@ -1,0 +1,92 @@
+// What the compilers in the sandbox have in common.
+#include "env/sandbox/tool.hpp"
+
+#include <chrono>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace quern::env {
+
+child_spec tool_spec(const std::filesystem::path& program, std::vector<std::string> arguments,
+                     bool with_gcc, int core) {
+  child_spec spec;
+  spec.argv.push_back(program.string());
+  spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+  spec.env = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=."};
+  spec.read_only = system_library_folders();
+  if (with_gcc)
+    for (const char* folder : {"/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/proc/cpuinfo"})
+      spec.read_only.emplace_back(folder);
+  spec.profile = syscall_profile::compiler;
+  spec.limits.processes = 16;
+  spec.limits.open_files = 128;
+  spec.core = core;
+  return spec;
+}
+
+void limit_tool(child_spec& spec, const compile_limits& limits) {
+  spec.out = child_stream::captured(limits.text_bytes);
+  spec.err = child_stream::captured(limits.text_bytes);
+  spec.limits.wall_s = spec.limits.cpu_s = limits.wall_s;
+  spec.limits.memory_bytes = limits.memory_bytes;
+  spec.limits.file_bytes = limits.file_bytes;
+  spec.limits.work_bytes = 4 * limits.file_bytes;
+}
+
+base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec) {
+  const auto begin = std::chrono::steady_clock::now();
+  tool_outcome result;
+  QUERN_TRY(result.process, children.spawn(spec));
+  result.layers = result.process->layers();
+  result.end = *result.process->wait(-1);
+  result.out = result.process->captured_out();
+  result.err = result.process->captured_err();
+  result.ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::steady_clock::now() - begin)
+                  .count();
+  return result;
+}
+
+base::expected<std::string> ask_tool(spawner& children, child_spec spec) {
+  spec.out = child_stream::captured(256 << 10);
+  spec.err = child_stream::captured();
+  QUERN_TRY(auto answer, run_tool(children, spec));
+  if (!answer.end.succeeded())
+    return base::fail(base::errc::unavailable, "{} does not run in the sandbox: {}; {}",
+                      spec.argv[0], answer.end.text(), answer.err);
+  return answer.out;
+}
+
+base::expected<base::unique_fd> as_memory_file(const std::string& text) {
+  base::unique_fd file(memfd_create("source", MFD_CLOEXEC));
+  if (!file) return base::fail_errno("making a memory file for a source");
+  QUERN_CHECK(base::write_all(file.get(), text));
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return base::fail_errno("rewinding a source");
+  return file;
+}
+
+bool take_outcome(const tool_outcome& ran, const compile_limits& limits, compile_result& result) {
+  result.ms = ran.ms;
+  result.layers = ran.layers;
+  result.text = ran.out + ran.err;
+  result.what = compile_result::kind::error;
+  if (ran.end.how == child_end::kind::timed_out) {
+    result.what = compile_result::kind::timeout;
+    return false;
+  }
+  if (ran.end.out_of_memory)
+    result.text += fmt::format("\nthe compiler ran out of memory: the limit is {} bytes\n",
+                               limits.memory_bytes);
+  if (ran.end.succeeded()) return true;
+  if (result.text.empty()) result.text = "the compiler ended with " + ran.end.text();
+  return false;
+}
+
+base::unique_fd open_product(const tool_outcome& ran, const char* name) {
+  return base::unique_fd(
+      openat(ran.process->work_folder(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
+}  // namespace quern::env

@@ -1,0 +1,46 @@
+// What the compilers in the sandbox have in common: how they are started, bounded and judged.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "env/sandbox/compile.hpp"
+
+namespace quern::env {
+
+struct tool_outcome {
+  child_end end;
+  std::string out, err;
+  layer_set layers;
+  std::int64_t ms = 0;             ///< from start to end
+  std::unique_ptr<child> process;  ///< holds the work folder
+};
+
+/// A child that may compile: profile, environment, processes, and gcc's folders where `with_gcc`.
+child_spec tool_spec(const std::filesystem::path& program, std::vector<std::string> arguments,
+                     bool with_gcc, int core);
+
+/// Sets time, memory, files and captured text.
+void limit_tool(child_spec& spec, const compile_limits& limits);
+
+/// Runs it to its end.
+base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec);
+
+/// What it prints, for questions such as --version. An end other than success is unavailable.
+base::expected<std::string> ask_tool(spawner& children, child_spec spec);
+
+/// A memory file with this content, to be given to a child.
+base::expected<base::unique_fd> as_memory_file(const std::string& text);
+
+/// Takes over time, layers and text. Returns whether there should be an artefact; otherwise
+/// `result` says timeout or error.
+bool take_outcome(const tool_outcome& ran, const compile_limits& limits, compile_result& result);
+
+/// The file `name` of the child's work folder; below zero: it is not there, or no file of its own.
+base::unique_fd open_product(const tool_outcome& ran, const char* name);
+
+}  // namespace quern::env
