@@ -133,12 +133,12 @@ node_id parser::read_function(const declaration& of, std::vector<binding> names,
                                        i + 1, of.name, spelling(one.type)));
       return number;
     }
-    if (!one.name.empty()) here_.names.push_back(std::move(one));
+    if (!one.name.empty() && !bind(std::move(one), unit_.tokens[of.name_at])) return number;
   }
   here_.function = number;
   here_.cursor = of.body.first;
   here_.stop = of.body.last;
-  const node_id body = parse_block_until("");
+  const node_id body = parse_body();
   function& done = program_.functions[static_cast<std::size_t>(number)];
   done.body = body;
   if (done.result.is(form::null)) done.result = plain(form::nothing);

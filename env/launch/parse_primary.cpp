@@ -171,9 +171,7 @@ node_id parser::parse_name() {
   const node_id library = path.global ? no_node : parse_library_call(path, first);
   if (failed() || library != no_node) return failed() ? 0 : library;
   here_.cursor = begin;
-  std::string whole = path.standard ? "std" : "";
-  for (const std::string& part : path.parts)
-    whole += (whole.empty() && !path.global ? "" : "::") + part;
+  const std::string whole = text_of(path);
   const bool calls = path.behind < here_.stop && unit_.tokens[path.behind].text == "(";
   fail(first, calls
                   ? fmt::format("a call of '{}': allowed are functions of this file, min, max and "

@@ -21,7 +21,7 @@ node_id parser::parse_statement() {
   const plan_token& first = peek();
   if (at("{")) {
     skip();
-    return parse_block_until("}");
+    return parse_block();
   }
   if (accept(";")) {
     statement empty;
@@ -105,20 +105,34 @@ node_id parser::parse_named_statement() {
     if (word == "cudaMemcpyAsync") return parse_copy();
     if (word == "cudaFuncSetAttribute") return parse_attribute();
   }
-  fail(first, fmt::format("found {}, allowed: {}", found(), allowed_statements));
+  fail(first, fmt::format("found '{}', allowed: {}", text_of(path), allowed_statements));
   return 0;
 }
 
-// With the cursor behind the opening brace, or at the beginning of a body (`close` empty).
-node_id parser::parse_block_until(std::string_view close) {
+// Behind an opening brace, up to and with its closing one.
+node_id parser::parse_block() {
+  const block_scope scope(*this);
   statement block;
   block.at = place_of(peek());
-  const std::size_t names = here_.names.size();
-  while (!failed() && !at_end() && (close.empty() || !at(close)))
+  while (!failed() && !at_end() && !at("}"))
     block.children.push_back(parse_statement());
-  if (!close.empty()) expect(close, "behind a block");
-  if (!failed()) here_.names.resize(names);
+  expect("}", "behind a block");
   return add(std::move(block));
+}
+
+// All of a function's body, in the scope of its parameters.
+node_id parser::parse_body() {
+  statement block;
+  block.at = place_of(peek());
+  while (!failed() && !at_end())
+    block.children.push_back(parse_statement());
+  return add(std::move(block));
+}
+
+// What an if or a loop controls: a scope of its own, with braces or without.
+node_id parser::parse_controlled() {
+  const block_scope scope(*this);
+  return parse_statement();
 }
 
 node_id parser::parse_if() {
@@ -133,16 +147,13 @@ node_id parser::parse_if() {
   expect("(", "behind if");
   made.a = to_condition(parse_expression());
   expect(")", "behind a condition");
-  const std::size_t names = here_.names.size();
-  made.first = parse_statement();
-  if (!failed()) here_.names.resize(names);
-  if (accept("else")) made.second = parse_statement();
-  if (!failed()) here_.names.resize(names);
+  made.first = parse_controlled();
+  if (accept("else")) made.second = parse_controlled();
   return add(std::move(made));
 }
 
 node_id parser::parse_for() {
-  const std::size_t names = here_.names.size();
+  const block_scope scope(*this);
   statement whole;
   whole.at = place_of(peek());
   skip();
@@ -170,11 +181,10 @@ node_id parser::parse_for() {
   }
   expect(")", "behind for");
   ++here_.loops;
-  made.first = parse_statement();
+  made.first = parse_controlled();
   --here_.loops;
   made.second = add(std::move(steps));
   whole.children.push_back(add(std::move(made)));
-  if (!failed()) here_.names.resize(names);
   return add(std::move(whole));
 }
 
@@ -186,11 +196,9 @@ node_id parser::parse_while() {
   expect("(", "behind while");
   made.a = to_condition(parse_expression());
   expect(")", "behind a condition");
-  const std::size_t names = here_.names.size();
   ++here_.loops;
-  made.first = parse_statement();
+  made.first = parse_controlled();
   --here_.loops;
-  if (!failed()) here_.names.resize(names);
   return add(std::move(made));
 }
 
@@ -199,11 +207,9 @@ node_id parser::parse_do() {
   made.what = action::loop_after;
   made.at = place_of(peek());
   skip();
-  const std::size_t names = here_.names.size();
   ++here_.loops;
-  made.first = parse_statement();
+  made.first = parse_controlled();
   --here_.loops;
-  if (!failed()) here_.names.resize(names);
   expect("while", "behind the body of do");
   expect("(", "behind while");
   made.a = to_condition(parse_expression());
@@ -226,7 +232,7 @@ node_id parser::parse_switch() {
   if (failed()) return 0;
   const scalar type = promoted(node(made.a).type.number);
   made.a = to_number(made.a, type, conversion::operand);
-  const std::size_t names = here_.names.size();
+  const block_scope scope(*this);
   ++here_.switches;
   while (!failed() && !at_end() && !at("}")) {
     if (at("case") || at("default")) {
@@ -252,7 +258,6 @@ node_id parser::parse_switch() {
   }
   --here_.switches;
   expect("}", "behind switch");
-  if (!failed()) here_.names.resize(names);
   return add(std::move(made));
 }
 

@@ -43,15 +43,15 @@ node_id parser::parse_local_alias() {
     return 0;
   }
   binding alias;
-  alias.name = peek().text;
+  const plan_token& name = peek();
+  alias.name = name.text;
   alias.what = binding::role::type;
   skip(2);
   type_reading reading;
   if (!read_type(reading)) return 0;
   expect(";", "behind using");
   alias.type = reading.type;
-  here_.names.push_back(std::move(alias));
-  return add(std::move(made));
+  return bind(std::move(alias), name) ? add(std::move(made)) : 0;
 }
 
 node_id parser::parse_declaration() {
@@ -142,10 +142,6 @@ node_id parser::parse_declarator(type_reading reading) {
 node_id parser::declare(const plan_token& name, const type_reading& reading, node_id initial) {
   statement made;
   made.at = place_of(name);
-  if (name.text == "nullptr" || known_type(name.text)) {
-    fail(name, fmt::format("'{}' is no name for a variable", name.text));
-    return 0;
-  }
   binding one;
   one.name = name.text;
   one.type = reading.type;
@@ -163,15 +159,13 @@ node_id parser::declare(const plan_token& name, const type_reading& reading, nod
   if (reading.fixed && constant) {
     one.what = binding::role::constant;
     if (!known_value(initial, one.known)) return 0;
-    here_.names.push_back(std::move(one));
-    return add(std::move(made));
+    return bind(std::move(one), name) ? add(std::move(made)) : 0;
   }
   one.slot = new_slot();
   made.slot = one.slot;
   made.what = initial == no_node ? action::forget : action::set;
   made.a = initial;
-  here_.names.push_back(std::move(one));
-  return add(std::move(made));
+  return bind(std::move(one), name) ? add(std::move(made)) : 0;
 }
 
 // void* args[] = {&a, (void*)&b};
@@ -207,7 +201,7 @@ node_id parser::parse_argument_array(const plan_token& first) {
       fail(peek(), fmt::format("more than {} arguments", plan_limits::kernel_parameters));
   }
   expect("}", "behind void* " + name.text + "[]");
-  here_.names.push_back(std::move(made));
+  if (failed() || !bind(std::move(made), name)) return 0;
   statement nothing;
   nothing.at = place_of(name);
   return add(std::move(nothing));

@@ -2,10 +2,27 @@
 #include "env/launch/parser.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 namespace quern::env::plan {
+namespace {
+
+constexpr auto keywords = std::to_array<std::string_view>(
+    {"alignas",  "alignof",   "and",       "asm",      "auto",          "bool",     "break",
+     "case",     "catch",     "char",      "class",    "concept",       "const",    "const_cast",
+     "continue", "constexpr", "decltype",  "default",  "delete",        "do",       "double",
+     "else",     "enum",      "explicit",  "export",   "extern",        "false",    "float",
+     "for",      "friend",    "goto",      "if",       "inline",        "int",      "long",
+     "mutable",  "namespace", "new",       "noexcept", "not",           "nullptr",  "operator",
+     "or",       "private",   "protected", "public",   "register",      "requires", "return",
+     "short",    "signed",    "sizeof",    "static",   "static_assert", "struct",   "switch",
+     "template", "this",      "throw",     "true",     "try",           "typedef",  "typeid",
+     "typename", "union",     "unsigned",  "using",    "virtual",       "void",     "volatile",
+     "while"});
+
+}  // namespace
 
 // ---- tokens and errors ----
 
@@ -100,6 +117,29 @@ parser::name_path parser::path_here() const {
     path.parts.erase(path.parts.begin());
   }
   return path;
+}
+
+std::string parser::text_of(const name_path& path) {
+  std::string whole = path.standard ? "std" : "";
+  for (const std::string& part : path.parts)
+    whole += (whole.empty() && !path.global ? "" : "::") + part;
+  return whole;
+}
+
+// Declares a name in the innermost block.
+bool parser::bind(binding made, const plan_token& where) {
+  const bool taken =
+      std::any_of(here_.names.begin() + static_cast<std::ptrdiff_t>(here_.scope), here_.names.end(),
+                  [&](const binding& one) { return one.name == made.name; });
+  const bool keyword = std::find(keywords.begin(), keywords.end(), made.name) != keywords.end();
+  if (keyword || known_type(made.name)) {
+    fail(where, fmt::format("'{}' is no name for a variable", made.name));
+  } else if (taken) {
+    fail(where, fmt::format("'{}' is declared a second time", made.name));
+  } else {
+    here_.names.push_back(std::move(made));
+  }
+  return !failed();
 }
 
 const std::vector<std::size_t>* parser::find_entity(const std::vector<std::string>& parts,

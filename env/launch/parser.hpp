@@ -52,6 +52,7 @@ class parser {
     std::int32_t slot = 0;
     bool fixed = false;            // const: cannot be assigned
     value known;                   // of constants
+    std::string text;              // of template arguments whose value is not known here
     std::vector<node_id> targets;  // of void* args[]: what is read when it is launched
   };
   // What is being read, put aside while a function or a constant is read in between.
@@ -59,6 +60,7 @@ class parser {
     std::size_t cursor = 0;
     std::size_t stop = 0;
     std::vector<binding> names;
+    std::size_t scope = 0;  // of names: where the innermost block begins
     std::vector<std::string> path;
     node_id function = no_node;
     bool angles = false;  // '>' ends the expression
@@ -118,6 +120,26 @@ class parser {
   };
 
   binding* find_name(std::string_view name);
+  bool bind(binding made, const plan_token& where);
+  // A block: the names in it are forgotten at its end.
+  class block_scope {
+   public:
+    explicit block_scope(parser& of)
+        : of_(of), names_(of.here_.names.size()), scope_(of.here_.scope) {
+      of.here_.scope = names_;
+    }
+    ~block_scope() {
+      if (of_.here_.names.size() > names_) of_.here_.names.resize(names_);
+      of_.here_.scope = scope_;
+    }
+    block_scope(const block_scope&) = delete;
+    block_scope& operator=(const block_scope&) = delete;
+
+   private:
+    parser& of_;
+    std::size_t names_;
+    std::size_t scope_;
+  };
   const std::vector<std::size_t>* find_entity(const std::vector<std::string>& parts, bool global);
   // a::b::c at the cursor; `behind` is the first token after it.
   struct name_path {
@@ -127,6 +149,7 @@ class parser {
     std::size_t behind = 0;
   };
   [[nodiscard]] name_path path_here() const;
+  [[nodiscard]] static std::string text_of(const name_path& path);
   const declaration* entity_here(const name_path& path);
   const resolved_constant& constant_of(std::size_t index);
 
@@ -198,7 +221,9 @@ class parser {
 
   // ---- parse_statement.cpp ----
   node_id parse_statement();
-  node_id parse_block_until(std::string_view close);
+  node_id parse_block();
+  node_id parse_body();
+  node_id parse_controlled();
   node_id parse_if();
   node_id parse_for();
   node_id parse_while();

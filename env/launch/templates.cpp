@@ -95,6 +95,13 @@ template_argument parser::parse_template_argument(bool is_type) {
   const bool alone = !path.parts.empty() && path.behind <= here_.stop &&
                      (path.behind == here_.stop || unit_.tokens[path.behind].text == "," ||
                       unit_.tokens[path.behind].text == ">");
+  const binding* local =
+      alone && path.parts.size() == 1 && !path.global ? find_name(path.parts[0]) : nullptr;
+  if (local != nullptr && local->what == binding::role::unknown) {
+    made.text = local->text;
+    skip();
+    return made;
+  }
   const declaration* named = alone ? entity_here(path) : nullptr;
   if (named != nullptr && (named->what == entity::constant || named->what == entity::function)) {
     made.text = named->qualified;
@@ -170,6 +177,7 @@ std::vector<parser::binding> parser::bindings_of(const std::vector<template_argu
     bound.fixed = true;
     bound.type = one.type;
     bound.known = one.number;
+    bound.text = one.text;
     bound.what = one.is_type ? binding::role::type
                              : (one.known ? binding::role::constant : binding::role::unknown);
     made.push_back(std::move(bound));

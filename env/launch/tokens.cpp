@@ -246,7 +246,7 @@ tl::expected<token_list, plan_error> expander::run() {
   std::vector<plan_token> text;
   for (std::size_t at = 0; at < raw_.size() && !error_;) {
     if (!raw_[at].directive) {
-      text.push_back(raw_[at++].token);
+      text.push_back(std::move(raw_[at++].token));
       continue;
     }
     std::size_t end = at + 1;

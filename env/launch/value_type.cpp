@@ -235,9 +235,8 @@ value_type type_of(dtype type) {
 }
 
 bool same_representation(const value_type& left, const value_type& right) {
-  if (!left.is_number() || !right.is_number()) {
-    return left.stars == right.stars && same_base(left, right);
-  }
+  if (left.stars != right.stars) return false;
+  if (left.base != form::number || right.base != form::number) return same_base(left, right);
   return size_of(left.number) == size_of(right.number) &&
          is_signed(left.number) == is_signed(right.number) &&
          is_floating(left.number) == is_floating(right.number) &&

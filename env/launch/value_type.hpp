@@ -87,7 +87,8 @@ std::optional<value_type> known_type(std::string_view name);
 
 /// The element type of a task's tensor.
 value_type type_of(dtype type);
-/// Whether both are numbers of one size and kind: long and long long, say.
+/// Whether both are numbers of one size and kind (long and long long, say), or pointers to such, or
+/// one other type; const does not matter.
 bool same_representation(const value_type& left, const value_type& right);
 
 }  // namespace quern::env::plan

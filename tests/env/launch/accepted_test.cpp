@@ -2,6 +2,7 @@
 #include <string>
 
 #include "env/launch/plan_fixture.hpp"
+#include "env/task/prototype.hpp"
 
 using namespace quern;
 using test::steps_of;
@@ -178,4 +179,120 @@ TEST_CASE("pointers, fills, copies and cooperative launches") {
 TEST_CASE("template arguments and namespaces") {
   for (const accepted_case& one : accepted_templates)
     check_accepted(one);
+}
+
+namespace {
+
+struct accepted_file {
+  const char* text;
+  const char* steps;
+};
+
+const accepted_file accepted_files[] = {
+    // macros, an unnamed namespace, functors, functions of the host with loops and launches
+    {R"(#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
+namespace {
+template <int BLOCK, typename T>
+__global__ void __launch_bounds__(BLOCK) softmax(const T* __restrict__ x, T* y, int n, int m) {}
+struct Sum { __device__ float operator()(float a, float b) const { return a + b; } };
+template <typename Op> __global__ void reduce(const float* x, float* y, int64_t n) {}
+template <int BLOCK> static void run(const float* x, float* y, int64_t n, int64_t m, cudaStream_t s) {
+  softmax<BLOCK><<<dim3((unsigned)n), BLOCK, BLOCK / 32 * sizeof(float), s>>>(x, y, (int)n, m);
+}
+inline int next_pow2(int v) { int p = 1; while (p < v) p <<= 1; return p; }
+}
+extern "C" void kernel(const float* __restrict__ x, const int* ids, float* __restrict__ y, int64_t n, int64_t m, void* workspace, cudaStream_t stream) {
+  switch (next_pow2((int)m)) {
+    case 8: run<8>(x, y, n, m, stream); break;
+    default: run<1024>(x, y, n, m, stream);
+  }
+  reduce<Sum><<<CEIL_DIV(n, 256), 256, 0, stream>>>(x, (float*)workspace, n);
+}
+)",
+     "softmax<8, float><<<1000 1 1|8 1 1|0>>>(in0+0, out0+0, 1000, 8); reduce<Sum><<<4 1 1|256 1 "
+     "1|0>>>(in0+0, ws+0, 1000L)"},
+    // a block of extern "C", other names of the parameters, none for the workspace
+    {R"(extern "C" {
+__global__ void k(float *y, int n) { if (n) y[0] = 1; }
+int64_t workspace_bytes(int64_t, int64_t) { return 4; }
+void kernel(const float* a, const int32_t* b, float* c, const int64_t rows, long long columns, void*, cudaStream_t s)
+{
+    k<<<(rows + 127) / 128, 128, 0, s>>>(c, rows);
+}
+}
+)",
+     "k<<<8 1 1|128 1 1|0>>>(out0+0, 1000)"},
+    // aliases, a declaration before the definition, constants from functions, enumerations
+    {R"(typedef float scalar;
+using index_t = int;
+__global__ void k(const scalar* x, scalar y[], index_t n, const index_t m);
+__global__ void k(const scalar* x, scalar y[], index_t n, const index_t m) { }
+template<class T> struct Pair { T a, b; };
+__global__ void pairs(Pair<float>* p, const unsigned char* q, unsigned long long r) {}
+enum class Mode : int { a = 1, b };
+template <Mode M, typename U = Pair<int>> __global__ void moded(float* p) {}
+constexpr int squares(int a) { return a * a; }
+constexpr int K = squares(4), L = K > 3 ? 7 : 8;
+void unused() { int* p = new int; delete p; }
+extern "C" void kernel(const scalar* x, const int* ids, scalar* y, int64_t n, int64_t m, void* w, cudaStream_t st) {
+  k<<<1, K, 0, st>>>(x, y, n, L);
+  pairs<<<1, 1, 0, st>>>(reinterpret_cast<Pair<float>*>(w), (unsigned char*)w, n);
+  moded<Mode::b><<<1, 1, 0, st>>>(y);
+  moded<Mode::a, Pair<float>><<<1, 1, 0, st>>>(y);
+}
+)",
+     "k<<<1 1 1|16 1 1|0>>>(in0+0, out0+0, 1000, 7); pairs<<<1 1 1|1 1 1|0>>>(ws+0, ws+0, 1000L); "
+     "moded<Mode::b><<<1 1 1|1 1 1|0>>>(out0+0); moded<Mode::a, Pair<float>><<<1 1 1|1 1 "
+     "1|0>>>(out0+0)"},
+    // names handed on by templates of the host, T by value
+    {R"(enum class Mode { a, b };
+__device__ float op(float a) { return a; }
+template <Mode M, float (*F)(float)> __global__ void k(float* y, int n) {}
+template <typename T> __global__ void set(T* y, T a, int n) {}
+template <Mode M> void run(float* y, int64_t n, cudaStream_t s) { k<M, op><<<1, 1, 0, s>>>(y, n); }
+extern "C" void kernel(const float* x, const int* ids, float* y, int64_t n, int64_t m, void* w, cudaStream_t st) {
+  run<Mode::b>(y, n, st);
+  set<<<1, 1, 0, st>>>(y, 2.0f, 1); set<float><<<1, 1, 0, st>>>(y, 2.5, 1); set<int><<<1, 1, 0, st>>>((int*)w, 2, 1);
+}
+)",
+     "k<Mode::b, op><<<1 1 1|1 1 1|0>>>(out0+0, 1000); set<float><<<1 1 1|1 1 1|0>>>(out0+0, 2f, "
+     "1); "
+     "set<float><<<1 1 1|1 1 1|0>>>(out0+0, 2.5f, 1); set<int><<<1 1 1|1 1 1|0>>>(ws+0, 2, 1)"},
+};
+
+}  // namespace
+
+TEST_CASE("whole files") {
+  for (const accepted_file& one : accepted_files) {
+    CAPTURE(one.text);
+    CHECK(test::steps_of_file(one.text, 1000, 8) == one.steps);
+  }
+}
+
+TEST_CASE("the signature of a task") {
+  env::task what;
+  what.lane = env::lane::cuda;
+  what.size_names = {"n"};
+  what.inputs.push_back(
+      {.name = "h", .type = env::dtype::f16, .shape = {}, .dists = {}, .below = {}});
+  what.inputs.push_back(
+      {.name = "b", .type = env::dtype::bf16, .shape = {}, .dists = {}, .below = {}});
+  what.inputs.push_back(
+      {.name = "u", .type = env::dtype::u8, .shape = {}, .dists = {}, .below = {}});
+  what.outputs.push_back({.name = "o", .type = env::dtype::i64, .shape = {}});
+  what.outputs.push_back({.name = "d", .type = env::dtype::f64, .shape = {}});
+  // The prototype that candidates are given is accepted; so are other spellings of its types.
+  const auto accepted = [&](const std::string& prototype) {
+    const auto plan = env::parse_launch_plan(prototype + " {}", env::signature_of(what));
+    return plan ? std::string("accepted") : env::to_string(plan.error());
+  };
+  CHECK(accepted(env::kernel_prototype(what)) == "accepted");
+  CHECK(accepted("extern \"C\" void kernel(const half* __restrict__ h, nv_bfloat16 const* b, const "
+                 "unsigned char* u, "
+                 "long long* __restrict__ o, double* d, long n, void* w, cudaStream_t s)") ==
+        "accepted");
+  CHECK(
+      accepted("extern \"C\" void kernel(const __nv_bfloat16* h, const half* b, const uint8_t* u, "
+               "int64_t* o, double* d, int64_t n, void* w, cudaStream_t s)") ==
+      "line 1, column 24: parameter 1 is const __nv_bfloat16*, the task's 'h' is const __half*");
 }

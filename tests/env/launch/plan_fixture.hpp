@@ -63,6 +63,11 @@ inline std::string plan_file(std::string_view body) {
          std::string(body) + "\n}\n";
 }
 
+/// The line of the file on which a body begins.
+inline std::uint32_t plan_body_line() {
+  return 2 + static_cast<std::uint32_t>(std::count(plan_prelude.begin(), plan_prelude.end(), '\n'));
+}
+
 inline std::string pointer_text(const env::plan_pointer& what) {
   switch (what.buffer) {
     case env::plan_buffer::null:
@@ -142,8 +147,8 @@ inline std::string steps_of(std::string_view body, std::int64_t n = 1000, std::i
 inline std::string refusal_of(std::string_view body) {
   const auto plan = env::parse_launch_plan(plan_file(body), plan_signature());
   if (plan) return "accepted";
-  const auto before = std::count(plan_prelude.begin(), plan_prelude.end(), '\n') + 1;
-  return fmt::format("{}:{}: {}", static_cast<std::int64_t>(plan.error().line) - before,
+  return fmt::format("{}:{}: {}",
+                     static_cast<std::int64_t>(plan.error().line) - plan_body_line() + 1,
                      plan.error().column, plan.error().text);
 }
 
