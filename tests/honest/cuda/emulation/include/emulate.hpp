@@ -482,6 +482,8 @@ inline int __float2int_rn(float v) { return static_cast<int>(std::nearbyint(v));
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __clz(int v) { return v == 0 ? 32 : __builtin_clz(static_cast<unsigned>(v)); }
 inline int __ffs(int v) { return __builtin_ffs(v); }
+using std::isnan;
+using std::isinf;
 using std::max;
 using std::min;
 inline long long max(long long a, long a2) { return std::max<long long>(a, a2); }
@@ -670,6 +672,8 @@ inline cudaError_t emu_free(void* p) { emu::now_or_record([=] { std::free(p); })
 #define cudaFreeAsync(p, s) emu_free(p)
 #define cudaStreamCreateWithFlags(p, ...) (*(p) = (cudaStream_t)16, cudaSuccess)
 #define cudaStreamDestroy(...) cudaSuccess
+#define cudaStreamSynchronize(...) cudaSuccess
+#define cudaEventSynchronize(...) cudaSuccess
 #define cudaEventCreateWithFlags(p, ...) (*(p) = (cudaEvent_t)16, cudaSuccess)
 #define cudaEventDestroy(...) cudaSuccess
 #define cudaEventRecord(...) cudaSuccess
