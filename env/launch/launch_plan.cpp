@@ -13,25 +13,25 @@ namespace {
 
 using plan::evaluator;
 
-base::error as_error(const plan::evaluation_error& what) {
+base::error evaluation_failure(const plan::evaluation_error& what) {
   return {what.code,
           fmt::format("line {}, column {}: {}", what.at.line, what.at.column, what.text)};
 }
 
-base::status check_sizes(const plan::program& program, std::size_t found) {
+base::status check_call_sizes(const plan::program& program, std::size_t found) {
   const std::size_t wanted = program.signature.sizes.size();
   if (found == wanted) return {};
   return base::fail(base::errc::invalid_argument, "a call with {} sizes, the kernel has {}", found,
                     wanted);
 }
 
-plan::value integer_value(std::int64_t number) {
+plan::value plan_integer(std::int64_t number) {
   plan::value made;
   made.word[0] = number;
   return made;
 }
 
-plan::value pointer_value(plan_buffer buffer, std::size_t index) {
+plan::value plan_address(plan_buffer buffer, std::size_t index) {
   plan::value made;
   made.word = {0, static_cast<std::int64_t>(buffer), static_cast<std::int64_t>(index)};
   return made;
@@ -119,15 +119,15 @@ std::vector<std::string> launch_plan::kernel_names() const {
 }
 
 base::expected<std::int64_t> launch_plan::workspace(std::span<const std::int64_t> sizes) const {
-  QUERN_CHECK(check_sizes(*program_, sizes.size()));
+  QUERN_CHECK(check_call_sizes(*program_, sizes.size()));
   if (program_->workspace_function == plan::no_node) return 0;
   std::vector<plan::value> arguments;
   for (const std::int64_t one : sizes)
-    arguments.push_back(integer_value(one));
+    arguments.push_back(plan_integer(one));
   evaluator run(*program_);
   plan::value result;
   if (!run.run(program_->workspace_function, arguments, result))
-    return tl::make_unexpected(as_error(run.error()));
+    return tl::make_unexpected(evaluation_failure(run.error()));
   if (result.word[0] < 0) {
     return base::fail(base::errc::corrupt, "workspace_bytes is {}, at least 0", result.word[0]);
   }
@@ -136,7 +136,7 @@ base::expected<std::int64_t> launch_plan::workspace(std::span<const std::int64_t
 
 base::expected<std::vector<launch_step>> launch_plan::steps(const plan_call& call) const {
   const plan_signature& signature = program_->signature;
-  QUERN_CHECK(check_sizes(*program_, call.sizes.size()));
+  QUERN_CHECK(check_call_sizes(*program_, call.sizes.size()));
   if (call.input_bytes.size() != signature.inputs.size() ||
       call.output_bytes.size() != signature.outputs.size()) {
     return base::fail(base::errc::invalid_argument,
@@ -146,17 +146,17 @@ base::expected<std::vector<launch_step>> launch_plan::steps(const plan_call& cal
   }
   std::vector<plan::value> arguments;
   for (std::size_t i = 0; i < signature.inputs.size(); ++i)
-    arguments.push_back(pointer_value(plan_buffer::input, i));
+    arguments.push_back(plan_address(plan_buffer::input, i));
   for (std::size_t i = 0; i < signature.outputs.size(); ++i)
-    arguments.push_back(pointer_value(plan_buffer::output, i));
+    arguments.push_back(plan_address(plan_buffer::output, i));
   for (const std::int64_t one : call.sizes)
-    arguments.push_back(integer_value(one));
-  arguments.push_back(pointer_value(plan_buffer::workspace, 0));
+    arguments.push_back(plan_integer(one));
+  arguments.push_back(plan_address(plan_buffer::workspace, 0));
   arguments.push_back({});  // the stream
   evaluator run(*program_, &call);
   plan::value result;
   if (!run.run(program_->kernel_function, arguments, result))
-    return tl::make_unexpected(as_error(run.error()));
+    return tl::make_unexpected(evaluation_failure(run.error()));
   return run.take_steps();
 }
 
