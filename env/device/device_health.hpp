@@ -1,0 +1,86 @@
+// How a GPU is while it is measured: clocks, power, heat, why it is throttled, and who else is on
+// it. Read through NVML (libnvidia-ml), opened at run time; nothing here changes a setting.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.hpp"
+
+namespace quern::env {
+
+/// The driver's management library: there wherever the driver is, without CUDA.
+inline constexpr std::string_view nvml_library = "libnvidia-ml.so.1";
+
+/// One look at a device. What is empty the driver does not tell on this device, to this user, or in
+/// this version.
+struct device_health_sample {
+  std::optional<std::uint32_t> graphics_mhz, graphics_max_mhz;
+  std::optional<std::uint32_t> sm_mhz, sm_max_mhz;
+  std::optional<std::uint32_t> memory_mhz, memory_max_mhz;
+  std::optional<std::uint32_t> power_mw;
+  std::optional<std::uint32_t> power_limit_mw;  ///< the one that is enforced
+  std::optional<std::uint32_t> temperature_c;
+  /// Bits as NVML has them: throttle_words says what they mean.
+  std::optional<std::uint64_t> throttle_reasons;
+  std::uint64_t memory_total_bytes = 0;  ///< 0: not told, nor what is used of it
+  std::uint64_t memory_used_bytes = 0;   ///< by everybody, with what the driver keeps for itself
+
+  /// Processes with a compute context, and those of them that are not ours.
+  std::optional<std::uint32_t> processes, other_processes;
+  /// Their memory; a process whose memory the driver does not tell counts 0.
+  std::uint64_t process_bytes = 0, other_process_bytes = 0;
+  /// Somebody else has a compute context here: times are not to be trusted. False also where
+  /// nothing is known (`processes` is empty).
+  bool host_shared = false;
+
+  friend bool operator==(const device_health_sample&, const device_health_sample&) = default;
+};
+
+/// "gpu_idle", "sw_power_cap", ... in order of bits; a bit without a name is "bit_0x200". Empty: no
+/// reason.
+std::vector<std::string> throttle_words(std::uint64_t reasons);
+
+/// Whether the clocks are held below what the load asks for: heat, power, a brake. Idling and
+/// clocks that somebody chose (application clocks, display, sync boost) are not.
+bool is_throttled(std::uint64_t reasons);
+
+/// One line for people and logs: "sm 1980/1980 MHz, memory 2619/2619 MHz, 301/700 W, 54 C, ...";
+/// what is not known is left out.
+std::string to_text(const device_health_sample& sample);
+
+/// An open device. Movable; NVML is shut down when the last one goes, the library stays loaded.
+/// Samples may be taken from any thread. Without MIG: an instance has no clocks of its own.
+class device_health {
+ public:
+  /// `bus_id` as gpu_probe and nvidia-smi write it ("0000:0F:00.0"). Takes up to a second on a
+  /// machine without a persistence daemon. Errors: unavailable where the library or a function
+  /// without which nothing is known is missing, or the driver refuses; not_found for no such
+  /// device.
+  static base::expected<device_health> open(const std::string& bus_id,
+                                            const std::string& library = std::string(nvml_library));
+
+  device_health(device_health&& other) noexcept;
+  device_health& operator=(device_health&& other) noexcept;
+  ~device_health();
+
+  /// Some hundred microseconds, more for the first. `own`: the caller's runners and itself, as
+  /// process ids of the namespace that NVML sees. In a container with ids of its own that is the
+  /// host's or none at all: there `other_processes` says little, and 0 is no proof.
+  /// Error: unavailable when the device is lost or the driver fails.
+  base::expected<device_health_sample> sample(std::span<const std::uint32_t> own = {}) const;
+
+ private:
+  struct functions;
+  device_health(const functions* nvml, void* device) : nvml_(nvml), device_(device) {}
+  void close() noexcept;
+
+  const functions* nvml_ = nullptr;  ///< ours; null when moved from
+  void* device_ = nullptr;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,38 @@
+// The health of the machine's GPUs, as their driver tells it.
+#include <cstdio>
+
+#include "env/device/device_health.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "support/gpu.hpp"
+
+using namespace quern;
+
+TEST_CASE("every GPU tells how it is") {
+  const auto host = env::probe_gpus();
+  if (!test::go_on_with_gpu(host.has_value(), host ? "" : host.error().message)) return;
+  for (const env::gpu_facts& gpu : host->gpus) {
+    CAPTURE(gpu.name);
+    const auto device = env::device_health::open(gpu.bus_id);
+    CAPTURE((device ? "" : device.error().message));
+    REQUIRE(device.has_value());
+    const auto sample = device->sample();
+    REQUIRE(sample.has_value());
+    std::printf("%s %s: %s\n", gpu.name.c_str(), gpu.bus_id.c_str(), to_text(*sample).c_str());
+    // What every data-centre GPU tells, in plausible units.
+    REQUIRE(sample->sm_mhz.has_value());
+    REQUIRE(sample->sm_max_mhz.has_value());
+    CHECK(*sample->sm_mhz > 50);
+    CHECK(*sample->sm_mhz <= *sample->sm_max_mhz);
+    CHECK(*sample->sm_max_mhz < 10'000);
+    REQUIRE(sample->power_mw.has_value());
+    CHECK(*sample->power_mw > 5'000);
+    CHECK(*sample->power_mw < 3'000'000);
+    REQUIRE(sample->temperature_c.has_value());
+    CHECK(*sample->temperature_c > 5);
+    CHECK(*sample->temperature_c < 120);
+    CHECK(sample->throttle_reasons.has_value());
+    // NVML counts what the driver reserves, CUDA does not.
+    CHECK(sample->memory_total_bytes >= gpu.memory_bytes);
+    CHECK(sample->memory_used_bytes <= sample->memory_total_bytes);
+  }
+}
