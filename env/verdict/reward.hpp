@@ -16,22 +16,32 @@ namespace quern::env {
 /// nothing to reward.
 using reward_value = std::optional<double>;
 
-/// A reward function. `s` in the formulas is speedup_e2 / 100.
+/// A reward function. `s` in the formulas is speedup_e2 / 100: over the task's own baseline, and
+/// rounded toward 1 where the protocol rounds so.
 struct reward_function {
   std::string_view name;     ///< "speedup_capped/1"
+  std::string_view also;     ///< a second name, after who published it: "kevin/1"; may be empty
   std::string_view formula;  ///< for people
+  std::string_view source;   ///< whose reward it is
   reward_value (*of)(const verdict&);
 };
 
-/// All of them:
-///   speedup_capped/1     0 unless ok, else min(3, s)
-///   speedup/1            0 unless ok, else s                       (CUDA-L1's raw reward; cap or
-///   smooth it elsewhere) correct/1            0 unless ok, else 1 (self-training)
-///   correct_speedup/1    0 unless ok, else 0.3 + s                 (Kevin)
-///   sigmoid/1            0 unless ok, else 1 / (1 + exp(-(1 + s - 1.8)))    (Makora)
+/// All of them; each is 0 for a failure of the candidate, and for `ok`:
+///
+/// - speedup_capped/1: min(3, s), Dr. Kernel's.
+/// - speedup/1: s, CUDA-L1's raw reward (arXiv 2507.14111, Eq. 2); cap or smooth it elsewhere.
+/// - speedup_cuda_l1/1: s, but at most 3 as long as no second measurement has borne it out: the
+///   paper's rounded speed-up and its strict verification (spec/contrastive-rl.md 1.4, items 7 and
+///   8). Its other limit, twice the best known, is no property of a verdict: the judge applies it.
+///   Smoothing and clipping at 1.5 sigma are the loss's.
+/// - correct/1: 1, for self-training.
+/// - correct_speedup/1, also kevin/1: 0.3 + s, the score of one turn of Kevin (arXiv 2507.11948),
+///   whose sum over turns with discount 0.4 is not here: an episode has one turn.
+/// - sigmoid/1, also makora_sigmoid/1: 1 / (1 + exp(-(1 + s - 1.8))), Makora's (arXiv 2602.11000,
+///   spec/contrastive-rl.md 2), whose s is over TorchInductor.
 std::span<const reward_function> all_rewards();
 
-/// Error: unknown name, with the nearest known one.
+/// By either name. Error: unknown name, with the nearest known one.
 base::expected<reward_function> find_reward(std::string_view name);
 
 /// Speed-up in 1/100, rounded toward 1: 1.118 -> 111, 0.992 -> 100 (CUDA-L1's conservative

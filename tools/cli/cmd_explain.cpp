@@ -20,7 +20,8 @@ int explain_loss(const std::string& name) {
 
 int explain_rewards() {
   for (const env::reward_function& reward : env::all_rewards()) {
-    fmt::print("{:<20} {}\n", reward.name, reward.formula);
+    const std::string also = reward.also.empty() ? "" : fmt::format(", also {}", reward.also);
+    fmt::print("{:<20} {} ({}{})\n", reward.name, reward.formula, reward.source, also);
   }
   return done;
 }

@@ -24,6 +24,12 @@ verdict ok_at(std::int64_t speedup_e2) {
   return result;
 }
 
+verdict confirmed_at(std::int64_t speedup_e2, bool confirmed) {
+  verdict result = ok_at(speedup_e2);
+  result.confirmed = confirmed;
+  return result;
+}
+
 double value_of(std::string_view name, const verdict& what) {
   const auto found = find_reward(name);
   REQUIRE(found.has_value());
@@ -41,17 +47,49 @@ TEST_CASE("every formula keeps its golden values") {
     double value;
   };
   // sigmoid/1: 1 / (1 + exp(0.8 - s)), computed by hand to 15 digits.
-  const row rows[] = {{"speedup_capped/1", 137, 1.37}, {"speedup_capped/1", 300, 3.0},
-                      {"speedup_capped/1", 5000, 3.0}, {"speedup_capped/1", 0, 0.0},
-                      {"speedup_capped/1", 40, 0.4},   {"speedup/1", 5000, 50.0},
-                      {"speedup/1", 99, 0.99},         {"correct/1", 7, 1.0},
-                      {"correct_speedup/1", 150, 1.8}, {"sigmoid/1", 100, 0.549833997312478},
-                      {"sigmoid/1", 80, 0.5},          {"sigmoid/1", 300, 0.900249510880315}};
+  const row rows[] = {{"speedup_capped/1", 137, 1.37},
+                      {"speedup_capped/1", 300, 3.0},
+                      {"speedup_capped/1", 5000, 3.0},
+                      {"speedup_capped/1", 0, 0.0},
+                      {"speedup_capped/1", 40, 0.4},
+                      {"speedup/1", 5000, 50.0},
+                      {"speedup/1", 99, 0.99},
+                      {"correct/1", 7, 1.0},
+                      {"correct_speedup/1", 150, 1.8},
+                      {"sigmoid/1", 100, 0.549833997312478},
+                      {"sigmoid/1", 80, 0.5},
+                      {"sigmoid/1", 300, 0.900249510880315},
+                      {"kevin/1", 100, 1.3},
+                      {"kevin/1", 5000, 50.3},
+                      {"kevin/1", 10, 0.4},
+                      {"makora_sigmoid/1", 100, 0.549833997312478},
+                      {"makora_sigmoid/1", 80, 0.5},
+                      {"makora_sigmoid/1", 180, 0.731058578630005},
+                      {"speedup_cuda_l1/1", 111, 1.11},
+                      {"speedup_cuda_l1/1", 99, 0.99},
+                      {"speedup_cuda_l1/1", 300, 3.0},
+                      {"speedup_cuda_l1/1", 301, 3.0}};
   for (const row& one : rows) {
     CAPTURE(one.name);
     CAPTURE(one.speedup_e2);
     CHECK(std::fabs(value_of(one.name, ok_at(one.speedup_e2)) - one.value) < 1e-14);
   }
+}
+
+TEST_CASE("speedup_cuda_l1: above 3 only what a second measurement bore out") {
+  CHECK(value_of("speedup_cuda_l1/1", confirmed_at(301, true)) == 3.01);
+  CHECK(value_of("speedup_cuda_l1/1", confirmed_at(12000, true)) == 120.0);
+  CHECK(value_of("speedup_cuda_l1/1", confirmed_at(12000, false)) == 3.0);
+  CHECK(value_of("speedup_cuda_l1/1", ok_at(12000)) == 3.0);
+  CHECK(value_of("speedup_cuda_l1/1", confirmed_at(250, false)) == 2.5);
+  // The others do not ask.
+  CHECK(value_of("speedup/1", ok_at(12000)) == 120.0);
+}
+
+TEST_CASE("two names of one function") {
+  CHECK(find_reward("kevin/1")->name == "correct_speedup/1");
+  CHECK(find_reward("makora_sigmoid/1")->name == "sigmoid/1");
+  CHECK_FALSE(find_reward("").has_value());
 }
 
 TEST_CASE("failures of the candidate are 0, what says nothing about it is no reward") {
@@ -96,6 +134,10 @@ TEST_CASE("names are unique, versioned, and unknown ones get a hint") {
     CHECK(names.insert(reward.name).second);
     CHECK(reward.name.find('/') != std::string_view::npos);
     CHECK(!reward.formula.empty());
+    CHECK(!reward.source.empty());
+    if (reward.also.empty()) continue;
+    CHECK(names.insert(reward.also).second);
+    CHECK(reward.also.find('/') != std::string_view::npos);
   }
   const auto unknown = find_reward("speedup_caped/1");
   REQUIRE_FALSE(unknown.has_value());
