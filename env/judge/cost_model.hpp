@@ -6,10 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "env/measure/protocols.hpp"
+
 namespace quern::env {
 
-/// Protocols an evaluation can ask for.
-inline constexpr std::string_view protocol_paired = "paired/1";
+/// The protocol of this file; those that measure are in env/measure/protocols.hpp.
 inline constexpr std::string_view protocol_cost_model = "cost_model/1";
 
 /// Speed-up x 100 under cost_model/1. Over the tokens of the canonical source:
