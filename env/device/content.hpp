@@ -42,9 +42,10 @@ QUERN_BOTH words block_at(uint64_t key, uint64_t stream, uint64_t position) {
   return {{c0, c1, c2, c3}};
 }
 
-/// 32 random bits to the open interval (0, 1), in steps of 2^-24.
+/// 32 random bits to the open interval (0, 1), in steps of 2^-23: with one bit more, the half would
+/// round the last of them up to 1.
 QUERN_BOTH float unit(uint32_t bits) {
-  return (static_cast<float>(bits >> 8) + 0.5F) * (1.0F / 16777216.0F);
+  return (static_cast<float>(bits >> 9) + 0.5F) * (1.0F / 8388608.0F);
 }
 
 struct four {
