@@ -25,6 +25,7 @@ constexpr std::array commands = {
     command{"resume", "go on with a run that was paused or failed", cmd_resume},
     command{"stop", "end a run with a checkpoint", cmd_stop},
     command{"eval", "judge one kernel for one task", run_eval},
+    command{"bench", "judge many kernels of a suite, and report", cmd_bench},
     command{"sample", "completions of a policy for a prompt", cmd_sample},
     command{"explain", "print a loss, the rewards or every configuration key", cmd_explain},
     command{"export", "write a checkpoint's policy as a Hugging Face folder", cmd_export},

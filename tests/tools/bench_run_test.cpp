@@ -1,0 +1,249 @@
+// Judging on several devices, with judges of our own: everything once, failures bounded.
+#include "tools/bench/bench_run.hpp"
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "tools/bench_support.hpp"
+
+using namespace quern;
+using env::verdict_kind;
+
+namespace {
+
+/// Says what its script says of a source; counts.
+class scripted_judge final : public env::candidate_judge {
+ public:
+  std::function<verdict_kind(const env::evaluation_request&)> script =
+      [](const env::evaluation_request&) { return verdict_kind::ok; };
+  std::atomic<int> compiled = 0, inside = 0, overlaps = 0;
+  std::vector<env::evaluation_request> asked;
+  bool warm = false;
+
+  env::verdict evaluate(const env::evaluation_request& request) override {
+    overlaps += inside++ == 0 ? 0 : 1;
+    asked.push_back(request);
+    env::verdict v;
+    v.kind = script(request);
+    v.detail = "scripted";
+    --inside;
+    return v;
+  }
+  void warm_up() override { warm = true; }
+  void compile_ahead(const env::evaluation_request& /*request*/) override { ++compiled; }
+  [[nodiscard]] env::lane lane() const override { return env::lane::cpp; }
+  [[nodiscard]] const std::string& device_class() const override { return name_; }
+  [[nodiscard]] const std::string& environment() const override { return name_; }
+  [[nodiscard]] env::stage_seconds stages() const override { return {}; }
+
+ private:
+  std::string name_ = "scripted";
+};
+
+std::vector<env::evaluation_request> made_requests(std::size_t tasks, std::size_t each) {
+  std::vector<env::evaluation_request> all;
+  for (std::size_t t = 0; t < tasks; ++t) {
+    const auto subject = std::make_shared<env::task>();
+    for (std::size_t i = 0; i < each; ++i) {
+      env::evaluation_request one;
+      one.subject = subject;
+      one.source = std::to_string(all.size());
+      one.seed = 100 * all.size();
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
+std::vector<std::size_t> positions(std::size_t count) {
+  std::vector<std::size_t> all(count);
+  for (std::size_t i = 0; i < count; ++i)
+    all[i] = i;
+  return all;
+}
+
+struct run_outcome {
+  std::map<std::size_t, std::vector<verdict_kind>> told;
+  std::vector<std::string> given_up;
+};
+
+run_outcome run_scripted(std::vector<env::candidate_judge*> judges,
+                         const std::vector<env::evaluation_request>& requests,
+                         const std::vector<std::size_t>& items, int compilers = 2) {
+  run_outcome outcome;
+  const std::atomic<bool> stop = false;
+  outcome.given_up = tools::run_bench(judges, requests, items, {.compilers = compilers}, stop,
+                                      [&](std::size_t item, const env::verdict& v) {
+                                        outcome.told[item].push_back(v.kind);
+                                        return true;
+                                      });
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("every item is judged once, by one thread a judge, whatever compiles ahead") {
+  const auto requests = made_requests(7, 30);
+  std::vector<std::size_t> items;
+  for (std::size_t i = 0; i < requests.size(); i += 2)
+    items.push_back(i);
+  for (const int compilers : {0, 1, 4}) {
+    scripted_judge a, b, c;
+    const auto outcome = run_scripted({&a, &b, &c}, requests, items, compilers);
+    CHECK(outcome.given_up.empty());
+    REQUIRE(outcome.told.size() == items.size());
+    for (const std::size_t item : items)
+      CHECK(outcome.told.at(item) == std::vector{verdict_kind::ok});
+    CHECK(a.asked.size() + b.asked.size() + c.asked.size() == items.size());
+    CHECK(a.overlaps + b.overlaps + c.overlaps == 0);
+    CHECK((a.warm && b.warm && c.warm));
+    if (compilers == 0) CHECK(a.compiled + b.compiled + c.compiled == 0);
+  }
+}
+
+TEST_CASE("a compiler works on the next while one is measured") {
+  const auto requests = made_requests(1, 3);
+  scripted_judge judge;
+  judge.script = [&](const env::evaluation_request& request) {
+    // The first evaluation lasts until something behind it has been compiled.
+    for (int i = 0; request.source == "0" && judge.compiled == 0 && i < 10000; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return verdict_kind::ok;
+  };
+  CHECK(run_scripted({&judge}, requests, positions(3), 1).told.size() == 3);
+  CHECK(judge.compiled > 0);
+}
+
+TEST_CASE("what says nothing is asked again with another seed, a bounded number of times") {
+  const auto requests = made_requests(1, 2);
+  scripted_judge judge;
+  judge.script = [](const env::evaluation_request& request) {
+    if (request.source == "0") return verdict_kind::noisy;
+    return request.recheck ? verdict_kind::ok : verdict_kind::unconfirmed;
+  };
+  const auto outcome = run_scripted({&judge}, requests, positions(2));
+  CHECK(outcome.told.at(0) == std::vector{verdict_kind::noisy});
+  CHECK(outcome.told.at(1) == std::vector{verdict_kind::ok});
+  REQUIRE(judge.asked.size() == 5);
+  std::set<std::uint64_t> seeds;
+  for (const auto& one : judge.asked)
+    seeds.insert(one.seed);
+  CHECK(seeds.size() == 5);
+}
+
+TEST_CASE("a verdict about the candidate is asked for once") {
+  const auto requests = made_requests(1, 1);
+  scripted_judge judge;
+  judge.script = [](const env::evaluation_request&) { return verdict_kind::timeout; };
+  run_scripted({&judge}, requests, positions(1));
+  CHECK(judge.asked.size() == 1);
+}
+
+TEST_CASE("a judge that fails again and again is given up; others take its work") {
+  const auto requests = made_requests(4, 50);
+  scripted_judge good, bad;
+  std::atomic<int> failed = 0;
+  bad.script = [&](const env::evaluation_request&) {
+    ++failed;
+    return verdict_kind::infra_error;
+  };
+  // Slow enough that work is left when the other is given up.
+  good.script = [&](const env::evaluation_request&) {
+    for (int i = 0; failed < 9 && i < 10000; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return verdict_kind::ok;
+  };
+  const auto outcome = run_scripted({&good, &bad}, requests, positions(requests.size()));
+  REQUIRE(outcome.given_up.size() == 1);
+  CHECK(outcome.given_up[0] == "scripted");
+  CHECK(bad.asked.size() == 9);
+  std::size_t without = 0;
+  for (const auto& [item, kinds] : outcome.told)
+    without += kinds == std::vector{verdict_kind::infra_error} ? 1U : 0U;
+  CHECK(without == 3);
+  CHECK(outcome.told.size() == requests.size());
+}
+
+TEST_CASE("one failure between good ones gives nobody up") {
+  const auto requests = made_requests(1, 30);
+  scripted_judge judge;
+  judge.script = [](const env::evaluation_request& request) {
+    return std::stoi(request.source) % 3 == 2 ? verdict_kind::ok : verdict_kind::infra_error;
+  };
+  const auto outcome = run_scripted({&judge}, requests, positions(30));
+  CHECK(outcome.given_up.empty());
+  CHECK(outcome.told.size() == 30);
+}
+
+TEST_CASE("a stop or a full disk ends after what is being judged, which is told") {
+  const auto requests = made_requests(1, 100);
+  scripted_judge judge;
+  std::atomic<bool> stop = false;
+  int told = 0;
+  std::vector<env::candidate_judge*> judges = {&judge};
+  tools::run_bench(judges, requests, positions(100), {}, stop,
+                   [&](std::size_t, const env::verdict&) { return ++told < 5; });
+  CHECK(told == 5);
+  CHECK(judge.asked.size() == 5);
+  judge.script = [&](const env::evaluation_request&) {
+    stop = true;
+    return verdict_kind::ok;
+  };
+  told = -1000;
+  tools::run_bench(judges, requests, positions(100), {}, stop,
+                   [&](std::size_t, const env::verdict&) { return ++told < 5; });
+  CHECK(told == -999);
+}
+
+TEST_CASE("a stop does not cut the tries of what is being judged") {
+  const auto requests = made_requests(1, 3);
+  scripted_judge judge;
+  std::atomic<bool> stop = false;
+  judge.script = [&](const env::evaluation_request& request) {
+    stop = true;
+    return request.recheck ? verdict_kind::ok : verdict_kind::noisy;
+  };
+  std::vector<verdict_kind> told;
+  std::vector<env::candidate_judge*> judges = {&judge};
+  tools::run_bench(judges, requests, positions(3), {}, stop,
+                   [&](std::size_t, const env::verdict& v) {
+                     told.push_back(v.kind);
+                     return true;
+                   });
+  CHECK(told == std::vector{verdict_kind::ok});
+}
+
+TEST_CASE("workers keep to their own tasks while there are enough") {
+  std::vector<std::size_t> task_of;
+  for (std::size_t i = 0; i < 400; ++i)
+    task_of.push_back(i % 4);
+  tools::work_list list(task_of, 2);
+  std::set<std::size_t> first, second;
+  for (int i = 0; i < 20; ++i) {
+    for (const std::size_t item : list.claim(0, 3))
+      first.insert(task_of[item]);
+    for (const std::size_t item : list.claim(1, 3))
+      second.insert(task_of[item]);
+  }
+  CHECK(first.size() == 1);
+  CHECK(second.size() == 1);
+  CHECK(first != second);
+}
+
+TEST_CASE("near the end nobody takes much, and what is given back is handed out again") {
+  const std::vector<std::size_t> task_of(10, 0);
+  tools::work_list list(task_of, 4);
+  std::vector<std::size_t> taken;
+  while (true) {
+    const auto some = list.claim(taken.size() % 4, 100);
+    CHECK(some.size() <= 1);
+    if (some.empty()) break;
+    taken.push_back(some.front());
+  }
+  CHECK(std::set<std::size_t>(taken.begin(), taken.end()).size() == 10);
+  list.give_back(std::vector<std::size_t>{taken[3]});
+  CHECK(list.claim(0, 5) == std::vector<std::size_t>{taken[3]});
+  CHECK(list.claim(0, 5).empty());
+}

@@ -1,0 +1,43 @@
+// The kernels that `quern bench` is given: a folder of files, or lines of JSON.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.hpp"
+#include "env/task/suite.hpp"
+
+namespace quern::tools {
+
+struct bench_candidate {
+  std::size_t member = 0;  ///< index of its task among the suite's members
+  std::string task;        ///< the task's name
+  std::string id;          ///< unique among the candidates of its task
+  std::string source;
+  std::string hash;    ///< xxh128 of `source`, 32 hex digits: whether a stored verdict is of it
+  std::string origin;  ///< where it was read: the file, or file and line
+};
+
+/// Longest source and longest id, in bytes.
+inline constexpr std::size_t max_candidate_source = 1U << 20U;
+inline constexpr std::size_t max_candidate_id = 512;
+
+/// Reads all candidates, ordered by task (in the suite's order), those of one task as they were
+/// found. A folder: every file TASK.ANYTHING.cu, TASK.ANYTHING.cpp, TASK.cu or TASK.cpp in it and
+/// in folders below it; the id is its path below the folder; other endings and names that begin
+/// with a dot are left out. A file: see parse_candidates. Errors (invalid_argument, not_found) name
+/// the file or line and the value: an unknown task, an id given twice, a source that is too long.
+base::expected<std::vector<bench_candidate>> read_candidates(const std::filesystem::path& from,
+                                                             const env::suite& suite);
+
+/// One JSON object a line: "task" (a name of the suite), "source" or "code" (text), "id" (text or a
+/// whole number; without one "#LINE"). Other fields and empty lines are left out; a last line need
+/// not end. `name` is what errors call the text.
+base::expected<std::vector<bench_candidate>> parse_candidates(std::string_view text,
+                                                              std::string_view name,
+                                                              const env::suite& suite);
+
+}  // namespace quern::tools

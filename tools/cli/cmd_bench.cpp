@@ -1,0 +1,327 @@
+// quern bench: many candidates of a suite on all devices, resumed after a kill, with a report.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/hash.hpp"
+#include "base/program.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "env/gpu/open_judge.hpp"
+#include "tools/bench/bench_run.hpp"
+#include "tools/bench/candidates.hpp"
+#include "tools/bench/report_forms.hpp"
+#include "tools/bench/results.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace quern::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using base::errc;
+
+struct bench_arguments {
+  std::string suite, candidates, out, report;
+  std::vector<int> gpus;
+  int core = -1, compilers = -1;
+  double budget_s = env::evaluator_options{}.time_budget_s;
+  bool best_effort = false, each_task = false;
+};
+
+std::atomic<bool> stop_bench = false;
+
+/// The first signal ends after what is being judged, a second one at once.
+void on_bench_signal(int number) {
+  stop_bench = true;
+  std::signal(number, SIG_DFL);
+}
+
+/// A folder, or the name of a suite that is shipped.
+base::expected<env::suite> find_suite(const std::string& given) {
+  std::error_code unused;
+  if (!fs::exists(given, unused) && given.find('/') == std::string::npos) {
+    const auto shipped = base::share_folder("env/suites");
+    if (shipped && fs::is_directory(*shipped / given, unused))
+      return env::load_suite(*shipped / given);
+  }
+  return env::load_suite(given);
+}
+
+base::expected<std::vector<int>> choose_gpus(const std::vector<int>& asked) {
+  QUERN_TRY(const env::gpu_host host, env::probe_gpus());
+  const int there = static_cast<int>(host.gpus.size());
+  std::vector<int> chosen;
+  std::string problems;
+  for (int gpu = 0; gpu < there; ++gpu) {
+    const std::string& problem = host.gpus[static_cast<std::size_t>(gpu)].problem;
+    const bool named = std::find(asked.begin(), asked.end(), gpu) != asked.end();
+    if (problem.empty()) {
+      if (named || asked.empty()) chosen.push_back(gpu);
+    } else if (named) {
+      return base::fail(errc::unavailable, "GPU {} does not compute: {}", gpu, problem);
+    } else {
+      problems += fmt::format("; GPU {}: {}", gpu, problem);
+    }
+  }
+  for (const int gpu : asked) {
+    if (gpu >= there)
+      return base::fail(errc::invalid_argument, "--gpus names {}, this machine has {} GPUs", gpu,
+                        there);
+  }
+  if (chosen.empty())
+    return base::fail(errc::unavailable, "no GPU computes{}; quern doctor tells more", problems);
+  return chosen;
+}
+
+using open_judges = std::vector<std::unique_ptr<env::candidate_judge>>;
+
+base::expected<open_judges> open_all(const bench_arguments& a, const env::suite& suite,
+                                     env::lane lane) {
+  env::evaluator_options options;
+  options.sandbox_required = !a.best_effort;
+  options.time_budget_s = a.budget_s;
+  options.core = a.core;
+  options.host_entry = suite.policy.host_entry;
+  options.library_calls = suite.policy.library_calls;
+  // Nobody asks again later: a large claim is settled now.
+  options.confirm_at_once = true;
+  std::vector<int> gpus = {0};
+  if (lane == env::lane::cuda) {
+    QUERN_TRY(gpus, choose_gpus(a.gpus));
+  }
+  open_judges judges;
+  for (const int gpu : gpus) {
+    options.gpu = gpu;
+    QUERN_TRY(auto one, env::open_judge(lane, options));
+    if (!judges.empty() && (one->device_class() != judges.front()->device_class() ||
+                            one->environment() != judges.front()->environment()))
+      return base::fail(errc::invalid_argument,
+                        "GPU {} ({}) and GPU {} ({}) are of different kinds, whose times are never "
+                        "compared: choose equal ones with --gpus",
+                        gpus.front(), judges.front()->device_class(), gpu, one->device_class());
+    judges.push_back(std::move(one));
+  }
+  return judges;
+}
+
+/// One request a candidate, in order.
+std::vector<env::evaluation_request> requests_of(const env::suite& suite,
+                                                 const std::vector<bench_candidate>& candidates) {
+  std::vector<std::shared_ptr<const env::task>> tasks;
+  for (const env::suite_member& member : suite.members)
+    tasks.push_back(std::make_shared<const env::task>(member.task));
+  std::vector<env::evaluation_request> requests;
+  for (const bench_candidate& one : candidates) {
+    env::evaluation_request request;
+    request.subject = tasks[one.member];
+    request.source = one.source;
+    // The same candidate has the same random numbers in every run, wherever it stands in a list.
+    request.seed = base::hasher().add(one.task).add(one.id).digest().low;
+    request.recheck_above = static_cast<double>(suite.recheck_above_e2) / 100;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+/// What of the earlier results is about these candidates.
+base::expected<std::vector<bench_result>> matching(const std::vector<bench_result>& earlier,
+                                                   const std::vector<bench_candidate>& candidates,
+                                                   const std::string& file) {
+  std::map<std::pair<std::string, std::string>, const bench_candidate*> given;
+  for (const bench_candidate& one : candidates)
+    given[{one.task, one.id}] = &one;
+  std::vector<bench_result> found;
+  for (const bench_result& result : earlier) {
+    const auto at = given.find({result.task, result.candidate});
+    if (at == given.end()) continue;
+    if (at->second->hash != result.source)
+      return base::fail(errc::invalid_argument,
+                        "{}: candidate '{}' of task {} was judged with another source than {} has "
+                        "now: give it another id, or name another file with --out",
+                        file, result.candidate, result.task, at->second->origin);
+    found.push_back(result);
+  }
+  return found;
+}
+
+/// Says where a benchmark stands, on one line of a terminal or now and then in a log.
+class bench_progress {
+ public:
+  bench_progress(std::int64_t all, std::int64_t before, std::int64_t successes)
+      : all_(all), done_(before), successes_(successes), begun_(clock_.now_ns()) {}
+
+  void add(const env::verdict& v) {
+    ++fresh_;
+    done_ += is_final(v.kind) ? 1 : 0;
+    successes_ += v.kind == env::verdict_kind::ok ? 1 : 0;
+    using base::operator""_ms;
+    using base::operator""_s;
+    const base::nanoseconds_t now = clock_.now_ns();
+    if (now - told_ < (terminal_ ? 200_ms : 10_s) && done_ < all_) return;
+    told_ = now;
+    const std::string line = progress_line(done_, all_, fresh_, successes_, now - begun_);
+    fmt::print(stderr, "{}quern bench: {}{}", terminal_ ? "\r" : "", line,
+               terminal_ ? "\x1b[K" : "\n");
+    std::fflush(stderr);
+  }
+  void end() const {
+    if (terminal_ && told_ != 0) fmt::print(stderr, "\n");
+  }
+
+ private:
+  base::steady_clock clock_;
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::int64_t all_, done_, successes_, fresh_ = 0;
+  base::nanoseconds_t begun_, told_ = 0;
+};
+
+struct bench_end {
+  std::vector<bench_result> results;
+  std::vector<std::string> problems;  ///< what hosts said of what has no verdict
+};
+
+base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges& judges,
+                                    const env::suite& suite,
+                                    const std::vector<bench_candidate>& candidates,
+                                    results_file& file) {
+  bench_end end;
+  QUERN_TRY(end.results, matching(file.earlier(), candidates, a.out));
+  std::set<std::pair<std::string, std::string>> there;
+  std::int64_t successes = 0;
+  for (const bench_result& one : end.results) {
+    there.emplace(one.task, one.candidate);
+    successes += one.verdict.kind == env::verdict_kind::ok ? 1 : 0;
+  }
+  std::vector<std::size_t> items;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (!there.contains({candidates[i].task, candidates[i].id})) items.push_back(i);
+  const auto before = static_cast<std::int64_t>(end.results.size());
+  if (before > 0) fmt::print(stderr, "quern bench: {} verdicts are in {}\n", before, a.out);
+  if (items.empty()) return end;
+
+  bench_run_options options;
+  const int workers = static_cast<int>(judges.size());
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  options.compilers =
+      a.compilers >= 0 ? a.compilers : std::clamp((cores - workers) / workers, 1, 16);
+  std::vector<env::candidate_judge*> with;
+  for (const auto& one : judges)
+    with.push_back(one.get());
+  bench_progress progress(static_cast<std::int64_t>(candidates.size()), before, successes);
+  base::status written;
+  const auto requests = requests_of(suite, candidates);
+  const auto given_up = run_bench(
+      with, requests, items, options, stop_bench, [&](std::size_t item, const env::verdict& v) {
+        progress.add(v);
+        const bench_candidate& one = candidates[item];
+        if (!is_final(v.kind)) {
+          end.problems.push_back(fmt::format("{}: {}", one.origin, env::summary(v)));
+          return true;
+        }
+        end.results.push_back({one.task, one.id, one.hash, v});
+        written = file.append(end.results.back());
+        return written.has_value();
+      });
+  progress.end();
+  for (const std::string& why : given_up)
+    end.problems.insert(end.problems.begin(), "a device was given up: " + why);
+  if (!written) return base::in_context(a.out, written.error());
+  return end;
+}
+
+base::status write_report(const bench_arguments& a, const bench_report& report) {
+  QUERN_CHECK(base::make_folders(a.report));
+  QUERN_CHECK(base::write_file_atomic(fs::path(a.report) / "report.json",
+                                      base::dump_pretty(to_json(report)) + "\n"));
+  return base::write_file_atomic(fs::path(a.report) / "report.html", to_html(report));
+}
+
+base::expected<int> bench(bench_arguments a) {
+  QUERN_TRY(const env::suite suite, find_suite(a.suite));
+  const env::lane lane = suite.members.front().task.lane;
+  if (lane != env::lane::cuda && !a.gpus.empty())
+    return base::fail(errc::invalid_argument, "--gpus is for suites of lane cuda, {} is of lane {}",
+                      suite.name, env::name_of(lane));
+  QUERN_TRY(const auto candidates, read_candidates(a.candidates, suite));
+  if (candidates.empty()) {
+    fmt::print(stderr, "quern bench: {} holds no candidate\n", a.candidates);
+    return int{nothing};
+  }
+  if (a.out.empty()) a.out = "bench-" + suite.name + "/results.jsonl";
+  const fs::path folder = fs::absolute(a.out).parent_path();
+  if (a.report.empty()) a.report = folder.string();
+  QUERN_TRY(const open_judges judges, open_all(a, suite, lane));
+  QUERN_CHECK(base::make_folders(folder));
+  const bench_header header{suite.name,
+                            suite_hash(suite),
+                            std::string(env::name_of(lane)),
+                            env::evaluation_request{}.protocol,
+                            judges.front()->device_class(),
+                            judges.front()->environment(),
+                            std::llround(a.budget_s * 1000)};
+  QUERN_TRY(auto file, results_file::open(a.out, header));
+  std::signal(SIGINT, on_bench_signal);
+  std::signal(SIGTERM, on_bench_signal);
+  QUERN_TRY(const bench_end end, judge_all(a, judges, suite, candidates, file));
+
+  std::vector<std::int64_t> given(suite.members.size(), 0);
+  for (const bench_candidate& one : candidates)
+    ++given[one.member];
+  const bench_report report = make_report(header, suite, given, end.results);
+  QUERN_CHECK(write_report(a, report));
+  fmt::print("{}\n{}/report.html\n", to_text(report, a.each_task), a.report);
+  if (report.without_verdict == 0) return int{done};
+  // The first ones tell what is wrong; thousands would hide it.
+  for (std::size_t i = 0; i < std::min<std::size_t>(end.problems.size(), 5); ++i)
+    fmt::print(stderr, "quern bench: {}\n", end.problems[i]);
+  fmt::print(stderr,
+             "quern bench: {} of {} candidates have no verdict; the same command goes on, {} keeps "
+             "the others\n",
+             report.without_verdict, report.candidates, a.out);
+  return int{stop_bench ? paused : failed};
+}
+
+}  // namespace
+
+int cmd_bench(int argc, char** argv) {
+  CLI::App app("quern bench: judge many candidates of a suite, and report success and speed-up");
+  bench_arguments a;
+  app.add_option("suite", a.suite, "folder of a suite, or the name of a shipped one")->required();
+  app.add_option("--candidates", a.candidates,
+                 "folder with TASK.ANYTHING.cu or .cpp, or JSON lines with task, source and id")
+      ->required();
+  app.add_option("--out", a.out,
+                 "verdicts, a line each; a second run goes on with it. Default: "
+                 "bench-SUITE/results.jsonl");
+  app.add_option("--report", a.report,
+                 "folder for report.html and report.json; default: that of --out");
+  app.add_option("--gpus", a.gpus, "lane cuda: GPUs to measure on, such as 0,1; default: all")
+      ->delimiter(',')
+      ->check(whole_within(0, 63));
+  app.add_option("--core", a.core, "lane cpp: core to measure on; -1 chooses one")
+      ->check(whole_within(-1, 4095));
+  app.add_option("--compilers", a.compilers, "threads that compile ahead, for each device")
+      ->check(whole_within(0, 256));
+  app.add_option("--budget-s", a.budget_s, "seconds of measuring one candidate")
+      ->check(number_within(0.05, 3600))
+      ->capture_default_str();
+  app.add_flag("--tasks", a.each_task, "print a line a task, too");
+  app.add_flag("--best-effort", a.best_effort,
+               "run although sandbox layers are missing (see quern doctor)");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const auto ended = bench(std::move(a));
+  return ended ? *ended : report("bench", ended.error());
+}
+
+}  // namespace quern::tools
