@@ -61,6 +61,8 @@ class sandboxed_oracle final : public reference_oracle {
     return time_calls(link, true);
   }
 
+  machine_peak peak(const task_instance& at) override { return measure_peak(at); }
+
  private:
   /// The plain kernel, loaded, with memory for one call.
   struct plain_side {

@@ -126,6 +126,15 @@ class checker {
       advise("no_hidden_sizes", "the task has no hidden sizes: a kernel for one size only passes");
     QUERN_CHECK(check_results());
     QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
+    if (oracle_.makes_content()) {
+      // Whether the work has to be done does not depend on the size.
+      const auto& small = task_.hidden_sizes.empty() ? task_.sizes : task_.hidden_sizes.back();
+      QUERN_TRY(const task_instance last, instantiate(task_, small));
+      QUERN_TRY(const auto some, make_inputs(last, timed_distributions(task_), seed_, 0));
+      note_failure(check_worth(last, some));
+      note_failure(check_time(timed, {}));
+      return std::move(report_);
+    }
     QUERN_TRY(const auto inputs, make_inputs(timed, timed_distributions(task_), seed_, 0));
     QUERN_CHECK(check_worth(timed, inputs));
     QUERN_CHECK(check_time(timed, inputs));
@@ -133,6 +142,13 @@ class checker {
   }
 
  private:
+  /// What failed refuses the task, and the check goes on. False: it failed.
+  bool note_failure(const base::status& step, const std::string& where = {}) {
+    if (step) return true;
+    refuse("failed", fmt::format("{}{}{}", step.error().message, where.empty() ? "" : " ", where));
+    return false;
+  }
+
   void refuse(std::string rule, std::string text) {
     report_.findings.push_back({true, std::move(rule), std::move(text)});
   }
@@ -171,6 +187,10 @@ class checker {
     all_sizes.insert(all_sizes.end(), task_.hidden_sizes.begin(), task_.hidden_sizes.end());
     for (const auto& sizes : all_sizes) {
       QUERN_TRY(const task_instance at, instantiate(task_, sizes));
+      if (oracle_.makes_content()) {
+        check_cases_there(at);
+        continue;
+      }
       QUERN_CHECK(check_case(at, timed_distributions(task_), 0));
       for (int round = 0; round < hidden_rounds(task_); ++round) {
         QUERN_CHECK(check_case(at, hidden_distributions(task_, round),
@@ -180,40 +200,77 @@ class checker {
     return {};
   }
 
+  /// All rounds of one size, by the oracle; the first that fails is the last of this size.
+  void check_cases_there(const task_instance& at) {
+    for (int round = 0; round <= hidden_rounds(task_); ++round) {
+      const auto kinds =
+          round == 0 ? timed_distributions(task_) : hidden_distributions(task_, round - 1);
+      const std::string where = case_text(at, kinds);
+      const auto judged = oracle_.judge_case(task_, at, round, seed_);
+      if (!judged) {
+        refuse("failed", fmt::format("{} {}", judged.error().message, where));
+        return;
+      }
+      for (std::size_t i = 0; i < judged->size(); ++i) {
+        const output_judgement& one = (*judged)[i];
+        if (!one.repeats) refuse_two_results(where);
+        if (!one.finite && !has_special(kinds))
+          refuse_infinite(at.outputs[i], where);
+        else
+          judge_error(at.outputs[i], one.worst_error, where);
+      }
+    }
+  }
+
+  std::string case_text(const task_instance& at, std::span<const distribution> kinds) const {
+    return fmt::format("at {} with {}", sizes_text(task_, at), kinds_text(kinds));
+  }
+
+  void refuse_two_results(const std::string& where) {
+    refuse("nondeterministic", "the reference gives two results on equal inputs " + where);
+  }
+
+  void refuse_infinite(const tensor_layout& output, const std::string& where) {
+    refuse("not_finite",
+           fmt::format("output '{}' is infinite or NaN {}: leave out distributions for which the "
+                       "reference has no finite result",
+                       output.name, where));
+  }
+
+  void judge_error(const tensor_layout& output, double error, const std::string& where) {
+    if (error > report_.worst_error) {
+      report_.worst_error = error;
+      report_.worst_at = where;
+    }
+    if (error > most_error)
+      refuse("tolerance",
+             fmt::format(
+                 "output '{}' of the reference is off by {:.3g} of the tolerance from its result "
+                 "in f64 {}, at most {} leaves room for other orders of summation: raise atol or "
+                 "rtol",
+                 output.name, error, where, most_error));
+  }
+
   base::status check_case(const task_instance& at, const std::vector<distribution>& kinds,
                           std::uint32_t round) {
-    const std::string where =
-        fmt::format("at {} with {}", sizes_text(task_, at), kinds_text(kinds));
+    const std::string where = case_text(at, kinds);
     QUERN_TRY(const auto inputs, make_inputs(at, kinds, seed_, round));
     QUERN_TRY(const outputs_t got, run_reference(at, inputs, false));
     QUERN_TRY(const outputs_t again, run_reference(at, inputs, false));
     QUERN_TRY(const outputs_t wide, run_reference(at, inputs, true));
-    if (got != again)
-      refuse("nondeterministic", "the reference gives two results on equal inputs " + where);
+    if (got != again) refuse_two_results(where);
     for (std::size_t i = 0; i < got.size(); ++i) {
       const tensor_layout& output = at.outputs[i];
       const auto values = widen(got[i], output.type);
       const bool finite =
           std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
       if (!finite && !has_special(kinds)) {
-        refuse(
-            "not_finite",
-            fmt::format("output '{}' is infinite or NaN {}: leave out distributions for which the "
-                        "reference has no finite result",
-                        output.name, where));
+        refuse_infinite(output, where);
         continue;
       }
-      const double error =
-          worst_error(task_.tolerance, values, widen(wide[i], output_type(output, true)));
-      report_.worst_error = std::max(report_.worst_error, error);
-      if (error > most_error) {
-        refuse("tolerance",
-               fmt::format(
-                   "output '{}' of the reference is off by {:.3g} of the tolerance from its result "
-                   "in f64 {}, at most {} leaves room for other orders of summation: raise atol or "
-                   "rtol",
-                   output.name, error, where, most_error));
-      }
+      judge_error(output,
+                  worst_error(task_.tolerance, values, widen(wide[i], output_type(output, true))),
+                  where);
     }
     return {};
   }
@@ -297,6 +354,12 @@ class checker {
 };
 
 }  // namespace
+
+base::expected<std::vector<output_judgement>> reference_oracle::judge_case(const task&,
+                                                                           const task_instance&,
+                                                                           int, std::uint64_t) {
+  return base::fail(base::errc::internal, "this oracle makes no content");
+}
 
 bool task_report::ok() const {
   return std::none_of(findings.begin(), findings.end(),

@@ -14,6 +14,19 @@
 
 namespace quern::env {
 
+/// What the machine can do at best; for the roofline floor.
+struct machine_peak {
+  double bytes_per_s = 200e9;  ///< at cache bandwidth: a floor that no honest kernel beats
+  double flops_per_s = 150e9;  ///< one core, fused multiply-add
+};
+
+/// One output of a reference on one content, as an oracle that makes content itself found it.
+struct output_judgement {
+  double worst_error = 0;  ///< see task_report::worst_error; within 1 % above it
+  bool repeats = true;     ///< the same content gave the same bits again
+  bool finite = true;
+};
+
 /// Runs a task's reference. Implemented over a sandboxed reference runner; used from one thread.
 class reference_oracle {
  public:
@@ -30,12 +43,21 @@ class reference_oracle {
   /// device.
   virtual base::expected<std::int64_t> time_baseline(const task& what, const task_instance& at,
                                                      std::span<const tensor_bytes> inputs) = 0;
-};
 
-/// What the machine can do at best; for the roofline floor.
-struct machine_peak {
-  double bytes_per_s = 200e9;  ///< at cache bandwidth: a floor that no honest kernel beats
-  double flops_per_s = 150e9;  ///< one core, fused multiply-add
+  /// Whether content is made and compared where the reference runs, since the host would take
+  /// minutes for tensors of a device's size. Then judge_case() takes the place of run() but for
+  /// small sizes, and time_baseline() makes inputs of its own. A failure then refuses the task but
+  /// does not end its check, so that one check tells everything.
+  [[nodiscard]] virtual bool makes_content() const { return false; }
+
+  /// Only with makes_content(): every output at these sizes on content of `round` (0: the timed
+  /// distributions, r + 1: hidden round r), compared with the reference in f64.
+  virtual base::expected<std::vector<output_judgement>> judge_case(const task& what,
+                                                                   const task_instance& at,
+                                                                   int round, std::uint64_t seed);
+
+  /// What the machine of the oracle can do at best for this instance.
+  virtual machine_peak peak(const task_instance&) { return {}; }
 };
 
 /// One finding. `fatal` ones refuse the task; the others are advice.
@@ -52,6 +74,7 @@ struct task_report {
   /// Largest |y - y64| / (atol + rtol |y64|) of the reference against itself in f64; beyond 1/2 a
   /// right kernel that adds in another order has no room.
   double worst_error = 0;
+  std::string worst_at;  ///< sizes and distributions of it; empty where it is 0
 
   /// No fatal finding.
   bool ok() const;

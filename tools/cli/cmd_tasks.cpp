@@ -1,6 +1,9 @@
 // quern tasks: draw tasks from the grammar, check task files, begin a new one, make a corpus.
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -10,10 +13,10 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "env/gpu/gpu_oracle.hpp"
 #include "env/grammar/corpus.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
-#include "env/judge/oracle.hpp"
 #include "env/task/check.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/suite.hpp"
@@ -55,16 +58,28 @@ int generate(std::uint64_t seed, std::uint64_t first, std::int64_t count,
   return done;
 }
 
-/// Prints the findings of one file; true if the task may be used.
-base::expected<bool> check_file(const fs::path& file, env::reference_oracle& oracle) {
-  QUERN_TRY(const env::task task, env::load_task(file));
-  if (task.lane != env::lane::cpp) {
-    return base::fail(base::errc::invalid_argument,
-                      "{}: task {} is of lane {}; this build judges lane cpp", file.string(),
-                      task.name, env::name_of(task.lane));
+/// The oracles of the lanes, opened when the first task needs them.
+class oracles {
+ public:
+  explicit oracles(env::evaluator_options options) : options_(std::move(options)) {}
+  base::expected<env::reference_oracle*> of(env::lane which) {
+    auto& opened = opened_[which];
+    if (!opened) {
+      QUERN_TRY(opened, env::open_oracle(which, options_));
+    }
+    return opened.get();
   }
+
+ private:
+  env::evaluator_options options_;
+  std::map<env::lane, std::unique_ptr<env::reference_oracle>> opened_;
+};
+
+/// Prints the findings of one file; true if the task may be used.
+base::expected<bool> check_file(const fs::path& file, const env::task& task,
+                                env::reference_oracle& oracle) {
   QUERN_TRY(const env::task_instance instance, env::instantiate(task, task.sizes));
-  auto checked = env::check_task(task, oracle, env::measure_peak(instance), 1);
+  auto checked = env::check_task(task, oracle, oracle.peak(instance), 1);
   if (!checked) return base::in_context(file.string(), checked.error());
   env::task_report& result = *checked;
   if (file.filename() != task.name + ".task.yaml") {
@@ -73,21 +88,21 @@ base::expected<bool> check_file(const fs::path& file, env::reference_oracle& ora
          fmt::format("the task is called {}; messages name the task, so call its file {}.task.yaml",
                      task.name, task.name)});
   }
-  fmt::print("{}: {}  baseline {:.0f} us, floor {:.1f} us, error {:.3f} of the tolerance\n",
+  fmt::print("{}: {}  baseline {:.1f} us, floor {:.1f} us, uses {:.2f} % of its tolerance {}\n",
              task.name, result.ok() ? "ok" : "REFUSED",
              static_cast<double>(result.baseline_ns) / 1e3,
-             static_cast<double>(result.floor_ns) / 1e3, result.worst_error);
+             static_cast<double>(result.floor_ns) / 1e3, 100 * result.worst_error, result.worst_at);
   for (const env::task_finding& finding : result.findings) {
     fmt::print("  {} {}: {}\n", finding.fatal ? "refused" : "advice ", finding.rule, finding.text);
   }
   return result.ok();
 }
 
-int check(const std::vector<std::string>& paths, const std::string& sandbox) {
+int check(const std::vector<std::string>& paths, const std::string& sandbox, int gpu) {
   env::evaluator_options options;
   options.sandbox_required = sandbox == "required";
-  auto oracle = env::open_oracle(options);
-  if (!oracle) return report("tasks", oracle.error());
+  options.gpu = gpu;
+  oracles by_lane(std::move(options));
   std::vector<fs::path> files;
   for (const std::string& path : paths) {
     if (!fs::is_directory(path)) {
@@ -102,13 +117,24 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox) {
   std::sort(files.begin(), files.end());
   int refused = 0;
   for (const fs::path& file : files) {
-    const auto good = check_file(file, **oracle);
+    const auto task = env::load_task(file);
+    base::expected<bool> good = false;
+    if (task) {
+      // Without its oracle no other task of the lane can be checked, either.
+      const auto oracle = by_lane.of(task->lane);
+      if (!oracle) return report("tasks", oracle.error());
+      good = check_file(file, *task, **oracle);
+    } else {
+      good = tl::make_unexpected(task.error());
+    }
     if (!good) {
       // One file is what was asked for; of a suite the others are checked, too.
       if (files.size() == 1) return report("tasks", good.error());
       fmt::print("{}: REFUSED  {}\n", file.filename().string(), good.error().message);
     }
     refused += good && *good ? 0 : 1;
+    // A suite takes minutes: what is known is shown.
+    std::fflush(stdout);
   }
   fmt::print("{} tasks, {} refused\n", files.size(), refused);
   return refused == 0 ? done : failed;
@@ -232,6 +258,7 @@ int cmd_tasks(int argc, char** argv) {
   std::string name;
   std::string config;
   std::string sandbox = "required";
+  int gpu = 0;
   std::vector<std::string> paths;
   int shard = 0;
   constexpr std::int64_t largest = 9'000'000'000'000'000;  // as the seeds of a configuration
@@ -245,6 +272,7 @@ int cmd_tasks(int argc, char** argv) {
   checking->add_option("paths", paths, "task files or suites")->required();
   checking->add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
+  checking->add_option("--gpu", gpu, "lane cuda: number of the device")->check(whole_within(0, 63));
   auto* beginning = app.add_subcommand("new", "a commented task file to start from");
   beginning->add_option("name", name, "name of the task")->required();
   beginning->add_option("--folder", here, "where; default: here");
@@ -260,7 +288,7 @@ int cmd_tasks(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   if (sources->parsed()) return list_sources(folder);
   if (generating->parsed()) return generate(seed, first, count, folder);
-  if (checking->parsed()) return check(paths, sandbox);
+  if (checking->parsed()) return check(paths, sandbox, gpu);
   if (beginning->parsed()) return begin_task(name, here);
   const auto made = make_corpus(config, folder, shard);
   return made ? *made : report("tasks", made.error());

@@ -1,0 +1,21 @@
+// The arithmetic that a device can do at best, for roofline floors.
+#pragma once
+
+#include <algorithm>
+
+#include "env/device/desk_part.h"
+#include "env/task/task.hpp"
+
+namespace quern::env {
+
+/// Operations a second beyond what any kernel for this instance reaches, since a floor must not
+/// accuse one that is merely very good: with tensor cores whatever the type, but for f64.
+inline double flops_at_best(const quern_desk_facts& device, const task_instance& at) {
+  // Multiply-adds of one multiprocessor a clock, times two, times 2 GHz; f64 with tensor cores.
+  constexpr double of_multiprocessor = 8.2e12, of_multiprocessor_f64 = 0.55e12;
+  const bool wide = std::any_of(at.inputs.begin(), at.inputs.end(),
+                                [](const tensor_layout& t) { return t.type == dtype::f64; });
+  return device.multiprocessors * (wide ? of_multiprocessor_f64 : of_multiprocessor);
+}
+
+}  // namespace quern::env
