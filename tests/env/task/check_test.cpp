@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "env/task/new_task.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
@@ -243,4 +245,109 @@ TEST_CASE("forward has to take the inputs by name and in order") {
   CHECK(rule("def forward(x: Tensor, w : Tensor):\n    return x * w\n").empty());
   CHECK(rule("def scale(a, b):\n    return a * b\n\ndef forward(x, w):\n    return scale(x, w)\n")
             .empty());
+}
+
+namespace {
+
+/// An oracle that makes content where the reference runs, as that of a device does.
+class content_making_oracle final : public fake_oracle {
+ public:
+  /// Error of each case; negative: the case fails.
+  std::function<double(const env::task_instance& at, int round)> error =
+      [](const env::task_instance&, int) { return 0.125; };
+  env::output_judgement rest;
+  bool time_fails = false;
+  std::vector<std::string> judged;
+  std::vector<std::int64_t> ran;  ///< elements of the first input
+  std::size_t timed_with = 99;    ///< inputs
+
+  [[nodiscard]] bool makes_content() const override { return true; }
+
+  base::expected<std::vector<env::output_judgement>> judge_case(const env::task&,
+                                                                const env::task_instance& at,
+                                                                int round, std::uint64_t) override {
+    judged.push_back(fmt::format("{}x{}/{}", at.sizes[0], at.sizes[1], round));
+    auto one = rest;
+    one.worst_error = error(at, round);
+    if (one.worst_error < 0) return base::fail(base::errc::unavailable, "the device was lost");
+    return std::vector{one};
+  }
+
+  base::expected<std::vector<tensor_bytes>> run(const env::task& what, const env::task_instance& at,
+                                                std::span<const tensor_bytes> inputs,
+                                                bool in_f64) override {
+    ran.push_back(at.inputs[0].elements);
+    return fake_oracle::run(what, at, inputs, in_f64);
+  }
+
+  base::expected<std::int64_t> time_baseline(const env::task& what, const env::task_instance& at,
+                                             std::span<const tensor_bytes> inputs) override {
+    timed_with = inputs.size();
+    if (time_fails) return base::fail(base::errc::unavailable, "no clock");
+    return fake_oracle::time_baseline(what, at, inputs);
+  }
+};
+
+env::task two_sizes() {
+  env::task result = scaled_rows();
+  result.hidden_sizes = {{3, 5}, {7, 9}};
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("content that the oracle makes is judged at every size and round, none by the host") {
+  content_making_oracle oracle;
+  oracle.error = [](const env::task_instance& at, int round) {
+    return at.sizes[0] == 64 && round == 2 ? 0.4 : 0.1;
+  };
+  const auto report = env::check_task(two_sizes(), oracle, {}, 5);
+  REQUIRE(report.has_value());
+  CHECK(report->ok());
+  CHECK(oracle.judged == std::vector<std::string>{"64x100/0", "64x100/1", "64x100/2", "3x5/0",
+                                                  "3x5/1", "3x5/2", "7x9/0", "7x9/1", "7x9/2"});
+  CHECK(report->worst_error == doctest::Approx(0.4));
+  CHECK(test::contains(report->worst_at, "n=64, m=100"));
+  CHECK(test::contains(report->worst_at, "sparse"));
+  // Only whether the work matters is found out on the host, at the last hidden size.
+  CHECK_FALSE(oracle.ran.empty());
+  for (const auto elements : oracle.ran)
+    CHECK(elements == 63);
+  CHECK(oracle.timed_with == 0);
+  CHECK(report->baseline_ns == 200'000);
+}
+
+TEST_CASE("what such an oracle finds refuses the task") {
+  content_making_oracle oracle;
+  oracle.error = [](const env::task_instance&, int round) { return round == 1 ? 0.51 : 0.5; };
+  CHECK(check(two_sizes(), oracle) == "tolerance ");
+  oracle.error = [](const env::task_instance&, int) { return 0.0; };
+  oracle.rest.repeats = false;
+  CHECK(check(two_sizes(), oracle) == "nondeterministic ");
+  oracle.rest = {0, true, false};
+  CHECK(check(two_sizes(), oracle) == "not_finite ");
+  auto special = two_sizes();
+  special.inputs[0].dists = {distribution::special};
+  special.degenerate = true;
+  CHECK(check(special, oracle).empty());
+}
+
+TEST_CASE("a failure refuses the task, and the rest of its check is still carried out") {
+  content_making_oracle oracle;
+  oracle.error = [](const env::task_instance& at, int round) {
+    return at.sizes[0] == 3 && round == 1 ? -1 : 0.6;
+  };
+  oracle.time_fails = true;
+  const auto report = env::check_task(two_sizes(), oracle, {}, 5);
+  REQUIRE(report.has_value());
+  CHECK_FALSE(report->ok());
+  CHECK(rules_of(*report) == "tolerance failed ");
+  // The size that failed is left; the one behind it and the clock are not.
+  CHECK(oracle.judged.size() == 3 + 2 + 3);
+  CHECK(oracle.timed_with == 0);
+  std::string texts;
+  for (const auto& finding : report->findings)
+    texts += finding.text + "\n";
+  CHECK(test::contains(texts, "the device was lost at n=3, m=5"));
+  CHECK(test::contains(texts, "no clock"));
 }
