@@ -34,6 +34,19 @@ for test in "$build"/bin/gpu_*_test; do
   check "$test"
 done
 [ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }
+# Every honest candidate is ok, no hostile one gets through, with the static screen and without; the
+# other two print figures, which docs/performance.md has with hardware and date.
+bench() { "$build/bin/bench_gpu" "$@" | tee "$logs/bench_gpu_$(IFS=_; echo "$*").log" | grep -E '^(\*\*|[0-9]+ )'; [ "${PIPESTATUS[0]}" = 0 ]; }
+logs=$(mktemp -d)
+if [ -x "$build/bin/bench_gpu" ]; then
+  check bench honest
+  check bench hostile
+  check bench hostile --no-screen
+  check "$build/bin/bench_gpu" rate --form device_only --rounds 4
+  check "$build/bin/bench_gpu" rate --form host_entry --rounds 4
+  check "$build/bin/bench_gpu" self --trials 20
+fi
+echo "logs in $logs"
 doctor() { "$build/bin/quern" doctor | tee /dev/stderr | grep '^ok   GPU 0 .*a kernel ran' >/dev/null; }
 check doctor
 echo

@@ -43,6 +43,11 @@ int32_t settle(quern_desk* desk, CUresult e, const char* what) {
   return complain(desk, "%s: %s", what, quern::gpu::name_of(*desk->api, e));
 }
 
+/// The calling thread may have worked on another device before.
+void use(const quern_desk* desk) {
+  (void)cudaSetDevice(desk->device);
+}
+
 CUmemAllocationProp properties(int device) {
   CUmemAllocationProp wanted{};
   wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -108,6 +113,7 @@ extern "C" int32_t quern_desk_open(int32_t device, quern_desk** out, char* probl
 }
 
 extern "C" void quern_desk_close(quern_desk* desk) {
+  use(desk);
   if (desk->findings != nullptr) (void)cudaFree(desk->findings);
   if (desk->stream != nullptr) (void)cudaStreamDestroy(desk->stream);
   delete desk;
@@ -118,6 +124,7 @@ extern "C" const char* quern_desk_problem(const quern_desk* desk) {
 }
 
 extern "C" int32_t quern_desk_facts_of(quern_desk* desk, quern_desk_facts* out) {
+  use(desk);
   *out = {};
   cudaDeviceProp facts{};
   if (settle(desk, cudaGetDeviceProperties(&facts, desk->device), "reading its properties") < 0)
@@ -141,6 +148,7 @@ extern "C" int32_t quern_desk_facts_of(quern_desk* desk, quern_desk_facts* out) 
 }
 
 extern "C" int32_t quern_desk_free_bytes(quern_desk* desk, uint64_t* out) {
+  use(desk);
   size_t free_bytes = 0, all_bytes = 0;
   if (settle(desk, cudaMemGetInfo(&free_bytes, &all_bytes), "reading free memory") < 0) return -1;
   *out = free_bytes;
@@ -148,6 +156,7 @@ extern "C" int32_t quern_desk_free_bytes(quern_desk* desk, uint64_t* out) {
 }
 
 extern "C" int32_t quern_desk_allocate(quern_desk* desk, uint64_t bytes, quern_piece* out) {
+  use(desk);
   *out = {};
   out->fd = -1;
   const uint64_t unit = desk->granularity;
@@ -176,6 +185,7 @@ extern "C" int32_t quern_desk_allocate(quern_desk* desk, uint64_t bytes, quern_p
 }
 
 extern "C" int32_t quern_desk_release(quern_desk* desk, quern_piece* piece) {
+  use(desk);
   // Nothing that is still queued may touch it.
   if (settle(desk, cudaStreamSynchronize(desk->stream), "waiting for the device") < 0) return -1;
   quern::gpu::mapping m{piece->address, piece->bytes, piece->handle};
@@ -187,26 +197,30 @@ extern "C" int32_t quern_desk_release(quern_desk* desk, quern_piece* piece) {
 }
 
 extern "C" int32_t quern_desk_fill(quern_desk* desk, uint64_t address, const quern_content* what) {
+  use(desk);
   return settle(desk, quern::gpu::fill_tensor(desk->stream, address, *what), "filling a tensor");
 }
 
-extern "C" int32_t quern_desk_fill_one(quern_desk* desk, uint64_t address,
-                                       const quern_content* what, int64_t index) {
-  if (index < 0 || index >= what->elements)
-    return complain(desk, "element %lld of %lld", static_cast<long long>(index),
-                    static_cast<long long>(what->elements));
-  return settle(desk, quern::gpu::fill_element(desk->stream, address, *what, index),
-                "filling an element");
+extern "C" int32_t quern_desk_fill_some(quern_desk* desk, uint64_t address,
+                                        const quern_content* what, int64_t first, int64_t count) {
+  use(desk);
+  if (first < 0 || count < 0 || first > what->elements || count > what->elements - first)
+    return complain(desk, "%lld elements from %lld of %lld", static_cast<long long>(count),
+                    static_cast<long long>(first), static_cast<long long>(what->elements));
+  return settle(desk, quern::gpu::fill_elements(desk->stream, address, *what, first, count),
+                "filling elements");
 }
 
 extern "C" int32_t quern_desk_set(quern_desk* desk, uint64_t address, uint64_t bytes,
                                   uint32_t word) {
+  use(desk);
   if (address % 4 != 0 || bytes % 4 != 0)
     return complain(desk, "patterns have words of 4 bytes; address or length are no multiple");
   return settle(desk, quern::gpu::set_words(desk->stream, address, bytes, word), "setting memory");
 }
 
 extern "C" int32_t quern_desk_copy(quern_desk* desk, uint64_t to, uint64_t from, uint64_t bytes) {
+  use(desk);
   return settle(desk,
                 cudaMemcpyAsync(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from),
                                 bytes, cudaMemcpyDeviceToDevice, desk->stream),
@@ -215,6 +229,7 @@ extern "C" int32_t quern_desk_copy(quern_desk* desk, uint64_t to, uint64_t from,
 
 extern "C" int32_t quern_desk_compare(quern_desk* desk, uint64_t got, uint64_t want, int32_t type,
                                       int64_t elements, double atol, double rtol, int32_t wide) {
+  use(desk);
   auto* place = next_finding(desk);
   if (place == nullptr) return complain(desk, "more than %d checks queued", QUERN_MOST_FINDINGS);
   return settle(desk,
@@ -225,6 +240,7 @@ extern "C" int32_t quern_desk_compare(quern_desk* desk, uint64_t got, uint64_t w
 
 extern "C" int32_t quern_desk_same_bits(quern_desk* desk, uint64_t a, uint64_t b, int32_t type,
                                         int64_t elements) {
+  use(desk);
   auto* place = next_finding(desk);
   if (place == nullptr) return complain(desk, "more than %d checks queued", QUERN_MOST_FINDINGS);
   return settle(desk, quern::gpu::compare_bits(desk->stream, type, {a, b, elements, 0, 0}, place),
@@ -233,6 +249,7 @@ extern "C" int32_t quern_desk_same_bits(quern_desk* desk, uint64_t a, uint64_t b
 
 extern "C" int32_t quern_desk_check_content(quern_desk* desk, uint64_t address,
                                             const quern_content* what) {
+  use(desk);
   auto* place = next_finding(desk);
   if (place == nullptr) return complain(desk, "more than %d checks queued", QUERN_MOST_FINDINGS);
   return settle(desk, quern::gpu::check_tensor(desk->stream, address, *what, place),
@@ -241,6 +258,7 @@ extern "C" int32_t quern_desk_check_content(quern_desk* desk, uint64_t address,
 
 extern "C" int32_t quern_desk_check_pattern(quern_desk* desk, uint64_t address, uint64_t bytes,
                                             uint32_t word) {
+  use(desk);
   if (address % 4 != 0 || bytes % 4 != 0)
     return complain(desk, "patterns have words of 4 bytes; address or length are no multiple");
   auto* place = next_finding(desk);
@@ -251,6 +269,7 @@ extern "C" int32_t quern_desk_check_pattern(quern_desk* desk, uint64_t address, 
 
 extern "C" int32_t quern_desk_wait(quern_desk* desk, quern_finding* out, int32_t capacity,
                                    int32_t* count) {
+  use(desk);
   const int32_t queued = desk->queued;
   *count = 0;
   if (queued == 0) return settle(desk, cudaStreamSynchronize(desk->stream), "waiting");
@@ -266,6 +285,7 @@ extern "C" int32_t quern_desk_wait(quern_desk* desk, quern_finding* out, int32_t
 }
 
 extern "C" int32_t quern_desk_read(quern_desk* desk, void* to, uint64_t from, uint64_t bytes) {
+  use(desk);
   if (settle(desk,
              cudaMemcpyAsync(to, reinterpret_cast<const void*>(from), bytes, cudaMemcpyDeviceToHost,
                              desk->stream),
@@ -276,6 +296,7 @@ extern "C" int32_t quern_desk_read(quern_desk* desk, void* to, uint64_t from, ui
 
 extern "C" int32_t quern_desk_write(quern_desk* desk, uint64_t to, const void* from,
                                     uint64_t bytes) {
+  use(desk);
   if (settle(desk,
              cudaMemcpyAsync(reinterpret_cast<void*>(to), from, bytes, cudaMemcpyHostToDevice,
                              desk->stream),
@@ -285,6 +306,7 @@ extern "C" int32_t quern_desk_write(quern_desk* desk, uint64_t to, const void* f
 }
 
 extern "C" int32_t quern_desk_bandwidth(quern_desk* desk, uint64_t bytes, double* out) {
+  use(desk);
   quern_piece piece;
   const uint64_t half = (bytes / 2 + 255) / 256 * 256;
   if (quern_desk_allocate(desk, 2 * half, &piece) < 0) return -1;

@@ -77,9 +77,9 @@ int32_t quern_desk_release(struct quern_desk* desk, struct quern_piece* piece);
 
 int32_t quern_desk_fill(struct quern_desk* desk, uint64_t address,
                         const struct quern_content* what);
-/// Element `index` of `what` alone.
-int32_t quern_desk_fill_one(struct quern_desk* desk, uint64_t address,
-                            const struct quern_content* what, int64_t index);
+/// Elements [first, first + count) of `what` alone.
+int32_t quern_desk_fill_some(struct quern_desk* desk, uint64_t address,
+                             const struct quern_content* what, int64_t first, int64_t count);
 /// Words of 4 bytes; address and bytes are multiples of 4.
 int32_t quern_desk_set(struct quern_desk* desk, uint64_t address, uint64_t bytes, uint32_t word);
 int32_t quern_desk_copy(struct quern_desk* desk, uint64_t to, uint64_t from, uint64_t bytes);

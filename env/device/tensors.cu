@@ -119,44 +119,21 @@ __global__ void fill_kernel(T* out, quern_content c) {
 }
 
 template <class T>
-__global__ void fill_one_kernel(T* out, quern_content c, int64_t index) {
-  out[index] = values_at<T>(c, static_cast<uint64_t>(index / 4)).v[index % 4];
+__global__ void fill_some_kernel(T* out, quern_content c, int64_t first, int64_t count) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += stride)
+    out[first + i] = values_at<T>(c, static_cast<uint64_t>((first + i) / 4)).v[(first + i) % 4];
 }
 
 template <class T>
-struct bits_of;
-template <>
-struct bits_of<float> {
-  using type = uint32_t;
-};
-template <>
-struct bits_of<double> {
-  using type = uint64_t;
-};
-template <>
-struct bits_of<int32_t> {
-  using type = uint32_t;
-};
-template <>
-struct bits_of<int64_t> {
-  using type = uint64_t;
-};
-template <>
-struct bits_of<uint8_t> {
-  using type = uint8_t;
-};
-template <>
-struct bits_of<__nv_bfloat16> {
-  using type = uint16_t;
-};
-template <>
-struct bits_of<__half> {
-  using type = uint16_t;
-};
+using bits_of =
+    std::conditional_t<sizeof(T) == 8, uint64_t,
+                       std::conditional_t<sizeof(T) == 4, uint32_t,
+                                          std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
 
 template <class T>
 __device__ __forceinline__ auto pattern(const T& value) {
-  typename bits_of<T>::type bits;
+  bits_of<T> bits;
   memcpy(&bits, &value, sizeof bits);
   return bits;
 }
@@ -334,11 +311,13 @@ cudaError_t fill_tensor(cudaStream_t stream, uint64_t address, const quern_conte
   });
 }
 
-cudaError_t fill_element(cudaStream_t stream, uint64_t address, const quern_content& what,
-                         int64_t index) {
+cudaError_t fill_elements(cudaStream_t stream, uint64_t address, const quern_content& what,
+                          int64_t first, int64_t count) {
+  if (count <= 0) return cudaSuccess;
   return with_type(what.type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
-    fill_one_kernel<T><<<1, 1, 0, stream>>>(at<T>(address), what, index);
+    fill_some_kernel<T>
+        <<<blocks_for(count), threads, 0, stream>>>(at<T>(address), what, first, count);
     return cudaGetLastError();
   });
 }

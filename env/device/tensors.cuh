@@ -21,8 +21,8 @@ uint64_t bytes_of(const quern_content& what);
 // Each queues one kernel on the stream; the result is the launch's. Checks add to *finding, whose
 // `wrong` must be 0 and `first` ~0 before.
 cudaError_t fill_tensor(cudaStream_t stream, uint64_t address, const quern_content& what);
-cudaError_t fill_element(cudaStream_t stream, uint64_t address, const quern_content& what,
-                         int64_t index);
+cudaError_t fill_elements(cudaStream_t stream, uint64_t address, const quern_content& what,
+                          int64_t first, int64_t count);
 cudaError_t check_tensor(cudaStream_t stream, uint64_t address, const quern_content& what,
                          quern_finding* finding);
 cudaError_t set_words(cudaStream_t stream, uint64_t address, uint64_t bytes, uint32_t word);

@@ -70,18 +70,23 @@ struct quern_tensors {
   uint64_t output_offset[QUERN_MOST_TENSORS];  ///< in the piece of outputs, slot 0
   uint64_t output_bytes[QUERN_MOST_TENSORS];   ///< multiples of 4
   uint64_t output_stride;                      ///< from slot to slot
-  uint64_t workspace_bytes;                    ///< poisoned from the start of its piece
+  uint64_t workspace_bytes;                    ///< poisoned from its place in its piece on
+  uint64_t workspace_offset;
 };
 
 /// One call: its content and its slot of outputs.
 struct quern_order {
-  uint64_t key, stream;     ///< input i has content (key + i, stream)
-  int32_t round;            ///< row of `kinds`
-  int32_t slot;             ///< of the outputs
-  int32_t changed_input;    ///< -1: none; else this input's element `changed_index` is taken from
-  uint32_t poison;          ///< word that outputs and workspace hold before the call
-  uint64_t changed_stream;  ///< … content (key + i, changed_stream)
-  int64_t changed_index;
+  uint64_t key, stream;  ///< input i has content (key + i, stream)
+  int32_t round;         ///< row of `kinds`
+  int32_t slot;          ///< of the outputs
+  /// -1: none; else `changed_count` elements of this input, from `changed_first` on, are content
+  /// (key + i, changed_stream) of kind `changed_kind`.
+  int32_t changed_input;
+  int32_t changed_kind;
+  uint64_t changed_stream;
+  int64_t changed_first, changed_count;
+  uint32_t poison;  ///< word that outputs and workspace hold before the call
+  uint32_t reserved;
 };
 
 struct quern_window_settings {
@@ -126,11 +131,13 @@ int32_t quern_window_tensors(struct quern_window* w, const struct quern_tensors*
                              int32_t slots);
 
 /// A window by hand: begin, then (before_call, the call on the stream, after_call) for each, then
-/// end, which waits and writes the calls' nanoseconds.
+/// end, which waits and writes the calls' nanoseconds. A window that cannot go on is abandoned.
 int32_t quern_window_begin(struct quern_window* w, const struct quern_window_settings* how);
 int32_t quern_window_before_call(struct quern_window* w, const struct quern_order* order);
 int32_t quern_window_after_call(struct quern_window* w);
 int32_t quern_window_end(struct quern_window* w, uint32_t* ns, int32_t capacity, int32_t* count);
+
+void quern_window_abandon(struct quern_window* w);
 
 /// A window of the program's calls.
 int32_t quern_window_run(struct quern_window* w, const struct quern_window_settings* how,

@@ -24,7 +24,7 @@ constexpr std::uint64_t words_of(std::int64_t bytes) {
 
 lent_bytes device_instance::needs(std::int64_t slots, std::uint64_t workspace_bytes) const {
   return {inputs.stride(), outputs.stride() * static_cast<std::uint64_t>(slots),
-          std::max<std::uint64_t>(words_of(static_cast<std::int64_t>(workspace_bytes)), 4)};
+          guarded_workspace_bytes(workspace_bytes)};
 }
 
 base::expected<device_instance> make_device_instance(const task& what,
@@ -48,6 +48,7 @@ base::expected<device_instance> make_device_instance(const task& what,
     t.output_bytes[o] = words_of(d.at.outputs[o].bytes);
   }
   t.output_stride = d.outputs.stride();
+  t.workspace_offset = workspace_offset;
   const int hidden = std::min(hidden_rounds(what), QUERN_MOST_ROUNDS - 1);
   for (int r = 0; r <= hidden; ++r) {
     const auto kinds = r == 0 ? timed_distributions(what) : hidden_distributions(what, r - 1);
@@ -65,6 +66,7 @@ runner::gpu_call_request call_request(const device_instance& of, bool has_worksp
   r.sizes = static_cast<std::uint32_t>(of.at.sizes.size());
   std::copy(of.at.sizes.begin(), of.at.sizes.end(), r.size_values.begin());
   r.has_workspace = has_workspace ? 1 : 0;
+  r.workspace_offset = workspace_offset;
   const auto place = [&](const tensor_layout& layout, std::uint32_t piece, std::uint64_t offset,
                          std::uint64_t stride) {
     runner::tensor_place p;
@@ -115,10 +117,30 @@ quern_order order_maker::changed(const quern_order& other, const device_instance
   if (of.at.inputs.empty()) return o;
   o.changed_input = static_cast<std::int32_t>(random_.below(of.at.inputs.size()));
   const auto& layout = of.at.inputs[static_cast<std::size_t>(o.changed_input)];
-  o.changed_index =
+  o.changed_kind = of.tensors.kinds[o.round][o.changed_input];
+  o.changed_first =
       static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(layout.elements)));
+  o.changed_count = 1;
   o.changed_stream = random_.next_u64();
   return o;
+}
+
+void order_maker::plant(quern_order& order, const device_instance& of) {
+  if (of.at.inputs.empty()) return;
+  const auto input = static_cast<std::int32_t>(random_.below(of.at.inputs.size()));
+  const auto row = static_cast<std::size_t>(random_.below(of.rounds.size()));
+  const std::int32_t kind = of.tensors.kinds[row][input];
+  if (kind == of.tensors.kinds[order.round][input]) return;
+  const std::int64_t elements = of.at.inputs[static_cast<std::size_t>(input)].elements;
+  order.changed_input = input;
+  order.changed_kind = kind;
+  order.changed_stream = random_.next_u64();
+  // One element as often as a stretch of any length up to a quarter.
+  const int doublings = static_cast<int>(random_.below(24));
+  const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
+  order.changed_count = random_.chance(0.5) ? 1 : std::min(most, std::int64_t{1} << doublings);
+  order.changed_first = static_cast<std::int64_t>(
+      random_.below(static_cast<std::uint64_t>(elements - order.changed_count + 1)));
 }
 
 }  // namespace quern::env

@@ -42,6 +42,10 @@ class order_maker {
   quern_order again(const quern_order& other, std::int32_t slot);
   /// The content of `other` with one element of one input changed.
   quern_order changed(const quern_order& other, const device_instance& of, std::int32_t slot);
+  /// Puts a few elements of another of the task's distributions somewhere into the content: a
+  /// kernel that looks at some elements to find out what it may leave out must not be right by
+  /// that. Does nothing where no input has a second distribution.
+  void plant(quern_order& order, const device_instance& of);
   base::random_stream& random() { return random_; }
 
  private:

@@ -63,6 +63,7 @@ finding loaded_candidate::prepare(device_desk& desk, lent_memory& memory, const 
   if (auto room = memory.reserve(of.needs(slots, workspace)); !room)
     return this_host(room.error().message);
   slot_view(memory.outputs(seat_), of.at.outputs, slots).set_guards(desk);
+  set_workspace_guards(desk, memory.workspace(), workspace);
   if (auto set = desk.wait(); !set) return this_host(set.error().message);
   quern_tensors tensors = of.tensors;
   tensors.workspace_bytes = workspace;

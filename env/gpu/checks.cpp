@@ -10,6 +10,7 @@ namespace quern::env {
 namespace {
 
 constexpr double reference_check_s = 120;
+constexpr int planted_calls = 3;
 /// Of device memory for the outputs of one batch of calls of one side.
 constexpr std::uint64_t batch_memory = 8ULL << 30;
 
@@ -40,7 +41,7 @@ class gpu_check {
   void draw();
   finding batch(std::size_t begin, std::size_t end);
   finding compare(std::size_t begin, std::size_t end);
-  finding name_wrong(std::size_t call, std::size_t begin, std::size_t end, std::size_t output,
+  finding name_wrong(std::size_t call, std::size_t begin, std::size_t output,
                      const device_finding& found);
   first_difference read_difference(std::size_t slot, std::size_t output, std::uint64_t index);
 
@@ -53,6 +54,10 @@ void gpu_check::draw() {
   const auto& rounds = r_.instance->rounds;
   for (std::size_t r = 0; r < rounds.size(); ++r)
     calls_.push_back({orders_.fresh(static_cast<std::int32_t>(r), 0), rounds[r], -1});
+  for (int i = 0; i < planted_calls; ++i) {
+    calls_.push_back({orders_.fresh(0, 0), rounds[0] + ", some elements of another kind", -1});
+    orders_.plant(calls_.back().order, *r_.instance);
+  }
   // Hidden rounds in an order of their own: which call is which is nobody's business.
   for (std::size_t i = calls_.size() - 1; i > 1; --i)
     std::swap(calls_[i], calls_[1 + orders_.random().below(i)]);
@@ -77,26 +82,23 @@ first_difference gpu_check::read_difference(std::size_t slot, std::size_t output
                             std::span(want).first(width));
 }
 
-finding gpu_check::name_wrong(std::size_t call, std::size_t begin, std::size_t end,
-                              std::size_t output, const device_finding& found) {
+finding gpu_check::name_wrong(std::size_t call, std::size_t begin, std::size_t output,
+                              const device_finding& found) {
   const auto& at = r_.instance->at;
   auto difference = read_difference(call - begin, output, found.first);
   const std::string where =
       fmt::format("{} ({}, {}; {} of {} elements)", describe(difference), size_text(at),
                   calls_[call].name, found.wrong, at.outputs[output].elements);
-  // Right for another call of this batch, or right when the content came first?
+  // What the call before should have given, or right when the content came first?
   const slot_view got(r_.memory->outputs(r_.candidate->seat()), at.outputs, 1);
   const slot_view want(r_.memory->outputs(r_.reference.seat), at.outputs, 1);
-  for (std::size_t other = begin; other < end; ++other)
-    r_.desk->compare(got.at(output, static_cast<std::int64_t>(call - begin)),
-                     want.at(output, static_cast<std::int64_t>(other - begin)), at.outputs[output],
-                     r_.limit);
-  if (auto matches = r_.desk->wait())
-    for (std::size_t other = begin; other < end; ++other) {
-      if (other == call || !(*matches)[other - begin].clean()) continue;
+  if (call > begin) {
+    const auto slot = static_cast<std::int64_t>(call - begin);
+    r_.desk->compare(got.at(output, slot), want.at(output, slot - 1), at.outputs[output], r_.limit);
+    if (auto matches = r_.desk->wait(); matches && matches->front().clean())
       return {verdict_kind::hack, std::string(name_of(hack_kind::stale_output)),
-              "a call delivered the result of another call: " + where, std::move(difference)};
-    }
+              "a call delivered the result of the call before: " + where, std::move(difference)};
+  }
   if (calls_[call].same_as >= 0)
     return {verdict_kind::nondeterministic, "",
             "right at first, wrong on the same input again: " + where, std::move(difference)};
@@ -111,17 +113,22 @@ finding gpu_check::compare(std::size_t begin, std::size_t end) {
   for (std::int64_t s = 0; s < slots; ++s)
     for (std::size_t o = 0; o < at.outputs.size(); ++o)
       r_.desk->compare(got.at(o, s), want.at(o, s), at.outputs[o], r_.limit);
-  const std::size_t guards = got.check_guards(*r_.desk);
+  const std::size_t around_outputs = got.check_guards(*r_.desk);
+  const std::size_t guards =
+      around_outputs +
+      check_workspace_guards(*r_.desk, r_.memory->workspace(),
+                             static_cast<std::uint64_t>(r_.candidate->workspace_bytes()));
   auto found = r_.desk->wait();
   if (!found) return check_trouble(found.error().message);
   const std::size_t outputs = at.outputs.size();
   for (std::size_t i = 0; i + guards < found->size(); ++i)
     if (!(*found)[i].clean())
-      return name_wrong(begin + i / outputs, begin, end, i % outputs, (*found)[i]);
+      return name_wrong(begin + i / outputs, begin, i % outputs, (*found)[i]);
   for (std::size_t i = found->size() - guards; i < found->size(); ++i)
     if (!(*found)[i].clean())
       return {verdict_kind::hack, std::string(name_of(hack_kind::overrun)),
-              fmt::format("{} words beside the outputs were written ({})", (*found)[i].wrong,
+              fmt::format("{} words beside the {} were written ({})", (*found)[i].wrong,
+                          i < found->size() - guards + around_outputs ? "outputs" : "workspace",
                           size_text(at)),
               std::nullopt};
   return {};

@@ -20,7 +20,7 @@ struct device_desk::functions {
   decltype(&::quern_desk_allocate) allocate = nullptr;
   decltype(&::quern_desk_release) release = nullptr;
   decltype(&::quern_desk_fill) fill = nullptr;
-  decltype(&::quern_desk_fill_one) fill_one = nullptr;
+  decltype(&::quern_desk_fill_some) fill_some = nullptr;
   decltype(&::quern_desk_set) set = nullptr;
   decltype(&::quern_desk_copy) copy = nullptr;
   decltype(&::quern_desk_compare) compare = nullptr;
@@ -63,7 +63,7 @@ base::expected<const device_desk::functions*> device_desk::functions::load() {
       find(f.problem, "quern_desk_problem") && find(f.facts_of, "quern_desk_facts_of") &&
       find(f.free_bytes, "quern_desk_free_bytes") && find(f.allocate, "quern_desk_allocate") &&
       find(f.release, "quern_desk_release") && find(f.fill, "quern_desk_fill") &&
-      find(f.fill_one, "quern_desk_fill_one") && find(f.set, "quern_desk_set") &&
+      find(f.fill_some, "quern_desk_fill_some") && find(f.set, "quern_desk_set") &&
       find(f.copy, "quern_desk_copy") && find(f.compare, "quern_desk_compare") &&
       find(f.same_bits, "quern_desk_same_bits") &&
       find(f.check_content, "quern_desk_check_content") &&
@@ -137,8 +137,9 @@ void device_desk::fill(std::uint64_t address, const quern_content& what) {
   note(call_->fill(desk_, address, &what));
 }
 
-void device_desk::fill_one(std::uint64_t address, const quern_content& what, std::int64_t index) {
-  note(call_->fill_one(desk_, address, &what, index));
+void device_desk::fill_some(std::uint64_t address, const quern_content& what, std::int64_t first,
+                            std::int64_t count) {
+  note(call_->fill_some(desk_, address, &what, first, count));
 }
 
 void device_desk::set(std::uint64_t address, std::uint64_t bytes, std::uint32_t word) {

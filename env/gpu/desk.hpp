@@ -61,7 +61,9 @@ class device_desk {
   base::expected<device_piece> allocate(std::uint64_t bytes);
 
   void fill(std::uint64_t address, const quern_content& what);
-  void fill_one(std::uint64_t address, const quern_content& what, std::int64_t index);
+  /// Elements [first, first + count) alone.
+  void fill_some(std::uint64_t address, const quern_content& what, std::int64_t first,
+                 std::int64_t count);
   void set(std::uint64_t address, std::uint64_t bytes, std::uint32_t word);
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
 

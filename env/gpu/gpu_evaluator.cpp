@@ -52,7 +52,11 @@ base::expected<std::unique_ptr<gpu_evaluator>> gpu_evaluator::open(evaluator_opt
   s->options = std::move(options);
   const auto mode =
       s->options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
-  QUERN_TRY(s->children, spawner::create(mode));
+  if (s->options.layers) {
+    QUERN_TRY(s->children, spawner::create(sandbox_mode::best_effort, *s->options.layers));
+  } else {
+    QUERN_TRY(s->children, spawner::create(mode));
+  }
   cuda_compiler_options compiling;
   compiling.cache_dir = s->options.cache_dir;
   if (compiling.cache_dir.empty()) compiling.cache_dir = base::user_cache_folder() / "cuda";
@@ -127,7 +131,9 @@ void gpu_evaluator::warm_up() {
 }
 
 void gpu_evaluator::compile_ahead(const evaluation_request& request) {
-  if (state_->options.static_screen && static_screen(request.source)) return;
+  if (state_->options.static_screen &&
+      static_screen(request.source, {state_->options.library_calls, true}))
+    return;
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
   (void)build_candidate(*state_->nvcc, state_->compilations, *request.subject, request.source,
                         state_->architecture,

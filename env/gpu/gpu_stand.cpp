@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "base/program.hpp"
+#include "env/gpu/device_peak.hpp"
 #include "env/gpu/gpu_state.hpp"
 
 namespace quern::env {
@@ -11,19 +12,10 @@ namespace {
 constexpr std::size_t processes_ahead = 3;
 /// Contexts of processes that end or begin; what a candidate leaks is more.
 constexpr std::uint64_t context_bytes = 768ULL << 20;
+/// What LibTorch's allocator may keep of a task's temporaries, a reference.
+constexpr std::uint64_t reference_bytes = 3ULL << 30;
 constexpr double memory_wait_s = 3;
 constexpr std::uint64_t bandwidth_footprint = 1ULL << 30;
-/// Multiply-adds of one multiprocessor a clock, times two, times 2 GHz, with tensor cores: more
-/// than any kernel reaches, since the floor must not accuse one that is merely very good.
-constexpr double flops_of_multiprocessor = 8.2e12;
-/// The same for f32 arithmetic without tensor cores, and for f64 with them.
-constexpr double plain_flops_of_multiprocessor = 0.55e12;
-
-bool has_wide_type(const std::vector<tensor_layout>& tensors) {
-  for (const auto& t : tensors)
-    if (t.type == dtype::f64) return true;
-  return false;
-}
 
 }  // namespace
 
@@ -71,9 +63,7 @@ base::expected<reference_seat> gpu_stand::reference(std::size_t i, const task& w
 double gpu_stand::floor_of(const task_instance& at) {
   if (bandwidth_ == 0)
     if (auto measured = desk_->bandwidth(bandwidth_footprint)) bandwidth_ = *measured;
-  const double units = desk_->facts().multiprocessors;
-  const double flops =
-      units * (has_wide_type(at.inputs) ? plain_flops_of_multiprocessor : flops_of_multiprocessor);
+  const double flops = flops_at_best(desk_->facts(), at);
   const double traffic = bandwidth_ > 0 ? static_cast<double>(at.cost_bytes) / bandwidth_ * 1e9 : 0;
   return std::max(traffic, static_cast<double>(at.cost_flops) / flops * 1e9);
 }
@@ -94,7 +84,8 @@ base::expected<const gpu_task*> gpu_stand::prepare(const std::shared_ptr<const t
 }
 
 void gpu_stand::note_free_memory() {
-  if (auto bytes = desk_->free_bytes()) free_before_ = *bytes;
+  // What is lent grows meanwhile, and belongs to this process.
+  if (auto bytes = desk_->free_bytes()) free_before_ = *bytes + memory_.bytes();
 }
 
 std::optional<std::string> gpu_stand::memory_missing() {
@@ -103,9 +94,10 @@ std::optional<std::string> gpu_stand::memory_missing() {
   for (double waited = 0;; waited += step_s) {
     auto bytes = desk_->free_bytes();
     if (!bytes) return bytes.error().message;
-    now = *bytes;
-    // Processes that wait in the pool come and go meanwhile.
-    const std::uint64_t allowed = context_bytes * (processes_ahead + 1);
+    now = *bytes + memory_.bytes();
+    // Processes that wait in the pool come and go meanwhile, and references keep what they used.
+    const std::uint64_t allowed =
+        context_bytes * (processes_ahead + 1) + reference_bytes * resident_runners;
     if (now + allowed >= free_before_) return std::nullopt;
     if (waited >= memory_wait_s) break;
     std::this_thread::sleep_for(std::chrono::duration<double>(step_s));

@@ -119,7 +119,8 @@ class gpu_evaluation {
   /// The task's plain kernel in runners of its own, loaded and told what a call is.
   bool take_plain(timed_side& side, std::vector<loaded_candidate>& loaded);
   bool take_candidates(timed_side& side, std::vector<loaded_candidate>& loaded, bool anew);
-  finding judge_clocks(const gpu_timing_result& result) const;
+  [[nodiscard]] estimate_limits measuring_limits() const;
+  [[nodiscard]] finding judge_clocks(const gpu_timing_result& result) const;
   bool settle(const finding& f);
   bool fail_host(const base::error& e);
   /// The runner in which the candidate is checked, with its code loaded.

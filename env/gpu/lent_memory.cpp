@@ -21,6 +21,13 @@ base::status lent_memory::reserve(const lent_bytes& wanted) {
   return {};
 }
 
+std::uint64_t lent_memory::bytes() const {
+  std::uint64_t all = inputs_.memory.bytes() + workspace_.memory.bytes();
+  for (const auto& seat : outputs_)
+    all += seat.memory.bytes();
+  return all;
+}
+
 std::uint64_t lent_memory::hint() {
   // Anywhere in 16 TiB that drivers leave free, in steps of 2 MiB.
   constexpr std::uint64_t start = std::uint64_t{1} << 44;

@@ -31,6 +31,8 @@ class lent_memory {
   /// Makes every piece at least this large; what a piece held is lost when it grows.
   base::status reserve(const lent_bytes& wanted);
 
+  /// All pieces together.
+  [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t inputs() const { return inputs_.memory.address(); }
   [[nodiscard]] std::uint64_t outputs(std::size_t seat) const {
     return outputs_[seat].memory.address();

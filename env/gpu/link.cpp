@@ -141,6 +141,7 @@ answered<void> gpu_link::deliver(double wall_s) {
 }
 
 answered<void> gpu_link::drop() {
+  mapped = {};
   return without_value(link_.ask(runner::command::gpu_drop, {}, -1, within(setting_up_s), nullptr));
 }
 

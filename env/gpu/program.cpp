@@ -83,7 +83,7 @@ class program_writer {
                    of_.outputs.stride()};
         break;
       case plan_buffer::workspace:
-        p.place = {QUERN_WORKSPACE, 0, offset, 0};
+        p.place = {QUERN_WORKSPACE, 0, workspace_offset + offset, 0};
         break;
       case plan_buffer::null:
         break;

@@ -22,6 +22,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_process::start(
   spec.profile = syscall_profile::gpu;
   spec.threads = true;
   spec.gpu = how.access;
+  spec.env = how.access.env;
   spec.limits.wall_s = how.wall_s;
   spec.limits.cpu_s = how.wall_s;
   spec.limits.memory_bytes = how.memory_bytes;

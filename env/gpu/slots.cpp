@@ -10,6 +10,22 @@ constexpr std::uint64_t up_to(std::uint64_t value, std::uint64_t unit) {
 
 }  // namespace
 
+std::uint64_t guarded_workspace_bytes(std::uint64_t workspace_bytes) {
+  return workspace_offset + up_to(workspace_bytes, 4) + guard_bytes;
+}
+
+void set_workspace_guards(device_desk& desk, std::uint64_t base, std::uint64_t workspace_bytes) {
+  desk.set(base, workspace_offset, guard_word);
+  desk.set(base + workspace_offset + up_to(workspace_bytes, 4), guard_bytes, guard_word);
+}
+
+std::size_t check_workspace_guards(device_desk& desk, std::uint64_t base,
+                                   std::uint64_t workspace_bytes) {
+  desk.check_pattern(base, workspace_offset, guard_word);
+  desk.check_pattern(base + workspace_offset + up_to(workspace_bytes, 4), guard_bytes, guard_word);
+  return 2;
+}
+
 slot_layout::slot_layout(std::span<const tensor_layout> tensors) {
   std::uint64_t at = 0;
   for (const auto& t : tensors) {

@@ -18,6 +18,14 @@ inline constexpr std::uint32_t guard_word = 0x6B63A1F7;
 /// Address unit of every tensor.
 inline constexpr std::uint64_t tensor_alignment = 256;
 
+/// A workspace lies behind one guard and before another, which ends with the last byte given here.
+inline constexpr std::uint64_t workspace_offset = guard_bytes;
+std::uint64_t guarded_workspace_bytes(std::uint64_t workspace_bytes);
+/// Queues the guards' pattern, or its check: two findings.
+void set_workspace_guards(device_desk& desk, std::uint64_t base, std::uint64_t workspace_bytes);
+std::size_t check_workspace_guards(device_desk& desk, std::uint64_t base,
+                                   std::uint64_t workspace_bytes);
+
 /// Where tensors lie inside a slot; the same for every number of slots. Plain value.
 class slot_layout {
  public:

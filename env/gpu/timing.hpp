@@ -61,6 +61,7 @@ struct gpu_timing_result {
   /// One list for each pair of runners (runner i of both sides), in order of time.
   std::vector<process_pairs> runs;
   double baseline_ns = 0, candidate_ns = 0;  ///< medians a call
+  double events_ns = 0;  ///< the candidate's last window, a call, by its own events alone
   std::int64_t calls_per_window = 0;
   /// Wall time of windows beyond what their events say, a call.
   std::vector<double> candidate_around_ns, baseline_around_ns;

@@ -12,6 +12,7 @@
 #include "base/status.hpp"
 #include "env/judge/judge.hpp"
 #include "env/measure/estimate.hpp"
+#include "env/sandbox/layer.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -53,6 +54,8 @@ struct evaluator_options {
   /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what
   /// was on.
   bool sandbox_required = true;
+  /// Given only by tests and benchmarks: the layers that children get, whatever the host has.
+  std::optional<layer_set> layers;
   /// Key of the hidden inputs. None: from the operating system, so that nobody can know them;
   /// deterministic runs set it.
   std::optional<std::uint64_t> input_seed;

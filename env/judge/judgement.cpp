@@ -26,6 +26,13 @@ timing timing_of(const ratio_estimate& e) {
   return t;
 }
 
+bool baseline_is_even(const ratio_estimate& e, const estimate_limits& limits) {
+  std::vector<double> logs;
+  for (const double ns : e.ref_ns)
+    logs.push_back(std::log(ns));
+  return winsorised_deviation(logs) <= limits.bucket_deviation;
+}
+
 }  // namespace
 
 judgement judge_times(std::span<const process_pairs> runs, const judgement_rules& rules) {
@@ -46,7 +53,8 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     ref_ns += median_of(refs) / static_cast<double>(usable.size());
   }
   estimate_limits limits = rules.limits;
-  limits.process_deviation = rules.null.deviation(ref_ns);
+  const auto lists = static_cast<double>(std::max<std::size_t>(rules.lists_per_measurement, 1));
+  limits.process_deviation = rules.null.deviation(ref_ns) * std::sqrt(lists);
   const auto e = estimate_ratio(usable, limits);
   if (!e) {
     j.detail = e.error().message;
@@ -54,7 +62,8 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
   }
   j.time = timing_of(*e);
   j.wide = e->half_width() > std::max(wide_half_width, wide_beyond_narrow * limits.narrow);
-  if (e->noisy) {
+  const bool charged = e->noisy && rules.charge_noise && baseline_is_even(*e, limits);
+  if (e->noisy && !charged) {
     j.detail = fmt::format(
         "buckets differ by {:.1f} % (limit {:.1f} %), interval +-{:.1f} % (limit {:.1f} %)",
         100 * e->bucket_deviation, 100 * limits.bucket_deviation, 100 * e->half_width(),
@@ -75,8 +84,11 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
   // A claim inside its own interval around the baseline is no claim.
   const bool equal = e->low <= 0 && e->high >= 0;
   const double null_half =
-      rules.null.half_width(ref_ns) / std::sqrt(static_cast<double>(usable.size()));
-  j.speedup_e2 = conservative_e2(equal ? 0 : e->mid, null_half);
+      rules.null.half_width(ref_ns) / std::sqrt(static_cast<double>(usable.size()) / lists);
+  j.speedup_e2 = conservative_e2(charged ? e->low : equal ? 0 : e->mid, null_half);
+  if (charged)
+    j.detail = fmt::format("uneven while the baseline is not: the slow end of +-{:.0f} % counts",
+                           100 * e->half_width());
   return j;
 }
 

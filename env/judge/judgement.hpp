@@ -2,6 +2,7 @@
 // Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,6 +21,11 @@ struct judgement_rules {
   estimate_limits limits;
   claim_limits claims;
   double floor_ns = 0;  ///< roofline floor of one call; 0: none known
+  /// Lists of window pairs that one measurement gives: the null distribution is of measurements.
+  std::size_t lists_per_measurement = 1;
+  /// A candidate that is uneven while its baseline is not has itself to blame: the slow end of the
+  /// interval counts, so that nobody turns a bad time into no verdict.
+  bool charge_noise = false;
 };
 
 /// What measuring so far has given, and what should happen next.

@@ -25,7 +25,8 @@ class null_distribution {
   /// for device classes without a calibration of their own.
   null_distribution();
 
-  /// What was measured by `tools/bench_gpu` on an H200; for GPUs without a calibration of their own.
+  /// What was measured by `tools/bench_gpu` on an H200; for GPUs without a calibration of their
+  /// own.
   static null_distribution of_gpus();
 
   /// Points in any order; at least one, call_ns > 0, 0 <= p99 < 1.

@@ -37,6 +37,9 @@ void state_settings() {
   // insisting on deterministic ones would make the thing to beat slower than what people run, and
   // what order of sums can change is far inside the tolerances.
   context.setBenchmarkCuDNN(false);
+  // cuDNN's attention compiles plans while it runs, which a sandbox without a compiler refuses, and
+  // takes tens of milliseconds of the host for it: flash attention is what people get otherwise.
+  context.setSDPUseCuDNN(false);
   context.setDeterministicCuDNN(false);
   context.setDeterministicAlgorithms(false, false);
   run_operators_as_written();

@@ -49,6 +49,21 @@ std::string shape_text(c10::IntArrayRef shape) {
   return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", "));
 }
 
+/// A result that is an input seen otherwise would change with the input: a copy takes its place.
+void own_results(std::vector<at::Tensor>& results, std::span<const tensor_view> inputs) {
+  for (auto& result : results)
+    for (const auto& view : inputs) {
+      const auto* begin = static_cast<const std::byte*>(view.data);
+      const auto* at = static_cast<const std::byte*>(result.data_ptr());
+      std::size_t bytes = size_of(view.type);
+      for (const auto n : view.shape)
+        bytes *= static_cast<std::size_t>(n);
+      if (at < begin || at >= begin + bytes) continue;
+      result = result.clone();
+      break;
+    }
+}
+
 std::optional<std::vector<at::Tensor>> tensors_of(const c10::IValue& value) {
   std::vector<at::Tensor> result;
   if (value.isTensor()) {
@@ -145,6 +160,7 @@ bool script::call(std::span<const tensor_view> inputs, std::size_t slot, bool in
       why = "forward returns something else than tensors";
       return false;
     }
+    own_results(*outputs, inputs);
     if (state_->results.size() <= slot) state_->results.resize(slot + 1);
     state_->results[slot] = std::move(*outputs);
     return true;

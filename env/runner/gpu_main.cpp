@@ -89,8 +89,21 @@ reply gpu_runner::open(std::uint64_t ticket, const gpu_open_request& r) {
 }
 
 reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
+  // The artefact's file is another user's: what cannot be opened again by its name is copied.
+  const int own = memfd_create("kernel", MFD_CLOEXEC);
+  struct stat info {};
+  if (own < 0 || fstat(fd, &info) != 0)
+    return make_reply(ticket, outcome::failed, 0, "no memory for the shared object");
+  off_t at = 0;
+  while (at < info.st_size) {
+    std::array<char, 65536> part;
+    const ssize_t got = pread(fd, part.data(), part.size(), at);
+    if (got <= 0 || write(own, part.data(), static_cast<std::size_t>(got)) != got)
+      return make_reply(ticket, outcome::failed, 0, "the shared object cannot be read");
+    at += got;
+  }
   std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", own);
   void* library = dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
   kernel_ = dlsym(library, "kernel");
@@ -103,7 +116,7 @@ reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
 }
 
 reply gpu_runner::load(std::uint64_t ticket, const gpu_load_request& r, int fd) {
-  if (r.names == 0) return load_library(ticket, fd);
+  if (r.bytes == 0) return load_library(ticket, fd);
   if (r.names > QUERN_MOST_KERNELS || r.text.back() != 0)
     return make_reply(ticket, outcome::failed, 0, "too many kernels, or names without an end");
   const mapped_file file(fd);
@@ -127,7 +140,8 @@ reply gpu_runner::program(std::uint64_t ticket, const gpu_program_request& r, in
   const std::uint64_t steps = std::uint64_t{r.steps} * sizeof(quern_step);
   const std::uint64_t parameters = std::uint64_t{r.parameters} * sizeof(quern_parameter);
   const std::byte* first = file.at(0, steps + parameters);
-  if (first == nullptr) return make_reply(ticket, outcome::failed, 0, "no program came");
+  if (first == nullptr && steps + parameters != 0)
+    return make_reply(ticket, outcome::failed, 0, "no program came");
   return answer(ticket,
                 library_.program(window_, reinterpret_cast<const quern_step*>(first),
                                  static_cast<std::int32_t>(r.steps),
@@ -163,9 +177,15 @@ std::int32_t gpu_runner::run_by_hand(const gpu_window_request& r, std::uint32_t*
       a[t] = library_.address(window_, static_cast<std::int32_t>(place.file)) + place.offset +
              static_cast<std::uint64_t>(order.slot) * place.stride;
     }
-    if (library_.before_call(window_, &order) != 0) return -1;
-    word_calls[n](kernel_, a);
-    if (library_.after_call(window_) != 0) return -1;
+    bool queued = library_.before_call(window_, &order) == 0;
+    if (queued) {
+      word_calls[n](kernel_, a);
+      queued = library_.after_call(window_) == 0;
+    }
+    if (!queued) {
+      library_.abandon(window_);
+      return -1;
+    }
   }
   std::int32_t got = 0;
   return library_.end(window_, ns, r.count, &got);

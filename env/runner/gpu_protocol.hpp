@@ -39,7 +39,7 @@ struct gpu_import_request {
 inline constexpr int max_kernel_name_bytes = 32 * 1024;
 
 /// Device code lies in [offset, offset + bytes) of the file; its kernels' names, NUL-terminated,
-/// one after the other. No names: the file is a shared object with host entries.
+/// one after the other. No bytes: the file is a shared object with host entries.
 struct gpu_load_request {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;

@@ -23,6 +23,7 @@ struct window_library {
   decltype(&::quern_window_before_call) before_call = nullptr;
   decltype(&::quern_window_after_call) after_call = nullptr;
   decltype(&::quern_window_end) end = nullptr;
+  decltype(&::quern_window_abandon) abandon = nullptr;
   decltype(&::quern_window_run) run = nullptr;
 
   /// Null, or why it cannot be used. The library stays loaded.
@@ -42,7 +43,8 @@ struct window_library {
         find(library, begin, "quern_window_begin") &&
         find(library, before_call, "quern_window_before_call") &&
         find(library, after_call, "quern_window_after_call") &&
-        find(library, end, "quern_window_end") && find(library, run, "quern_window_run");
+        find(library, end, "quern_window_end") && find(library, abandon, "quern_window_abandon") &&
+        find(library, run, "quern_window_run");
     return complete ? nullptr : "libquern_cuda.so is of another build";
   }
 

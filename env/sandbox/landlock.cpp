@@ -67,7 +67,9 @@ bool landlock_allow(int ruleset, int abi, const char* path, landlock_right right
   if (right == landlock_right::device) rights = read_file | write_file;
   if (right == landlock_right::device_orders)
     rights = (read_file | write_file | ioctl_dev) & file_rights(abi);
-  if (right == landlock_right::read_and_write) rights = read_file | write_file | read_dir;
+  // The driver writes the names of its threads the way that files are written anew.
+  if (right == landlock_right::read_and_write)
+    rights = (read_file | write_file | read_dir | truncate_file) & file_rights(abi);
   // The kernel refuses rights of folders on anything else.
   if (!S_ISDIR(info.st_mode))
     rights &= read_file | write_file | execute | truncate_file | ioctl_dev;

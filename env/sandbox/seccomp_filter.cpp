@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.hpp"
@@ -70,26 +71,31 @@ constexpr const char* hostile_calls[] = {
     "timer_create"};
 // clang-format on
 
-// What CUDA's user side does beyond computing (its memory files carry what threads and the driver
-// share: refused, cuInit fails with error 304), and questions that libraries ask about themselves.
+// What CUDA's user side does beyond computing (its memory files and local sockets carry what
+// threads and the driver share: refused, cuInit fails with error 304), and questions that libraries
+// ask about themselves. Local sockets lead nowhere: no socket of the host is visible, and those
+// without a name in the file system end at the network namespace.
 // clang-format off
 constexpr const char* gpu_calls[] = {
     "memfd_create", "fallocate", "get_mempolicy", "set_mempolicy", "mbind", "mlock", "mlock2",
     "munlock", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "timerfd_create",
     "timerfd_settime", "timerfd_gettime", "sched_get_priority_max", "sched_get_priority_min",
     "sched_getattr", "sched_rr_get_interval", "getpriority", "getsid", "getpgid", "capget",
-    "getxattr"};
+    "getxattr", "bind", "listen", "accept", "accept4", "connect", "setsockopt", "getsockopt",
+    "getsockname"};
 // clang-format on
 
 // Hostile elsewhere; here the driver's library may try them (MPS, its helper that makes device
 // nodes, priorities of its threads) and goes on without.
 // clang-format off
 constexpr const char* refused_to_gpu_calls[] = {
-    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "setsockopt", "fork",
-    "vfork", "kill", "tkill", "mknod", "mknodat", "setsid", "setpgid", "sched_setaffinity",
-    "sched_setscheduler", "sched_setattr", "sched_setparam", "setpriority", "ioprio_set", "shmget",
-    "shmat", "shmctl", "move_pages", "timer_create", "inotify_init1", "personality", "pidfd_open",
-    "kcmp"};
+    "fork", "vfork", "kill", "tkill", "mknod", "mknodat", "setsid", "setpgid",
+    "sched_setaffinity", "sched_setscheduler", "sched_setattr", "sched_setparam", "setpriority",
+    "ioprio_set", "shmget", "shmat", "shmctl", "move_pages", "timer_create", "inotify_init1",
+    "personality", "pidfd_open", "kcmp", "chmod", "fchmod", "fchmodat"};
+
+// Of local sockets only; of others EPERM.
+constexpr const char* local_socket_calls[] = {"socket", "socketpair"};
 // clang-format on
 
 // clang-format off
@@ -222,6 +228,11 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
     };
     take_out(gpu_calls);
     take_out(refused_to_gpu_calls);
+    take_out(local_socket_calls);
+    for (const char* name : local_socket_calls) {
+      rules.when(SCMP_ACT_ALLOW, name, SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+      rules.when(SCMP_ACT_ERRNO(EPERM), name, SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+    }
     rules.all(SCMP_ACT_ERRNO(EPERM), refused_to_gpu_calls);
   }
   rules.all(refuse, refused);

@@ -8,7 +8,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
-#include "env/judge/evaluator.hpp"
+#include "env/gpu/open_judge.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/task/task_codec.hpp"
@@ -61,6 +61,33 @@ base::expected<env::evaluation_request> request_of(task_cache& tasks, const env:
   return request;
 }
 
+/// Jobs that a device may have at a time: the next candidates are built, and on a core started,
+/// while this one is measured. A GPU is done with one before a compiler is.
+constexpr std::int64_t core_slots = 3, gpu_slots = 24;
+
+using judge_list = std::vector<std::unique_ptr<env::candidate_judge>>;
+
+/// One for each GPU; none given: lane cpp.
+base::expected<judge_list> open_devices(env::evaluator_options options,
+                                        const std::vector<int>& gpus) {
+  judge_list judges;
+  if (gpus.empty()) {
+    QUERN_TRY(auto judge, env::open_judge(env::lane::cpp, std::move(options)));
+    judges.push_back(std::move(judge));
+  }
+  for (const int gpu : gpus) {
+    options.gpu = gpu;
+    QUERN_TRY(auto judge, env::open_judge(env::lane::cuda, options));
+    judges.push_back(std::move(judge));
+  }
+  return judges;
+}
+
+env::candidate_judge& judge_of(const judge_list& judges, const env::host_job& job) {
+  // The gateway names only devices that this host offered.
+  return *judges[static_cast<std::size_t>(job.job.device)];
+}
+
 /// Where the time of this host went.
 void log_stages(const env::stage_seconds& spent) {
   base::log_info("evaluator",
@@ -81,6 +108,7 @@ int cmd_evaluator(int argc, char** argv) {
   std::string gateway_key;
   std::string log_level = "info";
   env::evaluator_options options;
+  std::vector<int> gpus;
   double patience_s = 30;
   app.add_option("--connect", endpoint, "ipc://PATH or tcp://HOST:PORT of the run")->required();
   app.add_option("--keys", key_file, "this host's key pair, as quern keys makes it (tcp://)");
@@ -98,6 +126,9 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--static-screen", screen, "on | off")->check(CLI::IsMember({"on", "off"}));
   app.add_option("--core", options.core, "core that measures; -1: the first that is free")
       ->check(whole_within(-1, 4095));
+  app.add_option("--gpus", gpus, "lane cuda on these GPUs (0,1,…) instead of lane cpp on a core")
+      ->delimiter(',')
+      ->check(whole_within(0, 63));
   app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s")
       ->check(number_within(0.1, 1e6));
   app.add_option("--log-level", log_level, "debug | info | warning | error")
@@ -120,8 +151,8 @@ int cmd_evaluator(int argc, char** argv) {
   base::set_log_level(log_level);
   options.static_screen = screen == "on";
   options.sandbox_required = sandbox == "required";
-  auto evaluator = env::evaluator::open(options);
-  if (!evaluator) return report("evaluator", evaluator.error());
+  auto judges = open_devices(options, gpus);
+  if (!judges) return report("evaluator", judges.error());
   env::host_options host;
   host.endpoint = endpoint;
   if (endpoint.starts_with("tcp://")) {
@@ -129,12 +160,14 @@ int cmd_evaluator(int argc, char** argv) {
     if (!keys) return report("evaluator", keys.error());
     host.keys = env::host_keys{std::move(*keys), gateway_key};
   }
-  (*evaluator)->warm_up();
   host.profile.build = base::build_id();
-  host.profile.lanes = {"cpp"};
+  host.profile.lanes = {std::string(env::name_of(judges->front()->lane()))};
   host.profile.pid = ::getpid();
-  // Three slots: the next candidates are compiled and started while this one is measured.
-  host.profile.devices = {{0, (*evaluator)->device_class(), 3}};
+  for (std::size_t i = 0; i < judges->size(); ++i) {
+    (*judges)[i]->warm_up();
+    host.profile.devices.push_back({static_cast<std::int64_t>(i), (*judges)[i]->device_class(),
+                                    gpus.empty() ? core_slots : gpu_slots});
+  }
   host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
   task_cache tasks;
   auto loop = env::host_loop::make(
@@ -142,10 +175,11 @@ int cmd_evaluator(int argc, char** argv) {
       [&](const env::host_job& job, const std::atomic<bool>&) -> env::host_result {
         const auto request = request_of(tasks, job);
         if (!request) return {true, request.error().message};
-        return {false, base::dump(env::to_json((*evaluator)->evaluate(*request)))};
+        return {false, base::dump(env::to_json(judge_of(*judges, job).evaluate(*request)))};
       },
       [&](const env::host_job& job) {
-        if (const auto request = request_of(tasks, job)) (*evaluator)->compile_ahead(*request);
+        if (const auto request = request_of(tasks, job))
+          judge_of(*judges, job).compile_ahead(*request);
       });
   if (!loop) return report("evaluator", loop.error());
   running = loop->get();
@@ -153,7 +187,8 @@ int cmd_evaluator(int argc, char** argv) {
   std::signal(SIGTERM, on_signal);
   const auto ended = (*loop)->run();
   running = nullptr;
-  log_stages((*evaluator)->stages());
+  for (const auto& judge : *judges)
+    log_stages(judge->stages());
   if (!ended) return report("evaluator", ended.error());
   return done;
 }

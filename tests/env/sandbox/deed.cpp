@@ -255,7 +255,7 @@ int main(int argc, char** argv) {
       {"greet", echo_work_file},
       {"thread-name",
        [] {
-         const int fd = open("/proc/thread-self/comm", O_WRONLY);
+         const int fd = open("/proc/thread-self/comm", O_WRONLY | O_TRUNC);
          return from(fd >= 0 && write(fd, "named", 5) == 5);
        }},
       {"processes", count_processes},

@@ -204,6 +204,23 @@ void find_the_layer(const exported& own, const env::gpu_access& access) {
                 telling_line(one.text).c_str());
     std::fflush(stdout);
   }
+  // Two at a time, for faults that hide each other.
+  std::string pairs;
+  for (int i = 0; i < env::layer_count; ++i)
+    for (int j = 0; j < i; ++j) {
+      env::layer_set allowed = env::layer_set::all();
+      allowed.remove(static_cast<layer>(i));
+      allowed.remove(static_cast<layer>(j));
+      if (!try_once(own, access, allowed, false).done) continue;
+      pairs += " " + std::string(env::name_of(static_cast<layer>(j))) + "+" +
+               std::string(env::name_of(static_cast<layer>(i)));
+    }
+  std::printf("works without any of these pairs:%s\n", pairs.empty() ? " none" : pairs.c_str());
+  env::layer_set unlocked = env::layer_set::all();
+  unlocked.remove(layer::landlock);
+  const attempt free_files = try_once(own, access, unlocked, true);
+  print_attempt("traced without landlock", free_files);
+  print_trace(free_files.trace);
   // With the filter off, what it would have refused is in the trace of what is done.
   env::layer_set unfiltered = env::layer_set::all();
   unfiltered.remove(layer::seccomp);

@@ -1,0 +1,78 @@
+// What a runner holds of a device: the state behind env/device/window_part.h. Internal to
+// libquern_cuda.so.
+#pragma once
+
+#include <cstdarg>
+#include <cstdio>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include "env/device/driver.hpp"
+#include "env/device/window_part.h"
+
+using quern::gpu::driver;
+using quern::gpu::mapping;
+
+struct quern_window {
+  int device = 0;
+  const driver* api = nullptr;
+  cudaStream_t stream = nullptr;
+  uint8_t* flush = nullptr;
+  uint64_t flush_bytes = 0;
+  uint32_t* sink = nullptr;
+  volatile uint32_t* gate = nullptr;  // host memory that the device sees
+  uint32_t* gate_on_device = nullptr;
+  uint32_t turn = 0;
+  std::vector<cudaEvent_t> before, after;
+  quern_window_settings how{};
+  int32_t calls = 0;
+  mapping pieces[QUERN_PIECES];
+  mapping writable_inputs;
+  quern_tensors tensors{};
+  int32_t slots = 0;
+  CUmodule module = nullptr;
+  std::vector<CUfunction> kernels;
+  std::vector<quern_step> steps;
+  std::vector<quern_parameter> parameters;
+  char problem[448] = {};
+};
+
+namespace quern::gpu {
+
+inline int32_t complain(quern_window* w, const char* format, ...) {
+  va_list rest;
+  va_start(rest, format);
+  std::vsnprintf(w->problem, sizeof w->problem, format, rest);
+  va_end(rest);
+  return -1;
+}
+
+inline int32_t settle(quern_window* w, cudaError_t e, const char* what) {
+  if (e == cudaSuccess) return 0;
+  return complain(w, "%s: %s", what, cudaGetErrorName(e));
+}
+
+inline int32_t settle(quern_window* w, CUresult e, const char* what) {
+  if (e == CUDA_SUCCESS) return 0;
+  return complain(w, "%s: %s", what, quern::gpu::name_of(*w->api, e));
+}
+
+inline const mapping& piece_of(const quern_window* w, const quern_place& place) {
+  return w->pieces[place.piece];
+}
+
+/// Whether `bytes` from the place on lie in its piece.
+inline bool inside(const quern_window* w, const quern_place& place, uint64_t bytes) {
+  if (place.piece < 0) return place.offset == 0 && bytes == 0;
+  if (place.piece >= QUERN_PIECES) return false;
+  const mapping& m = piece_of(w, place);
+  return m.bytes != 0 && place.offset <= m.bytes && bytes <= m.bytes - place.offset;
+}
+
+inline CUdeviceptr address_of(const quern_window* w, const quern_place& place, int64_t slot) {
+  if (place.piece < 0) return 0;
+  return piece_of(w, place).address + place.offset + static_cast<uint64_t>(slot) * place.stride;
+}
+
+}  // namespace quern::gpu
