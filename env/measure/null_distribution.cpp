@@ -11,7 +11,7 @@ null_distribution::null_distribution()
 
 null_distribution null_distribution::of_gpus() {
   null_distribution result;
-  result.points_ = {{7e3, 0.04}, {2.5e4, 0.012}, {7e4, 0.004}, {2e5, 0.003}, {1e6, 0.002}};
+  result.points_ = {{7e3, 0.025}, {2.5e4, 0.015}, {7e4, 0.012}, {2e5, 0.004}, {1e6, 0.002}};
   return result;
 }
 

@@ -1,4 +1,6 @@
 // What a person types wrongly: exit code 2, the value, the limit, and nothing made on the disk.
+#include <unistd.h>
+
 #include "base/file.hpp"
 #include "e2e/run_fixture.hpp"
 #include "support/test.hpp"
@@ -145,17 +147,34 @@ TEST_CASE("quern eval refuses numbers that mean nothing, cores that are not ther
     f.refused({"eval", task, kernel, "--best-effort", "--core", value}, {"--core"});
   f.refused({"eval", task, kernel, "--best-effort", "--core", "4000"},
             {"core 4000", "may run on (0"});
-  f.refused({"eval", cuda_task.string(), kernel, "--best-effort"},
-            {"softmax_rows is of lane cuda", "judges lane cpp"});
 }
 
-TEST_CASE("a suite of another lane is refused before the run, and by tasks check") {
+TEST_CASE("lane cuda without a GPU: exit code 1, and what is missing") {
+  if (::access("/dev/nvidiactl", F_OK) == 0) {
+    skip("this host has a GPU");
+    return;
+  }
+  fixture f;
+  const auto kernel = f.write("k.cu", "\n");
+  REQUIRE(base::make_folders(f.folder.path() / "suite"));
+  fs::copy(cuda_task, f.folder.path() / "suite");
+  f.write("suite/suite.yaml", "quern_suite: 1\n");
+  for (const auto& command :
+       {std::vector<std::string>{"eval", cuda_task.string(), kernel, "--best-effort"},
+        {"tasks", "check", (f.folder.path() / "suite").string(), "--sandbox", "best_effort"}}) {
+    const finished end = f.quern(command);
+    CAPTURE(end.output);
+    CHECK(end.code == 1);
+    CHECK(end.output.find("NVIDIA GPU: no driver is loaded") != std::string::npos);
+  }
+}
+
+TEST_CASE("a suite of another lane is refused before the run") {
   fixture f;
   REQUIRE(base::make_folders(f.folder.path() / "suite"));
   fs::copy(cuda_task, f.folder.path() / "suite");
   const std::string suite = (f.folder.path() / "suite").string();
   f.write("suite/suite.yaml", "quern_suite: 1\n");
-  f.refused({"tasks", "check", suite, "--sandbox", "best_effort"}, {"is of lane cuda"});
   auto command =
       train_arguments(f.folder.path() / "run", 1, {"tasks.source=suite", "tasks.suite=" + suite});
   f.refused(command, {"tasks.suite", "softmax_rows is of lane cuda"});
