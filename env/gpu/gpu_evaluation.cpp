@@ -240,7 +240,7 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
     if (!(plain ? take_plain(r.baseline, baselines) : take_references(r.baseline))) return false;
     const bool taken = take_candidates(r.candidate, loaded, round != 0);
     for (const auto& one : loaded)
-      if (one.spoilt()) stand.retire(one.seat());
+      if (one.spoilt() && !own_) stand.retire(one.seat());
     if (!taken) return false;
   }
   gpu_timing_result result;
@@ -252,7 +252,8 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
   if (result.failed_runner) {
     auto& failed = loaded[*result.failed_runner];
     result.what = failed.explain(result.failure, "time");
-    stand.retire(failed.seat());
+    // A process of the candidate's own shares a resident's seat, not its fate.
+    if (!own_) stand.retire(failed.seat());
     if (*result.failed_runner == 0) first_.reset();
   } else if (result.what.kind == verdict_kind::infra_error) {
     // Whichever baseline it was: the next evaluation starts them anew.
