@@ -19,13 +19,12 @@ std::string analysis_line(const composition& what, std::span<const scored_varian
   const auto best = std::max_element(
       shown.begin(), shown.end(),
       [](const scored_variant& a, const scored_variant& b) { return a.speedup_e2 < b.speedup_e2; });
-  return fmt::format("{} leads: {}.", best - shown.begin() + 1, to_text(best->variant.style));
+  return fmt::format("{} leads: {}.", best - shown.begin() + 1, best->variant.style);
 }
 
 std::string completion_text(const composition& what, const kernel_variant& variant,
                             std::span<const scored_variant> shown) {
-  return render_completion(
-      {analysis_line(what, shown), to_text(variant.style) + ".", variant.source});
+  return render_completion({analysis_line(what, shown), variant.style + ".", variant.source});
 }
 
 }  // namespace quern::env

@@ -61,7 +61,7 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"wrong_share", fmt::format("{}", plan.wrong_share)},
           {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
           {"exemplar_protocol", plan.exemplar_protocol},
-          {"plain_us", fmt::format("{}", plan.task.plain_us)},
+          {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
           {"limits",
            {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
             limits.max_steps}},
@@ -177,7 +177,7 @@ base::status corpus_maker::add_sample(work& at, int sample,
   record.composition = to_text(at.probe.subject());
   record.source_hash = source_hash_of(judged, variant);
   record.verdict = name_of(judged.kind);
-  record.style = to_text(variant.style);
+  record.style = variant.style;
   record.error = name_of(variant.error);
   at.records.push_back(std::move(record));
   at.taken.insert(std::move(variant.source));

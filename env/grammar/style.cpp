@@ -225,6 +225,10 @@ std::string_view name_of(kernel_error error) {
       return "missing_rows";
     case kernel_error::unshifted:
       return "unshifted";
+    case kernel_error::missing_barrier:
+      return "missing_barrier";
+    case kernel_error::unguarded:
+      return "unguarded";
   }
   return "unknown";
 }

@@ -43,7 +43,9 @@ enum class kernel_error : std::uint8_t {
   wrong_operator,
   missing_columns,  ///< the last m % 8 columns
   missing_rows,     ///< the last n % 4 rows: free of races, but incomplete
-  unshifted         ///< softmax without subtracting the maximum
+  unshifted,        ///< softmax without subtracting the maximum
+  missing_barrier,  ///< lane cuda: threads read what others may not have written yet
+  unguarded         ///< lane cuda: the last block goes on beyond the end
 };
 
 struct kernel_style {

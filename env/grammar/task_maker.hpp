@@ -12,9 +12,14 @@
 namespace quern::env {
 
 struct task_options {
-  /// The sizes are chosen so that the plain baseline takes about this long on one core.
-  double plain_us = 300;
+  /// The sizes are chosen so that the plain baseline takes about this long on one core, or on a GPU
+  /// (lane cuda). 0: 300 and 120.
+  double plain_us = 0;
+  env::lane lane = env::lane::cpp;
 };
+
+/// plain_us, or what 0 stands for.
+double plain_us_of(const task_options& options);
 
 /// TorchScript, one line a step, h from first to last: "def forward(x, w):\n    h = x\n    h = h *
 /// w\n ...".

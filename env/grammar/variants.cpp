@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/random.hpp"
+#include "env/grammar/cuda_writer.hpp"
 #include "env/grammar/kernel_writer.hpp"
 #include "env/grammar/render.hpp"
 
@@ -19,10 +20,11 @@ namespace {
 constexpr int most_attempts = 12;
 constexpr int most_places = 8;
 
-constexpr std::array errors{kernel_error::dropped_step,    kernel_error::swapped_steps,
-                            kernel_error::wrong_constant,  kernel_error::wrong_operator,
-                            kernel_error::missing_columns, kernel_error::missing_rows,
-                            kernel_error::unshifted};
+constexpr std::array errors{
+    kernel_error::dropped_step,   kernel_error::swapped_steps,   kernel_error::wrong_constant,
+    kernel_error::wrong_operator, kernel_error::missing_columns, kernel_error::missing_rows,
+    kernel_error::unshifted,      kernel_error::missing_barrier, kernel_error::unguarded};
+constexpr std::size_t cpp_errors = 7;
 
 constexpr std::array wrong_constants{0.1F, 0.25F, 0.5F, 0.75F, 1.0F, 1.5F, 2.0F, 3.0F};
 
@@ -95,8 +97,7 @@ std::optional<composition> mistaken(const composition& what, kernel_error error,
 }
 
 bool is_in_text(kernel_error error) {
-  return error == kernel_error::missing_columns || error == kernel_error::missing_rows ||
-         error == kernel_error::unshifted;
+  return error >= kernel_error::missing_columns;
 }
 
 bool shows(const composition_probe& probe, kernel_error error) {
@@ -105,6 +106,8 @@ bool shows(const composition_probe& probe, kernel_error error) {
     case kernel_error::missing_columns:
       return probe.reveals_missing_columns();
     case kernel_error::missing_rows:
+    case kernel_error::missing_barrier:
+    case kernel_error::unguarded:
       return true;
     default: {
       // exp overflows in single precision above 88.
@@ -117,37 +120,78 @@ bool shows(const composition_probe& probe, kernel_error error) {
 
 }  // namespace
 
-variant_supply::variant_supply(const composition_probe& probe) : probe_(probe) {
+variant_supply::variant_supply(const composition_probe& probe, lane where)
+    : probe_(probe), lane_(where) {
   std::unordered_set<std::string> seen;
-  for (const kernel_style& style : styles_of(probe.subject(), probe.fast_is_safe())) {
-    std::string source = render_kernel(probe.subject(), style);
-    if (seen.insert(source).second)
-      correct_.push_back({std::move(source), style, kernel_error::none, true});
+  const auto add = [&](const auto& style, std::string source, auto& styles) {
+    if (!seen.insert(source).second) return;
+    correct_.push_back({std::move(source), to_text(style), kernel_error::none, true});
+    styles.push_back(style);
+  };
+  const composition& what = probe.subject();
+  if (where == lane::cuda) {
+    for (const cuda_style& style : cuda_styles_of(what, probe.fast_is_safe()))
+      add(style, render_cuda_kernel(what, style), cuda_styles_);
+  } else {
+    for (const kernel_style& style : styles_of(what, probe.fast_is_safe()))
+      add(style, render_kernel(what, style), styles_);
   }
+}
+
+std::string variant_supply::mistaken_text(std::size_t which, kernel_error error,
+                                          const composition* computed) const {
+  const composition& what = probe_.subject();
+  if (lane_ == lane::cuda) {
+    cuda_style style = cuda_styles_[which];
+    style.folded = false;
+    if (computed == nullptr && !cuda_text_has(what, style, error)) return {};
+    return render_cuda_kernel(what, style, error, computed);
+  }
+  kernel_style style = styles_[which];
+  style.folded = false;
+  if (computed != nullptr && style.vector && !has_vector_form(*computed)) return {};
+  return render_kernel(what, style, error, computed);
+}
+
+kernel_variant variant_supply::wrong_variant(std::size_t which, kernel_error error,
+                                             std::string source) const {
+  kernel_variant made{std::move(source), {}, error, false};
+  if (lane_ == lane::cuda) {
+    cuda_style style = cuda_styles_[which];
+    style.folded = false;
+    made.style = to_text(style);
+  } else {
+    kernel_style style = styles_[which];
+    style.folded = false;
+    made.style = to_text(style);
+  }
+  return made;
 }
 
 kernel_variant variant_supply::draw(std::uint64_t seed, std::uint64_t index,
                                     double wrong_share) const {
   base::random_stream random(seed, "variant", {index});
   const bool wrong = random.chance(wrong_share);
-  const kernel_variant& right = correct_[random.below(correct_.size())];
-  if (!wrong) return right;
-  kernel_style style = right.style;
-  style.folded = false;
+  const std::size_t which = random.below(correct_.size());
+  if (!wrong) return correct_[which];
+  const std::size_t kinds = lane_ == lane::cuda ? errors.size() : cpp_errors;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    const kernel_error error = errors[random.below(errors.size())];
+    const kernel_error error = errors[random.below(kinds)];
     if (is_in_text(error)) {
       if (!shows(probe_, error)) continue;
-      return {render_kernel(probe_.subject(), style, error), style, error, false};
+      std::string source = mistaken_text(which, error, nullptr);
+      if (source.empty()) continue;
+      return wrong_variant(which, error, std::move(source));
     }
     for (int place = 0; place < most_places; ++place) {
       const auto other = mistaken(probe_.subject(), error, random);
       if (!other || !probe_.reveals(*other)) continue;
-      if (style.vector && !has_vector_form(*other)) continue;
-      return {render_kernel(probe_.subject(), style, error, &*other), style, error, false};
+      std::string source = mistaken_text(which, error, &*other);
+      if (source.empty()) continue;
+      return wrong_variant(which, error, std::move(source));
     }
   }
-  return right;
+  return correct_[which];
 }
 
 }  // namespace quern::env

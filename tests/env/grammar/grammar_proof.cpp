@@ -49,7 +49,7 @@ void time_all(const test::kernel_lab& lab, std::size_t plain,
     const double speedup = base / lab.time_us(k, inputs.view(), 5);
     best = std::max(best, speedup);
     sum.clipped.push_back(std::min(3.0, speedup));
-    const std::string text = to_text(correct[k].style);
+    const std::string text = correct[k].style;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = std::min(text.find(' ', at), text.size());
       auto& [total, count] = sum.by_word[text.substr(at, end - at)];
@@ -103,9 +103,9 @@ void prove(const env::composition& what, bool timed, std::uint64_t seed, totals&
     if (!intended) ++sum.errors[std::string(name_of(variants[k].error))];
     if (is_right(**lab, k, of, inputs, want) == intended) continue;
     ++sum.surprises;
-    fmt::print(
-        "SURPRISE {} [{}] {} {}\n{}", to_text(what), plain ? "plain" : to_text(variants[k].style),
-        plain ? "" : name_of(variants[k].error), intended ? "is wrong" : "is right", sources[k]);
+    fmt::print("SURPRISE {} [{}] {} {}\n{}", to_text(what), plain ? "plain" : variants[k].style,
+               plain ? "" : name_of(variants[k].error), intended ? "is wrong" : "is right",
+               sources[k]);
   }
   if (timed)
     time_all(**lab, variants.size(),

@@ -106,10 +106,10 @@ TEST_CASE("a completion has its three sections, with something to say in each") 
   const auto& variant = supply.correct().front();
   const auto alone = env::parse_completion(completion_text(what, variant, {})).value();
   CHECK(alone.analysis == "3 steps, 1 exp, rms.");
-  CHECK(alone.design == to_text(variant.style) + ".");
+  CHECK(alone.design == variant.style + ".");
   CHECK(alone.code == variant.source);
   const std::vector<env::scored_variant> shown{{supply.correct()[1], 95},
                                                {supply.correct()[5], 310}};
   const auto compared = env::parse_completion(completion_text(what, variant, shown)).value();
-  CHECK(compared.analysis == "2 leads: " + to_text(supply.correct()[5].style) + ".");
+  CHECK(compared.analysis == "2 leads: " + supply.correct()[5].style + ".");
 }
