@@ -119,10 +119,13 @@ __global__ void fill_kernel(T* out, quern_content c) {
 }
 
 template <class T>
-__global__ void fill_some_kernel(T* out, quern_content c, int64_t first, int64_t count) {
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * threads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += stride)
-    out[first + i] = values_at<T>(c, static_cast<uint64_t>((first + i) / 4)).v[(first + i) % 4];
+__global__ void fill_some_kernel(T* out, quern_content c, int64_t first, int64_t count, int64_t run,
+                                 int64_t stride) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * threads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += step) {
+    const int64_t element = first + i / run * stride + i % run;
+    out[element] = values_at<T>(c, static_cast<uint64_t>(element / 4)).v[element % 4];
+  }
 }
 
 template <class T>
@@ -312,7 +315,7 @@ cudaError_t fill_tensor(cudaStream_t stream, uint64_t address, const quern_conte
 }
 
 cudaError_t fill_elements(cudaStream_t stream, uint64_t address, const quern_content& what,
-                          int64_t first, int64_t count) {
+                          int64_t first, int64_t count, int64_t run, int64_t stride) {
   if (count <= 0) return cudaSuccess;
   return with_type(what.type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;

@@ -22,7 +22,7 @@ uint64_t bytes_of(const quern_content& what);
 // `wrong` must be 0 and `first` ~0 before.
 cudaError_t fill_tensor(cudaStream_t stream, uint64_t address, const quern_content& what);
 cudaError_t fill_elements(cudaStream_t stream, uint64_t address, const quern_content& what,
-                          int64_t first, int64_t count);
+                          int64_t first, int64_t count, int64_t run, int64_t stride);
 cudaError_t check_tensor(cudaStream_t stream, uint64_t address, const quern_content& what,
                          quern_finding* finding);
 cudaError_t set_words(cudaStream_t stream, uint64_t address, uint64_t bytes, uint32_t word);

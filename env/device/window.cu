@@ -20,6 +20,17 @@ __global__ void wait_at_gate(volatile uint32_t* gate, uint32_t turn, uint64_t ti
   } while (now - start < timeout_ns);
 }
 
+bool changes_inside(const quern_order& o, int64_t elements) {
+  if (o.changed_first < 0 || o.changed_first > elements || o.changed_count < 0 ||
+      o.changed_run < 1 || o.changed_stride < o.changed_run)
+    return false;
+  if (o.changed_count == 0) return true;
+  const int64_t whole_runs = (o.changed_count - 1) / o.changed_run;
+  const int64_t left = elements - o.changed_first;
+  if (whole_runs > left / o.changed_stride) return false;
+  return whole_runs * o.changed_stride + (o.changed_count - 1) % o.changed_run < left;
+}
+
 int32_t make_flush(quern_window* w, uint64_t bytes) {
   if (bytes <= w->flush_bytes) return 0;
   if (w->flush != nullptr) (void)cudaFree(w->flush);
@@ -141,12 +152,16 @@ extern "C" int32_t quern_window_before_call(quern_window* w, const quern_order* 
     if (settle(w, quern::gpu::fill_tensor(w->stream, at, c), "making content") < 0) return -1;
     if (i != order->changed_input) continue;
     const int64_t first = order->changed_first, count = order->changed_count;
-    if (first < 0 || count < 0 || first > c.elements || count > c.elements - first)
-      return complain(w, "%lld elements from %lld of %lld", static_cast<long long>(count),
-                      static_cast<long long>(first), static_cast<long long>(c.elements));
+    const int64_t run = order->changed_run, stride = order->changed_stride;
+    if (!changes_inside(*order, c.elements))
+      return complain(w, "%lld elements from %lld of %lld, in runs of %lld every %lld",
+                      static_cast<long long>(count), static_cast<long long>(first),
+                      static_cast<long long>(c.elements), static_cast<long long>(run),
+                      static_cast<long long>(stride));
     c.stream = order->changed_stream;
     c.kind = order->changed_kind;
-    if (settle(w, quern::gpu::fill_elements(w->stream, at, c, first, count), "making content") < 0)
+    if (settle(w, quern::gpu::fill_elements(w->stream, at, c, first, count, run, stride),
+               "making content") < 0)
       return -1;
   }
   for (int32_t o = 0; o < t.outputs; ++o)
@@ -203,6 +218,36 @@ extern "C" int32_t quern_window_run(quern_window* w, const quern_window_settings
                                     const quern_order* orders, int32_t count, uint32_t* ns) {
   if (count < 0 || count > QUERN_MOST_CALLS)
     return complain(w, "a window of %d calls, the limit is %d", count, QUERN_MOST_CALLS);
+extern "C" quern_window_clocks quern_window_clocks_of(const quern_window* w) {
+  return w->clocks;
+}
+
+extern "C" int32_t quern_window_warm_up(quern_window* w) {
+  int l2_bytes = 0;
+  if (settle(w, cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, w->device),
+             "the size of the cache") < 0)
+    return -1;
+  const quern_window_settings how{2 * static_cast<uint64_t>(l2_bytes), 1000000};
+  if (quern_window_begin(w, &how) < 0) return -1;
+  quern_content c{};
+  c.elements = 64;
+  const auto at = reinterpret_cast<uint64_t>(w->flush);
+  for (c.type = QUERN_F32; c.type <= QUERN_F16; ++c.type)
+    if (settle(w, quern::gpu::fill_tensor(w->stream, at, c), "making content") < 0 ||
+        settle(w, quern::gpu::fill_elements(w->stream, at, c, 0, 1, 1, 1), "making content") < 0)
+      return -1;
+  if (settle(w, quern::gpu::set_words(w->stream, at, 4096, 0), "poisoning") < 0 ||
+      settle(w, quern::gpu::read_through(w->stream, w->flush, w->flush_bytes, w->sink),
+             "flushing the cache") < 0 ||
+      settle(w, cudaEventRecord(w->before[0], w->stream), "an event") < 0 ||
+      settle(w, cudaLaunchHostFunc(w->stream, [](void*) {}, nullptr), "a host function") < 0 ||
+      quern_window_after_call(w) < 0)
+    return -1;
+  uint32_t ns = 0;
+  int32_t count = 0;
+  return quern_window_end(w, &ns, 1, &count);
+}
+
   if (quern_window_begin(w, how) < 0) return -1;
   int32_t result = 0;
   for (int32_t i = 0; i < count && result == 0; ++i) {

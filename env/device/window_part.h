@@ -79,12 +79,13 @@ struct quern_order {
   uint64_t key, stream;  ///< input i has content (key + i, stream)
   int32_t round;         ///< row of `kinds`
   int32_t slot;          ///< of the outputs
-  /// -1: none; else `changed_count` elements of this input, from `changed_first` on, are content
-  /// (key + i, changed_stream) of kind `changed_kind`.
+  /// -1: none; else `changed_count` elements of this input are content (key + i, changed_stream) of
+  /// kind `changed_kind`: runs of `changed_run` >= 1 neighbours (the last may be shorter), the first
+  /// run from `changed_first` on, each `changed_stride` >= changed_run elements behind the one before.
   int32_t changed_input;
   int32_t changed_kind;
   uint64_t changed_stream;
-  int64_t changed_first, changed_count;
+  int64_t changed_first, changed_count, changed_run, changed_stride;
   uint32_t poison;  ///< word that outputs and workspace hold before the call
   uint32_t reserved;
 };

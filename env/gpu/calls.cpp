@@ -16,6 +16,9 @@ std::string names_of_round(std::span<const distribution> kinds) {
   return text;
 }
 
+/// One element in so many of another distribution costs no kernel time that shows.
+constexpr std::int64_t sparse_of = 4096;
+
 constexpr std::uint64_t words_of(std::int64_t bytes) {
   return (static_cast<std::uint64_t>(bytes) + 3) / 4 * 4;
 }
@@ -120,27 +123,71 @@ quern_order order_maker::changed(const quern_order& other, const device_instance
   o.changed_kind = of.tensors.kinds[o.round][o.changed_input];
   o.changed_first =
       static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(layout.elements)));
-  o.changed_count = 1;
+  o.changed_count = o.changed_run = o.changed_stride = 1;
   o.changed_stream = random_.next_u64();
   return o;
 }
 
+bool counts_in_time(const quern_order& order, const device_instance& of) {
+  if (order.round != 0) return false;
+  if (order.changed_input < 0 || order.changed_count <= 1) return true;
+  const auto elements = of.at.inputs[static_cast<std::size_t>(order.changed_input)].elements;
+  return order.changed_count <= elements / sparse_of;
+}
+
 void order_maker::plant(quern_order& order, const device_instance& of) {
   if (of.at.inputs.empty()) return;
-  const auto input = static_cast<std::int32_t>(random_.below(of.at.inputs.size()));
-  const auto row = static_cast<std::size_t>(random_.below(of.rounds.size()));
-  const std::int32_t kind = of.tensors.kinds[row][input];
-  if (kind == of.tensors.kinds[order.round][input]) return;
+  const std::int32_t input = input_to_plant(of);
+  const std::int32_t kind = kind_to_plant(of, order.round, input);
+  if (kind < 0) return;
   const std::int64_t elements = of.at.inputs[static_cast<std::size_t>(input)].elements;
+  const auto power = [&](std::uint64_t below) {
+    return std::int64_t{1} << static_cast<int>(random_.below(below));
+  };
+  std::int64_t run = 1, runs = 0;
+  if (random_.chance(0.5)) {
+    runs = std::clamp<std::int64_t>(elements / sparse_of, 1, power(11));
+  } else {
+    const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
+    runs = std::min(most, power(11));
+    run = std::max<std::int64_t>(1, most / runs / power(8));
+  }
+  // Anywhere between side by side and spread over all of the input.
+  std::int64_t stride = run;
+  if (runs > 1) {
+    const std::int64_t widest = (elements - run) / (runs - 1);
+    stride = widest - static_cast<std::int64_t>(
+                          random_.below(static_cast<std::uint64_t>((widest - run) / 2 + 1)));
+  }
+  const std::int64_t span = (runs - 1) * stride + run;
   order.changed_input = input;
   order.changed_kind = kind;
   order.changed_stream = random_.next_u64();
-  // One element as often as a stretch of any length up to a quarter.
-  const int doublings = static_cast<int>(random_.below(24));
-  const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
-  order.changed_count = random_.chance(0.5) ? 1 : std::min(most, std::int64_t{1} << doublings);
-  order.changed_first = static_cast<std::int64_t>(
-      random_.below(static_cast<std::uint64_t>(elements - order.changed_count + 1)));
+  order.changed_run = run;
+  order.changed_stride = stride;
+  order.changed_count = runs * run;
+  order.changed_first =
+      static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(elements - span + 1)));
+}
+
+std::int32_t order_maker::input_to_plant(const device_instance& of) {
+  const auto& inputs = of.at.inputs;
+  // Small inputs are seldom where a kernel leaves something out.
+  if (random_.chance(0.5))
+    return static_cast<std::int32_t>(
+        std::max_element(inputs.begin(), inputs.end(),
+                         [](const auto& a, const auto& b) { return a.elements < b.elements; }) -
+        inputs.begin());
+  return static_cast<std::int32_t>(random_.below(inputs.size()));
+}
+
+std::int32_t order_maker::kind_to_plant(const device_instance& of, std::int32_t round,
+                                        std::int32_t input) {
+  std::vector<std::int32_t> others;
+  for (std::size_t row = 0; row < of.rounds.size(); ++row)
+    if (const auto kind = of.tensors.kinds[row][input]; kind != of.tensors.kinds[round][input])
+      others.push_back(kind);
+  return others.empty() ? -1 : others[static_cast<std::size_t>(random_.below(others.size()))];
 }
 
 }  // namespace quern::env

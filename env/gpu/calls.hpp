@@ -30,6 +30,10 @@ base::expected<device_instance> make_device_instance(const task& what,
 /// Where a candidate finds its arguments, for the host-entry form and references.
 runner::gpu_call_request call_request(const device_instance& of, bool has_workspace);
 
+/// Whether the time of a call with this content counts: content of the timed distributions, with so
+/// few elements of others that they do not show.
+bool counts_in_time(const quern_order& order, const device_instance& of);
+
 /// Draws what calls are told: content that nobody can foresee, poison that nobody can know.
 class order_maker {
  public:
@@ -42,14 +46,18 @@ class order_maker {
   quern_order again(const quern_order& other, std::int32_t slot);
   /// The content of `other` with one element of one input changed.
   quern_order changed(const quern_order& other, const device_instance& of, std::int32_t slot);
-  /// Puts a few elements of another of the task's distributions somewhere into the content: a
-  /// kernel that looks at some elements to find out what it may leave out must not be right by
-  /// that. Does nothing where no input has a second distribution.
+  /// Puts elements of another of the task's distributions into the content: as often single ones,
+  /// up to a thousand of them, as stretches of up to a quarter of the input in all. Where they lie
+  /// is secret: a kernel that looks at some elements to find out what it may leave out must not be
+  /// right by that. Does nothing where the input that was drawn has no second distribution.
   void plant(quern_order& order, const device_instance& of);
   base::random_stream& random() { return random_; }
 
  private:
   std::uint32_t poison();
+  std::int32_t input_to_plant(const device_instance& of);
+  /// -1: the input has no other distribution.
+  std::int32_t kind_to_plant(const device_instance& of, std::int32_t round, std::int32_t input);
   base::random_stream random_;
 };
 

@@ -1,0 +1,75 @@
+// Planted elements: how surely they find out a kernel that looks at a sample, and whether the time
+// of their calls counts.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "env/device/content.hpp"
+#include "env/gpu/calls.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+
+namespace {
+
+/// Share of planted calls that show a softmax wrong which looks at every 32nd element of a row and
+/// leaves the maximum off where none is large; of each plant the first `most` runs of one element.
+double caught_by_plants(const env::device_instance& d, std::int64_t most) {
+  env::order_maker orders(12);
+  const auto& layout = d.at.inputs[0];
+  const std::int64_t row = layout.shape.back();
+  constexpr int count = 2000;
+  int caught = 0;
+  for (int i = 0; i < count; ++i) {
+    auto o = orders.fresh(0, 0);
+    orders.plant(o, d);
+    if (o.changed_run != 1 || o.changed_kind != QUERN_LARGE) continue;
+    const auto c = env::content_of(layout, env::distribution::large, o.key, o.changed_stream);
+    std::set<std::int64_t> wrong_rows, careful_rows;
+    for (std::int64_t n = 0; n < std::min(o.changed_count, most); ++n) {
+      const std::int64_t at = o.changed_first + n * o.changed_stride;
+      const float value = env::content::floats_at(c, static_cast<std::uint64_t>(at / 4)).v[at % 4];
+      if (at % row % 32 == 0 && std::abs(value) >= 40) careful_rows.insert(at / row);
+      if (value > 88.8F) wrong_rows.insert(at / row);
+    }
+    caught += std::any_of(wrong_rows.begin(), wrong_rows.end(),
+                          [&](std::int64_t r) { return !careful_rows.contains(r); })
+                  ? 1
+                  : 0;
+  }
+  return static_cast<double>(caught) / count;
+}
+
+}  // namespace
+
+TEST_CASE("planted elements are many enough to be missed by a sample") {
+  const auto path = quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml";
+  const auto what = env::load_task(path).value();
+  const auto d = env::make_device_instance(what, what.sizes).value();
+  CHECK(caught_by_plants(d, 2000) > 0.06);
+  // What one element alone shows.
+  CHECK(caught_by_plants(d, 1) < 0.04);
+}
+
+TEST_CASE("a call's time counts with a few planted elements, not with stretches or another round") {
+  const auto path = quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml";
+  const auto what = env::load_task(path).value();
+  const auto d = env::make_device_instance(what, what.sizes).value();
+  env::order_maker orders(13);
+  CHECK(env::counts_in_time(orders.fresh(0, 0), d));
+  CHECK_FALSE(env::counts_in_time(orders.fresh(1, 0), d));
+  CHECK(env::counts_in_time(orders.changed(orders.fresh(0, 0), d, 0), d));
+  int counted = 0;
+  constexpr int count = 2000;
+  for (int i = 0; i < count; ++i) {
+    auto o = orders.fresh(0, 0);
+    orders.plant(o, d);
+    const bool counts = env::counts_in_time(o, d);
+    counted += counts ? 1 : 0;
+    CHECK(counts == (o.changed_count <= d.at.inputs[0].elements / 4096));
+  }
+  // Most of the single ones, few of the stretches.
+  CHECK(counted > count * 2 / 5);
+  CHECK(counted < count * 4 / 5);
+}
