@@ -32,6 +32,7 @@ class shared_compilation {
   std::mutex guard_;
   std::unordered_map<base::hash128, answer> flying_;
 };
+  std::list<std::pair<base::hash128, compile_result>> given_up_;  ///< the oldest first
 
 /// Processes that were started for an artefact whose candidate is about to be judged. Holds a few;
 /// the oldest ends when there are more. Thread-safe.
