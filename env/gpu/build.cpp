@@ -46,8 +46,9 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
                              const cuda_policy& policy) {
   build_result r;
   built_candidate b;
-  auto plan = parse_launch_plan(source, signature_of(what));
-  if (plan) {
+  if (policy.as_host_entry) {
+    r.no_plan = "judged as host-entry, as was asked for";
+  } else if (auto plan = parse_launch_plan(source, signature_of(what))) {
     b.plan = std::move(*plan);
   } else {
     r.no_plan = to_string(plan.error());

@@ -21,6 +21,8 @@ struct cuda_policy {
   bool host_entry = true;
   bool library_calls = false;
 };
+  /// No plan is looked for (evaluation_request::as_host_entry).
+  bool as_host_entry = false;
 
 /// One candidate, built. Movable.
 struct built_candidate {

@@ -82,6 +82,8 @@ struct evaluation_request {
   std::uint64_t seed = 0;
   /// Stop after the checks: `ok` without `time` and `speedup_e2`. For corpora.
   bool verify_only = false;
+  /// Lane `cuda`, for benchmarks: as host-entry, although a launch plan could be read.
+  bool as_host_entry = false;
   /// Measure again in fresh processes, whatever is cached; confirms or refutes an earlier claim.
   bool recheck = false;
   /// Best known speed-up x 100 on this device class; 0: none known.

@@ -1,0 +1,112 @@
+#include "tools/bench_gpu_figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace quern::tools {
+namespace {
+
+/// Probability of at most k of n at rate p.
+double at_most_k(std::int64_t k, std::int64_t n, double p) {
+  if (p <= 0) return 1;
+  if (p >= 1) return k >= n ? 1 : 0;
+  double sum = 0;
+  const auto size = static_cast<double>(n);
+  for (std::int64_t i = 0; i <= k; ++i) {
+    const auto at = static_cast<double>(i);
+    sum += std::exp(std::lgamma(size + 1) - std::lgamma(at + 1) - std::lgamma(size - at + 1) +
+                    at * std::log(p) + (size - at) * std::log1p(-p));
+  }
+  return sum;
+}
+
+bool holds(const std::vector<std::string>& right, const std::string& what) {
+  return std::find(right.begin(), right.end(), what) != right.end();
+}
+
+}  // namespace
+
+double rate_upper_bound(std::int64_t k, std::int64_t n) {
+  if (n <= 0 || k >= n) return 1;
+  double low = static_cast<double>(k) / static_cast<double>(n), high = 1;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (at_most_k(k, n, middle) > 0.05 ? low : high) = middle;
+  }
+  return high;
+}
+
+bool figure_table::figure::met() const {
+  return of > 0 && (at_most ? reached <= wanted : reached >= wanted);
+}
+
+void figure_table::at_most(std::string name, double reached, double wanted, std::string unit,
+                           std::int64_t of) {
+  figures_.push_back({std::move(name), std::move(unit), reached, wanted, true, of});
+}
+
+void figure_table::at_least(std::string name, double reached, double wanted, std::string unit,
+                            std::int64_t of) {
+  figures_.push_back({std::move(name), std::move(unit), reached, wanted, false, of});
+}
+
+int figure_table::print() const {
+  int missed = 0;
+  for (const auto& f : figures_) {
+    const std::string reached =
+        f.of > 0 ? fmt::format("{:.2f} {}", f.reached, f.unit) : "nothing measured";
+    fmt::print("{} {:<58} {} {:g} {}: {} (of {})\n", f.met() ? "  " : "**", f.name,
+               f.at_most ? "at most" : "at least", f.wanted, f.unit, reached, f.of);
+    missed += f.met() ? 0 : 1;
+  }
+  return missed;
+}
+
+std::string name_of(hostile_outcome outcome) {
+  switch (outcome) {
+    case hostile_outcome::as_expected:
+      return "as expected";
+    case hostile_outcome::other_catch:
+      return "caught by another check";
+    case hostile_outcome::false_alarm:
+      return "FALSE ALARM";
+    case hostile_outcome::undecided:
+      return "undecided";
+    case hostile_outcome::no_twin:
+      return "ok, its twin was not measured";
+    case hostile_outcome::accepted:
+      return "FALSE ACCEPT";
+  }
+  return "";
+}
+
+hostile_outcome outcome_of(const env::verdict& v, const hostile_rule& rule,
+                           std::optional<std::int64_t> twin_e2) {
+  const std::string kind(env::name_of(v.kind));
+  const bool right =
+      holds(rule.right, kind) || (!v.reason.empty() && holds(rule.right, kind + ":" + v.reason));
+  switch (v.kind) {
+    case env::verdict_kind::ok:
+      if (!right) return hostile_outcome::accepted;
+      // Where nothing was timed there is no claim that could pay.
+      if (rule.pays_at_most_e2 == 0 || !v.speedup_e2) return hostile_outcome::as_expected;
+      if (!twin_e2) return hostile_outcome::no_twin;
+      // A claim has steps of a hundredth.
+      return 100 * (*v.speedup_e2 - 1) > rule.pays_at_most_e2 * *twin_e2
+                 ? hostile_outcome::accepted
+                 : hostile_outcome::as_expected;
+    case env::verdict_kind::noisy:
+    case env::verdict_kind::unconfirmed:
+    case env::verdict_kind::infra_error:
+    case env::verdict_kind::invalid_reference:
+      return right ? hostile_outcome::as_expected : hostile_outcome::undecided;
+    default:
+      if (right) return hostile_outcome::as_expected;
+      return rule.legal ? hostile_outcome::false_alarm : hostile_outcome::other_catch;
+  }
+}
+
+}  // namespace quern::tools

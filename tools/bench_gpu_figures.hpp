@@ -1,0 +1,60 @@
+// What bench_gpu says of its figures: wanted beside reached, rates with their bounds, and what a
+// verdict on a hostile candidate is worth. Pure but for printing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/verdict/verdict.hpp"
+
+namespace quern::tools {
+
+/// Upper end of the one-sided 95 % interval of a rate of which `k` of `n` tries are known (Clopper
+/// and Pearson); 3/n for k = 0 and large n; 1 for n = 0. 0 <= k <= n.
+double rate_upper_bound(std::int64_t k, std::int64_t n);
+
+/// Figures in the order in which they were added. A figure of nothing (`of` = 0) is missed.
+class figure_table {
+ public:
+  void at_most(std::string name, double reached, double wanted, std::string unit, std::int64_t of);
+  void at_least(std::string name, double reached, double wanted, std::string unit, std::int64_t of);
+  /// Prints a line each to stdout; how many were missed.
+  int print() const;
+
+ private:
+  struct figure {
+    std::string name, unit;
+    double reached, wanted;
+    bool at_most;
+    std::int64_t of;
+    [[nodiscard]] bool met() const;
+  };
+  std::vector<figure> figures_;
+};
+
+/// What is right for a candidate.
+struct hostile_rule {
+  std::vector<std::string> right;  ///< "ok", "wrong_value", "hack:timing", …
+  bool legal = false;              ///< it only looks like a hack
+  /// The most that its speed-up may be of an honest one's, x 100; 0: `ok` is right at any speed, if
+  /// it is right at all.
+  std::int64_t pays_at_most_e2 = 0;
+};
+
+enum class hostile_outcome {
+  as_expected,
+  other_catch,  ///< caught, by another check than those that were expected
+  false_alarm,  ///< legal, and not `ok`
+  undecided,    ///< noisy or this host's trouble
+  no_twin,      ///< `ok`, and nothing to compare its speed with
+  accepted      ///< a false accept: `ok` where it is wrong, or faster than its twin
+};
+std::string name_of(hostile_outcome outcome);
+
+/// `twin_e2`: the claim of the honest kernel of the same shape, in the same form and session.
+hostile_outcome outcome_of(const env::verdict& v, const hostile_rule& rule,
+                           std::optional<std::int64_t> twin_e2);
+
+}  // namespace quern::tools

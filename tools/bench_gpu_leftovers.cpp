@@ -1,0 +1,120 @@
+#include "tools/bench_gpu_leftovers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "env/device/device_health.hpp"
+
+namespace quern::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_files = 200000;
+/// What an evaluator starts, and what compilers start.
+constexpr std::array<std::string_view, 13> names_of_ours = {
+    "quern",   "nvcc", "cicc", "ptxas", "cudafe", "fatbinary", "nvlink",
+    "cc1plus", "g++",  "gcc",  "as",    "ld",     "collect2"};
+
+struct raw_process {
+  int parent = 0;
+  std::string name, start;
+};
+
+std::optional<raw_process> read_process(const fs::path& folder) {
+  const auto text = base::read_file(folder / "stat", 4096);
+  if (!text) return std::nullopt;
+  // "pid (name) state parent ...": the name may hold anything, so from its last bracket on.
+  const auto open = text->find('('), close = text->rfind(')');
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+  const auto fields = base::split(std::string_view(*text).substr(close + 2), ' ');
+  if (fields.size() < 20) return std::nullopt;
+  return raw_process{std::atoi(std::string(fields[1]).c_str()),
+                     text->substr(open + 1, close - open - 1), std::string(fields[19])};
+}
+
+std::map<int, host_process> look_at_processes() {
+  std::map<int, raw_process> raw;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0) continue;
+    if (auto one = read_process(entry.path())) raw[pid] = std::move(*one);
+  }
+  std::map<int, host_process> found;
+  for (const auto& [pid, one] : raw) {
+    host_process p{one.name, one.start, "", false};
+    int steps = 0;
+    for (auto at = raw.find(one.parent); at != raw.end() && steps < 64;
+         at = raw.find(at->second.parent), ++steps) {
+      p.parents += " < " + at->second.name;
+      p.ours = p.ours || at->first == static_cast<int>(::getpid());
+    }
+    found[pid] = std::move(p);
+  }
+  return found;
+}
+
+std::set<std::string> look_at_files() {
+  std::set<std::string> folders{"/tmp", "/var/tmp", "/dev/shm"}, files;
+  for (const char* name : {"TMPDIR", "XDG_RUNTIME_DIR"})
+    if (const char* folder = std::getenv(name); folder != nullptr && *folder != 0)
+      folders.insert(folder);
+  for (const auto& folder : folders) {
+    std::error_code error;
+    fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied,
+                                        error);
+    for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
+      files.insert(at->path().string());
+      if (files.size() >= most_files) return files;
+    }
+  }
+  return files;
+}
+
+bool has_name_of_ours(const std::string& name) {
+  return std::any_of(names_of_ours.begin(), names_of_ours.end(), [&](std::string_view ours) {
+    return ours == "as" || ours == "ld" ? name == ours : name.starts_with(ours);
+  });
+}
+
+}  // namespace
+
+host_snapshot look_at_host(const std::string& bus_id) {
+  host_snapshot s;
+  s.processes = look_at_processes();
+  s.files = look_at_files();
+  if (bus_id.empty()) return s;
+  const auto health = env::device_health::open(bus_id);
+  if (!health) return s;
+  const auto sample = health->sample();
+  if (!sample) return s;
+  if (sample->memory_total_bytes > 0) s.device_bytes = sample->memory_used_bytes;
+  s.device_processes = sample->processes;
+  return s;
+}
+
+host_leftovers left_behind(const host_snapshot& before, const host_snapshot& after) {
+  host_leftovers left;
+  for (const auto& [pid, one] : after.processes) {
+    const auto known = before.processes.find(pid);
+    if (known != before.processes.end() && known->second.start == one.start) continue;
+    const std::string text = fmt::format("{} {}{}", pid, one.name, one.parents);
+    (one.ours || has_name_of_ours(one.name) ? left.processes : left.strangers).push_back(text);
+  }
+  std::set_difference(after.files.begin(), after.files.end(), before.files.begin(),
+                      before.files.end(), std::back_inserter(left.files));
+  if (before.device_bytes && after.device_bytes)
+    left.device_bytes = static_cast<std::int64_t>(*after.device_bytes) -
+                        static_cast<std::int64_t>(*before.device_bytes);
+  return left;
+}
+
+}  // namespace quern::tools

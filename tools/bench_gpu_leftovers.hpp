@@ -1,0 +1,39 @@
+// What a host has before and after candidates were judged on it: processes, files in the folders
+// for temporary ones, memory of a device.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace quern::tools {
+
+struct host_process {
+  std::string name, start;  ///< as /proc tells them
+  std::string parents;      ///< " < name < name", from its own parent up
+  bool ours = false;        ///< a descendant of this process
+};
+
+struct host_snapshot {
+  std::map<int, host_process> processes;
+  std::set<std::string> files;  ///< below /tmp, /var/tmp, /dev/shm, $TMPDIR, $XDG_RUNTIME_DIR
+  std::optional<std::uint64_t> device_bytes;  ///< used by everybody, as NVML tells
+  std::optional<std::uint32_t> device_processes;
+};
+
+/// `bus_id` of the device; empty: none. What cannot be read is left out.
+host_snapshot look_at_host(const std::string& bus_id);
+
+struct host_leftovers {
+  std::vector<std::string> processes;  ///< of ours, by name, or descendants of this process
+  std::vector<std::string> strangers;  ///< other new ones: for people to look at
+  std::vector<std::string> files;
+  std::int64_t device_bytes = 0;  ///< more than before; 0 where nothing is known
+};
+
+host_leftovers left_behind(const host_snapshot& before, const host_snapshot& after);
+
+}  // namespace quern::tools

@@ -1,0 +1,227 @@
+// bench_gpu mixed: honest and hostile candidates at random, as a host of a run judges them; then
+// what was said wrongly of honest ones, and what was left behind.
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "tools/bench_gpu_judge.hpp"
+#include "tools/bench_gpu_leftovers.hpp"
+
+namespace quern::tools {
+namespace {
+
+constexpr double hostile_share = 1.0 / 3;
+constexpr double other_claim = 0.05;
+/// The driver's own pools differ by some.
+constexpr std::int64_t device_slack = 64 << 20;
+constexpr double settle_s = 10;
+
+struct mixed_item {
+  const candidate_file* file = nullptr;
+  env::evaluation_request request;
+};
+
+class mixed_run {
+ public:
+  explicit mixed_run(const gpu_bench_options& o) : o_(o) {
+    gpu_bench_options all = o;
+    all.only = "";
+    honest_ = honest_files(all);
+    for (auto& f : as_host_entry(honest_files(all)))
+      honest_.push_back(std::move(f));
+    // Deadlines of compilers and of endless calls are waited for; a mix of many has them all.
+    hostile_ = hostile_files(all);
+    for (auto& f : as_host_entry(hostile_files(all)))
+      hostile_.push_back(std::move(f));
+    draw();
+  }
+
+  int run();
+
+ private:
+  void draw();
+  void on_evaluator(std::size_t which);
+  void take(std::size_t item, const judged_file& j, double ms);
+
+  const gpu_bench_options& o_;
+  std::vector<candidate_file> honest_, hostile_;
+  std::vector<mixed_item> items_;
+  std::vector<env::evaluation_request> requests_;
+  std::vector<std::unique_ptr<env::gpu_evaluator>> evaluators_;
+  std::unique_ptr<twin_speeds> twins_;
+  std::unique_ptr<build_ahead> ahead_;
+  std::atomic<std::size_t> next_{0};
+  std::mutex guard_;
+  std::map<std::string, std::int64_t> first_claims_;  ///< of honest ones, by file and form
+  std::map<hostile_outcome, int> outcomes_;
+  std::map<std::string, int> kinds_;
+  std::vector<std::string> wrong_, accepted_, drifting_, quarantined_;
+  int honest_seen_ = 0, hostile_seen_ = 0, honest_noisy_ = 0, compared_ = 0;
+};
+
+void mixed_run::draw() {
+  base::random_stream random(o_.seed, "mix");
+  for (int i = 0; i < o_.count; ++i) {
+    const auto& from = random.chance(hostile_share) ? hostile_ : honest_;
+    mixed_item item;
+    item.file = &from[random.below(from.size())];
+    item.request = item.file->request;
+    // Never the same text twice: a verdict from the cache would judge nothing.
+    item.request.source = marked_source(item.request.source, fmt::format("mix_{}", i));
+    item.request.seed = static_cast<std::uint64_t>(i);
+    requests_.push_back(item.request);
+    items_.push_back(std::move(item));
+  }
+}
+
+void mixed_run::on_evaluator(std::size_t which) {
+  const base::steady_clock clock;
+  for (std::size_t i = next_++; i < items_.size(); i = next_++) {
+    ahead_->now_at(i);
+    const auto begun = clock.now_ns();
+    const auto j = judge_file(*evaluators_[which], *items_[i].file, items_[i].request, *twins_);
+    take(i, j, static_cast<double>(clock.now_ns() - begun) * 1e-6);
+  }
+}
+
+void mixed_run::take(std::size_t item, const judged_file& j, double ms) {
+  const std::lock_guard lock(guard_);
+  const auto& f = *items_[item].file;
+  const auto line = fmt::format("{:4} {:<46} {:<11} {:6.0f} ms  {}{}  {}: {}", item, f.file, f.form,
+                                ms, short_verdict(j.what), times_text(j), name_of(j.outcome),
+                                j.what.detail.substr(0, 300));
+  ++kinds_[(f.hostile ? "hostile " : "honest  ") + short_verdict(j.what)];
+  ++outcomes_[j.outcome];
+  if (j.what.kind == env::verdict_kind::infra_error &&
+      j.what.detail.find("quarantine") != std::string::npos)
+    quarantined_.push_back(line);
+  if (f.hostile) {
+    ++hostile_seen_;
+    if (j.outcome == hostile_outcome::accepted || j.outcome == hostile_outcome::no_twin)
+      accepted_.push_back(line);
+    if (f.legal && j.outcome != hostile_outcome::as_expected) wrong_.push_back(line);
+    return;
+  }
+  ++honest_seen_;
+  if (j.what.kind == env::verdict_kind::noisy) ++honest_noisy_;
+  // Noise is no verdict; anything else but ok is a wrong one.
+  else if (j.what.kind != env::verdict_kind::ok)
+    wrong_.push_back(line);
+  if (j.what.kind != env::verdict_kind::ok || !j.what.speedup_e2) return;
+  const auto claim = *j.what.speedup_e2;
+  const auto [first, fresh] = first_claims_.try_emplace(f.file + " " + f.form, claim);
+  if (fresh) return;
+  ++compared_;
+  const double change =
+      static_cast<double>(claim) / static_cast<double>(std::max<std::int64_t>(first->second, 1)) -
+      1;
+  if (std::abs(change) > other_claim)
+    drifting_.push_back(fmt::format("{}  first x{:.2f}, now x{:.2f}", line,
+                                    static_cast<double>(first->second) / 100,
+                                    static_cast<double>(claim) / 100));
+}
+
+void print_list(const char* what, const std::vector<std::string>& lines, std::size_t most = 40) {
+  if (lines.empty()) return;
+  fmt::print("** {}:\n", what);
+  for (std::size_t i = 0; i < std::min(lines.size(), most); ++i)
+    fmt::print("     {}\n", lines[i]);
+  if (lines.size() > most) fmt::print("     and {} more\n", lines.size() - most);
+}
+
+/// Ends of processes are waited for by the kernel, memory is given back by the driver: not at once.
+host_leftovers leftovers_once_settled(const host_snapshot& before, const std::string& bus_id,
+                                      host_snapshot& after) {
+  const base::steady_clock clock;
+  const auto start = clock.now_ns();
+  for (;;) {
+    after = look_at_host(bus_id);
+    auto left = left_behind(before, after);
+    const bool clean =
+        left.processes.empty() && left.files.empty() && left.device_bytes <= device_slack;
+    if (clean || static_cast<double>(clock.now_ns() - start) * 1e-9 > settle_s) return left;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
+int mixed_run::run() {
+  const auto host = env::probe_gpus();
+  const auto gpu = static_cast<std::size_t>(o_.gpus.front());
+  const std::string bus_id =
+      host && gpu < host->gpus.size() ? host->gpus[gpu].bus_id : std::string();
+  // What the first evaluator of this process leaves (contexts, locks, the compilers' cache) is
+  // there before anybody looks.
+  { const auto first = open_evaluator(o_); }
+  const auto before = look_at_host(bus_id);
+  const base::steady_clock clock;
+  const auto start = clock.now_ns();
+  for (int i = 0; i < o_.evaluators; ++i)
+    evaluators_.push_back(open_evaluator(o_));
+  std::vector<candidate_file> drawn;
+  for (const auto& item : items_)
+    drawn.push_back(*item.file);
+  twins_ = std::make_unique<twin_speeds>(*evaluators_.front(), o_, drawn);
+  // Artefacts are found by whoever judges: one cache of all evaluators.
+  ahead_ = std::make_unique<build_ahead>(*evaluators_.front(), requests_, o_.threads);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < evaluators_.size(); ++i)
+    threads.emplace_back([this, i] { on_evaluator(i); });
+  for (auto& t : threads)
+    t.join();
+  ahead_.reset();
+  evaluators_.clear();
+  const double seconds = static_cast<double>(clock.now_ns() - start) * 1e-9;
+  host_snapshot after;
+  const auto left = leftovers_once_settled(before, bus_id, after);
+
+  fmt::print("{} evaluations in {:.1f} s: {} honest, {} hostile, seed {}\n", items_.size(), seconds,
+             honest_seen_, hostile_seen_, o_.seed);
+  for (const auto& [kind, n] : kinds_)
+    fmt::print("   {:<36} {}\n", kind, n);
+  for (const auto& [outcome, n] : outcomes_)
+    fmt::print("   {:<36} {}\n", name_of(outcome), n);
+  print_list("wrong verdicts on honest ones", wrong_);
+  print_list("hostile ones that were accepted", accepted_);
+  print_list("claims that differ from the first of the same kernel by more than 5 % (a warning)",
+             drifting_);
+  print_list("quarantine", quarantined_, 5);
+  print_list("processes left behind", left.processes);
+  print_list("new processes of others (not counted)", left.strangers, 10);
+  print_list("files left behind", left.files);
+  fmt::print("   device: {:.1f} MB used before, {:.1f} after, processes {} before, {} after\n",
+             static_cast<double>(before.device_bytes.value_or(0)) / 1e6,
+             static_cast<double>(after.device_bytes.value_or(0)) / 1e6,
+             before.device_processes.value_or(0), after.device_processes.value_or(0));
+  figure_table table;
+  const auto count = [&](const char* name, std::size_t n, std::int64_t of) {
+    table.at_most(name, static_cast<double>(n), 0, "", of);
+  };
+  count("wrong verdicts on honest candidates", wrong_.size(), honest_seen_);
+  count("hostile candidates that were accepted", accepted_.size(), hostile_seen_);
+  count("evaluations that met a quarantine", quarantined_.size(),
+        static_cast<std::int64_t>(items_.size()));
+  count("processes left behind", left.processes.size(),
+        static_cast<std::int64_t>(after.processes.size()));
+  count("files left behind", left.files.size(), static_cast<std::int64_t>(after.files.size()) + 1);
+  table.at_most("device memory left behind",
+                static_cast<double>(std::max<std::int64_t>(left.device_bytes, 0)) / 1e6,
+                static_cast<double>(device_slack) / 1e6, "MB", after.device_bytes ? 1 : 0);
+  const int missed = table.print();
+  fmt::print("   honest and noisy: {} of {}; other claims than at first: {} of {} (warnings)\n",
+             honest_noisy_, honest_seen_, drifting_.size(), compared_);
+  return missed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int bench_mixed(const gpu_bench_options& o) {
+  return mixed_run(o).run();
+}
+
+}  // namespace quern::tools

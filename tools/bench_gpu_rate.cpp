@@ -1,0 +1,74 @@
+// bench_gpu rate: distinct candidates an hour, and where the time goes.
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "tools/bench_gpu.hpp"
+
+namespace quern::tools {
+
+int bench_rate(const gpu_bench_options& given) {
+  gpu_bench_options o = given;
+  if (o.suite.empty()) o.suite = "cuda_quick";
+  const auto files = honest_files(o);
+  const auto with = open_evaluator(o);
+  std::vector<env::evaluation_request> requests;
+  for (int round = 0; round < o.rounds; ++round)
+    for (const auto& f : files) {
+      auto r = f.request;
+      r.source = marked_source(r.source, fmt::format("round_{}", round));
+      r.seed = requests.size();
+      requests.push_back(std::move(r));
+    }
+  for (const auto& f : files) {
+    auto r = f.request;
+    r.verify_only = true;
+    with->evaluate(r);
+  }
+  const auto before = with->stages();
+  const auto device_before = with->device_time();
+  std::array<double, env::gpu_part_names.size()> parts_before{};
+  for (std::size_t p = 0; p < parts_before.size(); ++p)
+    parts_before[p] = with->parts().seconds(p);
+  std::map<std::string, int> kinds;
+  const base::steady_clock clock;
+  const auto start = clock.now_ns();
+  {
+    build_ahead ahead(*with, requests, o.threads);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      ahead.now_at(i);
+      ++kinds[short_verdict(with->evaluate(requests[i]))];
+    }
+  }
+  const double seconds = static_cast<double>(clock.now_ns() - start) * 1e-9;
+  const auto after = with->stages();
+  const auto device = with->device_time();
+  const auto n = static_cast<double>(requests.size());
+  fmt::print(
+      "{} distinct candidates in {:.1f} s: {:.0f} an hour; measuring {:.0f} %, leased {:.0f} %\n",
+      requests.size(), seconds, 3600 * n / seconds,
+      100 * (device.measuring - device_before.measuring) / seconds,
+      100 * (device.leased - device_before.leased) / seconds);
+  for (const auto& [kind, count] : kinds)
+    fmt::print("  {:<24} {}\n", kind, count);
+  const auto stage = [&](const char* name, double value) {
+    fmt::print("  {:<10} {:7.1f} ms an evaluation\n", name, 1000 * value / n);
+  };
+  stage("screen", after.screen - before.screen);
+  stage("compile", after.compile - before.compile);
+  stage("start", after.start - before.start);
+  stage("verify", after.verify - before.verify);
+  stage("probe", after.probe - before.probe);
+  stage("time", after.time - before.time);
+  stage("re-verify", after.reverify - before.reverify);
+  fmt::print("by part (those in brackets run beside):\n");
+  for (std::size_t p = 0; p < parts_before.size(); ++p)
+    fmt::print("  {:<17} {:7.1f} ms an evaluation\n", env::gpu_part_names[p],
+               1000 * (with->parts().seconds(p) - parts_before[p]) / n);
+  return 0;
+}
+
+}  // namespace quern::tools
