@@ -110,6 +110,31 @@ TEST_CASE("a folder with a file of no task is refused by its name") {
   CHECK(test::contains(found.error().message, "'softmax'"));
 }
 
+TEST_CASE("candidates of other suites are left out and counted only where that is asked for") {
+  const candidate_folder f;
+  f.write("times_row_softmax.0.cpp", "A");
+  f.write("softmax.0.cpp", "x");
+  f.write("softmax.1.cpp", "y");
+  f.write("attention.cu", "z");
+  const auto refused = f.read();
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(test::contains(refused.error().message, "--skip-unknown"));
+  tools::skipped_candidates skipped;
+  const auto found = tools::read_candidates(f.folder.path(), test::quick_suite(), &skipped);
+  REQUIRE_MESSAGE(found.has_value(), found.error().message);
+  REQUIRE(found->size() == 1);
+  CHECK(found->front().task == "times_row_softmax");
+  CHECK(skipped.candidates == 3);
+  CHECK(skipped.tasks == std::set<std::string>{"attention", "softmax"});
+  // Whatever else is wrong is still refused.
+  const auto lines = tools::parse_candidates(
+      "{\"task\": \"softmax\", \"code\": \"1\"}\n{\"task\": \"times_row_softmax\"}", "c",
+      test::quick_suite(), &skipped);
+  REQUIRE_FALSE(lines.has_value());
+  CHECK(test::contains(lines.error().message, "line 2"));
+  CHECK(skipped.candidates == 4);
+}
+
 TEST_CASE("what is not there or empty") {
   const auto missing = tools::read_candidates("/nonexistent/c.jsonl", test::quick_suite());
   REQUIRE_FALSE(missing.has_value());

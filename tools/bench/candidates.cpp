@@ -19,14 +19,20 @@ constexpr std::size_t max_candidate_lines = std::size_t{4} << 30U;
 /// Collects candidates and refuses what makes a result ambiguous.
 class candidate_collector {
  public:
-  explicit candidate_collector(const env::suite& suite) : suite_(suite) {
+  candidate_collector(const env::suite& suite, skipped_candidates* skipped)
+      : suite_(suite), skipped_(skipped) {
     for (std::size_t i = 0; i < suite.members.size(); ++i)
       members_[suite.members[i].task.name] = i;
   }
 
   base::status add(bench_candidate one) {
     const auto member = members_.find(one.task);
-    if (member == members_.end()) return unknown_task(one);
+    if (member == members_.end()) {
+      if (skipped_ == nullptr) return unknown_task(one);
+      ++skipped_->candidates;
+      skipped_->tasks.insert(one.task);
+      return {};
+    }
     one.member = member->second;
     if (one.id.empty() || one.id.size() > max_candidate_id)
       return base::fail(errc::invalid_argument, "{}: the id has {} bytes, it must have 1 to {}",
@@ -60,11 +66,14 @@ class candidate_collector {
     std::vector<std::string_view> names;
     for (const env::suite_member& member : suite_.members)
       names.push_back(member.task.name);
-    return base::fail(errc::invalid_argument, "{}: the suite {} has no task '{}'{}", one.origin,
-                      suite_.name, one.task, base::did_you_mean(one.task, names));
+    return base::fail(errc::invalid_argument,
+                      "{}: the suite {} has no task '{}'{} (--skip-unknown leaves candidates of "
+                      "other suites out)",
+                      one.origin, suite_.name, one.task, base::did_you_mean(one.task, names));
   }
 
   const env::suite& suite_;
+  skipped_candidates* skipped_;
   std::map<std::string, std::size_t, std::less<>> members_;
   std::map<std::pair<std::string, std::string>, std::string> seen_;
   std::vector<bench_candidate> all_;
@@ -120,8 +129,9 @@ base::expected<std::vector<fs::path>> candidate_files(const fs::path& folder) {
 
 base::expected<std::vector<bench_candidate>> parse_candidates(std::string_view text,
                                                               std::string_view name,
-                                                              const env::suite& suite) {
-  candidate_collector found(suite);
+                                                              const env::suite& suite,
+                                                              skipped_candidates* skipped) {
+  candidate_collector found(suite, skipped);
   text = base::without_byte_order_mark(text);
   std::size_t number = 0;
   while (!text.empty()) {
@@ -140,14 +150,15 @@ base::expected<std::vector<bench_candidate>> parse_candidates(std::string_view t
 }
 
 base::expected<std::vector<bench_candidate>> read_candidates(const fs::path& from,
-                                                             const env::suite& suite) {
+                                                             const env::suite& suite,
+                                                             skipped_candidates* skipped) {
   std::error_code unused;
   if (!fs::is_directory(from, unused)) {
     QUERN_TRY(const std::string text, base::read_file(from, max_candidate_lines));
-    return parse_candidates(text, from.string(), suite);
+    return parse_candidates(text, from.string(), suite, skipped);
   }
   QUERN_TRY(const auto files, candidate_files(from));
-  candidate_collector found(suite);
+  candidate_collector found(suite, skipped);
   for (const fs::path& file : files) {
     bench_candidate one;
     const std::string name = file.filename().string();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,19 +26,27 @@ struct bench_candidate {
 inline constexpr std::size_t max_candidate_source = 1U << 20U;
 inline constexpr std::size_t max_candidate_id = 512;
 
+/// Candidates that were left out because the suite does not have their task.
+struct skipped_candidates {
+  std::size_t candidates = 0;
+  std::set<std::string> tasks;
+};
+
 /// Reads all candidates, ordered by task (in the suite's order), those of one task as they were
 /// found. A folder: every file TASK.ANYTHING.cu, TASK.ANYTHING.cpp, TASK.cu or TASK.cpp in it and
 /// in folders below it; the id is its path below the folder; other endings and names that begin
 /// with a dot are left out. A file: see parse_candidates. Errors (invalid_argument, not_found) name
 /// the file or line and the value: an unknown task, an id given twice, a source that is too long.
+/// With `skipped`, candidates of unknown tasks are left out and counted there.
 base::expected<std::vector<bench_candidate>> read_candidates(const std::filesystem::path& from,
-                                                             const env::suite& suite);
+                                                             const env::suite& suite,
+                                                             skipped_candidates* skipped = nullptr);
 
 /// One JSON object a line: "task" (a name of the suite), "source" or "code" (text), "id" (text or a
 /// whole number; without one "#LINE"). Other fields and empty lines are left out; a last line need
 /// not end. `name` is what errors call the text.
-base::expected<std::vector<bench_candidate>> parse_candidates(std::string_view text,
-                                                              std::string_view name,
-                                                              const env::suite& suite);
+base::expected<std::vector<bench_candidate>> parse_candidates(
+    std::string_view text, std::string_view name, const env::suite& suite,
+    skipped_candidates* skipped = nullptr);
 
 }  // namespace quern::tools

@@ -35,8 +35,10 @@ struct bench_arguments {
   std::string suite, candidates, out, report;
   std::vector<int> gpus;
   int core = -1, compilers = -1;
-  double budget_s = env::evaluator_options{}.time_budget_s;
-  bool best_effort = false, each_task = false;
+  double budget_s = 0;  ///< 0: the protocol's own length, else the evaluator's default
+  measure_options how;
+  env::measure_name measured;
+  bool best_effort = false, each_task = false, skip_unknown = false;
 };
 
 std::atomic<bool> stop_bench = false;
@@ -249,11 +251,26 @@ base::status write_report(const bench_arguments& a, const bench_report& report) 
 
 base::expected<int> bench(bench_arguments a) {
   QUERN_TRY(const env::suite suite, find_suite(a.suite));
+void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
+  if (skipped.candidates == 0) return;
+  std::string names;
+  std::size_t told = 0;
+  for (const std::string& task : skipped.tasks)
+    if (told++ < 5) names += (names.empty() ? "" : ", ") + task;
+  fmt::print(stderr,
+             "quern bench: {} candidates of {} tasks that {} does not have left out: {}{}\n",
+             skipped.candidates, skipped.tasks.size(), suite.name, names,
+             skipped.tasks.size() > 5 ? ", ..." : "");
+}
+
   const env::lane lane = suite.members.front().task.lane;
   if (lane != env::lane::cuda && !a.gpus.empty())
     return base::fail(errc::invalid_argument, "--gpus is for suites of lane cuda, {} is of lane {}",
                       suite.name, env::name_of(lane));
-  QUERN_TRY(const auto candidates, read_candidates(a.candidates, suite));
+  skipped_candidates skipped;
+  QUERN_TRY(const auto candidates,
+            read_candidates(a.candidates, suite, a.skip_unknown ? &skipped : nullptr));
+  tell_skipped(skipped, suite);
   if (candidates.empty()) {
     fmt::print(stderr, "quern bench: {} holds no candidate\n", a.candidates);
     return int{nothing};
@@ -315,7 +332,11 @@ int cmd_bench(int argc, char** argv) {
       ->check(whole_within(0, 256));
   app.add_option("--budget-s", a.budget_s, "seconds of measuring one candidate")
       ->check(number_within(0.05, 3600))
-      ->capture_default_str();
+      ->default_str("the protocol's, else 0.5");
+  add_measure_options(app, a.how);
+  add_policy_options(app, a.how);
+  app.add_flag("--skip-unknown", a.skip_unknown,
+               "leave out candidates of tasks that the suite does not have");
   app.add_flag("--tasks", a.each_task, "print a line a task, too");
   app.add_flag("--best-effort", a.best_effort,
                "run although sandbox layers are missing (see quern doctor)");
