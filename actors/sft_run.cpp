@@ -24,6 +24,9 @@ struct end_requests {
   bool arrived() { return signals.arrived(100) || pause || stop; }
 };
 
+/// Exit code of a process that can be gone on with.
+constexpr int paused_code = 3;
+
 /// Runs processes side by side to their end. Paused: they are asked to end and may be started
 /// again.
 base::expected<run_end> run_all(const std::vector<process_plan>& plans, end_requests& requests) {
@@ -42,7 +45,8 @@ base::expected<run_end> run_all(const std::vector<process_plan>& plans, end_requ
       }
     }
     const base::exit_state state = *children[i].poll();
-    if (pausing) {
+    // A maker whose part of the time is over has paused by itself.
+    if (pausing || (state.code == paused_code && state.signal == 0)) {
       end = {requests.stop ? ending::stop : ending::pause, false, ""};
     } else if (state.code != 0 || state.signal != 0) {
       // Fine-tuning itself has no log: it says on the terminal what is wrong.

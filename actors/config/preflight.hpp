@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "actors/config/run_config.hpp"
 #include "actors/replay/task_book.hpp"
@@ -13,13 +15,19 @@ namespace quern::actors {
 enum class run_beginning {
   fresh,     ///< `folder` is to become a run
   resuming,  ///< `folder` is one
+  later      ///< as fresh, but the policy is not there yet: nothing that needs it is checked
 };
+
+/// What a run needs and this machine does not have: one sentence each. Where the caller takes them,
+/// the checks that need the hardware are left out.
+using missing_hardware = std::vector<std::string>;
 
 /// Model (files, completeness of the weights, tokenizer), tasks, reward, template, prompt lengths,
 /// programs, sandbox, core, device, address and keys of hosts, folders. Starts no process of the
 /// run and leaves nothing behind; reads no weights. Every error is invalid_argument and names key,
-/// value, limit and what to do. Gives the tasks that it had to make.
+/// value, limit and what to do. Gives the tasks that it had to make. A
+/// GPU that is not there is an error, or a sentence in `missing`.
 base::expected<task_book> preflight(const run_config& config, const std::filesystem::path& folder,
-                                    run_beginning how);
+                                    run_beginning how, missing_hardware* missing = nullptr);
 
 }  // namespace quern::actors

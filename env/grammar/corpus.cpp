@@ -61,6 +61,7 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"wrong_share", fmt::format("{}", plan.wrong_share)},
           {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
           {"exemplar_protocol", plan.exemplar_protocol},
+          {"lane", name_of(plan.task.lane)},
           {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
           {"limits",
            {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
@@ -88,13 +89,12 @@ struct corpus_maker::work {
   std::unordered_set<std::string> taken;                   ///< sources that are in records
   std::unordered_map<std::string, std::string> exemplars;  ///< source to its hash
 
-  work(std::int64_t k, const composition& what, task made, const corpus_counts& so_far)
+  work(std::int64_t k, const composition& what, task made)
       : index(k),
         probe(what),
-        supply(probe),
+        supply(probe, made.lane),
         subject(std::make_shared<task>(std::move(made))),
-        id(task_id(*subject)),
-        counts(so_far) {}
+        id(task_id(*subject)) {}
 };
 
 corpus_maker::corpus_maker(corpus_plan plan, const prompt_template& form, prompt_facts facts,
@@ -103,7 +103,8 @@ corpus_maker::corpus_maker(corpus_plan plan, const prompt_template& form, prompt
       form_(&form),
       facts_(std::move(facts)),
       file_(std::move(file)),
-      judge_(&judge) {}
+      judge_(&judge),
+      next_(file_.counts().next_task) {}
 
 base::expected<corpus_maker> corpus_maker::open(corpus_plan plan, const prompt_template& form,
                                                 prompt_facts facts,
@@ -186,27 +187,65 @@ base::status corpus_maker::add_sample(work& at, int sample,
   return {};
 }
 
+void corpus_maker::announce(const work& of) {
+  base::random_stream random(plan_.seed, "exemplar task", {static_cast<std::uint64_t>(of.index)});
+  if (random.chance(plan_.exemplar_task_share))
+    for (std::size_t k = 0; k < exemplars_shown; ++k)
+      judge_->announce(of.subject, of.supply.draw(plan_.seed, random.next_u64(), 0).source);
+  for (int sample = 0; sample < plan_.samples_per_task; ++sample) {
+    const std::int64_t item = of.index * plan_.samples_per_task + sample;
+    const auto first = static_cast<std::uint64_t>(item) * most_draws;
+    judge_->announce(of.subject, of.supply.draw(plan_.seed, first, plan_.wrong_share).source);
+  }
+}
+
+base::status corpus_maker::begin_next() {
+  while (next_ % plan_.shards != plan_.shard)
+    ++next_;
+  if (next_ >= plan_.tasks) return {};
+  const composition what =
+      draw_composition(plan_.seed, static_cast<std::uint64_t>(next_), plan_.limits);
+  std::shared_ptr<work> made;
+  if (!is_held_out(what, plan_.held_out)) {
+    QUERN_TRY(task subject, make_task(what, plan_.task));
+    made = std::make_shared<work>(next_, what, std::move(subject));
+    if (judge_->look_ahead() > 0) announce(*made);
+  }
+  begun_.push_back(std::move(made));
+  ++next_;
+  return {};
+}
+
 base::expected<bool> corpus_maker::step() {
+  const auto wanted = static_cast<std::size_t>(1 + judge_->look_ahead());
+  for (std::size_t before = begun_.size() + 1; begun_.size() < wanted && begun_.size() != before;) {
+    before = begun_.size();
+    QUERN_CHECK(begin_next());
+  }
+  if (begun_.empty()) return false;
   corpus_counts counts = file_.counts();
   std::int64_t index = counts.next_task;
   while (index % plan_.shards != plan_.shard)
     ++index;
-  if (index >= plan_.tasks) return false;
   counts.next_task = index + 1;
-  const composition what =
-      draw_composition(plan_.seed, static_cast<std::uint64_t>(index), plan_.limits);
-  if (is_held_out(what, plan_.held_out)) {
+  if (!begun_.front()) {
     ++counts.skipped_tasks;
     QUERN_CHECK(file_.append({}, counts));
+    begun_.pop_front();
     return true;
   }
-  QUERN_TRY(task made, make_task(what, plan_.task));
-  work at(index, what, std::move(made), counts);
+  work& at = *begun_.front();
+  // What an attempt that failed has left is of no use.
+  at.counts = counts;
+  at.records.clear();
+  at.taken.clear();
+  at.exemplars.clear();
   QUERN_TRY(const auto scored, score_exemplars(at));
   for (int sample = 0; sample < plan_.samples_per_task; ++sample)
     QUERN_CHECK(add_sample(at, sample, scored));
   ++(at.records.empty() ? at.counts.skipped_tasks : at.counts.tasks);
   QUERN_CHECK(file_.append(at.records, at.counts));
+  begun_.pop_front();
   return true;
 }
 

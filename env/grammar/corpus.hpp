@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -54,6 +55,11 @@ class corpus_judge {
   /// (noisy, infra_error) drops the sample.
   virtual base::expected<verdict> judge(const std::shared_ptr<const task>& subject,
                                         const std::string& source, const std::string& protocol) = 0;
+
+  /// Tasks beyond the present one whose kernels are announced.
+  [[nodiscard]] virtual int look_ahead() const { return 0; }
+  /// A kernel that will probably be judged before long: it may be compiled meanwhile.
+  virtual void announce(const std::shared_ptr<const task>&, const std::string& /*source*/) {}
 };
 
 /// Works through a plan, one task at a time. Not thread-safe.
@@ -74,6 +80,8 @@ class corpus_maker {
   struct work;
   corpus_maker(corpus_plan plan, const prompt_template& form, prompt_facts facts, corpus_file file,
                corpus_judge& judge);
+  base::status begin_next();
+  void announce(const work& of);
   base::expected<std::vector<scored_variant>> score_exemplars(work& at);
   base::status add_sample(work& at, int sample, const std::vector<scored_variant>& scored);
 
@@ -82,6 +90,9 @@ class corpus_maker {
   prompt_facts facts_;
   corpus_file file_;
   corpus_judge* judge_;
+  /// Begun and not finished, in order; null: held out.
+  std::deque<std::shared_ptr<work>> begun_;
+  std::int64_t next_ = 0;  ///< index of the task that is begun next
 };
 
 }  // namespace quern::env

@@ -4,19 +4,26 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/device_class.hpp"
+#include "actors/measured_as.hpp"
 #include "actors/replay/task_book.hpp"
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/gpu/gpu_oracle.hpp"
+#include "env/gpu/open_judge.hpp"
 #include "env/grammar/corpus.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
+#include "env/judge/compile_pool.hpp"
 #include "env/task/check.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/suite.hpp"
@@ -29,14 +36,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int generate(std::uint64_t seed, std::uint64_t first, std::int64_t count,
+int generate(env::lane where, std::uint64_t seed, std::uint64_t first, std::int64_t count,
              const std::string& folder) {
   if (!folder.empty()) {
     if (const auto made = base::make_folders(folder); !made) return report("tasks", made.error());
   }
   for (std::uint64_t index = first; index < first + static_cast<std::uint64_t>(count); ++index) {
-    const env::composition drawn = env::draw_composition(seed, index, {});
-    const auto task = env::make_task(drawn);
+    const env::composition drawn = env::draw_composition(seed, index, env::limits_of(where));
+    env::task_options options;
+    options.lane = where;
+    const auto task = env::make_task(drawn, options);
     if (!task) return report("tasks", task.error());
     if (folder.empty()) {
       fmt::print("{:>6}  {:<34} {}\n", index, task->name, env::to_text(drawn));
@@ -109,7 +118,11 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox, int
       files.emplace_back(path);
       continue;
     }
-    if (const auto suite = env::load_suite(path); !suite) return report("tasks", suite.error());
+    const auto suite = env::load_suite(path);
+    if (!suite) return report("tasks", suite.error());
+    fmt::print("{}: allows {}; speed-up over {}; claims above {:g}x are measured again\n",
+               suite->name, env::to_text(suite->policy), env::name_of(suite->baseline),
+               static_cast<double>(suite->recheck_above_e2) / 100);
     for (const auto& entry : fs::directory_iterator(path)) {
       if (entry.path().string().ends_with(".task.yaml")) files.push_back(entry.path());
     }
@@ -154,10 +167,15 @@ int begin_task(const std::string& name, const std::string& folder) {
   return done;
 }
 
-/// The evaluator as the judge of a corpus.
+/// The judge of a lane as the judge of a corpus. On a GPU many candidates are on their way: a
+/// device is done with one before a compiler is.
 class evaluating_judge final : public env::corpus_judge {
  public:
-  explicit evaluating_judge(env::evaluator& with) : with_(with) {}
+  explicit evaluating_judge(env::candidate_judge& with) : with_(with) {
+    if (with.lane() != env::lane::cuda) return;
+    const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+    ahead_.emplace(with, std::clamp(cores - 2, 2, most_compilers));
+  }
   base::expected<env::verdict> judge(const std::shared_ptr<const env::task>& subject,
                                      const std::string& source,
                                      const std::string& protocol) override {
@@ -168,9 +186,19 @@ class evaluating_judge final : public env::corpus_judge {
     if (!protocol.empty()) request.protocol = protocol;
     return with_.evaluate(request);
   }
+  [[nodiscard]] int look_ahead() const override { return ahead_ ? tasks_ahead : 0; }
+  void announce(const std::shared_ptr<const env::task>& subject,
+                const std::string& source) override {
+    env::evaluation_request request;
+    request.subject = subject;
+    request.source = source;
+    ahead_->add(std::move(request));
+  }
 
  private:
-  env::evaluator& with_;
+  static constexpr int most_compilers = 14, tasks_ahead = 12;
+  env::candidate_judge& with_;
+  std::optional<env::compile_pool> ahead_;
 };
 
 base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int shard) {
@@ -180,8 +208,10 @@ base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int s
   plan.samples_per_task = static_cast<int>(config.tasks.corpus_variants);
   plan.wrong_share = config.tasks.corpus_wrong_share;
   plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
-  plan.exemplar_protocol = config.env.protocol;
+  plan.exemplar_protocol = actors::measured_as(config);
   QUERN_TRY(plan.held_out, actors::held_out_of(config));
+  plan.task.lane = actors::lane_of(config);
+  plan.limits = env::limits_of(plan.task.lane);
   plan.shard = shard;
   plan.shards = static_cast<int>(config.env.evaluators);
   return plan;
@@ -199,18 +229,27 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
   options.time_budget_s = config.env.time_budget_s;
   options.precision = config.env.precision;
   options.noise_limit = config.env.noise_limit;
-  QUERN_TRY(const auto evaluator, env::evaluator::open(options));
+  QUERN_TRY(const std::vector<int> gpus, actors::gpus_of(config));
+  options.gpu = gpus[static_cast<std::size_t>(shard) % gpus.size()];
+  options.static_screen = config.env.static_screen;
+  QUERN_TRY(const auto evaluator, env::open_judge(plan.task.lane, options));
   QUERN_TRY(const auto prompts, base::share_folder("env/prompts"));
   QUERN_TRY(const auto form,
             env::prompt_template::load(prompts / (config.policy.template_name + ".prompt")));
   const env::prompt_facts facts{evaluator->device_class(),
-                                env::default_restrictions(env::lane::cpp)};
+                                env::default_restrictions(plan.task.lane)};
   evaluating_judge judge(*evaluator);
   const fs::path file = fs::path(folder) / fmt::format("corpus-{:03}.jsonl", shard);
   QUERN_TRY(auto maker, env::corpus_maker::open(plan, form, facts, file, judge));
   std::signal(SIGTERM, [](int) { stop_corpus = 1; });
-  std::int64_t told = 0;
-  while (stop_corpus == 0) {
+  std::int64_t told = maker.counts().tasks;
+  const base::steady_clock clock;
+  const base::nanoseconds_t started = clock.now_ns();
+  const auto is_over = [&] {
+    const double seconds = static_cast<double>(clock.now_ns() - started) * 1e-9;
+    return config.tasks.corpus_part_s > 0 && seconds > config.tasks.corpus_part_s;
+  };
+  while (stop_corpus == 0 && !is_over()) {
     QUERN_TRY(const bool more, maker.step());
     const env::corpus_counts& counts = maker.counts();
     if (!more || counts.tasks - told >= 50) {
@@ -258,6 +297,7 @@ int cmd_tasks(int argc, char** argv) {
   std::string name;
   std::string config;
   std::string sandbox = "required";
+  std::string lane = "cpp";
   int gpu = 0;
   std::vector<std::string> paths;
   int shard = 0;
@@ -267,6 +307,7 @@ int cmd_tasks(int argc, char** argv) {
   generating->add_option("--first", first, "address: index of the first")
       ->check(whole_within(0, largest));
   generating->add_option("--count", count, "how many")->check(whole_within(1, 1000000));
+  generating->add_option("--lane", lane, "cpp | cuda")->check(CLI::IsMember({"cpp", "cuda"}));
   generating->add_option("--out", folder, "folder for a suite of task files; none: a line each");
   auto* checking = app.add_subcommand("check", "refuse tasks that would teach the wrong thing");
   checking->add_option("paths", paths, "task files or suites")->required();
@@ -287,7 +328,8 @@ int cmd_tasks(int argc, char** argv) {
   sources->add_option("folder", folder, "folder of the corpus")->required();
   if (const auto code = parse(app, argc, argv)) return *code;
   if (sources->parsed()) return list_sources(folder);
-  if (generating->parsed()) return generate(seed, first, count, folder);
+  if (generating->parsed())
+    return generate(lane == "cuda" ? env::lane::cuda : env::lane::cpp, seed, first, count, folder);
   if (checking->parsed()) return check(paths, sandbox, gpu);
   if (beginning->parsed()) return begin_task(name, here);
   const auto made = make_corpus(config, folder, shard);

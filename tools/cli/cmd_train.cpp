@@ -13,6 +13,7 @@
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
+#include "tools/cli/train_run.hpp"
 
 namespace quern::tools {
 namespace {
@@ -33,7 +34,7 @@ base::json meta_of(const actors::run_config& config) {
           {"stage", config.stage}};
 }
 
-int print_plan(const actors::run_config& config, const actors::task_book& tasks) {
+void print_plan(const actors::run_config& config, const actors::task_book& tasks) {
   fmt::print("{}", actors::to_yaml(config));
   std::size_t held_out = 0;
   for (const auto& task : tasks.tasks())
@@ -44,24 +45,23 @@ int print_plan(const actors::run_config& config, const actors::task_book& tasks)
     fmt::print("# corpus: {} tasks, {} records each; {} steps of {} samples\n",
                config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
                config.learner.batch_samples);
-    return done;
+    return;
   }
   fmt::print("# processes: control, learner, generator, {} evaluator hosts\n",
              config.env.evaluators);
   fmt::print("# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
              config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
              config.actors.staleness);
-  return done;
 }
 
-int tell_end(const fs::path& folder, const actors::run_end& end) {
+int tell_end(const fs::path& resume_as, const actors::run_end& end) {
   if (!end.problem.empty()) {
     fmt::print(stderr, "quern: {}\nEverything up to the last checkpoint is kept: quern resume {}\n",
-               end.problem, folder.string());
+               end.problem, resume_as.string());
     return failed;
   }
   if (end.how == actors::ending::pause && !end.finished) {
-    fmt::print(stderr, "paused: quern resume {}\n", folder.string());
+    fmt::print(stderr, "paused: quern resume {}\n", resume_as.string());
     return paused;
   }
   return done;
@@ -74,13 +74,12 @@ std::int64_t durable_version(const storage::ledger_position& at) {
 
 /// From an open run directory to the exit code.
 int carry_on(const actors::run_config& config, storage::run_directory& run,
-             const actors::task_book& tasks, std::string_view name) {
-  const fs::path folder = run.paths().root;
+             const actors::task_book& tasks, std::string_view name, const fs::path& resume_as) {
   base::set_log_level(config.observe.log_level);
   if (config.stage == "sft") {
     const auto end = actors::run_sft(config, run);
     if (!end) return report(name, end.error());
-    return tell_end(folder, *end);
+    return tell_end(resume_as, *end);
   }
   const auto position = actors::position_of(run.paths());
   if (!position || durable_version(*position) < config.learner.steps) {
@@ -88,12 +87,12 @@ int carry_on(const actors::run_config& config, storage::run_directory& run,
     fs::remove(run.paths().root / "panel.json", ignored);
     const auto end = actors::run_control(config, run, tasks);
     if (!end) return report(name, end.error());
-    const int code = tell_end(folder, *end);
+    const int code = tell_end(resume_as, *end);
     if (code != done) return code;
   }
   const auto finished = actors::finish_run(config, run, tasks);
   if (!finished) return report(name, finished.error());
-  if (!*finished) return tell_end(folder, {actors::ending::pause, false, ""});
+  if (!*finished) return tell_end(resume_as, {actors::ending::pause, false, ""});
   fmt::print("{}", **finished);
   return done;
 }
@@ -117,41 +116,44 @@ base::expected<bool> tell_position(const actors::run_config& config,
 
 }  // namespace
 
-int cmd_train(int argc, char** argv) {
-  CLI::App app("quern train: run an experiment from a configuration");
-  std::string file;
-  std::vector<std::string> settings;
-  bool dry_run = false;
-  app.add_option("config", file, "YAML file; configs/reference.yaml explains every key")
-      ->required();
-  app.add_option("--set", settings, "KEY=VALUE, over the file; may be repeated");
-  app.add_flag("--dry-run", dry_run,
-               "print the resolved configuration and the plan, start nothing");
-  if (const auto code = parse(app, argc, argv)) return *code;
-  auto config = actors::load_config(file, settings);
-  if (!config) return report("train", config.error());
-  actors::make_paths_absolute(*config);
-  if (config->learner.steps == 0) {
+int begin_run(const actors::run_config& config, const fs::path& folder, const fs::path& resume_as) {
+  if (config.learner.steps == 0) {
     fmt::print(stderr, "quern train: learner.steps is 0: there is nothing to do\n");
     return nothing;
   }
-  const fs::path folder = folder_of(*config);
-  const auto tasks = actors::preflight(*config, folder, actors::run_beginning::fresh);
+  const auto tasks = actors::preflight(config, folder, actors::run_beginning::fresh);
   if (!tasks) return report("train", tasks.error());
-  if (dry_run) return print_plan(*config, *tasks);
-  auto run = storage::run_directory::create(folder, actors::to_yaml(*config), meta_of(*config));
+  auto run = storage::run_directory::create(folder, actors::to_yaml(config), meta_of(config));
   if (!run) return report("train", run.error());
-  fmt::print(stderr, "run {} in {}\n", config->run.name, folder.string());
-  return carry_on(*config, *run, *tasks, "train");
+  fmt::print(stderr, "run {} in {}\n", config.run.name, folder.string());
+  return carry_on(config, *run, *tasks, "train", resume_as);
 }
 
-int cmd_resume(int argc, char** argv) {
-  CLI::App app("quern resume: go on with a run that was paused or failed");
-  std::string folder;
-  std::vector<std::string> settings;
-  app.add_option("run", folder, "run directory")->required();
-  app.add_option("--set", settings, "KEY=VALUE for keys that may change on resume");
-  if (const auto code = parse(app, argc, argv)) return *code;
+bool is_complete_run(const fs::path& folder) {
+  const storage::run_paths paths{folder};
+  const auto config = actors::load_config(paths.config(), {});
+  if (!config) return false;
+  if (config->stage == "sft") {
+    const auto at = actors::sft_position_of(*config, paths);
+    return at && at->step >= config->learner.steps;
+  }
+  const auto at = actors::position_of(paths);
+  return at && durable_version(*at) >= config->learner.steps && actors::is_finished(*config, paths);
+}
+
+int show_plan(const actors::run_config& config, const fs::path& folder, bool has_model) {
+  actors::missing_hardware missing;
+  const auto how = has_model ? actors::run_beginning::fresh : actors::run_beginning::later;
+  const auto tasks = actors::preflight(config, folder, how, &missing);
+  if (!tasks) return report("train", tasks.error());
+  print_plan(config, *tasks);
+  for (const std::string& what : missing)
+    fmt::print("# missing here: {}\n", what);
+  return done;
+}
+
+int go_on_with_run(const fs::path& folder, const std::vector<std::string>& settings,
+                   const fs::path& resume_as) {
   auto run = storage::run_directory::open(folder);
   if (!run) return report("resume", run.error());
   auto before = actors::load_config(run->paths().config(), {});
@@ -183,7 +185,81 @@ int cmd_resume(int argc, char** argv) {
   if (auto written = run->write_config(actors::to_yaml(*config)); !written) {
     return report("resume", written.error());
   }
-  return carry_on(*config, *run, *tasks, "resume");
+  return carry_on(*config, *run, *tasks, "resume", resume_as);
+}
+
+namespace {
+
+/// Each stage with its folder below the chain's.
+void place_stages(std::vector<actors::stage_plan>& stages, const fs::path& chain) {
+  for (actors::stage_plan& stage : stages)
+    stage.config.run.folder = fs::absolute(chain / stage.name).string();
+}
+
+int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
+  const fs::path chain = folder_of(stages.front().config);
+  place_stages(stages, chain);
+  for (std::size_t k = 0; k < stages.size(); ++k) {
+    const actors::stage_plan& stage = stages[k];
+    const fs::path folder = chain / stage.name;
+    if (dry_run) {
+      if (const int code = show_plan(stage.config, folder, k == 0); code != done) return code;
+      continue;
+    }
+    // What is wrong with a later stage is said before the first one takes its time.
+    const auto how = k == 0 ? actors::run_beginning::fresh : actors::run_beginning::later;
+    const auto tasks = actors::preflight(stage.config, folder, how);
+    if (!tasks) return report("train", tasks.error());
+  }
+  if (dry_run) return done;
+  if (auto made = actors::create_chain(chain, stages); !made) return report("train", made.error());
+  return run_chain(chain, {});
+}
+
+}  // namespace
+
+int cmd_train(int argc, char** argv) {
+  CLI::App app("quern train: run an experiment from a configuration");
+  std::string file;
+  std::vector<std::string> settings;
+  std::string only;
+  bool dry_run = false;
+  app.add_option("config", file, "YAML file; configs/reference.yaml explains every key")
+      ->required();
+  app.add_option("--set", settings, "KEY=VALUE, over the file; may be repeated");
+  app.add_option("--stage", only, "of the stages in the file this one alone, as a run of its own")
+      ->check(CLI::IsMember({"sft", "self_train", "contrastive"}));
+  app.add_flag("--dry-run", dry_run,
+               "print the resolved configuration and the plan, start nothing");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  auto stages = actors::load_stages(file, settings);
+  if (!stages) return report("train", stages.error());
+  if (!only.empty())
+    std::erase_if(*stages, [&](const auto& stage) { return stage.config.stage != only; });
+  if (stages->empty()) {
+    fmt::print(stderr, "quern train: {} has no stage {}\n", file, only);
+    return usage;
+  }
+  for (actors::stage_plan& stage : *stages)
+    actors::make_paths_absolute(stage.config);
+  if (stages->size() > 1) return train_chain(std::move(*stages), dry_run);
+  const actors::run_config& config = stages->front().config;
+  const fs::path folder = folder_of(config);
+  if (dry_run) return show_plan(config, folder, true);
+  return begin_run(config, folder, folder);
+}
+
+int cmd_resume(int argc, char** argv) {
+  CLI::App app("quern resume: go on with a run that was paused or failed");
+  std::string folder;
+  std::vector<std::string> settings;
+  app.add_option("run", folder, "run directory")->required();
+  app.add_option("--set", settings,
+                 "KEY=VALUE for keys that may change on resume; STAGE.KEY=VALUE for one of several "
+                 "stages");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  if (actors::is_chain(folder)) return run_chain(folder, settings);
+  return go_on_with_run(folder, settings, folder);
 }
 
 }  // namespace quern::tools

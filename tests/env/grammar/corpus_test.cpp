@@ -55,7 +55,7 @@ class knowing_judge : public env::corpus_judge {
     known_ = subject.name;
     right_.clear();
     const env::composition_probe probe(env::composition_of_reference(subject.reference).value());
-    const env::variant_supply supply(probe);
+    const env::variant_supply supply(probe, subject.lane);
     for (const auto& variant : supply.correct())
       right_.insert(variant.source);
   }
@@ -187,6 +187,46 @@ TEST_CASE("verdicts that were not intended, or say nothing, keep a sample out") 
   CHECK(counts.dropped > 0);
   for (const auto& record : records_of(folder.path() / "corpus.jsonl"))
     CHECK((record.verdict == "ok") == (record.error == "none"));
+}
+
+namespace {
+
+/// Is told of kernels before it judges them.
+class expecting_judge final : public knowing_judge {
+ public:
+  int announced_before = 0;
+  [[nodiscard]] int look_ahead() const override { return 3; }
+  void announce(const std::shared_ptr<const env::task>&, const std::string& source) override {
+    announced_.insert(source);
+  }
+  base::expected<env::verdict> judge(const std::shared_ptr<const env::task>& subject,
+                                     const std::string& source,
+                                     const std::string& protocol) override {
+    announced_before += announced_.contains(source) ? 1 : 0;
+    return knowing_judge::judge(subject, source, protocol);
+  }
+
+ private:
+  std::set<std::string> announced_;
+};
+
+}  // namespace
+
+TEST_CASE("kernels are announced before they are judged, which changes nothing; lane cuda, too") {
+  const auto folder = base::temp_folder::make().value();
+  auto plan = small_plan();
+  plan.task.lane = env::lane::cuda;
+  plan.limits = env::limits_of(env::lane::cuda);
+  knowing_judge judge;
+  make_all(plan, folder.path() / "plain.jsonl", judge);
+  expecting_judge expecting;
+  const auto counts = make_all(plan, folder.path() / "ahead.jsonl", expecting);
+  CHECK(base::read_file(folder.path() / "ahead.jsonl").value() ==
+        base::read_file(folder.path() / "plain.jsonl").value());
+  CHECK(expecting.announced_before > expecting.calls * 3 / 4);
+  CHECK(counts.records > 30);
+  for (const auto& record : records_of(folder.path() / "ahead.jsonl"))
+    CHECK(record.completion.find("cudaStream_t stream") != std::string::npos);
 }
 
 TEST_CASE("shards share the tasks between them") {

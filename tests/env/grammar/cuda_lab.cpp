@@ -149,7 +149,8 @@ std::string unit_text(const env::launch_plan& plan, std::size_t index) {
   return text;
 }
 
-constexpr std::size_t margin = 4096;
+/// Floats: a thread without guard goes on for a block of rows.
+constexpr std::size_t margin = 1 << 17;
 
 /// Floats with a margin on both sides that must stay as it is.
 class guarded {

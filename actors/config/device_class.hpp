@@ -1,0 +1,24 @@
+// What a run measures on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/config/run_config.hpp"
+#include "base/status.hpp"
+#include "env/task/dtype.hpp"
+
+namespace quern::actors {
+
+/// env.lane as a value; check_config has seen to it that it is one.
+env::lane lane_of(const run_config& config);
+
+/// env.gpus as numbers. Error: invalid_argument, naming key and value.
+base::expected<std::vector<int>> gpus_of(const run_config& config);
+
+/// The device class that the run's times, scores and prompts are of: of this machine's processor
+/// (lane cpp); env.device_class or that of the first GPU of env.gpus (lane cuda). Error:
+/// unavailable where that GPU is not there, saying what to do.
+base::expected<std::string> device_class_of(const run_config& config);
+
+}  // namespace quern::actors

@@ -1,0 +1,163 @@
+#include "actors/config/stages.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include "actors/config/config_file.hpp"
+#include "base/file.hpp"
+#include "env/task/yaml_reader.hpp"
+#include "storage/checkpoint.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+namespace fs = std::filesystem;
+
+constexpr std::size_t largest_chain = 1 << 20;
+
+/// Keys of `over` replace those of `under`, group by group.
+YAML::Node merged(const YAML::Node& under, const YAML::Node& over) {
+  if (!under.IsMap() || !over.IsMap()) return over;
+  YAML::Node made(YAML::NodeType::Map);
+  for (const auto& entry : under) {
+    const auto key = entry.first.Scalar();
+    made[key] = over[key] ? merged(entry.second, over[key]) : entry.second;
+  }
+  for (const auto& entry : over)
+    if (const auto key = entry.first.Scalar(); !under[key]) made[key] = entry.second;
+  return made;
+}
+
+base::status check_stage(const YAML::Node& own, std::size_t number) {
+  if (!own.IsMap() || !own["stage"] || !own["stage"].IsScalar())
+    return fail(errc::invalid_argument, "stages: number {} has no `stage: NAME`", number);
+  for (const char* key : {"name", "folder"})
+    if (own["run"] && own["run"].IsMap() && own["run"][key])
+      return fail(errc::invalid_argument, "stages: number {} has run.{}, which belongs to all",
+                  number, key);
+  if (number > 1 && own["policy"] && own["policy"].IsMap() && own["policy"]["model"])
+    return fail(errc::invalid_argument,
+                "stages: number {} has policy.model: its policy is that of the stage before it",
+                number);
+  return {};
+}
+
+base::expected<std::vector<stage_plan>> read_stages(const YAML::Node& root,
+                                                    const std::vector<std::string>& settings) {
+  const YAML::Node list = root["stages"];
+  if (!list.IsSequence() || list.size() == 0)
+    return fail(errc::invalid_argument, "stages: a list of stages is needed");
+  YAML::Node common(YAML::NodeType::Map);
+  for (const auto& entry : root)
+    if (entry.first.Scalar() != "stages") common[entry.first.Scalar()] = entry.second;
+  std::vector<stage_plan> stages;
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    QUERN_CHECK(check_stage(list[k], k + 1));
+    const auto own = settings_of_stage(settings, list[k]["stage"].Scalar());
+    QUERN_TRY(run_config config, load_config_text(YAML::Dump(merged(common, list[k])),
+                                                  fmt::format("stages, number {}", k + 1), own));
+    stages.push_back({fmt::format("{}-{}", k + 1, config.stage), std::move(config)});
+  }
+  return stages;
+}
+
+fs::path folder_of_plans(const fs::path& chain) {
+  return chain / "stages";
+}
+
+}  // namespace
+
+base::expected<std::vector<stage_plan>> load_stages(const fs::path& file,
+                                                    const std::vector<std::string>& settings) {
+  QUERN_TRY(const std::string text, base::read_file(file, largest_chain));
+  std::vector<stage_plan> stages;
+  const auto read = env::guard_yaml("configuration", [&]() -> base::status {
+    QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", text, largest_chain));
+    if (!root.IsMap() || !root["stages"]) return {};
+    QUERN_TRY(stages, read_stages(root, settings));
+    return {};
+  });
+  if (!read) return base::in_context(file.string(), read.error());
+  if (!stages.empty()) return stages;
+  QUERN_TRY(run_config config, load_config(file, settings));
+  stages.push_back({"", std::move(config)});
+  return stages;
+}
+
+std::vector<std::string> settings_of_stage(const std::vector<std::string>& settings,
+                                           std::string_view stage) {
+  std::vector<std::string> own;
+  for (const std::string& setting : settings) {
+    const std::string_view text = setting;
+    const auto is_of = [&](std::string_view name) {
+      return text.starts_with(name) && text.substr(name.size()).starts_with(".");
+    };
+    if (is_of(stage))
+      own.emplace_back(text.substr(stage.size() + 1));
+    else if (!is_of("sft") && !is_of("self_train") && !is_of("contrastive"))
+      own.push_back(setting);
+  }
+  return own;
+}
+
+base::status create_chain(const fs::path& chain, const std::vector<stage_plan>& stages) {
+  const fs::path plans = folder_of_plans(chain);
+  if (fs::exists(plans) || fs::exists(chain / "config.yaml"))
+    return fail(errc::already_exists,
+                "{} is there already: quern resume goes on with it; or choose another run.folder",
+                chain.string());
+  // All of them or none: half a chain would end early without a word.
+  const fs::path made = chain / "stages.new";
+  std::error_code ignored;
+  fs::remove_all(made, ignored);
+  QUERN_CHECK(base::make_folders(made));
+  for (const stage_plan& stage : stages)
+    QUERN_CHECK(base::write_file_atomic(made / (stage.name + ".yaml"), to_yaml(stage.config)));
+  std::error_code code;
+  fs::rename(made, plans, code);
+  if (code) return fail(errc::io, "renaming {}: {}", made.string(), code.message());
+  return {};
+}
+
+bool is_chain(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder_of_plans(folder), ignored);
+}
+
+base::expected<std::vector<stage_plan>> read_chain(const fs::path& chain) {
+  std::vector<fs::path> files;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(folder_of_plans(chain), code))
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  if (code || files.empty())
+    return fail(errc::not_found, "{} has no stages", folder_of_plans(chain).string());
+  const auto number = [](const fs::path& file) { return std::atoi(file.filename().c_str()); };
+  std::sort(files.begin(), files.end(),
+            [&](const fs::path& a, const fs::path& b) { return number(a) < number(b); });
+  std::vector<stage_plan> stages;
+  for (const fs::path& file : files) {
+    QUERN_TRY(run_config config, load_config(file, {}));
+    stages.push_back({file.stem().string(), std::move(config)});
+  }
+  return stages;
+}
+
+base::expected<fs::path> present_stage(const fs::path& folder) {
+  if (!is_chain(folder)) return folder;
+  QUERN_TRY(const auto stages, read_chain(folder));
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage)
+    if (fs::exists(folder / stage->name / "meta.json")) return folder / stage->name;
+  return fail(errc::not_found, "no stage of {} has begun: quern resume begins", folder.string());
+}
+
+base::expected<fs::path> last_model(const fs::path& run) {
+  const storage::checkpoint_store checkpoints(run / "checkpoints");
+  QUERN_TRY(const std::int64_t version, checkpoints.latest());
+  return checkpoints.folder_of(version) / "model";
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,52 @@
+// Several stages in one file: the keys that all have in common, then a list `stages` of what each
+// has of its own. Each becomes a run directory below the chain's own; the policy of a stage begins
+// as that of the stage before it ended.
+//
+//   CHAIN/stages/1-sft.yaml, 2-self_train.yaml, …   the configurations, whole
+//   CHAIN/1-sft/, CHAIN/2-self_train/, …            the runs, made one after the other
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/config/run_config.hpp"
+#include "base/status.hpp"
+
+namespace quern::actors {
+
+struct stage_plan {
+  std::string name;  ///< "1-sft": number and stage, the name of its folder
+  run_config config;
+};
+
+/// The stages of a file; one without a name for a file that has no `stages`. Settings are applied
+/// as settings_of_stage says. Errors: as load_config, a list that is empty or no list, a stage
+/// without `stage`, one that names run.name or run.folder, policy.model where the stage before it
+/// gives the policy.
+base::expected<std::vector<stage_plan>> load_stages(const std::filesystem::path& file,
+                                                    const std::vector<std::string>& settings);
+
+/// What is set for one stage: KEY=VALUE is for all, STAGE.KEY=VALUE ("sft.learner.steps=100") for
+/// one, without the STAGE here.
+std::vector<std::string> settings_of_stage(const std::vector<std::string>& settings,
+                                           std::string_view stage);
+
+/// Writes CHAIN/stages. Error: already_exists when it is a chain or a run already.
+base::status create_chain(const std::filesystem::path& chain,
+                          const std::vector<stage_plan>& stages);
+
+bool is_chain(const std::filesystem::path& folder);
+
+/// What create_chain wrote.
+base::expected<std::vector<stage_plan>> read_chain(const std::filesystem::path& chain);
+
+/// The run of a chain that was begun last, `folder` itself where it is no chain. Error: not_found
+/// for a chain of which no stage has begun.
+base::expected<std::filesystem::path> present_stage(const std::filesystem::path& folder);
+
+/// The model in the last checkpoint of a run. Error: not_found.
+base::expected<std::filesystem::path> last_model(const std::filesystem::path& run);
+
+}  // namespace quern::actors

@@ -1,0 +1,120 @@
+// Chains of stages: what each is made of, where it lies, what is refused.
+#include "actors/config/stages.hpp"
+
+#include "base/file.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+namespace {
+
+constexpr std::string_view three =
+    "quern_config: 1\n"
+    "run: {name: chain, seed: 5}\n"
+    "learner: {threads: 2, steps: 7}\n"
+    "stages:\n"
+    "  - stage: sft\n"
+    "    learner: {steps: 100, schedule: cosine}\n"
+    "  - stage: self_train\n"
+    "  - {stage: contrastive, env: {time_budget_s: 0.5}, learner: {steps: 9}}\n";
+
+struct fixture {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  std::filesystem::path file = folder.path() / "chain.yaml";
+
+  base::expected<std::vector<stage_plan>> load(std::string_view text,
+                                               const std::vector<std::string>& settings = {}) {
+    REQUIRE(base::write_file_atomic(file, text));
+    return load_stages(file, settings);
+  }
+  std::string refusal(std::string_view stages) {
+    const auto loaded = load("quern_config: 1\nstages: " + std::string(stages) + "\n");
+    REQUIRE_FALSE(loaded.has_value());
+    return loaded.error().message;
+  }
+};
+
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a stage is what all have in common and what it has of its own") {
+  fixture f;
+  const auto stages = f.load(three).value();
+  REQUIRE(stages.size() == 3);
+  CHECK(stages[0].name == "1-sft");
+  CHECK(stages[1].name == "2-self_train");
+  CHECK(stages[2].name == "3-contrastive");
+  for (const auto& stage : stages) {
+    CHECK(stage.config.run.seed == 5);
+    CHECK(stage.config.learner.threads == 2);
+  }
+  CHECK(stages[0].config.learner.steps == 100);
+  CHECK(stages[0].config.learner.schedule == "cosine");
+  CHECK(stages[1].config.learner.steps == 7);
+  CHECK(stages[1].config.learner.schedule == "constant");
+  // Defaults that follow from the stage follow from each.
+  CHECK(stages[1].config.algorithm.preset == "reinforce");
+  CHECK(stages[2].config.algorithm.preset == "grpo");
+  CHECK(stages[2].config.env.time_budget_s == 0.5);
+  CHECK(stages[1].config.env.time_budget_s == 0.3);
+}
+
+TEST_CASE("settings are for all stages or for one") {
+  fixture f;
+  const auto stages =
+      f.load(three, {"run.seed=8", "sft.learner.steps=3", "contrastive.env.evaluators=2"}).value();
+  CHECK(stages[0].config.learner.steps == 3);
+  CHECK(stages[2].config.learner.steps == 9);
+  CHECK(stages[1].config.env.evaluators == 1);
+  CHECK(stages[2].config.env.evaluators == 2);
+  CHECK(stages[1].config.run.seed == 8);
+  CHECK_FALSE(f.load(three, {"sft.learner.stepps=3"}));
+}
+
+TEST_CASE("a file without stages is one") {
+  fixture f;
+  const auto stages = f.load("quern_config: 1\nstage: self_train\n").value();
+  REQUIRE(stages.size() == 1);
+  CHECK(stages[0].name.empty());
+  CHECK(stages[0].config.stage == "self_train");
+}
+
+TEST_CASE("what cannot be a chain is refused, saying where") {
+  fixture f;
+  CHECK(holds(f.refusal("[]"), "a list of stages"));
+  CHECK(holds(f.refusal("{stage: sft}"), "a list of stages"));
+  CHECK(holds(f.refusal("[{learner: {steps: 2}}]"), "number 1 has no `stage"));
+  CHECK(holds(f.refusal("[{stage: sfft}]"), "did you mean"));
+  CHECK(holds(f.refusal("[{stage: sft, run: {name: a}}]"), "run.name"));
+  CHECK(holds(f.refusal("[{stage: sft}, {stage: contrastive, policy: {model: a}}]"),
+              "number 2 has policy.model"));
+  CHECK(holds(f.refusal("[{stage: sft}, {stage: contrastive, learner: {stepps: 1}}]"),
+              "learner.steps"));
+}
+
+TEST_CASE("a chain is kept whole and found again") {
+  fixture f;
+  const auto stages = f.load(three).value();
+  const auto chain = f.folder.path() / "chain";
+  CHECK_FALSE(is_chain(chain));
+  REQUIRE(create_chain(chain, stages));
+  CHECK(is_chain(chain));
+  CHECK_FALSE(create_chain(chain, stages));
+  const auto again = read_chain(chain).value();
+  REQUIRE(again.size() == 3);
+  for (std::size_t k = 0; k < 3; ++k) {
+    CHECK(again[k].name == stages[k].name);
+    CHECK(again[k].config.learner.steps == stages[k].config.learner.steps);
+    CHECK(again[k].config.algorithm.reward == stages[k].config.algorithm.reward);
+  }
+  CHECK_FALSE(present_stage(chain));
+  REQUIRE(base::make_folders(chain / "1-sft"));
+  REQUIRE(base::write_file_atomic(chain / "1-sft/meta.json", "{}"));
+  CHECK(present_stage(chain).value() == chain / "1-sft");
+  CHECK(present_stage(chain / "1-sft").value() == chain / "1-sft");
+  CHECK_FALSE(last_model(chain / "1-sft"));
+}

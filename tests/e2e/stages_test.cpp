@@ -1,0 +1,96 @@
+// Three stages in one file, stopped inside one and between two, and gone on with.
+#include <signal.h>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/subprocess.hpp"
+#include "e2e/run_fixture.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::test;
+namespace fs = std::filesystem;
+using base::operator""_s;
+
+namespace {
+
+/// A policy that has learnt next to nothing: what it writes is malformed, so that nothing has to be
+/// compiled, and what is tested is the order of things.
+constexpr auto config = R"(quern_config: 1
+run: {name: chain}
+policy: {layers: 1, width: 32, heads: 2, kv_heads: 1, head_width: 16, mlp_width: 64,
+         vocabulary: 300, max_prompt_tokens: 900, max_new_tokens: 24}
+tasks: {seed: 1000, count: 4, held_out_count: 0}
+env: {evaluators: 1, sandbox: best_effort}
+replay: {exemplars: none}
+algorithm: {group_size: 4, groups_per_step: 1}
+observe: {panel: false}
+stages:
+  - stage: sft
+    tasks: {corpus_tasks: 4, corpus_variants: 2, corpus_exemplars_share: 0}
+    policy: {max_new_tokens: 420}
+    learner: {steps: 100000, batch_samples: 2, device: cpu}
+    storage: {checkpoint_every_steps: 2}
+  - stage: self_train
+    learner: {steps: 2}
+  - stage: contrastive
+    learner: {steps: 3}
+    storage: {checkpoint_every_steps: 1}
+)";
+
+}  // namespace
+
+TEST_CASE("stages follow each other; a chain stops inside and between them and goes on") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  const fs::path chain = folder->path() / "chain", log = folder->path() / "log",
+                 asked = folder->path() / "asked";
+  REQUIRE(base::write_file_atomic(folder->path() / "chain.yaml", config));
+  const std::vector<std::string> train{program("quern"), "train",
+                                       (folder->path() / "chain.yaml").string(), "--set",
+                                       "run.folder=" + chain.string()};
+  auto control = base::subprocess::start({.argv = train, .log = log});
+  REQUIRE(control);
+  const auto has_checkpoint = [](const fs::path& run) {
+    return fs::exists(run / "checkpoints/LATEST");
+  };
+  REQUIRE(wait_until(240_s, [&] { return has_checkpoint(chain / "1-sft") || control->poll(); }));
+  // Commands of a chain are for the stage that it is in.
+  CHECK(run_to_end({program("quern"), "pause", chain.string()}, asked).code == 0);
+  const auto paused = control->wait(60_s);
+  CAPTURE(base::read_file(log).value_or(""));
+  REQUIRE(paused);
+  CHECK(paused->code == 3);
+  CHECK_FALSE(fs::exists(chain / "2-self_train"));
+
+  // Fine-tuning is done with the steps that it has; a signal comes as soon as the next stage is
+  // there.
+  const fs::path more = folder->path() / "more";
+  auto resumed = base::subprocess::start(
+      {.argv = {program("quern"), "resume", chain.string(), "--set", "sft.learner.steps=4"},
+       .log = more});
+  REQUIRE(resumed);
+  REQUIRE(wait_until(
+      240_s, [&] { return fs::exists(chain / "2-self_train/meta.json") || resumed->poll(); }));
+  resumed->send_signal(SIGTERM);
+  const auto ended = resumed->wait(120_s);
+  CAPTURE(base::read_file(more).value_or(""));
+  REQUIRE(ended);
+  CHECK((ended->code == 3 || ended->signal == SIGTERM));
+  CHECK_FALSE(fs::exists(chain / "3-contrastive"));
+
+  const finished last = run_to_end({program("quern"), "resume", chain.string()}, asked);
+  CAPTURE(last.output);
+  CHECK(last.code == 0);
+  CHECK(last.output.find("stage 1-sft is complete") != std::string::npos);
+  CHECK(last.output.find("stage 3-contrastive begins") != std::string::npos);
+  CHECK(version_of(chain / "2-self_train") == 2);
+  CHECK(version_of(chain / "3-contrastive") == 3);
+  check_law(chain / "3-contrastive");
+  // Each stage began with what the one before it ended with.
+  const auto text = base::read_file(chain / "3-contrastive/config.yaml").value();
+  CHECK(text.find("2-self_train/checkpoints/v00000002/model") != std::string::npos);
+  // Nothing is left to do, and the chain cannot be begun anew.
+  CHECK(run_to_end({program("quern"), "resume", chain.string()}, asked).code == 0);
+  CHECK(run_to_end(train, asked).code != 0);
+}
