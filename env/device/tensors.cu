@@ -320,7 +320,7 @@ cudaError_t fill_elements(cudaStream_t stream, uint64_t address, const quern_con
   return with_type(what.type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     fill_some_kernel<T>
-        <<<blocks_for(count), threads, 0, stream>>>(at<T>(address), what, first, count);
+        <<<blocks_for(count), threads, 0, stream>>>(at<T>(address), what, first, count, run, stride);
     return cudaGetLastError();
   });
 }

@@ -21,6 +21,7 @@ uint64_t bytes_of(const quern_content& what);
 // Each queues one kernel on the stream; the result is the launch's. Checks add to *finding, whose
 // `wrong` must be 0 and `first` ~0 before.
 cudaError_t fill_tensor(cudaStream_t stream, uint64_t address, const quern_content& what);
+/// `count` elements: runs of `run` >= 1 neighbours, `stride` from start to start.
 cudaError_t fill_elements(cudaStream_t stream, uint64_t address, const quern_content& what,
                           int64_t first, int64_t count, int64_t run, int64_t stride);
 cudaError_t check_tensor(cudaStream_t stream, uint64_t address, const quern_content& what,

@@ -52,6 +52,8 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
     b.plan = std::move(*plan);
   } else {
     r.no_plan = to_string(plan.error());
+  }
+  if (!b.plan) {
     if (!policy.host_entry)
       return stop(std::move(r), verdict_kind::rejected_static, "host_entry",
                   "only the device-only form is allowed here: " + r.no_plan);

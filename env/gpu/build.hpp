@@ -20,9 +20,9 @@ namespace quern::env {
 struct cuda_policy {
   bool host_entry = true;
   bool library_calls = false;
-};
   /// No plan is looked for (evaluation_request::as_host_entry).
   bool as_host_entry = false;
+};
 
 /// One candidate, built. Movable.
 struct built_candidate {

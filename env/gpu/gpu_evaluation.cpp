@@ -66,7 +66,7 @@ bool gpu_evaluation::build() {
   stage_clock clock(with_.seconds.compile);
   auto r =
       build_candidate(*with_.nvcc, with_.compilations, *request_.subject, request_.source,
-                      with_.architecture, {with_.options.host_entry, with_.options.library_calls});
+                      with_.architecture, {with_.options.host_entry, with_.options.library_calls, request_.as_host_entry});
   verdict_.checks.push_back({"launch plan", r.no_plan.empty(), r.no_plan});
   if (r.compiled) {
     compiler_report report;

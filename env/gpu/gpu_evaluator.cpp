@@ -107,6 +107,7 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
   }
   verdict_key key{v.task, v.source, v.protocol, v.device_class, v.env};
   if (request.verify_only) key.protocol += "+verify";
+  if (request.as_host_entry) key.protocol += "+host_entry";
   if (!state_->options.static_screen) key.protocol += "+unscreened";
   gpu_evaluation one(*state_, request, v);
   if (const auto* known = state_->cache.find(key)) {
@@ -137,7 +138,8 @@ void gpu_evaluator::compile_ahead(const evaluation_request& request) {
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
   (void)build_candidate(*state_->nvcc, state_->compilations, *request.subject, request.source,
                         state_->architecture,
-                        {state_->options.host_entry, state_->options.library_calls});
+                        {state_->options.host_entry, state_->options.library_calls,
+                         request.as_host_entry});
 }
 
 const std::string& gpu_evaluator::device_class() const {

@@ -23,7 +23,7 @@ constexpr std::uint64_t slot_memory = 12ULL << 30;
 /// another thing for either side.
 constexpr double hidden_share = 0.125;
 /// The same for calls with some elements of another distribution (order_maker::plant).
-constexpr double planted_share = 0.125;
+constexpr double planted_share = 0.2;
 /// What two clocks may differ by, a call.
 constexpr double clock_slack_ns = 5e3;
 constexpr std::uint64_t gate_timeout_ns = 60'000'000;
@@ -114,7 +114,7 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   const double events = std::accumulate(times->call_ns.begin(), times->call_ns.end(), 0.0);
   double counted_ns = 0, counted = 0;
   for (std::size_t i = 0; i < order_.calls.size(); ++i)
-    if (order_.calls[i].round == 0 && order_.calls[i].changed_count <= 1) {
+    if (counts_in_time(order_.calls[i], *r_.instance)) {
       counted_ns += times->call_ns[i];
       ++counted;
     }

@@ -35,9 +35,7 @@ struct bench_arguments {
   std::string suite, candidates, out, report;
   std::vector<int> gpus;
   int core = -1, compilers = -1;
-  double budget_s = 0;  ///< 0: the protocol's own length, else the evaluator's default
-  measure_options how;
-  env::measure_name measured;
+  double budget_s = env::evaluator_options{}.time_budget_s;
   bool best_effort = false, each_task = false, skip_unknown = false;
 };
 
@@ -249,8 +247,6 @@ base::status write_report(const bench_arguments& a, const bench_report& report) 
   return base::write_file_atomic(fs::path(a.report) / "report.html", to_html(report));
 }
 
-base::expected<int> bench(bench_arguments a) {
-  QUERN_TRY(const env::suite suite, find_suite(a.suite));
 void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
   if (skipped.candidates == 0) return;
   std::string names;
@@ -263,6 +259,8 @@ void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
              skipped.tasks.size() > 5 ? ", ..." : "");
 }
 
+base::expected<int> bench(bench_arguments a) {
+  QUERN_TRY(const env::suite suite, find_suite(a.suite));
   const env::lane lane = suite.members.front().task.lane;
   if (lane != env::lane::cuda && !a.gpus.empty())
     return base::fail(errc::invalid_argument, "--gpus is for suites of lane cuda, {} is of lane {}",
@@ -332,9 +330,7 @@ int cmd_bench(int argc, char** argv) {
       ->check(whole_within(0, 256));
   app.add_option("--budget-s", a.budget_s, "seconds of measuring one candidate")
       ->check(number_within(0.05, 3600))
-      ->default_str("the protocol's, else 0.5");
-  add_measure_options(app, a.how);
-  add_policy_options(app, a.how);
+      ->capture_default_str();
   app.add_flag("--skip-unknown", a.skip_unknown,
                "leave out candidates of tasks that the suite does not have");
   app.add_flag("--tasks", a.each_task, "print a line a task, too");
