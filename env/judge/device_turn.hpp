@@ -1,0 +1,34 @@
+// A GPU among the processes of this host, one after the other: evaluators, and where a run has
+// fewer GPUs than roles, its generator and learner.
+#pragma once
+
+#include <string>
+
+#include "base/file.hpp"
+#include "base/status.hpp"
+
+namespace quern::env {
+
+/// Who waits is next: a process that gives the device back and wants it again stands behind all
+/// that waited in the meantime, so that nobody starves. Ends with the process that holds it.
+/// One thread.
+class device_turn {
+ public:
+  /// `bus_id` as gpu_probe writes it: the device, whatever number a process knows it by.
+  static base::expected<device_turn> open(const std::string& bus_id);
+
+  /// Waits for the device, at most `seconds`; whether it was taken. Not while it is held.
+  bool wait(double seconds);
+  /// Takes it when it is free and nobody waits.
+  bool try_take();
+  void give_back();
+  [[nodiscard]] bool held() const { return held_; }
+
+ private:
+  device_turn(base::unique_fd busy, base::unique_fd queue)
+      : busy_(std::move(busy)), queue_(std::move(queue)) {}
+  base::unique_fd busy_, queue_;
+  bool held_ = false;
+};
+
+}  // namespace quern::env
