@@ -4,6 +4,7 @@
 
 #include "actors/config/config_file.hpp"
 #include "actors/console.hpp"
+#include "actors/config/device_class.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node.hpp"
@@ -12,7 +13,6 @@
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
-#include "env/judge/machine.hpp"
 #include "env/plugin/key_file.hpp"
 #include "policy/weights/weight_channel.hpp"
 
@@ -57,7 +57,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
                                     const task_book& tasks) {
   base::pause_signals signals;
   const std::string config_yaml = to_yaml(config);
-  const std::string device_class = env::cpu_device_class();
+  QUERN_TRY(const std::string device_class, device_class_of(config));
   QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
   QUERN_TRY(const auto watch,
             monitor::make(config, run.paths(), head->version(), ::isatty(STDERR_FILENO) == 1));
@@ -69,7 +69,8 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   node self;
   caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
-  dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}};
+  const auto board = std::make_shared<device_board>();
+  dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}, board};
   QUERN_TRY(dispatching.gateway, gateway_of(config, hosts_socket, head->epoch()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(dispatch);

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/node.hpp"
@@ -14,7 +15,6 @@
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
-#include "env/judge/machine.hpp"
 #include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
@@ -132,7 +132,7 @@ void on_completion(panel_ptr self, const generated_sample& sample) {
   const auto task = state.setup.questions->task_of(sample.sample);
   if (!task) return fail_panel(self, task.error().message);
   auto read = read_completion({0, sample.sample, *task, sample.text, 0, 0, sample.sample},
-                              {state.setup.config->env.protocol, state.setup.device_class});
+                              {measured_as(*state.setup.config), state.setup.device_class});
   if (auto* candidate = std::get_if<evaluate_sample>(&read)) {
     state.sources[sample.sample] = candidate->source;
     self->send(state.setup.dispatch, std::move(*candidate));
@@ -252,7 +252,7 @@ base::expected<std::optional<panel>> run_panel(const run_config& config,
                                                storage::run_directory& run, const task_book& tasks,
                                                const std::string& first, const std::string& last) {
   base::pause_signals signals;
-  const std::string device_class = env::cpu_device_class();
+  QUERN_TRY(const std::string device_class, device_class_of(config));
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_TRY(panel questions, panel::make(config, tasks, prompts));
   if (questions.prompts() == 0) return std::optional<panel>(std::move(questions));

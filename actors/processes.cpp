@@ -54,3 +54,8 @@ restart_limits restart_limits_of(const run_config& config) {
 }
 
 }  // namespace quern::actors
+  QUERN_TRY(const std::vector<int> gpus, gpus_of(config));
+    if (lane_of(config) == env::lane::cuda) {
+      const int gpu = gpus[static_cast<std::size_t>(i) % gpus.size()];
+      plans.back().spec.argv.insert(plans.back().spec.argv.end(), {"--gpus", std::to_string(gpu)});
+    }

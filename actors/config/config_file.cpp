@@ -201,7 +201,12 @@ base::expected<run_config> load_config(const std::filesystem::path& file,
   QUERN_TRY(const std::string text, base::read_file(file, largest_config));
   const auto read_over = [&](run_config start) -> base::expected<run_config> {
     if (auto applied = apply_yaml(start, text); !applied) {
-      return base::in_context(file.string(), std::move(applied).error());
+      return base::in_context(name, std::move(applied).error());
+  return load_config_text(text, file.string(), settings);
+}
+
+base::expected<run_config> load_config_text(std::string_view text, const std::string& name,
+                                            const std::vector<std::string>& settings) {
     }
     for (const std::string& setting : settings)
       QUERN_CHECK(apply_setting(start, setting));

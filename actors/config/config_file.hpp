@@ -25,6 +25,10 @@ base::status apply_setting(run_config& config, std::string_view assignment);
 base::expected<run_config> load_config(const std::filesystem::path& file,
                                        const std::vector<std::string>& settings);
 
+/// The same from text; `name` stands in front of errors.
+base::expected<run_config> load_config_text(std::string_view text, const std::string& name,
+                                            const std::vector<std::string>& settings);
+
 /// Paths that exist relative to the working directory become absolute, so that the run can be
 /// resumed from anywhere. Others stay: they name something in the share folder.
 void make_paths_absolute(run_config& config);

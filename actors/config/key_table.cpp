@@ -86,9 +86,13 @@ void tasks_and_env(keys& table) {
                "stage sft: share of wrong variants; the policy must have something left to learn");
   QUERN_NUMBER(tasks.corpus_exemplars_share, fixed, 0, 1,
                "stage sft: share of records with exemplars in the prompt");
+  QUERN_NUMBER(tasks.corpus_part_s, resume, 0, 1e8,
+               "stage sft: the run pauses after so many seconds of making the corpus, and a resume "
+               "goes on with it; 0: no limit");
   QUERN_TEXT(tasks.corpus_folder, fixed, {},
              "stage sft: where the corpus is kept; empty: corpus/ in the run's folder");
-  QUERN_TEXT(env.lane, fixed, QUERN_WORDS("cpp"), "what candidates are written in");
+  QUERN_TEXT(env.lane, fixed, QUERN_WORDS("cpp", "cuda"),
+             "what candidates are written in: C++ for a core, CUDA C++ for a GPU");
   QUERN_TEXT(
       env.sandbox, resume, QUERN_WORDS("required", "best_effort"),
       "required: refuse to run where a needed layer is missing; best_effort: run with what the "
@@ -112,6 +116,12 @@ void tasks_and_env(keys& table) {
              "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
   QUERN_TEXT(env.keys, resume, {}, "key pair of this run (quern keys makes one); for env.bind");
   QUERN_TEXT(env.hosts, resume, {},
+  QUERN_TEXT(env.gpus, resume, {},
+             "lane cuda: GPUs of this machine that measure, 0,1,...; evaluator hosts take them in "
+             "turn, one GPU each");
+  QUERN_TEXT(env.device_class, fixed, {},
+             "lane cuda: class of the GPUs that measure, as quern doctor tells it; empty: that of "
+             "the first of env.gpus");
              "file with the public keys of the hosts that may connect, one a line; for env.bind");
 }
 
@@ -199,6 +209,8 @@ std::string_view to_string(key_class value) {
       return "resume";
     case key_class::live:
       return "live";
+  QUERN_NUMBER(storage.shard_mb, resume, 1, 1e6,
+               "largest file of weights, in MB; more of them go into several");
   }
   return "fixed";
 }

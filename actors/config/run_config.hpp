@@ -48,6 +48,7 @@ struct run_config {
     double corpus_wrong_share = 0.35;
     double corpus_exemplars_share = 0.5;
     std::string corpus_folder = "";
+    double corpus_part_s = 0;
   } tasks;
 
   struct {
@@ -59,6 +60,8 @@ struct run_config {
     double noise_limit = 0.06;
     std::int64_t evaluators = 1;
     std::int64_t core = -1;
+    std::string gpus = "0";
+    std::string device_class = "";
     bool static_screen = true;
     std::string bind = "";
     std::string keys = "";
@@ -120,6 +123,7 @@ struct run_config {
     bool panel = true;
     std::int64_t panel_train = 128;
     std::int64_t panel_held_out = 64;
+    std::int64_t shard_mb = 5000;
     std::int64_t panel_seed = 99;
     std::string log_level = "info";
   } observe;

@@ -47,7 +47,7 @@ prompter::prompter(const run_config& config, env::prompt_template form, env::pro
 base::expected<prompter> prompter::make(const run_config& config, std::string device_class) {
   QUERN_TRY(env::prompt_template form, load_template(config.policy.template_name));
   QUERN_TRY(prompt_length length, prompt_length::make(config));
-  env::prompt_facts facts{std::move(device_class), env::default_restrictions(env::lane::cpp)};
+  env::prompt_facts facts{std::move(device_class), env::default_restrictions(lane_of(config))};
   prompter made(config, std::move(form), std::move(facts), std::move(length));
   if (!made.none_) {
     QUERN_TRY(made.options_.strategy, parse_exemplar_strategy(config.replay.exemplars));
@@ -89,7 +89,7 @@ std::vector<std::string> prompter::scouts(const book_task& task) const {
   std::vector<std::string> sources;
   if (none_ || scouts_ == 0 || task.composition.steps.empty()) return sources;
   const env::composition_probe probe(task.composition);
-  const env::variant_supply supply(probe);
+  const env::variant_supply supply(probe, task.task->lane);
   const auto& correct = supply.correct();
   base::random_stream random(seed_, "scout", {base::xxh128(task.id).low});
   std::set<std::size_t> chosen;

@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "actors/config/device_class.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
@@ -113,6 +114,9 @@ base::expected<task_book> task_book::make(const run_config& config) {
     QUERN_TRY(const std::uint64_t expected, draws_for(config, spec, held_out));
     // The grammar is finite: without a bound a run that wants more would never begin.
     const std::uint64_t most_draws = 2000 + 4 * expected;
+    env::task_options making;
+    making.lane = lane_of(config);
+    const env::draw_limits limits = env::limits_of(making.lane);
     const base::steady_clock clock;
     base::nanoseconds_t told = clock.now_ns();
     for (std::uint64_t index = 0; train > 0 || held_out > 0; ++index) {
@@ -123,7 +127,7 @@ base::expected<task_book> task_book::make(const run_config& config) {
       if (left == 0 || !seen.insert(env::composition_hash(drawn)).second) continue;
       const bool is_held_out = &left == &held_out;
       --left;
-      QUERN_TRY(env::task made, env::make_task(drawn));
+      QUERN_TRY(env::task made, env::make_task(drawn, making));
       book.add(std::move(made), std::move(drawn), is_held_out);
       if (clock.now_ns() - told >= telling_interval) {
         told = clock.now_ns();

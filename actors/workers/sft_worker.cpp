@@ -101,11 +101,13 @@ base::expected<fine_tuning> begin(const run_config& config, const fs::path& run,
   return fine_tuning{folder, std::move(text), std::move(trainer)};
 }
 
-base::status save(fine_tuning& tuning, storage::checkpoint_store& checkpoints) {
+base::status save(fine_tuning& tuning, storage::checkpoint_store& checkpoints,
+                  std::int64_t shard_mb) {
   const auto fill = [&](const fs::path& folder) -> base::status {
     QUERN_CHECK(base::make_folders(folder / "model"));
     QUERN_CHECK(
-        policy::save_model(tuning.trainer.weights(), folder / "model", tuning.tokenizer_folder));
+        policy::save_model(tuning.trainer.weights(), folder / "model", tuning.tokenizer_folder, {},
+                           static_cast<std::uint64_t>(shard_mb) * 1'000'000));
     return policy::save_optimizer(tuning.trainer.optimizer(), folder / "optimizer.safetensors");
   };
   QUERN_TRY(const auto written, checkpoints.write(tuning.trainer.version(), fill));
@@ -229,7 +231,7 @@ base::expected<int> run_fine_tuning(const run_config& config, const fs::path& co
     }
     const bool last = metrics.version == config.learner.steps;
     if (pausing || last || metrics.version - saved >= config.storage.checkpoint_every_steps) {
-      QUERN_CHECK(save(tuning, checkpoints));
+      QUERN_CHECK(save(tuning, checkpoints, config.storage.shard_mb));
       saved = metrics.version;
     }
     if (pausing && !last) return 3;

@@ -4,7 +4,7 @@
 
 #include "env/gpu/gpu_state.hpp"
 #include "env/judge/claim.hpp"
-#include "env/judge/host_lock.hpp"
+#include "env/judge/device_turn.hpp"
 #include "env/judge/pipeline.hpp"
 #include "env/measure/stats.hpp"
 #include "env/screen/screen.hpp"
@@ -306,12 +306,13 @@ void gpu_evaluation::run() {
     fail_host({base::errc::unavailable, "the device is in quarantine: " + with_.quarantined});
     return;
   }
-  auto lock = open_host_lock(fmt::format("gpu-{}.busy", with_.stand->desk().facts().bus_id));
-  if (!lock) {
-    fail_host({base::errc::unavailable, lock.error().message});
+  auto turn = device_turn::open(with_.stand->desk().facts().bus_id);
+  if (!turn) {
+    fail_host({base::errc::unavailable, turn.error().message});
     return;
   }
-  if (!wait_for_host_lock(*lock, device_wait_s)) {
+  std::optional<part_clock> waiting(std::in_place, &with_.parts, gpu_part::lease);
+  if (!turn->wait(device_wait_s)) {
     fail_host({base::errc::timeout,
                fmt::format("the GPU was used by other evaluators for {} s", device_wait_s)});
     return;

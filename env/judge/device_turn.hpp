@@ -9,9 +9,9 @@
 
 namespace quern::env {
 
-/// Who waits is next: a process that gives the device back and wants it again stands behind all
-/// that waited in the meantime, so that nobody starves. Ends with the process that holds it.
-/// One thread.
+/// Who waits is next: a process that gives the device back and wants it again stands behind the one
+/// that waited in the meantime, as long as turns last longer than the few ms between two looks at
+/// the locks. A turn ends with the process that has it. One thread.
 class device_turn {
  public:
   /// `bus_id` as gpu_probe writes it: the device, whatever number a process knows it by.

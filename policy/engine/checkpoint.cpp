@@ -59,7 +59,8 @@ base::status read_moments(const safetensors_reader& file, parameter_arena& arena
 
 base::status save_model(const parameter_arena& arena, const std::filesystem::path& dir,
                         const std::filesystem::path& tokenizer_from,
-                        const std::map<std::string, std::string>& metadata) {
+                        const std::map<std::string, std::string>& metadata,
+                        std::uint64_t max_shard_bytes) {
   QUERN_CHECK(base::make_folders(dir));
   QUERN_CHECK(save_model_config(arena.config, dir));
   if (!tokenizer_from.empty())
@@ -71,7 +72,7 @@ base::status save_model(const parameter_arena& arena, const std::filesystem::pat
     }
   const at::Tensor floats = host_floats(arena.flat);
   return save_weights(dir, arena.layout, bytes_of(floats, 0, floats.numel()), arena.config.dtype,
-                      metadata);
+                      metadata, max_shard_bytes);
 }
 
 base::status save_optimizer(const adamw& optimizer, const std::filesystem::path& file) {

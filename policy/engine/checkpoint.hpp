@@ -21,7 +21,8 @@ namespace quern::policy {
 /// tokenizer_config.json, chat template, special tokens). Each file is atomic.
 base::status save_model(const parameter_arena& arena, const std::filesystem::path& dir,
                         const std::filesystem::path& tokenizer_from = {},
-                        const std::map<std::string, std::string>& metadata = {});
+                        const std::map<std::string, std::string>& metadata = {},
+                        std::uint64_t max_shard_bytes = default_shard_bytes);
 
 /// Both moments in float32 by Hugging Face name ("first.NAME", "second.NAME") with the step count
 /// as metadata.

@@ -1,7 +1,10 @@
 // quern evaluator: an evaluator host. The one that a run starts for itself is the same program.
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <mutex>
 
+#include <thread>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
@@ -11,6 +14,7 @@
 #include "env/gpu/open_judge.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
+#include "env/judge/compile_pool.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -65,7 +69,15 @@ base::expected<env::evaluation_request> request_of(task_cache& tasks, const env:
 /// while this one is measured. A GPU is done with one before a compiler is.
 constexpr std::int64_t core_slots = 3, gpu_slots = 24;
 
-using judge_list = std::vector<std::unique_ptr<env::candidate_judge>>;
+/// Threads that compile for one of so many GPUs: a device is done with a candidate before one of
+/// them is, and what else runs here needs cores, too.
+int compilers_of_each(std::size_t gpus) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp((cores - 2) / static_cast<int>(gpus), 2, 12);
+}
+
+/// By the number under which the gateway knows the device: a GPU's own, 0 for lane cpp.
+using judge_list = std::map<std::int64_t, std::unique_ptr<env::candidate_judge>>;
 
 /// One for each GPU; none given: lane cpp.
 base::expected<judge_list> open_devices(env::evaluator_options options,
@@ -178,11 +190,18 @@ int cmd_evaluator(int argc, char** argv) {
         return {false, base::dump(env::to_json(judge_of(*judges, job).evaluate(*request)))};
       },
       [&](const env::host_job& job) {
-        if (const auto request = request_of(tasks, job))
+        const auto request = request_of(tasks, job);
+        if (!request) return;
+        if (const auto pool = compiling.find(job.job.device); pool != compiling.end())
+          pool->second.add(*request);
+        else
           judge_of(*judges, job).compile_ahead(*request);
       });
   if (!loop) return report("evaluator", loop.error());
   running = loop->get();
+  std::map<std::int64_t, env::compile_pool> compiling;
+  for (const int gpu : gpus)
+    compiling.try_emplace(gpu, *judges->at(gpu), compilers_of_each(gpus.size()));
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   const auto ended = (*loop)->run();

@@ -243,6 +243,11 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
   QUERN_TRY(auto maker, env::corpus_maker::open(plan, form, facts, file, judge));
   std::signal(SIGTERM, [](int) { stop_corpus = 1; });
   std::int64_t told = maker.counts().tasks;
+  const auto tell = [&] {
+    const env::corpus_counts& counts = maker.counts();
+    base::log_info("corpus", "{} tasks, {} records, {} wrong, {} not as intended, {} dropped",
+                   counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped);
+  };
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
   const auto is_over = [&] {
@@ -254,11 +259,11 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
     const env::corpus_counts& counts = maker.counts();
     if (!more || counts.tasks - told >= 50) {
       told = counts.tasks;
-      base::log_info("corpus", "{} tasks, {} records, {} wrong, {} not as intended, {} dropped",
-                     counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped);
+      tell();
     }
     if (!more) return int{done};
   }
+  tell();
   return int{paused};
 }
 

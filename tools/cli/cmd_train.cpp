@@ -198,6 +198,12 @@ void place_stages(std::vector<actors::stage_plan>& stages, const fs::path& chain
 
 int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
   const fs::path chain = folder_of(stages.front().config);
+  if (actors::is_chain(chain)) {
+    fmt::print(stderr,
+               "quern train: {} is there already: quern resume {}, or choose another run.folder\n",
+               chain.string(), chain.string());
+    return usage;
+  }
   place_stages(stages, chain);
   for (std::size_t k = 0; k < stages.size(); ++k) {
     const actors::stage_plan& stage = stages[k];

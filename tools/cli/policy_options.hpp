@@ -23,6 +23,7 @@ struct sample_options {
 struct export_options {
   std::string from;
   std::string to;
+  std::int64_t shard_mb = 5000;
 };
 
 /// As tools::parse: the exit code to return at once, or nothing.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/stages.hpp"
 #include "actors/console.hpp"
 #include "actors/finish.hpp"
 #include "actors/sft_run.hpp"
@@ -98,7 +99,9 @@ int order(const char* name, int argc, char** argv) {
   std::string run;
   app.add_option("run", run, "run directory")->required();
   if (const auto code = parse(app, argc, argv)) return *code;
-  const auto reply = ask({run}, name);
+  const auto present = actors::present_stage(run);
+  if (!present) return report(name, present.error());
+  const auto reply = ask({*present}, name);
   if (!reply) {
     fmt::print(stderr, "quern {}: no control process answers for {} ({})\n", name, run,
                reply.error().message);
@@ -117,7 +120,9 @@ int cmd_status(int argc, char** argv) {
   app.add_option("run", run, "run directory")->required();
   app.add_flag("--json", as_json, "one JSON object");
   if (const auto code = parse(app, argc, argv)) return *code;
-  const storage::run_paths paths{run};
+  const auto present = actors::present_stage(run);
+  if (!present) return report("status", present.error());
+  const storage::run_paths paths{*present};
   const auto meta = storage::read_meta(paths);
   if (!meta) return report("status", meta.error());
   const bool tuning = meta->value("stage", "") == "sft";
@@ -132,7 +137,7 @@ int cmd_status(int argc, char** argv) {
                                              {tuning ? "sft" : "ledger", *rows}}));
     return done;
   }
-  fmt::print("{}: {}\n", run, state_text(running, is_complete(paths, *rows)));
+  fmt::print("{}: {}\n", present->string(), state_text(running, is_complete(paths, *rows)));
   if (live && live->contains("progress")) {
     fmt::print("  {}\n", (*live)["progress"].get<std::string>());
     if (!(*live)["verdicts"].empty()) {

@@ -120,7 +120,7 @@ int role_sample(int argc, char** argv) {
 int role_export(int argc, char** argv) {
   export_options options;
   if (const auto code = parse_export(argc, argv, options)) return *code;
-  const auto& [from, to] = options;
+  const std::string &from = options.from, &to = options.to;
   if (fs::exists(to)) {
     return report("export",
                   {base::errc::already_exists, to + " is there already: name another folder"});
@@ -132,7 +132,8 @@ int role_export(int argc, char** argv) {
     if (const auto text = policy::tokenizer::load(folder); !text)
       return tl::make_unexpected(text.error());
     QUERN_CHECK(base::make_folders(to));
-    return policy::save_model(arena, to, folder);
+    const auto shard_bytes = static_cast<std::uint64_t>(options.shard_mb) * 1'000'000;
+    return policy::save_model(arena, to, folder, {}, shard_bytes);
   };
   if (const auto result = write(); !result) return report("export", result.error());
   fmt::print("{}\n", to);

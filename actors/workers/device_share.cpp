@@ -1,0 +1,53 @@
+#include "actors/workers/device_share.hpp"
+
+#include <algorithm>
+
+#include "actors/config/device_class.hpp"
+#include "base/log.hpp"
+#include "env/device/gpu_probe.hpp"
+
+namespace quern::actors {
+namespace {
+
+/// About as long as an evaluation has it.
+constexpr base::nanoseconds_t turn_ns = 100'000'000;
+/// Beyond this the device is used without a turn: a measurement may suffer, the run does not stand.
+constexpr double patience_s = 300;
+
+}  // namespace
+
+base::expected<device_share> device_share::make(const run_config& config, int gpu, int visible) {
+  device_share made;
+  if (lane_of(config) != env::lane::cuda || config.env.evaluators == 0) return made;
+  QUERN_TRY(const auto measuring, gpus_of(config));
+  const auto used =
+      std::min<std::size_t>(measuring.size(), static_cast<std::size_t>(config.env.evaluators));
+  const auto end = measuring.begin() + static_cast<std::ptrdiff_t>(used);
+  if (std::find(measuring.begin(), end, gpu) == end) return made;
+  QUERN_TRY(const auto host, env::probe_gpus());
+  if (static_cast<std::size_t>(visible) >= host.gpus.size())
+    return base::fail(base::errc::unavailable, "GPU {} is not there: this process sees {}", visible,
+                      host.gpus.size());
+  QUERN_TRY(made.turn_,
+            env::device_turn::open(host.gpus[static_cast<std::size_t>(visible)].bus_id));
+  base::log_info("device", "GPU {} is shared with evaluators, by turns", gpu);
+  return made;
+}
+
+void device_share::take() {
+  if (!turn_ || turn_->held()) return;
+  if (!turn_->wait(patience_s))
+    base::log_warn("device", "the GPU was not given back for {} s: going on beside others",
+                   patience_s);
+  taken_ns_ = clock_.now_ns();
+}
+
+void device_share::rest() {
+  if (turn_ && turn_->held() && clock_.now_ns() - taken_ns_ >= turn_ns) turn_->give_back();
+}
+
+void device_share::leave() {
+  if (turn_) turn_->give_back();
+}
+
+}  // namespace quern::actors

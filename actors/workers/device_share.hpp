@@ -1,0 +1,38 @@
+// A worker's GPU where the run's evaluators measure on the same one: each has it by turns, so that
+// no measurement runs beside a worker's kernels.
+#pragma once
+
+#include <optional>
+
+#include "actors/config/run_config.hpp"
+#include "base/clock.hpp"
+#include "base/status.hpp"
+#include "env/judge/device_turn.hpp"
+
+namespace quern::actors {
+
+/// One thread. Without a device to share every call returns at once.
+class device_share {
+ public:
+  device_share() = default;
+  /// `gpu`: number of the worker's GPU on this machine, `visible`: the number by which this process
+  /// knows it. Shares nothing where no evaluator of the run measures there. Error: the GPU's
+  /// address cannot be found out.
+  static base::expected<device_share> make(const run_config& config, int gpu, int visible);
+
+  [[nodiscard]] bool shared() const { return turn_.has_value(); }
+  /// Waits for the device, unless it is held already.
+  void take();
+  /// Between two steps, with nothing under way on the device: gives it back when this turn has
+  /// lasted long enough.
+  void rest();
+  /// Gives it back: nothing is to be done for now.
+  void leave();
+
+ private:
+  std::optional<env::device_turn> turn_;
+  base::steady_clock clock_;
+  base::nanoseconds_t taken_ns_ = 0;
+};
+
+}  // namespace quern::actors
