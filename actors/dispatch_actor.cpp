@@ -1,9 +1,11 @@
 #include "actors/dispatch_actor.hpp"
 
 #include <future>
+#include <map>
 #include <unordered_map>
 
 #include "actors/defaults.hpp"
+#include "actors/measured_as.hpp"
 #include "base/log.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/task/task_codec.hpp"
@@ -29,6 +31,7 @@ class forwarder final : public gateway_events {
     news.build = from.build;
     news.lanes = from.lanes;
     news.pid = static_cast<std::int32_t>(from.pid);
+    news.name = from.name;
     for (const env::host_device& device : from.devices) {
       news.devices.push_back({device.id, device.device_class, device.slots});
     }
@@ -38,10 +41,20 @@ class forwarder final : public gateway_events {
     caf::anon_send(target_, host_credit{session, device, granted});
   }
   void verdict(session_id session, lease_id lease, const std::string& text) override {
-    caf::anon_send(target_, host_answer{session, lease, false, text});
+    caf::anon_send(target_, host_answer{session, lease, false, text, false});
   }
   void failed(session_id session, lease_id lease, const std::string& reason) override {
-    caf::anon_send(target_, host_answer{session, lease, true, reason});
+    caf::anon_send(target_, host_answer{session, lease, true, reason, false});
+  }
+  void returned(session_id session, lease_id lease, const std::string& reason) override {
+    caf::anon_send(target_, host_answer{session, lease, true, reason, true});
+  }
+  void quarantined(session_id session,
+                   const std::vector<env::quarantined_device>& devices) override {
+    host_devices news{session, {}};
+    for (const auto& device : devices)
+      news.quarantined.push_back({device.device, device.reason, device.for_ms});
+    caf::anon_send(target_, std::move(news));
   }
   void host_draining(session_id session) override {
     caf::anon_send(target_, host_leaves{session, true, "drain"});
@@ -71,6 +84,7 @@ struct dispatch_state {
   std::unordered_map<sample_id, evaluate_sample> jobs;
   std::unordered_map<lease_id, device_key> holders;  ///< until acknowledged or cancelled
   std::unordered_map<session_id, std::int32_t> pids;
+  std::unordered_map<session_id, std::vector<std::int64_t>> devices;
   base::steady_clock clock;
   epoch_id epoch = 0;
   bool timer = false;
@@ -92,12 +106,15 @@ void send_jobs(dispatch_ptr self) {
     frame.sample = static_cast<std::uint64_t>(job.sample);
     frame.attempt = order->held.attempt;
     frame.deadline_ms = state.setup.gateway.lease_ms;
-    frame.protocol = state.setup.config->env.protocol;
+    frame.protocol = measured_as(*state.setup.config);
+    frame.policy = state.setup.tasks->rules().policy;
+    frame.recheck_above_e2 = state.setup.tasks->rules().recheck_above_e2;
     frame.task_hash = base::parse_hash(env::task_hash_of(job.task)).value_or(base::hash128{});
     frame.source_hash = env::source_hash(job.source);
     frame.seed = static_cast<std::uint64_t>(state.setup.config->run.seed);
     frame.recheck = order->recheck ? 1 : 0;
     frame.best_known_e2 = job.best_known_e2;
+    frame.claim_e2 = order->claim_e2;
     frame.source = job.source;
     state.holders[frame.lease] = order->device;
     base::log_debug("dispatch", "sample {}, attempt {}, goes to host {:x}", job.sample,
@@ -141,7 +158,7 @@ std::string infra_error(const dispatch_state& state, const evaluate_sample& job,
   verdict.detail = why.substr(0, 1000);
   verdict.task = job.task;
   verdict.source = base::to_hex(env::source_hash(job.source));
-  verdict.protocol = state.setup.config->env.protocol;
+  verdict.protocol = measured_as(*state.setup.config);
   verdict.device_class = state.setup.device_class;
   return base::dump(env::to_json(verdict));
 }
@@ -159,12 +176,15 @@ void on_answer(dispatch_ptr self, const host_answer& answer) {
   lease_result result;
   std::string json = answer.text;
   if (answer.failed) {
-    result = state.desk->failed(answer.session, answer.lease, now);
+    result = answer.returned ? state.desk->returned(answer.session, answer.lease, now)
+                             : state.desk->failed(answer.session, answer.lease, now);
   } else {
     const auto verdict = env::parse_verdict(answer.text);
     if (!verdict) base::log_warn("dispatch", "an unreadable verdict: {}", verdict.error().message);
-    result = verdict ? state.desk->verdict(answer.session, answer.lease, verdict->kind, now)
-                     : state.desk->failed(answer.session, answer.lease, now);
+    result = !verdict ? state.desk->failed(answer.session, answer.lease, now)
+             : verdict->claim_e2
+                 ? state.desk->claimed(answer.session, answer.lease, *verdict->claim_e2, now)
+                 : state.desk->verdict(answer.session, answer.lease, verdict->kind, now);
     if (!verdict) json.clear();
   }
   switch (result.outcome) {
@@ -179,6 +199,10 @@ void on_answer(dispatch_ptr self, const host_answer& answer) {
       break;
     case lease_outcome::pending:
       break;
+    case lease_outcome::returned:
+      base::log_info("dispatch", "sample {} was returned: {}", result.sample, answer.text);
+      state.holders.erase(answer.lease);
+      [[fallthrough]];
     case lease_outcome::repeated:
       state.hosts->acknowledge(answer.session, answer.lease, true);
       break;
@@ -187,6 +211,29 @@ void on_answer(dispatch_ptr self, const host_answer& answer) {
       state.hosts->acknowledge(answer.session, answer.lease, false);
       break;
   }
+  send_jobs(self);
+}
+
+std::vector<board_device> devices_of(const host_joined& host) {
+  std::vector<board_device> devices;
+  for (const wire_device& device : host.devices)
+    devices.push_back({device.id, device.device_class});
+  return devices;
+}
+
+void on_devices(dispatch_ptr self, const host_devices& host) {
+  dispatch_state& state = self->state;
+  std::map<std::int64_t, board_trouble> out;
+  for (const wire_quarantine& device : host.quarantined)
+    out[device.device] = {device.reason, base::unix_time_ns() - device.for_ms * 1'000'000};
+  for (const std::int64_t device : state.devices[host.session]) {
+    const auto trouble = out.find(device);
+    if (trouble != out.end())
+      base::log_error("dispatch", "device {} of host {:x} takes no work: {}", device, host.session,
+                      trouble->second.reason);
+    state.desk->device_out({host.session, device}, trouble != out.end());
+  }
+  if (state.setup.board) state.setup.board->troubles(host.session, std::move(out));
   send_jobs(self);
 }
 
@@ -203,6 +250,7 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
       return;
     }
     offer.devices.push_back({device.id, device.device_class, device.slots});
+    state.devices[host.session].push_back(device.id);
   }
   if (auto joined = state.desk->host_joined(host.session, std::move(offer)); !joined) {
     state.hosts->refuse(host.session, "refused", joined.error().message, "");
@@ -212,14 +260,21 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
     state.pids[host.session] = host.pid;
     self->send(state.sink->supervisor, process_contact{host.pid, false});
   }
+  if (state.setup.board)
+    state.setup.board->joined(host.session, {host.name, host.pid, host.lanes, devices_of(host)});
   base::log_info("dispatch", "evaluator host {:x} joined with {} devices", host.session,
                  host.devices.size());
 }
 
 void on_leaves(dispatch_ptr self, const host_leaves& host) {
   dispatch_state& state = self->state;
+  if (state.setup.board) {
+    if (host.draining) state.setup.board->draining(host.session);
+    if (!host.draining) state.setup.board->left(host.session);
+  }
   if (host.draining) return state.desk->host_draining(host.session);
   base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
+  state.devices.erase(host.session);
   if (const auto known = state.pids.extract(host.session)) {
     self->send(state.sink->supervisor, process_contact{known.mapped(), true});
   }
@@ -301,6 +356,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
       },
       [=](const host_answer& answer) { on_answer(self, answer); },
       [=](const host_leaves& host) { on_leaves(self, host); },
+      [=](const host_devices& host) { on_devices(self, host); },
       [=](const tick&) {
         self->state.timer = false;
         for (const auto& expired : self->state.desk->expire(self->state.clock.now_ns())) {

@@ -8,6 +8,7 @@
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
 #include "actors/dispatch_actor.hpp"
+#include "actors/measured_as.hpp"
 #include "actors/node.hpp"
 #include "actors/processes.hpp"
 #include "actors/replay/rollout.hpp"

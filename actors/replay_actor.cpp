@@ -1,9 +1,11 @@
 #include "actors/replay_actor.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "actors/defaults.hpp"
+#include "actors/measured_as.hpp"
 #include "actors/node.hpp"
 #include "actors/replay/rollout.hpp"
 #include "base/log.hpp"
@@ -19,14 +21,19 @@ struct generator_entry {
   std::set<sample_id> samples;  ///< asked for and not yet here
 };
 
+/// A rank of the learner. Rank 0 answers for all of them.
+struct learner_entry {
+  learner_ref ref;
+  std::int32_t rank = 0;
+};
+
 struct replay_state {
   replay_state() = default;
   // Not an aggregate: see QUERN_STATE.
   ~replay_state() {}
   replay_actor_setup setup;
   std::map<caf::actor_addr, generator_entry> generators;
-  learner_ref learner;
-  caf::actor_addr learner_addr;
+  std::map<caf::actor_addr, learner_entry> learners;  ///< ranks of this epoch
   std::map<caf::actor_addr, std::int32_t> pids;  ///< of every worker that said hello
   bool advancing = false;
   bool ended = false;
@@ -77,7 +84,7 @@ void tell_credit(replay_state& state) {
 
 void send_completions(replay_ptr self, const std::vector<completion_order>& orders) {
   replay_state& state = self->state;
-  const rollout_facts facts{state.setup.config->env.protocol, state.setup.device_class};
+  const rollout_facts facts{measured_as(*state.setup.config), state.setup.device_class};
   for (const completion_order& order : orders) {
     auto read = read_completion(order, facts);
     if (auto* candidate = std::get_if<evaluate_sample>(&read)) {
@@ -104,8 +111,10 @@ void carry_out(replay_ptr self, replay_orders& orders) {
     self->send(state.setup.dispatch, std::move(scout));
   send_completions(self, orders.judge);
   // A checkpoint is asked for before the next step, so that it holds the version it is named by.
-  if (orders.save) self->send(state.learner, std::move(*orders.save));
-  if (orders.train) self->send(state.learner, std::move(*orders.train));
+  for (const auto& [addr, rank] : state.learners) {
+    if (orders.save) self->send(rank.ref, *orders.save);
+    if (orders.train) self->send(rank.ref, *orders.train);
+  }
   state.setup.watch->judged(state.setup.head->take_judged());
   if (orders.end) {
     state.ended = true;
@@ -139,6 +148,7 @@ std::optional<welcome> greet(replay_ptr self, const hello& from) {
   answer.reference = start.reference;
   answer.config_yaml = setup.config_yaml;
   answer.weights_folder = setup.weights_folder;
+  answer.meeting = fmt::format("unix:{}/learners-{}", setup.weights_folder, start.epoch);
   return answer;
 }
 
@@ -149,6 +159,34 @@ caf::error refusal() {
 void meet(replay_ptr self, const hello& from, const caf::actor_addr& address) {
   self->state.pids[address] = from.pid;
   self->send(self->state.setup.supervisor, process_contact{from.pid, false});
+}
+
+/// One rank is gone, and with it the group and the weights above the last checkpoint: the other
+/// ranks and the generators that still hold them must start anew as well.
+void lose_learner(replay_ptr self) {
+  replay_state& state = self->state;
+  for (auto& [addr, rank] : state.learners) {
+    self->send_exit(rank.ref, caf::exit_reason::user_shutdown);
+    // It may hang in a collective with the lost one: the supervisor sees to it that it goes.
+    if (const auto known = state.pids.find(addr); known != state.pids.end())
+      self->send(state.setup.supervisor, process_contact{known->second, true});
+  }
+  state.learners.clear();
+  for (auto& [addr, entry] : state.generators) {
+    self->send_exit(entry.ref, caf::exit_reason::user_shutdown);
+  }
+  state.generators.clear();
+  settle(self, state.setup.head->learner_lost());
+  self->send(state.setup.dispatch, epoch_began{state.setup.head->epoch()});
+}
+
+/// A rank that comes while its predecessor is still counted tells that that one is gone.
+void join_learner(replay_ptr self, std::int32_t rank, const learner_ref& ref) {
+  replay_state& state = self->state;
+  const bool taken = std::any_of(state.learners.begin(), state.learners.end(),
+                                 [&](const auto& entry) { return entry.second.rank == rank; });
+  if (taken) lose_learner(self);
+  state.learners[ref.address()] = {ref, rank};
 }
 
 void on_down(replay_ptr self, const caf::actor_addr& who) {
@@ -166,17 +204,12 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
     state.setup.head->generator_lost(samples);
     return advance_soon(self);
   }
-  if (who != state.learner_addr) return;
-  state.learner = nullptr;
-  state.learner_addr = {};
-  // The weights above the last checkpoint are gone with the learner; generators that still hold
-  // them must start anew as well.
-  for (auto& [addr, entry] : state.generators) {
-    self->send_exit(entry.ref, caf::exit_reason::user_shutdown);
-  }
-  state.generators.clear();
-  settle(self, state.setup.head->learner_lost());
-  self->send(state.setup.dispatch, epoch_began{state.setup.head->epoch()});
+  const auto lost = state.learners.extract(who);
+  if (lost.empty()) return;
+  if (state.setup.config->learner.ranks > 1)
+    base::log_warn("replay", "rank {} of the learner is gone: all {} start again",
+                   lost.mapped().rank, state.setup.config->learner.ranks);
+  lose_learner(self);
 }
 
 void on_step_done(replay_ptr self, const step_done& step) {
@@ -209,12 +242,13 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         return *answer;
       },
       [=](const hello& from, const learner_ref& ref) -> caf::result<welcome> {
+        if (!greet(self, from)) return refusal();
+        // It may begin an epoch, and what it is welcomed with is of that one.
+        join_learner(self, from.rank, ref);
         auto answer = greet(self, from);
         if (!answer) return refusal();
         meet(self, from, ref.address());
         self->monitor(ref);
-        self->state.learner = ref;
-        self->state.learner_addr = ref.address();
         return *answer;
       },
       [=](const generation_credit& credit) {

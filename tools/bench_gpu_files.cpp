@@ -76,6 +76,9 @@ std::vector<candidate_file> honest_files(const gpu_bench_options& o) {
                                 c.at("task").get<std::string>() + ".task.yaml");
     f.request.source = read_source(folder + f.file);
     f.request.recheck_above = 3;
+    const auto needs = c.value("needs", std::vector<std::string>());
+    if (std::find(needs.begin(), needs.end(), "library_calls") != needs.end())
+      f.request.policy = env::suite_policy{.library_calls = true, .graphs = true};
     list.push_back(std::move(f));
   }
   return list;

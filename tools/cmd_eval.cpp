@@ -9,8 +9,11 @@
 #include "base/file.hpp"
 #include "env/gpu/open_judge.hpp"
 #include "env/judge/explain.hpp"
+#include "env/measure/measure_name.hpp"
+#include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace quern::tools {
@@ -32,6 +35,32 @@ int complain(const base::error& e, int code) {
   return code;
 }
 
+/// What the suite says, and the options on top.
+struct eval_terms {
+  env::measure_name measured;
+  env::suite_policy policy;
+  double recheck_above = 0;
+};
+
+/// A task of no suite: device code, host code and graphs, no libraries.
+constexpr env::suite_policy without_suite{.graphs = true};
+
+base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& what) {
+  std::optional<env::suite> of;
+  if (a.suite.empty()) {
+    QUERN_TRY(of, env::suite_beside(a.task));
+  } else {
+    QUERN_TRY(of, env::load_suite(a.suite));
+  }
+  eval_terms terms;
+  QUERN_TRY(terms.measured, measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task));
+  QUERN_TRY(terms.policy, policy_of(a.how, of ? of->policy : without_suite));
+  const std::int64_t usual = env::usual_recheck_above_e2(what.lane);
+  const std::int64_t above = of && of->recheck_above_e2 > 0 ? of->recheck_above_e2 : usual;
+  terms.recheck_above = static_cast<double>(above) / 100;
+  return terms;
+}
+
 }  // namespace
 
 int cmd_eval(const eval_arguments& arguments) {
@@ -40,10 +69,16 @@ int cmd_eval(const eval_arguments& arguments) {
   auto source = read_candidate(arguments.candidate);
   if (!source) return complain(source.error(), usage);
 
+  const auto terms = terms_of(arguments, *loaded);
+  if (!terms) return complain(terms.error(), usage);
+
   env::evaluator_options options;
   options.static_screen = arguments.screen;
   options.sandbox_required = !arguments.best_effort;
-  options.time_budget_s = arguments.budget_s;
+  options.time_budget_s =
+      arguments.budget_s > 0
+          ? arguments.budget_s
+          : env::usual_seconds(terms->measured, env::evaluator_options{}.time_budget_s);
   options.core = arguments.core;
   // A person waits for the answer: a large claim is settled now, not by a later job.
   options.confirm_at_once = true;
@@ -58,6 +93,9 @@ int cmd_eval(const eval_arguments& arguments) {
   request.subject = std::make_shared<const env::task>(std::move(*loaded));
   request.source = std::move(*source);
   request.verify_only = arguments.verify_only;
+  request.protocol = env::to_text(terms->measured);
+  request.policy = terms->policy;
+  request.recheck_above = terms->recheck_above;
   const env::verdict v = (*evaluator)->evaluate(request);
   if (arguments.json)
     std::printf("%s\n", base::dump(env::to_json(v)).c_str());
@@ -89,7 +127,11 @@ int cmd_eval(int argc, const char* const* argv) {
                "run although sandbox layers are missing (see quern doctor)");
   app.add_option("--budget-s", a.budget_s, "seconds of measuring")
       ->check(number_within(0.05, 3600))
-      ->capture_default_str();
+      ->default_str("the protocol's, else 0.5");
+  app.add_option("--suite", a.suite,
+                 "folder whose suite.yaml says what is allowed; default: the task's own folder");
+  add_measure_options(app, a.how);
+  add_policy_options(app, a.how);
   app.add_option("--core", a.core, "core to measure on; -1 chooses one")
       ->check(whole_within(-1, 4095))
       ->capture_default_str();

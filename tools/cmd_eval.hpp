@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "tools/cli/measure_options.hpp"
+
 namespace quern::tools {
 
 struct eval_arguments {
@@ -13,7 +15,9 @@ struct eval_arguments {
   bool verify_only = false;
   bool screen = true;        ///< false: the sandbox alone decides
   bool best_effort = false;  ///< run with fewer sandbox layers than `required`
-  double budget_s = 0.5;
+  double budget_s = 0;       ///< 0: the protocol's own length, else half a second
+  std::string suite;         ///< folder whose suite.yaml holds; empty: that beside the task
+  measure_options how;
   int core = -1;
   int gpu = 0;
 };

@@ -8,9 +8,12 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "actors/measured_as.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "env/measure/measure_name.hpp"
 #include "env/task/yaml_reader.hpp"
+#include "env/verdict/reward.hpp"
 
 namespace quern::actors {
 namespace {
@@ -199,14 +202,14 @@ base::status apply_setting(run_config& config, std::string_view assignment) {
 base::expected<run_config> load_config(const std::filesystem::path& file,
                                        const std::vector<std::string>& settings) {
   QUERN_TRY(const std::string text, base::read_file(file, largest_config));
-  const auto read_over = [&](run_config start) -> base::expected<run_config> {
-    if (auto applied = apply_yaml(start, text); !applied) {
-      return base::in_context(name, std::move(applied).error());
   return load_config_text(text, file.string(), settings);
 }
 
 base::expected<run_config> load_config_text(std::string_view text, const std::string& name,
                                             const std::vector<std::string>& settings) {
+  const auto read_over = [&](run_config start) -> base::expected<run_config> {
+    if (auto applied = apply_yaml(start, text); !applied) {
+      return base::in_context(name, std::move(applied).error());
     }
     for (const std::string& setting : settings)
       QUERN_CHECK(apply_setting(start, setting));
@@ -232,6 +235,37 @@ void make_paths_absolute(run_config& config) {
   }
 }
 
+namespace {
+
+/// Whether lane, protocol, baseline and reward go together.
+base::status check_measuring(const run_config& config) {
+  const auto refuse = [](const char* key, const std::string& why) {
+    return fail(errc::invalid_argument, "{}: {}", key, why);
+  };
+  if (auto name = env::parse_measure_name(measured_as(config)); !name)
+    return refuse("env.protocol", name.error().message);
+  if (config.env.lane == "cpp" && config.env.protocol != env::protocol_paired &&
+      config.env.protocol != env::protocol_cost_model)
+    return refuse("env.protocol", fmt::format("{} is for lane cuda; lane cpp has paired/1 and "
+                                              "cost_model/1",
+                                              config.env.protocol));
+  if (config.env.lane == "cpp" &&
+      (config.env.baseline == "graph" || config.env.baseline == "compile"))
+    return refuse("env.baseline",
+                  fmt::format("'{}' is for lane cuda; lane cpp has task, eager and plain",
+                              config.env.baseline));
+  const auto reward = env::find_reward(config.algorithm.reward);
+  if (!reward || reward->baseline == env::baseline_choice::of_task) return {};
+  if (env::name_of(reward->baseline) == config.env.baseline) return {};
+  return refuse(
+      "algorithm.reward",
+      fmt::format("{} is over '{}', but env.baseline is '{}': make them equal, or name "
+                  "the reward without a baseline",
+                  config.algorithm.reward, env::name_of(reward->baseline), config.env.baseline));
+}
+
+}  // namespace
+
 base::status check_config(const run_config& config) {
   if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
     return fail(errc::invalid_argument, "tasks.source is suite, but tasks.suite names no folder");
@@ -252,6 +286,7 @@ base::status check_config(const run_config& config) {
                 "would be noisy",
                 config.env.noise_limit, config.env.precision);
   }
+  QUERN_CHECK(check_measuring(config));
   if (!config.env.bind.empty() && !config.env.bind.starts_with("tcp://")) {
     return fail(errc::invalid_argument, "env.bind: '{}' is not of the form tcp://ADDRESS:PORT",
                 config.env.bind);

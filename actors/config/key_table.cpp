@@ -98,9 +98,15 @@ void tasks_and_env(keys& table) {
       "required: refuse to run where a needed layer is missing; best_effort: run with what the "
       "host has and record it in every verdict");
   QUERN_TEXT(
-      env.protocol, fixed, QUERN_WORDS("paired/1", "cost_model/1"),
+      env.protocol, fixed,
+      QUERN_WORDS("paired/1", "cost_model/1", "cuda_l1_train/1", "cuda_l1_report/1",
+                  "kernelbench/1"),
       "how time is measured; cost_model/1 replaces only the time by a documented function of "
-      "task and source, for runs that must repeat");
+      "task and source, for runs that must repeat; those of the papers are for lane cuda and take "
+      "env.time_budget_s, where the papers have 30 and 20 minutes");
+  QUERN_TEXT(env.baseline, fixed, QUERN_WORDS("task", "eager", "graph", "compile", "plain"),
+             "what speed-up is over: task (what its file says), the reference by ATen, the same "
+             "under a CUDA graph, by torch.compile (needs Python with torch), or the plain kernel");
   QUERN_NUMBER(env.time_budget_s, resume, 0.05, 3600, "longest measuring of one candidate");
   QUERN_NUMBER(env.precision, resume, 0.001, 0.06,
                "measuring ends before the budget once the 95 % interval of ln(speed-up) is this "
@@ -110,18 +116,18 @@ void tasks_and_env(keys& table) {
                "then dropped");
   QUERN_NUMBER(env.evaluators, resume, 0, 1024,
                "evaluator hosts started with the run; others may join at env.bind");
-  QUERN_NUMBER(env.core, resume, -1, 4095, "core that measures; -1: the first that is free");
-  QUERN_NUMBER(env.static_screen, resume, 0, 1, "refuse sources by rule before they are compiled");
-  QUERN_TEXT(env.bind, resume, {},
-             "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
-  QUERN_TEXT(env.keys, resume, {}, "key pair of this run (quern keys makes one); for env.bind");
-  QUERN_TEXT(env.hosts, resume, {},
   QUERN_TEXT(env.gpus, resume, {},
              "lane cuda: GPUs of this machine that measure, 0,1,...; evaluator hosts take them in "
              "turn, one GPU each");
   QUERN_TEXT(env.device_class, fixed, {},
              "lane cuda: class of the GPUs that measure, as quern doctor tells it; empty: that of "
              "the first of env.gpus");
+  QUERN_NUMBER(env.core, resume, -1, 4095, "core that measures; -1: the first that is free");
+  QUERN_NUMBER(env.static_screen, resume, 0, 1, "refuse sources by rule before they are compiled");
+  QUERN_TEXT(env.bind, resume, {},
+             "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
+  QUERN_TEXT(env.keys, resume, {}, "key pair of this run (quern keys makes one); for env.bind");
+  QUERN_TEXT(env.hosts, resume, {},
              "file with the public keys of the hosts that may connect, one a line; for env.bind");
 }
 
@@ -167,8 +173,21 @@ void method(keys& table) {
                "tokens of one backward pass; changes memory, not results");
   QUERN_NUMBER(learner.threads, resume, 1, 1024, "cores of the learner");
   QUERN_TEXT(learner.device, resume, QUERN_WORDS("auto", "cpu", "cuda"),
-             "stage sft: auto takes a GPU where there is one, cuda without one is an error; the "
-             "other stages learn on the CPU so far (auto or cpu)");
+             "auto: stage sft takes a GPU where there is one, the other stages the CPU; cuda "
+             "without a GPU is an error");
+  QUERN_NUMBER(learner.ranks, resume, 1, 64,
+               "processes of the learner, one GPU each on cuda; they share each batch and the "
+               "optimiser's state (ZeRO-1); stage sft has one");
+  QUERN_TEXT(learner.devices, resume, {},
+             "GPUs of the ranks on cuda: 0,1,...; empty: rank 0 has GPU 0 and so on");
+  QUERN_TEXT(learner.recompute, resume, QUERN_WORDS("none", "mlp", "full"),
+             "what the backward pass computes again instead of keeping it: less memory, more time, "
+             "the same results");
+  QUERN_NUMBER(learner.loss_chunk, resume, 1, 1e6,
+               "rows of logits that exist at once; changes memory, not results");
+  QUERN_NUMBER(learner.rank_deadline_s, resume, 0.5, 600,
+               "a rank that gives no sign of life for so long, or does not move while others wait "
+               "for it, has failed: all start again from the last checkpoint");
   QUERN_NUMBER(learner.batch_samples, fixed, 1, 1e6, "stage sft: samples of an optimiser step");
   QUERN_NUMBER(learner.permute_rewards, fixed, 0, 1,
                "shuffle rewards inside a batch: a control that must not learn");
@@ -180,6 +199,13 @@ void system(keys& table) {
   QUERN_TEXT(actors.stale_groups, resume, QUERN_WORDS("drop", "wait", "mask_tokens"),
              "what becomes of a group that is too old");
   QUERN_NUMBER(actors.generator_threads, resume, 1, 1024, "cores of the generator");
+  QUERN_TEXT(actors.generator_device, resume, QUERN_WORDS("cpu", "cuda"),
+             "what the generator computes on; cuda without a GPU is an error");
+  QUERN_NUMBER(actors.generator_gpu, resume, 0, 63,
+               "its GPU on cuda; one that evaluators of the run measure on, or that the learner "
+               "has too, is had by turns");
+  QUERN_TEXT(actors.generator_precision, resume, QUERN_WORDS("float32", "bfloat16"),
+             "of the generator on cuda; the learner corrects what lower precision changes");
   QUERN_NUMBER(actors.lease_s, resume, 1, 86400, "longest time that a host may keep a job");
   QUERN_NUMBER(actors.heartbeat_s, resume, 0.05, 60,
                "between signs of life of hosts and processes");
@@ -190,6 +216,8 @@ void system(keys& table) {
                "a crash costs the steps since the last one");
   QUERN_NUMBER(storage.keep_checkpoints, resume, 2, 1000,
                "newest ones that stay; the last of them is where a resume goes on");
+  QUERN_NUMBER(storage.shard_mb, resume, 1, 1e6,
+               "largest file of weights, in MB; more of them go into several");
   QUERN_NUMBER(observe.panel, fixed, 0, 1,
                "measure the first and the last weights on a fixed panel: same prompts, same seeds");
   QUERN_NUMBER(observe.panel_train, fixed, 0, 1e5, "prompts of the panel from training tasks");
@@ -209,8 +237,6 @@ std::string_view to_string(key_class value) {
       return "resume";
     case key_class::live:
       return "live";
-  QUERN_NUMBER(storage.shard_mb, resume, 1, 1e6,
-               "largest file of weights, in MB; more of them go into several");
   }
   return "fixed";
 }

@@ -55,13 +55,14 @@ struct run_config {
     std::string lane = "cpp";
     std::string sandbox = "required";
     std::string protocol = "paired/1";
+    std::string baseline = "task";
     double time_budget_s = 0.3;
     double precision = 0.02;
     double noise_limit = 0.06;
     std::int64_t evaluators = 1;
-    std::int64_t core = -1;
     std::string gpus = "0";
     std::string device_class = "";
+    std::int64_t core = -1;
     bool static_screen = true;
     std::string bind = "";
     std::string keys = "";
@@ -100,6 +101,11 @@ struct run_config {
     std::int64_t micro_batch_tokens = 8192;
     std::int64_t threads = 1;
     std::string device = "auto";
+    std::int64_t ranks = 1;
+    std::string devices = "";
+    std::string recompute = "none";
+    std::int64_t loss_chunk = 1024;
+    double rank_deadline_s = 5;
     std::int64_t batch_samples = 64;
     bool permute_rewards = false;
   } learner;
@@ -108,6 +114,9 @@ struct run_config {
     std::int64_t staleness = 2;
     std::string stale_groups = "drop";
     std::int64_t generator_threads = 1;
+    std::string generator_device = "cpu";
+    std::int64_t generator_gpu = 0;
+    std::string generator_precision = "float32";
     double lease_s = 60;
     double heartbeat_s = 1;
     std::int64_t restarts = 5;
@@ -117,13 +126,13 @@ struct run_config {
   struct {
     std::int64_t checkpoint_every_steps = 4;
     std::int64_t keep_checkpoints = 2;
+    std::int64_t shard_mb = 5000;
   } storage;
 
   struct {
     bool panel = true;
     std::int64_t panel_train = 128;
     std::int64_t panel_held_out = 64;
-    std::int64_t shard_mb = 5000;
     std::int64_t panel_seed = 99;
     std::string log_level = "info";
   } observe;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "actors/config/device_class.hpp"
+#include "actors/measured_as.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/random.hpp"
@@ -37,7 +39,7 @@ prompter::prompter(const run_config& config, env::prompt_template form, env::pro
       without_share_(config.replay.without_exemplars_share),
       none_(config.replay.exemplars == "none"),
       scouts_(config.replay.seed_variants),
-      protocol_(config.env.protocol),
+      protocol_(measured_as(config)),
       form_(std::move(form)),
       facts_(std::move(facts)),
       length_(std::move(length)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/measured_as.hpp"
 #include "actors/replay/sample_blob.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -250,7 +251,7 @@ base::status replay::judge_generated(replay_orders& orders) {
     sample.judging = true;
     const std::string& task = groups_.at(sample.group).task;
     QUERN_TRY(const auto best,
-              archive_->best({task, prompter_->device_class(), config_.env.protocol}, version()));
+              archive_->best({task, prompter_->device_class(), measured_as(config_)}, version()));
     orders.judge.push_back({epoch(), id, task, sample.made.text, sample.attempt,
                             best ? best->speedup_e2.value_or(0) : 0, sample.group});
   }

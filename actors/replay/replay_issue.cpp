@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "actors/measured_as.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/random.hpp"
 
@@ -56,7 +57,7 @@ base::status replay::issue_groups(replay_orders& orders) {
 
 bool replay::has_exemplars(const book_task& task) const {
   const storage::score_buckets* buckets =
-      archive_->buckets({task.id, prompter_->device_class(), config_.env.protocol});
+      archive_->buckets({task.id, prompter_->device_class(), measured_as(config_)});
   return buckets != nullptr && buckets->size() >= 2;
 }
 

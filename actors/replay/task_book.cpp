@@ -101,12 +101,22 @@ base::expected<task_book> task_book::make(const run_config& config) {
   task_book book;
   if (config.tasks.source == "suite") {
     QUERN_TRY(const env::suite members, env::load_suite(config.tasks.suite));
+    // The run's keys must name what it measures against.
+    if (members.baseline != env::baseline_choice::of_task && config.env.baseline == "task")
+      return base::fail(base::errc::invalid_argument,
+                        "its suite.yaml measures over '{}': set env.baseline to that, or to what "
+                        "this run is to measure over",
+                        env::name_of(members.baseline));
+    book.rules_ = {env::to_text(members.policy), members.recheck_above_e2};
     for (const env::suite_member& member : members.members) {
       auto composition = env::composition_of_reference(member.task.reference);
       book.add(member.task, composition ? *composition : env::composition{}, member.held_out);
     }
   } else {
     QUERN_TRY(const env::held_out_spec spec, held_out_of(config));
+    env::task_options making;
+    making.lane = lane_of(config);
+    const env::draw_limits limits = env::limits_of(making.lane);
     std::unordered_set<base::hash128> seen;
     std::int64_t train = config.tasks.count;
     const bool any = config.tasks.held_out_share > 0 || !spec.families.empty();
@@ -114,15 +124,12 @@ base::expected<task_book> task_book::make(const run_config& config) {
     QUERN_TRY(const std::uint64_t expected, draws_for(config, spec, held_out));
     // The grammar is finite: without a bound a run that wants more would never begin.
     const std::uint64_t most_draws = 2000 + 4 * expected;
-    env::task_options making;
-    making.lane = lane_of(config);
-    const env::draw_limits limits = env::limits_of(making.lane);
     const base::steady_clock clock;
     base::nanoseconds_t told = clock.now_ns();
     for (std::uint64_t index = 0; train > 0 || held_out > 0; ++index) {
       if (index == most_draws) return too_few(config, train, held_out, index);
       const auto seed = static_cast<std::uint64_t>(config.tasks.seed);
-      env::composition drawn = env::draw_composition(seed, index, {});
+      env::composition drawn = env::draw_composition(seed, index, limits);
       std::int64_t& left = env::is_held_out(drawn, spec) ? held_out : train;
       if (left == 0 || !seen.insert(env::composition_hash(drawn)).second) continue;
       const bool is_held_out = &left == &held_out;

@@ -15,6 +15,12 @@
 
 namespace quern::actors {
 
+/// What the suite of a run asks of its evaluators; the defaults are theirs to choose.
+struct suite_rules {
+  std::string policy;                 ///< env/task/suite_policy.hpp; empty: no suite
+  std::int64_t recheck_above_e2 = 0;  ///< 0: no suite
+};
+
 struct book_task {
   std::string id;
   std::shared_ptr<const env::task> task;
@@ -31,16 +37,18 @@ class task_book {
  public:
   /// Generated: `tasks.count` compositions that are not held out, and `tasks.held_out_count` that
   /// are, the first distinct ones of the supply; says how far it is every 2 s. Suite: its members.
-  /// Errors: a suite that cannot be read, nothing left to train on, more tasks than the grammar
-  /// gives or than can be drawn in half a minute.
+  /// Errors: a suite that cannot be read or wants another baseline than env.baseline, nothing left
+  /// to train on, more tasks than the grammar gives or than can be drawn in half a minute.
   static base::expected<task_book> make(const run_config& config);
 
   [[nodiscard]] const std::vector<book_task>& tasks() const { return tasks_; }
+  [[nodiscard]] const suite_rules& rules() const { return rules_; }
   /// Error: not_found, naming the id.
   [[nodiscard]] base::expected<const book_task*> find(const std::string& id) const;
 
  private:
   void add(env::task task, env::composition composition, bool held_out);
+  suite_rules rules_;
   std::vector<book_task> tasks_;
   std::unordered_map<std::string, std::size_t> by_id_;
 };

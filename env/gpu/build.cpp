@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "env/screen/lexer.hpp"
 #include "env/task/prototype.hpp"
 
 namespace quern::env {
@@ -33,10 +34,49 @@ base::status open_artefact(built_candidate& b) {
   const auto& path = b.compiled.artefact;
   b.file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!b.file) return base::fail_errno(fmt::format("opening {}", path.string()));
-  if (b.form == cuda_form::host_entry) return {};
   QUERN_TRY(const auto bytes, base::read_file(path, most_artefact_bytes));
+  if (b.form == cuda_form::host_entry) {
+    for (const char* library : {"libcublas.so", "libcublasLt.so", "libcudnn.so"})
+      b.calls_libraries = b.calls_libraries || bytes.find(library) != std::string::npos;
+    return {};
+  }
   QUERN_TRY(b.code, read_device_code(bytes));
+  // For people only: code that cannot be read so may still run.
+  if (auto resources = read_cubin(std::string_view(bytes).substr(b.code.offset, b.code.bytes)))
+    b.resources = std::move(*resources);
   return find_symbols(b);
+}
+
+/// Headers of templates that are written for nvcc first: what NVRTC makes of them depends on their
+/// version.
+bool includes_templates(const std::string& source) {
+  const auto tokens = lex_cpp(source);
+  return std::any_of(tokens.begin(), tokens.end(), [](const token& t) {
+    if (t.kind != token_kind::header) return false;
+    const std::string_view name = std::string_view(t.text).substr(1);
+    return name.starts_with("cub/") || name.starts_with("thrust/") || name.starts_with("cuda/") ||
+           name.starts_with("cooperative_groups");
+  });
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+cuda_compile_request request_for(const built_candidate& b, const task& what,
+                                 const std::string& source, const std::string& architecture,
+                                 const cuda_policy& policy) {
+  cuda_compile_request request(b.form);
+  request.architecture = architecture;
+  if (b.plan) {
+    request.source = b.plan->device_source();
+    request.kernels = b.plan->kernel_names();
+  } else {
+    request.source = source;
+    request.prototype = kernel_prototype(what) + ";\n" + workspace_prototype(what) + ";\n";
+    request.library_calls = policy.library_calls;
+  }
+  return request;
 }
 
 }  // namespace
@@ -56,30 +96,32 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
   if (!b.plan) {
     if (!policy.host_entry)
       return stop(std::move(r), verdict_kind::rejected_static, "host_entry",
-                  "only the device-only form is allowed here: " + r.no_plan);
+                  "only the device-only form is allowed here (policy: host_entry is off), and this "
+                  "has no launch plan: " +
+                      r.no_plan);
     b.form = cuda_form::host_entry;
   }
-  cuda_compile_request request(b.form);
-  request.architecture = architecture;
-  if (b.plan) {
-    request.source = b.plan->device_source();
-    request.kernels = b.plan->kernel_names();
-  } else {
-    request.source = source;
-    request.prototype = kernel_prototype(what) + ";\n" + workspace_prototype(what) + ";\n";
-    request.library_calls = policy.library_calls;
+  const auto compile = [&] {
+    const auto request = request_for(b, what, source, architecture, policy);
+    return shared.once(with.key_of(request), [&] { return with.compile(request); });
+  };
+  auto built = compile();
+  if (built && built->what == compile_result::kind::error && b.plan && policy.host_entry &&
+      with.can(cuda_form::host_entry) && includes_templates(source)) {
+    r.no_plan = "NVRTC does not compile its headers (" + first_line(built->text) +
+                "): built by nvcc, as host-entry";
+    b.plan.reset();
+    b.form = cuda_form::host_entry;
+    built = compile();
   }
-  auto built = shared.once(with.key_of(request), [&] { return with.compile(request); });
   if (!built) return stop(std::move(r), verdict_kind::infra_error, "", built.error().message);
   b.compiled = *built;
   r.compiled = std::move(*built);
   if (b.compiled.what == compile_result::kind::timeout)
     return stop(std::move(r), verdict_kind::timeout, "compile",
                 "the compiler did not finish in time");
-  if (b.compiled.what != compile_result::kind::built) {
-    const auto line = b.compiled.text.substr(0, b.compiled.text.find('\n'));
-    return stop(std::move(r), verdict_kind::compile_error, "", line);
-  }
+  if (b.compiled.what != compile_result::kind::built)
+    return stop(std::move(r), verdict_kind::compile_error, "", first_line(b.compiled.text));
   if (auto opened = open_artefact(b); !opened)
     return stop(std::move(r), verdict_kind::infra_error, "", opened.error().message);
   r.built = std::move(b);

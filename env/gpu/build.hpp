@@ -9,6 +9,7 @@
 
 #include "env/judge/ahead.hpp"
 #include "env/launch/launch_plan.hpp"
+#include "env/sandbox/cubin.hpp"
 #include "env/sandbox/cuda_compile.hpp"
 #include "env/sandbox/device_code.hpp"
 #include "env/task/task.hpp"
@@ -27,10 +28,12 @@ struct cuda_policy {
 /// One candidate, built. Movable.
 struct built_candidate {
   cuda_form form = cuda_form::device_only;
-  std::optional<launch_plan> plan;   ///< device_only
-  device_code code;                  ///< device_only
-  std::vector<std::string> symbols;  ///< device_only: of the plan's kernels, in its order
-  base::unique_fd file;              ///< the artefact, open for reading
+  std::optional<launch_plan> plan;          ///< device_only
+  device_code code;                         ///< device_only
+  std::vector<std::string> symbols;         ///< device_only: of the plan's kernels, in its order
+  std::vector<kernel_resources> resources;  ///< device_only: as far as the machine code tells
+  bool calls_libraries = false;  ///< host_entry: it needs cuBLAS or cuDNN where it is loaded
+  base::unique_fd file;          ///< the artefact, open for reading
   compile_result compiled;
 };
 
@@ -42,7 +45,9 @@ struct build_result {
   std::optional<built_candidate> built;
 };
 
-/// Reads the plan, compiles by the form that this gives, opens the artefact. Thread-safe.
+/// Reads the plan, compiles by the form that this gives, opens the artefact. A candidate with a
+/// plan whose headers (CUB, Thrust, libcu++, cooperative groups) NVRTC does not compile is built by
+/// nvcc instead, where the policy has host code; `no_plan` says so. Thread-safe.
 build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,
                              const std::string& source, const std::string& architecture,
                              const cuda_policy& policy);

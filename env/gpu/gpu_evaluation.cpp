@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "env/gpu/gpu_state.hpp"
+#include "env/gpu/work.hpp"
 #include "env/judge/claim.hpp"
 #include "env/judge/device_turn.hpp"
 #include "env/judge/pipeline.hpp"
@@ -13,11 +14,17 @@ namespace quern::env {
 namespace {
 
 constexpr double device_wait_s = 300;
+/// Windows of a side from one look at its clocks to the next.
+constexpr std::size_t windows_a_look = 3;
 /// A check's calls, beyond what the device takes for any sensible kernel.
 constexpr double check_wall_s = 10;
 /// In the host-entry form time beside the events counts as the candidate's (timing.cpp). More of it
 /// than of what the events show, and this much, is no slow host code.
 constexpr double hidden_ns = 1e6;
+/// Of device memory for a candidate in a process of its own, beyond what it is lent.
+constexpr std::uint64_t most_device_bytes = 8ULL << 30;
+/// Whether a process that took this much gave it back is looked at when it ends.
+constexpr std::uint64_t large_bytes = 1ULL << 30;
 /// Between bucket means: launches of a few microseconds differ by half of one from window to
 /// window.
 constexpr double bucket_deviation_limit = 0.15;
@@ -55,7 +62,7 @@ bool gpu_evaluation::settle(const finding& f) {
 bool gpu_evaluation::screen() {
   stage_clock clock(with_.seconds.screen);
   if (!with_.options.static_screen) return true;
-  const auto broken = static_screen(request_.source, {with_.options.library_calls, true});
+  const auto broken = static_screen(request_.source, {policy_.library_calls, policy_.graphs});
   verdict_.checks.push_back({"static screen", !broken, broken ? broken->text : ""});
   if (!broken) return true;
   return settle({verdict_kind::rejected_static, std::string(name_of(broken->rule)),
@@ -64,9 +71,9 @@ bool gpu_evaluation::screen() {
 
 bool gpu_evaluation::build() {
   stage_clock clock(with_.seconds.compile);
-  auto r =
-      build_candidate(*with_.nvcc, with_.compilations, *request_.subject, request_.source,
-                      with_.architecture, {with_.options.host_entry, with_.options.library_calls, request_.as_host_entry});
+  auto r = build_candidate(*with_.nvcc, with_.compilations, *request_.subject, request_.source,
+                           with_.architecture,
+                           {policy_.host_entry, policy_.library_calls, request_.as_host_entry});
   verdict_.checks.push_back({"launch plan", r.no_plan.empty(), r.no_plan});
   if (r.compiled) {
     compiler_report report;
@@ -86,19 +93,51 @@ bool gpu_evaluation::take_runner() {
   auto& stand = *with_.stand;
   gpu_runner_process* process = nullptr;
   if (built_->form == cuda_form::host_entry) {
-    stand.note_free_memory();
-    auto fresh = stand.fresh();
-    if (!fresh) return fail_host({base::errc::unavailable, fresh.error().message});
-    own_ = std::move(*fresh);
+    const part_clock part(&with_.parts, gpu_part::take_process);
+    if (auto taken = take_own(); !taken)
+      return fail_host({base::errc::unavailable, taken.error().message});
     process = own_.get();
   } else {
     auto resident = stand.resident(0);
     if (!resident) return fail_host({base::errc::unavailable, resident.error().message});
     process = *resident;
+    saw_it_ = 1;
   }
   verdict_.sandbox = process->layers().names();
-  first_.emplace(*process, 0, *built_);
+  first_.emplace(*process, 0, *built_, own_memory_ ? &*own_memory_ : nullptr);
+  const part_clock part(&with_.parts, gpu_part::load);
   return settle(first_->load());
+}
+
+base::status gpu_evaluation::take_own() {
+  QUERN_TRY(auto fresh, built_->calls_libraries
+                            ? with_.stand->fresh_with(with_.nvcc->toolkit().library_folder())
+                            : with_.stand->fresh());
+  end_own();
+  own_ = std::move(fresh);
+  own_memory_.emplace(with_.stand->memory_of_process());
+  return {};
+}
+
+void gpu_evaluation::end_own() {
+  if (!own_) return;
+  const std::uint64_t taken = own_memory_->bytes();
+  own_memory_.reset();
+  // Most end while the next candidate is checked: before anything is timed they have.
+  if (taken < large_bytes) return with_.stand->let_go(std::move(own_));
+  if (auto missing = with_.stand->end_large(std::move(own_), taken))
+    with_.quarantine.enter(quarantine_cause::memory, std::move(*missing), with_.clock.now_ns());
+}
+
+bool gpu_evaluation::within_memory() {
+  if (!own_) return true;
+  const auto taken = own_memory_->bytes();
+  if (taken <= most_device_bytes) return true;
+  return settle({verdict_kind::oom, "",
+                 fmt::format("the candidate's process took {} MiB of device memory beyond what it "
+                             "is lent, the limit is {} MiB",
+                             taken >> 20, most_device_bytes >> 20),
+                 std::nullopt});
 }
 
 bool gpu_evaluation::check(const device_instance& of) {
@@ -114,7 +153,10 @@ bool gpu_evaluation::check(const device_instance& of) {
   r.reference = *reference;
   r.secret = secret(1);
   r.wall_s = check_wall_s;
+  r.parts = &with_.parts;
   const auto f = check_on_device(r, verdict_.checks);
+  // Whoever has no memory left because the candidate took it is not to blame.
+  if (!within_memory()) return false;
   if (f.kind == verdict_kind::infra_error) stand.retire_reference(0);
   return settle(f);
 }
@@ -135,11 +177,42 @@ bool gpu_evaluation::take_references(timed_side& side) {
   for (std::size_t i = 0; i < resident_runners; ++i) {
     auto reference = with_.stand->reference(i, *request_.subject);
     if (!reference) return fail_host(reference.error());
-    auto told = reference->link->call(call_request(task_->timed, false));
+    auto call = call_request(task_->timed, false);
+    call.under_graph = baseline_ == baseline_choice::graph ? 1 : 0;
+    auto told = reference->link->call(call);
     if (!told) return fail_host({base::errc::unavailable, told.error().text});
     side.runners.push_back({reference->link, reference->seat});
   }
   return true;
+}
+
+bool gpu_evaluation::take_compiled(timed_side& side) {
+  side.delivers = true;
+  for (std::size_t i = 0; i < compiled_references::count; ++i) {
+    auto link = with_.compiled->get(i, *request_.subject);
+    if (!link) return fail_host(link.error());
+    if (auto told = (*link)->call(call_request(task_->timed, false), compile_reference_s); !told) {
+      with_.compiled->retire(i);
+      const bool of_the_task = told.error().what == runner_failure::kind::refused;
+      return fail_host({of_the_task ? base::errc::invalid_argument : base::errc::unavailable,
+                        "reference through torch.compile: " + told.error().text});
+    }
+    side.runners.push_back({*link, resident_runners + i});
+  }
+  return true;
+}
+
+bool gpu_evaluation::take_baseline(timed_side& side, std::vector<loaded_candidate>& loaded) {
+  if (baseline_ == baseline_choice::compile) return take_compiled(side);
+  if (baseline_ != baseline_choice::plain) return take_references(side);
+  if (request_.subject->plain.empty())
+    return settle(
+        {verdict_kind::invalid_reference, "",
+         fmt::format("task {} has no plain kernel to measure against: add `plain:` to it, "
+                     "or choose another baseline",
+                     request_.subject->name),
+         std::nullopt});
+  return take_plain(side, loaded);
 }
 
 bool gpu_evaluation::take_plain(timed_side& side, std::vector<loaded_candidate>& loaded) {
@@ -178,14 +251,15 @@ bool gpu_evaluation::take_candidates(timed_side& side, std::vector<loaded_candid
   side.gated = !host_entry;
   if (host_entry && anew) {
     // A second opinion comes from a process of its own.
-    auto fresh = stand.fresh();
-    if (!fresh) return fail_host({base::errc::unavailable, fresh.error().message});
     first_.reset();
-    own_ = std::move(*fresh);
-    first_.emplace(*own_, 0, *built_);
+    if (auto taken = take_own(); !taken)
+      return fail_host({base::errc::unavailable, taken.error().message});
+    first_.emplace(*own_, 0, *built_, &*own_memory_);
     if (!settle(first_->load())) return false;
   }
   const std::size_t candidates = host_entry ? 1 : resident_runners;
+  if (!host_entry) saw_it_ = candidates;
+  side.memory = host_entry ? &*own_memory_ : nullptr;
   loaded.reserve(candidates);
   loaded.push_back(*first_);
   for (std::size_t i = 1; i < candidates; ++i) {
@@ -209,15 +283,21 @@ estimate_limits gpu_evaluation::measuring_limits() const {
   return limits;
 }
 
-finding gpu_evaluation::judge_clocks(const gpu_timing_result& result) const {
-  if (built_->form == cuda_form::device_only) return {};
-  const double around = median_of(result.candidate_around_ns);
-  const double usual = median_of(result.baseline_around_ns);
-  if (around - usual <= result.events_ns + hidden_ns) return {};
+finding gpu_evaluation::judge_clocks(const gpu_timing_result& result) {
+  const double beyond =
+      result.candidate_beyond_ns.empty() ? 0 : median_of(result.candidate_beyond_ns);
+  verdict_.checks.push_back(
+      {"clocks", true,
+       fmt::format("a call takes {:.1f} us by its events, {:+.1f} us beyond by the other clock; "
+                   "{:.1f} us stand around a call, a message takes {:.0f} us; {} calls a window",
+                   result.events_ns / 1000, beyond / 1000, result.around_ns / 1000,
+                   result.message_ns / 1000, result.calls_per_window)});
+  if (built_->form == cuda_form::device_only || beyond <= result.events_ns + hidden_ns) return {};
+  verdict_.checks.back().pass = false;
   return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
           fmt::format("a call takes {:.0f} us by its events, and {:.0f} us more by the clock "
                       "outside than what stands around it explains",
-                      result.events_ns / 1000, (around - usual) / 1000),
+                      result.events_ns / 1000, beyond / 1000),
           std::nullopt};
 }
 
@@ -231,24 +311,49 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
   r.secret = secret(2 + round);
   r.budget_s = with_.options.time_budget_s;
   r.limits = measuring_limits();
-  const bool plain = request_.subject->baseline == baseline_kind::plain;
+  r.protocol = protocol_;
+  const bool plain = baseline_ == baseline_choice::plain;
   // A plain baseline is itself only within the tolerance of the reference.
   if (plain) r.limit = {2 * r.limit.atol, 2 * r.limit.rtol};
   std::vector<loaded_candidate> loaded, baselines;
   {
     stage_clock clock(with_.seconds.start);
-    if (!(plain ? take_plain(r.baseline, baselines) : take_references(r.baseline))) return false;
+    {
+      const part_clock part(&with_.parts, gpu_part::baseline);
+      if (!take_baseline(r.baseline, baselines)) return false;
+    }
+    const part_clock part(&with_.parts, gpu_part::prepare);
     const bool taken = take_candidates(r.candidate, loaded, round != 0);
     for (const auto& one : loaded)
       if (one.spoilt() && !own_) stand.retire(one.seat());
     if (!taken) return false;
   }
   gpu_timing_result result;
+  std::size_t windows[2] = {};
+  r.after_window = [&](bool candidate) {
+    // Each side alike; a look takes a small part of a window.
+    if (windows[candidate ? 1 : 0]++ % windows_a_look == 0) with_.watch.window(seen_, candidate);
+  };
+  std::optional<device_quiet::hold> quiet;
+  {
+    const part_clock part(&with_.parts, gpu_part::quiet);
+    quiet.emplace(stand.quiet());
+  }
+  with_.watch.begin(seen_, with_.quarantine, with_.clock.now_ns());
   {
     stage_clock clock(with_.seconds.time);
     stage_clock device(with_.device.measuring);
     result = time_on_device(r);
   }
+  quiet.reset();
+  with_.parts.add(gpu_part::timed_set_up, result.seconds.setting_up);
+  with_.parts.add(gpu_part::timed_baseline, result.seconds.baseline);
+  with_.parts.add(gpu_part::timed_candidate, result.seconds.candidate);
+  with_.parts.add(gpu_part::timed_deliver, result.seconds.deliver);
+  with_.parts.add(gpu_part::timed_compare, result.seconds.compare);
+  with_.watch.end(seen_, with_.quarantine, with_.clock.now_ns());
+  verdict_.device = seen_.conditions(with_.watch.bus_id());
+  if (!within_memory()) return false;
   if (result.failed_runner) {
     auto& failed = loaded[*result.failed_runner];
     result.what = failed.explain(result.failure, "time");
@@ -259,10 +364,14 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
     // Whichever baseline it was: the next evaluation starts them anew.
     for (std::size_t i = 0; i < resident_runners; ++i) {
       stand.retire_reference(i);
+      with_.compiled->retire(i);
       if (plain) stand.retire(resident_runners + i);
     }
   }
+  if (result.what.ok() && first_) result.what = first_->look();
   if (result.what.ok()) result.what = judge_clocks(result);
+  if (auto why = seen_.unfair(); why && result.what.ok())
+    result.what = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
   verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
   if (!settle(result.what)) return false;
   into.insert(into.end(), result.runs.begin(), result.runs.end());
@@ -277,33 +386,59 @@ void gpu_evaluation::time() {
   rules.null = with_.null;
   rules.limits = measuring_limits();
   rules.lists_per_measurement = resident_runners;
+  verdict_.work =
+      work_of(*built_, task_->timed.at, with_.stand->desk().facts(), with_.stand->bandwidth());
+  const bool paired = protocol_.how == aggregation::paired_log_ratio;
   rules.charge_noise = built_->form == cuda_form::host_entry;
-  rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
+  rules.claims =
+      claims_under(protocol_, {std::llround(100 * request_.recheck_above), request_.best_known_e2});
   rules.floor_ns = task_->floor_ns;
   measuring how;
   how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
     return measure(round, into);
   };
-  how.judge = [&](std::span<const process_pairs> all) { return judge_times(all, rules); };
+  how.judge = [&](std::span<const process_pairs> all) {
+    return paired ? judge_times(all, rules) : judge_rounds(protocol_, all, rules);
+  };
   how.claims = rules.claims;
   how.recheck = request_.recheck;
   how.confirm_at_once = with_.options.confirm_at_once;
   measure_and_settle(how, runs, claim_e2, verdict_);
+  // Nothing is pooled, and half an hour of rounds is no small thing to keep.
+  if (!paired) runs.clear();
+}
+
+void gpu_evaluation::retire_doubtful() {
+  if (own_) return;
+  constexpr verdict_kind doubtful[] = {verdict_kind::hack, verdict_kind::runtime_error,
+                                       verdict_kind::timeout, verdict_kind::oom,
+                                       verdict_kind::nondeterministic};
+  const bool doubt =
+      std::find(std::begin(doubtful), std::end(doubtful), verdict_.kind) != std::end(doubtful);
+  if (doubt)
+    for (std::size_t i = 0; i < saw_it_; ++i)
+      with_.stand->retire(i);
+  else if (first_ && first_->spoilt())
+    with_.stand->retire(first_->seat());
 }
 
 void gpu_evaluation::leave_device() {
-  auto& stand = *with_.stand;
-  if (first_ && first_->spoilt() && !own_) stand.retire(first_->seat());
+  const part_clock part(&with_.parts, gpu_part::leave);
+  retire_doubtful();
   first_.reset();
-  if (!own_) return;
-  own_.reset();
-  if (auto missing = stand.memory_missing()) with_.quarantined = *missing;
+  end_own();
+  const auto& out = with_.quarantine.entry();
+  if (verdict_.kind == verdict_kind::oom && out && out->cause == quarantine_cause::memory) {
+    // What is missing although the process is gone was not, or not provably, the candidate's.
+    verdict_.kind = verdict_kind::infra_error;
+    verdict_.detail = out->reason;
+  }
 }
 
 void gpu_evaluation::run() {
   if (!screen() || !build()) return;
-  if (!with_.quarantined.empty()) {
-    fail_host({base::errc::unavailable, "the device is in quarantine: " + with_.quarantined});
+  if (const auto& out = with_.quarantine.entry()) {
+    fail_host({base::errc::unavailable, "the device is in quarantine: " + out->reason});
     return;
   }
   auto turn = device_turn::open(with_.stand->desk().facts().bus_id);
@@ -314,10 +449,12 @@ void gpu_evaluation::run() {
   std::optional<part_clock> waiting(std::in_place, &with_.parts, gpu_part::lease);
   if (!turn->wait(device_wait_s)) {
     fail_host({base::errc::timeout,
-               fmt::format("the GPU was used by other evaluators for {} s", device_wait_s)});
+               fmt::format("the GPU was used by others for {} s", device_wait_s)});
     return;
   }
+  waiting.reset();
   stage_clock device(with_.device.leased);
+  used_device_ = true;
   auto prepared = with_.stand->prepare(request_.subject);
   if (!prepared) {
     fail_host(prepared.error());

@@ -5,6 +5,7 @@
 
 #include <sys/random.h>
 
+#include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/gpu/gpu_state.hpp"
@@ -14,6 +15,25 @@
 #include "env/screen/screen.hpp"
 
 namespace quern::env {
+
+namespace {
+
+baseline_choice baseline_of(const measure_name& how, const task& subject) {
+  if (how.baseline != baseline_choice::of_task) return how.baseline;
+  return subject.baseline == baseline_kind::plain ? baseline_choice::plain : baseline_choice::eager;
+}
+
+/// Error: the baseline cannot be had on this host.
+base::expected<std::string> settings_of(gpu_evaluator::state& with, baseline_choice baseline) {
+  if (baseline == baseline_choice::plain) return std::string("compiled as a candidate is");
+  std::string by = "ATen";
+  if (baseline == baseline_choice::compile) {
+    QUERN_TRY(by, with.compiled->versions());
+  }
+  return by + ", " + to_text(stated_settings);
+}
+
+}  // namespace
 
 gpu_evaluator::gpu_evaluator(std::unique_ptr<state> s) : state_(std::move(s)) {}
 gpu_evaluator::~gpu_evaluator() = default;
@@ -71,8 +91,8 @@ base::expected<std::unique_ptr<gpu_evaluator>> gpu_evaluator::open(evaluator_opt
                       "this build does not know",
                       s->options.gpu, facts.name, facts.major, facts.minor);
   s->device_class = gpu_device_class(facts.name);
-  s->environment = environment_fingerprint(
-      {base::to_hex(s->nvcc->fingerprint()), base::build_id(), facts.name, s->architecture});
+  s->environment = environment_fingerprint({base::to_hex(s->nvcc->fingerprint()), base::build_id(),
+                                            facts.name, s->architecture, to_text(stated_settings)});
   QUERN_TRY(auto access, gpu_sandbox_paths(facts.bus_id));
   if (!s->options.null_file.empty()) {
     QUERN_TRY(auto text, base::read_file(s->options.null_file, 1U << 20U));
@@ -81,9 +101,16 @@ base::expected<std::unique_ptr<gpu_evaluator>> gpu_evaluator::open(evaluator_opt
   } else {
     s->null = null_distribution::of_gpus();
   }
-  s->stand =
-      std::make_unique<gpu_stand>(*s->children, s->options, std::move(access), std::move(desk),
-                                  base::program_folder() / "libquern_cuda.so", s->secret);
+  s->access = std::move(access);
+  s->watch = device_watch(facts.bus_id);
+  if (!s->watch.problem().empty())
+    base::log_info("evaluator", "GPU {}: clocks and faults are not known: {}", s->options.gpu,
+                   s->watch.problem());
+  s->watch.look_for_faults(s->quarantine, s->clock.now_ns());
+  QUERN_TRY(s->free_at_first, desk->free_bytes());
+  s->unaccounted_at_first = s->watch.unaccounted_bytes();
+  s->compiled.emplace(base::program_folder() / "libquern_cuda.so", s->options.gpu, s->device_class);
+  s->make_stand(std::move(desk));
   return std::unique_ptr<gpu_evaluator>(new gpu_evaluator(std::move(s)));
 }
 
@@ -95,9 +122,11 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
   v.device_class = state_->device_class;
   v.env = state_->environment;
   ++state_->seconds.evaluations;
-  if (request.protocol != protocol_paired) {
-    v.detail = fmt::format("unknown protocol '{}'; lane cuda knows: {}", request.protocol,
-                           protocol_paired);
+  const auto how = parse_measure_name(request.protocol);
+  const auto protocol = how ? find_protocol(how->protocol)
+                            : base::expected<measure_protocol>(tl::make_unexpected(how.error()));
+  if (!protocol) {
+    v.detail = "lane cuda: " + protocol.error().message;
     return v;
   }
   if (request.subject->lane != lane::cuda) {
@@ -105,11 +134,25 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
                            request.subject->name, name_of(request.subject->lane));
     return v;
   }
+  const auto baseline = baseline_of(*how, *request.subject);
+  if (!request.verify_only) {
+    auto settings = settings_of(*state_, baseline);
+    if (!settings) {
+      v.detail = settings.error().message;
+      return v;
+    }
+    // Times against another compiler are other times.
+    if (baseline == baseline_choice::compile)
+      v.env = environment_fingerprint({state_->environment, *settings});
+    v.baseline = baseline_report{std::string(name_of(baseline)), std::move(*settings)};
+  }
   verdict_key key{v.task, v.source, v.protocol, v.device_class, v.env};
   if (request.verify_only) key.protocol += "+verify";
   if (request.as_host_entry) key.protocol += "+host_entry";
+  // What one suite refuses, another allows.
+  key.protocol += "+" + to_text(request.policy.value_or(state_->options.policy));
   if (!state_->options.static_screen) key.protocol += "+unscreened";
-  gpu_evaluation one(*state_, request, v);
+  gpu_evaluation one(*state_, request, *protocol, baseline, v);
   if (const auto* known = state_->cache.find(key)) {
     if (!request.recheck &&
         !measure_again(known->what, key, request.seed, state_->options.remeasure_probability)) {
@@ -121,7 +164,9 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
     one.runs = known->runs;
     one.claim_e2 = known->claim_e2;
   }
+  if (request.recheck && request.claim_e2 > 0) one.claim_e2 = request.claim_e2;
   one.run();
+  if (one.used_device()) state_->look_after(v);
   state_->cache.store(key, {v, std::move(one.runs), one.claim_e2});
   return v;
 }
@@ -132,14 +177,14 @@ void gpu_evaluator::warm_up() {
 }
 
 void gpu_evaluator::compile_ahead(const evaluation_request& request) {
+  const suite_policy policy = request.policy.value_or(state_->options.policy);
   if (state_->options.static_screen &&
-      static_screen(request.source, {state_->options.library_calls, true}))
+      static_screen(request.source, {policy.library_calls, policy.graphs}))
     return;
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
   (void)build_candidate(*state_->nvcc, state_->compilations, *request.subject, request.source,
                         state_->architecture,
-                        {state_->options.host_entry, state_->options.library_calls,
-                         request.as_host_entry});
+                        {policy.host_entry, policy.library_calls, request.as_host_entry});
 }
 
 const std::string& gpu_evaluator::device_class() const {
@@ -150,6 +195,9 @@ const std::string& gpu_evaluator::environment() const {
 }
 stage_seconds gpu_evaluator::stages() const {
   return state_->seconds;
+}
+const gpu_parts& gpu_evaluator::parts() const {
+  return state_->parts;
 }
 device_seconds gpu_evaluator::device_time() const {
   return state_->device;

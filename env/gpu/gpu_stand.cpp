@@ -10,32 +10,46 @@ namespace {
 
 /// Processes of candidates in host-entry form that wait with their contexts made.
 constexpr std::size_t processes_ahead = 3;
-/// Contexts of processes that end or begin; what a candidate leaks is more.
-constexpr std::uint64_t context_bytes = 768ULL << 20;
-/// What LibTorch's allocator may keep of a task's temporaries, a reference.
-constexpr std::uint64_t reference_bytes = 3ULL << 30;
+/// What making a context, with what stands around calls, takes of the device, or more.
+constexpr std::uint64_t context_bytes = 1ULL << 30;
+/// By which memory that is given back may differ from what was taken.
+constexpr std::uint64_t return_slack = 64ULL << 20;
 constexpr double memory_wait_s = 3;
+/// Candidates that one runner may see: what one of them left in it is not kept for ever.
+constexpr int most_served = 64;
 constexpr std::uint64_t bandwidth_footprint = 1ULL << 30;
 
 }  // namespace
 
 gpu_stand::gpu_stand(spawner& children, const evaluator_options& options, gpu_access access,
                      std::unique_ptr<device_desk> desk, std::filesystem::path cuda_library,
-                     std::uint64_t secret)
+                     std::uint64_t secret, gpu_parts* parts)
     : children_(children),
       options_(options),
       access_(std::move(access)),
       desk_(std::move(desk)),
       cuda_library_(std::move(cuda_library)),
       memory_(*desk_, 2 * resident_runners, secret),
+      parts_(parts),
+      departures_(quiet_),
       pool_(children, {options_.runner_program, cuda_library_, access_},
-            options_.host_entry ? processes_ahead : 1) {}
+            options_.policy.host_entry ? processes_ahead : 1, quiet_, parts) {}
 
 base::expected<gpu_runner_process*> gpu_stand::resident(std::size_t i) {
+  if (residents_[i] && i < resident_runners && residents_[i]->served() >= most_served) retire(i);
   if (!residents_[i]) {
     QUERN_TRY(residents_[i], pool_.take());
   }
   return residents_[i].get();
+}
+
+base::expected<std::unique_ptr<gpu_runner_process>> gpu_stand::fresh_with(
+    const std::filesystem::path& libraries) {
+  gpu_runner_start how{options_.runner_program, cuda_library_, access_};
+  how.libraries = libraries;
+  QUERN_TRY(auto process, gpu_runner_process::start(children_, how));
+  QUERN_CHECK(process->open());
+  return process;
 }
 
 base::expected<reference_seat> gpu_stand::reference(std::size_t i, const task& what) {
@@ -83,26 +97,31 @@ base::expected<const gpu_task*> gpu_stand::prepare(const std::shared_ptr<const t
   return known.get();
 }
 
-void gpu_stand::note_free_memory() {
+std::uint64_t gpu_stand::free_bytes() {
+  auto bytes = desk_->free_bytes();
   // What is lent grows meanwhile, and belongs to this process.
-  if (auto bytes = desk_->free_bytes()) free_before_ = *bytes + memory_.bytes();
+  return bytes ? *bytes + memory_.bytes() : 0;
 }
 
-std::optional<std::string> gpu_stand::memory_missing() {
+process_memory gpu_stand::memory_of_process() {
+  return {[this] { return free_bytes(); }, quiet_, context_bytes};
+}
+
+std::optional<std::string> gpu_stand::end_large(std::unique_ptr<gpu_runner_process> process,
+                                                std::uint64_t bytes) {
   constexpr double step_s = 0.02;
-  std::uint64_t now = 0;
-  for (double waited = 0;; waited += step_s) {
-    auto bytes = desk_->free_bytes();
-    if (!bytes) return bytes.error().message;
-    now = *bytes + memory_.bytes();
-    // Processes that wait in the pool come and go meanwhile, and references keep what they used.
-    const std::uint64_t allowed =
-        context_bytes * (processes_ahead + 1) + reference_bytes * resident_runners;
-    if (now + allowed >= free_before_) return std::nullopt;
-    if (waited >= memory_wait_s) break;
+  const device_quiet::hold alone(quiet_);
+  const std::uint64_t before = free_bytes();
+  process.reset();
+  std::uint64_t back = 0;
+  for (double waited = 0; waited < memory_wait_s; waited += step_s) {
+    const std::uint64_t now = free_bytes();
+    back = now > before ? now - before : 0;
+    if (back + return_slack >= bytes) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::duration<double>(step_s));
   }
-  return fmt::format("{} MiB of device memory were not given back", (free_before_ - now) >> 20);
+  return fmt::format("a process took {} MiB of device memory and gave {} MiB back when it ended",
+                     bytes >> 20, back >> 20);
 }
 
 }  // namespace quern::env

@@ -7,16 +7,21 @@
 #include <string>
 #include <unordered_map>
 
+#include "env/device/device_watch.hpp"
 #include "env/gpu/build.hpp"
 #include "env/gpu/candidate.hpp"
 #include "env/gpu/checks.hpp"
+#include "env/gpu/compiled_process.hpp"
+#include "env/gpu/departures.hpp"
 #include "env/gpu/gpu_evaluator.hpp"
+#include "env/gpu/process_memory.hpp"
 #include "env/gpu/reference_process.hpp"
 #include "env/gpu/runner_pool.hpp"
 #include "env/gpu/timing.hpp"
 #include "env/judge/ahead.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/verdict_cache.hpp"
+#include "env/measure/measure_name.hpp"
 #include "env/measure/null_distribution.hpp"
 
 namespace quern::env {
@@ -36,7 +41,7 @@ class gpu_stand {
  public:
   gpu_stand(spawner& children, const evaluator_options& options, gpu_access access,
             std::unique_ptr<device_desk> desk, std::filesystem::path cuda_library,
-            std::uint64_t secret);
+            std::uint64_t secret, gpu_parts* parts);
 
   [[nodiscard]] device_desk& desk() { return *desk_; }
   [[nodiscard]] lent_memory& memory() { return memory_; }
@@ -45,19 +50,32 @@ class gpu_stand {
   /// … resident_runners - 1, those behind them run plain baselines. Its seat has the same number.
   base::expected<gpu_runner_process*> resident(std::size_t i);
   /// Ends a resident that is of no more use.
-  void retire(std::size_t i) { residents_[i].reset(); }
+  void retire(std::size_t i) { departures_.add(std::move(residents_[i])); }
   /// A process of its own for a candidate in host-entry form.
   base::expected<std::unique_ptr<gpu_runner_process>> fresh() { return pool_.take(); }
+  /// The same with vendor libraries in reach; started now, since few candidates need one.
+  base::expected<std::unique_ptr<gpu_runner_process>> fresh_with(
+      const std::filesystem::path& libraries);
+  /// Ends it beside what comes next; whoever holds the device quiet has waited for that.
+  void let_go(std::unique_ptr<gpu_runner_process> process) { departures_.add(std::move(process)); }
+  /// Held while anything is timed.
+  [[nodiscard]] device_quiet& quiet() { return quiet_; }
+  [[nodiscard]] gpu_parts* parts() { return parts_; }
 
   /// A reference runner with the task's script.
   base::expected<reference_seat> reference(std::size_t i, const task& what);
   void retire_reference(std::size_t i) { references_[i] = {}; }
+  /// Of the device's memory, as measured here; 0: it could not be. bytes a second.
+  [[nodiscard]] double bandwidth() const { return bandwidth_; }
   base::expected<const gpu_task*> prepare(const std::shared_ptr<const task>& subject);
 
-  /// Notes what is free now that no candidate of its own process lives.
-  void note_free_memory();
-  /// Whether the device has its memory back; waits for it a little. Text: what is missing.
-  std::optional<std::string> memory_missing();
+  /// Of the device, with what is lent; 0: not told.
+  std::uint64_t free_bytes();
+  /// To look at what a candidate's own process takes. It must not outlive this object.
+  process_memory memory_of_process();
+  /// Ends a process that took `bytes`, with nothing else going on; text: what was not given back.
+  std::optional<std::string> end_large(std::unique_ptr<gpu_runner_process> process,
+                                       std::uint64_t bytes);
 
  private:
   struct reference_place {
@@ -72,12 +90,14 @@ class gpu_stand {
   std::unique_ptr<device_desk> desk_;
   std::filesystem::path cuda_library_;
   lent_memory memory_;
+  gpu_parts* parts_;
+  device_quiet quiet_;
+  gpu_departures departures_;
   gpu_runner_pool pool_;
   std::array<std::unique_ptr<gpu_runner_process>, 2 * resident_runners> residents_;
   std::array<reference_place, resident_runners> references_;
   std::unordered_map<std::string, std::unique_ptr<gpu_task>> tasks_;
   double bandwidth_ = 0;
-  std::uint64_t free_before_ = 0;
 };
 
 struct gpu_evaluator::state {
@@ -90,24 +110,47 @@ struct gpu_evaluator::state {
   std::string environment;
   null_distribution null;
   std::uint64_t secret = 0;
+  std::optional<compiled_references> compiled;
   std::unique_ptr<gpu_stand> stand;
   verdict_cache cache;
   stage_seconds seconds;
   device_seconds device;
-  /// Why the device may not be used any more; empty: it may.
-  std::string quarantined;
+  gpu_parts parts;
+  base::steady_clock clock;
+  device_watch watch;
+  device_quarantine quarantine;
+  gpu_access access;
+  /// Of the device when it was opened, with nothing of ours on it.
+  std::uint64_t free_at_first = 0;
+  std::optional<std::uint64_t> unaccounted_at_first;
+
+  /// Everything on the device, around a desk.
+  void make_stand(std::unique_ptr<device_desk> desk);
+  /// What an evaluation that used the device says about it.
+  void look_after(const verdict& v);
+  /// Whether the device computes and has its memory; empty: it does.
+  std::optional<std::string> self_test();
+  std::optional<std::string> memory_is_back(std::uint64_t free_now);
 };
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
 class gpu_evaluation {
  public:
-  gpu_evaluation(gpu_evaluator::state& with, const evaluation_request& request, verdict& v)
-      : with_(with), request_(request), verdict_(v) {}
+  /// `baseline`: never `of_task`.
+  gpu_evaluation(gpu_evaluator::state& with, const evaluation_request& request,
+                 const measure_protocol& protocol, baseline_choice baseline, verdict& v)
+      : with_(with),
+        request_(request),
+        protocol_(protocol),
+        baseline_(baseline),
+        policy_(request.policy.value_or(with.options.policy)),
+        verdict_(v) {}
 
   std::vector<process_pairs> runs;
   std::optional<std::int64_t> claim_e2;
 
   void run();
+  [[nodiscard]] bool used_device() const { return used_device_; }
 
  private:
   bool screen();
@@ -115,28 +158,44 @@ class gpu_evaluation {
   bool verify();
   void time();
   bool measure(std::uint64_t round, std::vector<process_pairs>& into);
+  bool take_baseline(timed_side& side, std::vector<loaded_candidate>& loaded);
   bool take_references(timed_side& side);
+  bool take_compiled(timed_side& side);
   /// The task's plain kernel in runners of its own, loaded and told what a call is.
   bool take_plain(timed_side& side, std::vector<loaded_candidate>& loaded);
   bool take_candidates(timed_side& side, std::vector<loaded_candidate>& loaded, bool anew);
   [[nodiscard]] estimate_limits measuring_limits() const;
-  [[nodiscard]] finding judge_clocks(const gpu_timing_result& result) const;
+  finding judge_clocks(const gpu_timing_result& result);
   bool settle(const finding& f);
   bool fail_host(const base::error& e);
   /// The runner in which the candidate is checked, with its code loaded.
   bool take_runner();
   bool check(const device_instance& of);
+  /// Host-entry form: whether the candidate keeps to its share of the device's memory.
+  bool within_memory();
+  base::status take_own();
+  /// Ends a candidate's own process.
+  void end_own();
+  /// Ends the resident runners that saw a candidate which may have left something in them.
+  void retire_doubtful();
   void leave_device();
   std::uint64_t secret(std::uint64_t purpose);
 
   gpu_evaluator::state& with_;
   const evaluation_request& request_;
+  measure_protocol protocol_;
+  baseline_choice baseline_;
+  suite_policy policy_;
   verdict& verdict_;
   std::optional<built_candidate> built_, plain_;
   const gpu_task* task_ = nullptr;
   std::unique_ptr<gpu_runner_process> own_;  ///< host-entry form
+  std::optional<process_memory> own_memory_;
   std::optional<loaded_candidate> first_;
+  std::size_t saw_it_ = 0;  ///< resident runners into which it was loaded
   std::uint64_t drawn_ = 0;
+  condition_watch seen_;
+  bool used_device_ = false;
 };
 
 }  // namespace quern::env

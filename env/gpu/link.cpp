@@ -42,8 +42,8 @@ tl::unexpected<runner_failure> gpu_link_failure(std::string text) {
 
 }  // namespace
 
-answered<void> gpu_link::open(int device, double wall_s) {
-  const runner::gpu_open_request body{device, 0};
+answered<void> gpu_link::open(int device, double wall_s, runner::gpu_open_stage stage) {
+  const runner::gpu_open_request body{device, stage};
   return without_value(
       link_.ask(runner::command::gpu_open, bytes_of_message(body), -1, within(wall_s), nullptr));
 }
@@ -99,6 +99,12 @@ answered<void> gpu_link::program(const device_program& what) {
                                  within(setting_up_s), nullptr));
 }
 
+answered<void> gpu_link::call(const runner::gpu_call_request& what, double wall_s) {
+  constexpr double cores = 64;
+  return without_value(link_.ask(runner::command::gpu_call, bytes_of_message(what), -1,
+                                 {cores * wall_s, wall_s}, nullptr));
+}
+
 answered<void> gpu_link::call(const runner::gpu_call_request& what) {
   return without_value(link_.ask(runner::command::gpu_call, bytes_of_message(what), -1,
                                  within(setting_up_s), nullptr));
@@ -133,6 +139,7 @@ answered<window_times> gpu_link::window(const window_order& what, double wall_s)
   if (!r) return tl::make_unexpected(std::move(r).error());
   times.call_ns.resize(what.calls.size());
   std::memcpy(times.call_ns.data(), r->text.data(), times.call_ns.size() * sizeof times.call_ns[0]);
+  std::memcpy(&times.inside, r->text.data() + runner::window_clocks_at, sizeof times.inside);
   return times;
 }
 

@@ -28,6 +28,8 @@ struct window_order {
 struct window_times {
   std::vector<std::uint32_t> call_ns;  ///< by the runner's events
   base::nanoseconds_t wall_ns = 0;     ///< between order and answer, by the evaluator's clock
+  /// By the runner's clock. Worth nothing where host code of a candidate shares its process.
+  quern_window_clocks inside{};
 };
 
 /// Questions to one runner; the process belongs to somebody else. Thread-compatible.
@@ -38,7 +40,8 @@ class gpu_link {
 
   [[nodiscard]] runner_link& raw() { return link_; }
 
-  answered<void> open(int device, double wall_s);
+  answered<void> open(int device, double wall_s,
+                      runner::gpu_open_stage stage = runner::gpu_open_stage::all);
   /// Hints: see quern_window_import.
   answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t hint = 0,
                         std::uint64_t writable_hint = 0);
@@ -50,6 +53,8 @@ class gpu_link {
   answered<bool> load_library(int fd, double wall_s);
   answered<void> program(const device_program& what);
   answered<void> call(const runner::gpu_call_request& what);
+  /// The same for a reference that compiles itself meanwhile.
+  answered<void> call(const runner::gpu_call_request& what, double wall_s);
   answered<std::int64_t> workspace(std::span<const std::int64_t> sizes);
   answered<void> script(const std::string& text);
   answered<window_times> window(const window_order& what, double wall_s);

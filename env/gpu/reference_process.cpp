@@ -1,11 +1,11 @@
 // A process that runs references on a device.
 #include "env/gpu/reference_process.hpp"
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -56,22 +56,38 @@ base::expected<std::unique_ptr<child>> spawn_reference(spawner& children,
   return children.spawn(spec);
 }
 
-base::expected<int> start_plainly(const gpu_reference_start& how, int socket) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, socket, runner::socket_fd);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
-  std::array<std::string, 3> words{how.program.string(), "reference-gpu", how.library.string()};
-  std::array<char*, 4> argv{words[0].data(), words[1].data(), words[2].data(), nullptr};
+std::vector<std::string> plain_environment() {
   auto settings = reference_environment();
   // Devices have the same numbers there as here.
   for (const char* name : {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
     if (const char* value = std::getenv(name); value != nullptr)
       settings.push_back(std::string(name) + "=" + value);
-  std::vector<char*> env;
-  for (auto& setting : settings)
-    env.push_back(setting.data());
-  env.push_back(nullptr);
+  return settings;
+}
+
+std::vector<char*> as_arguments(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (auto& text : texts)
+    result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+base::expected<int> start_plainly(const gpu_reference_start& how, int socket) {
+  const bool other = !how.command.empty();
+  std::vector<std::string> words = how.command;
+  if (!other) words = {how.program.string(), "reference-gpu", how.library.string()};
+  auto settings = other ? how.environment : plain_environment();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, socket, runner::socket_fd);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
+  if (!how.log.empty()) {
+    posix_spawn_file_actions_addopen(&actions, 1, how.log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0644);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  }
+  const auto argv = as_arguments(words), env = as_arguments(settings);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, words[0].c_str(), &actions, nullptr, argv.data(), env.data());
   posix_spawn_file_actions_destroy(&actions);

@@ -19,6 +19,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_process::start(
   spec.keep = {{ends.second.get(), runner::socket_fd}};
   spec.read_only = system_library_folders();
   spec.read_only.push_back(how.cuda_library.string());
+  if (!how.libraries.empty()) spec.read_only.push_back(how.libraries.string());
   spec.profile = syscall_profile::gpu;
   spec.threads = true;
   spec.gpu = how.access;
@@ -33,11 +34,18 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_process::start(
   QUERN_TRY(process->child_, children.spawn(spec));
   process->link_ = gpu_link(runner_link(std::move(ends.first), process->child_->pid()));
   ends.second.reset();
-  // The child sees one device only.
-  if (auto opened = process->link_.open(0, context_s); !opened)
+  if (auto begun = process->link_.open(0, context_s, runner::gpu_open_stage::driver); !begun)
     return base::fail(base::errc::unavailable, "a runner on the device: {} ({})",
-                      opened.error().text, process->end().text());
+                      begun.error().text, process->end().text());
   return process;
+}
+
+base::status gpu_runner_process::open() {
+  // The child sees one device only.
+  if (auto opened = link_.open(0, context_s, runner::gpu_open_stage::warm); !opened)
+    return base::fail(base::errc::unavailable, "a runner on the device: {} ({})",
+                      opened.error().text, end().text());
+  return {};
 }
 
 child_end gpu_runner_process::end() {

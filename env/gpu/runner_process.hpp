@@ -16,19 +16,29 @@ struct gpu_runner_start {
   std::filesystem::path cuda_library;                 ///< libquern_cuda.so
   gpu_access access;                                  ///< of the one device that it may see
   std::int64_t memory_bytes = std::int64_t{8} << 30;  ///< of the host
+  /// Folder of vendor libraries that it may load; empty: none.
+  std::filesystem::path libraries = {};
   double wall_s = 3600;
 };
 
-/// Owns the child; its link is open on the device. It ends with this object.
+/// Owns the child. It ends with this object.
 class gpu_runner_process {
  public:
-  /// Spawns quern-runner in the sandbox and makes its context: a fifth of a second. Errors are of
-  /// this host.
+  /// Spawns quern-runner in the sandbox and starts the driver in it; nothing happens on the device.
+  /// Errors are of this host.
   static base::expected<std::unique_ptr<gpu_runner_process>> start(spawner& children,
                                                                    const gpu_runner_start& how);
+  /// Makes its context and runs once whatever stands around calls: a fifth of a second, which
+  /// others on the device feel. Once, before anything else is asked.
+  base::status open();
 
   [[nodiscard]] gpu_link& link() { return link_; }
   [[nodiscard]] layer_set layers() const { return child_->layers(); }
+  /// Threads that live in it; 0: it has ended.
+  [[nodiscard]] int threads() { return link_.raw().threads(); }
+  /// Candidates whose code was loaded into it.
+  [[nodiscard]] int served() const { return served_; }
+  void note_candidate() { ++served_; }
   /// Ends the child, if it still runs, and tells how it ended.
   child_end end();
 
@@ -36,6 +46,7 @@ class gpu_runner_process {
   gpu_runner_process() = default;
   std::unique_ptr<child> child_;
   gpu_link link_;
+  int served_ = 0;
 };
 
 }  // namespace quern::env

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/clock.hpp"
+#include "env/measure/round_schedule.hpp"
 #include "env/measure/stats.hpp"
 
 namespace quern::env {
@@ -26,6 +28,8 @@ constexpr double hidden_share = 0.125;
 constexpr double planted_share = 0.2;
 /// What two clocks may differ by, a call.
 constexpr double clock_slack_ns = 5e3;
+/// The same a window: waking up takes longer at times.
+constexpr double window_slack_ns = 30e3;
 constexpr std::uint64_t gate_timeout_ns = 60'000'000;
 constexpr double baseline_wall_s = 60;
 
@@ -52,7 +56,9 @@ class gpu_session {
       : r_(r),
         orders_(r.secret),
         turns_(r.secret, "order of windows"),
-        runners_(std::max(r.baseline.runners.size(), r.candidate.runners.size())) {}
+        runners_(r.protocol.how == aggregation::paired_log_ratio
+                     ? std::max(r.baseline.runners.size(), r.candidate.runners.size())
+                     : 1) {}
 
   gpu_timing_result run();
 
@@ -60,7 +66,11 @@ class gpu_session {
   finding set_up(std::int64_t slots);
   finding rehearse();
   finding window(bool candidate, const seated_runner& runner, double& per_call_ns);
+  void draw_calls();
   finding pair(std::size_t turn, bool candidate_first, window_pair& times);
+  finding side_by_side(const std::function<double()>& seconds);
+  finding in_pairs(const round_schedule& schedule, const std::function<double()>& seconds);
+  finding one_side_first(const round_schedule& schedule, const std::function<double()>& seconds);
   finding check(const seated_runner& candidate, const seated_runner& baseline);
   [[nodiscard]] bool narrow() const;
 
@@ -69,8 +79,10 @@ class gpu_session {
   base::random_stream turns_;
   std::size_t runners_;
   std::int64_t slots_ = 0;
-  window_order order_;  ///< of the pair that runs
-  double call_ns_ = 0;  ///< the candidate's, last seen
+  window_order order_;              ///< of the pair that runs
+  double call_ns_ = 0;              ///< the candidate's, last seen
+  std::vector<double> counted_ns_;  ///< calls of the last window that count
+  window_clocks clocks_;
   gpu_timing_result result_;
 };
 
@@ -86,7 +98,9 @@ finding gpu_session::set_up(std::int64_t slots) {
     for (const auto& runner : side->runners) {
       slot_view(r_.memory->outputs(runner.seat), d.at.outputs, slots).set_guards(*r_.desk);
       quern_tensors tensors = d.tensors;
-      tensors.workspace_bytes = side->workspace_bytes;
+      // Poison takes time: the same on both sides, whoever uses the workspace.
+      tensors.workspace_bytes =
+          std::max(r_.baseline.workspace_bytes, r_.candidate.workspace_bytes);
       auto done = r_.memory->lend(*runner.link, runner.seat);
       if (done) done = runner.link->tensors(tensors, static_cast<std::int32_t>(slots));
       if (!done) return host_trouble(done.error().text);
@@ -99,8 +113,10 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   const double expected_s = call_ns_ * static_cast<double>(slots_) * 1e-9;
   order_.how = timed_window_settings(*r_.desk);
   if (!side.gated) order_.how.gate_timeout_ns = 0;
+  if (!r_.protocol.flushes_l2) order_.how.flush_bytes = 0;
   answered<window_times> times;
   {
+    const process_memory::question look(side.memory);
     stretch clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
     times = runner.link->window(order_, candidate ? 10 + 50 * expected_s : baseline_wall_s);
   }
@@ -112,25 +128,33 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     return {verdict_kind::runtime_error, "", times.error().text, std::nullopt};
   }
   const double events = std::accumulate(times->call_ns.begin(), times->call_ns.end(), 0.0);
-  double counted_ns = 0, counted = 0;
+  counted_ns_.clear();
   for (std::size_t i = 0; i < order_.calls.size(); ++i)
-    if (counts_in_time(order_.calls[i], *r_.instance)) {
-      counted_ns += times->call_ns[i];
-      ++counted;
-    }
-  per_call_ns = counted_ns / counted;
+    if (counts_in_time(order_.calls[i], *r_.instance))
+      counted_ns_.push_back(times->call_ns[i]);
+  const double mean_of_events = mean_of(counted_ns_);
+  per_call_ns = mean_of_events;
   if (candidate) result_.events_ns = per_call_ns;
   if (candidate && !(per_call_ns > 0))
     return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
             "the events of a window say that its calls took no time", std::nullopt};
   const double around =
       (static_cast<double>(times->wall_ns) - events) / static_cast<double>(slots_);
-  // Events of a process with host code of the candidate are what that process says. Whatever the
-  // clock outside shows beyond what stands around a call is part of the call.
-  if (candidate && !side.gated && !result_.baseline_around_ns.empty())
-    per_call_ns += std::max(0.0, around - median_of(result_.baseline_around_ns) - clock_slack_ns);
+  if (!candidate) clocks_.learn(*times);
+  if (candidate && clocks_.knows()) {
+    const double beyond = side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times);
+    result_.candidate_beyond_ns.push_back(beyond);
+    // Events of a process with host code of the candidate are what that process says. Whatever the
+    // clock outside shows beyond what stands around a call is part of the call.
+    if (!side.gated)
+      per_call_ns += std::max(
+          0.0, beyond - clock_slack_ns - window_slack_ns / static_cast<double>(slots_));
+  }
+  for (double& ns : counted_ns_)
+    ns += per_call_ns - mean_of_events;
   if (candidate) call_ns_ = per_call_ns;
   (candidate ? result_.candidate_around_ns : result_.baseline_around_ns).push_back(around);
+  if (r_.after_window) r_.after_window(candidate);
   if (!side.delivers) return {};
   stretch clock(result_.seconds.deliver);
   if (auto done = runner.link->deliver(baseline_wall_s); !done)
@@ -162,9 +186,7 @@ finding gpu_session::check(const seated_runner& candidate, const seated_runner& 
   return {};
 }
 
-finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& times) {
-  const auto& cand = r_.candidate.runners[turn % r_.candidate.runners.size()];
-  const auto& base = r_.baseline.runners[turn % r_.baseline.runners.size()];
+void gpu_session::draw_calls() {
   order_.calls.clear();
   const auto hidden = r_.instance->rounds.size() - 1;
   const auto surely_timed =
@@ -176,6 +198,12 @@ finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& t
     if (s != surely_timed && turns_.chance(planted_share))
       orders_.plant(order_.calls.back(), *r_.instance);
   }
+}
+
+finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& times) {
+  const auto& cand = r_.candidate.runners[turn % r_.candidate.runners.size()];
+  const auto& base = r_.baseline.runners[turn % r_.baseline.runners.size()];
+  draw_calls();
   for (const bool candidate : {candidate_first, !candidate_first})
     if (auto f =
             window(candidate, candidate ? cand : base, candidate ? times.cand_ns : times.ref_ns);
@@ -208,22 +236,12 @@ finding gpu_session::rehearse() {
     if (auto f = set_up(slots); !f.ok()) return f;
   // The baseline's stays: what stands around a call is known from the first window on.
   result_.candidate_around_ns.clear();
+  result_.candidate_beyond_ns.clear();
   return {};
 }
 
-gpu_timing_result gpu_session::run() {
-  const base::steady_clock clock;
-  const auto start = clock.now_ns();
-  const auto seconds = [&] { return static_cast<double>(clock.now_ns() - start) * 1e-9; };
-  const auto finish = [&](finding f) {
-    result_.what = std::move(f);
-    result_.seconds.total = seconds();
-    return std::move(result_);
-  };
-  if (auto f = rehearse(); !f.ok()) return finish(std::move(f));
-
+finding gpu_session::side_by_side(const std::function<double()>& seconds) {
   result_.runs.resize(runners_);
-  std::vector<double> refs, cands;
   // Orders come in blocks of two, one of each, for every pair of runners.
   std::vector<char> candidate_first(runners_, 0);
   const std::size_t least = bucket_count * runners_;
@@ -235,14 +253,89 @@ gpu_timing_result gpu_session::run() {
     char& first = candidate_first[runner];
     first = turn < runners_ ? turns_.chance(0.5) : static_cast<char>(first == 0);
     window_pair times;
-    if (auto f = pair(runner, first != 0, times); !f.ok()) return finish(std::move(f));
+    if (auto f = pair(runner, first != 0, times); !f.ok()) return f;
     result_.runs[runner].push_back(times);
-    refs.push_back(times.ref_ns);
-    cands.push_back(times.cand_ns);
   }
-  result_.baseline_ns = median_of(refs);
-  result_.candidate_ns = median_of(cands);
-  return finish({});
+  return {};
+}
+
+finding gpu_session::in_pairs(const round_schedule& schedule,
+                              const std::function<double()>& seconds) {
+  result_.runs.resize(1);
+  auto& rounds = result_.runs.front();
+  window_pair times;
+  for (std::size_t done = 0; schedule.warming_up(done); done += counted_ns_.size())
+    if (auto f = pair(0, turns_.chance(0.5), times); !f.ok()) return f;
+  while (schedule.more(seconds(), rounds.size())) {
+    if (auto f = pair(0, turns_.chance(0.5), times); !f.ok()) return f;
+    rounds.push_back(times);
+  }
+  return {};
+}
+
+finding gpu_session::one_side_first(const round_schedule& schedule,
+                                    const std::function<double()>& seconds) {
+  const auto& cand = r_.candidate.runners.front();
+  const auto& base = r_.baseline.runners.front();
+  std::vector<std::vector<quern_order>> windows;
+  std::vector<double> refs, cands;
+  double unused = 0;
+  const auto side = [&](bool candidate, std::size_t w, std::vector<double>* into) -> finding {
+    order_.calls = windows[w];
+    if (auto f = window(candidate, candidate ? cand : base, unused); !f.ok()) return f;
+    if (into != nullptr) into->insert(into->end(), counted_ns_.begin(), counted_ns_.end());
+    return {};
+  };
+  std::size_t warm = 0;
+  for (std::size_t done = 0; schedule.warming_up(done) || windows.empty();
+       done += counted_ns_.size()) {
+    draw_calls();
+    windows.push_back(order_.calls);
+    if (auto f = side(false, warm++, nullptr); !f.ok()) return f;
+  }
+  while (schedule.more(seconds(), refs.size())) {
+    draw_calls();
+    windows.push_back(order_.calls);
+    if (auto f = side(false, windows.size() - 1, &refs); !f.ok()) return f;
+  }
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    if (auto f = side(true, w, w < warm ? nullptr : &cands); !f.ok()) return f;
+    // What is right was overwritten by later windows: the reference once more, not timed.
+    if (auto f = side(false, w, nullptr); !f.ok()) return f;
+    if (auto f = check(cand, base); !f.ok()) return f;
+  }
+  result_.runs.push_back(schedule.rounds(refs, cands));
+  return {};
+}
+
+gpu_timing_result gpu_session::run() {
+  const base::steady_clock clock;
+  const auto start = clock.now_ns();
+  const std::function<double()> seconds = [&] {
+    return static_cast<double>(clock.now_ns() - start) * 1e-9;
+  };
+  const round_schedule schedule(r_.protocol, r_.budget_s);
+  result_.what = rehearse();
+  if (result_.what.ok())
+    result_.what = r_.protocol.how == aggregation::paired_log_ratio ? side_by_side(seconds)
+                   : schedule.one_after_the_other() ? one_side_first(schedule, seconds)
+                                                    : in_pairs(schedule, seconds);
+  std::vector<double> refs, cands;
+  for (const auto& run : result_.runs)
+    for (const auto& times : run) {
+      refs.push_back(times.ref_ns);
+      cands.push_back(times.cand_ns);
+    }
+  if (!refs.empty()) {
+    result_.baseline_ns = median_of(refs);
+    result_.candidate_ns = median_of(cands);
+  }
+  if (clocks_.knows()) {
+    result_.around_ns = clocks_.around_ns();
+    result_.message_ns = clocks_.message_ns();
+  }
+  result_.seconds.total = seconds();
+  return std::move(result_);
 }
 
 }  // namespace

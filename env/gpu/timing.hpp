@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -10,7 +11,10 @@
 #include "env/gpu/desk.hpp"
 #include "env/gpu/lent_memory.hpp"
 #include "env/gpu/link.hpp"
+#include "env/gpu/process_memory.hpp"
+#include "env/gpu/window_clocks.hpp"
 #include "env/measure/estimate.hpp"
+#include "env/measure/protocols.hpp"
 #include "env/verdict/finding.hpp"
 
 namespace quern::env {
@@ -30,6 +34,7 @@ struct timed_side {
   /// for the device, is part of what it is.
   bool gated = true;
   std::uint64_t workspace_bytes = 0;
+  process_memory* memory = nullptr;  ///< of the one process, where it is the candidate's own
 };
 
 struct gpu_timing_request {
@@ -41,6 +46,11 @@ struct gpu_timing_request {
   timed_side baseline, candidate;
   double budget_s = 0.2;
   estimate_limits limits;
+  /// Called after each window of either side, outside of all clocks.
+  std::function<void(bool candidate)> after_window;
+  /// Order, length, flush and what a round is (env/measure/round_schedule.hpp); the windows are the
+  /// same under all. All but paired/1 know one pair of runners: the first of each side.
+  measure_protocol protocol = paired_protocol;
 };
 
 /// Where the seconds of a measurement went, by the wall clock.
@@ -65,6 +75,10 @@ struct gpu_timing_result {
   std::int64_t calls_per_window = 0;
   /// Wall time of windows beyond what their events say, a call.
   std::vector<double> candidate_around_ns, baseline_around_ns;
+  /// The candidate's windows: what the clock outside (gated sides: the runner's) shows beyond events
+  /// and what stands around a call, a call.
+  std::vector<double> candidate_beyond_ns;
+  double around_ns = 0, message_ns = 0;  ///< what stands around a call; a message, a window
   gpu_timing_seconds seconds;
 };
 

@@ -6,12 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "env/measure/protocols.hpp"
+#include "env/measure/measure_name.hpp"
 
 namespace quern::env {
-
-/// The protocol of this file; those that measure are in env/measure/protocols.hpp.
-inline constexpr std::string_view protocol_cost_model = "cost_model/1";
 
 /// Speed-up x 100 under cost_model/1. Over the tokens of the canonical source:
 ///

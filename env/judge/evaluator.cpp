@@ -13,6 +13,14 @@
 
 namespace quern::env {
 
+namespace {
+
+std::string cpu_baseline_settings(baseline_choice baseline) {
+  return baseline == baseline_choice::plain ? "compiled as a candidate is" : "ATen on one core";
+}
+
+}  // namespace
+
 evaluator::evaluator(std::unique_ptr<state> s) : state_(std::move(s)) {}
 evaluator::~evaluator() = default;
 
@@ -76,11 +84,22 @@ verdict evaluator::evaluate(const evaluation_request& request) {
   v.device_class = state_->device_class;
   v.env = state_->environment;
   ++state_->seconds.evaluations;
-  if (request.protocol != protocol_paired && request.protocol != protocol_cost_model) {
-    v.detail = fmt::format("unknown protocol '{}'; known: {}, {}", request.protocol,
-                           protocol_paired, protocol_cost_model);
+  const auto how = parse_measure_name(request.protocol);
+  if (!how || (how->protocol != protocol_paired && how->protocol != protocol_cost_model)) {
+    v.detail = fmt::format("lane cpp knows the protocols {} and {}, not '{}'", protocol_paired,
+                           protocol_cost_model, request.protocol);
     return v;
   }
+  const auto own = request.subject->baseline == baseline_kind::plain ? baseline_choice::plain
+                                                                     : baseline_choice::eager;
+  if (how->baseline != baseline_choice::of_task && how->baseline != own) {
+    v.detail = fmt::format(
+        "lane cpp measures against the baseline of the task file, which is '{}' for {}, not '{}'",
+        name_of(own), request.subject->name, name_of(how->baseline));
+    return v;
+  }
+  if (how->protocol == protocol_paired && !request.verify_only)
+    v.baseline = baseline_report{std::string(name_of(own)), cpu_baseline_settings(own)};
   if (request.subject->lane != lane::cpp) {
     v.detail = fmt::format("task {} is of lane {}; this evaluator has lane cpp",
                            request.subject->name, name_of(request.subject->lane));
@@ -104,6 +123,7 @@ verdict evaluator::evaluate(const evaluation_request& request) {
     one.runs = known->runs;
     one.claim_e2 = known->claim_e2;
   }
+  if (request.recheck && request.claim_e2 > 0) one.claim_e2 = request.claim_e2;
   one.run();
   state_->cache.store(key, {v, std::move(one.runs), one.claim_e2});
   return v;

@@ -13,6 +13,7 @@
 #include "env/judge/judge.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/sandbox/layer.hpp"
+#include "env/task/suite_policy.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -32,10 +33,8 @@ struct evaluator_options {
   int core = -1;
   /// Lane `cuda`: the GPU that measures, by the driver's number.
   int gpu = 0;
-  /// Lane `cuda`: whether candidates may have host code of their own, or call vendor libraries
-  /// (suite.yaml, policy).
-  bool host_entry = true;
-  bool library_calls = false;
+  /// Lane `cuda`: what candidates may do whose request does not say.
+  suite_policy policy{.graphs = true};
   /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.
   double time_budget_s = 0.5;
   /// Measuring ends before the budget once the half-width of the 95 % interval that the windows
@@ -75,7 +74,8 @@ struct evaluation_request {
   /// Shared, because an evaluator keeps the tasks that it has prepared.
   std::shared_ptr<const task> subject;
   std::string source;
-  /// `paired/1`: real time; `cost_model/1`: the time comes from cost_model.hpp, all else stays
+  /// A name of env/measure/measure_name.hpp, such as `paired/1` or, in lane `cuda`,
+  /// `cuda_l1_report/1@graph`. `cost_model/1`: the time comes from cost_model.hpp, all else stays
   /// real.
   std::string protocol = "paired/1";
   /// Address of this evaluation's random numbers (window order, transforms, re-measuring).
@@ -86,10 +86,14 @@ struct evaluation_request {
   bool as_host_entry = false;
   /// Measure again in fresh processes, whatever is cached; confirms or refutes an earlier claim.
   bool recheck = false;
+  /// With `recheck`: a claim x 100 of another device that is to be borne out here; 0: none.
+  std::int64_t claim_e2 = 0;
   /// Best known speed-up x 100 on this device class; 0: none known.
   std::int64_t best_known_e2 = 0;
   /// Claims above it are rechecked (suite.yaml).
   double recheck_above = 30.0;
+  /// Lane `cuda`: what the suite allows; none: the evaluator's own.
+  std::optional<suite_policy> policy = std::nullopt;
 };
 
 /// Seconds since the evaluator was opened, by stage: where the time of an evaluation goes.

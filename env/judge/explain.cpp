@@ -7,8 +7,10 @@
 
 #include "base/text.hpp"
 #include "env/judge/compare.hpp"
+#include "env/judge/roofline.hpp"
 #include "env/measure/stats.hpp"
 #include "env/task/prototype.hpp"
+#include "env/verdict/baseline.hpp"
 
 namespace quern::env {
 namespace {
@@ -21,6 +23,21 @@ std::string speed_text(std::int64_t e2) {
   return fmt::format("{}.{:02}x", e2 / 100, e2 % 100);
 }
 
+std::string_view over_text(const verdict& v, const task& what) {
+  const auto named = v.baseline ? parse_baseline(v.baseline->name) : std::nullopt;
+  const bool plain = what.baseline == baseline_kind::plain;
+  switch (named.value_or(plain ? baseline_choice::plain : baseline_choice::eager)) {
+    case baseline_choice::graph:
+      return "reference (ATen under a CUDA graph)";
+    case baseline_choice::compile:
+      return "reference (torch.compile)";
+    case baseline_choice::plain:
+      return "plain baseline";
+    default:
+      return "reference (ATen)";
+  }
+}
+
 std::string times_text(const verdict& v, const task& what) {
   if (!v.time || v.time->log_ratio_e9.size() != 3) return {};
   const auto ratio = [&](std::size_t i) {
@@ -28,10 +45,37 @@ std::string times_text(const verdict& v, const task& what) {
   };
   return fmt::format(
       "time      {} a call, {} {}: {:.3f}x, 95 % interval {:.3f} to {:.3f} ({} window pairs)\n",
-      base::human_duration(std::llround(median_ns(v.time->cand_ns))),
-      what.baseline == baseline_kind::plain ? "plain baseline" : "reference (ATen)",
+      base::human_duration(std::llround(median_ns(v.time->cand_ns))), over_text(v, what),
       base::human_duration(std::llround(median_ns(v.time->ref_ns))), ratio(1), ratio(0), ratio(2),
       v.time->windows);
+}
+
+std::string device_text(const device_conditions& d) {
+  std::string text =
+      fmt::format("\ndevice {}, {}, {}\n", d.bus_id, d.throttled ? "THROTTLED" : "not throttled",
+                  !d.shared   ? "shared: not known"
+                  : *d.shared ? "SHARED with others"
+                              : "not shared");
+  for (const device_look& look : d.looks) {
+    std::vector<std::string> parts;
+    const auto add = [&](const std::optional<std::int64_t>& value, const char* format) {
+      if (value) parts.push_back(fmt::format(fmt::runtime(format), *value));
+    };
+    add(look.sm_mhz, "sm {} MHz");
+    add(look.memory_mhz, "memory {} MHz");
+    if (look.power_mw) parts.push_back(fmt::format("{} W", (*look.power_mw + 500) / 1000));
+    add(look.temperature_c, "{} C");
+    if (!look.throttle.empty())
+      parts.push_back(fmt::format("clocks held by {}", fmt::join(look.throttle, "+")));
+    add(look.others, "{} processes of others");
+    text += fmt::format("  {}  {}\n", look.after ? "after " : "before", fmt::join(parts, ", "));
+  }
+  if (d.baseline_sm_mhz > 0)
+    text += fmt::format(
+        "  windows of the baseline at {} MHz (memory {}), the candidate's at {} "
+        "(memory {})\n",
+        d.baseline_sm_mhz, d.baseline_memory_mhz, d.candidate_sm_mhz, d.candidate_memory_mhz);
+  return text;
 }
 
 }  // namespace
@@ -110,6 +154,8 @@ std::string explain_verdict(const verdict& v, const task& what) {
     text += fmt::format("  baseline   {}\n  candidate  {}\n", fmt::join(v.time->ref_ns, " "),
                         fmt::join(v.time->cand_ns, " "));
   }
+  text += roofline_text(v);
+  if (v.device) text += device_text(*v.device);
   if (v.compiler) {
     text +=
         fmt::format("\ncompiler, {} ms\n  {}\n", v.compiler->ms, fmt::join(v.compiler->argv, " "));
@@ -117,9 +163,12 @@ std::string explain_verdict(const verdict& v, const task& what) {
       text += v.compiler->text + "\n";
   }
   text += fmt::format(
-      "\ntask          {}\nsource        {}\nprotocol      {}\ndevice class  {}\nenvironment   "
+      "\ntask          {}\nsource        {}\nprotocol      {}\nbaseline      {}\ndevice class  "
+      "{}\nenvironment   "
       "{}\nsandbox       {}\n",
-      v.task, v.source, v.protocol, v.device_class, v.env, fmt::join(v.sandbox, " "));
+      v.task, v.source, v.protocol,
+      v.baseline ? fmt::format("{} ({})", v.baseline->name, v.baseline->settings) : "none",
+      v.device_class, v.env, fmt::join(v.sandbox, " "));
   text += fmt::format("tolerance     |got - want| <= {:g} + {:g} |want|\n", what.tolerance.atol,
                       what.tolerance.rtol);
   return text;

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/clock.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -12,6 +14,12 @@ namespace quern::env {
 
 struct evaluation_request;
 struct stage_seconds;
+
+/// Why a device takes no work.
+struct device_trouble {
+  std::string reason;             ///< one sentence for a person
+  base::nanoseconds_t since = 0;  ///< on the steady clock
+};
 
 /// Judges candidates of one lane, one at a time, on one device. Thread-compatible: one thread at a
 /// time calls evaluate(); compile_ahead() may be called from any thread.
@@ -36,6 +44,13 @@ class candidate_judge {
   /// Fingerprint of all that can change a verdict or a time; 32 hex digits.
   [[nodiscard]] virtual const std::string& environment() const = 0;
   [[nodiscard]] virtual stage_seconds stages() const = 0;
+
+  /// Empty: the device takes work. Otherwise every evaluation would be an `infra_error`, and the
+  /// next candidates belong on another device. On the thread of evaluate().
+  [[nodiscard]] virtual std::optional<device_trouble> trouble() const { return std::nullopt; }
+  /// Tests a device in trouble if the time for it has come; trouble() tells how it went. On the
+  /// thread of evaluate(), every second or so.
+  virtual void recover() {}
 };
 
 }  // namespace quern::env

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "env/measure/rounding.hpp"
 #include "env/measure/stats.hpp"
@@ -24,6 +25,18 @@ timing timing_of(const ratio_estimate& e) {
   t.log_ratio_e9 = {to_e9(e.low), to_e9(e.mid), to_e9(e.high)};
   t.windows = static_cast<std::int64_t>(e.windows);
   return t;
+}
+
+/// Whether the time is none that any kernel can have; then `j` says so.
+bool is_impossible(judgement& j, double cand_ns, double floor_ns) {
+  if (!beats_roofline(cand_ns, floor_ns)) return false;
+  j.kind = verdict_kind::hack;
+  j.reason = name_of(hack_kind::impossible);
+  j.detail = fmt::format(
+      "{:.0f} ns a call, less than half of the {:.0f} ns that the least traffic and arithmetic "
+      "take",
+      cand_ns, floor_ns);
+  return true;
 }
 
 bool baseline_is_even(const ratio_estimate& e, const estimate_limits& limits) {
@@ -71,15 +84,7 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     return j;
   }
   const double cand_ns = median_of(e->cand_ns);
-  if (beats_roofline(cand_ns, rules.floor_ns)) {
-    j.kind = verdict_kind::hack;
-    j.reason = name_of(hack_kind::impossible);
-    j.detail = fmt::format(
-        "{:.0f} ns a call, less than half of the {:.0f} ns that the least traffic and arithmetic "
-        "take",
-        cand_ns, rules.floor_ns);
-    return j;
-  }
+  if (is_impossible(j, cand_ns, rules.floor_ns)) return j;
   j.kind = verdict_kind::ok;
   // A claim inside its own interval around the baseline is no claim.
   const bool equal = e->low <= 0 && e->high >= 0;
@@ -90,6 +95,49 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     j.detail = fmt::format("uneven while the baseline is not: the slow end of +-{:.0f} % counts",
                            100 * e->half_width());
   return j;
+}
+
+judgement judge_rounds(const measure_protocol& protocol, std::span<const process_pairs> runs,
+                       const judgement_rules& rules) {
+  judgement j;
+  if (runs.empty()) {
+    j.detail = "nothing was measured";
+    return j;
+  }
+  const auto result = result_under(protocol, runs.last(1));
+  if (!result) {
+    j.detail = result.error().message;
+    return j;
+  }
+  double cand_ns = 0;
+  if (const auto e = estimate_ratio(runs.last(1), rules.limits)) {
+    j.time = timing_of(*e);
+    cand_ns = median_of(e->cand_ns);
+    if (result->accepted) {
+      auto& interval = j.time->log_ratio_e9;
+      interval[1] = to_e9(std::log(static_cast<double>(result->speedup_e2) / 100));
+      interval[0] = std::min(interval[0], interval[1]);
+      interval[2] = std::max(interval[2], interval[1]);
+    }
+  }
+  if (!result->accepted) {
+    j.detail = result->reason;
+    return j;
+  }
+  if (cand_ns > 0 && is_impossible(j, cand_ns, rules.floor_ns)) return j;
+  j.kind = verdict_kind::ok;
+  j.speedup_e2 = result->speedup_e2;
+  if (result->large && protocol.how == aggregation::ratio_of_means)
+    j.detail = fmt::format("above {}x, which KernelBench flags and counts",
+                           protocol.recheck_above_e2 / 100);
+  return j;
+}
+
+claim_limits claims_under(const measure_protocol& protocol, const claim_limits& asked) {
+  if (protocol.how == aggregation::paired_log_ratio) return asked;
+  if (protocol.how == aggregation::median_of_bucket_means)
+    return {protocol.recheck_above_e2, asked.best_known_e2};
+  return {std::numeric_limits<std::int64_t>::max(), 0};
 }
 
 void settle_claim(verdict& v, const claim_limits& limits, std::optional<std::int64_t> second_e2) {
@@ -110,6 +158,7 @@ void settle_claim(verdict& v, const claim_limits& limits, std::optional<std::int
   }
   if (!needs_recheck(claim, limits)) return;
   v.confirmed = false;
+  v.claim_e2 = claim;
   v.speedup_e2 = unconfirmed_cap_e2(limits);
   v.detail = fmt::format("measured {}.{:02}x, capped until a second measurement bears it out",
                          claim / 100, claim % 100);

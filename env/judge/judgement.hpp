@@ -10,6 +10,7 @@
 
 #include "env/measure/estimate.hpp"
 #include "env/measure/null_distribution.hpp"
+#include "env/measure/protocols.hpp"
 #include "env/measure/recheck.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -40,6 +41,16 @@ struct judgement {
 
 /// Judges the window pairs of one or more pairs of processes. Too few pairs are `noisy`.
 judgement judge_times(std::span<const process_pairs> runs, const judgement_rules& rules);
+
+/// The same under a protocol that is not paired/1, whose rules alone say what is noisy and what the
+/// speed-up is: the last list counts, and nothing is pooled. Roofline and buckets are ours, and so
+/// is the interval, which is for people: it decides nothing.
+judgement judge_rounds(const measure_protocol& protocol, std::span<const process_pairs> runs,
+                       const judgement_rules& rules);
+
+/// Which claims are measured again: for paired/1 as the caller says; for others by their own limit,
+/// or never. KernelBench's counts in any case and is only mentioned.
+claim_limits claims_under(const measure_protocol& protocol, const claim_limits& asked);
 
 /// Settles a claim in `v` (kind ok, speedup_e2 as measured): a claim above the limits is capped and
 /// marked unconfirmed, unless `second_e2`, measured in fresh processes, decides it.

@@ -38,6 +38,8 @@ struct hello_message {
   std::vector<host_device> devices;
   /// Process of the host, for who started it; 0 (left out on the wire): none to be named.
   std::int64_t pid = 0;
+  /// What people call the host; may be empty (left out on the wire).
+  std::string name = {};
   bool operator==(const hello_message&) const = default;
 };
 
@@ -85,6 +87,12 @@ struct job_message {
   std::int64_t recheck = 0;           ///< 1: measure in fresh processes whatever is cached
   std::int64_t best_known_e2 = 0;     ///< best known speed-up in 1/100; 0: none
   std::int64_t recheck_above_e2 = 0;  ///< claims above are re-checked; 0: the host's default
+  /// What the suite allows (env/task/suite_policy.hpp); empty (left out on the wire): the host's
+  /// own.
+  std::string policy;
+  /// With `recheck`: the claim that another device made and that this one is to bear out, x 100; 0
+  /// (left out on the wire): none.
+  std::int64_t claim_e2 = 0;
   std::string source;
   bool operator==(const job_message&) const = default;
 };
@@ -121,6 +129,9 @@ struct failed_message {
   std::uint64_t session = 0;
   std::uint64_t lease = 0;
   std::string reason;
+  /// 1: it was not begun, because the device takes no work now; another one should. Not a failed
+  /// attempt. 0 (left out on the wire): begun, or given up for another reason.
+  std::int64_t returned = 0;
   bool operator==(const failed_message&) const = default;
 };
 
@@ -134,9 +145,20 @@ struct cancel_message {
   bool operator==(const cancel_message&) const = default;
 };
 
+/// A device of the host that takes no work, though it had asked for some.
+struct quarantined_device {
+  std::int64_t device = 0;
+  std::string reason;       ///< one sentence
+  std::int64_t for_ms = 0;  ///< how long it has been so
+  bool operator==(const quarantined_device&) const = default;
+};
+
 /// Both: a sign of life. From the gateway `session` is the host's own.
 struct heartbeat_message {
   std::uint64_t session = 0;
+  /// Host: all devices that take no work; none (left out on the wire): all do. Sent at once when it
+  /// changes. The gateway sends them nothing until a heartbeat no longer names them.
+  std::vector<quarantined_device> quarantined = {};
   bool operator==(const heartbeat_message&) const = default;
 };
 

@@ -43,6 +43,16 @@ class writer {
     }
     header[name] = std::move(list);
   }
+  /// Empty is left out.
+  void optional_text(const char* name, const std::string& value) {
+    if (!value.empty()) header[name] = value;
+  }
+  /// None is left out.
+  void quarantined(const char* name, const std::vector<quarantined_device>& values) {
+    for (const auto& device : values)
+      header[name].push_back(
+          {{"device", device.device}, {"reason", device.reason}, {"for_ms", device.for_ms}});
+  }
   void blob(const char*, const std::string& value) { blobs.push_back(value); }
 };
 
@@ -102,6 +112,27 @@ class reader {
       inner.integer("id", device.id);
       inner.text("class", device.device_class);
       inner.integer("slots", device.slots);
+      if (!inner.result) {
+        result = base::in_context(name, inner.result.error());
+        return;
+      }
+      values.push_back(std::move(device));
+    }
+  }
+  void optional_text(const char* name, std::string& value) {
+    if (header_.contains(name)) text(name, value);
+  }
+  void quarantined(const char* name, std::vector<quarantined_device>& values) {
+    if (!header_.contains(name)) return;
+    const auto* found = array(name);
+    if (found == nullptr) return;
+    for (const auto& entry : *found) {
+      if (!entry.is_object()) return refuse(name, base::dump(entry), "a list of devices");
+      reader inner(entry, {});
+      quarantined_device device;
+      inner.integer("device", device.device);
+      inner.text("reason", device.reason);
+      inner.integer("for_ms", device.for_ms);
       if (!inner.result) {
         result = base::in_context(name, inner.result.error());
         return;
@@ -176,6 +207,7 @@ void fields(A& io, auto& m) {
     io.texts("lanes", m.lanes);
     io.devices("devices", m.devices);
     io.optional_integer("pid", m.pid);
+    io.optional_text("name", m.name);
   } else if constexpr (std::is_same_v<T, welcome_message>) {
     io.word("nonce", m.nonce);
     io.integer("proto", m.proto);
@@ -201,6 +233,8 @@ void fields(A& io, auto& m) {
     io.integer("recheck", m.recheck);
     io.integer("best_known_e2", m.best_known_e2);
     io.integer("recheck_above_e2", m.recheck_above_e2);
+    io.optional_text("policy", m.policy);
+    io.optional_integer("claim_e2", m.claim_e2);
     io.blob("source", m.source);
   } else if constexpr (std::is_same_v<T, need_message>) {
     io.hash("task_hash", m.task_hash);
@@ -213,8 +247,11 @@ void fields(A& io, auto& m) {
     io.integer("accepted", m.accepted);
   } else if constexpr (std::is_same_v<T, failed_message>) {
     io.text("reason", m.reason);
+    io.optional_integer("returned", m.returned);
   } else if constexpr (std::is_same_v<T, cancel_message>) {
     io.integer("device", m.device);
+  } else if constexpr (std::is_same_v<T, heartbeat_message>) {
+    io.quarantined("quarantined", m.quarantined);
   } else if constexpr (std::is_same_v<T, bye_message>) {
     io.integer("drain", m.drain);
   } else if constexpr (std::is_same_v<T, error_message>) {

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 
 #include "env/reference/script.hpp"
+#include "env/verdict/baseline.hpp"
 
 namespace quern::env {
 namespace {
@@ -25,23 +26,24 @@ const c10::impl::DeviceGuardImplInterface& cuda_runtime() {
   return *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
 }
 
-/// The one place that says how references are computed on a device.
+/// The one place where it is set how references are computed on a device; env/verdict/baseline.hpp
+/// states what.
 void state_settings() {
   auto& context = at::globalContext();
   // f32 means f32 on both sides: with TF32 the reference would be faster than its tolerance allows
   // a candidate to be.
-  context.setAllowTF32CuBLAS(false);
-  context.setAllowTF32CuDNN(false);
+  context.setAllowTF32CuBLAS(stated_settings.tf32);
+  context.setAllowTF32CuDNN(stated_settings.tf32);
   // cuDNN chooses by its heuristics, as in every program that changes nothing. Trying all of its
   // algorithms first would time them inside of windows and choose anew in every process;
   // insisting on deterministic ones would make the thing to beat slower than what people run, and
   // what order of sums can change is far inside the tolerances.
-  context.setBenchmarkCuDNN(false);
+  context.setBenchmarkCuDNN(stated_settings.cudnn_benchmark);
   // cuDNN's attention compiles plans while it runs, which a sandbox without a compiler refuses, and
   // takes tens of milliseconds of the host for it: flash attention is what people get otherwise.
-  context.setSDPUseCuDNN(false);
-  context.setDeterministicCuDNN(false);
-  context.setDeterministicAlgorithms(false, false);
+  context.setSDPUseCuDNN(stated_settings.cudnn_attention);
+  context.setDeterministicCuDNN(stated_settings.deterministic);
+  context.setDeterministicAlgorithms(stated_settings.deterministic, false);
   run_operators_as_written();
   at::set_num_threads(1);
 }

@@ -33,12 +33,6 @@ constexpr const char* common_flags[] = {"-std=c++17", "-D_CG_LIMIT_INCLUDED_DEPE
 // Unused functions and variables are no news; what else it says may help.
 constexpr const char* quiet_flag = "--diag-suppress=177,550";
 
-std::string library_folder(const fs::path& root) {
-  for (const char* lib : {"lib64", "lib"})
-    if (std::error_code error; fs::is_directory(root / lib, error)) return (root / lib).string();
-  return (root / "lib").string();
-}
-
 // What a file contributes to the fingerprint: content where it is small, size where it is not.
 void add_file(base::hasher& hash, const fs::path& path) {
   constexpr std::uintmax_t small = 16 << 20;
@@ -146,6 +140,7 @@ child_spec cuda_compiler::state::nvrtc_spec() const {
 child_spec cuda_compiler::state::nvcc_spec(std::vector<std::string> arguments) const {
   child_spec spec = tool_spec(toolkit.nvcc, std::move(arguments), true, options.core);
   spec.read_only.push_back(toolkit.root.string());
+  spec.read_only.push_back(toolkit.library_folder().string());
   spec.limits.processes = 32;
   return spec;
 }
@@ -253,10 +248,10 @@ std::vector<std::string> cuda_compiler::state::shown_command(
   command.insert(command.end(),
                  {"-ccbin", host_compiler.string(), source_name, "-o", shared_object_name});
   // The wheels of PyPI keep the runtime where their nvcc does not look.
-  const std::string folder = library_folder(toolkit.root);
+  const std::string folder = toolkit.library_folder().string();
   command.push_back("-L" + folder);
   if (!request.library_calls) return command;
-  command.insert(command.end(), {"-Xlinker", "--as-needed"});
+  command.insert(command.end(), {"-Xlinker", "--as-needed", "-Xlinker", "-rpath," + folder});
   for (const char* library : {"cublas", "cublasLt", "cudnn"})
     if (std::error_code error;
         fs::exists(fs::path(folder) / fmt::format("lib{}.so", library), error))

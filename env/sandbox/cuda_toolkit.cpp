@@ -91,6 +91,15 @@ std::vector<fs::path> cuda_toolkit::include_folders() const {
   return folders;
 }
 
+fs::path cuda_toolkit::library_folder() const {
+  for (const char* lib : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) {
+    std::error_code error;
+    // What a sandbox shows, and what a program is told, is where the links lead.
+    if (fs::is_directory(root / lib, error)) return fs::canonical(root / lib, error);
+  }
+  return root / "lib";
+}
+
 std::vector<std::string> cuda_toolkit::nvrtc_files() const {
   std::vector<std::string> files;
   std::error_code error;

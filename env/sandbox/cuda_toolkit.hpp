@@ -18,6 +18,8 @@ struct cuda_toolkit {
 
   /// Folders that the compilers take headers from, in order.
   [[nodiscard]] std::vector<std::filesystem::path> include_folders() const;
+  /// Folder of the runtime and of vendor libraries; need not be there.
+  [[nodiscard]] std::filesystem::path library_folder() const;
   /// The files that NVRTC consists of, links included.
   [[nodiscard]] std::vector<std::string> nvrtc_files() const;
 };

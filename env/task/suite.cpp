@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t max_suite_bytes = 1024 * 1024;
 constexpr std::string_view task_suffix = ".task.yaml";
 
-constexpr auto suite_keys =
-    std::to_array<std::string_view>({"quern_suite", "split", "recheck_above", "policy"});
+constexpr auto suite_keys = std::to_array<std::string_view>(
+    {"quern_suite", "split", "recheck_above", "policy", "baseline"});
 constexpr auto split_keys = std::to_array<std::string_view>({"by", "held_out"});
 constexpr auto split_names = std::to_array<std::string_view>({"family", "composition", "task"});
 constexpr auto policy_keys =
@@ -63,6 +63,15 @@ base::status read_header(const YAML::Node& root, suite& result) {
                         "suite.yaml: 'recheck_above' is {}, it must be from 1 to 1000000", above);
     }
     result.recheck_above_e2 = std::llround(above * 100);
+  }
+  if (map.has("baseline")) {
+    QUERN_TRY(const std::string baseline, map.text("baseline"));
+    const auto known = parse_baseline(baseline);
+    if (!known)
+      return base::fail(
+          base::errc::invalid_argument, "suite.yaml: 'baseline' is '{}'{}; known are {}", baseline,
+          base::did_you_mean(baseline, all_baselines()), fmt::join(all_baselines(), ", "));
+    result.baseline = *known;
   }
   if (!map.has("policy")) return {};
   QUERN_TRY(const YAML::Node node, map.node("policy"));
@@ -148,8 +157,28 @@ base::status mark_held_out(suite& result) {
   return {};
 }
 
-base::expected<suite> read_suite(const std::filesystem::path& folder) {
-  suite result;
+/// Whether every task can be measured against what the suite says.
+base::status check_baseline(const suite& what) {
+  for (const suite_member& member : what.members) {
+    const task& one = member.task;
+    if (what.baseline == baseline_choice::plain && one.plain.empty())
+      return base::fail(base::errc::invalid_argument,
+                        "suite.yaml: 'baseline' is plain, but task {} has no plain kernel: add "
+                        "`plain:` to it, or choose another baseline",
+                        one.name);
+    const bool device_only =
+        what.baseline == baseline_choice::graph || what.baseline == baseline_choice::compile;
+    if (device_only && one.lane != lane::cuda)
+      return base::fail(base::errc::invalid_argument,
+                        "suite.yaml: 'baseline' is {}, which only lane cuda has; task {} is of "
+                        "lane {}",
+                        name_of(what.baseline), one.name, name_of(one.lane));
+  }
+  return {};
+}
+
+/// What suite.yaml alone says; `result` has no members yet.
+base::status read_suite_file(const std::filesystem::path& folder, suite& result) {
   // "suites/cpu/" and "." name a folder, too.
   std::error_code unused;
   std::filesystem::path named = std::filesystem::absolute(folder, unused).lexically_normal();
@@ -157,10 +186,16 @@ base::expected<suite> read_suite(const std::filesystem::path& folder) {
   result.name = named.filename().string();
   QUERN_TRY(const std::string text, base::read_file(folder / "suite.yaml", max_suite_bytes));
   QUERN_TRY(const YAML::Node root, load_yaml("suite.yaml", text, max_suite_bytes));
-  QUERN_CHECK(guard_yaml("suite.yaml", [&] { return read_header(root, result); }));
+  return guard_yaml("suite.yaml", [&] { return read_header(root, result); });
+}
+
+base::expected<suite> read_suite(const std::filesystem::path& folder) {
+  suite result;
+  QUERN_CHECK(read_suite_file(folder, result));
   QUERN_CHECK(read_members(folder, result));
+  QUERN_CHECK(check_baseline(result));
   if (result.recheck_above_e2 == 0) {
-    result.recheck_above_e2 = result.members.front().task.lane == lane::cpp ? 3000 : 300;
+    result.recheck_above_e2 = usual_recheck_above_e2(result.members.front().task.lane);
   }
   QUERN_CHECK(mark_held_out(result));
   return result;
@@ -172,6 +207,21 @@ base::expected<suite> load_suite(const std::filesystem::path& folder) {
   auto result = read_suite(folder);
   if (!result) return base::in_context("suite " + folder.string(), std::move(result).error());
   return result;
+}
+
+std::int64_t usual_recheck_above_e2(lane which) {
+  return which == lane::cpp ? 3000 : 300;
+}
+
+base::expected<std::optional<suite>> suite_beside(const std::filesystem::path& task_file) {
+  std::filesystem::path folder = task_file.parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code unused;
+  if (!std::filesystem::exists(folder / "suite.yaml", unused)) return std::optional<suite>();
+  suite result;
+  if (auto read = read_suite_file(folder, result); !read)
+    return base::in_context("suite " + folder.string(), std::move(read).error());
+  return std::optional<suite>(std::move(result));
 }
 
 std::string composition_of(const task& what) {

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.hpp"
+#include "env/task/suite_policy.hpp"
 #include "env/task/task.hpp"
+#include "env/verdict/baseline.hpp"
 
 namespace quern::env {
 
@@ -16,16 +19,6 @@ namespace quern::env {
 /// that composition_of does not tell from the named one is held out with it; 32 hex digits name a
 /// composition, too).
 enum class split_kind { family, composition, task };
-
-/// Policy switches of a suite; the defaults are the strict ones.
-struct suite_policy {
-  bool library_calls = false;    ///< candidates may call vendor libraries (lane cuda)
-  bool lower_precision = false;  ///< results may be computed in a narrower type than the task's
-  bool graphs = false;           ///< candidates may capture CUDA graphs
-  bool host_entry =
-      true;  ///< candidates may have host code of their own (lane cpp is nothing else)
-  friend bool operator==(const suite_policy&, const suite_policy&) = default;
-};
 
 struct suite_member {
   env::task task;
@@ -40,16 +33,27 @@ struct suite {
   std::int64_t recheck_above_e2 =
       300;  ///< speed-up (1/100) above which a claim is measured again; cpp 3000
   suite_policy policy;
+  /// What speed-up is over, unless a command says otherwise.
+  baseline_choice baseline = baseline_choice::of_task;
   std::vector<suite_member> members;  ///< sorted by task name; names are unique
 };
 
 inline constexpr int suite_version = 1;
 
-/// Reads suite.yaml (keys quern_suite: 1, split: {by, held_out}, recheck_above, policy) and every
+/// Where a suite does not say: 30x in lane cpp, 3x in lane cuda.
+std::int64_t usual_recheck_above_e2(lane which);
+
+/// Reads suite.yaml (keys quern_suite: 1, split: {by, held_out}, recheck_above, policy,
+/// baseline) and every
 /// *.task.yaml of the folder (not of folders below it). Errors name the file. Refuses a held_out
-/// entry that matches no task, tasks of different lanes, two tasks of one name and a file whose
-/// name is not its task's.
+/// entry that matches no task, a baseline that a task cannot have, tasks of different lanes, two
+/// tasks of one name and a file whose name is not its task's.
 base::expected<suite> load_suite(const std::filesystem::path& folder);
+
+/// The suite to which a task file belongs: the one whose suite.yaml lies beside it, but only the
+/// header of it, without members; recheck_above_e2 is 0 where it does not say. Nothing where there
+/// is none. Errors as load_suite's.
+base::expected<std::optional<suite>> suite_beside(const std::filesystem::path& task_file);
 
 /// The composition of a task: its family and canonical reference text, hashed; sizes, names and
 /// distributions do not enter. 32 hex digits.

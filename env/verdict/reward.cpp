@@ -70,9 +70,34 @@ std::span<const reward_function> all_rewards() {
   return rewards;
 }
 
-base::expected<reward_function> find_reward(std::string_view name) {
+reward_value reward_function::of(const verdict& what) const {
+  const bool asked = baseline != baseline_choice::of_task;
+  const bool same = what.baseline && what.baseline->name == name_of(baseline);
+  if (asked && !same && what.kind == verdict_kind::ok && what.speedup_e2) return std::nullopt;
+  return compute(what);
+}
+
+std::string full_name(const reward_function& reward) {
+  if (reward.baseline == baseline_choice::of_task) return std::string(reward.name);
+  return fmt::format("{}@{}", reward.name, name_of(reward.baseline));
+}
+
+base::expected<reward_function> find_reward(std::string_view full) {
+  const std::size_t at = full.find('@');
+  const auto name = full.substr(0, at);
+  auto baseline = baseline_choice::of_task;
+  if (at != std::string_view::npos) {
+    const auto found = parse_baseline(full.substr(at + 1));
+    if (!found)
+      return base::fail(base::errc::not_found, "there is no baseline '{}'{}; known are {}",
+                        full.substr(at + 1),
+                        base::did_you_mean(full.substr(at + 1), all_baselines()),
+                        fmt::join(all_baselines(), ", "));
+    baseline = *found;
+  }
   std::vector<std::string_view> known;
-  for (const reward_function& one : rewards) {
+  for (reward_function one : rewards) {
+    one.baseline = baseline;
     if (one.name == name || (!one.also.empty() && one.also == name)) return one;
     known.push_back(one.name);
     if (!one.also.empty()) known.push_back(one.also);

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.hpp"
+#include "env/verdict/baseline.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::env {
@@ -16,14 +18,20 @@ namespace quern::env {
 /// nothing to reward.
 using reward_value = std::optional<double>;
 
-/// A reward function. `s` in the formulas is speedup_e2 / 100: over the task's own baseline, and
-/// rounded toward 1 where the protocol rounds so.
+/// A reward function. `s` in the formulas is speedup_e2 / 100, rounded toward 1 where the protocol
+/// rounds so, over the baseline that the name says: `speedup/1@graph`; without one over whatever
+/// the verdict was measured against, which is the task's own baseline unless somebody chose
+/// another.
 struct reward_function {
   std::string_view name;     ///< "speedup_capped/1"
   std::string_view also;     ///< a second name, after who published it: "kevin/1"; may be empty
   std::string_view formula;  ///< for people
   std::string_view source;   ///< whose reward it is
-  reward_value (*of)(const verdict&);
+  reward_value (*compute)(const verdict&);
+  baseline_choice baseline = baseline_choice::of_task;
+
+  /// None, too, for a speed-up over another baseline than the name's.
+  [[nodiscard]] reward_value of(const verdict& what) const;
 };
 
 /// All of them; each is 0 for a failure of the candidate, and for `ok`:
@@ -41,8 +49,12 @@ struct reward_function {
 ///   spec/contrastive-rl.md 2), whose s is over TorchInductor.
 std::span<const reward_function> all_rewards();
 
-/// By either name. Error: unknown name, with the nearest known one.
+/// By either name, with or without `@baseline`. Error: unknown name or baseline, with the nearest
+/// known one.
 base::expected<reward_function> find_reward(std::string_view name);
+
+/// "speedup_capped/1@graph"; without a baseline the name alone.
+std::string full_name(const reward_function& reward);
 
 /// Speed-up in 1/100, rounded toward 1: 1.118 -> 111, 0.992 -> 100 (CUDA-L1's conservative
 /// rounding). `speedup` must be finite and positive; anything else gives 0. Values beyond 10^7 are

@@ -101,6 +101,57 @@ struct compiler_report {
   friend bool operator==(const compiler_report&, const compiler_report&) = default;
 };
 
+/// What a speed-up is over: a name of env/verdict/baseline.hpp, never "task", and the settings
+/// under which it ran, for people.
+struct baseline_report {
+  std::string name;
+  std::string settings;
+  friend bool operator==(const baseline_report&, const baseline_report&) = default;
+};
+
+/// The measuring device at one moment; what is absent was not told.
+struct device_look {
+  bool after = false;  ///< after a measurement; else before one
+  std::optional<std::int64_t> sm_mhz, memory_mhz, power_mw, temperature_c;
+  std::optional<std::int64_t> others;  ///< processes on the device that are not the evaluator's
+  std::vector<std::string> throttle;   ///< the driver's reasons for the clocks, idling among them
+  friend bool operator==(const device_look&, const device_look&) = default;
+};
+
+/// How the device was while it measured (env/device/condition_watch.hpp). Recorded, never a reason
+/// to think less of the candidate.
+struct device_conditions {
+  std::string bus_id;
+  bool throttled = false;          ///< in one of the looks heat, power or a brake held clocks down
+  std::optional<bool> shared;      ///< somebody else had a context there; absent: not known
+  std::vector<device_look> looks;  ///< two a measurement
+  /// Medians over windows of either side, of the last measurement; 0: not looked at.
+  std::int64_t baseline_sm_mhz = 0, candidate_sm_mhz = 0;
+  std::int64_t baseline_memory_mhz = 0, candidate_memory_mhz = 0;
+  friend bool operator==(const device_conditions&, const device_conditions&) = default;
+};
+
+/// Launches of one kernel in one shape by one call, and what the kernel was compiled to.
+struct launch_report {
+  std::string kernel;  ///< name expression
+  std::int64_t count = 0, blocks = 0, threads = 0;
+  std::int64_t registers = 0;        ///< a thread
+  std::int64_t shared_bytes = 0;     ///< a block, static and dynamic
+  std::int64_t local_bytes = 0;      ///< a thread
+  std::int64_t resident_blocks = 0;  ///< that fit on one multiprocessor
+  friend bool operator==(const launch_report&, const launch_report&) = default;
+};
+
+/// What a call has to do and what it does it on, for the roofline (env/judge/roofline.hpp).
+struct work_report {
+  std::int64_t bytes = 0, flops = 0;              ///< as the task states them
+  std::int64_t bytes_per_s = 0, flops_per_s = 0;  ///< measured here, and of the types' units
+  std::int64_t multiprocessors = 0;
+  std::int64_t threads = 0;             ///< that fit on one multiprocessor
+  std::vector<launch_report> launches;  ///< of a plan; none of host code
+  friend bool operator==(const work_report&, const work_report&) = default;
+};
+
 struct verdict {
   verdict_kind kind = verdict_kind::infra_error;
   std::string reason;  ///< JSON `kind`: short word, always there for malformed, hack and timeout
@@ -108,7 +159,8 @@ struct verdict {
   std::optional<bool> confirmed;  ///< large claims: whether a second measurement bore it out
   std::string task;               ///< task_id
   std::string source;             ///< 32 hex digits: xxh128 of the canonical source
-  std::string protocol;           ///< "paired/1"
+  std::string protocol;           ///< "paired/1", "paired/1@graph" (env/measure/measure_name.hpp)
+  std::optional<baseline_report> baseline;  ///< absent: nothing was to be measured
   std::string device_class;
   std::string env;                   ///< fingerprint of compiler, flags, libraries, kernel
   std::vector<std::string> sandbox;  ///< layers that were on
@@ -117,7 +169,11 @@ struct verdict {
   std::optional<timing> time;
   std::optional<std::int64_t>
       speedup_e2;  ///< speed-up over the baseline in 1/100, rounded toward 1
+  /// A claim that was capped until it is borne out: speed-up as measured, in 1/100.
+  std::optional<std::int64_t> claim_e2;
   std::optional<compiler_report> compiler;
+  std::optional<work_report> work;          ///< lane cuda
+  std::optional<device_conditions> device;  ///< lane cuda, where the driver tells it
   bool cached = false;
   friend bool operator==(const verdict&, const verdict&) = default;
 };

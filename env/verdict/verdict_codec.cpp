@@ -13,6 +13,24 @@ using base::json;
 
 constexpr std::size_t max_list = 4096;
 
+template <class Report>
+using number_of = std::pair<const char*, std::int64_t Report::*>;
+constexpr number_of<launch_report> launch_numbers[] = {
+    {"count", &launch_report::count},
+    {"blocks", &launch_report::blocks},
+    {"threads", &launch_report::threads},
+    {"registers", &launch_report::registers},
+    {"shared_bytes", &launch_report::shared_bytes},
+    {"local_bytes", &launch_report::local_bytes},
+    {"resident_blocks", &launch_report::resident_blocks}};
+constexpr number_of<work_report> work_numbers[] = {
+    {"bytes", &work_report::bytes},
+    {"flops", &work_report::flops},
+    {"bytes_per_s", &work_report::bytes_per_s},
+    {"flops_per_s", &work_report::flops_per_s},
+    {"multiprocessors", &work_report::multiprocessors},
+    {"threads", &work_report::threads}};
+
 template <class... Args>
 tl::unexpected<base::error> refuse_verdict(fmt::format_string<Args...> format, Args&&... args) {
   return base::fail(base::errc::invalid_argument, format, std::forward<Args>(args)...);
@@ -93,6 +111,76 @@ base::expected<check_result> read_check(const json& value) {
   return result;
 }
 
+base::status read_optional(const json& object, std::string_view key,
+                           std::optional<std::int64_t>& into) {
+  if (!object.contains(key)) return {};
+  QUERN_TRY(into, integer_of(object, key, 0));
+  return {};
+}
+
+base::expected<device_look> read_look(const json& value) {
+  if (!value.is_object())
+    return refuse_verdict("verdict: 'looks' lists something that is no object");
+  device_look look;
+  QUERN_TRY(const std::string when, text_of(value, "when"));
+  look.after = when == "after";
+  QUERN_CHECK(read_optional(value, "sm_mhz", look.sm_mhz));
+  QUERN_CHECK(read_optional(value, "memory_mhz", look.memory_mhz));
+  QUERN_CHECK(read_optional(value, "power_mw", look.power_mw));
+  QUERN_CHECK(read_optional(value, "temperature_c", look.temperature_c));
+  QUERN_CHECK(read_optional(value, "others", look.others));
+  QUERN_TRY(look.throttle, texts_of(value, "throttle"));
+  return look;
+}
+
+base::expected<device_conditions> read_device(const json& value) {
+  device_conditions result;
+  QUERN_TRY(result.bus_id, text_of(value, "bus_id"));
+  QUERN_TRY(result.throttled, base::get<bool>(value, "throttled"));
+  if (value.contains("shared")) {
+    QUERN_TRY(result.shared, base::get<bool>(value, "shared"));
+  }
+  QUERN_TRY(result.looks, list_of<device_look>(value, "looks", read_look));
+  const auto clocks = [&](const char* key, std::int64_t& baseline,
+                          std::int64_t& candidate) -> base::status {
+    if (!value.contains(key)) return {};
+    QUERN_TRY(const auto both, integers_of(value, key));
+    if (both.size() != 2)
+      return refuse_verdict("verdict: '{}' has {} values, it must have 2: baseline, candidate", key,
+                            both.size());
+    if (both[0] < 0 || both[1] < 0)
+      return refuse_verdict("verdict: '{}' has {} and {}, a clock is not negative", key, both[0],
+                            both[1]);
+    baseline = both[0];
+    candidate = both[1];
+    return {};
+  };
+  QUERN_CHECK(clocks("windows_sm_mhz", result.baseline_sm_mhz, result.candidate_sm_mhz));
+  QUERN_CHECK(
+      clocks("windows_memory_mhz", result.baseline_memory_mhz, result.candidate_memory_mhz));
+  return result;
+}
+
+base::expected<launch_report> read_launch(const json& value) {
+  if (!value.is_object())
+    return refuse_verdict("verdict: 'launches' lists something that is no object");
+  launch_report l;
+  QUERN_TRY(l.kernel, text_of(value, "kernel"));
+  for (const auto& [name, member] : launch_numbers) {
+    QUERN_TRY(l.*member, integer_of(value, name, 0));
+  }
+  return l;
+}
+
+base::expected<work_report> read_work(const json& value) {
+  work_report work;
+  for (const auto& [name, member] : work_numbers) {
+    QUERN_TRY(work.*member, integer_of(value, name, 0));
+  }
+  QUERN_TRY(work.launches, list_of<launch_report>(value, "launches", read_launch));
+  return work;
+}
+
 base::status read_evidence(const json& value, verdict& result) {
   QUERN_TRY(result.sandbox, texts_of(value, "sandbox"));
   QUERN_TRY(result.checks, list_of<check_result>(value, "checks", read_check));
@@ -121,6 +209,10 @@ base::status read_evidence(const json& value, verdict& result) {
     }
     result.time = std::move(time);
   }
+  if (value.contains("work")) {
+    QUERN_TRY(const json* found, object_at(value, "work"));
+    QUERN_TRY(result.work, read_work(*found));
+  }
   if (value.contains("compiler")) {
     QUERN_TRY(const json* found, object_at(value, "compiler"));
     compiler_report report;
@@ -128,6 +220,10 @@ base::status read_evidence(const json& value, verdict& result) {
     QUERN_TRY(report.ms, integer_of(*found, "ms", 0));
     QUERN_TRY(report.text, text_of(*found, "text"));
     result.compiler = std::move(report);
+  }
+  if (value.contains("device")) {
+    QUERN_TRY(const json* found, object_at(value, "device"));
+    QUERN_TRY(result.device, read_device(*found));
   }
   return {};
 }
@@ -156,12 +252,51 @@ void put(json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = text;
 }
 
+json work_json(const work_report& work) {
+  json result = json::object();
+  for (const auto& [name, member] : work_numbers)
+    result[name] = work.*member;
+  for (const auto& l : work.launches) {
+    json one = {{"kernel", l.kernel}};
+    for (const auto& [name, member] : launch_numbers)
+      one[name] = l.*member;
+    result["launches"].push_back(std::move(one));
+  }
+  return result;
+}
+
 json timing_json(const timing& time) {
   json result = {{"ref_ns", time.ref_ns},
                  {"cand_ns", time.cand_ns},
                  {"log_ratio_e9", time.log_ratio_e9},
                  {"windows", time.windows}};
   if (time.device_ns) result["device_ns"] = *time.device_ns;
+  return result;
+}
+
+json look_json(const device_look& look) {
+  json result = {{"when", look.after ? "after" : "before"}};
+  const auto put_number = [&](const char* key, const std::optional<std::int64_t>& value) {
+    if (value) result[key] = *value;
+  };
+  put_number("sm_mhz", look.sm_mhz);
+  put_number("memory_mhz", look.memory_mhz);
+  put_number("power_mw", look.power_mw);
+  put_number("temperature_c", look.temperature_c);
+  put_number("others", look.others);
+  if (!look.throttle.empty()) result["throttle"] = look.throttle;
+  return result;
+}
+
+json device_json(const device_conditions& device) {
+  json result = {{"bus_id", device.bus_id}, {"throttled", device.throttled}};
+  if (device.shared) result["shared"] = *device.shared;
+  for (const device_look& look : device.looks)
+    result["looks"].push_back(look_json(look));
+  if (device.baseline_sm_mhz > 0 || device.candidate_sm_mhz > 0)
+    result["windows_sm_mhz"] = {device.baseline_sm_mhz, device.candidate_sm_mhz};
+  if (device.baseline_memory_mhz > 0 || device.candidate_memory_mhz > 0)
+    result["windows_memory_mhz"] = {device.baseline_memory_mhz, device.candidate_memory_mhz};
   return result;
 }
 
@@ -175,6 +310,8 @@ json to_json(const verdict& what) {
   put(result, "task", what.task);
   put(result, "source", what.source);
   put(result, "protocol", what.protocol);
+  if (what.baseline)
+    result["baseline"] = {{"name", what.baseline->name}, {"settings", what.baseline->settings}};
   put(result, "device_class", what.device_class);
   put(result, "env", what.env);
   if (what.confirmed) result["confirmed"] = *what.confirmed;
@@ -194,10 +331,13 @@ json to_json(const verdict& what) {
   }
   if (what.time) result["time"] = timing_json(*what.time);
   if (what.speedup_e2) result["speedup_e2"] = *what.speedup_e2;
+  if (what.claim_e2) result["claim_e2"] = *what.claim_e2;
   if (what.compiler) {
     result["compiler"] = {
         {"argv", what.compiler->argv}, {"ms", what.compiler->ms}, {"text", what.compiler->text}};
   }
+  if (what.device) result["device"] = device_json(*what.device);
+  if (what.work) result["work"] = work_json(*what.work);
   return result;
 }
 
@@ -219,6 +359,13 @@ base::expected<verdict> verdict_from_json(const json& value) {
   QUERN_TRY(result.protocol, text_of(value, "protocol"));
   QUERN_TRY(result.device_class, text_of(value, "device_class"));
   QUERN_TRY(result.env, text_of(value, "env"));
+  if (value.contains("baseline")) {
+    QUERN_TRY(const json* found, object_at(value, "baseline"));
+    baseline_report baseline;
+    QUERN_TRY(baseline.name, text_of(*found, "name"));
+    QUERN_TRY(baseline.settings, text_of(*found, "settings"));
+    result.baseline = std::move(baseline);
+  }
   if (value.contains("confirmed")) {
     QUERN_TRY(result.confirmed, base::get<bool>(value, "confirmed"));
   }
@@ -228,6 +375,7 @@ base::expected<verdict> verdict_from_json(const json& value) {
   if (value.contains("speedup_e2")) {
     QUERN_TRY(result.speedup_e2, integer_of(value, "speedup_e2", 0));
   }
+  QUERN_CHECK(read_optional(value, "claim_e2", result.claim_e2));
   QUERN_CHECK(read_evidence(value, result));
   if (result.kind == verdict_kind::ok && result.time && !result.speedup_e2) {
     return refuse_verdict("verdict: ok with 'time' needs 'speedup_e2'");

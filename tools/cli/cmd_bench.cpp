@@ -23,6 +23,7 @@
 #include "tools/bench/report_forms.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace quern::tools {
@@ -35,7 +36,9 @@ struct bench_arguments {
   std::string suite, candidates, out, report;
   std::vector<int> gpus;
   int core = -1, compilers = -1;
-  double budget_s = env::evaluator_options{}.time_budget_s;
+  double budget_s = 0;  ///< 0: the protocol's own length, else the evaluator's default
+  measure_options how;
+  env::measure_name measured;
   bool best_effort = false, each_task = false, skip_unknown = false;
 };
 
@@ -92,8 +95,7 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   options.sandbox_required = !a.best_effort;
   options.time_budget_s = a.budget_s;
   options.core = a.core;
-  options.host_entry = suite.policy.host_entry;
-  options.library_calls = suite.policy.library_calls;
+  options.policy = suite.policy;
   // Nobody asks again later: a large claim is settled now.
   options.confirm_at_once = true;
   std::vector<int> gpus = {0};
@@ -117,7 +119,8 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
 
 /// One request a candidate, in order.
 std::vector<env::evaluation_request> requests_of(const env::suite& suite,
-                                                 const std::vector<bench_candidate>& candidates) {
+                                                 const std::vector<bench_candidate>& candidates,
+                                                 const env::measure_name& measured) {
   std::vector<std::shared_ptr<const env::task>> tasks;
   for (const env::suite_member& member : suite.members)
     tasks.push_back(std::make_shared<const env::task>(member.task));
@@ -126,6 +129,7 @@ std::vector<env::evaluation_request> requests_of(const env::suite& suite,
     env::evaluation_request request;
     request.subject = tasks[one.member];
     request.source = one.source;
+    request.protocol = env::to_text(measured);
     // The same candidate has the same random numbers in every run, wherever it stands in a list.
     request.seed = base::hasher().add(one.task).add(one.id).digest().low;
     request.recheck_above = static_cast<double>(suite.recheck_above_e2) / 100;
@@ -220,7 +224,7 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
     with.push_back(one.get());
   bench_progress progress(static_cast<std::int64_t>(candidates.size()), before, successes);
   base::status written;
-  const auto requests = requests_of(suite, candidates);
+  const auto requests = requests_of(suite, candidates, a.measured);
   const auto given_up = run_bench(
       with, requests, items, options, stop_bench, [&](std::size_t item, const env::verdict& v) {
         progress.add(v);
@@ -260,7 +264,11 @@ void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
 }
 
 base::expected<int> bench(bench_arguments a) {
-  QUERN_TRY(const env::suite suite, find_suite(a.suite));
+  QUERN_TRY(env::suite suite, find_suite(a.suite));
+  QUERN_TRY(a.measured, measure_of(a.how, suite.baseline));
+  QUERN_TRY(suite.policy, policy_of(a.how, suite.policy));
+  if (a.budget_s == 0)
+    a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);
   const env::lane lane = suite.members.front().task.lane;
   if (lane != env::lane::cuda && !a.gpus.empty())
     return base::fail(errc::invalid_argument, "--gpus is for suites of lane cuda, {} is of lane {}",
@@ -281,7 +289,7 @@ base::expected<int> bench(bench_arguments a) {
   const bench_header header{suite.name,
                             suite_hash(suite),
                             std::string(env::name_of(lane)),
-                            env::evaluation_request{}.protocol,
+                            env::to_text(a.measured),
                             judges.front()->device_class(),
                             judges.front()->environment(),
                             std::llround(a.budget_s * 1000)};
@@ -330,7 +338,9 @@ int cmd_bench(int argc, char** argv) {
       ->check(whole_within(0, 256));
   app.add_option("--budget-s", a.budget_s, "seconds of measuring one candidate")
       ->check(number_within(0.05, 3600))
-      ->capture_default_str();
+      ->default_str("the protocol's, else 0.5");
+  add_measure_options(app, a.how);
+  add_policy_options(app, a.how);
   app.add_flag("--skip-unknown", a.skip_unknown,
                "leave out candidates of tasks that the suite does not have");
   app.add_flag("--tasks", a.each_task, "print a line a task, too");

@@ -2,19 +2,22 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <map>
 #include <mutex>
-
 #include <thread>
+
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/gpu/open_judge.hpp"
+#include "env/judge/compile_pool.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
-#include "env/judge/compile_pool.hpp"
+#include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -58,9 +61,13 @@ base::expected<env::evaluation_request> request_of(task_cache& tasks, const env:
   request.protocol = job.job.protocol;
   request.seed = job.job.seed;
   request.recheck = job.job.recheck != 0;
+  request.claim_e2 = job.job.claim_e2;
   request.best_known_e2 = job.job.best_known_e2;
-  if (job.job.recheck_above_e2 > 0) {
-    request.recheck_above = static_cast<double>(job.job.recheck_above_e2) / 100;
+  const std::int64_t usual_e2 = env::usual_recheck_above_e2(request.subject->lane);
+  const std::int64_t above_e2 = job.job.recheck_above_e2;
+  request.recheck_above = static_cast<double>(above_e2 > 0 ? above_e2 : usual_e2) / 100;
+  if (!job.job.policy.empty()) {
+    QUERN_TRY(request.policy, env::parse_suite_policy(job.job.policy));
   }
   return request;
 }
@@ -85,19 +92,19 @@ base::expected<judge_list> open_devices(env::evaluator_options options,
   judge_list judges;
   if (gpus.empty()) {
     QUERN_TRY(auto judge, env::open_judge(env::lane::cpp, std::move(options)));
-    judges.push_back(std::move(judge));
+    judges.emplace(0, std::move(judge));
   }
   for (const int gpu : gpus) {
     options.gpu = gpu;
     QUERN_TRY(auto judge, env::open_judge(env::lane::cuda, options));
-    judges.push_back(std::move(judge));
+    judges.emplace(gpu, std::move(judge));
   }
   return judges;
 }
 
 env::candidate_judge& judge_of(const judge_list& judges, const env::host_job& job) {
   // The gateway names only devices that this host offered.
-  return *judges[static_cast<std::size_t>(job.job.device)];
+  return *judges.at(job.job.device);
 }
 
 /// Where the time of this host went.
@@ -107,6 +114,12 @@ void log_stages(const env::stage_seconds& spent) {
                  "{:.1f}, reference {:.1f}, verify {:.1f}, probe {:.1f}, time {:.1f}, again {:.1f}",
                  spent.evaluations, spent.cache_hits, spent.screen, spent.compile, spent.start,
                  spent.reference, spent.verify, spent.probe, spent.time, spent.reverify);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  (void)::gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 }  // namespace
@@ -173,14 +186,18 @@ int cmd_evaluator(int argc, char** argv) {
     host.keys = env::host_keys{std::move(*keys), gateway_key};
   }
   host.profile.build = base::build_id();
-  host.profile.lanes = {std::string(env::name_of(judges->front()->lane()))};
+  host.profile.lanes = {std::string(env::name_of(judges->begin()->second->lane()))};
   host.profile.pid = ::getpid();
-  for (std::size_t i = 0; i < judges->size(); ++i) {
-    (*judges)[i]->warm_up();
-    host.profile.devices.push_back({static_cast<std::int64_t>(i), (*judges)[i]->device_class(),
-                                    gpus.empty() ? core_slots : gpu_slots});
+  host.profile.name = host_name();
+  for (const auto& [id, judge] : *judges) {
+    judge->warm_up();
+    host.profile.devices.push_back(
+        {id, judge->device_class(), gpus.empty() ? core_slots : gpu_slots});
   }
   host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
+  std::map<std::int64_t, env::compile_pool> compiling;
+  for (const int gpu : gpus)
+    compiling.try_emplace(gpu, *judges->at(gpu), compilers_of_each(gpus.size()));
   task_cache tasks;
   auto loop = env::host_loop::make(
       host,
@@ -196,17 +213,20 @@ int cmd_evaluator(int argc, char** argv) {
           pool->second.add(*request);
         else
           judge_of(*judges, job).compile_ahead(*request);
+      },
+      [&](std::int64_t device) -> std::optional<std::string> {
+        auto& judge = *judges->at(device);
+        if (judge.trouble()) judge.recover();
+        const auto trouble = judge.trouble();
+        return trouble ? std::optional(trouble->reason) : std::nullopt;
       });
   if (!loop) return report("evaluator", loop.error());
   running = loop->get();
-  std::map<std::int64_t, env::compile_pool> compiling;
-  for (const int gpu : gpus)
-    compiling.try_emplace(gpu, *judges->at(gpu), compilers_of_each(gpus.size()));
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   const auto ended = (*loop)->run();
   running = nullptr;
-  for (const auto& judge : *judges)
+  for (const auto& [id, judge] : *judges)
     log_stages(judge->stages());
   if (!ended) return report("evaluator", ended.error());
   return done;

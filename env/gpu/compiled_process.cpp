@@ -1,0 +1,191 @@
+// References through torch.compile.
+#include "env/gpu/compiled_process.hpp"
+
+#include <cstddef>
+#include <cstdlib>
+#include <vector>
+
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/program.hpp"
+#include "base/subprocess.hpp"
+#include "base/text.hpp"
+#include "env/runner/gpu_protocol.hpp"
+#include "env/verdict/baseline.hpp"
+
+extern char** environ;
+
+namespace quern::env {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr base::nanoseconds_t import_wait_ns = 180'000'000'000;
+constexpr std::size_t most_said = 16 * 1024;
+
+std::vector<fs::path> pythons() {
+  if (const char* named = std::getenv("QUERN_PYTHON"); named != nullptr && *named != '\0')
+    return {named};
+  std::vector<fs::path> found;
+  const auto look = [&](const fs::path& program) {
+    if (access(program.c_str(), X_OK) == 0) found.push_back(program);
+  };
+  for (fs::path at = base::program_folder(); at.has_relative_path(); at = at.parent_path())
+    look(at / ".venv/bin/python3");
+  if (const char* value = std::getenv("VIRTUAL_ENV"); value != nullptr && *value == '/')
+    look(fs::path(value) / "bin/python3");
+  const char* path = std::getenv("PATH");
+  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin", ':'))
+    if (folder.starts_with('/')) look(fs::path(folder) / "python3");
+  return found;
+}
+
+/// What a program prints in one line; error: its last one.
+base::expected<std::string> ask_program(const std::vector<std::string>& argv) {
+  QUERN_TRY(const auto folder, base::temp_folder::make("quern-python"));
+  const fs::path log = folder.path() / "said";
+  QUERN_TRY(auto child, base::subprocess::start({.argv = argv, .log = log}));
+  const auto ended = child.wait(import_wait_ns);
+  const std::string said = base::read_file(log, most_said).value_or("");
+  const auto lines = base::split(base::trim(said), '\n');
+  const std::string last(lines.empty() ? "" : lines.back());
+  if (!ended) return base::fail(base::errc::timeout, "no answer in three minutes");
+  if (ended->code != 0 || ended->signal != 0)
+    return base::fail(base::errc::unavailable, "{}", last.empty() ? base::describe(*ended) : last);
+  return last;
+}
+
+base::expected<fs::path> script_file() {
+  QUERN_TRY(const auto folder, base::share_folder("env/reference"));
+  return folder / "compiled_reference.py";
+}
+
+base::json field(std::size_t offset, const char* kind) {
+  return base::json::array({offset, kind});
+}
+
+#define QUERN_FIELD(type, name, kind) \
+  { #name, field(offsetof(runner::type, name), kind) }
+#define QUERN_SIZE(type) \
+  { "size", field(sizeof(type), "") }
+
+}  // namespace
+
+base::expected<compiling_python> find_compiling_python(const fs::path& script) {
+  std::string tried, said = "there is none";
+  for (const auto& python : pythons()) {
+    auto versions = ask_program({python.string(), script.string(), "--versions"});
+    if (versions) return compiling_python{python, *versions};
+    tried += (tried.empty() ? "" : ", ") + python.string();
+    said = versions.error().message;
+  }
+  return base::fail(base::errc::unavailable,
+                    "baseline compile needs a Python with torch, Triton and a GPU; tried {}: {}. "
+                    "Install it (pip install torch==2.11.0) or name one in QUERN_PYTHON",
+                    tried.empty() ? "nothing" : tried, said);
+}
+
+std::string message_layout() {
+  using namespace runner;
+  const auto number = [](command what) { return static_cast<std::uint32_t>(what); };
+  base::json layout;
+  layout["header"] = {QUERN_SIZE(header), QUERN_FIELD(header, what, "I"),
+                      QUERN_FIELD(header, ticket, "Q")};
+  layout["reply"] = {QUERN_SIZE(reply), QUERN_FIELD(reply, ticket, "Q"),
+                     QUERN_FIELD(reply, how, "I"), QUERN_FIELD(reply, text, "")};
+  layout["open"] = {QUERN_FIELD(gpu_open_request, device, "i")};
+  layout["import"] = {QUERN_FIELD(gpu_import_request, piece, "i"),
+                      QUERN_FIELD(gpu_import_request, bytes, "Q"),
+                      QUERN_FIELD(gpu_import_request, hint, "Q"),
+                      QUERN_FIELD(gpu_import_request, writable_hint, "Q")};
+  layout["tensors"] = {QUERN_FIELD(gpu_tensors_request, slots, "i")};
+  layout["tensors_bytes"] = sizeof(quern_tensors);
+  layout["script"] = {QUERN_FIELD(script_request, bytes, "I"),
+                      QUERN_FIELD(script_request, text, "")};
+  layout["call"] = {
+      QUERN_FIELD(gpu_call_request, inputs, "I"), QUERN_FIELD(gpu_call_request, outputs, "I"),
+      QUERN_FIELD(gpu_call_request, in_f64, "I"), QUERN_FIELD(gpu_call_request, under_graph, "I"),
+      QUERN_FIELD(gpu_call_request, tensors, "")};
+  layout["place"] = {QUERN_SIZE(tensor_place),
+                     QUERN_FIELD(tensor_place, file, "I"),
+                     QUERN_FIELD(tensor_place, type, "I"),
+                     QUERN_FIELD(tensor_place, offset, "Q"),
+                     QUERN_FIELD(tensor_place, stride, "Q"),
+                     QUERN_FIELD(tensor_place, rank, "I"),
+                     QUERN_FIELD(tensor_place, shape, "")};
+  layout["window"] = {QUERN_FIELD(gpu_window_request, count, "i"),
+                      QUERN_FIELD(gpu_window_request, how, ""),
+                      QUERN_FIELD(gpu_window_request, orders, "")};
+  layout["order"] = {{"size", field(sizeof(quern_order), "")},
+                     {"slot", field(offsetof(quern_order, slot), "i")}};
+  layout["most_calls"] = max_window_calls;
+  layout["window_clocks_at"] = window_clocks_at;
+  layout["pieces"] = static_cast<int>(QUERN_PIECES);
+  layout["longest_question"] =
+      sizeof(header) +
+      std::max({sizeof(script_request), sizeof(gpu_call_request), sizeof(gpu_window_request)});
+  layout["commands"] = {
+      {"script", number(command::script)},           {"gpu_open", number(command::gpu_open)},
+      {"gpu_import", number(command::gpu_import)},   {"gpu_tensors", number(command::gpu_tensors)},
+      {"gpu_call", number(command::gpu_call)},       {"gpu_window", number(command::gpu_window)},
+      {"gpu_deliver", number(command::gpu_deliver)}, {"gpu_drop", number(command::gpu_drop)}};
+  layout["settings"] = {{"tf32", stated_settings.tf32},
+                        {"cudnn_benchmark", stated_settings.cudnn_benchmark},
+                        {"cudnn_attention", stated_settings.cudnn_attention},
+                        {"deterministic", stated_settings.deterministic}};
+  return base::dump(layout);
+}
+
+base::expected<std::string> compiled_references::versions() {
+  if (!python_) {
+    const auto script = script_file();
+    python_ = script ? find_compiling_python(*script)
+                     : base::expected<compiling_python>(tl::make_unexpected(script.error()));
+  }
+  if (!*python_) return tl::make_unexpected(python_->error());
+  return (*python_)->versions;
+}
+
+base::status compiled_references::start(place& at) {
+  QUERN_TRY(const std::string versions, this->versions());
+  QUERN_TRY(const auto script, script_file());
+  std::string name = device_class_ + "-" + versions;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  const fs::path cache = base::user_cache_folder() / "compiled" / name;
+  QUERN_CHECK(base::make_folders(cache));
+  gpu_reference_start how;
+  how.program = (*python_)->program;
+  how.command = {how.program.string(), script.string(), library_.string(), message_layout()};
+  how.log = cache / "log";
+  how.device = device_;
+  for (char** setting = environ; *setting != nullptr; ++setting)
+    how.environment.emplace_back(*setting);
+  how.environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (cache / "inductor").string());
+  how.environment.push_back("TRITON_CACHE_DIR=" + (cache / "triton").string());
+  how.environment.push_back("PYTHONDONTWRITEBYTECODE=1");
+  QUERN_TRY(at.process, gpu_reference_process::start_unconfined(how));
+  at.script_of.clear();
+  return {};
+}
+
+base::expected<gpu_link*> compiled_references::get(std::size_t i, const task& what) {
+  auto& at = places_[i];
+  if (!at.process) QUERN_CHECK(start(at));
+  auto& link = at.process->link();
+  const std::string id = task_id(what);
+  if (at.script_of == id) return &link;
+  at.script_of.clear();
+  if (auto taken = link.script(what.reference); !taken) {
+    const bool of_the_task = taken.error().what == runner_failure::kind::refused;
+    if (!of_the_task) at = {};
+    return base::fail(of_the_task ? base::errc::invalid_argument : base::errc::unavailable,
+                      "reference through torch.compile: {}", taken.error().text);
+  }
+  at.script_of = id;
+  return &link;
+}
+
+}  // namespace quern::env

@@ -1,0 +1,66 @@
+// References through torch.compile: a Python of this host that has torch and Triton runs
+// env/reference/compiled_reference.py, which answers as a reference process does.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/status.hpp"
+#include "env/gpu/reference_process.hpp"
+#include "env/task/task.hpp"
+
+namespace quern::env {
+
+/// A Python that can compile references.
+struct compiling_python {
+  std::filesystem::path program;
+  std::string versions;  ///< "torch 2.11.0+cu130, triton 3.6.0"
+};
+
+/// Tries $QUERN_PYTHON (it alone, where it is set), the .venv above the running program,
+/// $VIRTUAL_ENV, and python3 of PATH: imports torch in each, seconds. Error (unavailable): which
+/// were tried, what the last of them said, and what to install.
+base::expected<compiling_python> find_compiling_python(const std::filesystem::path& script);
+
+/// Where the fields of messages lie, in JSON, and the stated settings; what the script is told.
+std::string message_layout();
+
+/// The compiled references of one device: `count` processes that stay alive, started when they are
+/// first needed. They are not sandboxed: they need compilers, and their text is the task's, let
+/// through by TorchScript and by the script's own closed grammar. One thread.
+class compiled_references {
+ public:
+  static constexpr std::size_t count = 3;
+
+  /// `library`: libquern_cuda.so. `device`: as CUDA numbers those that this process sees. Compiled
+  /// code is kept in the user's cache, by versions and device class.
+  compiled_references(std::filesystem::path library, int device, std::string device_class)
+      : library_(std::move(library)), device_(device), device_class_(std::move(device_class)) {}
+
+  /// Finds the Python, once: its versions.
+  base::expected<std::string> versions();
+  /// A process that has the task's text. Errors: invalid_argument (the text), unavailable.
+  base::expected<gpu_link*> get(std::size_t i, const task& what);
+  void retire(std::size_t i) { places_[i] = {}; }
+
+ private:
+  struct place {
+    std::unique_ptr<gpu_reference_process> process;
+    std::string script_of;  ///< id of the task
+  };
+  base::status start(place& at);
+
+  std::filesystem::path library_;
+  int device_;
+  std::string device_class_;
+  std::optional<base::expected<compiling_python>> python_;
+  std::array<place, count> places_;
+};
+
+/// What compiling a reference may take, the first time, seconds.
+inline constexpr double compile_reference_s = 240;
+
+}  // namespace quern::env

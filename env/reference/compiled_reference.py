@@ -1,0 +1,376 @@
+"""A reference on a device through torch.compile: `compiled_reference.py LIBRARY LAYOUT`.
+
+Answers the same questions as `quern-torch reference-gpu` (env/runner/gpu_protocol.hpp) on descriptor 3
+until the evaluator closes it, so that its windows are the same, call for call. LIBRARY is
+libquern_cuda.so; LAYOUT says in JSON where the fields of messages lie (env/gpu/compiled_process.cpp
+writes it), so that nothing here repeats what a header says.
+
+The text of a reference is run by Python, which can do more than TorchScript. So it has to be
+TorchScript first, and of Python's grammar only a closed part is let through (`checked_source`).
+
+`compiled_reference.py --versions` prints what this Python has, or fails.
+"""
+
+import ast
+import ctypes
+import json
+import socket
+import struct
+import sys
+
+SOCKET = 3
+DONE, FAILED, WRONG_SHAPE, WRONG_DTYPE = 0, 1, 3, 4
+# Numbered as quern::env::dtype.
+DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bfloat16", "float16")
+
+ALLOWED_NODES = (
+    ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr,
+    ast.If, ast.For, ast.While, ast.Pass, ast.Break, ast.Continue, ast.Call, ast.keyword, ast.Attribute, ast.Name,
+    ast.Constant, ast.Tuple, ast.List, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.IfExp, ast.ListComp, ast.comprehension, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+)
+BUILTINS = {
+    "float": float, "int": int, "bool": bool, "len": len, "range": range, "min": min, "max": max, "abs": abs,
+    "list": list, "tuple": tuple, "enumerate": enumerate, "zip": zip,
+}
+
+
+class Refused(Exception):
+    """A question that cannot be answered; its text goes back."""
+
+
+def checked_source(text, known):
+    """The module of a reference, or Refused. `known(name)`: whether torch has it for Python.
+
+    Operators that only TorchScript names (torch.linalg_vector_norm) become torch.ops.aten ones.
+    """
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as problem:
+        raise Refused(f"line {problem.lineno}: {problem.msg}") from None
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if "forward" not in functions:
+        raise Refused("there is no function forward")
+
+    class Check(ast.NodeTransformer):
+        def visit(self, node):
+            if not isinstance(node, ALLOWED_NODES):
+                raise Refused(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not for references")
+            return super().visit(node)
+
+        def visit_FunctionDef(self, node):
+            if node.decorator_list or node.name.startswith("_") or node.name == "torch":
+                raise Refused(f"line {node.lineno}: function {node.name}")
+            node.returns = None
+            for arg in node.args.args:
+                arg.annotation = None
+            return self.generic_visit(node)
+
+        def visit_AnnAssign(self, node):
+            return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+        def visit_comprehension(self, node):
+            if node.is_async:
+                raise Refused("an asynchronous comprehension is not for references")
+            return self.generic_visit(node)
+
+        def visit_Name(self, node):
+            if node.id.startswith("_") or (node.id == "torch" and not isinstance(node.ctx, ast.Load)):
+                raise Refused(f"line {node.lineno}: name {node.id}")
+            return node
+
+        def visit_Attribute(self, node):
+            if node.attr.startswith("_"):
+                raise Refused(f"line {node.lineno}: attribute {node.attr}")
+            if isinstance(node.value, ast.Name) and node.value.id == "torch" and not known(node.attr):
+                aten = ast.Attribute(ast.Attribute(node.value, "ops", ast.Load()), "aten", ast.Load())
+                return ast.fix_missing_locations(ast.copy_location(ast.Attribute(aten, node.attr, node.ctx), node))
+            return self.generic_visit(node)
+
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef):
+            raise Refused(f"line {node.lineno}: only functions may stand outside of functions")
+    return ast.fix_missing_locations(Check().visit(tree))
+
+
+class Fields:
+    """Numbers and bytes of one kind of message, by name."""
+
+    def __init__(self, layout, data):
+        self.layout, self.data = layout, data
+
+    def number(self, name, at=0):
+        offset, kind = self.layout[name]
+        return struct.unpack_from("<" + kind, self.data, at + offset)[0]
+
+
+class Window:
+    """libquern_cuda.so's side of a window, by name."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
+        self.handle = ctypes.c_void_p()
+
+        class Clocks(ctypes.Structure):
+            _fields_ = [("queue_ns", ctypes.c_uint32), ("run_ns", ctypes.c_uint32)]
+
+        lib = self.library
+        lib.quern_window_problem.restype = ctypes.c_char_p
+        lib.quern_window_address.restype = ctypes.c_uint64
+        lib.quern_window_clocks_of.restype = Clocks
+        lib.quern_window_abandon.restype = None
+
+    def open(self, device):
+        problem = ctypes.create_string_buffer(400)
+        # The default stream: the one that torch works on.
+        if self.library.quern_window_open(ctypes.c_int32(device), ctypes.c_int32(0), ctypes.byref(self.handle), problem, 400):
+            raise Refused(problem.value.decode(errors="replace"))
+
+    def call(self, name, *arguments):
+        if getattr(self.library, "quern_window_" + name)(self.handle, *arguments) != 0:
+            raise Refused(self.library.quern_window_problem(self.handle).decode(errors="replace"))
+
+    def address(self, piece):
+        return self.library.quern_window_address(self.handle, ctypes.c_int32(piece))
+
+    def clocks(self):
+        found = self.library.quern_window_clocks_of(self.handle)
+        return struct.pack("<II", found.queue_ns, found.run_ns)
+
+    def abandon(self):
+        self.library.quern_window_abandon(self.handle)
+
+
+class Reference:
+    """The state of one process: a device, a compiled function, where its tensors lie."""
+
+    def __init__(self, library, layout, torch):
+        self.layout, self.torch, self.window = layout, torch, Window(library)
+        self.device = None
+        self.source = None
+        self.request = None
+        self.function = None
+        self.inputs = None
+        self.results = []
+        self.slots = []
+
+    def forget(self):
+        self.results, self.slots, self.inputs = [], [], None
+
+    # ---- questions
+
+    def open(self, body, _):
+        device = Fields(self.layout["open"], body).number("device")
+        torch = self.torch
+        torch.cuda.set_device(device)
+        self.device = torch.device("cuda", device)
+        settings = self.layout["settings"]
+        torch.backends.cuda.matmul.allow_tf32 = settings["tf32"]
+        torch.backends.cudnn.allow_tf32 = settings["tf32"]
+        torch.backends.cudnn.benchmark = settings["cudnn_benchmark"]
+        torch.backends.cuda.enable_cudnn_sdp(settings["cudnn_attention"])
+        torch.backends.cudnn.deterministic = settings["deterministic"]
+        torch.set_grad_enabled(False)
+        torch.zeros(1, device=self.device)
+        self.window.open(device)
+
+    def import_piece(self, body, fd):
+        fields = Fields(self.layout["import"], body)
+        self.forget()
+        self.window.call(
+            "import", ctypes.c_int32(fields.number("piece")), ctypes.c_int32(fd), ctypes.c_uint64(fields.number("bytes")),
+            ctypes.c_uint64(fields.number("hint")), ctypes.c_uint64(fields.number("writable_hint")))
+
+    def tensors(self, body, fd):
+        slots = Fields(self.layout["tensors"], body).number("slots")
+        import os
+        data = os.pread(fd, self.layout["tensors_bytes"], 0)
+        if len(data) != self.layout["tensors_bytes"]:
+            raise Refused("no tensors came")
+        self.window.call("tensors", data, ctypes.c_int32(slots))
+
+    def script(self, body, _):
+        fields = Fields(self.layout["script"], body)
+        offset = self.layout["script"]["text"][0]
+        text = bytes(body[offset:offset + fields.number("bytes")]).decode()
+        self.forget()
+        self.source, self.function, self.request = None, None, None
+        self.torch.jit.CompilationUnit(text)  # TorchScript, or an exception that says why not
+        self.source = checked_source(text, lambda name: hasattr(self.torch, name))
+
+    def call(self, body, _):
+        self.forget()
+        fields = Fields(self.layout["call"], body)
+        if fields.number("in_f64") or fields.number("under_graph"):
+            raise Refused("torch.compile is for timing alone")
+        inputs, outputs = fields.number("inputs"), fields.number("outputs")
+        at, size = self.layout["call"]["tensors"][0], self.layout["place"]["size"][0]
+        places = [self.place(body, at + i * size) for i in range(inputs + outputs)]
+        shapes = [(place["type"], place["shape"]) for place in places[:inputs]]
+        if self.function is None or self.shapes != shapes:
+            self.compile(shapes)
+        self.request = (places[:inputs], places[inputs:])
+
+    def place(self, body, at):
+        fields = Fields(self.layout["place"], body)
+        shape = struct.unpack_from("<8q", body, at + self.layout["place"]["shape"][0])
+        names = ("file", "type", "offset", "stride", "rank")
+        place = {name: fields.number(name, at) for name in names}
+        return {**place, "shape": shape[:place["rank"]]}
+
+    def compile(self, shapes):
+        """Compiles for these shapes; zeros are content that every reference can take."""
+        if self.source is None:
+            raise Refused("a call before a script")
+        torch = self.torch
+        torch._dynamo.reset()
+        space = {"__builtins__": dict(BUILTINS), "torch": torch}
+        exec(compile(self.source, "<reference>", "exec"), space)  # checked_source has let it through
+        function = torch.compile(space["forward"], dynamic=False)
+        zeros = [torch.zeros(shape, dtype=self.dtype(kind), device=self.device) for kind, shape in shapes]
+        for _ in range(2):
+            function(*zeros)
+        torch.cuda.synchronize()
+        self.function, self.shapes = function, shapes
+
+    def window_of_calls(self, body, _):
+        layout = self.layout["window"]
+        fields = Fields(layout, body)
+        count, order = fields.number("count"), self.layout["order"]["size"][0]
+        first = layout["orders"][0]
+        if not 0 <= count <= self.layout["most_calls"] or len(body) != first + count * order:
+            raise Refused("a window out of bounds")
+        if self.request is None:
+            raise Refused("a window before a script and its places")
+        self.results, self.slots = [], []
+        if self.inputs is None:
+            self.inputs = [self.view(place, 0) for place in self.request[0]]
+        data = ctypes.create_string_buffer(bytes(body), len(body))
+        base = ctypes.addressof(data)
+        slot_at = self.layout["order"]["slot"][0]
+        self.window.call("begin", ctypes.c_void_p(base + layout["how"][0]))
+        try:
+            for i in range(count):
+                at = first + i * order
+                self.window.call("before_call", ctypes.c_void_p(base + at))
+                result = self.function(*self.inputs)
+                self.window.call("after_call")
+                self.results.append(result if isinstance(result, (tuple, list)) else (result,))
+                self.slots.append(struct.unpack_from("<i", body, at + slot_at)[0])
+        except BaseException:
+            # What was queued must not be left at the gate.
+            self.window.abandon()
+            raise
+        ns = (ctypes.c_uint32 * self.layout["most_calls"])()
+        got = ctypes.c_int32(0)
+        self.window.call("end", ns, ctypes.c_int32(count), ctypes.byref(got))
+        clocks_at = self.layout["window_clocks_at"]
+        return bytes(ns)[:clocks_at].ljust(clocks_at, b"\0") + self.window.clocks()
+
+    def deliver(self, _, __):
+        if not self.slots:
+            raise Refused("nothing was computed")
+        for slot, result in zip(self.slots, self.results):
+            if len(result) != len(self.request[1]):
+                return WRONG_SHAPE, f"{len(result)} results, the task has {len(self.request[1])}"
+            for place, tensor in zip(self.request[1], result):
+                wanted = self.view(place, slot)
+                if tuple(tensor.shape) != tuple(wanted.shape):
+                    return WRONG_SHAPE, f"shape {tuple(tensor.shape)}, the task says {tuple(wanted.shape)}"
+                if tensor.dtype != wanted.dtype:
+                    return WRONG_DTYPE, f"{tensor.dtype}, the task says {wanted.dtype}"
+                wanted.copy_(tensor)
+        self.torch.cuda.synchronize()
+        self.results, self.slots = [], []
+        return None
+
+    def drop(self, _, __):
+        self.forget()
+        self.request = None
+        for piece in range(self.layout["pieces"]):
+            self.window.call("drop", ctypes.c_int32(piece))
+        self.torch.cuda.empty_cache()
+
+    # ---- memory of the evaluator
+
+    def dtype(self, kind):
+        if kind >= len(DTYPES):
+            raise Refused(f"type {kind}")
+        return getattr(self.torch, DTYPES[kind])
+
+    def view(self, place, slot):
+        """A tensor over the evaluator's memory; nothing is copied."""
+        torch, dtype = self.torch, self.dtype(place["type"])
+        elements = 1
+        for n in place["shape"]:
+            elements *= n
+        address = self.window.address(place["file"]) + place["offset"] + slot * place["stride"]
+        size = elements * torch.empty(0, dtype=dtype).element_size()
+        storage = torch._C._construct_storage_from_data_pointer(address, self.device, size)
+        strides, step = [], 1
+        for n in reversed(place["shape"]):
+            strides.insert(0, step)
+            step *= n
+        return torch.empty(0, dtype=dtype, device=self.device).set_(storage, 0, tuple(place["shape"]), tuple(strides))
+
+
+def answer(reference, command, body, fd):
+    """(outcome, bytes of the reply's text)."""
+    questions = {
+        "gpu_open": reference.open, "gpu_import": reference.import_piece, "gpu_tensors": reference.tensors,
+        "script": reference.script, "gpu_call": reference.call, "gpu_window": reference.window_of_calls,
+        "gpu_deliver": reference.deliver, "gpu_drop": reference.drop,
+    }
+    names = {number: name for name, number in reference.layout["commands"].items()}
+    question = questions.get(names.get(command))
+    if question is None:
+        return FAILED, b"unusable message"
+    try:
+        said = question(body, fd)
+    except Refused as problem:
+        return FAILED, str(problem).encode()
+    except Exception as problem:  # torch's own words, the end of them first: the rest is a trace
+        lines = [line for line in str(problem).splitlines() if line.strip()] or [type(problem).__name__]
+        return FAILED, f"{type(problem).__name__}: {lines[0]}".encode()
+    if isinstance(said, bytes):
+        return DONE, said
+    return (said[0], said[1].encode()) if said else (DONE, b"")
+
+
+def serve(library, layout, torch):
+    reference = Reference(library, layout, torch)
+    channel = socket.socket(fileno=SOCKET)
+    head, reply = layout["header"], layout["reply"]
+    room = reply["size"][0] - reply["text"][0]
+    while True:
+        message, fds, _, _ = socket.recv_fds(channel, layout["longest_question"], 1)
+        if len(message) < head["size"][0]:
+            return
+        fields = Fields(head, message)
+        fd = fds[0] if fds else -1
+        try:
+            how, text = answer(reference, fields.number("what"), message[head["size"][0]:], fd)
+        finally:
+            for one in fds:
+                socket.close(one)
+        answered = bytearray(reply["size"][0])
+        struct.pack_into("<Q", answered, reply["ticket"][0], fields.number("ticket"))
+        struct.pack_into("<I", answered, reply["how"][0], how)
+        text = text if how == DONE else text[:room - 1]
+        answered[reply["text"][0]:reply["text"][0] + len(text)] = text
+        channel.send(answered)
+
+
+def main():
+    import torch
+    import triton
+    if sys.argv[1:] == ["--versions"]:
+        if not torch.cuda.is_available():
+            sys.exit("torch sees no CUDA device")
+        print(f"torch {torch.__version__}, triton {triton.__version__}")
+        return
+    serve(sys.argv[1], json.loads(sys.argv[2]), torch)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+#include "tools/cli/measure_options.hpp"
+
+namespace quern::tools {
+
+void add_measure_options(CLI::App& app, measure_options& options) {
+  app.add_option("--protocol", options.protocol,
+                 "how to measure: paired/1 | cuda_l1_train/1 | cuda_l1_report/1 | kernelbench/1 "
+                 "(those of the papers: lane cuda)")
+      ->capture_default_str();
+  app.add_option("--baseline", options.baseline,
+                 "what speed-up is over: task (what its file says) | eager | graph | compile | "
+                 "plain; default: the suite's");
+}
+
+void add_policy_options(CLI::App& app, measure_options& options) {
+  app.add_option("--allow", options.allow,
+                 "switches of the suite's policy to turn on: library_calls, graphs, host_entry");
+  app.add_option("--forbid", options.forbid, "the same, to turn off");
+}
+
+base::expected<env::measure_name> measure_of(const measure_options& options,
+                                             env::baseline_choice of_suite) {
+  std::string whole = options.protocol;
+  if (!options.baseline.empty()) whole += "@" + options.baseline;
+  auto name = env::parse_measure_name(whole);
+  if (!name) return base::fail(base::errc::invalid_argument, "{}", name.error().message);
+  if (options.baseline.empty() && name->baseline == env::baseline_choice::of_task &&
+      name->protocol != env::protocol_cost_model)
+    name->baseline = of_suite;
+  return name;
+}
+
+base::expected<env::suite_policy> policy_of(const measure_options& options,
+                                            const env::suite_policy& of_suite) {
+  QUERN_TRY(const auto more, env::with_switches(of_suite, options.allow, true));
+  return env::with_switches(more, options.forbid, false);
+}
+
+}  // namespace quern::tools

@@ -1,0 +1,30 @@
+// How and under which rules to measure: options that are the same in every command.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/status.hpp"
+#include "env/measure/measure_name.hpp"
+#include "env/task/suite_policy.hpp"
+
+namespace quern::tools {
+
+struct measure_options {
+  std::string protocol{env::protocol_paired};
+  std::string baseline;  ///< empty: the suite's
+  /// Switches of a suite (env/task/suite_policy.hpp) turned on or off, with commas between.
+  std::string allow, forbid;
+};
+
+void add_measure_options(CLI::App& app, measure_options& options);
+void add_policy_options(CLI::App& app, measure_options& options);
+
+/// Errors: invalid_argument, with the known names.
+base::expected<env::measure_name> measure_of(const measure_options& options,
+                                             env::baseline_choice of_suite);
+base::expected<env::suite_policy> policy_of(const measure_options& options,
+                                            const env::suite_policy& of_suite);
+
+}  // namespace quern::tools
