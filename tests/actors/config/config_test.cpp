@@ -4,6 +4,7 @@
 #include <set>
 
 #include "actors/config/config_file.hpp"
+#include "actors/measured_as.hpp"
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "support/test.hpp"
@@ -203,4 +204,26 @@ TEST_CASE("no bytes make the parser throw") {
     const auto result = apply_yaml(config, text);
     if (!result) CHECK_FALSE(result.error().message.empty());
   }
+}
+
+TEST_CASE("how a run measures: lane, protocol, baseline and reward go together") {
+  run_config config;
+  CHECK(measured_as(config) == "paired/1");
+  const auto said = [](std::vector<std::string> settings) -> std::string {
+    run_config c;
+    for (const auto& setting : settings)
+      if (auto set = apply_setting(c, setting); !set) return set.error().message;
+    const auto checked = check_config(c);
+    return checked ? "" : checked.error().message;
+  };
+  CHECK(contains(said({"env.protocol=cuda_l1_trian/1"}), "did you mean 'cuda_l1_train/1'"));
+  CHECK(contains(said({"env.baseline=grpah"}), "did you mean 'graph'"));
+  CHECK(contains(said({"env.protocol=cuda_l1_train/1"}), "lane cpp has paired/1 and cost_model/1"));
+  CHECK(contains(said({"env.baseline=graph"}), "lane cpp has task, eager and plain"));
+  CHECK(contains(said({"env.protocol=cost_model/1", "env.baseline=plain"}), "measures nothing"));
+  CHECK(contains(said({"algorithm.reward=speedup/1@plain"}), "env.baseline is 'task'"));
+  CHECK(said({"algorithm.reward=speedup/1@plain", "env.baseline=plain"}).empty());
+  CHECK(said({"env.protocol=cost_model/1"}).empty());
+  config.env.baseline = "plain";
+  CHECK(measured_as(config) == "paired/1@plain");
 }

@@ -154,3 +154,61 @@ TEST_CASE("the skeleton of a new task is a valid task with a comment on every ke
   REQUIRE_FALSE(bad.has_value());
   CHECK(contains(bad.error().message, "no task name"));
 }
+
+TEST_CASE("what a suite allows as text, and switches turned on and off") {
+  env::suite_policy policy;
+  CHECK(env::to_text(policy) == "host_entry");
+  policy.graphs = true;
+  policy.library_calls = true;
+  CHECK(env::to_text(policy) == "library_calls,graphs,host_entry");
+  CHECK(env::parse_suite_policy(env::to_text(policy)) == policy);
+  CHECK(env::with_switches(policy, "graphs, host_entry", false).value() ==
+        env::parse_suite_policy("library_calls").value());
+  CHECK(env::with_switches(policy, "", false).value() == policy);
+  const auto nothing = env::parse_suite_policy("none");
+  REQUIRE(nothing.has_value());
+  CHECK_FALSE(nothing->host_entry);
+  CHECK(env::to_text(*nothing) == "none");
+  const auto unknown = env::parse_suite_policy("graphs,host_entri");
+  REQUIRE_FALSE(unknown.has_value());
+  CHECK(contains(unknown.error().message, "did you mean 'host_entry'"));
+  CHECK(contains(unknown.error().message, "library_calls, lower_precision, graphs, host_entry"));
+}
+
+TEST_CASE("a suite's baseline: known, possible for its tasks, the task's own by default") {
+  suite_folder folder;
+  fill(folder);
+  folder.header("quern_suite: 1\n");
+  CHECK(env::load_suite(folder.path())->baseline == env::baseline_choice::of_task);
+  folder.header("quern_suite: 1\nbaseline: eager\n");
+  CHECK(env::load_suite(folder.path())->baseline == env::baseline_choice::eager);
+  folder.header("quern_suite: 1\nbaseline: egaer\n");
+  CHECK(contains(folder.error(), "did you mean 'eager'"));
+  folder.header("quern_suite: 1\nbaseline: plain\n");
+  env::task bare = env::load_task(folder.path() / "a_soft.task.yaml").value();
+  bare.plain = "";
+  bare.baseline = env::baseline_kind::reference;
+  folder.write("a_soft.task.yaml", env::to_yaml(bare));
+  CHECK(contains(folder.error(), "task a_soft has no plain kernel"));
+  folder.header("quern_suite: 1\nbaseline: graph\n");
+  CHECK(contains(folder.error(), "which only lane cuda has"));
+}
+
+TEST_CASE("the suite of a task file is the one beside it") {
+  suite_folder folder;
+  fill(folder);
+  const auto task = folder.path() / "a_soft.task.yaml";
+  auto none = env::suite_beside(task);
+  REQUIRE(none.has_value());
+  CHECK_FALSE(none->has_value());
+  folder.header("quern_suite: 1\nrecheck_above: 7\npolicy: {library_calls: true}\n");
+  const auto found = env::suite_beside(task);
+  REQUIRE(found.has_value());
+  REQUIRE(found->has_value());
+  CHECK((*found)->policy.library_calls);
+  CHECK((*found)->recheck_above_e2 == 700);
+  folder.header("quern_suite: 1\npolicy: {library_cals: true}\n");
+  const auto broken = env::suite_beside(task);
+  REQUIRE_FALSE(broken.has_value());
+  CHECK(contains(broken.error().message, "did you mean 'library_calls'"));
+}

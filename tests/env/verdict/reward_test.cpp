@@ -166,3 +166,30 @@ TEST_CASE("rounding goes toward 1 and never past it") {
     REQUIRE(std::fabs(static_cast<double>(e2) / 100 - speedup) < 0.01 + 1e-6);
   }
 }
+
+TEST_CASE("a baseline in the name: over that one, or nothing is known") {
+  auto over = [](std::string_view baseline) {
+    verdict v = ok_at(150);
+    v.baseline = baseline_report{std::string(baseline), ""};
+    return v;
+  };
+  const auto graph = find_reward("speedup/1@graph");
+  REQUIRE(graph.has_value());
+  CHECK(full_name(*graph) == "speedup/1@graph");
+  CHECK(graph->of(over("graph")) == 1.5);
+  CHECK_FALSE(graph->of(over("eager")).has_value());
+  CHECK_FALSE(graph->of(ok_at(150)).has_value());
+  // A failure is a failure, whatever it would have been measured against.
+  CHECK(graph->of(of_kind(verdict_kind::wrong_value)) == 0.0);
+  CHECK_FALSE(graph->of(of_kind(verdict_kind::noisy)).has_value());
+  CHECK(find_reward("kevin/1@compile")->of(over("compile")) == 1.8);
+
+  const auto any = find_reward("speedup/1");
+  CHECK(full_name(*any) == "speedup/1");
+  CHECK(any->of(over("graph")) == 1.5);
+  CHECK(any->of(over("eager")) == 1.5);
+
+  const auto unknown = find_reward("speedup/1@garph");
+  REQUIRE_FALSE(unknown.has_value());
+  CHECK(unknown.error().message.find("did you mean 'graph'") != std::string::npos);
+}

@@ -80,7 +80,7 @@ void mutate(base::json& value, base::random_stream& random) {
 }  // namespace
 
 TEST_CASE("golden verdicts read and write to the same bytes") {
-  for (const auto* name : {"ok.json", "wrong_value.json", "malformed.json"}) {
+  for (const auto* name : {"ok.json", "wrong_value.json", "malformed.json", "device.json"}) {
     CAPTURE(name);
     const auto parsed = env::parse_verdict(golden(name));
     REQUIRE_MESSAGE(parsed.has_value(), parsed.error().message);
@@ -97,6 +97,26 @@ TEST_CASE("golden verdicts read and write to the same bytes") {
   const verdict wrong = env::parse_verdict(golden("wrong_value.json")).value();
   CHECK(wrong.first_diff->index == std::vector<std::int64_t>{0, 3});
   CHECK(wrong.cached);
+}
+
+TEST_CASE("the device's conditions, as they are stored") {
+  const verdict v = env::parse_verdict(golden("device.json")).value();
+  CHECK(v.claim_e2 == 412);
+  REQUIRE(v.device.has_value());
+  CHECK(v.device->throttled);
+  CHECK(v.device->shared == false);
+  REQUIRE(v.device->looks.size() == 2);
+  CHECK_FALSE(v.device->looks[0].after);
+  CHECK(v.device->looks[1].after);
+  CHECK(v.device->looks[1].power_mw == 412000);
+  CHECK(v.device->looks[1].throttle == std::vector<std::string>{"sw_power_cap"});
+  CHECK(v.device->candidate_sm_mhz == 1965);
+  CHECK_FALSE(env::parse_verdict(golden("ok.json"))->device.has_value());
+  CHECK(contains(error_with([](base::json& o) { o["device"] = 3; }), "'device'"));
+  CHECK(contains(error_with([](base::json& o) {
+                   o["device"] = {{"bus_id", "x"}, {"throttled", false}, {"windows_sm_mhz", {1}}};
+                 }),
+                 "must have 2"));
 }
 
 TEST_CASE("a verdict with nothing in it round-trips") {
@@ -184,7 +204,7 @@ TEST_CASE("one line says what matters") {
 
 TEST_CASE("mutated verdicts are read or refused, and what is read round-trips") {
   std::vector<base::json> seeds;
-  for (const auto* name : {"ok.json", "wrong_value.json", "malformed.json"}) {
+  for (const auto* name : {"ok.json", "wrong_value.json", "malformed.json", "device.json"}) {
     seeds.push_back(base::parse_json(golden(name)).value());
   }
   int accepted = 0;
@@ -216,4 +236,12 @@ TEST_CASE("random bytes are refused") {
     }
     REQUIRE_FALSE(env::parse_verdict(text).has_value());
   }
+}
+
+TEST_CASE("what a speed-up is over survives, and is absent where nothing was measured") {
+  verdict v = env::parse_verdict(golden("ok.json")).value();
+  CHECK_FALSE(v.baseline);
+  v.baseline = env::baseline_report{"graph", "ATen, TF32 off"};
+  CHECK(env::verdict_from_json(env::to_json(v)).value() == v);
+  CHECK(contains(error_with([](base::json& o) { o["baseline"] = "graph"; }), "'baseline'"));
 }

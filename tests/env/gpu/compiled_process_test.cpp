@@ -1,0 +1,214 @@
+// The Python child of baseline `compile`, with a torch and a device that are none: every question
+// that the evaluator asks is answered, and texts that are no references are refused.
+#include "env/gpu/compiled_process.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/program.hpp"
+#include "base/text.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::env;
+using test::contains;
+
+namespace {
+
+std::filesystem::path script() {
+  return test::source_dir() / "env/reference/compiled_reference.py";
+}
+
+std::filesystem::path python() {
+  const char* path = std::getenv("PATH");
+  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin", ':')) {
+    const auto program = std::filesystem::path(folder) / "python3";
+    if (access(program.c_str(), X_OK) == 0) return program;
+  }
+  return {};
+}
+
+std::unique_ptr<gpu_reference_process> start() {
+  if (python().empty()) {
+    test::skip("no python3 here");
+    return nullptr;
+  }
+  gpu_reference_start how;
+  how.program = python();
+  how.command = {how.program.string(), script().string(),
+                 (base::program_folder() / "libquern_fake_window.so").string(), message_layout()};
+  how.environment = {"PYTHONPATH=" + (test::source_dir() / "tests/env/gpu/fake_python").string(),
+                     "PYTHONDONTWRITEBYTECODE=1", std::string("PATH=") + std::getenv("PATH")};
+  how.open_wall_s = 60;
+  auto started = gpu_reference_process::start_unconfined(how);
+  REQUIRE_MESSAGE(started.has_value(), (started ? "" : started.error().message));
+  return std::move(*started);
+}
+
+/// A piece of host memory in the place of the evaluator's on a device.
+struct shared_piece {
+  explicit shared_piece(std::size_t floats)
+      : bytes(floats * sizeof(float)), fd(memfd_create("piece", MFD_CLOEXEC)) {
+    REQUIRE(ftruncate(fd, static_cast<off_t>(bytes)) == 0);
+    data = static_cast<float*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    REQUIRE(data != MAP_FAILED);
+  }
+  ~shared_piece() {
+    munmap(data, bytes);
+    close(fd);
+  }
+  shared_piece(const shared_piece&) = delete;
+  shared_piece& operator=(const shared_piece&) = delete;
+
+  void lend(gpu_link& to, std::int32_t piece) const {
+    const runner::gpu_import_request body{piece, 0, bytes, 0, 0};
+    const auto told = to.raw().ask(runner::command::gpu_import, std::as_bytes(std::span(&body, 1)),
+                                   fd, {60, 60}, nullptr);
+    REQUIRE_MESSAGE(told.has_value(), (told ? "" : told.error().text));
+  }
+
+  std::size_t bytes;
+  int fd;
+  float* data;
+};
+
+/// x[4] at the beginning of the inputs; y[4] in slots of four floats.
+runner::gpu_call_request call_of_four() {
+  runner::gpu_call_request call;
+  call.inputs = call.outputs = 1;
+  for (const int t : {0, 1}) {
+    call.tensors[static_cast<std::size_t>(t)].file = t == 0 ? QUERN_INPUTS : QUERN_OUTPUTS;
+    call.tensors[static_cast<std::size_t>(t)].rank = 1;
+    call.tensors[static_cast<std::size_t>(t)].shape[0] = 4;
+  }
+  call.tensors[1].stride = 4 * sizeof(float);
+  return call;
+}
+
+window_order three_calls() {
+  window_order order;
+  order.how.gate_timeout_ns = 77;
+  for (const std::int32_t slot : {2, 0, 1}) {
+    quern_order one{};
+    one.key = static_cast<std::uint64_t>(10 * slot);
+    one.slot = slot;
+    order.calls.push_back(one);
+  }
+  return order;
+}
+
+std::string refusal(gpu_link& link, const std::string& text) {
+  const auto taken = link.script(text);
+  return taken ? "taken" : taken.error().text;
+}
+
+}  // namespace
+
+TEST_CASE("a window of a compiled reference: content, times, results in their slots") {
+  const auto process = start();
+  if (!process) return;
+  auto& link = process->link();
+  const shared_piece inputs(4), outputs(12);
+  inputs.lend(link, QUERN_INPUTS);
+  outputs.lend(link, QUERN_OUTPUTS);
+  REQUIRE(link.tensors({}, 3).has_value());
+  REQUIRE(refusal(link, "def forward(x):\n    return torch.negative(x)\n") == "taken");
+  const auto told = link.call(call_of_four(), 60);
+  REQUIRE_MESSAGE(told.has_value(), (told ? "" : told.error().text));
+  for (int again = 1; again <= 2; ++again) {
+    const auto times = link.window(three_calls(), 60);
+    REQUIRE_MESSAGE(times.has_value(), (times ? "" : times.error().text));
+    CHECK(times->call_ns == std::vector<std::uint32_t>{1000, 1001, 1002});
+    CHECK(times->inside.queue_ns == static_cast<std::uint32_t>(again));
+    CHECK(times->inside.run_ns == 3);
+    const auto delivered = link.deliver(60);
+    REQUIRE_MESSAGE(delivered.has_value(), (delivered ? "" : delivered.error().text));
+    for (int slot = 0; slot < 3; ++slot)
+      for (int i = 0; i < 4; ++i)
+        CHECK(outputs.data[4 * slot + i] == -static_cast<float>(10 * slot + i));
+    std::memset(outputs.data, 0, outputs.bytes);
+  }
+  CHECK(link.drop().has_value());
+  CHECK(process->end() == "exit status 0");
+}
+
+TEST_CASE("what goes wrong is told in one line, and the process goes on") {
+  const auto process = start();
+  if (!process) return;
+  auto& link = process->link();
+  const auto window_says = [&](const std::string& operation) -> std::string {
+    REQUIRE(refusal(link, "def forward(x):\n    return torch." + operation + "(x)\n") == "taken");
+    if (const auto told = link.call(call_of_four(), 60); !told) return told.error().text;
+    if (const auto ran = link.window(three_calls(), 60); !ran) return ran.error().text;
+    const auto delivered = link.deliver(60);
+    return delivered ? "" : delivered.error().text;
+  };
+  CHECK(contains(link.window(three_calls(), 60).error().text, "before a script"));
+  CHECK(contains(link.deliver(60).error().text, "nothing was computed"));
+  const shared_piece inputs(4), outputs(12);
+  inputs.lend(link, QUERN_INPUTS);
+  outputs.lend(link, QUERN_OUTPUTS);
+  REQUIRE(link.tensors({}, 3).has_value());
+  CHECK(window_says("fails") == "RuntimeError: the operator says why");
+  CHECK(contains(window_says("first_half"), "shape (2,), the task says (4,)"));
+  CHECK(contains(window_says("half_type"), "float16, the task says float32"));
+  CHECK(window_says("only_torchscript_has_it").empty());
+  CHECK(window_says("negative").empty());
+  auto wide = call_of_four();
+  wide.in_f64 = 1;
+  CHECK(contains(link.call(wide).error().text, "for timing alone"));
+  CHECK(contains(link.tensors({}, 0).error().text, "no slots"));
+}
+
+TEST_CASE("texts that Python would run and that are no references are refused") {
+  const auto process = start();
+  if (!process) return;
+  auto& link = process->link();
+  CHECK(contains(refusal(link, "import os\ndef forward(x):\n    return x\n"), "import"));
+  const char* const bodies[] = {
+      "x.__class__",         "torch._C.something",   "(lambda: x)()", "__builtins__",
+      "open('/etc/passwd')", "[y async for y in x]", "f'{x}'",        "(y := x)",
+  };
+  for (const char* const body : bodies) {
+    CAPTURE(body);
+    const auto said = refusal(link, std::string("def forward(x):\n    return ") + body + "\n");
+    // What is not there when it runs is refused when it is compiled.
+    if (said == "taken") {
+      const auto told = link.call(call_of_four(), 60);
+      REQUIRE_FALSE(told.has_value());
+      CHECK(contains(told.error().text, "NameError"));
+    }
+  }
+  CHECK(contains(refusal(link, "x = 1\ndef forward(x):\n    return x\n"), "outside of functions"));
+  CHECK(contains(refusal(link, "def other(x):\n    return x\n"), "no function forward"));
+  CHECK(contains(refusal(link, "def forward(x:\n"), "line 1"));
+  CHECK(contains(refusal(link, "@x\ndef forward(x):\n    return x\n"), "function forward"));
+  // The control: annotations, helpers, loops and constants are what references have.
+  CHECK(refusal(link,
+                "def twice(x: Tensor) -> Tensor:\n    return torch.negative(torch.negative(x))\n"
+                "def forward(x: Tensor, n: int = 3):\n    y = x\n    for i in range(2):\n"
+                "        y = twice(y) if n > 1 else y\n    return y, float('inf') > 0.5\n") ==
+        "taken");
+}
+
+TEST_CASE("a host without such a Python says what was tried and what to do") {
+  ::setenv("QUERN_PYTHON", "/bin/false", 1);
+  const auto found = find_compiling_python(script());
+  ::unsetenv("QUERN_PYTHON");
+  REQUIRE_FALSE(found.has_value());
+  CHECK(found.error().code == base::errc::unavailable);
+  CHECK(contains(found.error().message, "tried /bin/false"));
+  CHECK(contains(found.error().message, "QUERN_PYTHON"));
+  if (python().empty()) return;
+  ::setenv("PYTHONPATH", (test::source_dir() / "tests/env/gpu/fake_python").c_str(), 1);
+  ::setenv("QUERN_PYTHON", python().c_str(), 1);
+  const auto fake = find_compiling_python(script());
+  ::unsetenv("QUERN_PYTHON");
+  ::unsetenv("PYTHONPATH");
+  REQUIRE_MESSAGE(fake.has_value(), (fake ? "" : fake.error().message));
+  CHECK(fake->versions == "torch 0-fake, triton 0-fake");
+}
