@@ -37,8 +37,7 @@ base::status write_suite(const fs::path& folder, const std::vector<const book_ta
   std::string held_out;
   for (const book_task* task : tasks) {
     const std::string& name = task->task->name;
-    QUERN_CHECK(
-        base::write_file_atomic(folder / (name + ".task.yaml"), env::to_yaml(*task->task)));
+    QUERN_CHECK(base::write_file_atomic(folder / (name + ".task.yaml"), env::to_yaml(*task->task)));
     if (task->held_out) held_out += (held_out.empty() ? "" : ", ") + name;
   }
   return base::write_file_atomic(

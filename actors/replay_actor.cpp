@@ -34,7 +34,7 @@ struct replay_state {
   replay_actor_setup setup;
   std::map<caf::actor_addr, generator_entry> generators;
   std::map<caf::actor_addr, learner_entry> learners;  ///< ranks of this epoch
-  std::map<caf::actor_addr, std::int32_t> pids;  ///< of every worker that said hello
+  std::map<caf::actor_addr, std::int32_t> pids;       ///< of every worker that said hello
   bool advancing = false;
   bool ended = false;
 };

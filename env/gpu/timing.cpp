@@ -99,8 +99,7 @@ finding gpu_session::set_up(std::int64_t slots) {
       slot_view(r_.memory->outputs(runner.seat), d.at.outputs, slots).set_guards(*r_.desk);
       quern_tensors tensors = d.tensors;
       // Poison takes time: the same on both sides, whoever uses the workspace.
-      tensors.workspace_bytes =
-          std::max(r_.baseline.workspace_bytes, r_.candidate.workspace_bytes);
+      tensors.workspace_bytes = std::max(r_.baseline.workspace_bytes, r_.candidate.workspace_bytes);
       auto done = r_.memory->lend(*runner.link, runner.seat);
       if (done) done = runner.link->tensors(tensors, static_cast<std::int32_t>(slots));
       if (!done) return host_trouble(done.error().text);
@@ -130,8 +129,7 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   const double events = std::accumulate(times->call_ns.begin(), times->call_ns.end(), 0.0);
   counted_ns_.clear();
   for (std::size_t i = 0; i < order_.calls.size(); ++i)
-    if (counts_in_time(order_.calls[i], *r_.instance))
-      counted_ns_.push_back(times->call_ns[i]);
+    if (counts_in_time(order_.calls[i], *r_.instance)) counted_ns_.push_back(times->call_ns[i]);
   const double mean_of_events = mean_of(counted_ns_);
   per_call_ns = mean_of_events;
   if (candidate) result_.events_ns = per_call_ns;
@@ -147,8 +145,8 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     // Events of a process with host code of the candidate are what that process says. Whatever the
     // clock outside shows beyond what stands around a call is part of the call.
     if (!side.gated)
-      per_call_ns += std::max(
-          0.0, beyond - clock_slack_ns - window_slack_ns / static_cast<double>(slots_));
+      per_call_ns +=
+          std::max(0.0, beyond - clock_slack_ns - window_slack_ns / static_cast<double>(slots_));
   }
   for (double& ns : counted_ns_)
     ns += per_call_ns - mean_of_events;

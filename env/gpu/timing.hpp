@@ -75,8 +75,8 @@ struct gpu_timing_result {
   std::int64_t calls_per_window = 0;
   /// Wall time of windows beyond what their events say, a call.
   std::vector<double> candidate_around_ns, baseline_around_ns;
-  /// The candidate's windows: what the clock outside (gated sides: the runner's) shows beyond events
-  /// and what stands around a call, a call.
+  /// The candidate's windows: what the clock outside (gated sides: the runner's) shows beyond
+  /// events and what stands around a call, a call.
   std::vector<double> candidate_beyond_ns;
   double around_ns = 0, message_ns = 0;  ///< what stands around a call; a message, a window
   gpu_timing_seconds seconds;
