@@ -39,6 +39,9 @@ struct candidate_file {
   env::evaluation_request request;
 };
 
+/// Whether --only names it.
+bool is_asked_for(const gpu_bench_options& o, const std::string& name);
+
 /// tests/honest/cuda by --suite, --form, --only; tests/hostile/cuda by --form, --only and the
 /// screen, without what touches settings of the device. Exits with a message where a file is
 /// missing.
@@ -89,5 +92,7 @@ int bench_self(const gpu_bench_options& o);
 int bench_agreement(const gpu_bench_options& o);
 int bench_mixed(const gpu_bench_options& o);
 int bench_rate(const gpu_bench_options& o);
+/// bench_rate for several GPUs: what they do together over what one does.
+int bench_devices(const gpu_bench_options& o);
 
 }  // namespace quern::tools

@@ -14,13 +14,27 @@ namespace {
 
 struct catalogue_counts {
   std::map<hostile_outcome, int> outcomes;
+  std::map<std::string, int> ends;
   std::map<std::string, double> slow_ms;
-
-  [[nodiscard]] int of(hostile_outcome outcome) const {
-    const auto at = outcomes.find(outcome);
-    return at == outcomes.end() ? 0 : at->second;
-  }
 };
+
+/// How a candidate ended, in the words of the catalogue.
+std::string end_of(const candidate_file& f, const env::verdict& v) {
+  switch (v.kind) {
+    case env::verdict_kind::ok:
+      return f.legal ? "legal and ok" : "ok, at an honest kernel's speed or below";
+    case env::verdict_kind::rejected_static:
+    case env::verdict_kind::compile_error:
+      return "refused before it ran";
+    case env::verdict_kind::noisy:
+    case env::verdict_kind::unconfirmed:
+    case env::verdict_kind::infra_error:
+    case env::verdict_kind::invalid_reference:
+      return "no verdict";
+    default:
+      return "caught";
+  }
+}
 
 bool counts_as_right(hostile_outcome outcome, bool forced) {
   // What a plan is caught by need not be what catches the same text as host code.
@@ -57,6 +71,7 @@ int judge_list(env::gpu_evaluator& with, const gpu_bench_options& o,
     const double ms = static_cast<double>(clock.now_ns() - begun) * 1e-6;
     if (ms > 2000) counts.slow_ms[f.file] = ms;
     ++counts.outcomes[j.outcome];
+    ++counts.ends[j.outcome == hostile_outcome::accepted ? "accepted" : end_of(f, j.what)];
     const bool right = counts_as_right(j.outcome, forced);
     odd += right ? 0 : 1;
     fmt::print("{} {:<46} {:<11} {:6.0f} ms  {}{}{}{}\n", right ? "  " : "**", f.file, f.form, ms,
@@ -70,6 +85,8 @@ int judge_list(env::gpu_evaluator& with, const gpu_bench_options& o,
       fmt::print(" {} {:.1f} s;", file, ms / 1000);
     fmt::print("\n");
   }
+  for (const auto& [end, n] : counts.ends)
+    fmt::print("   {:4} {}\n", n, end);
   fmt::print("{} candidates in {:.1f} s", list.size(),
              static_cast<double>(clock.now_ns() - start) * 1e-9);
   for (const auto& [outcome, n] : counts.outcomes)

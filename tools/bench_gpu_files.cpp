@@ -50,15 +50,18 @@ std::vector<std::string> texts_of(const base::json& list) {
   return texts;
 }
 
-bool is_asked_for(const gpu_bench_options& o, const candidate_file& f) {
-  if (!o.form.empty() && f.form != o.form) return false;
-  if (o.only.empty()) return true;
-  const auto parts = base::split(o.only, ',');
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return f.file.find(part) != std::string::npos; });
+bool is_in_list(const gpu_bench_options& o, const candidate_file& f) {
+  return (o.form.empty() || f.form == o.form) && is_asked_for(o, f.file);
 }
 
 }  // namespace
+
+bool is_asked_for(const gpu_bench_options& o, const std::string& name) {
+  if (o.only.empty()) return true;
+  const auto parts = base::split(o.only, ',');
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
+}
 
 std::vector<candidate_file> honest_files(const gpu_bench_options& o) {
   const std::string folder = o.source + "/tests/honest/cuda/";
@@ -69,7 +72,7 @@ std::vector<candidate_file> honest_files(const gpu_bench_options& o) {
     f.file = c.at("file").get<std::string>();
     f.form = c.at("form").get<std::string>();
     const auto suite = c.at("suite").get<std::string>();
-    if ((!o.suite.empty() && suite != o.suite) || !is_asked_for(o, f)) continue;
+    if ((!o.suite.empty() && suite != o.suite) || !is_in_list(o, f)) continue;
     f.right = {c.at("expected").get<std::string>()};
     f.also_as_host_entry = f.form == "device_only";
     f.request.subject = task_at(o.source + "/env/suites/" + suite + "/" +
@@ -89,6 +92,7 @@ std::vector<candidate_file> hostile_files(const gpu_bench_options& o) {
   std::vector<candidate_file> list;
   const auto manifest = read_manifest(folder + "manifest.json");
   for (const auto& c : manifest.at("candidates")) {
+    // Clocks, power limits, modes: never on a device that others use, too.
     if (c.contains("touches_device_settings")) continue;
 #if !defined(__x86_64__)
     if (c.value("only", "") == "x86_64") continue;
@@ -96,7 +100,7 @@ std::vector<candidate_file> hostile_files(const gpu_bench_options& o) {
     candidate_file f;
     f.file = c.at("file").get<std::string>();
     f.form = c.at("form").get<std::string>();
-    if (!is_asked_for(o, f)) continue;
+    if (!is_in_list(o, f)) continue;
     f.hostile = true;
     f.legal = c.value("legal", false);
     f.compiles = c.value("compiles", true);

@@ -35,7 +35,6 @@ class mixed_run {
     honest_ = honest_files(all);
     for (auto& f : as_host_entry(honest_files(all)))
       honest_.push_back(std::move(f));
-    // Deadlines of compilers and of endless calls are waited for; a mix of many has them all.
     hostile_ = hostile_files(all);
     for (auto& f : as_host_entry(hostile_files(all)))
       hostile_.push_back(std::move(f));
@@ -168,7 +167,10 @@ int mixed_run::run() {
     drawn.push_back(*item.file);
   twins_ = std::make_unique<twin_speeds>(*evaluators_.front(), o_, drawn);
   // Artefacts are found by whoever judges: one cache of all evaluators.
-  ahead_ = std::make_unique<build_ahead>(*evaluators_.front(), requests_, o_.threads);
+  std::vector<std::size_t> slow;
+  for (std::size_t i = 0; i < items_.size(); ++i)
+    if (!items_[i].file->compiles) slow.push_back(i);
+  ahead_ = std::make_unique<build_ahead>(*evaluators_.front(), requests_, o_.threads, slow);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < evaluators_.size(); ++i)
     threads.emplace_back([this, i] { on_evaluator(i); });
