@@ -1,0 +1,124 @@
+#include "policy/collectives/communicator.hpp"
+
+#include <utility>
+
+#include <ATen/ops/zeros.h>
+
+namespace quern::policy {
+namespace {
+
+/// Between two looks at the group's health.
+constexpr base::nanoseconds_t look_interval = 20'000'000;
+
+}  // namespace
+
+pending& pending::operator=(pending&& other) noexcept {
+  if (this != &other) {
+    static_cast<void>(wait());
+    owner_ = other.owner_;
+    work_ = std::move(other.work_);
+    what_ = std::move(other.what_);
+  }
+  return *this;
+}
+
+pending::~pending() {
+  static_cast<void>(wait());
+}
+
+base::status pending::wait() {
+  if (!work_) return {};
+  const auto work = std::exchange(work_, nullptr);
+  return owner_->finish(*work, what_);
+}
+
+base::status pending::order() {
+  if (work_ && work_->order()) return {};
+  return wait();
+}
+
+communicator::communicator(std::shared_ptr<meeting> link,
+                           std::unique_ptr<collective_backend> transport)
+    : link_(std::move(link)), transport_(std::move(transport)), nothing_(at::zeros({1})) {}
+
+communicator::~communicator() {
+  if (link_->failure()) abort();
+}
+
+void communicator::abort() noexcept {
+  transport_->abort();
+}
+
+base::status communicator::check_alive(std::string_view what) {
+  const auto verdict = link_->failure();
+  if (!verdict) return {};
+  abort();
+  return tl::make_unexpected(link_->error_of(verdict, what, ""));
+}
+
+base::expected<pending> communicator::begin(std::string_view what,
+                                            collective_backend::started work) {
+  if (!work) {
+    // The transport may notice before the watch does: who it was is known a moment later.
+    const auto verdict = link_->wait_failure(link_->limits().silence);
+    abort();
+    return tl::make_unexpected(link_->error_of(verdict, what, work.error().message));
+  }
+  return pending(this, std::move(*work), std::string(what));
+}
+
+base::expected<pending> communicator::all_reduce(at::Tensor data, reduction how,
+                                                 std::string_view what) {
+  QUERN_CHECK(check_alive(what));
+  link_->enter(what);
+  return begin(what, transport_->all_reduce(data, how));
+}
+
+base::expected<pending> communicator::reduce_scatter(at::Tensor out, at::Tensor in,
+                                                     std::string_view what) {
+  QUERN_CHECK(check_alive(what));
+  link_->enter(what);
+  return begin(what, transport_->reduce_scatter(out, in));
+}
+
+base::expected<pending> communicator::all_gather(at::Tensor out, at::Tensor in,
+                                                 std::string_view what) {
+  QUERN_CHECK(check_alive(what));
+  link_->enter(what);
+  return begin(what, transport_->all_gather(out, in));
+}
+
+base::expected<pending> communicator::broadcast(at::Tensor data, std::int32_t root,
+                                                std::string_view what) {
+  QUERN_CHECK(check_alive(what));
+  link_->enter(what);
+  return begin(what, transport_->broadcast(data, root));
+}
+
+base::status communicator::barrier(std::string_view what) {
+  QUERN_TRY(pending all, all_reduce(nothing_, reduction::max, what));
+  return all.wait();
+}
+
+base::status communicator::finish(operation& work, std::string_view what) {
+  link_->waiting(true);
+  std::optional<rank_verdict> verdict;
+  bool done = work.wait_for(0);
+  while (!done && !verdict) {
+    done = work.wait_for(look_interval);
+    if (!done) verdict = link_->failure();
+  }
+  const base::status result = done ? work.result() : base::status{};
+  if (done && !result) verdict = link_->wait_failure(link_->limits().silence);
+  if (verdict || !result) {
+    // Composed while this rank still counts as waiting here.
+    base::error problem = link_->error_of(verdict, what, result ? "" : result.error().message);
+    abort();
+    link_->waiting(false);
+    return tl::make_unexpected(std::move(problem));
+  }
+  link_->waiting(false);
+  return {};
+}
+
+}  // namespace quern::policy

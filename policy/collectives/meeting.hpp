@@ -1,0 +1,73 @@
+// A rank's link to the meeting place of its group: finds the others, keeps small values in common,
+// gives signs of life and learns which rank has failed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.hpp"
+#include "policy/collectives/rank_watch.hpp"
+
+namespace quern::policy {
+
+struct meeting_place {
+  std::string address;     ///< "unix:/PATH" on one host, "tcp://HOST:PORT" of rank 0 otherwise
+  std::int32_t rank = 0;   ///< 0 serves
+  std::int32_t ranks = 1;  ///< all are needed
+  watch_limits limits;     ///< equal on all ranks
+};
+
+/// Thread-safe. One thread of its own gives the signs of life, so that a long computation is not
+/// taken for death; that it goes on is told by `progress`.
+class meeting {
+ public:
+  /// Waits until every rank is here. Errors: unavailable, naming the rank that is missing.
+  static base::expected<std::shared_ptr<meeting>> join(const meeting_place& where);
+  /// Says good-bye.
+  ~meeting();
+  meeting(const meeting&) = delete;
+  meeting& operator=(const meeting&) = delete;
+
+  [[nodiscard]] std::int32_t rank() const;
+  [[nodiscard]] std::int32_t ranks() const;
+
+  /// A value for all. Keys are written once by convention.
+  base::status set(const std::string& key, const std::string& value);
+  /// Waits until some rank has set it; ends early when the group fails.
+  base::expected<std::string> get(const std::string& key);
+  base::expected<std::int64_t> add(const std::string& key, std::int64_t amount);
+
+  /// What this rank does now, and with which weights: part of every error.
+  void at(std::string_view phase, std::int64_t version);
+  /// The computation goes on. Cheap; call it at least once a second or so.
+  void progress();
+  /// Until it is told otherwise, this rank does something that may take any time and tells no
+  /// progress (loading, writing): it cannot stall, only be gone or silent.
+  void busy(bool now);
+  /// A collective was entered.
+  void enter(std::string_view what);
+  /// This thread begins or ends to wait for one.
+  void waiting(bool now);
+
+  /// The first failure; it stays.
+  [[nodiscard]] std::optional<rank_verdict> failure() const;
+  /// Waits up to `patience` for one.
+  [[nodiscard]] std::optional<rank_verdict> wait_failure(base::nanoseconds_t patience) const;
+  /// The failure as an error of this rank: rank, phase, version, the peer and what is wrong with
+  /// it. `doing`: the collective; `cause`: what the transport said, may be empty.
+  [[nodiscard]] base::error error_of(const std::optional<rank_verdict>& verdict,
+                                     std::string_view doing, std::string_view cause) const;
+  [[nodiscard]] const watch_limits& limits() const;
+  /// Breaks the link without a good-bye, as the end of the process would. For tests.
+  void cut();
+
+ private:
+  struct state;
+  explicit meeting(std::unique_ptr<state> parts);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace quern::policy

@@ -1,0 +1,215 @@
+#include "policy/collectives/meeting_server.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "base/bytes.hpp"
+#include "policy/collectives/meeting_wire.hpp"
+
+namespace quern::policy {
+namespace {
+
+/// A rank that does not take a few bytes for so long is dealt with by its silence.
+constexpr int send_patience_ms = 50;
+
+std::string word_alone(meeting_word word) {
+  return {static_cast<char>(word)};
+}
+
+std::string answer_of(std::uint64_t question, std::string_view value) {
+  base::byte_writer out;
+  out.u8(static_cast<std::uint8_t>(meeting_word::answer));
+  out.u64(question);
+  out.text(value);
+  return out.take();
+}
+
+}  // namespace
+
+base::nanoseconds_t beat_interval(const watch_limits& limits) {
+  return std::clamp<base::nanoseconds_t>(limits.silence / 10, 20'000'000, 500'000'000);
+}
+
+/// What the thread owns.
+class meeting_server::desk {
+ public:
+  desk(base::unique_fd listening, std::int32_t ranks, const watch_limits& limits)
+      : listening_(std::move(listening)),
+        ranks_(ranks),
+        interval_(beat_interval(limits)),
+        watch_(ranks, limits, clock_.now_ns()) {}
+
+  void run(const std::atomic<bool>& stopping) {
+    while (!stopping) {
+      wait();
+      accept_one();
+      // All news first: a server that was itself held up must not take them for silence.
+      for (std::size_t i = 0; i < guests_.size(); ++i)
+        hear(guests_[i]);
+      std::erase_if(guests_, [](const guest& one) { return one.over; });
+      judge();
+      if (const base::nanoseconds_t now = clock_.now_ns(); now - spoke_ >= interval_) {
+        spoke_ = now;
+        tell_all(word_alone(meeting_word::alive));
+      }
+    }
+    tell_all(word_alone(meeting_word::end));
+  }
+
+ private:
+  struct guest {
+    base::unique_fd socket;
+    frame_reader reader;
+    std::int32_t rank = -1;
+    bool over = false;
+  };
+  struct question {
+    std::int32_t rank = 0;
+    std::uint64_t number = 0;
+  };
+
+  void wait() {
+    std::vector<pollfd> watched{{listening_.get(), POLLIN, 0}};
+    for (const guest& one : guests_)
+      watched.push_back({one.socket.get(), POLLIN, 0});
+    ::poll(watched.data(), watched.size(), static_cast<int>(interval_ / 1'000'000));
+    news_ = (watched[0].revents & POLLIN) != 0;
+  }
+
+  void accept_one() {
+    if (!news_) return;
+    guest one;
+    one.socket.reset(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!one.socket) return;
+    const int yes = 1;
+    ::setsockopt(one.socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    guests_.push_back(std::move(one));
+  }
+
+  void hear(guest& one) {
+    const bool open = one.reader.fill(one.socket.get());
+    while (auto payload = one.reader.next())
+      if (!obey(one, *payload)) one.over = true;
+    if (open && !one.reader.broken() && !one.over) return;
+    one.over = true;
+    if (one.rank >= 0) watch_.gone(one.rank);
+  }
+
+  bool obey(guest& one, std::string_view payload) {
+    base::byte_reader in(payload);
+    const auto word = static_cast<meeting_word>(in.u8().value_or(0));
+    if (word == meeting_word::hello) return welcome(one, in);
+    if (one.rank < 0) return false;
+    switch (word) {
+      case meeting_word::set: {
+        const auto key = in.text(), value = in.text();
+        if (!key || !value) return false;
+        keep(std::string(*key), std::string(*value));
+        return true;
+      }
+      case meeting_word::ask: {
+        const auto number = in.u64();
+        const auto key = in.text();
+        if (!number || !key) return false;
+        if (const auto known = values_.find(std::string(*key)); known != values_.end())
+          return send_frame(one.socket.get(), answer_of(*number, known->second), send_patience_ms);
+        questions_[std::string(*key)].push_back({one.rank, *number});
+        return true;
+      }
+      case meeting_word::add: {
+        const auto number = in.u64();
+        const auto key = in.text();
+        const auto amount = in.i64();
+        if (!number || !key || !amount) return false;
+        const std::string name(*key);
+        const std::int64_t before =
+            values_.contains(name) ? std::atoll(values_.at(name).c_str()) : 0;
+        keep(name, std::to_string(before + *amount));
+        return send_frame(one.socket.get(), answer_of(*number, values_.at(name)), send_patience_ms);
+      }
+      case meeting_word::beat: {
+        const auto where = decode_beat(payload.substr(1));
+        if (where) watch_.beat(one.rank, *where, clock_.now_ns());
+        return where.has_value();
+      }
+      case meeting_word::bye:
+        watch_.left(one.rank);
+        one.rank = -1;
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  /// A rank that is there already is not welcomed twice: the second is a stranger to this group.
+  bool welcome(guest& one, base::byte_reader& in) {
+    const auto rank = static_cast<std::int32_t>(in.u32().value_or(~0U));
+    const bool taken = std::any_of(guests_.begin(), guests_.end(),
+                                   [&](const guest& other) { return other.rank == rank; });
+    if (rank < 0 || rank >= ranks_ || taken || one.rank >= 0) return false;
+    one.rank = rank;
+    watch_.joined(rank, clock_.now_ns());
+    if (watch_.complete()) tell_all(word_alone(meeting_word::complete));
+    return true;
+  }
+
+  void keep(const std::string& key, std::string value) {
+    values_[key] = std::move(value);
+    const auto asked = questions_.extract(key);
+    if (asked.empty()) return;
+    for (const question& one : asked.mapped())
+      for (const guest& other : guests_)
+        if (other.rank == one.rank)
+          send_frame(other.socket.get(), answer_of(one.number, values_.at(key)), send_patience_ms);
+  }
+
+  void judge() {
+    if (told_) return;
+    const auto& verdict = watch_.judge(clock_.now_ns());
+    if (!verdict) return;
+    told_ = true;
+    tell_all(encode_verdict(*verdict));
+  }
+
+  void tell_all(const std::string& payload) {
+    for (const guest& one : guests_)
+      if (one.rank >= 0) send_frame(one.socket.get(), payload, send_patience_ms);
+  }
+
+  base::steady_clock clock_;
+  base::unique_fd listening_;
+  std::int32_t ranks_;
+  base::nanoseconds_t interval_;
+  rank_watch watch_;
+  std::vector<guest> guests_;
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::vector<question>> questions_;
+  base::nanoseconds_t spoke_ = 0;
+  bool news_ = false;
+  bool told_ = false;
+};
+
+base::expected<std::unique_ptr<meeting_server>> meeting_server::start(const std::string& address,
+                                                                      std::int32_t ranks,
+                                                                      const watch_limits& limits) {
+  QUERN_TRY(base::unique_fd listening, listen_at(address));
+  return std::unique_ptr<meeting_server>(
+      new meeting_server(std::make_unique<desk>(std::move(listening), ranks, limits)));
+}
+
+meeting_server::meeting_server(std::unique_ptr<desk> work) : desk_(std::move(work)) {
+  thread_ = std::thread([this] { desk_->run(stopping_); });
+}
+
+meeting_server::~meeting_server() {
+  stopping_ = true;
+  thread_.join();
+}
+
+}  // namespace quern::policy

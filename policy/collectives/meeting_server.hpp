@@ -1,0 +1,40 @@
+// The one place where the ranks of a group meet: a thread in rank 0's process that keeps small
+// values for all (addresses, ids), hears every rank's signs of life and tells everybody when one
+// has failed.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/file.hpp"
+#include "base/status.hpp"
+#include "policy/collectives/rank_watch.hpp"
+
+namespace quern::policy {
+
+/// How often signs of life are given: a tenth of the silence that counts as death, within 20 and
+/// 500 ms.
+base::nanoseconds_t beat_interval(const watch_limits& limits);
+
+class meeting_server {
+ public:
+  /// Listens at once, so that ranks can connect as soon as this returns.
+  static base::expected<std::unique_ptr<meeting_server>> start(const std::string& address,
+                                                               std::int32_t ranks,
+                                                               const watch_limits& limits);
+  /// Tells those who are still there that it ends.
+  ~meeting_server();
+  meeting_server(const meeting_server&) = delete;
+  meeting_server& operator=(const meeting_server&) = delete;
+
+ private:
+  class desk;
+  explicit meeting_server(std::unique_ptr<desk> work);
+  std::unique_ptr<desk> desk_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace quern::policy

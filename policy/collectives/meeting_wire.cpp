@@ -1,0 +1,206 @@
+#include "policy/collectives/meeting_wire.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/bytes.hpp"
+
+namespace quern::policy {
+namespace {
+
+using base::errc;
+using base::fail;
+
+constexpr std::string_view unix_scheme = "unix:";
+constexpr std::string_view tcp_scheme = "tcp://";
+constexpr int waiting_connections = 256;
+
+void write_beat(base::byte_writer& out, const rank_beat& where) {
+  out.u64(where.sequence);
+  out.u64(where.progress);
+  out.i64(where.version);
+  out.u8(where.waiting ? 1 : 0);
+  out.text(where.phase);
+}
+
+base::expected<rank_beat> read_beat(base::byte_reader& in) {
+  rank_beat where;
+  QUERN_TRY(where.sequence, in.u64());
+  QUERN_TRY(where.progress, in.u64());
+  QUERN_TRY(where.version, in.i64());
+  QUERN_TRY(const std::uint8_t waiting, in.u8());
+  where.waiting = waiting != 0;
+  QUERN_TRY(const std::string_view phase, in.text());
+  where.phase = phase;
+  return where;
+}
+
+base::expected<sockaddr_un> unix_address(const std::string& address) {
+  const std::string path = address.substr(unix_scheme.size());
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(where.sun_path))
+    return fail(errc::invalid_argument, "meeting place {}: a path of 1 to {} bytes is needed",
+                address, sizeof(where.sun_path) - 1);
+  std::memcpy(where.sun_path, path.data(), path.size());
+  return where;
+}
+
+using addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+base::expected<addresses> tcp_addresses(const std::string& address, bool listening) {
+  const std::string place = address.substr(tcp_scheme.size());
+  const std::size_t colon = place.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return fail(errc::invalid_argument, "meeting place {}: tcp://HOST:PORT is needed", address);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = listening ? AI_PASSIVE : 0;
+  addrinfo* found = nullptr;
+  const int code = ::getaddrinfo(place.substr(0, colon).c_str(), place.substr(colon + 1).c_str(),
+                                 &hints, &found);
+  if (code != 0)
+    return fail(errc::invalid_argument, "meeting place {}: {}", address, ::gai_strerror(code));
+  return addresses(found, &::freeaddrinfo);
+}
+
+base::expected<base::unique_fd> open_socket(int family) {
+  base::unique_fd made(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made) return base::fail_errno("cannot make a socket");
+  return made;
+}
+
+}  // namespace
+
+std::string encode_beat(const rank_beat& where) {
+  base::byte_writer out;
+  out.u8(static_cast<std::uint8_t>(meeting_word::beat));
+  write_beat(out, where);
+  return out.take();
+}
+
+std::string encode_verdict(const rank_verdict& verdict) {
+  base::byte_writer out;
+  out.u8(static_cast<std::uint8_t>(meeting_word::verdict));
+  out.u32(static_cast<std::uint32_t>(verdict.rank));
+  out.u8(static_cast<std::uint8_t>(verdict.fault));
+  out.i64(verdict.age);
+  write_beat(out, verdict.last);
+  return out.take();
+}
+
+base::expected<rank_beat> decode_beat(std::string_view bytes) {
+  base::byte_reader in(bytes);
+  return read_beat(in);
+}
+
+base::expected<rank_verdict> decode_verdict(std::string_view bytes) {
+  base::byte_reader in(bytes);
+  rank_verdict verdict;
+  QUERN_TRY(const std::uint32_t rank, in.u32());
+  QUERN_TRY(const std::uint8_t fault, in.u8());
+  if (fault > static_cast<std::uint8_t>(rank_fault::stuck))
+    return fail(errc::corrupt, "fault {} of a rank is unknown", fault);
+  verdict.rank = static_cast<std::int32_t>(rank);
+  verdict.fault = static_cast<rank_fault>(fault);
+  QUERN_TRY(verdict.age, in.i64());
+  QUERN_TRY(verdict.last, read_beat(in));
+  return verdict;
+}
+
+bool frame_reader::fill(int socket) {
+  std::array<char, 16384> chunk{};
+  while (true) {
+    const ssize_t count = ::recv(socket, chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (count == 0) return false;
+    buffer_.append(chunk.data(), static_cast<std::size_t>(count));
+  }
+}
+
+std::optional<std::string> frame_reader::next() {
+  constexpr std::size_t head = sizeof(std::uint32_t);
+  if (broken_ || buffer_.size() < head) return std::nullopt;
+  const std::uint32_t size = base::byte_reader(buffer_).u32().value_or(0);
+  broken_ = size == 0 || size > largest_frame;
+  if (broken_ || buffer_.size() < head + size) return std::nullopt;
+  std::string payload = buffer_.substr(head, size);
+  buffer_.erase(0, head + size);
+  return payload;
+}
+
+bool send_frame(int socket, std::string_view payload, int patience_ms) {
+  base::byte_writer out;
+  out.text(payload);
+  const std::string bytes = out.take();
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count =
+        ::send(socket, bytes.data() + done, bytes.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count >= 0) {
+      done += static_cast<std::size_t>(count);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
+    pollfd room{socket, POLLOUT, 0};
+    if (::poll(&room, 1, patience_ms) <= 0) return false;
+  }
+  return true;
+}
+
+base::expected<base::unique_fd> listen_at(const std::string& address) {
+  if (address.starts_with(unix_scheme)) {
+    QUERN_TRY(const sockaddr_un where, unix_address(address));
+    QUERN_TRY(base::unique_fd made, open_socket(AF_UNIX));
+    ::unlink(where.sun_path);
+    if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0 ||
+        ::listen(made.get(), waiting_connections) != 0)
+      return base::fail_errno("cannot meet at " + address);
+    return made;
+  }
+  if (!address.starts_with(tcp_scheme))
+    return fail(errc::invalid_argument, "meeting place '{}' is not unix:/PATH or tcp://HOST:PORT",
+                address);
+  QUERN_TRY(const addresses found, tcp_addresses(address, true));
+  QUERN_TRY(base::unique_fd made, open_socket(found->ai_family));
+  const int yes = 1;
+  ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (::bind(made.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      ::listen(made.get(), waiting_connections) != 0)
+    return base::fail_errno("cannot meet at " + address);
+  return made;
+}
+
+base::expected<base::unique_fd> connect_to(const std::string& address) {
+  if (address.starts_with(unix_scheme)) {
+    QUERN_TRY(const sockaddr_un where, unix_address(address));
+    QUERN_TRY(base::unique_fd made, open_socket(AF_UNIX));
+    if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0)
+      return base::fail_errno("cannot reach the meeting place " + address);
+    return made;
+  }
+  if (!address.starts_with(tcp_scheme))
+    return fail(errc::invalid_argument, "meeting place '{}' is not unix:/PATH or tcp://HOST:PORT",
+                address);
+  QUERN_TRY(const addresses found, tcp_addresses(address, false));
+  QUERN_TRY(base::unique_fd made, open_socket(found->ai_family));
+  if (::connect(made.get(), found->ai_addr, found->ai_addrlen) != 0)
+    return base::fail_errno("cannot reach the meeting place " + address);
+  const int yes = 1;
+  ::setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  return made;
+}
+
+}  // namespace quern::policy

@@ -1,0 +1,140 @@
+// Which rank is blamed, and when, by a clock in the hand.
+#include "policy/collectives/rank_watch.hpp"
+
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::policy;
+using base::operator""_s;
+
+namespace {
+
+constexpr watch_limits limits{60_s, 5_s, 8_s};
+
+/// A watch over ranks that are all here and beat once a second as they are told.
+struct watched {
+  explicit watched(std::int32_t count) : watch(count, limits, 0), where(count), alive(count, true) {
+    for (std::int32_t i = 0; i < count; ++i)
+      watch.joined(i, 0);
+  }
+  void pass(int seconds) {
+    for (int s = 0; s < seconds && !watch.judge(now); ++s) {
+      now += 1_s;
+      for (std::size_t i = 0; i < where.size(); ++i)
+        if (alive[i]) watch.beat(static_cast<std::int32_t>(i), where[i], now);
+    }
+  }
+  rank_watch watch;
+  std::vector<rank_beat> where;
+  std::vector<bool> alive;
+  base::nanoseconds_t now = 0;
+};
+
+rank_beat in(std::string phase, std::uint64_t sequence, bool waiting = false) {
+  return {sequence, 0, 12, waiting, std::move(phase)};
+}
+
+}  // namespace
+
+TEST_CASE("ranks that compute, wait a little and go on are left alone") {
+  watched group(3);
+  for (std::uint64_t step = 1; step < 20; ++step) {
+    for (rank_beat& one : group.where)
+      one = in("backward", step, step % 2 == 0);
+    group.pass(7);
+  }
+  CHECK_FALSE(group.watch.judge(group.now));
+}
+
+TEST_CASE("a connection that breaks is blamed at once, with where the rank was") {
+  watched group(4);
+  group.where[2] = in("backward", 7);
+  group.pass(1);
+  group.watch.gone(2);
+  const auto verdict = group.watch.judge(group.now);
+  REQUIRE(verdict);
+  CHECK(verdict->rank == 2);
+  CHECK(verdict->fault == rank_fault::gone);
+  CHECK(verdict->text().find("rank 2 is gone") == 0);
+  CHECK(verdict->text().find("backward, version 12") != std::string::npos);
+}
+
+TEST_CASE("a rank that is silent is blamed after the limit, not before") {
+  watched group(3);
+  group.pass(1);
+  group.alive[1] = false;
+  group.pass(4);
+  CHECK_FALSE(group.watch.judge(group.now));
+  group.pass(2);
+  const auto verdict = group.watch.judge(group.now);
+  REQUIRE(verdict);
+  CHECK(verdict->rank == 1);
+  CHECK(verdict->fault == rank_fault::silent);
+}
+
+TEST_CASE("a rank that lives but does not come to the collective is blamed, not those who wait") {
+  watched group(4);
+  for (rank_beat& one : group.where)
+    one = in("gradients", 5, true);
+  group.where[3] = in("backward", 4);
+  group.pass(7);
+  CHECK_FALSE(group.watch.judge(group.now));
+  group.pass(3);
+  const auto verdict = group.watch.judge(group.now);
+  REQUIRE(verdict);
+  CHECK(verdict->rank == 3);
+  CHECK(verdict->fault == rank_fault::stalled);
+}
+
+TEST_CASE("a rank that is late but computes is waited for") {
+  watched group(2);
+  group.where[0] = in("gradients", 5, true);
+  for (int i = 0; i < 30; ++i) {
+    group.where[1] = in("backward", 4);
+    group.where[1].progress = static_cast<std::uint64_t>(i);
+    group.pass(1);
+  }
+  CHECK_FALSE(group.watch.judge(group.now));
+}
+
+TEST_CASE("a collective that all are in and that does not end") {
+  watched group(3);
+  for (rank_beat& one : group.where)
+    one = in("gradients", 9, true);
+  group.pass(10);
+  const auto verdict = group.watch.judge(group.now);
+  REQUIRE(verdict);
+  CHECK(verdict->fault == rank_fault::stuck);
+  CHECK(verdict->text().find("all ranks are in it") != std::string::npos);
+}
+
+TEST_CASE("a good-bye is a failure only to those who wait for the rank") {
+  watched group(2);
+  group.where = {in("end", 3), in("end", 3)};
+  group.pass(1);
+  group.alive[1] = false;
+  group.watch.left(1);
+  group.pass(20);
+  CHECK_FALSE(group.watch.judge(group.now));
+  group.where[0] = in("gradients", 4, true);
+  group.pass(1);
+  const auto verdict = group.watch.judge(group.now);
+  REQUIRE(verdict);
+  CHECK(verdict->fault == rank_fault::left);
+}
+
+TEST_CASE("a rank that never comes, and a verdict that stays") {
+  rank_watch watch(3, limits, 0);
+  watch.joined(0, 0);
+  watch.joined(2, 0);
+  for (base::nanoseconds_t now = 0; now < 60_s; now += 1_s)
+    for (const std::int32_t rank : {0, 2})
+      watch.beat(rank, in("meeting", 0), now);
+  CHECK_FALSE(watch.complete());
+  CHECK_FALSE(watch.judge(59_s));
+  REQUIRE(watch.judge(60_s));
+  CHECK(watch.judge(60_s)->rank == 1);
+  CHECK(watch.judge(60_s)->fault == rank_fault::absent);
+  watch.gone(0);
+  CHECK(watch.judge(61_s)->rank == 1);
+}
