@@ -84,14 +84,15 @@ at::Tensor host_floats(const at::Tensor& flat) {
 }
 
 base::expected<parameter_arena> parameter_arena::zeros(const model_config& config,
-                                                       at::ScalarType type, at::Device device) {
-  if (type != at::kFloat && type != at::kDouble)
-    return base::fail(base::errc::invalid_argument, "arenas are float32 or float64, not {}",
-                      at::toString(type));
+                                                       at::ScalarType type, at::Device device,
+                                                       const policy::layout& place) {
+  if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16)
+    return base::fail(base::errc::invalid_argument,
+                      "arenas are float32, float64 or bfloat16, not {}", at::toString(type));
   QUERN_CHECK(validate(config));
   parameter_arena arena;
   arena.config = config;
-  QUERN_TRY(arena.layout, make_catalogue(config, weight_dtype::f32));
+  QUERN_TRY(arena.layout, make_catalogue(config, weight_dtype::f32, place));
   try {
     arena.flat = at::zeros({arena.layout.elements}, at::TensorOptions().dtype(type).device(device));
     arena.weights = bind(config, arena.layout, arena.flat);
@@ -104,8 +105,9 @@ base::expected<parameter_arena> parameter_arena::zeros(const model_config& confi
 
 base::expected<parameter_arena> parameter_arena::random(const model_config& config,
                                                         std::uint64_t seed, at::ScalarType type,
-                                                        at::Device device) {
-  QUERN_TRY(parameter_arena arena, zeros(config, type, device));
+                                                        at::Device device,
+                                                        const policy::layout& place) {
+  QUERN_TRY(parameter_arena arena, zeros(config, type, device, place));
   at::Tensor values = at::zeros({arena.layout.elements}, at::kDouble);
   for (const parameter& p : arena.layout.parameters)
     fill_random(p, config, seed, values.mutable_data_ptr<double>() + p.offset);
@@ -115,9 +117,10 @@ base::expected<parameter_arena> parameter_arena::random(const model_config& conf
 }
 
 base::expected<parameter_arena> parameter_arena::load(const std::filesystem::path& dir,
-                                                      at::ScalarType type, at::Device device) {
+                                                      at::ScalarType type, at::Device device,
+                                                      const policy::layout& place) {
   QUERN_TRY(model_config config, load_model_config(dir));
-  QUERN_TRY(parameter_arena arena, zeros(config, type, device));
+  QUERN_TRY(parameter_arena arena, zeros(config, type, device, place));
   QUERN_TRY(safetensors_reader file, safetensors_reader::open_dir(dir));
   const at::Tensor floats = at::zeros({arena.layout.elements}, at::kFloat);
   QUERN_CHECK(load_weights(file, arena.layout, bytes_of(floats)));
@@ -137,6 +140,15 @@ parameter_arena parameter_arena::like() const {
   other.config = config;
   other.layout = layout;
   other.flat = at::zeros({layout.elements}, flat.options());
+  other.weights = bind(config, layout, other.flat);
+  return other;
+}
+
+parameter_arena parameter_arena::empty_as(at::ScalarType type, at::Device device) const {
+  parameter_arena other;
+  other.config = config;
+  other.layout = layout;
+  other.flat = at::zeros({layout.elements}, at::TensorOptions().dtype(type).device(device));
   other.weights = bind(config, layout, other.flat);
   return other;
 }

@@ -45,22 +45,28 @@ struct parameter_arena {
   at::Tensor flat;        ///< [layout.elements], zero where no parameter lies
   model_weights weights;  ///< views of flat
 
-  /// All zero. `type` is float32, or float64 in numerical tests.
+  /// All zero. `type` is float32, bfloat16 (to generate with), or float64 in numerical tests.
+  /// `place`: for how many optimiser shards the buckets are padded.
   static base::expected<parameter_arena> zeros(const model_config& config,
                                                at::ScalarType type = at::kFloat,
-                                               at::Device device = at::kCPU);
+                                               at::Device device = at::kCPU,
+                                               const policy::layout& place = {});
   /// Norms 1, biases 0, every other value normal with deviation initializer_range (for `out` and
   /// `down` divided by sqrt(2 layers)), drawn at addresses (seed, parameter name), so equal seeds
   /// give equal weights whatever the device.
   static base::expected<parameter_arena> random(const model_config& config, std::uint64_t seed,
                                                 at::ScalarType type = at::kFloat,
-                                                at::Device device = at::kCPU);
+                                                at::Device device = at::kCPU,
+                                                const policy::layout& place = {});
   /// From a Hugging Face directory.
   static base::expected<parameter_arena> load(const std::filesystem::path& dir,
                                               at::ScalarType type = at::kFloat,
-                                              at::Device device = at::kCPU);
+                                              at::Device device = at::kCPU,
+                                              const policy::layout& place = {});
   /// An all-zero arena of the same catalogue, type and device (gradients, moments, staging).
   parameter_arena like() const;
+  /// The same with another element type, on any device. Throws what LibTorch throws without memory.
+  parameter_arena empty_as(at::ScalarType type, at::Device device) const;
   /// The logical tensor of a Hugging Face name; an undefined tensor for an unknown name.
   at::Tensor view(std::string_view name) const;
   /// The weights hash of policy/weights/weight_hash.hpp over the float32 values: what this version

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include <ATen/ops/zeros.h>
+
 #include "base/file.hpp"
 #include "policy/weights/model_dir.hpp"
 #include "policy/weights/safetensors.hpp"
@@ -30,17 +32,17 @@ std::span<const std::byte> bytes_of(const at::Tensor& floats, std::int64_t offse
           static_cast<std::size_t>(count) * sizeof(float)};
 }
 
-void list_moments(const parameter_arena& arena, std::string_view prefix, const at::Tensor& floats,
+void list_moments(const catalogue& layout, std::string_view prefix, const at::Tensor& floats,
                   std::vector<tensor_view>& out) {
-  for (const parameter& p : arena.layout.parameters)
+  for (const parameter& p : layout.parameters)
     out.push_back({std::string(prefix) + p.name, weight_dtype::f32, p.shape,
                    bytes_of(floats, p.offset, p.count())});
 }
 
-base::status read_moments(const safetensors_reader& file, parameter_arena& arena,
-                          std::string_view prefix) {
-  at::Tensor floats = host_floats(arena.like().flat);
-  for (const parameter& p : arena.layout.parameters) {
+base::status read_moments(const safetensors_reader& file, const catalogue& layout,
+                          at::Tensor& moments, std::string_view prefix) {
+  const at::Tensor floats = at::zeros({layout.elements}, at::kFloat);
+  for (const parameter& p : layout.parameters) {
     const std::string name = std::string(prefix) + p.name;
     const tensor_view* found = file.find(name);
     if (!found)
@@ -51,8 +53,15 @@ base::status read_moments(const safetensors_reader& file, parameter_arena& arena
     std::memcpy(floats.mutable_data_ptr<float>() + p.offset, found->data.data(),
                 found->data.size());
   }
-  arena.flat.copy_(floats);
+  moments.copy_(floats);
   return {};
+}
+
+base::status check_whole(const adamw& optimizer) {
+  if (optimizer.layout.place.ranks == 1) return {};
+  return fail(errc::invalid_argument,
+              "a shard of {} of an optimiser does not go into one file: write_shard does that",
+              optimizer.layout.place.ranks);
 }
 
 }  // namespace
@@ -76,15 +85,16 @@ base::status save_model(const parameter_arena& arena, const std::filesystem::pat
 }
 
 base::status save_optimizer(const adamw& optimizer, const std::filesystem::path& file) {
-  const at::Tensor first = host_floats(optimizer.first.flat),
-                   second = host_floats(optimizer.second.flat);
+  QUERN_CHECK(check_whole(optimizer));
+  const at::Tensor first = host_floats(optimizer.first), second = host_floats(optimizer.second);
   std::vector<tensor_view> tensors;
-  list_moments(optimizer.first, "first.", first, tensors);
-  list_moments(optimizer.second, "second.", second, tensors);
+  list_moments(optimizer.layout, "first.", first, tensors);
+  list_moments(optimizer.layout, "second.", second, tensors);
   return write_safetensors(file, tensors, {{"steps", std::to_string(optimizer.steps)}});
 }
 
 base::status load_optimizer(adamw& optimizer, const std::filesystem::path& file) {
+  QUERN_CHECK(check_whole(optimizer));
   QUERN_TRY(const safetensors_reader reader, safetensors_reader::open_file(file));
   const auto steps = reader.metadata().find("steps");
   if (steps == reader.metadata().end() || steps->second.empty() || steps->second.size() > 18 ||
@@ -92,8 +102,8 @@ base::status load_optimizer(adamw& optimizer, const std::filesystem::path& file)
     return fail(errc::corrupt,
                 "{}: no usable step count in its metadata; this is not an optimiser file",
                 file.string());
-  QUERN_CHECK(read_moments(reader, optimizer.first, "first."));
-  QUERN_CHECK(read_moments(reader, optimizer.second, "second."));
+  QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.first, "first."));
+  QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.second, "second."));
   optimizer.steps = std::stoll(steps->second);
   return {};
 }

@@ -13,6 +13,7 @@
 #include "policy/engine/trainer.hpp"
 #include "policy/loss/advantage.hpp"
 #include "policy/weights/dtype.hpp"
+#include "policy/weights/model_dir.hpp"
 
 namespace quern::policy {
 

@@ -18,4 +18,10 @@ void load_cuda();
 /// there is none.
 base::expected<at::Device> choose_device(const std::string& wanted);
 
+/// Waits until everything that is under way on a GPU is done; nothing to wait for on the CPU.
+void wait_for(const at::Device& device);
+
+/// Bytes of memory that are free on a GPU, or that the machine has.
+std::int64_t memory_of(const at::Device& device);
+
 }  // namespace quern::policy

@@ -75,14 +75,18 @@ struct decoder::state {
   kernels::head_shape shape;
   rope_table rope;
   std::vector<block_buffers>
-      blocks;  ///< one per layer where activations are kept, else only the first is used
+      blocks;           ///< one per layer where activations are kept, else only the first is used
+  block_buffers again;  ///< what is computed again: the same memory for all layers
+  recompute_mode recompute = recompute_mode::none;
   attention_scratch scratch;
   at::Tensor last, last_rstd, result, d_rows, d_wide, d_act, d_norm, dq, dk, dv, delta;
 
   ops::head_arguments heads(const block_weights& w, const packed_rows& rows) const {
     return {shape, w.q_norm, w.k_norm, config.rms_norm_eps, rope.cos, rope.sin, rows.positions};
   }
-  block_rows view(block_buffers& b, std::int64_t rows, const at::Tensor& like) const;
+  block_rows view(block_buffers& b, std::int64_t rows, const at::Tensor& like);
+  void attention_half(const block_weights& w, const packed_rows& rows, block_rows& a);
+  void mlp_half(const block_weights& w, block_rows& a);
   void block_forward(const block_weights& w, const packed_rows& rows, block_rows& a,
                      at::Tensor& output);
   void block_backward(const block_weights& w, const packed_rows& rows, block_rows& a,
@@ -90,32 +94,34 @@ struct decoder::state {
 };
 
 decoder::state::block_rows decoder::state::view(block_buffers& b, std::int64_t rows,
-                                                const at::Tensor& like) const {
+                                                const at::Tensor& like) {
   const std::int64_t d = config.hidden_size, q = config.q_size(), kv = config.kv_size(),
                      i = config.intermediate_size;
   const auto [kv_heads, group, dim] = shape;
+  block_buffers& first = recompute == recompute_mode::full ? again : b;
+  block_buffers& second = recompute == recompute_mode::none ? b : again;
   block_rows a;
   a.input = take(b.input, {rows, d}, like);
-  a.norm1 = take(b.norm1, {rows, d}, like);
-  a.rstd1 = take(b.rstd1, {rows}, like);
-  a.qkv = take(b.qkv, {rows, q + 2 * kv}, like);
-  a.q = take(b.q, {kv_heads, rows, group, dim}, like);
-  a.k = take(b.k, {kv_heads, rows, dim}, like);
-  a.v = take(b.v, {kv_heads, rows, dim}, like);
-  if (config.qk_norm()) a.head_rstd = take(b.head_rstd, {rows, (group + 1) * kv_heads}, like);
-  a.lse = take(b.lse, {kv_heads, rows, group}, like);
-  a.heads = take(b.heads, {kv_heads, rows, group, dim}, like);
-  a.attention = take(b.attention, {rows, q}, like);
-  a.middle = take(b.middle, {rows, d}, like);
-  a.norm2 = take(b.norm2, {rows, d}, like);
-  a.rstd2 = take(b.rstd2, {rows}, like);
-  a.gate_up = take(b.gate_up, {rows, 2 * i}, like);
-  a.act = take(b.act, {rows, i}, like);
+  a.norm1 = take(first.norm1, {rows, d}, like);
+  a.rstd1 = take(first.rstd1, {rows}, like);
+  a.qkv = take(first.qkv, {rows, q + 2 * kv}, like);
+  a.q = take(first.q, {kv_heads, rows, group, dim}, like);
+  a.k = take(first.k, {kv_heads, rows, dim}, like);
+  a.v = take(first.v, {kv_heads, rows, dim}, like);
+  if (config.qk_norm()) a.head_rstd = take(first.head_rstd, {rows, (group + 1) * kv_heads}, like);
+  a.lse = take(first.lse, {kv_heads, rows, group}, like);
+  a.heads = take(first.heads, {kv_heads, rows, group, dim}, like);
+  a.attention = take(first.attention, {rows, q}, like);
+  a.middle = take(first.middle, {rows, d}, like);
+  a.norm2 = take(second.norm2, {rows, d}, like);
+  a.rstd2 = take(second.rstd2, {rows}, like);
+  a.gate_up = take(second.gate_up, {rows, 2 * i}, like);
+  a.act = take(second.act, {rows, i}, like);
   return a;
 }
 
-void decoder::state::block_forward(const block_weights& w, const packed_rows& rows, block_rows& a,
-                                   at::Tensor& output) {
+void decoder::state::attention_half(const block_weights& w, const packed_rows& rows,
+                                    block_rows& a) {
   const auto [kv_heads, group, dim] = shape;
   const double eps = config.rms_norm_eps;
   ops::rms_norm(a.input, w.attention_norm, eps, a.norm1, a.rstd1);
@@ -127,9 +133,18 @@ void decoder::state::block_forward(const block_weights& w, const packed_rows& ro
   attention_forward(shape, rows.segments, a.q, a.k, a.v, a.heads, a.lse, scratch);
   a.attention.view({rows.rows(), kv_heads, group, dim}).copy_(a.heads.transpose(0, 1));
   at::addmm_out(a.middle, a.input, a.attention, w.out.t());
-  ops::rms_norm(a.middle, w.mlp_norm, eps, a.norm2, a.rstd2);
+}
+
+void decoder::state::mlp_half(const block_weights& w, block_rows& a) {
+  ops::rms_norm(a.middle, w.mlp_norm, config.rms_norm_eps, a.norm2, a.rstd2);
   at::mm_out(a.gate_up, a.norm2, w.gate_up.t());
   ops::swiglu(a.gate_up, a.act);
+}
+
+void decoder::state::block_forward(const block_weights& w, const packed_rows& rows, block_rows& a,
+                                   at::Tensor& output) {
+  attention_half(w, rows, a);
+  mlp_half(w, a);
   at::addmm_out(output, a.middle, a.act, w.down.t());
 }
 
@@ -168,11 +183,12 @@ void decoder::state::block_backward(const block_weights& w, const packed_rows& r
   ops::rms_norm_backward(d_normed, a.input, w.attention_norm, a.rstd1, dx, g.attention_norm);
 }
 
-base::expected<decoder> decoder::make(const parameter_arena& arena,
-                                      const parallel_context& context) {
+base::expected<decoder> decoder::make(const parameter_arena& arena, const parallel_context& context,
+                                      recompute_mode recompute) {
   QUERN_CHECK(check(context));
   auto s = std::make_unique<state>();
   s->config = arena.config;
+  s->recompute = recompute;
   s->shape = {arena.config.kv_heads, arena.config.heads / arena.config.kv_heads,
               arena.config.head_dim};
   s->rope = rope_table::make(arena.config, arena.config.max_positions, arena.flat.scalar_type(),
@@ -208,18 +224,23 @@ at::Tensor decoder::forward(const model_weights& weights, const packed_rows& row
 
 void decoder::backward(const model_weights& weights, const packed_rows& rows,
                        const at::Tensor& d_hidden, model_weights& gradients,
-                       const parallel_context& context) {
+                       const bucket_done& done, const parallel_context& context) {
   static_cast<void>(context);
   state& s = *state_;
   const std::int64_t n = rows.rows(), d = s.config.hidden_size;
   const at::Tensor last = take(s.last, {n, d}, d_hidden), rstd = take(s.last_rstd, {n}, d_hidden);
   at::Tensor dx = take(s.d_rows, {n, d}, d_hidden).zero_();
   ops::rms_norm_backward(d_hidden, last, weights.final_norm, rstd, dx, gradients.final_norm);
+  if (done) done(s.blocks.size() + 1);
   for (std::size_t i = s.blocks.size(); i-- > 0;) {
     state::block_rows a = s.view(s.blocks[i], n, d_hidden);
+    if (s.recompute == recompute_mode::full) s.attention_half(weights.blocks[i], rows, a);
+    if (s.recompute != recompute_mode::none) s.mlp_half(weights.blocks[i], a);
     s.block_backward(weights.blocks[i], rows, a, dx, gradients.blocks[i]);
+    if (done) done(i + 1);
   }
   gradients.embedding.index_add_(0, rows.tokens, dx);
+  if (done) done(0);
 }
 
 decoder::decoder(std::unique_ptr<state> parts) : state_(std::move(parts)) {}
@@ -228,6 +249,25 @@ decoder& decoder::operator=(decoder&&) noexcept = default;
 decoder::~decoder() = default;
 const model_config& decoder::config() const {
   return state_->config;
+}
+
+std::size_t decoder::activation_bytes() const {
+  const state& s = *state_;
+  std::size_t total = 0;
+  const auto add = [&](std::initializer_list<at::Tensor> buffers) {
+    for (const at::Tensor& one : buffers)
+      if (one.defined()) total += one.nbytes();
+  };
+  const auto add_block = [&](const state::block_buffers& b) {
+    add({b.input, b.norm1, b.rstd1, b.qkv, b.q, b.k, b.v, b.head_rstd, b.lse, b.heads, b.attention,
+         b.middle, b.norm2, b.rstd2, b.gate_up, b.act});
+  };
+  for (const state::block_buffers& b : s.blocks)
+    add_block(b);
+  add_block(s.again);
+  add({s.last, s.last_rstd, s.result, s.d_rows, s.d_wide, s.d_act, s.d_norm, s.dq, s.dk, s.dv,
+       s.delta});
+  return total;
 }
 
 }  // namespace quern::policy

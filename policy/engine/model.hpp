@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "policy/engine/arena.hpp"
 #include "policy/engine/parallel.hpp"
 #include "policy/text/model_config.hpp"
+#include "policy/weights/memory_plan.hpp"
 
 namespace quern::policy {
 
@@ -51,16 +53,18 @@ struct rope_table {
                          at::Device device);
 };
 
-/// What forward keeps for backward. Grows to the largest batch seen and is reused; not shared
-/// between threads.
-class activations;
+/// Told during `backward` that all gradients of a bucket (index into catalogue::buckets) have got
+/// what this pass adds to them: the head's first, then the layers from the last on, the embedding's
+/// at the end.
+using bucket_done = std::function<void(std::size_t bucket)>;
 
 /// Not thread-safe (workspace); the arena may be written between calls.
 class decoder {
  public:
   /// Refuses a parallel context that is not implemented.
   static base::expected<decoder> make(const parameter_arena& arena,
-                                      const parallel_context& context = {});
+                                      const parallel_context& context = {},
+                                      recompute_mode recompute = recompute_mode::none);
   decoder(decoder&&) noexcept;
   decoder& operator=(decoder&&) noexcept;
   ~decoder();
@@ -72,9 +76,12 @@ class decoder {
   /// Adds the gradients of everything below the head into `gradients`, given d loss / d (result of
   /// the last forward with keep).
   void backward(const model_weights& weights, const packed_rows& rows, const at::Tensor& d_hidden,
-                model_weights& gradients, const parallel_context& context = {});
+                model_weights& gradients, const bucket_done& done = {},
+                const parallel_context& context = {});
 
   const model_config& config() const;
+  /// Of the buffers that forward and backward have grown to; the attention's tiles apart.
+  std::size_t activation_bytes() const;
 
  private:
   struct state;

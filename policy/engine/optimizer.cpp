@@ -6,9 +6,13 @@
 #include <cmath>
 #include <numbers>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
 
 #include "base/text.hpp"
 
@@ -20,12 +24,13 @@ using base::fail;
 
 constexpr std::array<std::string_view, 3> schedule_texts{"constant", "linear", "cosine"};
 
-/// Views of all matrices, or of all vectors, of an arena.
-std::vector<at::Tensor> parts(const parameter_arena& arena, bool matrices) {
+/// Views of all matrices, or of all vectors, of a shard.
+std::vector<at::Tensor> parts(const catalogue& layout, const shard_map& shard,
+                              const at::Tensor& flat, bool matrices) {
   std::vector<at::Tensor> result;
-  for (const parameter& p : arena.layout.parameters)
-    if ((p.shape.size() > 1) == matrices)
-      result.push_back(arena.flat.narrow(0, p.offset, p.count()));
+  for (const shard_piece& piece : shard.pieces)
+    if ((layout.parameters[piece.parameter].shape.size() > 1) == matrices)
+      result.push_back(flat.narrow(0, piece.in_shard, piece.count));
   return result;
 }
 
@@ -77,33 +82,62 @@ double learning_rate(const optimizer_options& o, std::int64_t step) {
   return o.learning_rate * (o.floor + (1 - o.floor) * part);
 }
 
-base::expected<adamw> adamw::make(const parameter_arena& weights,
-                                  const optimizer_options& options) {
+base::expected<adamw> adamw::make(const parameter_arena& weights, const optimizer_options& options,
+                                  std::int32_t rank) {
   QUERN_CHECK(check(options));
   adamw result;
   result.options = options;
-  result.first = weights.like();
-  result.second = weights.like();
+  result.layout = weights.layout;
+  QUERN_TRY(result.shard, make_shard_map(weights.layout, rank));
+  const std::int64_t count = result.shard.elements;
+  result.first = at::zeros({count}, weights.flat.options());
+  result.second = at::zeros({count}, weights.flat.options());
+  if (weights.layout.place.ranks == 1) {
+    result.master = weights.flat;
+  } else {
+    result.master = at::zeros({count}, weights.flat.options());
+    result.load_master(weights);
+  }
   return result;
 }
 
-double adamw::norm(const parameter_arena& gradients) {
-  return at::linalg_vector_norm(gradients.flat, 2, c10::nullopt, false, at::kDouble).item<double>();
+void adamw::load_master(const parameter_arena& weights) {
+  if (layout.place.ranks == 1) return;
+  for (std::size_t i = 0; i < shard.ranges.size(); ++i) {
+    const auto [begin, end] = shard.ranges[i];
+    master.narrow(0, shard.begins[i], end - begin)
+        .copy_(weights.flat.narrow(0, begin, end - begin));
+  }
 }
 
-double adamw::step(parameter_arena& weights, parameter_arena& gradients, double norm) {
+at::Tensor adamw::squares(const at::Tensor& gradients) {
+  return at::linalg_vector_norm(gradients, 2, c10::nullopt, false, at::kDouble).square();
+}
+
+double adamw::step(at::Tensor& gradients, const at::Tensor& norm) {
   ++steps;
-  if (options.max_grad_norm > 0 && norm > options.max_grad_norm)
-    gradients.flat.mul_(options.max_grad_norm / norm);
+  // Gradients are divided by it: 1 below the limit.
+  const at::Tensor scale =
+      options.max_grad_norm > 0 ? (norm / options.max_grad_norm).clamp_min(1) : at::ones_like(norm);
+  const at::Tensor bad = norm.isfinite().logical_not().to(at::kFloat);
+  // The fused operator takes its scale in float32: exact arenas are divided beforehand.
+  const bool exact = gradients.scalar_type() == at::kDouble;
+  if (exact) gradients.div_(scale);
+  const std::optional<at::Tensor> divide =
+      exact ? std::nullopt : std::optional<at::Tensor>(scale.to(at::kFloat));
   const double rate = learning_rate(options, steps);
   const at::Tensor count =
-      at::full({}, static_cast<double>(steps), weights.flat.options().dtype(at::kFloat));
+      at::full({}, static_cast<double>(steps), gradients.options().dtype(at::kFloat));
   for (const bool matrices : {true, false}) {
-    const std::vector<at::Tensor> w = parts(weights, matrices), g = parts(gradients, matrices),
-                                  m = parts(first, matrices), v = parts(second, matrices),
+    const std::vector<at::Tensor> w = parts(layout, shard, master, matrices),
+                                  g = parts(layout, shard, gradients, matrices),
+                                  m = parts(layout, shard, first, matrices),
+                                  v = parts(layout, shard, second, matrices),
                                   counts(w.size(), count);
+    if (w.empty()) continue;
     at::_fused_adamw_(w, g, m, v, {}, counts, rate, options.beta1, options.beta2,
-                      matrices ? options.weight_decay : 0.0, options.epsilon, false, false);
+                      matrices ? options.weight_decay : 0.0, options.epsilon, false, false, divide,
+                      bad);
   }
   return rate;
 }

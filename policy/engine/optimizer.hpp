@@ -7,6 +7,7 @@
 
 #include "base/status.hpp"
 #include "policy/engine/arena.hpp"
+#include "policy/weights/shard_map.hpp"
 
 namespace quern::policy {
 
@@ -31,19 +32,33 @@ base::status check(const optimizer_options& options);
 /// Of the `step`-th step, from 1.
 double learning_rate(const optimizer_options& options, std::int64_t step);
 
-/// Moments of one arena. Same device and element type as the weights.
+/// The optimiser of one shard of an arena (all of it with one rank): master weights and moments,
+/// flat, in the arena's element type, laid out by `shard`.
 struct adamw {
   optimizer_options options;
-  parameter_arena first, second;  ///< moments
-  std::int64_t steps = 0;         ///< taken
+  catalogue layout;
+  shard_map shard;
+  /// [shard.elements]; with one rank the arena's own tensor, else a copy that is to be gathered
+  /// into the arenas of all ranks after a step.
+  at::Tensor master;
+  at::Tensor first, second;  ///< moments, [shard.elements]
+  std::int64_t steps = 0;    ///< taken
 
+  /// For shard `rank` of weights.layout.place.ranks.
   static base::expected<adamw> make(const parameter_arena& weights,
-                                    const optimizer_options& options);
-  /// The global norm of the gradients.
-  static double norm(const parameter_arena& gradients);
-  /// Scales the gradients to max_grad_norm where `norm` is above it, then one AdamW step. Gradients
-  /// are changed. Returns the learning rate.
-  double step(parameter_arena& weights, parameter_arena& gradients, double norm);
+                                    const optimizer_options& options, std::int32_t rank = 0);
+  /// Sum of squares in double, a scalar on the device: the square of a global norm is the sum of
+  /// these over shards.
+  static at::Tensor squares(const at::Tensor& gradients);
+  /// Scales the shard's gradients to max_grad_norm where `norm` (double, a scalar on the device) is
+  /// above it, then one AdamW step; nothing changes where it is not finite. The host waits for
+  /// neither: whoever reads the norm later calls `take_back` in that case. Gradients are changed.
+  /// Returns the learning rate.
+  double step(at::Tensor& gradients, const at::Tensor& norm);
+  /// The last step did nothing.
+  void take_back() { --steps; }
+  /// Reads the master weights from an arena that was changed from outside.
+  void load_master(const parameter_arena& weights);
 };
 
 }  // namespace quern::policy

@@ -19,7 +19,9 @@ base::status one(std::string_view name, std::int32_t size, std::int32_t rank) {
 }  // namespace
 
 base::status check(const parallel_context& context) {
-  QUERN_CHECK(one("dp", context.dp, context.dp_rank));
+  if (context.dp < 1 || context.dp_rank < 0 || context.dp_rank >= context.dp)
+    return base::fail(base::errc::invalid_argument, "dp_rank is {}, but must be below dp = {}",
+                      context.dp_rank, context.dp);
   QUERN_CHECK(one("tp", context.tp, context.tp_rank));
   QUERN_CHECK(one("pp", context.pp, context.pp_rank));
   QUERN_CHECK(one("cp", context.cp, context.cp_rank));

@@ -17,8 +17,8 @@ struct parallel_context {
   bool operator==(const parallel_context&) const = default;
 };
 
-/// Accepts dp, tp, pp and cp of 1; any other size or a rank outside its size is invalid_argument
-/// with the name of the dimension.
+/// Accepts any dp, and tp, pp and cp of 1; any other size or a rank outside its size is
+/// invalid_argument with the name of the dimension.
 base::status check(const parallel_context& context);
 
 }  // namespace quern::policy

@@ -8,32 +8,18 @@
 #include <thread>
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
+#include "policy/collectives/gradient_buckets.hpp"
 #include "policy/engine/attention.hpp"
 #include "policy/engine/evaluate.hpp"
 #include "policy/engine/log_probs.hpp"
+#include "policy/engine/token_sums.hpp"
 #include "policy/loss/token_loss.hpp"
 
 namespace quern::policy {
-
-/// Sums over trained tokens; those of the workers are added up in order.
-struct token_sums {
-  double tokens = 0, loss = 0, log_prob = 0, entropy = 0, ratio = 0, ratio_max = 0, clipped = 0,
-         dropped = 0, kl = 0;
-  double behaviour_tokens = 0, mismatch = 0, mismatch_max = 0, mismatch_tokens = 0,
-         behaviour_kl = 0, rows = 0;
-
-  void add(const token_sums& o) {
-    tokens += o.tokens, loss += o.loss, log_prob += o.log_prob, entropy += o.entropy,
-        ratio += o.ratio;
-    clipped += o.clipped, dropped += o.dropped, kl += o.kl, behaviour_tokens += o.behaviour_tokens;
-    mismatch += o.mismatch, mismatch_tokens += o.mismatch_tokens, behaviour_kl += o.behaviour_kl,
-        rows += o.rows;
-    ratio_max = std::max(ratio_max, o.ratio_max),
-    mismatch_max = std::max(mismatch_max, o.mismatch_max);
-  }
-};
-
 namespace {
 
 using base::errc;
@@ -42,44 +28,6 @@ using base::fail;
 double trained_tokens(const training_sequence& s) {
   return static_cast<double>(
       std::count_if(s.loss_mask.begin(), s.loss_mask.end(), [](std::uint8_t m) { return m != 0; }));
-}
-
-/// Loss and gradient of one prediction, and what the metrics want to know of it.
-double visit_token(const loss_parameters& p, const training_sequence& s, std::size_t t,
-                   double weight, double log_prob, double entropy, std::int64_t version,
-                   token_sums& total) {
-  const auto at = [&](const std::vector<float>& values, double otherwise) {
-    return values.empty() ? otherwise : static_cast<double>(values[t]);
-  };
-  token_input in;
-  in.log_prob = log_prob;
-  in.behaviour_log_prob = at(s.behaviour_log_probs, log_prob);
-  in.proximal_log_prob = at(s.proximal_log_probs, log_prob);
-  in.reference_log_prob = at(s.reference_log_probs, log_prob);
-  in.advantage = s.advantage;
-  const token_loss l = evaluate_token(p, in);
-  total.tokens += 1;
-  total.dropped += l.dropped ? 1 : 0;
-  if (l.dropped) return 0;
-  total.loss += weight * l.loss;
-  total.log_prob += log_prob;
-  total.entropy += entropy;
-  total.ratio += l.ratio;
-  total.ratio_max = std::max(total.ratio_max, l.ratio);
-  total.clipped += l.clipped ? 1 : 0;
-  total.kl += l.kl;
-  if (!s.behaviour_log_probs.empty()) {
-    const double d = log_prob - in.behaviour_log_prob,
-                 bounded = std::clamp(d, -p.log_ratio_clamp, p.log_ratio_clamp);
-    total.behaviour_tokens += 1;
-    total.behaviour_kl += std::exp(bounded) - bounded - 1;
-    if (s.versions.empty() || s.versions[t] == version) {
-      total.mismatch += std::abs(d);
-      total.mismatch_max = std::max(total.mismatch_max, std::abs(d));
-      total.mismatch_tokens += 1;
-    }
-  }
-  return weight * l.gradient;
 }
 
 }  // namespace
@@ -93,46 +41,50 @@ struct worker {
   token_sums total;
 };
 
+/// Of a backward pass: on the device, over all ranks, so that nothing waits for it before the
+/// optimiser does.
+struct pass_totals {
+  at::Tensor sums;    ///< token_sums::sums, then the square of the gradient's norm
+  at::Tensor maxima;  ///< token_sums::maxima
+  at::Tensor norm;    ///< scalar
+};
+
 struct trainer::state {
   parameter_arena arena;
   trainer_options options;
   adamw optimizer;
   std::vector<worker> workers;
+  communicator* group = nullptr;
+  /// Of this rank's shard, summed over threads and ranks; with one rank the first worker's arena.
+  at::Tensor shard_gradients;
+  std::vector<pending> reducing;
+  base::status reduced;  ///< the first error of starting a reduction
   std::int64_t version = 0;
 
   base::status check_batch(std::span<const training_sequence> batch,
                            const batch_totals& totals) const;
   void run_micro_batch(worker& w, const micro_batch& batch,
-                       std::span<const training_sequence> sequences, const batch_totals& totals);
+                       std::span<const training_sequence> sequences, const batch_totals& totals,
+                       const bucket_done& done);
+  void run_all(std::span<const micro_batch> batches, std::span<const training_sequence> sequences,
+               const batch_totals& totals);
+  void reduce(std::size_t bucket, std::size_t threads);
+  base::expected<pass_totals> sum_up(token_sums here);
+  base::expected<pass_totals> backward(std::span<const training_sequence> batch,
+                                       const batch_totals& totals);
+  base::status gather(const at::Tensor& shard, at::Tensor& flat, std::string_view what);
+  void enter(std::string_view phase) const {
+    if (group != nullptr) group->link().at(phase, version);
+  }
+  void moved() const {
+    if (group != nullptr) group->link().progress();
+  }
 };
-
-base::json to_json(const step_metrics& m) {
-  return {{"version", m.version},
-          {"loss", m.loss},
-          {"grad_norm", m.grad_norm},
-          {"learning_rate", m.learning_rate},
-          {"skipped", m.skipped},
-          {"tokens", m.tokens},
-          {"sequences", m.sequences},
-          {"idle_sequences", m.idle_sequences},
-          {"mean_log_prob", m.mean_log_prob},
-          {"entropy", m.entropy},
-          {"ratio", m.ratio},
-          {"ratio_max", m.ratio_max},
-          {"clip_fraction", m.clip_fraction},
-          {"dropped_fraction", m.dropped_fraction},
-          {"kl", m.kl},
-          {"mismatch_mean", m.mismatch_mean},
-          {"mismatch_max", m.mismatch_max},
-          {"mismatch_tokens", m.mismatch_tokens},
-          {"behaviour_kl", m.behaviour_kl},
-          {"forward_rows", m.forward_rows}};
-}
 
 base::status trainer::state::check_batch(std::span<const training_sequence> batch,
                                          const batch_totals& totals) const {
   const batch_totals here = count(batch);
-  if (here.tokens == 0)
+  if (here.tokens == 0 && (group == nullptr || totals.tokens == 0))
     return fail(errc::invalid_argument, "a batch of {} sequences without a trained token",
                 batch.size());
   if (totals.tokens < here.tokens || totals.sequences < here.sequences)
@@ -155,10 +107,12 @@ base::status trainer::state::check_batch(std::span<const training_sequence> batc
 
 void trainer::state::run_micro_batch(worker& w, const micro_batch& batch,
                                      std::span<const training_sequence> sequences,
-                                     const batch_totals& totals) {
+                                     const batch_totals& totals, const bucket_done& done) {
   const at::Tensor hidden = w.model.forward(arena.weights, batch.rows, true);
+  moved();
   at::Tensor d_hidden = take(w.d_hidden, hidden.sizes(), hidden).zero_();
   const auto visit = [&](const head_chunk& chunk) {
+    moved();
     std::int32_t current = -1;
     double weight = 0;
     for (std::size_t i = 0; i < chunk.log_probs.size(); ++i) {
@@ -175,13 +129,141 @@ void trainer::state::run_micro_batch(worker& w, const micro_batch& batch,
   };
   w.head.run(hidden, arena.weights.head, batch, sequences, visit, &d_hidden,
              &w.gradients.weights.head);
-  w.model.backward(arena.weights, batch.rows, d_hidden, w.gradients.weights);
+  w.model.backward(arena.weights, batch.rows, d_hidden, w.gradients.weights, done);
   w.total.rows += static_cast<double>(batch.rows.rows());
 }
 
+/// All threads have their part of the bucket: adds them up, in order, and hands it to the ranks.
+void trainer::state::reduce(std::size_t bucket, std::size_t threads) {
+  const policy::bucket& range = arena.layout.buckets[bucket];
+  at::Tensor sum = workers[0].gradients.flat.narrow(0, range.begin, range.size);
+  for (std::size_t i = 1; i < threads; ++i)
+    sum.add_(workers[i].gradients.flat.narrow(0, range.begin, range.size));
+  moved();
+  if (group == nullptr || !reduced) return;
+  const shard_map& shard = optimizer.shard;
+  const std::int64_t count = shard.ranges[bucket].end - shard.ranges[bucket].begin;
+  auto begun = group->reduce_scatter(shard_gradients.narrow(0, shard.begins[bucket], count), sum,
+                                     "gradients of " + range.name);
+  if (begun) {
+    reducing.push_back(std::move(*begun));
+  } else {
+    reduced = tl::make_unexpected(std::move(begun).error());
+  }
+}
+
+void trainer::state::run_all(std::span<const micro_batch> batches,
+                             std::span<const training_sequence> sequences,
+                             const batch_totals& totals) {
+  const std::size_t threads = std::clamp<std::size_t>(batches.size(), 1, workers.size());
+  gradient_buckets order(arena.layout.buckets.size(), threads);
+  const bucket_done done = [&](std::size_t bucket) {
+    order.finished(bucket, [&](std::size_t ready) { reduce(ready, threads); });
+  };
+  const auto work = [&](std::size_t index) {
+    worker& w = workers[index];
+    w.gradients.flat.zero_();
+    w.total = {};
+    for (std::size_t i = index; i < batches.size(); i += threads)
+      run_micro_batch(w, batches[i], sequences, totals,
+                      i + threads < batches.size() ? bucket_done() : done);
+    if (index < batches.size()) return;
+    for (std::size_t bucket = arena.layout.buckets.size(); bucket-- > 0;)
+      done(bucket);
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < threads; ++i)
+    others.emplace_back([&work, i] {
+      at::init_num_threads();
+      work(i);
+    });
+  work(0);
+  others.clear();
+  for (std::size_t i = 1; i < threads; ++i)
+    workers[0].total.add(workers[i].total);
+}
+
+base::expected<pass_totals> trainer::state::sum_up(token_sums here) {
+  pass_totals all;
+  const auto sums = here.sums();
+  const auto maxima = here.maxima();
+  const auto device = arena.flat.device();
+  all.sums = at::zeros({static_cast<std::int64_t>(sums.size()) + 1}, at::kDouble);
+  std::copy(sums.begin(), sums.end(), all.sums.mutable_data_ptr<double>());
+  all.sums = all.sums.to(device);
+  all.maxima =
+      at::tensor(at::ArrayRef<double>(maxima.data(), maxima.size()), at::kDouble).to(device);
+  at::Tensor square = all.sums[static_cast<std::int64_t>(sums.size())];
+  square.copy_(adamw::squares(shard_gradients));
+  if (group != nullptr) {
+    QUERN_TRY(pending adding, group->all_reduce(all.sums, reduction::sum, "sums of the step"));
+    QUERN_CHECK(adding.order());
+    QUERN_TRY(pending comparing,
+              group->all_reduce(all.maxima, reduction::max, "maxima of the step"));
+    QUERN_CHECK(comparing.order());
+  }
+  all.norm = square.sqrt();
+  return all;
+}
+
+base::expected<pass_totals> trainer::state::backward(std::span<const training_sequence> batch,
+                                                     const batch_totals& totals) {
+  QUERN_CHECK(check_batch(batch, totals));
+  enter("backward");
+  std::vector<training_sequence> moving;
+  std::size_t idle = 0;
+  if (options.skip_idle && !needs_reference(options.loss)) {
+    const auto is_idle = [](const training_sequence& q) { return q.advantage * q.weight == 0; };
+    idle = static_cast<std::size_t>(std::count_if(batch.begin(), batch.end(), is_idle));
+    if (idle > 0) {
+      std::remove_copy_if(batch.begin(), batch.end(), std::back_inserter(moving), is_idle);
+      batch = moving;
+    }
+  }
+  QUERN_TRY(const auto batches, pack(arena.config, batch, options.pack, arena.flat.device()));
+  run_all(batches, batch, totals);
+  auto ended = std::exchange(reduced, {});
+  for (pending& one : reducing)
+    if (auto result = one.order(); ended) ended = result;
+  reducing.clear();
+  QUERN_CHECK(ended);
+  token_sums here = workers[0].total;
+  here.sequences = policy::count(batch).sequences;
+  here.idle_sequences = static_cast<double>(idle);
+  return sum_up(here);
+}
+
+base::status trainer::state::gather(const at::Tensor& shard, at::Tensor& flat,
+                                    std::string_view what) {
+  if (group == nullptr) return {};
+  std::vector<pending> gathering;
+  for (std::size_t i = 0; i < arena.layout.buckets.size(); ++i) {
+    const policy::bucket& range = arena.layout.buckets[i];
+    const element_range part = optimizer.shard.ranges[i];
+    QUERN_TRY(pending begun,
+              group->all_gather(flat.narrow(0, range.begin, range.size),
+                                shard.narrow(0, optimizer.shard.begins[i], part.end - part.begin),
+                                std::string(what) + " of " + range.name));
+    gathering.push_back(std::move(begun));
+  }
+  for (pending& one : gathering)
+    QUERN_CHECK(one.wait());
+  return {};
+}
+
 base::expected<trainer> trainer::make(parameter_arena arena, const trainer_options& options,
-                                      const parallel_context& context) {
+                                      const parallel_context& context, communicator* group) {
   QUERN_CHECK(check(options.loss));
+  QUERN_CHECK(check(context));
+  if (context.dp != (group == nullptr ? 1 : group->ranks()) ||
+      context.dp_rank != (group == nullptr ? 0 : group->rank()))
+    return fail(errc::invalid_argument,
+                "rank {} of dp = {}, but the communicator is of rank {} of {}", context.dp_rank,
+                context.dp, group == nullptr ? 0 : group->rank(),
+                group == nullptr ? 1 : group->ranks());
+  if (arena.layout.place.ranks != context.dp)
+    return fail(errc::invalid_argument, "an arena laid out for {} ranks, but dp is {}",
+                arena.layout.place.ranks, context.dp);
   if (options.loss_chunk < 1 || options.workers < 1 || options.workers > 256)
     return fail(errc::invalid_argument,
                 "loss_chunk {} and workers {}: both at least 1, workers at most 256",
@@ -190,15 +272,19 @@ base::expected<trainer> trainer::make(parameter_arena arena, const trainer_optio
     return fail(errc::invalid_argument, "valid_tokens is {}, but the vocabulary has {} rows",
                 options.valid_tokens, arena.config.vocab_size);
   auto s = std::make_unique<state>();
-  QUERN_TRY(s->optimizer, adamw::make(arena, options.optimizer));
+  QUERN_TRY(s->optimizer, adamw::make(arena, options.optimizer, context.dp_rank));
   for (std::int32_t i = 0; i < options.workers; ++i) {
-    QUERN_TRY(decoder model, decoder::make(arena, context));
+    QUERN_TRY(decoder model, decoder::make(arena, context, options.recompute));
     s->workers.push_back({std::move(model),
                           output_head(options.loss_chunk, options.valid_tokens),
                           arena.like(),
                           {},
                           {}});
   }
+  s->shard_gradients = group == nullptr
+                           ? s->workers[0].gradients.flat
+                           : at::zeros({s->optimizer.shard.elements}, arena.flat.options());
+  s->group = group;
   s->arena = std::move(arena);
   s->options = options;
   return trainer(std::move(s));
@@ -206,61 +292,16 @@ base::expected<trainer> trainer::make(parameter_arena arena, const trainer_optio
 
 base::expected<step_metrics> trainer::gradients(std::span<const training_sequence> batch,
                                                 const batch_totals& totals) {
-  state& s = *state_;
-  QUERN_CHECK(s.check_batch(batch, totals));
-  std::vector<training_sequence> moving;
-  std::size_t idle = 0;
-  if (s.options.skip_idle && !needs_reference(s.options.loss)) {
-    const auto is_idle = [](const training_sequence& q) { return q.advantage * q.weight == 0; };
-    idle = static_cast<std::size_t>(std::count_if(batch.begin(), batch.end(), is_idle));
-    if (idle > 0) {
-      std::remove_copy_if(batch.begin(), batch.end(), std::back_inserter(moving), is_idle);
-      batch = moving;
-    }
-  }
-  QUERN_TRY(const auto batches, pack(s.arena.config, batch, s.options.pack, s.arena.flat.device()));
-  const std::size_t count = s.workers.size();
-  const auto work = [&](std::size_t index) {
-    worker& w = s.workers[index];
-    w.gradients.flat.zero_();
-    w.total = {};
-    for (std::size_t i = index; i < batches.size(); i += count)
-      s.run_micro_batch(w, batches[i], batch, totals);
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < std::min(count, batches.size()); ++i)
-      threads.emplace_back([&work, i] {
-        at::init_num_threads();
-        work(i);
-      });
-    work(0);
-  }
-  token_sums total = s.workers[0].total;
-  for (std::size_t i = 1; i < std::min(count, batches.size()); ++i) {
-    s.workers[0].gradients.flat.add_(s.workers[i].gradients.flat);
-    total.add(s.workers[i].total);
-  }
-  step_metrics m;
-  const double used = std::max(1.0, total.tokens - total.dropped);
-  m.version = s.version;
-  m.loss = total.loss;
-  m.grad_norm = adamw::norm(s.workers[0].gradients);
-  m.tokens = total.tokens;
-  m.sequences = policy::count(batch).sequences;
-  m.idle_sequences = static_cast<double>(idle);
-  m.mean_log_prob = total.log_prob / used;
-  m.entropy = total.entropy / used;
-  m.ratio = total.ratio / used;
-  m.ratio_max = total.ratio_max;
-  m.clip_fraction = total.clipped / used;
-  m.dropped_fraction = total.dropped / std::max(1.0, total.tokens);
-  m.kl = total.kl / used;
-  m.mismatch_mean = total.mismatch / std::max(1.0, total.mismatch_tokens);
-  m.mismatch_max = total.mismatch_max;
-  m.mismatch_tokens = total.mismatch_tokens;
-  m.behaviour_kl = total.behaviour_kl / std::max(1.0, total.behaviour_tokens);
-  m.forward_rows = total.rows;
+  QUERN_TRY(const pass_totals pass, state_->backward(batch, totals));
+  return read(pass);
+}
+
+step_metrics trainer::read(const pass_totals& pass) const {
+  const at::Tensor sums = pass.sums.to(at::kCPU), maxima = pass.maxima.to(at::kCPU);
+  step_metrics m =
+      metrics_of(token_sums::of(sums.const_data_ptr<double>(), maxima.const_data_ptr<double>()));
+  m.version = state_->version;
+  m.grad_norm = pass.norm.item<double>();
   return m;
 }
 
@@ -271,14 +312,27 @@ base::expected<step_metrics> trainer::step(std::span<const training_sequence> ba
 base::expected<step_metrics> trainer::step(std::span<const training_sequence> batch,
                                            const batch_totals& totals) {
   state& s = *state_;
-  QUERN_TRY(step_metrics m, gradients(batch, totals));
+  QUERN_TRY(const pass_totals pass, s.backward(batch, totals));
+  s.enter("optimiser");
+  const double rate = s.optimizer.step(s.shard_gradients, pass.norm);
+  QUERN_CHECK(gather_weights());
+  step_metrics m = read(pass);
   if (!std::isfinite(m.grad_norm)) {
+    s.optimizer.take_back();
     m.skipped = true;
     return m;
   }
-  m.learning_rate = s.optimizer.step(s.arena, s.workers[0].gradients, m.grad_norm);
+  m.learning_rate = rate;
   m.version = ++s.version;
   return m;
+}
+
+base::status trainer::gather_gradients() {
+  return state_->gather(state_->shard_gradients, state_->workers[0].gradients.flat, "gradients");
+}
+
+base::status trainer::gather_weights() {
+  return state_->gather(state_->optimizer.master, state_->arena.flat, "weights");
 }
 
 base::expected<std::vector<std::vector<float>>> trainer::log_probs(
@@ -293,6 +347,9 @@ const parameter_arena& trainer::weights() const {
 }
 const parameter_arena& trainer::gradient_arena() const {
   return state_->workers[0].gradients;
+}
+communicator* trainer::group() {
+  return state_->group;
 }
 adamw& trainer::optimizer() {
   return state_->optimizer;

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/status.hpp"
+#include "policy/collectives/communicator.hpp"
 #include "policy/engine/arena.hpp"
 #include "policy/engine/optimizer.hpp"
 #include "policy/engine/parallel.hpp"
@@ -29,6 +30,7 @@ struct trainer_options {
   std::int32_t workers = 1;
   std::int64_t valid_tokens =
       0;  ///< ids from here on are left out of the softmax, as in the generator; 0: none
+  recompute_mode recompute = recompute_mode::none;
 };
 
 /// Means are over the trained tokens of the sequences that were computed.
@@ -55,17 +57,30 @@ struct step_metrics {
 
 base::json to_json(const step_metrics& metrics);
 
+struct pass_totals;  // of one backward pass
+
 /// One thread; owns gradients and optimiser moments, trains the arena in place.
+///
+/// With `group` it is one rank of several (ZeRO-1): every rank holds all weights and computes a
+/// share of each batch; gradients are summed over the ranks bucket by bucket while the backward
+/// pass goes on, each rank's optimiser steps its own shard of master weights and moments, and the
+/// weights are gathered. All ranks call the same functions in the same order; results are equal on
+/// all, and equal to those of one rank up to the order of additions. An error on one rank ends the
+/// group.
 class trainer {
  public:
+  /// `arena` must be laid out for context.dp ranks and hold the same weights on all; `group` must
+  /// outlive the trainer and be of context.dp ranks (null for one).
   static base::expected<trainer> make(parameter_arena arena, const trainer_options& options,
-                                      const parallel_context& context = {});
+                                      const parallel_context& context = {},
+                                      communicator* group = nullptr);
   trainer(trainer&&) noexcept;
   trainer& operator=(trainer&&) noexcept;
   ~trainer();
 
-  /// One step on the batch. `totals` counts the batch before filtering (of all ranks); without it
-  /// the batch is taken as unfiltered. A batch without trained tokens is invalid_argument.
+  /// One step on the batch. `totals` counts the batch before filtering, of all ranks; without it
+  /// the batch is taken as unfiltered and as all there is. A batch without trained tokens is
+  /// invalid_argument; a rank's share may be empty.
   base::expected<step_metrics> step(std::span<const training_sequence> batch);
   base::expected<step_metrics> step(std::span<const training_sequence> batch,
                                     const batch_totals& totals);
@@ -78,7 +93,13 @@ class trainer {
       std::span<const training_sequence> batch);
 
   const parameter_arena& weights() const;
+  /// Of this rank's share of the batch, where there are several.
   const parameter_arena& gradient_arena() const;
+  /// Puts the sum over ranks into the gradient arena of each. For inspection.
+  base::status gather_gradients();
+  /// Puts the master weights of all shards into the arena: after they were loaded.
+  base::status gather_weights();
+  communicator* group();
   adamw& optimizer();
   trainer_options& options();
   /// Number of steps taken: the policy's version.
@@ -88,6 +109,7 @@ class trainer {
  private:
   struct state;
   explicit trainer(std::unique_ptr<state> parts);
+  step_metrics read(const pass_totals& pass) const;
   std::unique_ptr<state> state_;
 };
 

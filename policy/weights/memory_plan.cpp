@@ -1,0 +1,199 @@
+#include "policy/weights/memory_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "policy/weights/catalogue.hpp"
+
+namespace quern::policy {
+namespace {
+
+using base::errc;
+using base::fail;
+
+constexpr std::array<std::string_view, 3> recompute_texts{"none", "mlp", "full"};
+constexpr std::int64_t float_bytes = 4;
+constexpr std::int64_t fewest_micro_batch_tokens = 256;
+constexpr std::int64_t fewest_loss_rows = 64;
+constexpr std::int64_t most_ranks = 64;
+
+std::string show_bytes(std::int64_t bytes) {
+  return base::human_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+}
+
+/// Values that one block keeps for a row, by what may be computed again.
+struct row_values {
+  std::int64_t input = 0, attention_half = 0, mlp_half = 0, passing = 0;
+};
+
+row_values values_of_row(const model_config& c) {
+  const std::int64_t d = c.hidden_size, q = c.q_size(), kv = c.kv_size(), i = c.intermediate_size;
+  row_values v;
+  v.input = d;
+  v.attention_half = (d + 1) + (q + 2 * kv) + (q + 2 * kv) + c.heads + 2 * q + d +
+                     (c.qk_norm() ? c.heads + c.kv_heads : 0);
+  v.mlp_half = (d + 1) + 3 * i;
+  // Of one block at a time: gradients on their way, the last hidden states.
+  v.passing = (4 * d + 1) + std::max(2 * i, q + 2 * kv) + std::max(i, q) + q + 2 * kv + c.heads;
+  return v;
+}
+
+std::int64_t activation_values(const model_config& c, recompute_mode mode) {
+  const row_values v = values_of_row(c);
+  const std::int64_t kept = v.input + (mode == recompute_mode::full ? 0 : v.attention_half) +
+                            (mode == recompute_mode::none ? v.mlp_half : 0);
+  const std::int64_t again = (mode == recompute_mode::full ? v.attention_half : 0) +
+                             (mode == recompute_mode::none ? 0 : v.mlp_half);
+  return c.layers * kept + again + v.passing;
+}
+
+/// Buffers are made an eighth larger than asked for, so that they need not grow at each batch.
+std::int64_t with_reserve(std::int64_t values) {
+  return values + values / 8;
+}
+
+std::int64_t parameters_of(const model_config& config, std::int64_t ranks) {
+  layout place;
+  place.ranks = static_cast<std::int32_t>(ranks);
+  const auto made = make_catalogue(config, weight_dtype::f32, place);
+  return made ? made->elements : 0;
+}
+
+/// The next smaller demand by one setting, or nothing.
+bool shrink(learner_demand& demand, std::vector<std::string>& changes,
+            const std::function<bool(const learner_demand&)>& fits) {
+  const auto tell = [&](std::string_view key, const std::string& value) {
+    changes.push_back(fmt::format("{}={}", key, value));
+  };
+  for (const recompute_mode mode : {recompute_mode::mlp, recompute_mode::full}) {
+    if (mode <= demand.recompute) continue;
+    learner_demand next = demand;
+    next.recompute = mode;
+    if (!fits(next) && mode != recompute_mode::full) continue;
+    demand = next;
+    tell("learner.recompute", std::string(to_string(mode)));
+    break;
+  }
+  if (fits(demand)) return true;
+  const std::int64_t tokens = demand.micro_batch_tokens;
+  while (!fits(demand) && demand.micro_batch_tokens / 2 >=
+                              std::max(fewest_micro_batch_tokens, demand.longest_sequence))
+    demand.micro_batch_tokens /= 2;
+  if (demand.micro_batch_tokens != tokens)
+    tell("learner.micro_batch_tokens", std::to_string(demand.micro_batch_tokens));
+  const std::int64_t chunk = demand.loss_chunk;
+  while (!fits(demand) && demand.loss_chunk / 2 >= fewest_loss_rows)
+    demand.loss_chunk /= 2;
+  if (demand.loss_chunk != chunk) tell("learner.loss_chunk", std::to_string(demand.loss_chunk));
+  const std::int64_t ranks = demand.ranks;
+  while (!fits(demand) && demand.ranks * 2 <= most_ranks)
+    demand.ranks *= 2;
+  if (demand.ranks != ranks) tell("learner.ranks", std::to_string(demand.ranks));
+  return fits(demand);
+}
+
+}  // namespace
+
+std::string_view to_string(recompute_mode mode) {
+  return recompute_texts[static_cast<std::size_t>(mode)];
+}
+
+base::expected<recompute_mode> parse_recompute(std::string_view text) {
+  for (std::size_t i = 0; i < recompute_texts.size(); ++i)
+    if (recompute_texts[i] == text) return static_cast<recompute_mode>(i);
+  return fail(errc::invalid_argument, "unknown recompute mode '{}'; known: none, mlp, full", text);
+}
+
+std::int64_t memory_plan::total() const {
+  std::int64_t sum = 0;
+  for (const memory_item& item : items)
+    sum += item.bytes;
+  return sum;
+}
+
+std::string memory_plan::table(std::int64_t available) const {
+  std::string text;
+  for (const memory_item& item : items)
+    if (item.bytes > 0)
+      text += fmt::format("{:<44}{:>12}  {}\n", item.what, show_bytes(item.bytes), item.setting);
+  return text +
+         fmt::format("{:<44}{:>12}  of {}\n", "in all", show_bytes(total()), show_bytes(available));
+}
+
+memory_plan plan_learner(const model_config& config, const learner_demand& demand) {
+  const std::int64_t elements = parameters_of(config, demand.ranks),
+                     shard = elements / demand.ranks,
+                     rows = std::max(demand.micro_batch_tokens, demand.longest_sequence),
+                     masters = demand.ranks > 1 || demand.weight_bytes < float_bytes ? shard : 0;
+  memory_plan plan;
+  plan.items = {
+      {"weights", elements * demand.weight_bytes, ""},
+      {"gradients", demand.threads * elements * float_bytes,
+       demand.threads > 1 ? "learner.threads" : ""},
+      {"gradients of the own shard", demand.ranks > 1 ? shard * float_bytes : 0, "learner.ranks"},
+      {"master weights", masters * float_bytes, "learner.ranks"},
+      {"moments", 2 * shard * float_bytes, "learner.ranks"},
+      {fmt::format("activations of {} tokens, recompute {}", rows, to_string(demand.recompute)),
+       demand.threads * with_reserve(rows * activation_values(config, demand.recompute)) *
+           float_bytes,
+       "learner.recompute, learner.micro_batch_tokens"},
+      {fmt::format("logits of {} rows", demand.loss_chunk),
+       demand.threads * float_bytes *
+           with_reserve(demand.loss_chunk * (config.vocab_size + 2 * config.hidden_size)),
+       "learner.loss_chunk"},
+      {"reference weights", demand.reference ? elements * demand.weight_bytes : 0,
+       "algorithm.preset"},
+  };
+  return plan;
+}
+
+memory_plan plan_generator(const model_config& config, const generator_demand& demand) {
+  const std::int64_t elements = parameters_of(config, 1);
+  memory_plan plan;
+  plan.items = {
+      {"weights", elements * demand.weight_bytes, ""},
+      {"weights of the next version", elements * demand.weight_bytes, ""},
+      {fmt::format("keys and values of {} x {} tokens", demand.slots, demand.capacity),
+       demand.slots * demand.capacity * config.layers * 2 * config.kv_size() * demand.value_bytes,
+       "policy.max_new_tokens, algorithm.groups_per_step"},
+  };
+  return plan;
+}
+
+base::status check_learner(const model_config& config, const learner_demand& demand,
+                           std::int64_t available) {
+  const auto fits = [&](const learner_demand& one) {
+    return plan_learner(config, one).total() <= available;
+  };
+  if (fits(demand)) return {};
+  const memory_plan plan = plan_learner(config, demand);
+  learner_demand smaller = demand;
+  std::vector<std::string> changes;
+  const bool possible = shrink(smaller, changes, fits);
+  return fail(errc::exhausted, "a learner needs {}, {} is there:\n{}{}", show_bytes(plan.total()),
+              show_bytes(available), plan.table(available),
+              possible ? fmt::format("it fits with {}", fmt::join(changes, " "))
+                       : std::string("no setting makes it fit: use a smaller model"));
+}
+
+base::status check_generator(const model_config& config, const generator_demand& demand,
+                             std::int64_t available) {
+  const memory_plan plan = plan_generator(config, demand);
+  if (plan.total() <= available) return {};
+  generator_demand smaller = demand;
+  while (smaller.slots > 1 && plan_generator(config, smaller).total() > available)
+    --smaller.slots;
+  const bool possible = plan_generator(config, smaller).total() <= available;
+  return fail(errc::exhausted, "a generator needs {}, {} is there:\n{}{}", show_bytes(plan.total()),
+              show_bytes(available), plan.table(available),
+              possible ? fmt::format("there is room for {} sequences: lower "
+                                     "algorithm.groups_per_step or policy.max_new_tokens",
+                                     smaller.slots)
+                       : std::string("not even one sequence fits: use a smaller model"));
+}
+
+}  // namespace quern::policy

@@ -1,0 +1,71 @@
+// What a process of a run will hold in memory, before it starts: a table by purpose, whether it
+// fits, and which setting to change when it does not. Plain arithmetic over the model's shape; the
+// sizes are those of the buffers that the engine makes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.hpp"
+#include "policy/text/model_config.hpp"
+
+namespace quern::policy {
+
+/// What a backward pass computes again instead of keeping it from the forward pass. Results are the
+/// same bits; memory and time are traded.
+enum class recompute_mode : std::uint8_t {
+  none,
+  mlp,  ///< the half of a block behind the attention, without its last product: most of the bytes
+  full  ///< all but the input of each block
+};
+std::string_view to_string(recompute_mode mode);
+base::expected<recompute_mode> parse_recompute(std::string_view text);
+
+/// A learner's rank. Zero where something is not there.
+struct learner_demand {
+  std::int64_t ranks = 1;
+  std::int64_t weight_bytes = 4;  ///< of one computed-with weight; below 4, masters are kept too
+  std::int64_t micro_batch_tokens = 8192;
+  std::int64_t longest_sequence = 0;  ///< a longer one gets a micro-batch of its own
+  std::int64_t loss_chunk = 1024;     ///< rows of logits at once
+  std::int64_t threads = 1;           ///< each has gradients and activations of its own
+  recompute_mode recompute = recompute_mode::none;
+  bool reference = false;  ///< a second, frozen model (KL term)
+};
+
+/// A generator.
+struct generator_demand {
+  std::int64_t weight_bytes = 4;
+  std::int64_t value_bytes = 4;  ///< of a key or value in the cache
+  std::int64_t slots = 0;        ///< sequences that decode together
+  std::int64_t capacity = 0;     ///< tokens of one
+};
+
+struct memory_item {
+  std::string what;
+  std::int64_t bytes = 0;
+  std::string setting;  ///< that makes it smaller; empty: only another model does
+};
+
+struct memory_plan {
+  std::vector<memory_item> items;
+  [[nodiscard]] std::int64_t total() const;
+  /// A line an item, the total, and what there is: for people, before the start.
+  [[nodiscard]] std::string table(std::int64_t available) const;
+};
+
+memory_plan plan_learner(const model_config& config, const learner_demand& demand);
+memory_plan plan_generator(const model_config& config, const generator_demand& demand);
+
+/// Nothing if it fits into `available` bytes; else exhausted, with both numbers and the smallest
+/// change of one setting, or of several in this order, that makes it fit: learner.recompute,
+/// learner.micro_batch_tokens, learner.loss_chunk, learner.ranks (up to 64).
+base::status check_learner(const model_config& config, const learner_demand& demand,
+                           std::int64_t available);
+/// The same with policy.max_new_tokens and algorithm.groups_per_step, which make the cache.
+base::status check_generator(const model_config& config, const generator_demand& demand,
+                             std::int64_t available);
+
+}  // namespace quern::policy

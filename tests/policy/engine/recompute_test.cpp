@@ -1,0 +1,89 @@
+// Recomputing in the backward pass, and what the memory planner says of activations.
+#include <algorithm>
+
+#include "policy/engine/small_models.hpp"
+#include "policy/engine/trainer.hpp"
+#include "policy/weights/memory_plan.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::policy;
+using doctest::Approx;
+using quern::test::small_config;
+using quern::test::some_tokens;
+
+namespace {
+
+std::vector<training_sequence> a_batch() {
+  std::vector<training_sequence> batch;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    training_sequence s;
+    s.tokens = some_tokens(12 + 7 * i, 40 + i);
+    s.loss_mask.assign(s.tokens.size(), 1);
+    s.loss_mask[0] = 0;
+    s.advantage = 0.5 + i;
+    batch.push_back(std::move(s));
+  }
+  return batch;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what is computed again in the backward pass has the same bits, and less memory is held") {
+  for (const architecture arch : {architecture::qwen2, architecture::qwen3}) {
+    const parameter_arena arena = parameter_arena::random(small_config(arch), 8).value();
+    std::vector<at::Tensor> gradients;
+    for (const recompute_mode mode :
+         {recompute_mode::none, recompute_mode::mlp, recompute_mode::full}) {
+      CAPTURE(to_string(mode));
+      trainer_options options;
+      options.loss = preset_defaults(preset::sft);
+      options.pack.max_rows = 60;
+      options.recompute = mode;
+      trainer learner = trainer::make(arena, options).value();
+      REQUIRE(learner.gradients(a_batch(), count(a_batch())));
+      gradients.push_back(learner.gradient_arena().flat.clone());
+      CHECK(gradients.back().equal(gradients.front()));
+      CHECK(parse_recompute(to_string(mode)).value() == mode);
+    }
+    CHECK(gradients.front().abs().max().item<double>() > 0);
+  }
+  CHECK_FALSE(parse_recompute("some"));
+}
+
+TEST_CASE("the planner's activations are those that the decoder holds") {
+  for (const architecture arch : {architecture::qwen2, architecture::qwen3})
+    for (const recompute_mode mode :
+         {recompute_mode::none, recompute_mode::mlp, recompute_mode::full}) {
+      const parameter_arena arena = parameter_arena::random(small_config(arch), 8).value();
+      auto model = decoder::make(arena, {}, mode).value();
+      constexpr std::int64_t tokens = 48;
+      const packed_rows rows = make_rows(
+                                   arena.config, std::vector<std::int64_t>(tokens, 3),
+                                   [] {
+                                     std::vector<std::int64_t> positions(tokens);
+                                     for (std::int64_t i = 0; i < tokens; ++i)
+                                       positions[static_cast<std::size_t>(i)] = i;
+                                     return positions;
+                                   }(),
+                                   {{0, tokens, 0, 0}}, at::kCPU)
+                                   .value();
+      const at::Tensor hidden = model.forward(arena.weights, rows, true).clone();
+      parameter_arena gradients = arena.like();
+      model.backward(arena.weights, rows, hidden, gradients.weights);
+      learner_demand demand;
+      demand.micro_batch_tokens = tokens;
+      demand.recompute = mode;
+      const memory_plan plan = plan_learner(arena.config, demand);
+      const auto found =
+          std::find_if(plan.items.begin(), plan.items.end(),
+                       [](const memory_item& item) { return item.what.find("activations") == 0; });
+      REQUIRE(found != plan.items.end());
+      CAPTURE(model_type(arch));
+      CAPTURE(to_string(mode));
+      // The reserve of each small buffer is rounded by itself.
+      CHECK(static_cast<double>(found->bytes) ==
+            Approx(static_cast<double>(model.activation_bytes())).epsilon(1e-3));
+    }
+}

@@ -1,0 +1,105 @@
+// What a learner and a generator will hold, and what to change where it does not fit.
+#include "policy/weights/memory_plan.hpp"
+
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::policy;
+
+namespace {
+
+constexpr std::int64_t gigabyte = 1'000'000'000;
+
+/// The shape of Qwen2.5-1.5B.
+model_config one_and_a_half() {
+  model_config c;
+  c.arch = architecture::qwen2;
+  c.vocab_size = 151936;
+  c.hidden_size = 1536;
+  c.intermediate_size = 8960;
+  c.layers = 28;
+  c.heads = 12;
+  c.kv_heads = 2;
+  c.head_dim = 128;
+  c.max_positions = 32768;
+  c.tied_embeddings = true;
+  return c;
+}
+
+std::int64_t bytes_of(const memory_plan& plan, std::string_view what) {
+  for (const memory_item& item : plan.items)
+    if (item.what.starts_with(what)) return item.bytes;
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("weights, gradients and moments of a known model, and what ranks share of them") {
+  const model_config config = one_and_a_half();
+  learner_demand demand;
+  const memory_plan one = plan_learner(config, demand);
+  CHECK(bytes_of(one, "weights") == doctest::Approx(1.544e9 * 4).epsilon(0.001));
+  CHECK(bytes_of(one, "moments") == 2 * bytes_of(one, "weights"));
+  CHECK(bytes_of(one, "master") == 0);
+  demand.ranks = 4;
+  const memory_plan four = plan_learner(config, demand);
+  CHECK(bytes_of(four, "moments") ==
+        doctest::Approx(bytes_of(one, "moments") / 4.0).epsilon(0.001));
+  CHECK(bytes_of(four, "master") == doctest::Approx(bytes_of(one, "weights") / 4.0).epsilon(0.001));
+  CHECK(four.total() < one.total());
+  demand.weight_bytes = 2;
+  CHECK(bytes_of(plan_learner(config, demand), "weights") ==
+        doctest::Approx(1.544e9 * 2).epsilon(0.001));
+}
+
+TEST_CASE("each mode of recomputing holds less than the one before") {
+  learner_demand demand;
+  std::int64_t before = -1;
+  for (const recompute_mode mode :
+       {recompute_mode::none, recompute_mode::mlp, recompute_mode::full}) {
+    demand.recompute = mode;
+    const std::int64_t now = bytes_of(plan_learner(one_and_a_half(), demand), "activations");
+    if (before >= 0) CHECK(now < before / 2);
+    before = now;
+  }
+}
+
+TEST_CASE("what does not fit is told with a table and the settings that make it fit") {
+  const model_config config = one_and_a_half();
+  learner_demand demand;
+  demand.micro_batch_tokens = 16384;
+  const auto told = [&](std::int64_t available) {
+    const auto checked = check_learner(config, demand, available);
+    return checked ? std::string() : checked.error().message;
+  };
+  const std::int64_t all = plan_learner(config, demand).total();
+  CHECK(told(all).empty());
+  const std::string little = told(all - 1);
+  CAPTURE(little);
+  CHECK(quern::test::contains(little, "it fits with learner.recompute=mlp"));
+  CHECK(quern::test::contains(little, "moments"));
+  CHECK(quern::test::contains(told(28 * gigabyte), "learner.micro_batch_tokens="));
+  const std::string ranks = told(24 * gigabyte);
+  CAPTURE(ranks);
+  CHECK(quern::test::contains(ranks, "learner.ranks="));
+  CHECK(quern::test::contains(told(gigabyte), "smaller model"));
+  // What is proposed does fit.
+  demand.recompute = recompute_mode::mlp;
+  CHECK(check_learner(config, demand, all - 1));
+}
+
+TEST_CASE("a generator's two arenas and its cache") {
+  const model_config config = one_and_a_half();
+  generator_demand demand;
+  demand.weight_bytes = demand.value_bytes = 2;
+  demand.slots = 256;
+  demand.capacity = 4096;
+  const memory_plan plan = plan_generator(config, demand);
+  // 28,672 bytes a token.
+  CHECK(bytes_of(plan, "keys") == std::int64_t{256} * 4096 * 28672);
+  CHECK(check_generator(config, demand, plan.total()));
+  const auto refused = check_generator(config, demand, 20 * gigabyte);
+  REQUIRE_FALSE(refused);
+  CHECK(quern::test::contains(refused.error().message, "room for 117 sequences"));
+  CHECK_FALSE(check_generator(config, demand, gigabyte));
+}
