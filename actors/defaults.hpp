@@ -33,6 +33,9 @@ constexpr auto exit_grace = 3s;
 /// The others notice that control died (pipe, parent-death signal, connection) well inside 5 s.
 constexpr auto orphan_grace = 2s;
 
+/// Exit code of a learner's rank that ends because another one failed.
+constexpr int group_failed_code = 4;
+
 /// Largest message between nodes; heartbeats queue behind a payload.
 constexpr std::size_t largest_message_bytes = 4U << 20U;
 

@@ -26,21 +26,23 @@ struct hello {
   std::string build;
   base::hash128 config;
   std::int32_t pid = 0;
+  std::int32_t rank = 0;  ///< of a learner
 };
-QUERN_MESSAGE(hello, role, build, config, pid)
+QUERN_MESSAGE(hello, role, build, config, pid, rank)
 
 /// What it works on. `checkpoint`: folder of the weights that the epoch begins with.
 struct welcome {
   epoch_id epoch = 0;
   weights_version version = 0;
   std::string checkpoint;
-  std::string optimizer;  ///< file of the optimiser's state; empty: fresh
+  std::string optimizer;  ///< file or folder of the optimiser's state; empty: fresh
   std::string reference;  ///< folder of the run's first weights, for presets with a KL term
   std::string config_yaml;
   std::string weights_folder;  ///< where weights are exchanged on this host
+  std::string meeting;         ///< where the learner's ranks of this epoch meet
 };
 QUERN_MESSAGE(welcome, epoch, version, checkpoint, optimizer, reference, config_yaml,
-              weights_folder)
+              weights_folder, meeting)
 
 // ---- weights -------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ struct train_batch {
 };
 QUERN_MESSAGE(train_batch, epoch, from, samples)
 
-/// The learner has loaded what it was welcomed with, and waits for a batch.
+/// Rank 0: all ranks of the learner have loaded what they were welcomed with, and wait for a batch.
 struct learner_ready {
   epoch_id epoch = 0;
   weights_version version = 0;
@@ -141,7 +143,7 @@ struct learner_ready {
 };
 QUERN_MESSAGE(learner_ready, epoch, version, hash)
 
-/// The step is done; weights are in memory and published.
+/// Rank 0: the step is done; weights are in memory and published.
 struct step_done {
   epoch_id epoch = 0;
   weights_ready weights;
@@ -149,13 +151,15 @@ struct step_done {
 };
 QUERN_MESSAGE(step_done, epoch, weights, metrics)
 
-/// Write model/ and optimizer.safetensors of the current version into `folder`.
+/// To every rank: write its part of model/ and optimizer/ of the current version into `folder`, while
+/// steps go on.
 struct save_checkpoint {
   weights_version version = 0;
   std::string folder;
 };
 QUERN_MESSAGE(save_checkpoint, version, folder)
 
+/// Rank 0, when the parts of all ranks are durable.
 struct checkpoint_saved {
   weights_version version = 0;
   std::string folder;
@@ -224,8 +228,24 @@ struct host_joined {
   std::vector<std::string> lanes;
   std::vector<wire_device> devices;
   std::int32_t pid = 0;  ///< 0: unknown
+  std::string name = {};  ///< for people; may be empty
 };
-QUERN_MESSAGE(host_joined, session, build, lanes, devices, pid)
+QUERN_MESSAGE(host_joined, session, build, lanes, devices, pid, name)
+
+/// A device of a host that takes no work.
+struct wire_quarantine {
+  std::int64_t device = 0;
+  std::string reason;
+  std::int64_t for_ms = 0;
+};
+QUERN_MESSAGE(wire_quarantine, device, reason, for_ms)
+
+/// All of a host's devices that take no work from now on.
+struct host_devices {
+  std::uint64_t session = 0;
+  std::vector<wire_quarantine> quarantined;
+};
+QUERN_MESSAGE(host_devices, session, quarantined)
 
 /// A device has asked for `granted` jobs in all.
 struct host_credit {
@@ -241,8 +261,9 @@ struct host_answer {
   std::uint64_t lease = 0;
   bool failed = false;
   std::string text;
+  bool returned = false;  ///< with `failed`: not begun, another device should
 };
-QUERN_MESSAGE(host_answer, session, lease, failed, text)
+QUERN_MESSAGE(host_answer, session, lease, failed, text, returned)
 
 /// A host takes nothing more (`draining`) or is gone.
 struct host_leaves {

@@ -13,8 +13,8 @@
 
 namespace quern::actors {
 
-/// `workers` are roles of quern-torch that connect to `port` on this host; evaluator hosts connect
-/// to `gateway`. Error: a program that is not beside this one.
+/// `workers` are roles of quern-torch that connect to `port` on this host (a learner: one process a
+/// rank); evaluator hosts connect to `gateway`. Error: a program that is not beside this one.
 base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
                                                          const storage::run_paths& paths,
                                                          std::uint16_t port,

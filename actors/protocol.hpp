@@ -28,6 +28,8 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::epoch_began))
 CAF_ADD_TYPE_ID(quern, (quern::actors::tick))
 CAF_ADD_TYPE_ID(quern, (quern::actors::wire_device))
 CAF_ADD_TYPE_ID(quern, (quern::actors::host_joined))
+CAF_ADD_TYPE_ID(quern, (quern::actors::wire_quarantine))
+CAF_ADD_TYPE_ID(quern, (quern::actors::host_devices))
 CAF_ADD_TYPE_ID(quern, (quern::actors::host_credit))
 CAF_ADD_TYPE_ID(quern, (quern::actors::host_answer))
 CAF_ADD_TYPE_ID(quern, (quern::actors::host_leaves))
@@ -55,7 +57,8 @@ using dispatch_ref =
     caf::typed_actor<caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>,
                      caf::reacts_to<epoch_began>, caf::reacts_to<host_joined>,
                      caf::reacts_to<host_credit>, caf::reacts_to<host_answer>,
-                     caf::reacts_to<host_leaves>, caf::reacts_to<tick>>;
+                     caf::reacts_to<host_leaves>, caf::reacts_to<host_devices>,
+                     caf::reacts_to<tick>>;
 
 /// Starts, watches and ends processes, and with them the run.
 using supervisor_ref =

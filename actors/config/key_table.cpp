@@ -201,9 +201,10 @@ void system(keys& table) {
   QUERN_NUMBER(actors.generator_threads, resume, 1, 1024, "cores of the generator");
   QUERN_TEXT(actors.generator_device, resume, QUERN_WORDS("cpu", "cuda"),
              "what the generator computes on; cuda without a GPU is an error");
-  QUERN_NUMBER(actors.generator_gpu, resume, 0, 63,
-               "its GPU on cuda; one that evaluators of the run measure on, or that the learner "
-               "has too, is had by turns");
+  QUERN_NUMBER(
+      actors.generator_gpu, resume, 0, 63,
+      "its GPU on cuda; where evaluators of the run measure on the same one, each has it by "
+      "turns");
   QUERN_TEXT(actors.generator_precision, resume, QUERN_WORDS("float32", "bfloat16"),
              "of the generator on cuda; the learner corrects what lower precision changes");
   QUERN_NUMBER(actors.lease_s, resume, 1, 86400, "longest time that a host may keep a job");

@@ -6,13 +6,14 @@
 
 #include <unistd.h>
 
+#include "actors/config/device_class.hpp"
 #include "actors/config/fresh_model.hpp"
+#include "actors/config/learner_setup.hpp"
 #include "actors/replay/prompter.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/judge/core_lock.hpp"
-#include "env/judge/machine.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/sandbox/compile.hpp"
 #include "env/sandbox/probe.hpp"
@@ -40,6 +41,14 @@ base::status of_key(std::string_view key, std::string_view value,
   return fail(errc::invalid_argument, "{} is '{}': {}", key, value, result.error().message);
 }
 
+/// All ranks of a learner on the CPU; a GPU is asked by the rank that computes on it.
+base::status check_memory(const policy::model_config& model, const run_config& config) {
+  if (config.learner.device == "cuda" || config.stage == "sft") return {};
+  const std::int64_t there =
+      std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
+  return policy::check_learner(model, learner_demand_of(config), there / config.learner.ranks);
+}
+
 base::status check_files_of_model(const fs::path& folder, const run_config& config) {
   QUERN_TRY(const policy::model_config model, policy::load_model_config(folder));
   QUERN_TRY(const auto layout, policy::make_catalogue(model, policy::weight_dtype::f32));
@@ -50,6 +59,7 @@ base::status check_files_of_model(const fs::path& folder, const run_config& conf
     return fail(errc::invalid_argument, "its tokenizer has {} tokens, its embedding {} rows",
                 text.vocab_size(), model.vocab_size);
   }
+  QUERN_CHECK(check_memory(model, config));
   if (config.policy.max_prompt_tokens >= model.max_positions) {
     return fail(errc::invalid_argument,
                 "it takes {} tokens in all, and policy.max_prompt_tokens = {} leaves no room for "
@@ -100,16 +110,27 @@ base::status check_schedule(const run_config& config) {
 }
 
 base::status check_device(const run_config& config) {
-  if (config.learner.device != "cuda") return {};
-  if (!is_sft(config)) {
+  QUERN_CHECK(learner_devices(config));
+  if (is_sft(config) && config.learner.ranks > 1) {
     return fail(errc::invalid_argument,
-                "learner.device is cuda, but stage {} learns on the CPU so far: say auto or cpu",
-                config.stage);
+                "learner.ranks is {}, but stage sft learns in one process: set it to 1",
+                config.learner.ranks);
   }
-  if (::access("/dev/nvidiactl", F_OK) != 0) {
+  return {};
+}
+
+/// GPUs that the policy is to compute on.
+base::status check_policy_gpus(const run_config& config) {
+  if (::access("/dev/nvidiactl", F_OK) == 0) return {};
+  for (const auto& [key, value] :
+       {std::pair("learner.device", config.learner.device),
+        std::pair("actors.generator_device",
+                  is_sft(config) ? "cpu" : config.actors.generator_device)}) {
+    if (value != "cuda") continue;
     return fail(errc::invalid_argument,
-                "learner.device is cuda, but no NVIDIA driver is loaded here (no /dev/nvidiactl): "
-                "say auto or cpu, or use a machine with a GPU");
+                "{} is cuda, but no NVIDIA driver is loaded here (no /dev/nvidiactl): say cpu, or "
+                "use a machine with a GPU",
+                key);
   }
   return {};
 }
@@ -190,7 +211,7 @@ base::status check_sockets() {
 }
 
 base::status check_folders(const run_config& config, const fs::path& folder, run_beginning how) {
-  if (how == run_beginning::fresh) QUERN_CHECK(storage::may_become_run(folder));
+  if (how != run_beginning::resuming) QUERN_CHECK(storage::may_become_run(folder));
   // Where no run.folder is given, its folder is called after it.
   if (config.run.name.empty() || config.run.name == "." || config.run.name == ".." ||
       config.run.name.find('/') != std::string::npos) {
@@ -230,29 +251,63 @@ base::expected<task_book> check_tasks(const run_config& config) {
     const std::string_view lane = env::name_of(task.task->lane);
     if (lane == config.env.lane) continue;
     return fail(errc::invalid_argument,
-                "tasks.suite is '{}': task {} is of lane {}, this build judges lane {}",
-                config.tasks.suite, task.task->name, lane, config.env.lane);
+                "tasks.suite is '{}': task {} is of lane {}, env.lane is {}", config.tasks.suite,
+                task.task->name, lane, config.env.lane);
   }
   return book;
 }
 
+/// What is wrong with this machine and not with the configuration: told, where the caller takes it.
+base::status of_machine(missing_hardware* missing, base::status checked) {
+  if (checked || missing == nullptr) return checked;
+  missing->push_back(checked.error().message);
+  return {};
+}
+
+/// Stands for the class of GPUs that are not here, so that prompts can be made.
+constexpr const char* any_gpu_class = "H200-SXM";
+
+/// The class that prompts name. GPUs that are not here are `missing`.
+base::expected<std::string> check_device_class(const run_config& config,
+                                               missing_hardware* missing) {
+  QUERN_CHECK(gpus_of(config));
+  auto found = device_class_of(config);
+  if (lane_of(config) == env::lane::cuda && config.env.evaluators > 0 && found &&
+      ::access("/dev/nvidiactl", F_OK) != 0) {
+    found = fail(errc::unavailable,
+                 "env.evaluators is {}, but no NVIDIA driver is loaded here (no /dev/nvidiactl): "
+                 "evaluators of lane cuda need a GPU; with env.evaluators: 0 others join at "
+                 "env.bind",
+                 config.env.evaluators);
+  }
+  if (found || missing == nullptr) return found;
+  missing->push_back(found.error().message);
+  return config.env.device_class.empty() ? any_gpu_class : config.env.device_class;
+}
+
 base::expected<task_book> check_all(const run_config& config, const fs::path& folder,
-                                    run_beginning how) {
+                                    run_beginning how, missing_hardware* missing) {
   QUERN_CHECK(check_device(config));
+  QUERN_CHECK(of_machine(missing, check_policy_gpus(config)));
+  QUERN_TRY(const std::string device_class, check_device_class(config, missing));
   QUERN_CHECK(check_schedule(config));
   if (auto reward = env::find_reward(config.algorithm.reward); !reward) {
     return fail(errc::invalid_argument, "algorithm.reward: {}", reward.error().message);
   }
   QUERN_CHECK(check_folders(config, folder, how));
   QUERN_CHECK(check_programs(config));
-  QUERN_CHECK(check_hosts(config));
+  QUERN_CHECK(of_machine(missing, check_hosts(config)));
   if (is_sft(config)) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
     QUERN_CHECK(check_fresh_model(config));
     return check_tasks(config);
   }
+  if (how == run_beginning::later) {
+    QUERN_CHECK(prompter::load_template(config.policy.template_name));
+    return check_tasks(config);
+  }
   QUERN_CHECK(check_model(config));
-  QUERN_TRY(const prompter prompts, prompter::make(config, env::cpu_device_class()));
+  QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_TRY(task_book tasks, check_tasks(config));
   QUERN_CHECK(prompts.check(tasks.tasks()));
   return tasks;
@@ -261,8 +316,8 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
 }  // namespace
 
 base::expected<task_book> preflight(const run_config& config, const fs::path& folder,
-                                    run_beginning how) {
-  auto checked = check_all(config, folder, how);
+                                    run_beginning how, missing_hardware* missing) {
+  auto checked = check_all(config, folder, how, missing);
   if (checked) return checked;
   // Whatever the cause: it is the configuration, or the machine that it names, that must change.
   return fail(errc::invalid_argument, "{}", checked.error().message);

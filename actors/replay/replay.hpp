@@ -55,7 +55,7 @@ struct starting_point {
   epoch_id epoch = 0;
   weights_version version = 0;
   std::string model;      ///< folder
-  std::string optimizer;  ///< file; empty: fresh
+  std::string optimizer;  ///< folder or file; empty: fresh
   std::string reference;  ///< folder of the run's first weights
 };
 

@@ -71,7 +71,10 @@ base::status replay::begin_epoch(const std::string& reason) {
       base::log_warn("replay", "{}", problem);
     version = choice.chosen.version;
     start_.model = (choice.chosen.folder / "model").string();
-    start_.optimizer = (choice.chosen.folder / "optimizer.safetensors").string();
+    // Shards in a folder; runs of earlier builds have one file.
+    std::error_code ignored;
+    start_.optimizer = (choice.chosen.folder / "optimizer").string();
+    if (!fs::is_directory(start_.optimizer, ignored)) start_.optimizer += ".safetensors";
     QUERN_TRY(const std::string text, base::read_file(choice.chosen.folder / "state.json"));
     QUERN_TRY(const base::json state, base::parse_json(text));
     QUERN_TRY(smoothing_,

@@ -1,5 +1,8 @@
 // The actor that feeds a learning_worker.
+#include <cstdio>
 #include <optional>
+
+#include <unistd.h>
 
 #include "actors/defaults.hpp"
 #include "actors/workers/learning_worker.hpp"
@@ -27,12 +30,25 @@ void give_up(learner_ptr self, const std::string& what) {
   self->quit(caf::exit_reason::user_shutdown);
 }
 
-void start(learner_ptr self, const welcome& start, const run_config& config) {
+/// Another rank failed: this process ends at once, whatever its threads are in, and control starts
+/// all ranks again from the last checkpoint.
+[[noreturn]] void leave_group(const base::error& problem) {
+  base::log_error("learner", "{}; this rank ends and starts again", problem.message);
+  std::fflush(nullptr);
+  ::_exit(defaults::group_failed_code);
+}
+
+void fail(learner_ptr self, const base::error& problem, const run_config& config) {
+  if (group_failed(problem, config)) leave_group(problem);
+  give_up(self, problem.message);
+}
+
+void start(learner_ptr self, const welcome& start, const run_config& config, std::int32_t rank) {
   policy::set_threads(1);  // the trainer's workers are the threads
-  auto worker = learning_worker::make(start, config);
-  if (!worker) return give_up(self, worker.error().message);
+  auto worker = learning_worker::make(start, config, rank);
+  if (!worker) return fail(self, worker.error(), config);
   self->state.worker.emplace(std::move(*worker));
-  self->send(self->state.control, self->state.worker->ready());
+  if (rank == 0) self->send(self->state.control, self->state.worker->ready());
 }
 
 learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, hello introduction,
@@ -43,9 +59,10 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
     base::log_error("learner", "control is gone");
     self->quit(caf::exit_reason::remote_link_unreachable);
   });
+  const std::int32_t rank = introduction.rank;
   self->request(control, defaults::hello_timeout, std::move(introduction),
                 caf::actor_cast<learner_ref>(self))
-      .then([=](const welcome& welcomed) { start(self, welcomed, config); },
+      .then([=](const welcome& welcomed) { start(self, welcomed, config, rank); },
             [=](const caf::error& problem) {
               base::log_error("learner", "control refused: {}", self->system().render(problem));
               self->quit(caf::exit_reason::user_shutdown);
@@ -53,11 +70,12 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
   return {
       [=](const train_batch& batch) {
         auto done = self->state.worker->step(batch);
-        if (!done) return give_up(self, done.error().message);
-        self->send(self->state.control, std::move(*done));
+        if (!done) return fail(self, done.error(), config);
+        if (rank == 0) self->send(self->state.control, std::move(*done));
       },
       [=](const save_checkpoint& order) {
-        self->send(self->state.control, self->state.worker->save(order));
+        self->state.worker->save(
+            order, [control](const checkpoint_saved& saved) { caf::anon_send(control, saved); });
       },
   };
 }

@@ -4,12 +4,18 @@
 #include <cmath>
 #include <map>
 
-#include "actors/workers/arena_bytes.hpp"
+#include <fmt/format.h>
+
+#include "actors/config/learner_setup.hpp"
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "policy/engine/checkpoint.hpp"
+#include "policy/engine/device.hpp"
 #include "policy/engine/evaluate.hpp"
+#include "policy/engine/share.hpp"
 #include "policy/loss/advantage.hpp"
 #include "policy/text/tokenizer.hpp"
+#include "policy/weights/plan.hpp"
 #include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
@@ -31,7 +37,59 @@ policy::trainer_options options_of(const run_config& config, policy::loss_parame
   options.pack.max_rows = config.learner.micro_batch_tokens;
   options.workers = static_cast<std::int32_t>(config.learner.threads);
   options.valid_tokens = valid_tokens;
+  options.recompute = *policy::parse_recompute(config.learner.recompute);
+  options.loss_chunk = config.learner.loss_chunk;
   return options;
+}
+
+base::expected<rank_group> join_ranks(const welcome& start, const run_config& config,
+                                      std::int32_t rank, at::Device device) {
+  rank_group group;
+  if (config.learner.ranks == 1) return group;
+  policy::meeting_place where;
+  where.address = start.meeting;
+  where.rank = rank;
+  where.ranks = static_cast<std::int32_t>(config.learner.ranks);
+  where.limits.silence = where.limits.stall =
+      static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9);
+  QUERN_TRY(group.link, policy::meeting::join(where));
+  // Only the step itself is held to moving on.
+  group.link->busy(true);
+  std::unique_ptr<policy::collective_backend> transport;
+  if (device.is_cuda()) {
+    QUERN_TRY(transport, policy::make_nccl(group.link, "gradients", device));
+  } else {
+    QUERN_TRY(transport, policy::make_gloo(group.link, "gradients", "127.0.0.1"));
+  }
+  group.ranks = std::make_unique<policy::communicator>(group.link, std::move(transport));
+  return group;
+}
+
+base::status load_optimizer_state(policy::trainer& trainer, const std::string& path) {
+  std::error_code ignored;
+  if (path.empty()) return {};
+  if (!std::filesystem::is_directory(path, ignored))
+    return policy::load_optimizer(trainer.optimizer(), path);
+  QUERN_CHECK(policy::load_shards(trainer.optimizer(), path));
+  return trainer.gather_weights();
+}
+
+/// What the rank will hold, before it does.
+base::status plan_memory(const policy::model_config& model, const run_config& config,
+                         at::Device device) {
+  const policy::learner_demand demand = learner_demand_of(config);
+  const std::int64_t there = policy::memory_of(device);
+  base::log_info("learner", "memory on {}:\n{}", device.str(),
+                 policy::plan_learner(model, demand).table(there));
+  return policy::check_learner(model, demand, device.is_cuda() ? there : there / demand.ranks);
+}
+
+std::vector<policy::training_sequence> share_of_rank(std::vector<policy::training_sequence> all,
+                                                     const policy::communicator& group) {
+  std::vector<policy::training_sequence> mine;
+  for (const std::size_t index : policy::share_of(all, group.rank(), group.ranks()))
+    mine.push_back(std::move(all[index]));
+  return mine;
 }
 
 }  // namespace
@@ -49,33 +107,51 @@ policy::loss_parameters loss_parameters_of(const run_config& config) {
   return loss;
 }
 
-learning_worker::learning_worker(policy::trainer trainer, welcome start,
-                                 policy::loss_parameters loss, double temperature)
-    : trainer_(std::move(trainer)),
+learning_worker::learning_worker(rank_group group, policy::trainer trainer, welcome start,
+                                 policy::loss_parameters loss, double temperature,
+                                 std::int32_t rank)
+    : group_(std::move(group)),
+      trainer_(std::move(trainer)),
       start_(std::move(start)),
       loss_(loss),
-      temperature_(temperature) {}
+      temperature_(temperature),
+      rank_(rank),
+      writer_(std::make_unique<policy::checkpoint_writer>(group_.link.get())) {}
 
 base::expected<learning_worker> learning_worker::make(const welcome& start,
-                                                      const run_config& config) {
-  if (config.learner.device == "cuda") {
-    return fail(errc::unavailable,
-                "learner.device is cuda, but stage {} learns on the CPU so far: say auto or cpu",
-                config.stage);
-  }
-  QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint));
+                                                      const run_config& config, std::int32_t rank) {
+  QUERN_TRY(const at::Device device,
+            policy::choose_device(config.learner.device == "cuda" ? "cuda" : "cpu"));
+  QUERN_TRY(rank_group group, join_ranks(start, config, rank, device));
+  policy::layout place;
+  place.ranks = static_cast<std::int32_t>(config.learner.ranks);
+  QUERN_TRY(const policy::model_config model, policy::load_model_config(start.checkpoint));
+  QUERN_CHECK(plan_memory(model, config, device));
+  QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint, at::kFloat, device, place));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   const policy::loss_parameters loss = loss_parameters_of(config);
   QUERN_CHECK(policy::check(loss));
+  policy::parallel_context context;
+  context.dp = place.ranks;
+  context.dp_rank = rank;
   QUERN_TRY(auto trainer,
-            policy::trainer::make(std::move(arena), options_of(config, loss, text.vocab_size())));
-  if (!start.optimizer.empty()) {
-    QUERN_CHECK(policy::load_optimizer(trainer.optimizer(), start.optimizer));
-  }
+            policy::trainer::make(std::move(arena), options_of(config, loss, text.vocab_size()),
+                                  context, group.ranks.get()));
+  QUERN_CHECK(load_optimizer_state(trainer, start.optimizer));
   trainer.set_version(start.version);
-  learning_worker made(std::move(trainer), start, loss, config.policy.temperature);
+  // Nobody is ready before all are.
+  if (group.ranks) QUERN_CHECK(group.ranks->barrier("start"));
+  learning_worker made(std::move(group), std::move(trainer), start, loss, config.policy.temperature,
+                       rank);
+  if (device.is_cuda()) {
+    QUERN_TRY(const auto gpus, learner_devices(config));
+    // The process sees its own GPU alone.
+    const auto own = static_cast<int>(gpus[static_cast<std::size_t>(rank)]);
+    QUERN_TRY(made.share_, device_share::make(config, own, 0));
+  }
+  made.largest_file_ = static_cast<std::uint64_t>(config.storage.shard_mb) * 1'000'000;
   if (policy::needs_reference(loss)) {
-    QUERN_TRY(made.reference_, policy::parameter_arena::load(start.reference));
+    QUERN_TRY(made.reference_, policy::parameter_arena::load(start.reference, at::kFloat, device));
     QUERN_TRY(made.reference_model_, policy::decoder::make(*made.reference_));
   }
   return made;
@@ -101,6 +177,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
     return fail(errc::internal, "a batch for version {} came to a learner of version {}",
                 batch.from, trainer_.version());
   }
+  const device_share::hold turn(share_);
   std::map<group_id, std::vector<double>> rewards;
   for (const training_sample& sample : batch.samples)
     rewards[sample.group].push_back(sample.reward);
@@ -114,8 +191,12 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
     sequences.push_back(
         to_sequence(sample, advantages[sample.group][position[sample.group]++], temperature_));
   }
+  const policy::batch_totals totals = policy::count(sequences);
+  if (group_.ranks) sequences = share_of_rank(std::move(sequences), *group_.ranks);
   if (reference_) QUERN_CHECK(add_reference_log_probs(sequences));
-  QUERN_TRY(const policy::step_metrics metrics, trainer_.step(sequences));
+  if (group_.link) group_.link->busy(false);
+  QUERN_TRY(const policy::step_metrics metrics, trainer_.step(sequences, totals));
+  if (group_.link) group_.link->busy(true);
   if (metrics.skipped) {
     return fail(errc::internal,
                 "the gradient of the step from version {} is not finite: lower "
@@ -126,11 +207,26 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.epoch = batch.epoch;
   done.weights.epoch = batch.epoch;
   done.weights.version = trainer_.version();
+  if (rank_ > 0) return done;
   done.weights.hash = trainer_.weights().hash();
-  QUERN_TRY(done.weights.file, policy::publish_weights(start_.weights_folder, trainer_.version(),
-                                                       bytes_of(trainer_.weights())));
+  QUERN_TRY(done.weights.file, publish());
   done.metrics = base::dump(policy::to_json(metrics));
   return done;
+}
+
+base::expected<std::string> learning_worker::publish() {
+  const policy::parameter_arena& weights = trainer_.weights();
+  const at::Tensor floats = policy::host_floats(weights.flat);
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(floats.const_data_ptr()),
+                                         floats.nbytes());
+  if (!group_.ranks)
+    return policy::publish_weights(start_.weights_folder, trainer_.version(), bytes);
+  // Generators hold them without the padding that shards need.
+  QUERN_TRY(const auto target, policy::make_catalogue(weights.config, weights.layout.dtype));
+  QUERN_TRY(const auto plan, policy::make_plan(weights.layout, target));
+  std::vector<std::byte> plain(target.bytes());
+  QUERN_CHECK(policy::run_plan(plan, bytes, plain));
+  return policy::publish_weights(start_.weights_folder, trainer_.version(), plain);
 }
 
 policy::training_sequence to_sequence(const training_sample& sample, double advantage,
@@ -159,20 +255,38 @@ policy::training_sequence to_sequence(const training_sample& sample, double adva
   return sequence;
 }
 
-checkpoint_saved learning_worker::save(const save_checkpoint& order) {
+void learning_worker::save(const save_checkpoint& order,
+                           std::function<void(checkpoint_saved)> done) {
   checkpoint_saved saved{order.version, order.folder, ""};
-  const auto write = [&]() -> base::status {
-    if (order.version != trainer_.version()) {
-      return fail(errc::internal, "version {} was to be saved, the learner is at {}", order.version,
-                  trainer_.version());
-    }
-    const std::filesystem::path folder = order.folder;
-    QUERN_CHECK(base::make_folders(folder / "model"));
-    QUERN_CHECK(policy::save_model(trainer_.weights(), folder / "model", start_.checkpoint));
-    return policy::save_optimizer(trainer_.optimizer(), folder / "optimizer.safetensors");
+  if (order.version != trainer_.version()) {
+    saved.problem = fmt::format("version {} was to be saved, the learner is at {}", order.version,
+                                trainer_.version());
+    return done(saved);
+  }
+  const std::filesystem::path folder = order.folder;
+  std::function<base::status()> model;
+  if (rank_ == 0) {
+    policy::parameter_arena copy = trainer_.weights();
+    copy.flat = copy.flat.to(at::kCPU, at::kFloat, false, /*copy=*/true);
+    copy.weights = {};
+    model = [copy = std::move(copy), folder, from = start_.checkpoint,
+             largest = largest_file_]() -> base::status {
+      QUERN_CHECK(base::make_folders(folder / "model"));
+      return policy::save_model(copy, folder / "model", from, {}, largest);
+    };
+  }
+  const auto told = [saved, done = std::move(done), rank = rank_,
+                     ranks = group_.ranks != nullptr](base::status result) mutable {
+    if (rank > 0 || (!result && ranks && result.error().code == errc::unavailable)) return;
+    if (!result) saved.problem = result.error().message;
+    done(saved);
   };
-  if (auto result = write(); !result) saved.problem = result.error().message;
-  return saved;
+  writer_->write(policy::snapshot(trainer_.optimizer()), folder / "optimizer", std::move(model),
+                 told);
+}
+
+bool group_failed(const base::error& problem, const run_config& config) {
+  return config.learner.ranks > 1 && problem.code == errc::unavailable;
 }
 
 }  // namespace quern::actors

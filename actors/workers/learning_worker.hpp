@@ -1,14 +1,21 @@
-// A learner without its actor: batches in, weights out, checkpoints on demand.
+// A rank of the learner without its actor: batches in, weights out, checkpoints on demand. Every
+// rank is given the same batches and orders; rank 0 publishes and answers for all.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "actors/config/run_config.hpp"
 #include "actors/messages.hpp"
+#include "actors/workers/device_share.hpp"
 #include "base/status.hpp"
+#include "policy/collectives/communicator.hpp"
 #include "policy/engine/model.hpp"
+#include "policy/engine/sharded_checkpoint.hpp"
 #include "policy/engine/trainer.hpp"
+#include "policy/weights/model_dir.hpp"
 
 namespace quern::actors {
 
@@ -20,24 +27,38 @@ policy::loss_parameters loss_parameters_of(const run_config& config);
 policy::training_sequence to_sequence(const training_sample& sample, double advantage,
                                       double temperature);
 
+/// The ranks of a learner, from the inside of one of them.
+struct rank_group {
+  std::shared_ptr<policy::meeting> link;
+  std::unique_ptr<policy::communicator> ranks;
+};
+
 /// One thread.
 class learning_worker {
  public:
-  /// Loads weights and optimiser of the welcomed checkpoint.
-  static base::expected<learning_worker> make(const welcome& start, const run_config& config);
+  /// Meets the other ranks, then loads weights and optimiser of the welcomed checkpoint. Errors:
+  /// `unavailable` when another rank failed (see group_failed), whatever reading them gives.
+  static base::expected<learning_worker> make(const welcome& start, const run_config& config,
+                                              std::int32_t rank = 0);
 
+  [[nodiscard]] std::int32_t rank() const { return rank_; }
   [[nodiscard]] learner_ready ready() const;
-  /// One step; the new weights are published before it returns. Errors are fatal: a batch of
-  /// another version, a gradient that is not finite.
+  /// One step; rank 0 publishes the new weights before it returns, and only its answer means
+  /// something. Errors are fatal (a batch of another version, a gradient that is not finite), or
+  /// another rank's failure.
   base::expected<step_done> step(const train_batch& batch);
-  /// model/ and optimizer.safetensors of the current version; a problem is told in the answer.
-  checkpoint_saved save(const save_checkpoint& order);
+  /// Writes model/ (rank 0) and this rank's shard of optimizer/ of the current version in the
+  /// background. `done` is called on another thread, on rank 0 alone and when all ranks have
+  /// written; a problem is told in the answer. Not called when the group fails meanwhile.
+  void save(const save_checkpoint& order, std::function<void(checkpoint_saved)> done);
 
  private:
-  learning_worker(policy::trainer trainer, welcome start, policy::loss_parameters loss,
-                  double temperature);
+  learning_worker(rank_group group, policy::trainer trainer, welcome start,
+                  policy::loss_parameters loss, double temperature, std::int32_t rank);
   base::status add_reference_log_probs(std::vector<policy::training_sequence>& sequences);
+  base::expected<std::string> publish();
 
+  rank_group group_;
   policy::trainer trainer_;
   /// The run's first weights, where the formula has a KL term.
   std::optional<policy::parameter_arena> reference_;
@@ -45,6 +66,14 @@ class learning_worker {
   welcome start_;
   policy::loss_parameters loss_;
   double temperature_;
+  std::int32_t rank_;
+  device_share share_;  ///< with evaluators that measure on the same GPU
+  std::uint64_t largest_file_ = policy::default_shard_bytes;
+  /// Last, so that it ends before what it writes.
+  std::unique_ptr<policy::checkpoint_writer> writer_;
 };
+
+/// Whether an error is that of another rank: this one must start anew, the run goes on.
+bool group_failed(const base::error& problem, const run_config& config);
 
 }  // namespace quern::actors

@@ -23,6 +23,8 @@ int run_worker(int argc, char** argv, spawner spawn) {
   std::string file;
   app.add_option("--control", control, "HOST:PORT of the control process")->required();
   app.add_option("--config", file, "resolved configuration of the run")->required();
+  std::int32_t rank = 0;
+  app.add_option("--rank", rank, "of several learners");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_config(file, {});
   if (!config) return report(argv[0], config.error());
@@ -38,6 +40,7 @@ int run_worker(int argc, char** argv, spawner spawn) {
   introduction.build = base::build_id();
   introduction.config = actors::config_hash(actors::to_yaml(*config));
   introduction.pid = static_cast<std::int32_t>(::getpid());
+  introduction.rank = rank;
   spawn(system, *replay, introduction, *config);
   system.await_all_actors_done();
   return done;
