@@ -100,6 +100,7 @@ int32_t perform(quern_window* w, const quern_step& s, int64_t slot) {
 extern "C" int32_t quern_window_begin(quern_window* w, const quern_window_settings* how) {
   w->how = *how;
   w->calls = 0;
+  w->begun_ns = quern::gpu::clock_ns();
   if (make_flush(w, how->flush_bytes) < 0) return -1;
   // What a kernel asked the cache to keep would outlive the flush.
   if (how->flush_bytes != 0 &&
@@ -194,8 +195,11 @@ extern "C" int32_t quern_window_after_call(quern_window* w) {
 
 extern "C" int32_t quern_window_end(quern_window* w, uint32_t* ns, int32_t capacity,
                                     int32_t* count) {
+  const uint64_t opened = quern::gpu::clock_ns();
   *w->gate = w->turn;
   if (settle(w, cudaDeviceSynchronize(), "running") < 0) return -1;
+  w->clocks = {static_cast<uint32_t>(opened - w->begun_ns),
+               static_cast<uint32_t>(quern::gpu::clock_ns() - opened)};
   *count = w->calls < capacity ? w->calls : capacity;
   for (int32_t i = 0; i < *count; ++i) {
     float ms = 0;
@@ -212,6 +216,36 @@ extern "C" int32_t quern_window_end(quern_window* w, uint32_t* ns, int32_t capac
 extern "C" void quern_window_abandon(quern_window* w) {
   // What was queued must not be left at the gate.
   *w->gate = w->turn;
+}
+
+extern "C" quern_window_clocks quern_window_clocks_of(const quern_window* w) {
+  return w->clocks;
+}
+
+extern "C" int32_t quern_window_warm_up(quern_window* w) {
+  int l2_bytes = 0;
+  if (settle(w, cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, w->device),
+             "the size of the cache") < 0)
+    return -1;
+  const quern_window_settings how{2 * static_cast<uint64_t>(l2_bytes), 1000000};
+  if (quern_window_begin(w, &how) < 0) return -1;
+  quern_content c{};
+  c.elements = 64;
+  const auto at = reinterpret_cast<uint64_t>(w->flush);
+  for (c.type = QUERN_F32; c.type <= QUERN_F16; ++c.type)
+    if (settle(w, quern::gpu::fill_tensor(w->stream, at, c), "making content") < 0 ||
+        settle(w, quern::gpu::fill_elements(w->stream, at, c, 0, 1, 1, 1), "making content") < 0)
+      return -1;
+  if (settle(w, quern::gpu::set_words(w->stream, at, 4096, 0), "poisoning") < 0 ||
+      settle(w, quern::gpu::read_through(w->stream, w->flush, w->flush_bytes, w->sink),
+             "flushing the cache") < 0 ||
+      settle(w, cudaEventRecord(w->before[0], w->stream), "an event") < 0 ||
+      settle(w, cudaLaunchHostFunc(w->stream, [](void*) {}, nullptr), "a host function") < 0 ||
+      quern_window_after_call(w) < 0)
+    return -1;
+  uint32_t ns = 0;
+  int32_t count = 0;
+  return quern_window_end(w, &ns, 1, &count);
 }
 
 extern "C" int32_t quern_window_run(quern_window* w, const quern_window_settings* how,

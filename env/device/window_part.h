@@ -99,11 +99,24 @@ struct quern_window_settings {
 /// mapping), the side's own outputs, its workspace.
 enum { QUERN_INPUTS, QUERN_OUTPUTS, QUERN_WORKSPACE, QUERN_PIECES };
 
+/// The last window that ended, by the clock of the process.
+struct quern_window_clocks {
+  uint32_t queue_ns;  ///< from its beginning until the gate was opened
+  uint32_t run_ns;    ///< from there until the device had nothing left to do
+};
+
 struct quern_window;
+
+/// Starts the driver's library: no context, nothing on the device.
+int32_t quern_window_driver(char* problem, int32_t room);
 
 /// `own_stream`: 0 works on the default stream of the primary context, as LibTorch does.
 int32_t quern_window_open(int32_t device, int32_t own_stream, struct quern_window** out,
                           char* problem, int32_t room);
+/// Runs once whatever stands around calls, so that the first window pays for nothing: kernels are
+/// loaded, memory to flush with is there, and so is the thread that calls host functions of
+/// streams, which could not be made later.
+int32_t quern_window_warm_up(struct quern_window* w);
 const char* quern_window_problem(const struct quern_window* w);
 /// The stream, a cudaStream_t.
 uint64_t quern_window_stream(const struct quern_window* w);
@@ -139,6 +152,7 @@ int32_t quern_window_after_call(struct quern_window* w);
 int32_t quern_window_end(struct quern_window* w, uint32_t* ns, int32_t capacity, int32_t* count);
 
 void quern_window_abandon(struct quern_window* w);
+struct quern_window_clocks quern_window_clocks_of(const struct quern_window* w);
 
 /// A window of the program's calls.
 int32_t quern_window_run(struct quern_window* w, const struct quern_window_settings* how,

@@ -51,6 +51,14 @@ bool parameters_fit(const quern_window* w, const quern_step& s, const quern_para
 
 }  // namespace
 
+extern "C" int32_t quern_window_driver(char* problem, int32_t room) {
+  int count = 0;
+  const auto e = cudaGetDeviceCount(&count);
+  if (e == cudaSuccess) return 0;
+  std::snprintf(problem, static_cast<size_t>(room), "starting the driver: %s", cudaGetErrorName(e));
+  return -1;
+}
+
 extern "C" int32_t quern_window_open(int32_t device, int32_t own_stream, quern_window** out,
                                      char* problem, int32_t room) {
   auto* w = new quern_window;

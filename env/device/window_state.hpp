@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <ctime>
 #include <vector>
 
 #include <cuda_runtime.h>
@@ -27,6 +28,8 @@ struct quern_window {
   std::vector<cudaEvent_t> before, after;
   quern_window_settings how{};
   int32_t calls = 0;
+  uint64_t begun_ns = 0;  // by the clock of the process
+  quern_window_clocks clocks{};
   mapping pieces[QUERN_PIECES];
   mapping writable_inputs;
   quern_tensors tensors{};
@@ -39,6 +42,12 @@ struct quern_window {
 };
 
 namespace quern::gpu {
+
+inline uint64_t clock_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000ULL + static_cast<uint64_t>(t.tv_nsec);
+}
 
 inline int32_t complain(quern_window* w, const char* format, ...) {
   va_list rest;

@@ -20,7 +20,10 @@ bool contains(const std::string& text, std::string_view word) {
 }  // namespace
 
 finding loaded_candidate::load() {
+  process_->note_candidate();
   if (what_->form == cuda_form::host_entry) {
+    threads_ = process_->threads();
+    const process_memory::question look(memory_);
     auto loaded = link().load_library(what_->file.get(), load_wall_s);
     if (!loaded) return explain(loaded.error(), "load");
     has_workspace_entry_ = *loaded;
@@ -41,6 +44,7 @@ finding loaded_candidate::ask_workspace(const device_instance& of) {
               std::nullopt};
     workspace_bytes_ = *bytes;
   } else if (has_workspace_entry_) {
+    const process_memory::question look(memory_);
     auto bytes = link().workspace(of.at.sizes);
     if (!bytes) return explain(bytes.error(), "load");
     workspace_bytes_ = *bytes;
@@ -81,6 +85,18 @@ finding loaded_candidate::prepare(device_desk& desk, lent_memory& memory, const 
   if (!program) return {verdict_kind::runtime_error, "", program.error().message, std::nullopt};
   if (auto told = link().program(*program); !told) return explain(told.error(), "load");
   return {};
+}
+
+finding loaded_candidate::look() {
+  if (what_->form != cuda_form::host_entry) return {};
+  const int now = process_->threads();
+  if (now <= threads_) return {};
+  spoilt_ = true;
+  return {verdict_kind::hack, std::string(name_of(hack_kind::leftover_work)),
+          fmt::format("{} threads live in the process after a window, {} did before the candidate "
+                      "was loaded",
+                      now, threads_),
+          std::nullopt};
 }
 
 finding loaded_candidate::explain(const runner_failure& failure, const std::string& stage) {

@@ -2,6 +2,7 @@
 #include "env/gpu/checks.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "env/gpu/timing.hpp"
 #include "env/judge/compare.hpp"
@@ -142,9 +143,20 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
     order.calls.push_back(calls_[c].order);
     order.calls.back().slot = static_cast<std::int32_t>(c - begin);
   }
-  if (auto f = r_.candidate->prepare(*r_.desk, *r_.memory, *r_.instance, slots); !f.ok()) return f;
-  auto ran = r_.candidate->link().window(order, r_.wall_s);
+  {
+    const part_clock clock(r_.parts, gpu_part::prepare);
+    if (auto f = r_.candidate->prepare(*r_.desk, *r_.memory, *r_.instance, slots); !f.ok())
+      return f;
+  }
+  answered<window_times> ran;
+  {
+    const part_clock clock(r_.parts, gpu_part::check_call);
+    const process_memory::question look(r_.candidate->memory());
+    ran = r_.candidate->link().window(order, r_.wall_s);
+  }
   if (!ran) return r_.candidate->explain(ran.error(), "verify");
+  if (auto f = r_.candidate->look(); !f.ok()) return f;
+  std::optional<part_clock> clock(std::in_place, r_.parts, gpu_part::check_reference);
   auto& reference = *r_.reference.link;
   auto told = r_.memory->lend(reference, r_.reference.seat);
   if (told) told = reference.tensors(r_.instance->tensors, slots);
@@ -158,6 +170,7 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
     return {of_the_task ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
             "reference: " + told.error().text, std::nullopt};
   }
+  clock.emplace(r_.parts, gpu_part::check_compare);
   return compare(begin, end);
 }
 

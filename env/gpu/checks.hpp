@@ -7,6 +7,7 @@
 #include "env/gpu/candidate.hpp"
 #include "env/gpu/desk.hpp"
 #include "env/gpu/lent_memory.hpp"
+#include "env/gpu/parts.hpp"
 
 namespace quern::env {
 
@@ -26,6 +27,7 @@ struct gpu_check_request {
   std::uint64_t secret = 0;
   /// Seconds that the candidate may take for all calls of the check.
   double wall_s = 10;
+  gpu_parts* parts = nullptr;
 };
 
 /// All rounds of one choice of sizes, the first content again (A, B, A), and the first with one

@@ -3,8 +3,14 @@
 
 namespace quern::env {
 
-gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, std::size_t ahead)
-    : children_(children), how_(std::move(how)), ahead_(ahead), maker_([this] { work(); }) {}
+gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, std::size_t ahead,
+                                 device_quiet& quiet, gpu_parts* parts)
+    : children_(children),
+      how_(std::move(how)),
+      ahead_(ahead),
+      quiet_(quiet),
+      parts_(parts),
+      maker_([this] { work(); }) {}
 
 gpu_runner_pool::~gpu_runner_pool() {
   {
@@ -34,6 +40,22 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take() {
   return process;
 }
 
+base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make() {
+  std::unique_ptr<gpu_runner_process> made;
+  {
+    const part_clock clock(parts_, gpu_part::pool_spawn);
+    QUERN_TRY(made, gpu_runner_process::start(children_, how_));
+  }
+  std::optional<device_quiet::disturbance> noise;
+  {
+    const part_clock clock(parts_, gpu_part::pool_wait);
+    noise.emplace(quiet_);
+  }
+  const part_clock clock(parts_, gpu_part::pool_context);
+  QUERN_CHECK(made->open());
+  return made;
+}
+
 void gpu_runner_pool::work() {
   std::unique_lock lock(guard_);
   for (;;) {
@@ -44,7 +66,7 @@ void gpu_runner_pool::work() {
     });
     if (stop_) return;
     lock.unlock();
-    auto started = gpu_runner_process::start(children_, how_);
+    auto started = make();
     lock.lock();
     if (started)
       ready_.push_back(std::move(*started));

@@ -7,19 +7,25 @@
 #include <mutex>
 #include <thread>
 
+#include "env/gpu/parts.hpp"
+#include "env/gpu/quiet.hpp"
 #include "env/gpu/runner_process.hpp"
 
 namespace quern::env {
 
-/// Keeps `ahead` processes ready, started by a thread of its own. Thread-safe.
+/// Keeps `ahead` processes ready, started by a thread of its own: their contexts while nothing is
+/// timed, all that comes before at any time. Thread-safe.
 class gpu_runner_pool {
  public:
-  gpu_runner_pool(spawner& children, gpu_runner_start how, std::size_t ahead);
+  /// `parts` may be null.
+  gpu_runner_pool(spawner& children, gpu_runner_start how, std::size_t ahead, device_quiet& quiet,
+                  gpu_parts* parts = nullptr);
   ~gpu_runner_pool();
   gpu_runner_pool(const gpu_runner_pool&) = delete;
   gpu_runner_pool& operator=(const gpu_runner_pool&) = delete;
 
-  /// The oldest that is ready; waits for one. Error: why none could be started.
+  /// The oldest that is ready; waits for one, so not while the device is held quiet. Error: why
+  /// none could be started.
   base::expected<std::unique_ptr<gpu_runner_process>> take();
 
   /// Processes in the pool, for the baseline of device memory.
@@ -27,10 +33,13 @@ class gpu_runner_pool {
 
  private:
   void work();
+  base::expected<std::unique_ptr<gpu_runner_process>> make();
 
   spawner& children_;
   gpu_runner_start how_;
   std::size_t ahead_;
+  device_quiet& quiet_;
+  gpu_parts* parts_;
   mutable std::mutex guard_;
   std::condition_variable wanted_, made_;
   std::deque<std::unique_ptr<gpu_runner_process>> ready_;

@@ -196,7 +196,9 @@ reply device_reference::window(std::uint64_t ticket, std::span<const std::byte> 
   if (slots_.size() < orders.size() && why.empty()) why = "the reference failed without a reason";
   if (!why.empty()) return failed(ticket, why);
   reply answered = succeeded(ticket, static_cast<std::uint64_t>(r.count));
+  const quern_window_clocks clocks = library_.clocks(window_);
   std::memcpy(answered.text.data(), ns.data(), orders.size() * sizeof ns[0]);
+  std::memcpy(answered.text.data() + runner::window_clocks_at, &clocks, sizeof clocks);
   return answered;
 }
 

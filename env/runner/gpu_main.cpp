@@ -12,6 +12,7 @@
 
 #include "env/runner/call_words.hpp"
 #include "env/runner/channel.hpp"
+#include "env/runner/gpu_lock.hpp"
 #include "env/runner/gpu_protocol.hpp"
 #include "env/runner/window_library.hpp"
 
@@ -83,9 +84,20 @@ class gpu_runner {
 
 reply gpu_runner::open(std::uint64_t ticket, const gpu_open_request& r) {
   std::array<char, 400> problem{};
-  if (library_.open(r.device, 1, &window_, problem.data(), problem.size()) != 0)
+  const auto room = static_cast<std::int32_t>(problem.size());
+  const bool begin_alone = r.stage == gpu_open_stage::driver;
+  if ((begin_alone ? library_.driver(problem.data(), room)
+                   : library_.open(r.device, 1, &window_, problem.data(), room)) != 0)
     return make_reply(ticket, outcome::failed, 0, problem.data());
+  if (r.stage == gpu_open_stage::warm) return answer(ticket, library_.warm_up(window_), 0);
   return make_reply(ticket, outcome::done, 0, nullptr);
+}
+
+reply not_locked(std::uint64_t ticket, int error) {
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(), "the process cannot be locked before a candidate: %s",
+                std::strerror(error));
+  return make_reply(ticket, outcome::failed, 0, text.data());
 }
 
 reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
@@ -104,8 +116,12 @@ reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
   }
   std::array<char, 64> path{};
   std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", own);
+  if (const int refused = lock_down(gpu_lock::before_loading); refused != 0)
+    return not_locked(ticket, refused);
   void* library = dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
+  if (const int refused = lock_down(gpu_lock::before_calling); refused != 0)
+    return not_locked(ticket, refused);
   kernel_ = dlsym(library, "kernel");
   if (kernel_ == nullptr)
     return make_reply(ticket, outcome::failed, 0,
@@ -204,8 +220,10 @@ reply gpu_runner::run(std::uint64_t ticket, const std::byte* body, std::size_t b
       device_only_ ? library_.run(window_, &r.how, r.orders.data(), r.count, ns.data())
                    : run_by_hand(r, ns.data());
   reply answered = answer(ticket, result, static_cast<std::uint64_t>(r.count));
-  if (result == 0)
-    std::memcpy(answered.text.data(), ns.data(), static_cast<std::size_t>(r.count) * sizeof ns[0]);
+  if (result != 0) return answered;
+  const quern_window_clocks clocks = library_.clocks(window_);
+  std::memcpy(answered.text.data(), ns.data(), static_cast<std::size_t>(r.count) * sizeof ns[0]);
+  std::memcpy(answered.text.data() + window_clocks_at, &clocks, sizeof clocks);
   return answered;
 }
 

@@ -23,9 +23,16 @@
 
 namespace quern::env::runner {
 
+enum class gpu_open_stage : std::uint32_t {
+  all,     ///< a context
+  driver,  ///< the driver's library alone: nothing on the device that others could feel
+  warm     ///< a context in which everything that stands around calls has run once
+};
+
+/// `driver` may come before one of the others.
 struct gpu_open_request {
   std::int32_t device = 0;
-  std::uint32_t reserved = 0;
+  gpu_open_stage stage = gpu_open_stage::all;
 };
 
 struct gpu_import_request {
@@ -90,8 +97,10 @@ struct gpu_window_request {
   }
 };
 
-/// Nanoseconds of calls stand in the text of the reply to gpu_window.
+/// The text of the reply to gpu_window: nanoseconds of every call by events, in
+/// `window_clocks_at` and behind it what the runner's own clock says of the window.
 inline constexpr std::size_t max_window_calls = QUERN_MOST_CALLS;
-static_assert(max_window_calls * sizeof(std::uint32_t) <= sizeof(reply::text));
+inline constexpr std::size_t window_clocks_at = max_window_calls * sizeof(std::uint32_t);
+static_assert(window_clocks_at + sizeof(quern_window_clocks) <= sizeof(reply::text));
 
 }  // namespace quern::env::runner

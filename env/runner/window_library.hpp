@@ -9,7 +9,9 @@
 namespace quern::env::runner {
 
 struct window_library {
+  decltype(&::quern_window_driver) driver = nullptr;
   decltype(&::quern_window_open) open = nullptr;
+  decltype(&::quern_window_warm_up) warm_up = nullptr;
   decltype(&::quern_window_problem) problem = nullptr;
   decltype(&::quern_window_stream) stream = nullptr;
   decltype(&::quern_window_import) import = nullptr;
@@ -24,6 +26,7 @@ struct window_library {
   decltype(&::quern_window_after_call) after_call = nullptr;
   decltype(&::quern_window_end) end = nullptr;
   decltype(&::quern_window_abandon) abandon = nullptr;
+  decltype(&::quern_window_clocks_of) clocks = nullptr;
   decltype(&::quern_window_run) run = nullptr;
 
   /// Null, or why it cannot be used. The library stays loaded.
@@ -31,7 +34,9 @@ struct window_library {
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return dlerror();
     const bool complete =
+        find(library, driver, "quern_window_driver") &&
         find(library, open, "quern_window_open") &&
+        find(library, warm_up, "quern_window_warm_up") &&
         find(library, problem, "quern_window_problem") &&
         find(library, stream, "quern_window_stream") &&
         find(library, import, "quern_window_import") &&
@@ -44,7 +49,7 @@ struct window_library {
         find(library, before_call, "quern_window_before_call") &&
         find(library, after_call, "quern_window_after_call") &&
         find(library, end, "quern_window_end") && find(library, abandon, "quern_window_abandon") &&
-        find(library, run, "quern_window_run");
+        find(library, clocks, "quern_window_clocks_of") && find(library, run, "quern_window_run");
     return complete ? nullptr : "libquern_cuda.so is of another build";
   }
 

@@ -1,0 +1,51 @@
+// How much device memory a candidate's own process takes, told apart from what others take and give
+// back meanwhile: looked at before and after each question, since between questions it stands
+// still.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "env/gpu/quiet.hpp"
+
+namespace quern::env {
+
+/// One process. One thread.
+class process_memory {
+ public:
+  /// `free_bytes`: what nobody has, and what is lent, now; 0 where that cannot be told. `context`:
+  /// what making or taking down a context may move.
+  process_memory(std::function<std::uint64_t()> free_bytes, const device_quiet& quiet,
+                 std::uint64_t context)
+      : free_bytes_(std::move(free_bytes)), quiet_(quiet), context_(context) {}
+
+  /// Around one question to the process.
+  class question {
+   public:
+    explicit question(process_memory* of);
+    ~question();
+    question(const question&) = delete;
+    question& operator=(const question&) = delete;
+
+   private:
+    process_memory* of_;  ///< null: nobody looks
+    std::uint64_t before_ = 0, epoch_ = 0;
+    bool disturbed_ = false;
+  };
+
+  /// What it holds, without its context. Where others were at work during a question it counts only
+  /// what they cannot explain.
+  [[nodiscard]] std::uint64_t bytes() const {
+    return bytes_ > 0 ? static_cast<std::uint64_t>(bytes_) : 0;
+  }
+
+ private:
+  void count(std::uint64_t before, std::uint64_t after, bool disturbed);
+
+  std::function<std::uint64_t()> free_bytes_;
+  const device_quiet& quiet_;
+  std::uint64_t context_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,39 @@
+// Two clocks of a window: what stands around its calls, by runners that are trusted, and what a
+// window shows beyond that.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "env/gpu/link.hpp"
+
+namespace quern::env {
+
+/// Learns from windows of trusted runners what content, poison and flush take a call, and what a
+/// message takes a window; says what another window took beyond its events and those. All in
+/// nanoseconds. Plain value.
+class window_clocks {
+ public:
+  /// A window of a runner in which no host code of a candidate lives; behind a gate, so that its
+  /// clock knows launching and running apart.
+  void learn(const window_times& seen);
+  [[nodiscard]] bool knows() const { return !around_.empty(); }
+
+  /// A call's share of what the evaluator's clock shows beyond events, what stands around calls and
+  /// what a message takes; may be negative. Needs knows().
+  [[nodiscard]] double beyond(const window_times& seen) const;
+  /// The same of a trusted runner by its own clock, without launches and messages.
+  [[nodiscard]] double beyond_inside(const window_times& seen) const;
+
+  /// Around a call, and a message a window, as learnt.
+  [[nodiscard]] double around_ns() const;
+  [[nodiscard]] double message_ns() const;
+
+ private:
+  std::vector<double> around_, message_;
+};
+
+/// Of a window by its events.
+double events_ns_of(const window_times& seen);
+
+}  // namespace quern::env

@@ -1,0 +1,72 @@
+// What the second clock of a window says (env/gpu/window_clocks.hpp).
+#include <doctest/doctest.h>
+
+#include "env/gpu/window_clocks.hpp"
+
+using namespace quern;
+
+namespace {
+
+/// Calls of 20 us by events with 50 us around each, 100 us to queue, 60 us of messages.
+env::window_times trusted_window(std::size_t calls) {
+  env::window_times t;
+  t.call_ns.assign(calls, 20'000);
+  t.inside.queue_ns = 100'000;
+  t.inside.run_ns = static_cast<std::uint32_t>(calls * 70'000);
+  t.wall_ns = t.inside.run_ns + t.inside.queue_ns + 60'000;
+  return t;
+}
+
+/// The same calls of a process that is not trusted: it queues while the device runs, and says
+/// nothing but its events.
+env::window_times other_window(std::size_t calls, std::uint32_t events_ns, std::int64_t true_ns) {
+  env::window_times t;
+  t.call_ns.assign(calls, events_ns);
+  t.inside = {1, 1};
+  t.wall_ns = static_cast<base::nanoseconds_t>(calls) * (50'000 + true_ns) + 60'000;
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("An honest window shows nothing beyond its events, whatever its calls take") {
+  env::window_clocks clocks;
+  CHECK_FALSE(clocks.knows());
+  for (int i = 0; i < 3; ++i)
+    clocks.learn(trusted_window(10));
+  CHECK(clocks.knows());
+  CHECK(clocks.around_ns() == doctest::Approx(50'000));
+  CHECK(clocks.message_ns() == doctest::Approx(60'000));
+  CHECK(clocks.beyond(other_window(10, 20'000, 20'000)) == doctest::Approx(0));
+  CHECK(clocks.beyond(other_window(4, 300'000, 300'000)) == doctest::Approx(0));
+  CHECK(clocks.beyond_inside(trusted_window(7)) == doctest::Approx(0));
+}
+
+TEST_CASE("What the events hide is found, however little is queued ahead") {
+  env::window_clocks clocks;
+  clocks.learn(trusted_window(10));
+  CHECK(clocks.beyond(other_window(10, 1'000, 20'000)) == doctest::Approx(19'000));
+  // What launching takes the trusted side is nobody's to hide in.
+  CHECK(clocks.beyond(other_window(10, 20'000, 25'000)) == doctest::Approx(5'000));
+}
+
+TEST_CASE("What the process says of its own clock moves nothing") {
+  env::window_clocks clocks;
+  clocks.learn(trusted_window(10));
+  auto lying = other_window(10, 1'000, 20'000);
+  const double honest = clocks.beyond(lying);
+  lying.inside = {4'000'000'000, 4'000'000'000};
+  CHECK(clocks.beyond(lying) == honest);
+}
+
+TEST_CASE("One window in which a process woke late does not move what is usual") {
+  env::window_clocks clocks;
+  for (int i = 0; i < 6; ++i)
+    clocks.learn(trusted_window(10));
+  auto late = trusted_window(10);
+  late.inside.run_ns += 3'000'000;
+  late.wall_ns += 9'000'000;
+  clocks.learn(late);
+  CHECK(clocks.around_ns() == doctest::Approx(50'000));
+  CHECK(clocks.message_ns() == doctest::Approx(60'000));
+}
