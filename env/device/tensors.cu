@@ -319,8 +319,8 @@ cudaError_t fill_elements(cudaStream_t stream, uint64_t address, const quern_con
   if (count <= 0) return cudaSuccess;
   return with_type(what.type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
-    fill_some_kernel<T>
-        <<<blocks_for(count), threads, 0, stream>>>(at<T>(address), what, first, count, run, stride);
+    fill_some_kernel<T><<<blocks_for(count), threads, 0, stream>>>(at<T>(address), what, first,
+                                                                   count, run, stride);
     return cudaGetLastError();
   });
 }
