@@ -119,6 +119,11 @@ extern "C" void quern_desk_close(quern_desk* desk) {
   delete desk;
 }
 
+extern "C" int32_t quern_desk_end_context(int32_t device) {
+  if (cudaSetDevice(device) != cudaSuccess) return -1;
+  return cudaDeviceReset() == cudaSuccess ? 0 : -1;
+}
+
 extern "C" const char* quern_desk_problem(const quern_desk* desk) {
   return desk->problem;
 }

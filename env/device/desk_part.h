@@ -67,6 +67,9 @@ struct quern_desk;
 
 int32_t quern_desk_open(int32_t device, struct quern_desk** out, char* problem, int32_t room);
 void quern_desk_close(struct quern_desk* desk);
+/// Ends this process's context on the device, with its errors and all its memory; the next desk
+/// gets a new one. None may be open there.
+int32_t quern_desk_end_context(int32_t device);
 const char* quern_desk_problem(const struct quern_desk* desk);
 int32_t quern_desk_facts_of(struct quern_desk* desk, struct quern_desk_facts* out);
 /// Free bytes of the device, whoever uses it.

@@ -25,11 +25,19 @@ enum nvml_code : int {
   nvml_not_found = 6,
   nvml_insufficient_size = 7,
   nvml_function_not_found = 13,
+  nvml_gpu_is_lost = 15,
+  nvml_reset_required = 16,
 };
 
 enum nvml_clock : int { nvml_graphics = 0, nvml_sm = 1, nvml_memory_clock = 2 };
 
 constexpr int nvml_temperature_gpu = 0;
+constexpr int nvml_uncorrected = 1, nvml_volatile = 0;
+constexpr unsigned long long nvml_xid_event = 0x8;
+
+/// Of NVIDIA's catalogue: double-bit errors, a controller that stopped, rows that cannot be
+/// replaced, off the bus, uncontained errors, the device's own processor.
+constexpr std::array<std::uint64_t, 9> hardware_xids{48, 62, 64, 79, 95, 119, 120, 140, 143};
 
 /// NVML_VALUE_NOT_AVAILABLE of a 64-bit field.
 constexpr std::uint64_t nvml_not_available = ~0ULL;
@@ -85,6 +93,13 @@ struct device_health::functions {
     unsigned int gpu_instance, compute_instance;
   };
 
+  /// nvmlEventData_t.
+  struct event_data {
+    void* device;
+    unsigned long long type, data;
+    unsigned int gpu_instance, compute_instance;
+  };
+
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   const char* (*error_text)(int) = nullptr;
@@ -97,6 +112,12 @@ struct device_health::functions {
   int (*temperature)(void*, int, unsigned int*) = nullptr;
   int (*reasons)(void*, unsigned long long*) = nullptr;
   int (*processes)(void*, unsigned int*, process_info*) = nullptr;
+  int (*ecc_errors)(void*, int, int, unsigned long long*) = nullptr;
+  int (*remapped_rows)(void*, unsigned int*, unsigned int*, unsigned int*, unsigned int*) = nullptr;
+  int (*event_set)(void**) = nullptr;
+  int (*free_event_set)(void*) = nullptr;
+  int (*register_events)(void*, unsigned long long, void*) = nullptr;
+  int (*wait_for_event)(void*, event_data*, unsigned int) = nullptr;
 
   std::string text(int code) const {
     const char* words = error_text != nullptr ? error_text(code) : nullptr;
@@ -110,7 +131,9 @@ struct device_health::functions {
     if (code == nvml_not_supported || code == nvml_no_permission || code == nvml_invalid_argument ||
         code == nvml_function_not_found)
       return false;
-    return fail(errc::unavailable, "the GPU cannot be asked how it is: {}", text(code));
+    const bool broken = code == nvml_gpu_is_lost || code == nvml_reset_required;
+    return fail(broken ? errc::io : errc::unavailable, "the GPU cannot be asked how it is: {}",
+                text(code));
   }
 
   /// Calls `function`, which an older library may not have.
@@ -121,7 +144,21 @@ struct device_health::functions {
 
   base::status sample_processes(void* device, std::span<const std::uint32_t> own,
                                 device_health_sample& into) const;
+
+  /// The set in which the driver's error numbers arrive; null where it gives none.
+  [[nodiscard]] void* listen(void* device) const;
 };
+
+void* device_health::functions::listen(void* device) const {
+  if (event_set == nullptr || free_event_set == nullptr || register_events == nullptr ||
+      wait_for_event == nullptr)
+    return nullptr;
+  void* set = nullptr;
+  if (event_set(&set) != nvml_success) return nullptr;
+  if (register_events(device, nvml_xid_event, set) == nvml_success) return set;
+  free_event_set(set);
+  return nullptr;
+}
 
 base::expected<device_health> device_health::open(const std::string& bus_id,
                                                   const std::string& library) {
@@ -143,6 +180,12 @@ base::expected<device_health> device_health::open(const std::string& bus_id,
           {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
   look_up(handle, nvml->processes,
           {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
+  look_up(handle, nvml->ecc_errors, {"nvmlDeviceGetTotalEccErrors"});
+  look_up(handle, nvml->remapped_rows, {"nvmlDeviceGetRemappedRows"});
+  look_up(handle, nvml->event_set, {"nvmlEventSetCreate"});
+  look_up(handle, nvml->free_event_set, {"nvmlEventSetFree"});
+  look_up(handle, nvml->register_events, {"nvmlDeviceRegisterEvents"});
+  look_up(handle, nvml->wait_for_event, {"nvmlEventSetWait_v2"});
   if (nvml->init == nullptr || nvml->shutdown == nullptr || nvml->by_bus_id == nullptr ||
       nvml->memory == nullptr)
     return fail(errc::unavailable,
@@ -156,24 +199,29 @@ base::expected<device_health> device_health::open(const std::string& bus_id,
     const bool absent = code == nvml_not_found || code == nvml_invalid_argument;
     return fail(absent ? errc::not_found : errc::unavailable, "GPU {}: {}", bus_id, why);
   }
-  return device_health(nvml.release(), device);
+  void* events = nvml->listen(device);
+  return device_health(nvml.release(), device, events);
 }
 
 void device_health::close() noexcept {
   if (nvml_ == nullptr) return;
+  if (events_ != nullptr) nvml_->free_event_set(events_);
   nvml_->shutdown();
   delete nvml_;
   nvml_ = nullptr;
 }
 
 device_health::device_health(device_health&& other) noexcept
-    : nvml_(std::exchange(other.nvml_, nullptr)), device_(other.device_) {}
+    : nvml_(std::exchange(other.nvml_, nullptr)),
+      device_(other.device_),
+      events_(std::exchange(other.events_, nullptr)) {}
 
 device_health& device_health::operator=(device_health&& other) noexcept {
   if (this == &other) return *this;
   close();
   nvml_ = std::exchange(other.nvml_, nullptr);
   device_ = other.device_;
+  events_ = std::exchange(other.events_, nullptr);
   return *this;
 }
 
@@ -245,6 +293,41 @@ base::expected<device_health_sample> device_health::sample(
   }
   QUERN_CHECK(nvml.sample_processes(device_, own, result));
   return result;
+}
+
+base::expected<device_clocks> device_health::clocks() const {
+  if (nvml_ == nullptr) return fail(errc::internal, "this device_health was moved from");
+  device_clocks result;
+  unsigned int mhz = 0;
+  QUERN_TRY(const bool sm, nvml_->asked(nvml_->clock, device_, int{nvml_sm}, &mhz));
+  if (sm) result.sm_mhz = mhz;
+  QUERN_TRY(const bool memory, nvml_->asked(nvml_->clock, device_, int{nvml_memory_clock}, &mhz));
+  if (memory) result.memory_mhz = mhz;
+  return result;
+}
+
+base::expected<device_faults> device_health::faults() const {
+  if (nvml_ == nullptr) return fail(errc::internal, "this device_health was moved from");
+  device_faults result;
+  unsigned long long errors = 0;
+  QUERN_TRY(const bool counted, nvml_->asked(nvml_->ecc_errors, device_, int{nvml_uncorrected},
+                                             int{nvml_volatile}, &errors));
+  if (counted) result.uncorrected_ecc = errors;
+  unsigned int corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  QUERN_TRY(const bool rows, nvml_->asked(nvml_->remapped_rows, device_, &corrected, &uncorrected,
+                                          &pending, &failed));
+  if (rows) result.rows_pending = pending != 0 || failed != 0;
+  constexpr int most_events = 64;
+  functions::event_data event{};
+  for (int i = 0; events_ != nullptr && i < most_events &&
+                  nvml_->wait_for_event(events_, &event, 0) == nvml_success;
+       ++i)
+    result.xids.push_back(event.data);
+  return result;
+}
+
+bool is_hardware_xid(std::uint64_t xid) {
+  return std::find(hardware_xids.begin(), hardware_xids.end(), xid) != hardware_xids.end();
 }
 
 std::vector<std::string> throttle_words(std::uint64_t reasons) {

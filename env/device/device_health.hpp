@@ -49,6 +49,24 @@ std::vector<std::string> throttle_words(std::uint64_t reasons);
 /// clocks that somebody chose (application clocks, display, sync boost) are not.
 bool is_throttled(std::uint64_t reasons);
 
+/// What the device reports about itself that no program can cause; empty: not told.
+struct device_faults {
+  std::optional<std::uint64_t> uncorrected_ecc;  ///< since the driver was loaded
+  std::optional<bool>
+      rows_pending;  ///< rows that a reset would replace, or that cannot be replaced
+  /// Error numbers of the driver's log (XID) since the last look.
+  std::vector<std::uint64_t> xids;
+};
+
+/// Whether an XID says that the device, its memory or its link is broken, rather than that a
+/// program did something forbidden (13, 31, 43, 45 and their like).
+bool is_hardware_xid(std::uint64_t xid);
+
+/// The two clocks that times depend on, for looks in between.
+struct device_clocks {
+  std::optional<std::uint32_t> sm_mhz, memory_mhz;
+};
+
 /// One line for people and logs: "sm 1980/1980 MHz, memory 2619/2619 MHz, 301/700 W, 54 C, ...";
 /// what is not known is left out.
 std::string to_text(const device_health_sample& sample);
@@ -71,16 +89,24 @@ class device_health {
   /// Some hundred microseconds, more for the first. `own`: the caller's runners and itself, as
   /// process ids of the namespace that NVML sees. In a container with ids of its own that is the
   /// host's or none at all: there `other_processes` says little, and 0 is no proof.
-  /// Error: unavailable when the device is lost or the driver fails.
+  /// Errors: io when the device is lost or has to be reset, unavailable when the driver fails.
   base::expected<device_health_sample> sample(std::span<const std::uint32_t> own = {}) const;
+
+  /// A part of sample(), in some ten microseconds. Errors as there.
+  base::expected<device_clocks> clocks() const;
+
+  /// Errors as of sample(). XIDs are told once.
+  base::expected<device_faults> faults() const;
 
  private:
   struct functions;
-  device_health(const functions* nvml, void* device) : nvml_(nvml), device_(device) {}
+  device_health(const functions* nvml, void* device, void* events)
+      : nvml_(nvml), device_(device), events_(events) {}
   void close() noexcept;
 
   const functions* nvml_ = nullptr;  ///< ours; null when moved from
   void* device_ = nullptr;
+  void* events_ = nullptr;  ///< NVML's set of events; null: it gives none
 };
 
 }  // namespace quern::env

@@ -14,6 +14,7 @@ namespace quern::env {
 struct device_desk::functions {
   decltype(&::quern_desk_open) open = nullptr;
   decltype(&::quern_desk_close) close = nullptr;
+  decltype(&::quern_desk_end_context) end_context = nullptr;
   decltype(&::quern_desk_problem) problem = nullptr;
   decltype(&::quern_desk_facts_of) facts_of = nullptr;
   decltype(&::quern_desk_free_bytes) free_bytes = nullptr;
@@ -60,6 +61,7 @@ base::expected<const device_desk::functions*> device_desk::functions::load() {
   };
   const bool complete =
       find(f.open, "quern_desk_open") && find(f.close, "quern_desk_close") &&
+      find(f.end_context, "quern_desk_end_context") &&
       find(f.problem, "quern_desk_problem") && find(f.facts_of, "quern_desk_facts_of") &&
       find(f.free_bytes, "quern_desk_free_bytes") && find(f.allocate, "quern_desk_allocate") &&
       find(f.release, "quern_desk_release") && find(f.fill, "quern_desk_fill") &&
@@ -101,6 +103,13 @@ base::expected<std::unique_ptr<device_desk>> device_desk::open(int device) {
     return base::fail(base::errc::unavailable, "GPU {}: {}", device, problem.data());
   if (call->facts_of(desk->desk_, &desk->facts_) != 0) return tl::make_unexpected(desk->problem());
   return desk;
+}
+
+base::status device_desk::end_context(int device) {
+  QUERN_TRY(const auto* call, functions::load());
+  if (call->end_context(device) != 0)
+    return base::fail(base::errc::unavailable, "GPU {}: its context cannot be ended", device);
+  return {};
 }
 
 device_desk::~device_desk() {

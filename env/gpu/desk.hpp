@@ -48,6 +48,8 @@ class device_desk {
  public:
   /// Loads libquern_cuda.so from beside the running program. Errors say what is missing.
   static base::expected<std::unique_ptr<device_desk>> open(int device);
+  /// Ends this process's context on the device, with whatever error it has. No desk may be open.
+  static base::status end_context(int device);
   ~device_desk();
   device_desk(const device_desk&) = delete;
   device_desk& operator=(const device_desk&) = delete;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "env/gpu/parts.hpp"
 #include "env/judge/evaluator.hpp"
 #include "env/judge/judge.hpp"
 
@@ -30,7 +31,13 @@ class gpu_evaluator final : public candidate_judge {
   [[nodiscard]] const std::string& device_class() const override;
   [[nodiscard]] const std::string& environment() const override;
   [[nodiscard]] stage_seconds stages() const override;
+  /// In quarantine: env/device/device_quarantine.hpp says when. A self-test, with everything on
+  /// the device made anew, ends it.
+  [[nodiscard]] std::optional<device_trouble> trouble() const override;
+  void recover() override;
   [[nodiscard]] device_seconds device_time() const;
+  /// Where the time of evaluations goes, by part.
+  [[nodiscard]] const gpu_parts& parts() const;
 
   struct state;
 

@@ -2,6 +2,7 @@
 // has set. With FAKE_NVML_OLD it has the names of older drivers only and lacks some functions.
 #include "fake_nvml.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace {
@@ -22,6 +23,12 @@ struct memory_info {
 struct process_info {
   unsigned int pid;
   unsigned long long used_memory;
+  unsigned int gpu_instance, compute_instance;
+};
+
+struct event_data {
+  void* device;
+  unsigned long long type, data;
   unsigned int gpu_instance, compute_instance;
 };
 
@@ -116,6 +123,44 @@ int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long long* int
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned int* count, process_info* into) {
   return list_processes(device, count, into);
+}
+
+int nvmlDeviceGetTotalEccErrors(void* device, int type, int counter, unsigned long long* into) {
+  if (type != 1 || counter != 0) return 2;
+  return answer<unsigned long long>(device, nvml_call::ecc_errors, state.ecc_errors, into);
+}
+
+int nvmlDeviceGetRemappedRows(void* device, unsigned int* corrected, unsigned int* uncorrected,
+                              unsigned int* pending, unsigned int* failed) {
+  *corrected = 3;
+  *uncorrected = 4;
+  *failed = state.rows_failed ? 1 : 0;
+  return answer(device, nvml_call::remapped_rows, state.rows_pending ? 1U : 0U, pending);
+}
+
+int nvmlEventSetCreate(void** set) {
+  if (state.no_events) return 3;
+  ++state.event_sets;
+  *set = &state.xids;
+  return 0;
+}
+
+int nvmlEventSetFree(void*) {
+  --state.event_sets;
+  return 0;
+}
+
+int nvmlDeviceRegisterEvents(void* device, unsigned long long types, void* set) {
+  return device == &state && types == 8 && set == &state.xids ? 0 : 2;
+}
+
+int nvmlEventSetWait_v2(void* set, event_data* into, unsigned int timeout_ms) {
+  if (set != &state.xids || timeout_ms != 0) return 2;
+  if (state.xid_count == 0) return 10;
+  *into = {&state, 8, state.xids[0], 0, 0};
+  std::copy(state.xids + 1, state.xids + state.xid_count, state.xids);
+  --state.xid_count;
+  return 0;
 }
 
 #endif

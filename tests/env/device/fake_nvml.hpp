@@ -17,9 +17,13 @@ enum class nvml_call {
   power_limit,
   temperature,
   reasons,
-  processes
+  processes,
+  ecc_errors,
+  remapped_rows
 };
-inline constexpr int nvml_call_count = 10;
+/// Those that a sample asks stand first.
+inline constexpr int nvml_sample_calls = 10;
+inline constexpr int nvml_call_count = 12;
 
 struct fake_process {
   std::uint32_t pid = 0;
@@ -40,6 +44,12 @@ struct fake_nvml_state {
   bool ever_more_processes = false;
   int opened = 0;  ///< init less shutdown
   int process_calls = 0;
+  std::uint64_t ecc_errors = 0;
+  bool rows_pending = false, rows_failed = false;
+  std::uint32_t xid_count = 0;  ///< that wait to be told
+  std::uint64_t xids[16] = {};
+  int event_sets = 0;  ///< made less freed
+  bool no_events = false;
 };
 
 }  // namespace quern::test

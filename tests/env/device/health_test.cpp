@@ -92,7 +92,7 @@ TEST_CASE("what one device does not tell is empty, and the rest is there") {
   constexpr int not_supported = 3, no_permission = 4;
   const std::uint32_t own[] = {41};
   for (const int code : {not_supported, no_permission})
-    for (int call = static_cast<int>(nvml_call::memory); call < test::nvml_call_count; ++call) {
+    for (int call = static_cast<int>(nvml_call::memory); call < test::nvml_sample_calls; ++call) {
       CAPTURE(call);
       auto& state = fresh();
       with_three_processes(state);
@@ -135,15 +135,17 @@ TEST_CASE("what one device does not tell is empty, and the rest is there") {
 }
 
 TEST_CASE("a lost device is an error, whichever question finds it out") {
-  for (int call = static_cast<int>(nvml_call::memory); call < test::nvml_call_count; ++call) {
+  for (int call = static_cast<int>(nvml_call::memory); call < test::nvml_sample_calls; ++call) {
     CAPTURE(call);
     auto& state = fresh();
     const auto device = opened();
     state.codes[call] = 15;
     const auto sample = device.sample();
     REQUIRE_FALSE(sample);
-    CHECK(sample.error().code == base::errc::unavailable);
+    CHECK(sample.error().code == base::errc::io);
     CHECK(test::contains(sample.error().message, "GPU is lost"));
+    state.codes[call] = 999;
+    CHECK(device.sample().error().code == base::errc::unavailable);
   }
 }
 
@@ -234,6 +236,44 @@ TEST_CASE("throttle reasons in words; waiting and chosen clocks are no throttlin
   for (const std::uint64_t slow : {0x4, 0x8, 0x20, 0x40, 0x80})
     CHECK(is_throttled(slow | 1));
   CHECK_FALSE(is_throttled(0x1 | 0x2 | 0x10 | 0x100 | 0x200));
+}
+
+TEST_CASE("clocks alone, and faults with each error number told once") {
+  auto& state = fresh();
+  const auto device = opened();
+  const auto clocks = device.clocks();
+  REQUIRE(clocks.has_value());
+  CHECK(clocks->sm_mhz == 1120);
+  CHECK(clocks->memory_mhz == 1130);
+  state.ecc_errors = 5;
+  state.xid_count = 2;
+  state.xids[0] = 13, state.xids[1] = 79;
+  const auto faults = device.faults();
+  REQUIRE(faults.has_value());
+  CHECK(faults->uncorrected_ecc == 5);
+  CHECK(faults->rows_pending == false);
+  CHECK(faults->xids == std::vector<std::uint64_t>{13, 79});
+  CHECK(device.faults()->xids.empty());
+  state.rows_failed = true;
+  CHECK(device.faults()->rows_pending == true);
+  constexpr int not_supported = 3;
+  state.codes[static_cast<int>(nvml_call::ecc_errors)] = not_supported;
+  state.codes[static_cast<int>(nvml_call::remapped_rows)] = not_supported;
+  CHECK_FALSE(device.faults()->uncorrected_ecc.has_value());
+  CHECK_FALSE(device.faults()->rows_pending.has_value());
+  state.codes[static_cast<int>(nvml_call::ecc_errors)] = 15;
+  CHECK(device.faults().error().code == base::errc::io);
+  CHECK_FALSE(is_hardware_xid(31));
+  CHECK(is_hardware_xid(79));
+}
+
+TEST_CASE("an older driver tells no faults, and that is none") {
+  fresh(FAKE_NVML_OLD);
+  const auto faults = opened(FAKE_NVML_OLD).faults();
+  REQUIRE(faults.has_value());
+  CHECK_FALSE(faults->uncorrected_ecc.has_value());
+  CHECK_FALSE(faults->rows_pending.has_value());
+  CHECK(faults->xids.empty());
 }
 
 TEST_CASE("text leaves out what is not known") {

@@ -1,0 +1,113 @@
+// NVML asked at the right moments.
+#include "env/device/device_watch.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+
+namespace quern::env {
+namespace {
+
+namespace fs = std::filesystem;
+
+void add_children(std::uint32_t pid, std::set<std::uint32_t>& known) {
+  std::error_code ended;  // a process or thread that has just gone has no children
+  for (fs::directory_iterator thread(fmt::format("/proc/{}/task", pid), ended), end;
+       !ended && thread != end; thread.increment(ended)) {
+    const auto text = base::read_file(thread->path() / "children", 1U << 16U);
+    if (!text) continue;
+    const char* at = text->data();
+    const char* const past = at + text->size();
+    while (at < past) {
+      std::uint32_t child = 0;
+      const auto [next, error] = std::from_chars(at, past, child);
+      if (error == std::errc() && known.insert(child).second) add_children(child, known);
+      at = next == at ? at + 1 : next;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> own_processes() {
+  std::set<std::uint32_t> known{static_cast<std::uint32_t>(::getpid())};
+  add_children(*known.begin(), known);
+  return {known.begin(), known.end()};
+}
+
+device_watch::device_watch(const std::string& bus_id, const std::string& library)
+    : bus_id_(bus_id) {
+  auto opened = device_health::open(bus_id, library);
+  if (opened) {
+    health_ = std::move(*opened);
+  } else {
+    problem_ = opened.error().message;
+  }
+}
+
+std::optional<device_health_sample> device_watch::sample(bool& knows_own, device_quarantine* device,
+                                                         base::nanoseconds_t now) {
+  knows_own = false;
+  if (!health_) return std::nullopt;
+  const auto own = own_processes();
+  auto seen = health_->sample(own);
+  if (!seen) {
+    if (seen.error().code == base::errc::io && device != nullptr)
+      device->enter(quarantine_cause::hardware, seen.error().message, now);
+    return std::nullopt;
+  }
+  // This process has a context there: where it is not in the list, ids are those of another
+  // namespace, and nobody can be told from anybody.
+  knows_own = seen->processes && seen->other_processes < seen->processes;
+  return *seen;
+}
+
+std::optional<std::uint64_t> device_watch::unaccounted_bytes() {
+  bool knows_own = false;
+  const auto seen = sample(knows_own, nullptr, 0);
+  if (!seen || !knows_own || seen->memory_total_bytes == 0) return std::nullopt;
+  return seen->memory_used_bytes - std::min(seen->memory_used_bytes, seen->process_bytes);
+}
+
+std::optional<device_health_sample> device_watch::sample() {
+  bool ignored = false;
+  return sample(ignored, nullptr, 0);
+}
+
+void device_watch::look_for_faults(device_quarantine& device, base::nanoseconds_t now) {
+  if (!health_) return;
+  if (auto faults = health_->faults()) {
+    device.faults(*faults, now);
+  } else if (faults.error().code == base::errc::io) {
+    device.enter(quarantine_cause::hardware, faults.error().message, now);
+  }
+}
+
+void device_watch::begin(condition_watch& seen, device_quarantine& device,
+                         base::nanoseconds_t now) {
+  bool knows_own = false;
+  if (auto now_seen = sample(knows_own, &device, now)) {
+    seen.begin(*now_seen, knows_own);
+  } else {
+    seen.begin();
+  }
+}
+
+void device_watch::window(condition_watch& seen, bool candidate) {
+  if (!health_) return;
+  if (auto clocks = health_->clocks()) seen.window(candidate, *clocks);
+}
+
+void device_watch::end(condition_watch& seen, device_quarantine& device, base::nanoseconds_t now) {
+  bool knows_own = false;
+  if (auto now_seen = sample(knows_own, &device, now)) seen.end(*now_seen, knows_own);
+  look_for_faults(device, now);
+}
+
+}  // namespace quern::env

@@ -1,0 +1,53 @@
+// The evaluator's eyes on its device: NVML asked at the right moments, what it says gathered for
+// the verdict (condition_watch) and for the decision whether the device may be used (quarantine).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/device/condition_watch.hpp"
+#include "env/device/device_health.hpp"
+#include "env/device/device_quarantine.hpp"
+
+namespace quern::env {
+
+/// This process and all that descend from it, as it sees their ids.
+std::vector<std::uint32_t> own_processes();
+
+/// Where there is no NVML nothing is known, and everything goes on. One thread at a time.
+class device_watch {
+ public:
+  device_watch() = default;
+  /// `library`: see device_health::open.
+  explicit device_watch(const std::string& bus_id,
+                        const std::string& library = std::string(nvml_library));
+
+  /// Why nothing is known; empty: it is.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] const std::string& bus_id() const { return bus_id_; }
+
+  /// Around each measurement, and after windows within it; about 1 ms, and some ten microseconds.
+  void begin(condition_watch& seen, device_quarantine& device, base::nanoseconds_t now);
+  void window(condition_watch& seen, bool candidate);
+  void end(condition_watch& seen, device_quarantine& device, base::nanoseconds_t now);
+
+  /// Asks for faults alone; the device goes into quarantine if there are, or if it is lost.
+  void look_for_faults(device_quarantine& device, base::nanoseconds_t now);
+
+  /// Device memory that is in use although no process has it; empty: processes cannot be told.
+  [[nodiscard]] std::optional<std::uint64_t> unaccounted_bytes();
+
+  /// How the device is now; empty: not known.
+  [[nodiscard]] std::optional<device_health_sample> sample();
+
+ private:
+  std::optional<device_health_sample> sample(bool& knows_own, device_quarantine* device,
+                                             base::nanoseconds_t now);
+
+  std::string bus_id_, problem_;
+  std::optional<device_health> health_;
+};
+
+}  // namespace quern::env
