@@ -101,7 +101,11 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   QUERN_TRY(*plans, plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket,
                                    {"learner", "generator"}));
   const console_commands commands{
-      [&] { return watch->snapshot(); },
+      [&] {
+        base::json now = watch->snapshot();
+        now["hosts"] = board->snapshot();
+        return now;
+      },
       [&](ending how) { caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(how)}); }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});

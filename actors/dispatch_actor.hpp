@@ -7,6 +7,7 @@
 #include <string>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/device_board.hpp"
 #include "actors/decide/evaluation_desk.hpp"
 #include "actors/gateway.hpp"
 #include "actors/protocol.hpp"
@@ -20,6 +21,8 @@ struct dispatch_setup {
   std::string device_class;
   epoch_id epoch = 0;
   gateway_options gateway;
+  /// What `quern status` tells of hosts and devices; may be null.
+  std::shared_ptr<device_board> board = {};
 };
 
 /// Where verdicts and news of hosts go; set before the first process is started.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -40,6 +41,7 @@ struct gateway::state {
       sockets;  // a ROUTER without CURVE for ipc://, one with it for tcp://
   std::vector<std::string> bound;
   nanoseconds_t next_heartbeat = 0;
+  std::map<session_id, std::map<std::int64_t, std::string>> quarantined;  // as last told
 
   std::mutex mutex;
   std::deque<std::pair<session_id, env::message>> outbox;
@@ -74,6 +76,7 @@ struct gateway::state {
   void lose(session_id session, const std::string& why);
   void take(const peer& from, const env::frames& parts);
   void greet(const peer& from, const env::hello_message& hello);
+  void hear_of_devices(const env::heartbeat_message& beat);
   void route(const peer& from, const env::message& what);
 };
 
@@ -142,6 +145,7 @@ void gateway::state::send_to(session_id session, const env::message& what) {
 
 void gateway::state::lose(session_id session, const std::string& why) {
   base::log_info(component, "host session {:016x} is over: {}", session, why);
+  quarantined.erase(session);
   events.host_lost(session, why);
 }
 
@@ -164,6 +168,16 @@ void gateway::state::greet(const peer& from, const env::hello_message& hello) {
   if (greeting->fresh) events.host_joined(greeting->session, hello);
 }
 
+void gateway::state::hear_of_devices(const env::heartbeat_message& beat) {
+  std::map<std::int64_t, std::string> now;
+  for (const auto& device : beat.quarantined)
+    now[device.device] = device.reason;
+  auto& before = quarantined[beat.session];
+  if (before == now) return;
+  before = std::move(now);
+  events.quarantined(beat.session, beat.quarantined);
+}
+
 void gateway::state::route(const peer& from, const env::message& what) {
   const auto living = [&](session_id session) {
     if (sessions.accept(session, from, time.now_ns())) return true;
@@ -182,7 +196,11 @@ void gateway::state::route(const peer& from, const env::message& what) {
   } else if (const auto* failure = std::get_if<env::failed_message>(&what)) {
     if (!living(failure->session)) return;
     sessions.answered(failure->session, failure->lease);
-    events.failed(failure->session, failure->lease, failure->reason);
+    if (failure->returned != 0) {
+      events.returned(failure->session, failure->lease, failure->reason);
+    } else {
+      events.failed(failure->session, failure->lease, failure->reason);
+    }
   } else if (const auto* need = std::get_if<env::need_message>(&what)) {
     if (!living(need->session)) return;
     if (auto text = events.task_text(need->task_hash)) {
@@ -191,7 +209,7 @@ void gateway::state::route(const peer& from, const env::message& what) {
       send(from, env::error_message{"unknown_task", base::to_hex(need->task_hash)});
     }
   } else if (const auto* beat = std::get_if<env::heartbeat_message>(&what)) {
-    (void)living(beat->session);
+    if (living(beat->session)) hear_of_devices(*beat);
   } else if (const auto* bye = std::get_if<env::bye_message>(&what)) {
     if (!living(bye->session)) return;
     if (bye->drain != 0) return events.host_draining(bye->session);

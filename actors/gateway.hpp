@@ -44,6 +44,14 @@ class gateway_events {
   virtual void verdict(session_id session, lease_id lease, const std::string& text) = 0;
   /// The host could not evaluate. Repeated like a verdict.
   virtual void failed(session_id session, lease_id lease, const std::string& reason) = 0;
+  /// The host did not begin: the device takes no work now, another one should have the job.
+  /// Repeated like a verdict.
+  virtual void returned(session_id session, lease_id lease, const std::string& reason) {
+    failed(session, lease, reason);
+  }
+  /// All devices of the host that take no work for now, each time that this changes; none: all do.
+  virtual void quarantined(session_id /*session*/,
+                           const std::vector<env::quarantined_device>& /*devices*/) {}
   /// The host takes no new jobs.
   virtual void host_draining(session_id session) = 0;
   /// The session is over: gone, silent, or replaced by a new life of the same host.

@@ -11,6 +11,13 @@ namespace quern::actors {
 using base::errc;
 using base::fail;
 
+namespace {
+
+/// Jobs that are looked at for a device that the first of them must not have.
+constexpr int most_passed = 64;
+
+}  // namespace
+
 dispatcher::device_state* dispatcher::find(const device_key& device) {
   const auto host = hosts_.find(device.session);
   if (host == hosts_.end()) return nullptr;
@@ -123,7 +130,7 @@ base::status dispatcher::credit(const device_key& device, std::int64_t granted) 
   }
   if (granted <= state->granted) return {};
   state->granted = granted;
-  if (!hosts_.at(device.session).draining) enter_rings(device, *state);
+  if (!hosts_.at(device.session).draining && !state->suspended) enter_rings(device, *state);
   return {};
 }
 
@@ -131,12 +138,29 @@ void dispatcher::drain(session_id session) {
   const auto host = hosts_.find(session);
   if (host == hosts_.end()) return;
   host->second.draining = true;
-  for (auto& device : host->second.devices) {
-    for (auto& place_in : device.stalls) {
-      if (place_in.in_ring) std::erase(place_in.where->ready, device_key{session, device.offer.id});
-      place_in.in_ring = false;
-    }
+  for (auto& device : host->second.devices)
+    leave_rings({session, device.offer.id}, device);
+}
+
+void dispatcher::leave_rings(const device_key& key, device_state& device) {
+  for (auto& place_in : device.stalls) {
+    if (place_in.in_ring) std::erase(place_in.where->ready, key);
+    place_in.in_ring = false;
   }
+}
+
+void dispatcher::suspend(const device_key& device, bool on) {
+  auto* state = find(device);
+  if (state == nullptr || state->suspended == on) return;
+  state->suspended = on;
+  if (on) {
+    leave_rings(device, *state);
+  } else if (state->sent < state->granted && !hosts_.at(device.session).draining) {
+    enter_rings(device, *state);
+  }
+  // A job that was to go to another device may find that there is none any more.
+  for (auto& place_in : state->stalls)
+    wake(*place_in.where);
 }
 
 void dispatcher::leave(session_id session) {
@@ -144,8 +168,9 @@ void dispatcher::leave(session_id session) {
   hosts_.erase(session);
 }
 
-std::optional<device_key> dispatcher::take_ready(market& where,
-                                                 const std::optional<device_key>& avoid) {
+std::optional<device_key> dispatcher::take_ready(market& where, const job_request& job) {
+  const auto& avoid = job.avoid;
+  const bool strictly = job.elsewhere && avoid && has_other(job.lane, *avoid);
   bool avoided = false;
   while (!where.ready.empty()) {
     const auto key = where.ready.front();
@@ -156,6 +181,10 @@ std::optional<device_key> dispatcher::take_ready(market& where,
         if (place_in.where == &where) place_in.in_ring = false;
       }
       continue;
+    }
+    if (strictly && key == *avoid && (avoided || where.ready.empty())) {
+      where.ready.push_back(key);
+      return std::nullopt;
     }
     if (!avoided && avoid && key == *avoid && !where.ready.empty()) {
       avoided = true;
@@ -180,14 +209,19 @@ std::optional<assignment> dispatcher::next() {
     auto& where = *runnable_.front();
     runnable_.pop_front();
     where.runnable = false;
-    if (where.jobs.empty()) continue;
-    const auto device = take_ready(where, where.jobs.begin()->second.avoid);
-    if (!device) continue;
-    assignment result{std::move(where.jobs.begin()->second), *device};
-    where.jobs.erase(where.jobs.begin());
-    waiting_.erase(result.job.sample);
-    wake(where);
-    return result;
+    // A job that waits for another device lets those behind it pass.
+    int looked_at = 0;
+    for (auto job = where.jobs.begin();
+         job != where.jobs.end() && !where.ready.empty() && looked_at < most_passed; ++job) {
+      ++looked_at;
+      const auto device = take_ready(where, job->second);
+      if (!device) continue;
+      assignment result{std::move(job->second), *device};
+      where.jobs.erase(job);
+      waiting_.erase(result.job.sample);
+      wake(where);
+      return result;
+    }
   }
   return std::nullopt;
 }
@@ -202,12 +236,30 @@ std::int64_t dispatcher::granted(const device_key& device) const {
   return state == nullptr ? 0 : state->granted;
 }
 
+bool dispatcher::has_other(const std::string& lane, const device_key& device) const {
+  const auto* state = find(device);
+  for (const auto& [session, host] : hosts_) {
+    if (host.draining) continue;
+    for (const auto& other : host.devices) {
+      if (other.suspended || device_key{session, other.offer.id} == device) continue;
+      for (const auto& place_in : other.stalls) {
+        const auto found = markets_.find({lane, other.offer.device_class});
+        const bool same_class =
+            state == nullptr || state->offer.device_class == other.offer.device_class;
+        if (same_class && found != markets_.end() && place_in.where == &found->second) return true;
+      }
+    }
+  }
+  return false;
+}
+
 bool dispatcher::servable(const std::string& lane, const std::string& device_class) const {
   const auto found = markets_.find({lane, device_class});
   if (found == markets_.end()) return false;
   for (const auto& [session, host] : hosts_) {
     if (host.draining) continue;
     for (const auto& device : host.devices) {
+      if (device.suspended) continue;
       for (const auto& place_in : device.stalls) {
         if (place_in.where == &found->second) return true;
       }

@@ -39,6 +39,8 @@ struct job_request {
   std::string device_class;
   std::optional<device_key> avoid;  ///< re-checks take another device if one is ready
   std::int64_t turn = 0;  ///< lower ones go first; equal ones in the order of their offers
+  /// Waits for another device than `avoid` as long as one of its class is here.
+  bool elsewhere = false;
 };
 
 struct assignment {
@@ -79,6 +81,9 @@ class dispatcher {
   base::status credit(const device_key& device, std::int64_t granted);
   /// A draining host keeps what it has and gets nothing more.
   void drain(session_id session);
+  /// A device that takes no work for now gets none, though it has credit; nothing else changes.
+  /// Unknown devices are ignored.
+  void suspend(const device_key& device, bool on);
   /// The host is gone. Its leases are the lease book's affair.
   void leave(session_id session);
 
@@ -92,6 +97,8 @@ class dispatcher {
   [[nodiscard]] std::int64_t sent(const device_key& device) const;
   [[nodiscard]] std::int64_t granted(const device_key& device) const;
   /// Is a host here that could take such a job? One that nobody can take waits and is reported.
+  /// Whether a device of this class other than `device` takes jobs of the lane.
+  [[nodiscard]] bool has_other(const std::string& lane, const device_key& device) const;
   [[nodiscard]] bool servable(const std::string& lane, const std::string& device_class) const;
 
  private:
@@ -112,6 +119,7 @@ class dispatcher {
     std::int64_t granted = 0;
     std::int64_t sent = 0;
     std::vector<stall> stalls;
+    bool suspended = false;
   };
   struct host_state {
     std::vector<device_state> devices;
@@ -126,9 +134,11 @@ class dispatcher {
   [[nodiscard]] const device_state* find(const device_key& device) const;
   base::status push(job_request job, bool front);
   void enter_rings(const device_key& key, device_state& device);
+  void leave_rings(const device_key& key, device_state& device);
   void wake(market& where);
-  /// The next device of the ring that still has credit, not `avoid` if another one has.
-  std::optional<device_key> take_ready(market& where, const std::optional<device_key>& avoid);
+  /// The next device of the ring that still has credit, not `job.avoid` if another one has; none if
+  /// the job has to wait for another one.
+  std::optional<device_key> take_ready(market& where, const job_request& job);
 
   limits limits_;
   std::int64_t last_ = 0;   ///< arrival of the newest offer

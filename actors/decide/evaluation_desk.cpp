@@ -13,7 +13,7 @@ base::status evaluation_desk::submit(job_request job, int attempt) {
     leases_.remove(sample);
     return queued;
   }
-  jobs_[sample] = {std::move(job), std::nullopt, false};
+  jobs_[sample] = {std::move(job), std::nullopt, false, 0};
   return {};
 }
 
@@ -36,12 +36,14 @@ void evaluation_desk::host_draining(session_id session) {
 }
 
 lease_result evaluation_desk::settle(lease_result result) {
-  if (result.outcome == lease_outcome::retry) {
+  if (result.outcome == lease_outcome::retry || result.outcome == lease_outcome::returned) {
     const auto found = jobs_.find(result.sample);
     if (found == jobs_.end()) return result;
     auto& work = found->second;
-    work.recheck = work.recheck || result.cause == retry_cause::unconfirmed;
-    work.job.avoid = work.last;
+    if (result.outcome == lease_outcome::retry)
+      work.recheck = work.recheck || result.cause == retry_cause::unconfirmed;
+    // A claim is borne out by another device than the one that made it, whatever came between.
+    if (!work.job.elsewhere) work.job.avoid = work.last;
     // The job was out under a lease until now, so it cannot be waiting.
     (void)queue_.requeue(work.job);
   } else if (result.outcome == lease_outcome::accepted ||
@@ -66,12 +68,33 @@ std::optional<job_order> evaluation_desk::next(nanoseconds_t now) {
   if (!granted) return std::nullopt;
   auto& work = jobs_[chosen->job.sample];
   work.last = chosen->device;
-  return job_order{*granted, chosen->device, work.recheck};
+  return job_order{*granted, chosen->device, work.recheck, work.claim_e2};
 }
 
 lease_result evaluation_desk::verdict(session_id session, lease_id id, env::verdict_kind kind,
                                       nanoseconds_t now) {
   return settle(leases_.result(id, session, retry_cause_of(kind), now));
+}
+
+lease_result evaluation_desk::claimed(session_id session, lease_id id, std::int64_t claim_e2,
+                                      nanoseconds_t now) {
+  const auto* held = leases_.find(id);
+  const auto found = held == nullptr ? jobs_.end() : jobs_.find(held->sample);
+  const bool again = found != jobs_.end() && found->second.claim_e2 == 0 && claim_e2 > 0 &&
+                     found->second.last &&
+                     queue_.has_other(found->second.job.lane, *found->second.last);
+  if (!again) return verdict(session, id, env::verdict_kind::ok, now);
+  auto result = leases_.measure_again(id, session, now);
+  if (result.outcome == lease_outcome::retry) {
+    found->second.claim_e2 = claim_e2;
+    found->second.job.avoid = found->second.last;
+    found->second.job.elsewhere = true;
+  }
+  return settle(result);
+}
+
+lease_result evaluation_desk::returned(session_id session, lease_id id, nanoseconds_t now) {
+  return settle(leases_.give_back(id, session, now));
 }
 
 lease_result evaluation_desk::failed(session_id session, lease_id id, nanoseconds_t now) {

@@ -33,13 +33,14 @@ constexpr std::optional<retry_cause> retry_cause_of(env::verdict_kind kind) {
 struct job_order {
   lease held;
   device_key device;
-  bool recheck = false;  ///< measure in fresh processes whatever is cached
+  bool recheck = false;       ///< measure in fresh processes whatever is cached
+  std::int64_t claim_e2 = 0;  ///< the claim of another device that is to be borne out; 0: none
 };
 
-/// Not thread-safe. `now` is any monotone clock. Results with outcome `retry` are queued again
-/// before they are returned; the caller writes the attempt to the ledger and, for `exhausted`,
-/// drops the sample with the cause as reason. After each commit it calls `committed`, and
-/// acknowledges the verdict.
+/// Not thread-safe. `now` is any monotone clock. Results with outcome `retry` or `returned` are
+/// queued again before they are returned; the caller writes the attempt to the ledger and, for
+/// `exhausted`, drops the sample with the cause as reason. After each commit it calls `committed`,
+/// and acknowledges the verdict.
 class evaluation_desk {
  public:
   struct limits {
@@ -59,6 +60,8 @@ class evaluation_desk {
   base::status host_joined(session_id session, host_offer offer);
   base::status credit(const device_key& device, std::int64_t granted);
   void host_draining(session_id session);
+  /// A device takes no work (`out`), or does again. It keeps its leases, and returns them.
+  void device_out(const device_key& device, bool out) { queue_.suspend(device, out); }
   /// The session is over: its leases count as infrastructure failures.
   std::vector<lease_result> host_lost(session_id session);
 
@@ -68,8 +71,14 @@ class evaluation_desk {
 
   /// VERDICT. `now` decides whether it is late.
   lease_result verdict(session_id session, lease_id id, env::verdict_kind kind, nanoseconds_t now);
+  /// VERDICT `ok` with a large claim of `claim_e2` that is not confirmed. Where another device of
+  /// the class takes work, that one measures again (outcome `retry`, once for each job); otherwise
+  /// the verdict, capped as it is, counts.
+  lease_result claimed(session_id session, lease_id id, std::int64_t claim_e2, nanoseconds_t now);
   /// FAILED: the host could not evaluate.
   lease_result failed(session_id session, lease_id id, nanoseconds_t now);
+  /// FAILED, returned: it did not begin. Outcome `returned`, or as of `failed`.
+  lease_result returned(session_id session, lease_id id, nanoseconds_t now);
   void committed(lease_id id) { leases_.committed(id); }
 
   /// Leases that ran out; each is to be cancelled at its holder, which may still be at work on it.
@@ -90,6 +99,7 @@ class evaluation_desk {
     job_request job;
     std::optional<device_key> last;
     bool recheck = false;
+    std::int64_t claim_e2 = 0;
   };
 
   lease_book leases_;

@@ -170,6 +170,29 @@ lease_result lease_book::result(lease_id id, session_id holder, std::optional<re
   return {lease_outcome::accepted, held.sample, held.attempt, {}};
 }
 
+const lease* lease_book::answerable(lease_id id, session_id holder, nanoseconds_t now) const {
+  const auto* held = find(id);
+  return held != nullptr && held->holder == holder && held->deadline > now ? held : nullptr;
+}
+
+lease_result lease_book::give_back(lease_id id, session_id holder, nanoseconds_t now) {
+  const auto* open = answerable(id, holder, now);
+  if (open == nullptr || ++jobs_.at(open->sample).returns > limits_.most_returns)
+    return result(id, holder, retry_cause::infra_error, now);
+  const lease held = *open;
+  close(id, closing::done);
+  return {lease_outcome::returned, held.sample, held.attempt, {}};
+}
+
+lease_result lease_book::measure_again(lease_id id, session_id holder, nanoseconds_t now) {
+  const auto* open = answerable(id, holder, now);
+  if (open == nullptr) return result(id, holder, std::nullopt, now);
+  const lease held = *open;
+  close(id, closing::committing);
+  ++jobs_.at(held.sample).attempt;
+  return {lease_outcome::retry, held.sample, held.attempt, retry_cause::unconfirmed};
+}
+
 void lease_book::committed(lease_id id) {
   if (const auto found = closed_.find(id);
       found != closed_.end() && found->second.state == closing::committing) {

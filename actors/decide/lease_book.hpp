@@ -49,6 +49,7 @@ enum class lease_outcome {
   exhausted,  ///< the attempt gave nothing and was the last: drop the sample with the cause
   late,       ///< the lease has expired or was taken back: logged, acknowledged as not accepted
   unknown,    ///< never given, forgotten, or given to another session or in another epoch
+  returned,   ///< not begun; the job has to be queued again, and the attempt is not used up
 };
 
 struct lease_result {
@@ -65,6 +66,7 @@ class lease_book {
     retry_limits retries;
     nanoseconds_t lease_ns = 60'000'000'000;
     std::size_t remembered = 4096;
+    int most_returns = 32;
   };
 
   lease_book(epoch_id epoch, limits bounds);
@@ -83,6 +85,11 @@ class lease_book {
   /// With one it is a measurement that cannot count: retry or exhausted.
   lease_result result(lease_id id, session_id holder, std::optional<retry_cause> cause,
                       nanoseconds_t now);
+  /// The holder did not begin and cannot. After `most_returns` of one job it counts as an
+  /// infrastructure failure, so that no job is sent about for ever.
+  lease_result give_back(lease_id id, session_id holder, nanoseconds_t now);
+  /// A result that stands, but is to be measured once more: `retry`, without being a failure.
+  lease_result measure_again(lease_id id, session_id holder, nanoseconds_t now);
   /// The commit of an accepted or exhausted result is durable.
   void committed(lease_id id);
 
@@ -108,6 +115,7 @@ class lease_book {
   struct job {
     int attempt = 0;
     int failures[retry_causes] = {};
+    int returns = 0;
     lease_id open = 0;
   };
   enum class closing { committing, done, lost };
@@ -119,6 +127,8 @@ class lease_book {
   };
 
   lease_result fail(const lease& held, retry_cause cause);
+  /// The living lease that this holder may still answer.
+  [[nodiscard]] const lease* answerable(lease_id id, session_id holder, nanoseconds_t now) const;
   void close(lease_id id, closing state);
 
   epoch_id epoch_;

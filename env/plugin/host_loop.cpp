@@ -2,6 +2,7 @@
 #include "env/plugin/host_loop.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -28,6 +29,7 @@ namespace {
 constexpr const char* component = "host";
 constexpr int ready_to_stop = 2;
 constexpr int goodbye_ms = 500;  // for the last frames, if the gateway still reads
+constexpr auto look_again = std::chrono::seconds(1);  // at a device that takes no work
 
 std::uint64_t fresh_nonce() {
   std::random_device source;
@@ -46,11 +48,13 @@ struct host_loop::state {
   struct worker {
     std::deque<work> queue;
     std::thread thread;
+    std::optional<std::string> out;  // why the device takes no work
   };
 
   host_options options;
   evaluate_function evaluate;
   prepare_function prepare;
+  device_state_function device_state;
   host_session session;
   base::unique_fd wake;
   zmq_context context;
@@ -65,14 +69,16 @@ struct host_loop::state {
   std::deque<host_job> to_prepare;
   std::thread preparer;
   std::vector<std::pair<std::uint64_t, host_result>> results;
+  std::vector<std::pair<std::int64_t, std::optional<std::string>>> device_news;
   std::map<std::uint64_t, std::shared_ptr<std::atomic<bool>>> flags;  // I/O thread only
   host_statistics counts;
   bool drain_said = false;
 
-  state(host_options o, evaluate_function e, prepare_function p)
+  state(host_options o, evaluate_function e, prepare_function p, device_state_function d)
       : options(std::move(o)),
         evaluate(std::move(e)),
         prepare(std::move(p)),
+        device_state(std::move(d)),
         session(options.profile, fresh_nonce()),
         wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -92,11 +98,26 @@ struct host_loop::state {
   }
 
   void work_on(std::int64_t device) {
+    auto at_first = state_of(device);
     std::unique_lock lock(mutex);
     auto& mine = workers.at(device);
+    note_state(device, std::move(at_first));
     while (true) {
-      changed.wait(lock, [&] { return ending || !mine.queue.empty(); });
+      const auto awake = [&] { return ending || !mine.queue.empty(); };
+      if (mine.out) {
+        changed.wait_for(lock, look_again, awake);
+      } else {
+        changed.wait(lock, awake);
+      }
       if (ending) return;
+      if (mine.out) {
+        give_back(mine);
+        lock.unlock();
+        auto now = state_of(device);
+        lock.lock();
+        note_state(device, std::move(now));
+        continue;
+      }
       auto next = std::move(mine.queue.front());
       mine.queue.pop_front();
       lock.unlock();
@@ -112,10 +133,40 @@ struct host_loop::state {
           result = {true, problem.what()};
         }
       }
+      auto now = state_of(device);
       lock.lock();
+      // Before the result: that would ask for another job.
+      note_state(device, std::move(now));
       results.emplace_back(next.job.job.lease, std::move(result));
+      if (mine.out) give_back(mine);
       signal();
     }
+  }
+
+  std::optional<std::string> state_of(std::int64_t device) const {
+    if (!device_state) return std::nullopt;
+    try {
+      return device_state(device);
+    } catch (const std::exception& problem) {
+      return problem.what();
+    }
+  }
+
+  /// Under the lock.
+  void note_state(std::int64_t device, std::optional<std::string> now) {
+    auto& mine = workers.at(device);
+    if (mine.out == now) return;
+    mine.out = now;
+    device_news.emplace_back(device, std::move(now));
+    signal();
+  }
+
+  /// Under the lock: what waits for a device that takes no work.
+  void give_back(worker& of) {
+    for (const auto& next : of.queue)
+      results.emplace_back(next.job.job.lease, host_result{true, *of.out, true});
+    if (!of.queue.empty()) signal();
+    of.queue.clear();
   }
 
   void prepare_ahead() {
@@ -193,12 +244,23 @@ struct host_loop::state {
 
   base::status hand_in_results() {
     std::vector<std::pair<std::uint64_t, host_result>> ready;
+    std::vector<std::pair<std::int64_t, std::optional<std::string>>> news;
     {
       const std::lock_guard lock(mutex);
       ready.swap(results);
+      news.swap(device_news);
+    }
+    for (auto& [device, why] : news) {
+      if (why) {
+        base::log_error(component, "device {} takes no work: {}", device, *why);
+      } else {
+        base::log_info(component, "device {} takes work again", device);
+      }
+      QUERN_CHECK(carry_out(session.device_state(device, std::move(why), clock.now_ns())));
     }
     for (auto& [lease, result] : ready) {
       ++(result.failed ? counts.failures : counts.verdicts);
+      if (result.returned) ++counts.returned;
       flags.erase(lease);
       auto actions = session.finished(lease, std::move(result), clock.now_ns());
       finished = finished || actions.done;
@@ -266,7 +328,8 @@ struct host_loop::state {
 
 base::expected<std::unique_ptr<host_loop>> host_loop::make(host_options options,
                                                            evaluate_function evaluate,
-                                                           prepare_function prepare) {
+                                                           prepare_function prepare,
+                                                           device_state_function state_of) {
   const auto& profile = options.profile;
   if (profile.devices.empty() || profile.lanes.empty()) {
     return fail(errc::invalid_argument, "an evaluator host needs at least one device and one lane");
@@ -276,7 +339,8 @@ base::expected<std::unique_ptr<host_loop>> host_loop::make(host_options options,
                 "{} needs CURVE keys: pass the host's key file and the gateway's public key",
                 options.endpoint);
   }
-  auto inner = std::make_unique<state>(std::move(options), std::move(evaluate), std::move(prepare));
+  auto inner = std::make_unique<state>(std::move(options), std::move(evaluate), std::move(prepare),
+                                       std::move(state_of));
   if (!inner->wake) return base::fail_errno("making an eventfd");
   QUERN_CHECK(inner->connect());
   return std::unique_ptr<host_loop>(new host_loop(std::move(inner)));

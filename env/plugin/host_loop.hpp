@@ -40,11 +40,17 @@ using evaluate_function =
 /// ahead.
 using prepare_function = std::function<void(const host_job& job)>;
 
+/// Whether a device takes work: empty, or else why not. Called on the device's thread: first of all,
+/// after each job and, as long as it takes none, about every second: time to try whether it does again. Jobs
+/// that wait for it meanwhile are returned, to be done elsewhere.
+using device_state_function = std::function<std::optional<std::string>(std::int64_t device)>;
+
 struct host_statistics {
   std::int64_t jobs = 0;
   std::int64_t verdicts = 0;
   std::int64_t failures = 0;
   std::int64_t cancelled = 0;
+  std::int64_t returned = 0;  ///< among the failures
   std::int64_t reconnections = 0;
   std::int64_t ignored_frames = 0;
 };
@@ -55,7 +61,8 @@ class host_loop {
   /// without keys), io.
   static base::expected<std::unique_ptr<host_loop>> make(host_options options,
                                                          evaluate_function evaluate,
-                                                         prepare_function prepare = {});
+                                                         prepare_function prepare = {},
+                                                         device_state_function state = {});
   ~host_loop();
 
   /// Serves until drained or dismissed (success), refused (version, unavailable) or out of patience

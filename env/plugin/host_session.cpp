@@ -2,6 +2,7 @@
 #include "env/plugin/host_session.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -15,6 +16,7 @@ constexpr std::size_t remembered_leases = 4096;
 constexpr std::size_t remembered_tasks = 256;
 constexpr nanoseconds_t first_heartbeat = 1'000'000'000;  // until WELCOME names the interval
 constexpr nanoseconds_t millisecond = 1'000'000;
+constexpr std::size_t longest_reason = 500;
 
 }  // namespace
 
@@ -25,11 +27,13 @@ void host_session::greet(nanoseconds_t now, host_actions& actions) {
   greeting_ = true;
   next_hello_ = now + profile_.retry_ns;
   actions.send.push_back(hello_message{oldest_protocol, newest_protocol, profile_.build, nonce_,
-                                       profile_.lanes, profile_.devices, profile_.pid});
+                                       profile_.lanes, profile_.devices, profile_.pid,
+                                       profile_.name});
 }
 
 void host_session::say_credit(std::int64_t device, host_actions& actions) {
   if (session_ == 0 || draining_ || unacknowledged_.size() >= profile_.most_unacknowledged) return;
+  if (out_.contains(device)) return;
   actions.send.push_back(credit_message{session_, device, granted_[device]});
 }
 
@@ -42,6 +46,32 @@ void host_session::void_all(host_actions& actions) {
   needed_.clear();
   over_.clear();
   granted_.clear();
+  owed_.clear();
+}
+
+heartbeat_message host_session::beat(nanoseconds_t now) const {
+  heartbeat_message alive{session_};
+  for (const auto& [device, out] : out_)
+    alive.quarantined.push_back({device, out.reason, (now - out.since) / millisecond});
+  return alive;
+}
+
+host_actions host_session::device_state(std::int64_t device, std::optional<std::string> why,
+                                        nanoseconds_t now) {
+  host_actions actions;
+  if (why) {
+    if (why->size() > longest_reason) why->resize(longest_reason);
+    const auto [at, fresh] = out_.try_emplace(device, device_out{*why, now});
+    if (!fresh && std::exchange(at->second.reason, *why) == *why) return actions;
+  } else {
+    if (out_.erase(device) == 0) return actions;
+    if (const auto granted = granted_.find(device); granted != granted_.end())
+      granted->second += std::exchange(owed_[device], 0);
+  }
+  if (greeting_) return actions;
+  actions.send.push_back(beat(now));
+  say_credit(device, actions);
+  return actions;
 }
 
 void host_session::welcome(const welcome_message& in, nanoseconds_t now, host_actions& actions) {
@@ -63,6 +93,7 @@ void host_session::welcome(const welcome_message& in, nanoseconds_t now, host_ac
   greeting_ = false;
   heartbeat_ns_ = std::clamp<nanoseconds_t>(in.heartbeat_ms, 1, 3'600'000) * millisecond;
   next_heartbeat_ = now + heartbeat_ns_;
+  if (!out_.empty()) actions.send.push_back(beat(now));
   for (const auto& device : profile_.devices)
     say_credit(device.id, actions);
   for (auto& [lease, verdict] : unacknowledged_) {
@@ -113,7 +144,7 @@ void host_session::release(std::uint64_t lease, std::int64_t device, host_action
   over_.push_back(lease);
   if (over_.size() > remembered_leases) over_.pop_front();
   if (const auto granted = granted_.find(device); granted != granted_.end()) {
-    ++granted->second;
+    ++(out_.contains(device) ? owed_[device] : granted->second);
     say_credit(device, actions);
   }
 }
@@ -185,7 +216,7 @@ host_actions host_session::on_time(nanoseconds_t now) {
   }
   if (now >= next_heartbeat_) {
     next_heartbeat_ = now + heartbeat_ns_;
-    actions.send.push_back(heartbeat_message{session_});
+    actions.send.push_back(beat(now));
     for (const auto& device : profile_.devices)
       say_credit(device.id, actions);
     if (draining_) actions.send.push_back(bye_message{session_, 1});
@@ -208,7 +239,8 @@ host_actions host_session::finished(std::uint64_t lease, host_result result, nan
   const auto held = held_.find(lease);
   if (held == held_.end()) return actions;
   const auto device = held->second.job.device;
-  message frame = result.failed ? message(failed_message{session_, lease, std::move(result.text)})
+  message frame = result.failed ? message(failed_message{session_, lease, std::move(result.text),
+                                                         result.returned ? 1 : 0})
                                 : message(verdict_message{session_, lease, std::move(result.text)});
   if (!greeting_) actions.send.push_back(frame);
   unacknowledged_[lease] = {std::move(frame), now + profile_.retry_ns};

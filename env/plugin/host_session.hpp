@@ -19,7 +19,8 @@ struct host_profile {
   std::string build;
   std::vector<std::string> lanes;
   std::vector<host_device> devices;
-  std::int64_t pid = 0;  ///< told in HELLO; 0: not told
+  std::int64_t pid = 0;   ///< told in HELLO; 0: not told
+  std::string name = {};  ///< likewise; empty: not told
   /// HELLO, NEED and unacknowledged verdicts are sent again after so long.
   base::nanoseconds_t retry_ns = 500'000'000;
   /// No new credit while so many verdicts wait for their acknowledgement: the gateway cannot
@@ -38,6 +39,7 @@ struct host_job {
 struct host_result {
   bool failed = false;
   std::string text;
+  bool returned = false;  ///< with `failed`: not begun, another device should
 };
 
 /// What to do now, in this order.
@@ -68,6 +70,10 @@ class host_session {
   host_actions finished(std::uint64_t lease, host_result result, base::nanoseconds_t now);
   /// Take no more jobs, finish what is there, say goodbye.
   host_actions drain(base::nanoseconds_t now);
+  /// Why a device takes no work from now on; empty: it does again. Until then its finished jobs
+  /// raise no credit, and each heartbeat names it. Kept from session to session.
+  host_actions device_state(std::int64_t device, std::optional<std::string> why,
+                            base::nanoseconds_t now);
 
   [[nodiscard]] base::nanoseconds_t next_wakeup() const;
   [[nodiscard]] std::uint64_t session() const { return session_; }
@@ -79,6 +85,10 @@ class host_session {
     job_message job;
     base::nanoseconds_t deadline;
     bool started = false;
+  };
+  struct device_out {
+    std::string reason;
+    base::nanoseconds_t since = 0;
   };
   struct unsent_verdict {
     message frame;
@@ -94,6 +104,7 @@ class host_session {
   void void_all(host_actions& actions);
   void say_credit(std::int64_t device, host_actions& actions);
   void check_drained(host_actions& actions);
+  [[nodiscard]] heartbeat_message beat(base::nanoseconds_t now) const;
 
   host_profile profile_;
   std::uint64_t nonce_;
@@ -106,6 +117,8 @@ class host_session {
   base::nanoseconds_t next_heartbeat_ = 0;
   base::nanoseconds_t last_heard_ = 0;
   std::map<std::int64_t, std::int64_t> granted_;  // by device
+  std::map<std::int64_t, device_out> out_;        // devices that take no work
+  std::map<std::int64_t, std::int64_t> owed_;     // credit that they did not ask for
   std::map<std::uint64_t, held_job> held_;        // by lease
   std::map<std::uint64_t, unsent_verdict> unacknowledged_;
   std::map<base::hash128, base::nanoseconds_t> needed_;  // asked for, and when to ask again

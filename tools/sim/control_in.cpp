@@ -122,6 +122,7 @@ void control::on_result(int host, actors::session_id, actors::lease_id lease,
     case lease_outcome::repeated:
       acknowledge(true);
       return;
+    case lease_outcome::returned:
     case lease_outcome::late:
     case lease_outcome::unknown:
       acknowledge(false);

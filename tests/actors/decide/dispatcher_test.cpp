@@ -212,4 +212,58 @@ TEST_CASE("any order of calls: sent never exceeds granted, every job goes out on
   }
 }
 
+TEST_CASE("a suspended device gets nothing though it asked; it goes on where it stopped") {
+  dispatcher d({});
+  REQUIRE(d.join(1, {{"cpp"}, {{0, "c", 2}, {1, "c", 2}}}));
+  REQUIRE(d.credit({1, 0}, 2));
+  d.suspend({1, 0}, true);
+  REQUIRE(d.offer(job(1)));
+  CHECK_FALSE(d.next());
+  REQUIRE(d.credit({1, 0}, 2));  // repeated with a heartbeat
+  CHECK_FALSE(d.next());
+  CHECK(d.servable("cpp", "c"));
+  CHECK(d.has_other("cpp", {1, 0}));
+  CHECK_FALSE(d.has_other("cpp", {1, 1}));
+  d.suspend({1, 1}, true);
+  CHECK_FALSE(d.servable("cpp", "c"));
+  CHECK_FALSE(d.has_other("cpp", {1, 0}));
+  d.suspend({1, 7}, true);  // unknown
+  d.suspend({1, 0}, false);
+  d.suspend({1, 0}, false);
+  const auto sent = d.next();
+  REQUIRE(sent);
+  CHECK(sent->device == device_key{1, 0});
+  CHECK(d.sent({1, 0}) == 1);
+}
+
+TEST_CASE("what is to be done elsewhere waits for another device, and lets others pass") {
+  dispatcher d({});
+  REQUIRE(d.join(1, {{"cpp"}, {{0, "c", 4}, {1, "c", 4}}}));
+  REQUIRE(d.credit({1, 0}, 4));
+  auto claim = job(1);
+  claim.avoid = device_key{1, 0};
+  claim.elsewhere = true;
+  REQUIRE(d.offer(claim));
+  REQUIRE(d.offer(job(2)));
+  // Only the device to be avoided has credit: the job behind goes first.
+  const auto other = d.next();
+  REQUIRE(other);
+  CHECK(other->job.sample == 2);
+  CHECK(other->device == device_key{1, 0});
+  CHECK_FALSE(d.next());
+  REQUIRE(d.credit({1, 1}, 1));
+  const auto sent = d.next();
+  REQUIRE(sent);
+  CHECK(sent->job.sample == 1);
+  CHECK(sent->device == device_key{1, 1});
+  // Where there is no other one any more, the same has to do.
+  claim.sample = 3;
+  REQUIRE(d.offer(claim));
+  CHECK_FALSE(d.next());
+  d.suspend({1, 1}, true);
+  const auto same = d.next();
+  REQUIRE(same);
+  CHECK(same->device == device_key{1, 0});
+}
+
 }  // namespace

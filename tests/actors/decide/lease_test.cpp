@@ -246,4 +246,106 @@ TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
   CHECK(retry_cause_of(env::verdict_kind::wrong_value) == std::nullopt);
 }
 
+TEST_CASE("what is returned uses no attempt up, but is not sent about for ever") {
+  lease_book::limits bounds;
+  bounds.retries = retry_limits::within(2);
+  bounds.most_returns = 3;
+  lease_book leases(1, bounds);
+  REQUIRE(leases.add(7));
+  for (int i = 0; i < 3; ++i) {
+    const auto held = leases.grant(7, 100, 0);
+    REQUIRE(held);
+    CHECK(held->attempt == 1);
+    CHECK(leases.give_back(held->id, 200, 1).outcome == lease_outcome::unknown);
+    CHECK(leases.give_back(held->id, 100, 1).outcome == lease_outcome::returned);
+    CHECK(leases.give_back(held->id, 100, 1).outcome == lease_outcome::repeated);
+    CHECK(leases.holding(7) == nullptr);
+  }
+  auto held = leases.grant(7, 100, 0);
+  CHECK(leases.give_back(held->id, 100, 1).outcome == lease_outcome::retry);
+  held = leases.grant(7, 100, 0);
+  CHECK(held->attempt == 2);
+  CHECK(leases.give_back(held->id, 100, 1).outcome == lease_outcome::exhausted);
+}
+
+TEST_CASE("returned too late is late") {
+  auto leases = book();
+  REQUIRE(leases.add(7));
+  const auto held = leases.grant(7, 100, 0);
+  CHECK(leases.give_back(held->id, 100, 10_s).outcome == lease_outcome::late);
+}
+
+TEST_CASE("the desk lets another device bear out a claim, once, and takes it as it is alone") {
+  evaluation_desk desk(1, {});
+  REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
+  REQUIRE(desk.credit({1, 0}, 1));
+  REQUIRE(desk.submit({7, "cuda", "c", {}}));
+  const auto first = desk.next(0);
+  REQUIRE(first);
+  CHECK(first->claim_e2 == 0);
+  auto result = desk.claimed(1, first->held.id, 812, 1);
+  CHECK(result.outcome == lease_outcome::retry);
+  CHECK(result.attempt == 1);
+  desk.committed(first->held.id);
+  REQUIRE(desk.credit({1, 0}, 2));
+  CHECK_FALSE(desk.next(2));  // not where it was made
+  REQUIRE(desk.credit({1, 1}, 1));
+  const auto second = desk.next(3);
+  REQUIRE(second);
+  CHECK(second->device == device_key{1, 1});
+  CHECK(second->recheck);
+  CHECK(second->claim_e2 == 812);
+  CHECK(second->held.attempt == 2);
+  // A host that does not know what a claim is to be compared with makes one anew: it counts.
+  CHECK(desk.claimed(1, second->held.id, 820, 4).outcome == lease_outcome::accepted);
+  CHECK(desk.idle());
+
+  REQUIRE(desk.submit({8, "cuda", "c", {}}));
+  desk.device_out({1, 1}, true);
+  const auto alone = desk.next(5);
+  REQUIRE(alone);
+  CHECK(alone->device == device_key{1, 0});
+  CHECK(desk.claimed(1, alone->held.id, 812, 6).outcome == lease_outcome::accepted);
+}
+
+TEST_CASE("a claim that noise kept from being borne out still goes to another device") {
+  evaluation_desk desk(1, {});
+  REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 4}, {1, "c", 4}}}));
+  REQUIRE(desk.credit({1, 0}, 1));
+  REQUIRE(desk.submit({7, "cuda", "c", {}}));
+  const auto first = desk.next(0);
+  REQUIRE(first);
+  CHECK(desk.claimed(1, first->held.id, 812, 1).outcome == lease_outcome::retry);
+  REQUIRE(desk.credit({1, 0}, 4));
+  REQUIRE(desk.credit({1, 1}, 1));
+  auto again = desk.next(2);
+  REQUIRE(again);
+  CHECK(desk.verdict(1, again->held.id, env::verdict_kind::noisy, 3).outcome ==
+        lease_outcome::retry);
+  CHECK_FALSE(desk.next(4));
+  REQUIRE(desk.credit({1, 1}, 2));
+  again = desk.next(5);
+  REQUIRE(again);
+  CHECK(again->device == device_key{1, 1});
+  CHECK(again->claim_e2 == 812);
+}
+
+TEST_CASE("the desk gives a returned job to another device, as the same attempt") {
+  evaluation_desk desk(1, {});
+  REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
+  REQUIRE(desk.credit({1, 0}, 1));
+  REQUIRE(desk.submit({7, "cuda", "c", {}}));
+  const auto first = desk.next(0);
+  REQUIRE(first);
+  desk.device_out({1, 0}, true);
+  CHECK(desk.returned(1, first->held.id, 1).outcome == lease_outcome::returned);
+  CHECK_FALSE(desk.next(2));
+  REQUIRE(desk.credit({1, 1}, 1));
+  const auto second = desk.next(3);
+  REQUIRE(second);
+  CHECK(second->device == device_key{1, 1});
+  CHECK(second->held.attempt == 1);
+  CHECK_FALSE(second->recheck);
+}
+
 }  // namespace

@@ -58,8 +58,9 @@ struct threaded_host {
   base::status result;
   std::thread thread;
 
-  explicit threaded_host(const env::host_options& options, env::evaluate_function evaluate = judge)
-      : loop(std::move(*env::host_loop::make(options, std::move(evaluate)))),
+  explicit threaded_host(const env::host_options& options, env::evaluate_function evaluate = judge,
+                         env::device_state_function state = {})
+      : loop(std::move(*env::host_loop::make(options, std::move(evaluate), {}, std::move(state)))),
         thread([this] { result = loop->run(); }) {}
   void join() {
     if (thread.joinable()) thread.join();
@@ -366,6 +367,72 @@ TEST_CASE("what an evaluation throws, and a verdict beyond the frame limit, are 
   REQUIRE(run.wait([&] { return run.outcomes[lease_outcome::exhausted] == 2; }));
   CHECK(run.accepted.empty());
   CHECK(run.outcomes[lease_outcome::retry] == 6);
+}
+
+TEST_CASE("a device that fails gives its jobs to the other one, and works again when it can") {
+  folder_fixture where;
+  run_fixture run;
+  REQUIRE(run.open(where.options()));
+  auto options = host_at(where.endpoint(), 8);
+  options.profile.devices.push_back({1, "cpp-test", 8});
+  std::atomic<bool> broken = false, healed = false;
+  std::atomic<int> on_first = 0;
+  const auto evaluate = [&](const env::host_job& job,
+                            const std::atomic<bool>&) -> env::host_result {
+    if (job.job.device == 0 && ++on_first == 3) broken = true;
+    return {false, "verdict of device " + std::to_string(job.job.device)};
+  };
+  const auto state = [&](std::int64_t device) -> std::optional<std::string> {
+    if (device != 0 || !broken || healed) return std::nullopt;
+    return "memory: 9 GiB are missing";
+  };
+  threaded_host host(options, evaluate, state);
+  constexpr int count = 60;
+  for (sample_id s = 1; s <= count; ++s)
+    run.submit(s);
+  REQUIRE(run.wait([&] { return run.accepted.size() == count && !run.quarantines.empty(); }));
+  // The gateway may have granted jobs before it knew; each was done once, none of them failed.
+  CHECK(on_first == 3);
+  for (const auto& [sample, times] : run.accepted)
+    CHECK(times == 1);
+  CHECK(run.outcomes[lease_outcome::retry] == 0);
+  CHECK(run.outcomes[lease_outcome::exhausted] == 0);
+  CHECK(run.quarantines.front().at(0).device == 0);
+  CHECK(run.quarantines.front().at(0).reason == "memory: 9 GiB are missing");
+  CHECK(run.outcomes[lease_outcome::returned] == host.loop->statistics().returned);
+
+  healed = true;
+  REQUIRE(run.wait([&] { return run.quarantines.back().empty(); }));
+  for (sample_id s = count + 1; s <= 2 * count; ++s)
+    run.submit(s);
+  REQUIRE(run.wait([&] { return run.accepted.size() == 2 * count; }));
+  CHECK(on_first > 3);
+  host.loop->drain();
+  host.join();
+  CHECK(host.result);
+}
+
+TEST_CASE("where no other device is, jobs wait until the device works again; none is lost") {
+  folder_fixture where;
+  run_fixture run;
+  REQUIRE(run.open(where.options()));
+  std::atomic<int> looks = 0, done = 0;
+  const auto evaluate = [&](const env::host_job&, const std::atomic<bool>&) -> env::host_result {
+    ++done;
+    return {false, "fine"};
+  };
+  // Out after the first job, for two looks.
+  const auto state = [&](std::int64_t) -> std::optional<std::string> {
+    return done >= 1 && ++looks < 3 ? std::optional<std::string>("lost") : std::nullopt;
+  };
+  threaded_host host(host_at(where.endpoint(), 4), evaluate, state);
+  for (sample_id s = 1; s <= 10; ++s)
+    run.submit(s);
+  REQUIRE(run.wait([&] { return run.accepted.size() == 10; }));
+  CHECK(run.outcomes[lease_outcome::returned] > 0);
+  CHECK(run.outcomes[lease_outcome::retry] == 0);
+  CHECK(run.outcomes[lease_outcome::exhausted] == 0);
+  CHECK(done == 10);
 }
 
 }  // namespace

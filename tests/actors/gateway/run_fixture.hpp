@@ -1,6 +1,7 @@
 // A run's dispatching side for tests: a desk behind a gateway, committing at once or when told.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -47,6 +48,8 @@ class run_fixture final : public gateway_events {
   std::set<session_id> draining;
   std::map<sample_id, session_id> holder;
   std::map<lease_outcome, int> outcomes;
+  std::map<sample_id, std::int64_t> device;  ///< to which it went last
+  std::vector<std::vector<env::quarantined_device>> quarantines;
   int tasks_asked = 0;
   bool commit_at_once = true;
   std::optional<std::string> task = "a task";
@@ -78,6 +81,21 @@ class run_fixture final : public gateway_events {
   void failed(session_id session, lease_id lease, const std::string& reason) override {
     const std::lock_guard lock(mutex_);
     settle(session, lease, desk_.failed(session, lease, clock_.now_ns()), reason);
+  }
+  void returned(session_id session, lease_id lease, const std::string& reason) override {
+    const std::lock_guard lock(mutex_);
+    settle(session, lease, desk_.returned(session, lease, clock_.now_ns()), reason);
+  }
+  void quarantined(session_id session,
+                   const std::vector<env::quarantined_device>& devices) override {
+    const std::lock_guard lock(mutex_);
+    quarantines.push_back(devices);
+    for (const std::int64_t device : {0, 1}) {
+      const bool out = std::any_of(devices.begin(), devices.end(),
+                                   [&](const auto& one) { return one.device == device; });
+      desk_.device_out({session, device}, out);
+    }
+    send_jobs();
   }
   void host_draining(session_id session) override {
     const std::lock_guard lock(mutex_);
@@ -112,9 +130,9 @@ class run_fixture final : public gateway_events {
       ++accepted[result.sample];
       verdicts[result.sample] = text;
     }
-    const bool fresh = result.outcome == lease_outcome::accepted ||
-                       result.outcome == lease_outcome::retry ||
-                       result.outcome == lease_outcome::exhausted;
+    const bool fresh =
+        result.outcome == lease_outcome::accepted || result.outcome == lease_outcome::retry ||
+        result.outcome == lease_outcome::exhausted || result.outcome == lease_outcome::returned;
     if (fresh && commit_at_once) commit(session, lease);
     if (result.outcome == lease_outcome::repeated) gateway_->acknowledge(session, lease, true);
     if (result.outcome == lease_outcome::late || result.outcome == lease_outcome::unknown) {
@@ -126,6 +144,7 @@ class run_fixture final : public gateway_events {
   void send_jobs() {
     while (const auto order = desk_.next(clock_.now_ns())) {
       holder[order->held.sample] = order->device.session;
+      device[order->held.sample] = order->device.device;
       env::job_message job;
       job.session = order->device.session;
       job.lease = order->held.id;

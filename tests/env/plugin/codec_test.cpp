@@ -171,4 +171,24 @@ TEST_CASE("two sides agree on the newest common protocol or say who is old") {
   CHECK_FALSE(env::common_protocol(2, 1));
 }
 
+TEST_CASE("fields that came later are left out where they say nothing, and read where they do") {
+  const std::string beat = (*encode(env::heartbeat_message{1}))[2];
+  CHECK(beat == R"({"session":"0000000000000001"})");
+  CHECK(test::contains((*encode(env::heartbeat_message{1, {{2, "lost", 30}}}))[2],
+                       R"("quarantined":[{"device":2,"for_ms":30,"reason":"lost"}])"));
+  env::failed_message failed{1, 2, "why"};
+  CHECK_FALSE(test::contains((*encode(failed))[2], "returned"));
+  failed.returned = 1;
+  CHECK(test::contains((*encode(failed))[2], R"("returned":1)"));
+  env::job_message job;
+  CHECK_FALSE(test::contains((*encode(job))[2], "claim_e2"));
+  job.claim_e2 = 812;
+  CHECK(test::contains((*encode(job))[2], R"("claim_e2":812)"));
+  // A list that is none, a device without its reason, too many of them.
+  for (const char* header :
+       {R"({"session":"1","quarantined":7})", R"({"session":"1","quarantined":[{"device":0}]})",
+        R"({"session":"1","quarantined":["x"]})"})
+    CHECK_FALSE(decode(env::frames{"QRN1", "HEARTBEAT", header}));
+}
+
 }  // namespace

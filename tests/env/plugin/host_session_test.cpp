@@ -196,4 +196,56 @@ TEST_CASE("refusal and dismissal end the host") {
   CHECK(out.cancel == std::vector<std::uint64_t>{9});
 }
 
+TEST_CASE("a device that takes no work says so at once and with each beat, and asks for nothing") {
+  joined_host host(2);
+  (void)host.session.on_message(host.job(8), 0);
+  (void)host.session.on_message(host.job(9), 0);
+  auto out = host.session.device_state(0, "memory: 9 GiB are missing", 10_ms);
+  auto beats = all<env::heartbeat_message>(out);
+  REQUIRE(beats.size() == 1);
+  REQUIRE(beats[0].quarantined.size() == 1);
+  CHECK(beats[0].quarantined[0] == env::quarantined_device{0, "memory: 9 GiB are missing", 0});
+  CHECK(all<env::credit_message>(out).empty());
+  // The same reason again is no news.
+  CHECK(host.session.device_state(0, "memory: 9 GiB are missing", 11_ms).send.empty());
+
+  out = host.session.finished(8, {false, "{}"}, 20_ms);
+  CHECK(all<env::verdict_message>(out).size() == 1);
+  CHECK(all<env::credit_message>(out).empty());
+  out = host.session.finished(9, {true, "quarantine", true}, 21_ms);
+  REQUIRE(all<env::failed_message>(out).size() == 1);
+  CHECK(all<env::failed_message>(out)[0].returned == 1);
+  CHECK(all<env::credit_message>(out).empty());
+
+  out = host.session.on_time(1010_ms);
+  beats = all<env::heartbeat_message>(out);
+  REQUIRE(beats.size() == 1);
+  CHECK(beats[0].quarantined.at(0).for_ms == 1000);
+  CHECK(all<env::credit_message>(out).empty());
+
+  // What it did not ask for meanwhile it asks for now.
+  out = host.session.device_state(0, std::nullopt, 1020_ms);
+  beats = all<env::heartbeat_message>(out);
+  REQUIRE(beats.size() == 1);
+  CHECK(beats[0].quarantined.empty());
+  CHECK(all<env::credit_message>(out).at(0).n == 4);
+  CHECK(host.session.device_state(0, std::nullopt, 1030_ms).send.empty());
+}
+
+TEST_CASE("a device stays out from session to session, and the other one goes on") {
+  auto two = profile(1);
+  two.devices.push_back({1, "cpp-avx2", 1});
+  env::host_session session(two, 77);
+  (void)session.device_state(1, "lost", 0);
+  (void)session.on_time(0);
+  auto out = session.on_message(env::welcome_message{5, 77, 1, 1000, 1000}, 7_ms);
+  REQUIRE(all<env::credit_message>(out).size() == 1);
+  CHECK(all<env::credit_message>(out)[0].device == 0);
+  REQUIRE(all<env::heartbeat_message>(out).size() == 1);
+  CHECK(all<env::heartbeat_message>(out)[0].quarantined.at(0).device == 1);
+  out = session.device_state(1, std::nullopt, 9_ms);
+  CHECK(all<env::credit_message>(out).at(0).device == 1);
+  CHECK(all<env::credit_message>(out).at(0).n == 1);
+}
+
 }  // namespace

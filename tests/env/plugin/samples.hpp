@@ -74,6 +74,13 @@ inline message random_message(std::size_t index, base::random_stream& random) {
         if constexpr (requires { m.reason; }) m.reason = random_text(random, 200);
         if constexpr (requires { m.source; }) m.source = random_text(random, 2000);
         if constexpr (requires { m.verdict; }) m.verdict = random_text(random, 2000);
+        if constexpr (requires { m.name; }) m.name = random_text(random, 20);
+        if constexpr (requires { m.claim_e2; }) m.claim_e2 = number();
+        if constexpr (requires { m.returned; }) m.returned = number();
+        if constexpr (requires { m.quarantined; }) {
+          for (auto n = random.below(4); n > 0; --n)
+            m.quarantined.push_back({number(), random_text(random, 60), number()});
+        }
         if constexpr (requires { m.devices; }) {
           m.devices.clear();
           for (auto n = random.below(5); n > 0; --n) {

@@ -1,0 +1,62 @@
+#include "actors/decide/device_board.hpp"
+
+#include <ctime>
+
+#include <fmt/core.h>
+
+namespace quern::actors {
+
+std::string utc_text(std::int64_t unix_ns) {
+  const std::time_t seconds = unix_ns / 1'000'000'000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+void device_board::joined(session_id session, board_host host) {
+  const std::lock_guard lock(guard_);
+  hosts_[session] = {std::move(host), false, {}};
+}
+
+void device_board::draining(session_id session) {
+  const std::lock_guard lock(guard_);
+  if (const auto at = hosts_.find(session); at != hosts_.end()) at->second.draining = true;
+}
+
+void device_board::left(session_id session) {
+  const std::lock_guard lock(guard_);
+  hosts_.erase(session);
+}
+
+void device_board::troubles(session_id session, std::map<std::int64_t, board_trouble> out) {
+  const std::lock_guard lock(guard_);
+  if (const auto at = hosts_.find(session); at != hosts_.end()) at->second.out = std::move(out);
+}
+
+base::json device_board::snapshot() const {
+  const std::lock_guard lock(guard_);
+  base::json hosts = base::json::array();
+  for (const auto& [session, known] : hosts_) {
+    base::json devices = base::json::array();
+    for (const board_device& device : known.host.devices) {
+      base::json one = {{"device", device.id},
+                        {"class", device.device_class},
+                        {"state", known.draining ? "draining" : "ready"}};
+      if (const auto out = known.out.find(device.id); out != known.out.end()) {
+        one["state"] = "quarantined";
+        one["reason"] = out->second.reason;
+        one["since"] = utc_text(out->second.since_unix_ns);
+      }
+      devices.push_back(std::move(one));
+    }
+    hosts.push_back({{"session", fmt::format("{:x}", session)},
+                     {"host", known.host.name},
+                     {"pid", known.host.pid},
+                     {"lanes", known.host.lanes},
+                     {"devices", std::move(devices)}});
+  }
+  return hosts;
+}
+
+}  // namespace quern::actors

@@ -1,0 +1,61 @@
+// Which devices work for a run and which do not: what `quern status` says of evaluator hosts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "actors/decide/ids.hpp"
+#include "base/json.hpp"
+
+namespace quern::actors {
+
+struct board_device {
+  std::int64_t id = 0;  ///< the host's own number; of a GPU the driver's
+  std::string device_class;
+};
+
+struct board_host {
+  std::string name;  ///< for people; may be empty
+  std::int32_t pid = 0;
+  std::vector<std::string> lanes;
+  std::vector<board_device> devices;
+};
+
+/// Why a device takes no work.
+struct board_trouble {
+  std::string reason;
+  std::int64_t since_unix_ns = 0;
+};
+
+/// Thread-safe: the dispatch actor writes, the console reads. Calls for sessions that are not there
+/// do nothing.
+class device_board {
+ public:
+  void joined(session_id session, board_host host);
+  void draining(session_id session);
+  void left(session_id session);
+  /// All devices of the host that take no work; the others do.
+  void troubles(session_id session, std::map<std::int64_t, board_trouble> out);
+
+  /// A list of hosts: {"session", "host", "pid", "lanes", "devices": [{"device", "class", "state":
+  /// "ready" | "draining" | "quarantined", "reason", "since"}]}; reason and since (UTC, ISO 8601)
+  /// only of quarantined ones.
+  [[nodiscard]] base::json snapshot() const;
+
+ private:
+  struct entry {
+    board_host host;
+    bool draining = false;
+    std::map<std::int64_t, board_trouble> out;
+  };
+  mutable std::mutex guard_;
+  std::map<session_id, entry> hosts_;
+};
+
+/// "2026-11-22T08:40:01Z".
+std::string utc_text(std::int64_t unix_ns);
+
+}  // namespace quern::actors

@@ -1,0 +1,31 @@
+// What a run says of its hosts and devices.
+#include "actors/decide/device_board.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+TEST_CASE("hosts and devices, with reason and time of those that take no work") {
+  device_board board;
+  CHECK(board.snapshot().empty());
+  board.joined(5, {"node7", 4711, {"cuda"}, {{0, "H200-SXM"}, {1, "H200-SXM"}}});
+  board.joined(6, {"", 0, {"cuda"}, {{0, "H200-SXM"}}});
+  board.troubles(5, {{1, {"memory: 9 GiB are missing", 1'763'800'801'500'000'000}}});
+  board.troubles(9, {{0, {"nobody", 0}}});
+  board.draining(6);
+  auto hosts = board.snapshot();
+  REQUIRE(hosts.size() == 2);
+  CHECK(hosts[0]["host"] == "node7");
+  CHECK(hosts[0]["pid"] == 4711);
+  CHECK(hosts[0]["devices"][0]["state"] == "ready");
+  CHECK_FALSE(hosts[0]["devices"][0].contains("reason"));
+  CHECK(hosts[0]["devices"][1]["state"] == "quarantined");
+  CHECK(hosts[0]["devices"][1]["reason"] == "memory: 9 GiB are missing");
+  CHECK(hosts[0]["devices"][1]["since"] == "2025-11-22T08:40:01Z");
+  CHECK(hosts[1]["devices"][0]["state"] == "draining");
+  board.troubles(5, {});
+  board.left(6);
+  hosts = board.snapshot();
+  REQUIRE(hosts.size() == 1);
+  CHECK(hosts[0]["devices"][1]["state"] == "ready");
+}
