@@ -11,7 +11,8 @@
 //   bench_gpu mixed [--count N]          honest and hostile ones at random: wrong verdicts, and
 //                                        what is left behind
 //   bench_gpu rate [--form F]            distinct candidates of cuda_quick an hour, and where the
-//                                        time goes
+//                                        time goes; --gpus 0,1: what they do together over what
+//                                        one does
 //
 // A figure that is wanted stands beside the one reached; the exit code is 1 where one is missed.
 #include "tools/bench_gpu.hpp"
@@ -65,7 +66,8 @@ int bench_gpu(int argc, char** argv) {
   app.add_option("--threads", o.threads, "compilers")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_option("--gpu,--gpus", o.gpus, "agreement: 0,1,… work side by side; others: the first")
+  app.add_option("--gpu,--gpus", o.gpus,
+                 "agreement, rate: 0,1,… work side by side; others: the first")
       ->delimiter(',')
       ->check(CLI::Range(0, 63));
   app.add_option("--budget-s", o.budget_s, "seconds of measuring one candidate")

@@ -11,6 +11,7 @@
 namespace quern::tools {
 
 int bench_rate(const gpu_bench_options& given) {
+  if (given.gpus.size() > 1) return bench_devices(given);
   gpu_bench_options o = given;
   if (o.suite.empty()) o.suite = "cuda_quick";
   const auto files = honest_files(o);

@@ -1,8 +1,11 @@
 // Judging on several devices, with judges of our own: everything once, failures bounded.
 #include "tools/bench/bench_run.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -21,6 +24,7 @@ class scripted_judge final : public env::candidate_judge {
   std::atomic<int> compiled = 0, inside = 0, overlaps = 0;
   std::vector<env::evaluation_request> asked;
   bool warm = false;
+  std::optional<env::device_trouble> out;
 
   env::verdict evaluate(const env::evaluation_request& request) override {
     overlaps += inside++ == 0 ? 0 : 1;
@@ -37,6 +41,7 @@ class scripted_judge final : public env::candidate_judge {
   [[nodiscard]] const std::string& device_class() const override { return name_; }
   [[nodiscard]] const std::string& environment() const override { return name_; }
   [[nodiscard]] env::stage_seconds stages() const override { return {}; }
+  [[nodiscard]] std::optional<env::device_trouble> trouble() const override { return out; }
 
  private:
   std::string name_ = "scripted";
@@ -139,6 +144,85 @@ TEST_CASE("a verdict about the candidate is asked for once") {
   judge.script = [](const env::evaluation_request&) { return verdict_kind::timeout; };
   run_scripted({&judge}, requests, positions(1));
   CHECK(judge.asked.size() == 1);
+}
+
+TEST_CASE("two devices share the work: both are at it at the same time, to the end") {
+  const auto requests = made_requests(5, 12);
+  scripted_judge a, b;
+  // Each evaluation waits until the other judge has begun as many, or one less: alone, no judge
+  // gets further than one ahead.
+  std::mutex guard;
+  std::condition_variable changed;
+  int begun[2] = {};
+  int left = static_cast<int>(requests.size());
+  const auto together = [&](int me) {
+    return [&, me](const env::evaluation_request&) {
+      std::unique_lock lock(guard);
+      ++begun[me];
+      --left;
+      changed.notify_all();
+      const bool met = changed.wait_for(lock, std::chrono::seconds(60), [&] {
+        return begun[1 - me] + 1 >= begun[me] || left == 0;
+      });
+      return met ? verdict_kind::ok : verdict_kind::timeout;
+    };
+  };
+  a.script = together(0);
+  b.script = together(1);
+  const auto outcome = run_scripted({&a, &b}, requests, positions(requests.size()));
+  REQUIRE(outcome.told.size() == requests.size());
+  for (const auto& [item, kinds] : outcome.told)
+    CHECK(kinds == std::vector{verdict_kind::ok});
+  CHECK(a.asked.size() + b.asked.size() == requests.size());
+  CHECK(a.asked.size() >= requests.size() / 2 - 1);
+  CHECK(b.asked.size() >= requests.size() / 2 - 1);
+}
+
+TEST_CASE("what one run judged on two devices is not judged again by the next") {
+  const auto requests = made_requests(3, 20);
+  scripted_judge a, b;
+  std::set<std::size_t> done;
+  const std::atomic<bool> stop = false;
+  const std::vector<env::candidate_judge*> judges = {&a, &b};
+  const auto all = positions(requests.size());
+  (void)tools::run_bench(judges, requests, all, {.compilers = 1}, stop,
+                         [&](std::size_t item, const env::verdict&) {
+                           done.insert(item);
+                           return done.size() < 17;
+                         });
+  const auto first = done.size();
+  CHECK(first >= 17);
+  CHECK(first < requests.size());
+  std::vector<std::size_t> rest;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rest),
+               [&](std::size_t item) { return !done.contains(item); });
+  scripted_judge c, d;
+  const auto outcome = run_scripted({&c, &d}, requests, rest);
+  CHECK(outcome.told.size() == requests.size() - first);
+  CHECK(a.asked.size() + b.asked.size() + c.asked.size() + d.asked.size() == requests.size());
+}
+
+TEST_CASE(
+    "a judge whose device is in trouble is given up at once, without a word on its candidate") {
+  const auto requests = made_requests(4, 50);
+  scripted_judge good, bad;
+  std::atomic<int> judged = 0;
+  bad.script = [&](const env::evaluation_request&) {
+    if (++judged <= 5) return verdict_kind::ok;
+    bad.out = env::device_trouble{"memory: 9 GiB are missing", 0};
+    return verdict_kind::infra_error;
+  };
+  // The good one waits until the bad one is out, so that there is something to fail with.
+  good.script = [&](const env::evaluation_request&) {
+    for (int i = 0; judged <= 5 && i < 10000; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return verdict_kind::ok;
+  };
+  const auto outcome = run_scripted({&good, &bad}, requests, positions(requests.size()));
+  CHECK(outcome.given_up == std::vector<std::string>{"memory: 9 GiB are missing"});
+  REQUIRE(outcome.told.size() == requests.size());
+  for (const auto& [item, kinds] : outcome.told)
+    CHECK(kinds == std::vector{verdict_kind::ok});
 }
 
 TEST_CASE("a judge that fails again and again is given up; others take its work") {

@@ -120,7 +120,18 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
     compilers.settle(item);
     const env::verdict v = judge_patiently(judge, run.requests[item], run);
     failures = v.kind == env::verdict_kind::infra_error ? failures + 1 : 0;
+    const auto trouble = judge.trouble();
     const std::lock_guard lock(run.telling);
+    if (trouble) {
+      // What failed with the device is another one's to judge.
+      if (v.kind == env::verdict_kind::infra_error) {
+        mine.push_front(item);
+      } else if (!run.done(item, v)) {
+        run.halted = true;
+      }
+      run.given_up.push_back(trouble->reason);
+      break;
+    }
     if (!run.done(item, v)) run.halted = true;
     if (failures < run.options.patience) continue;
     run.given_up.push_back(v.detail.empty() ? env::summary(v) : v.detail);
