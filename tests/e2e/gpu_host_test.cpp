@@ -1,0 +1,216 @@
+// `quern evaluator --gpus` behind a real gateway: verdicts, death of a host, goodbye, quarantine,
+// several devices.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "e2e/gpu_hosts.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "env/gpu/desk.hpp"
+#include "env/gpu/gpu_evaluator.hpp"
+#include "support/gpu.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using base::operator""_s;
+
+namespace {
+
+constexpr double long_enough_s = 240;
+
+/// How many GPUs there are, and of which class; 0: the test is skipped, and has said so.
+int usable_gpus(std::string& device_class) {
+  const auto host = env::probe_gpus();
+  if (!go_on_with_gpu(host.has_value(), host ? "" : host.error().message)) return 0;
+  device_class = env::gpu_device_class(host->gpus.front().name);
+  return static_cast<int>(host->gpus.size());
+}
+
+std::vector<gpu_candidate> a_few(std::size_t honest, const std::string& form = "") {
+  auto all = honest_candidates("cuda_quick");
+  if (!form.empty()) std::erase_if(all, [&](const gpu_candidate& c) { return c.form != form; });
+  // Spread over the tasks, which stand together in the manifest.
+  std::vector<gpu_candidate> chosen;
+  for (std::size_t i = 0; i < honest; ++i)
+    chosen.push_back(all[i * all.size() / honest]);
+  return chosen;
+}
+
+std::vector<gpu_candidate> hostile_few() {
+  return hostile_candidates({"device/does_nothing.cu", "device/cache_by_pointer.cu",
+                             "device/write_one_past_output.cu", "device/illegal_address.cu",
+                             "device/constant_output.cu", "host/background_thread.cu"});
+}
+
+void check_all_right(gpu_run& run) {
+  for (const auto& [sample, candidate] : run.jobs) {
+    CAPTURE(candidate.file);
+    CHECK(run.accepted[sample] == 1);
+    const auto& v = run.answers[sample].what;
+    CAPTURE(v.detail);
+    CHECK_MESSAGE(is_right(v, candidate.right), short_verdict(v), " for ", candidate.file);
+  }
+}
+
+bool all_in(const gpu_run& run) {
+  return run.answers.size() == run.jobs.size();
+}
+
+}  // namespace
+
+TEST_CASE("a host judges what a run sends, and leaves when it is asked to") {
+  std::string device_class;
+  if (usable_gpus(device_class) == 0) return;
+  gpu_run run(device_class, 0);
+  REQUIRE(run.open().has_value());
+  auto host = run.start_host("0", "host");
+  REQUIRE(host.has_value());
+  for (const auto& candidate : a_few(12))
+    run.submit(candidate);
+  for (const auto& candidate : hostile_few())
+    run.submit(candidate);
+  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
+  if (!done) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(done);
+  check_all_right(run);
+  std::size_t told = 0;
+  for (const auto& [sample, answer] : run.answers) {
+    const auto& v = answer.what;
+    if (!v.device) continue;
+    ++told;
+    CHECK(v.device->looks.size() >= 2);
+    if (told > 3) continue;
+    std::printf("conditions: %s\n", base::dump(env::to_json(v)["device"]).c_str());
+  }
+  std::printf("verdicts with the device's conditions: %zu of %zu\n", told, run.answers.size());
+  CHECK(told > 0);
+  CHECK(run.quarantines.empty());
+
+  // Drained in the middle of work: what it has is finished, what it has not stays here.
+  for (const auto& candidate : a_few(30, "device_only"))
+    run.submit(candidate);
+  const auto before = run.answers.size();
+  REQUIRE(run.wait(60, [&] { return run.answers.size() >= before + 2; }));
+  run.drain();
+  const auto ended = host->wait(120_s);
+  if (!ended) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(ended.has_value());
+  CHECK(describe(*ended) == "exit code 0");
+  REQUIRE(run.wait(10, [&] { return !run.lost.empty(); }));
+  CHECK_FALSE(run.draining.empty());
+  CHECK(run.exhausted == 0);
+}
+
+TEST_CASE("a host that is killed loses nothing: another one does its work") {
+  std::string device_class;
+  if (usable_gpus(device_class) == 0) return;
+  gpu_run run(device_class, 0);
+  REQUIRE(run.open().has_value());
+  auto first = run.start_host("0", "first");
+  REQUIRE(first.has_value());
+  for (const auto& candidate : a_few(16))
+    run.submit(candidate);
+  for (const auto& candidate : hostile_few())
+    run.submit(candidate);
+  const bool begun = run.wait(long_enough_s, [&] { return run.answers.size() >= 4; });
+  if (!begun) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(begun);
+  first->send_signal(SIGKILL);
+  REQUIRE(first->wait(10_s).has_value());
+  auto second = run.start_host("0", "second");
+  REQUIRE(second.has_value());
+  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
+  if (!done) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(done);
+  check_all_right(run);
+  CHECK(run.lost.size() == 1);
+  CHECK(run.retries > 0);
+  std::printf("%zu jobs, %d leases came back from the dead host\n", run.jobs.size(), run.retries);
+  second->send_signal(SIGINT);
+  const auto ended = second->wait(60_s);
+  REQUIRE(ended.has_value());
+  CHECK(describe(*ended) == "exit code 0");
+}
+
+TEST_CASE("memory that does not come back puts the device into quarantine, and out again") {
+  std::string device_class;
+  if (usable_gpus(device_class) == 0) return;
+  gpu_run run(device_class, 0);
+  REQUIRE(run.open().has_value());
+  auto host = run.start_host("0", "host");
+  REQUIRE(host.has_value());
+  auto desk = env::device_desk::open(0);
+  REQUIRE(desk.has_value());
+  // Processes of their own, one after another: memory is looked at around each.
+  const auto candidates = a_few(14, "host_entry");
+  for (int round = 0; round < 3; ++round)
+    for (const auto& candidate : candidates)
+      run.submit(candidate);
+  REQUIRE(run.wait(long_enough_s, [&] { return run.answers.size() >= 2; }));
+  const auto out = [&] { return !run.quarantines.empty(); };
+  bool quarantined = false;
+  for (int attempt = 0; attempt < 6 && !quarantined; ++attempt) {
+    // Somebody takes 30 GiB while a candidate's process lives: for the host, they are missing.
+    auto piece = (*desk)->allocate(30ULL << 30);
+    REQUIRE_MESSAGE(piece.has_value(), (piece ? "" : piece.error().message));
+    quarantined = run.wait(8, out);
+    std::printf("attempt %d to be seen with memory: %s\n", attempt, quarantined ? "yes" : "no");
+    if (!quarantined) continue;
+    CHECK(contains(run.quarantines.front().front().reason, "memory"));
+    // Nothing is done meanwhile, and nothing is lost.
+    const auto before = run.answers.size();
+    CHECK_FALSE(run.wait(3, [&] { return run.answers.size() > before + 1; }));
+  }
+  if (!quarantined) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(quarantined);
+  const bool back = run.wait(90, [&] { return run.quarantines.back().empty(); });
+  if (!back) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(back);
+  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
+  if (!done) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(done);
+  check_all_right(run);
+  CHECK(run.exhausted == 0);
+  std::printf("%d jobs were returned and done later\n", run.returned_jobs);
+}
+
+TEST_CASE("two devices share the work, and each bears out the large claims of the other") {
+  std::string device_class;
+  const int gpus = usable_gpus(device_class);
+  if (gpus == 0) return;
+  if (gpus < 2) return skip("this machine has one GPU, the test needs two of a kind");
+  gpu_run run(device_class, 110);  // most honest kernels are a large claim then
+  REQUIRE(run.open().has_value());
+  auto host = run.start_host("0,1", "host");
+  REQUIRE(host.has_value());
+  for (const auto& candidate : a_few(30, "device_only"))
+    run.submit(candidate);
+  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
+  if (!done) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(done);
+  int confirmed = 0, unconfirmed = 0;
+  for (const auto& [sample, answer] : run.answers) {
+    CHECK(run.accepted[sample] == 1);
+    const auto& v = answer.what;
+    // Two measurements 10 % apart are an answer too, and not about right or wrong.
+    const bool fine = v.kind == env::verdict_kind::ok || v.kind == env::verdict_kind::unconfirmed;
+    CHECK_MESSAGE(fine, short_verdict(v), " ", v.detail, " for ", run.jobs[sample].file);
+    CHECK_FALSE(v.claim_e2.has_value());
+    confirmed += answer.attempts > 1 && v.kind == env::verdict_kind::ok ? 1 : 0;
+    unconfirmed += v.kind == env::verdict_kind::unconfirmed ? 1 : 0;
+  }
+  std::printf("%d claims, %d borne out by the other device, %d not\n", run.claims, confirmed,
+              unconfirmed);
+  CHECK(run.claims > 0);
+  CHECK(confirmed > 0);
+  int all = 0, least = 1 << 30;
+  REQUIRE(run.sent.size() == 2);
+  for (const auto& [device, count] : run.sent) {
+    std::printf("device %lld had %d jobs\n", static_cast<long long>(device.device), count);
+    all += count;
+    least = std::min(least, count);
+  }
+  CHECK(4 * least >= all);
+}

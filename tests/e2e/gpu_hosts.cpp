@@ -1,0 +1,297 @@
+#include "e2e/gpu_hosts.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "env/screen/canonical.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+namespace quern::test {
+namespace {
+
+using actors::lease_outcome;
+
+constexpr actors::nanoseconds_t lease_ns = 120'000'000'000;
+
+base::json manifest_at(const std::filesystem::path& file) {
+  const auto text = base::read_file(file, 1U << 22U);
+  REQUIRE(text.has_value());
+  const auto value = base::parse_json(*text);
+  REQUIRE(value.has_value());
+  return *value;
+}
+
+actors::evaluation_desk::limits desk_limits() {
+  actors::evaluation_desk::limits limits;
+  limits.leases.lease_ns = lease_ns;
+  limits.leases.retries = actors::retry_limits::within(4);
+  return limits;
+}
+
+bool earlier(const actors::device_key& a, const actors::device_key& b) {
+  return std::pair(a.session, a.device) < std::pair(b.session, b.device);
+}
+
+}  // namespace
+
+std::vector<gpu_candidate> honest_candidates(const std::string& suite) {
+  const auto folder = source_dir() / "tests/honest/cuda";
+  std::vector<gpu_candidate> found;
+  for (const auto& c : manifest_at(folder / "manifest.json")["candidates"]) {
+    if (c["suite"] != suite) continue;
+    found.push_back(
+        {(folder / c["file"].get<std::string>()).string(),
+         (source_dir() / "env/suites" / suite / (c["task"].get<std::string>() + ".task.yaml"))
+             .string(),
+         c["form"].get<std::string>(),
+         {c["expected"].get<std::string>()}});
+  }
+  return found;
+}
+
+std::vector<gpu_candidate> hostile_candidates(const std::vector<std::string>& files) {
+  const auto folder = source_dir() / "tests/hostile/cuda";
+  std::vector<gpu_candidate> found;
+  for (const auto& c : manifest_at(folder / "manifest.json")["candidates"]) {
+    const auto file = c["file"].get<std::string>();
+    if (std::find(files.begin(), files.end(), file) == files.end()) continue;
+    found.push_back({(folder / file).string(), (folder / c["task"].get<std::string>()).string(),
+                     c["form"].get<std::string>(),
+                     c["with_screen"].get<std::vector<std::string>>()});
+  }
+  REQUIRE(found.size() == files.size());
+  return found;
+}
+
+std::string short_verdict(const env::verdict& v) {
+  std::string text(env::name_of(v.kind));
+  if (!v.reason.empty()) text += ":" + v.reason;
+  return text;
+}
+
+bool is_right(const env::verdict& v, const std::vector<std::string>& right) {
+  const std::string whole = short_verdict(v), kind(env::name_of(v.kind));
+  return std::any_of(right.begin(), right.end(),
+                     [&](const std::string& r) { return r == whole || r == kind; });
+}
+
+gpu_run::gpu_run(std::string device_class, std::int64_t recheck_above_e2)
+    : sent(earlier),
+      device_class_(std::move(device_class)),
+      recheck_above_e2_(recheck_above_e2),
+      desk_(1, desk_limits()) {}
+
+base::status gpu_run::open() {
+  actors::gateway_options options;
+  options.endpoints = {"ipc://" + (folder_.path() / "hosts").string()};
+  options.epoch = 1;
+  options.lease_ms = lease_ns / 1'000'000;
+  options.heartbeat_ms = 200;
+  const std::lock_guard lock(mutex_);
+  QUERN_TRY(gateway_, actors::gateway::start(std::move(options), *this, clock_));
+  return {};
+}
+
+base::expected<base::subprocess> gpu_run::start_host(const std::string& gpus,
+                                                     const std::string& name) {
+  base::subprocess_spec spec;
+  spec.argv = {(std::filesystem::path(QUERN_BINARY_DIR) / "bin/quern").string(),
+               "evaluator",
+               "--connect",
+               "ipc://" + (folder_.path() / "hosts").string(),
+               "--gpus",
+               gpus,
+               "--sandbox",
+               "best_effort",
+               "--time-budget",
+               "0.15"};
+  spec.log = folder_.path() / (name + ".log");
+  hosts_.push_back(spec.log.string());
+  return base::subprocess::start(spec);
+}
+
+std::string gpu_run::logs() const {
+  std::string text;
+  for (const std::string& file : hosts_) {
+    constexpr std::size_t last = 4000;
+    const auto all = base::read_file(file, 1U << 24U).value_or("(no log)");
+    text += "---- " + file + "\n" + all.substr(all.size() > last ? all.size() - last : 0) + "\n";
+  }
+  return text;
+}
+
+const gpu_run::known_task& gpu_run::task_at(const std::string& path) {
+  auto& known = tasks_[path];
+  if (known.text.empty()) {
+    const auto task = env::load_task(path);
+    REQUIRE_MESSAGE(task.has_value(), path);
+    known.text = env::to_yaml(*task);
+    known.hash = *base::parse_hash(env::task_hash_of(env::task_id(*task)));
+  }
+  return known;
+}
+
+actors::sample_id gpu_run::submit(const gpu_candidate& candidate) {
+  const auto source = base::read_file(candidate.file, 1U << 20U);
+  REQUIRE_MESSAGE(source.has_value(), candidate.file);
+  const std::lock_guard lock(mutex_);
+  (void)task_at(candidate.task);
+  const actors::sample_id sample = ++next_;
+  jobs[sample] = candidate;
+  sources_[sample] = *source;
+  REQUIRE(desk_.submit({sample, "cuda", device_class_, {}}).has_value());
+  send_jobs();
+  return sample;
+}
+
+void gpu_run::send_jobs() {
+  while (const auto order = desk_.next(clock_.now_ns())) {
+    const actors::sample_id sample = order->held.sample;
+    env::job_message job;
+    job.session = order->device.session;
+    job.lease = order->held.id;
+    job.device = order->device.device;
+    job.lane = "cuda";
+    job.sample = static_cast<std::uint64_t>(sample);
+    job.attempt = order->held.attempt;
+    job.deadline_ms = lease_ns / 1'000'000;
+    job.protocol = "paired/1";
+    job.task_hash = tasks_.at(jobs.at(sample).task).hash;
+    job.source_hash = env::source_hash(sources_.at(sample));
+    job.seed = static_cast<std::uint64_t>(sample);
+    job.recheck = order->recheck ? 1 : 0;
+    job.claim_e2 = order->claim_e2;
+    job.recheck_above_e2 = recheck_above_e2_;
+    job.source = sources_.at(sample);
+    holders_[job.lease] = order->device;
+    ++sent[order->device];
+    gateway_->send_job(std::move(job));
+  }
+  changed_.notify_all();
+}
+
+void gpu_run::settle(actors::session_id session, actors::lease_id lease,
+                     const actors::lease_result& result, const std::string& text) {
+  switch (result.outcome) {
+    case lease_outcome::accepted:
+    case lease_outcome::exhausted: {
+      ++accepted[result.sample];
+      exhausted += result.outcome == lease_outcome::exhausted ? 1 : 0;
+      auto& answer = answers[result.sample];
+      answer.attempts = result.attempt;
+      answer.device = holders_[lease];
+      if (auto v = env::parse_verdict(text)) {
+        answer.what = std::move(*v);
+      } else {
+        answer.what.detail = text;
+      }
+      std::printf("sample %lld, attempt %d, device %lld: %-22s %s\n",
+                  static_cast<long long>(result.sample), result.attempt,
+                  static_cast<long long>(answer.device.device), short_verdict(answer.what).c_str(),
+                  std::filesystem::path(jobs.at(result.sample).file).filename().c_str());
+      break;
+    }
+    case lease_outcome::retry:
+      ++retries;
+      std::printf("sample %lld, attempt %d, is tried again (%s): %.200s\n",
+                  static_cast<long long>(result.sample), result.attempt,
+                  std::string(to_string(result.cause)).c_str(), text.c_str());
+      break;
+    case lease_outcome::returned:
+      ++returned_jobs;
+      break;
+    default:
+      break;
+  }
+  if (result.outcome != lease_outcome::pending) {
+    desk_.committed(lease);
+    const bool late =
+        result.outcome == lease_outcome::late || result.outcome == lease_outcome::unknown;
+    gateway_->acknowledge(session, lease, !late);
+  }
+  send_jobs();
+}
+
+void gpu_run::host_joined(actors::session_id session, const env::hello_message& hello) {
+  const std::lock_guard lock(mutex_);
+  actors::host_offer offer{hello.lanes, {}};
+  for (const auto& d : hello.devices) {
+    offer.devices.push_back({d.id, d.device_class, d.slots});
+    devices_[session].push_back(d.id);
+    std::printf("host %s (process %lld) joined with device %lld (%s), %lld slots\n",
+                hello.name.c_str(), static_cast<long long>(hello.pid), static_cast<long long>(d.id),
+                d.device_class.c_str(), static_cast<long long>(d.slots));
+  }
+  (void)desk_.host_joined(session, offer);
+  joined.push_back(session);
+  changed_.notify_all();
+}
+
+void gpu_run::credit(actors::session_id session, std::int64_t device, std::int64_t granted) {
+  const std::lock_guard lock(mutex_);
+  (void)desk_.credit({session, device}, granted);
+  send_jobs();
+}
+
+void gpu_run::verdict(actors::session_id session, actors::lease_id lease, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  const auto v = env::parse_verdict(text);
+  const auto now = clock_.now_ns();
+  if (!v) return settle(session, lease, desk_.failed(session, lease, now), v.error().message);
+  if (!v->claim_e2)
+    return settle(session, lease, desk_.verdict(session, lease, v->kind, now), text);
+  ++claims;
+  settle(session, lease, desk_.claimed(session, lease, *v->claim_e2, now), text);
+}
+
+void gpu_run::failed(actors::session_id session, actors::lease_id lease,
+                     const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  settle(session, lease, desk_.failed(session, lease, clock_.now_ns()), reason);
+}
+
+void gpu_run::returned(actors::session_id session, actors::lease_id lease,
+                       const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  settle(session, lease, desk_.returned(session, lease, clock_.now_ns()), reason);
+}
+
+void gpu_run::quarantined(actors::session_id session,
+                          const std::vector<env::quarantined_device>& devices) {
+  const std::lock_guard lock(mutex_);
+  quarantines.push_back(devices);
+  for (const std::int64_t device : devices_[session]) {
+    const auto out = std::find_if(devices.begin(), devices.end(),
+                                  [&](const auto& one) { return one.device == device; });
+    if (out != devices.end())
+      std::printf("device %lld in quarantine: %s\n", static_cast<long long>(device),
+                  out->reason.c_str());
+    desk_.device_out({session, device}, out != devices.end());
+  }
+  send_jobs();
+}
+
+void gpu_run::host_draining(actors::session_id session) {
+  const std::lock_guard lock(mutex_);
+  desk_.host_draining(session);
+  draining.push_back(session);
+  changed_.notify_all();
+}
+
+void gpu_run::host_lost(actors::session_id session, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  std::printf("host lost: %s\n", why.c_str());
+  retries += static_cast<int>(desk_.host_lost(session).size());
+  lost.push_back(session);
+  send_jobs();
+}
+
+std::optional<std::string> gpu_run::task_text(const base::hash128& task) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [path, known] : tasks_)
+    if (known.hash == task) return known.text;
+  return std::nullopt;
+}
+
+}  // namespace quern::test
