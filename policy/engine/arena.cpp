@@ -153,6 +153,10 @@ parameter_arena parameter_arena::empty_as(at::ScalarType type, at::Device device
   return other;
 }
 
+void parameter_arena::fill_with_noise(double deviation) {
+  flat.normal_(0, deviation);
+}
+
 at::Tensor parameter_arena::view(std::string_view name) const {
   return view_of(layout, flat, name);
 }

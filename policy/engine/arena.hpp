@@ -67,6 +67,8 @@ struct parameter_arena {
   parameter_arena like() const;
   /// The same with another element type, on any device. Throws what LibTorch throws without memory.
   parameter_arena empty_as(at::ScalarType type, at::Device device) const;
+  /// Normal numbers from LibTorch's own generator, in a moment: for benchmarks.
+  void fill_with_noise(double deviation);
   /// The logical tensor of a Hugging Face name; an undefined tensor for an unknown name.
   at::Tensor view(std::string_view name) const;
   /// The weights hash of policy/weights/weight_hash.hpp over the float32 values: what this version

@@ -1,11 +1,16 @@
-// Batched sampling with a KV cache. Every forward pass works on exactly `rows` rows (padding
-// included), each row one token of one sequence at one position, prompt or completion alike; so a
-// sequence's tokens and log-probs do not depend on what else is in the batch. Random numbers are
-// addressed by (seed, request id, token index).
+// Batched sampling with a KV cache. Random numbers are addressed by (seed, request id, token
+// index).
+//
+// On the host every forward pass works on exactly `rows` rows (padding included), each row one
+// token of one sequence at one position, prompt or completion alike; so a sequence's tokens and
+// log-probs do not depend on what else is in the batch. On a GPU the cache is in pages, prompts are
+// computed in chunks, decoding runs in CUDA graphs with the sampling in them, and results are read
+// a step late; there the batch decides bits unless `exact` is asked for.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -54,21 +59,43 @@ struct generation_result {
   finish_reason reason = finish_reason::stop;
 };
 
+/// `paged`: pages, graphs and sampling on the device (on the CPU: with scalar kernels, for tests).
+/// `slots`: everything in one cache, on whatever LibTorch runs. `automatic`: paged on a GPU for
+/// which there are kernels.
+enum class generation_method { automatic, slots, paged };
+
 struct generator_options {
-  std::int32_t rows =
-      16;  ///< of every forward pass: fixed; with the number of threads it decides bits
+  /// Of every forward pass: fixed; with the number of threads it decides bits. Paged: only if
+  /// exact.
+  std::int32_t rows = 16;
   std::int32_t slots = 32;    ///< sequences in the cache at once; more wait in order of submission
   std::int32_t capacity = 0;  ///< positions of one slot; 0: the model's max_positions
   std::int64_t valid_tokens = 0;  ///< ids from here on are padding and never sampled; 0: none
+
+  /// Where to generate; unset: where the initial weights are.
+  std::optional<at::Device> device;
+  generation_method method = generation_method::automatic;
+  // The rest is for the paged method.
+  /// A sequence's bits do not depend on what else is in the batch (slots: always so): every pass
+  /// has `rows` rows of single tokens, prompts too.
+  bool exact = false;
+  bool full_precision = false;   ///< float32; otherwise bfloat16 on a GPU
+  std::int64_t cache_bytes = 0;  ///< of all pages; 0: for all slots, at most 80 % of what is free
+  std::int32_t page = 64;        ///< positions of a page
+  std::int32_t prompt_rows = 4096;  ///< prompt tokens of a pass
 };
 
 struct generator_counters {
   std::int64_t forward_passes = 0, prompt_rows = 0, sampled_tokens = 0, padded_rows = 0;
+  std::int64_t preemptions = 0;  ///< sequences that gave their pages back to be computed again
+  std::int64_t graphs = 0;       ///< captured
 };
 
-/// One thread. Weights: two arenas; `announce` names what is coming, the caller writes `staging()`,
-/// `commit` checks the hash and flips. Running sequences go on with their cache and their next
-/// token carries the new version.
+/// One thread. Weights: two arenas; `announce` names what is coming, the caller writes `staging()`
+/// (an arena like the initial one, on its device), `commit` checks the hash and flips; a paged
+/// generator copies instead, rounding where it generates in bfloat16, since its graphs hold
+/// addresses: milliseconds, between two steps. Running sequences go on with their cache and their
+/// next token carries the new version.
 class generator {
  public:
   /// Copies the arena's weights as `version`.
@@ -85,7 +112,8 @@ class generator {
   /// The request ends with what it has (reason cancelled) at the next step; not_found if it is not
   /// in flight.
   base::status cancel(std::uint64_t id);
-  /// One forward pass. Returns the sequences that ended in it; empty when idle.
+  /// One forward pass (paged: one of prompts and one of decoding). Returns the sequences of which
+  /// it is known now that they have ended; empty when idle. Throws where the device fails.
   std::vector<generation_result> step();
   /// Steps until nothing is in flight.
   std::vector<generation_result> run();
@@ -111,5 +139,10 @@ class generator {
   explicit generator(std::unique_ptr<state> parts);
   std::unique_ptr<state> state_;
 };
+
+/// What a generator's engine needs of a request beside the model: ids below `vocabulary`, prompts
+/// shorter than `capacity`.
+base::status check_request(const generation_request& request, std::int64_t vocabulary,
+                           std::int64_t capacity);
 
 }  // namespace quern::policy

@@ -1,5 +1,8 @@
-// Hands tensors on the CPU to the host kernels, all others to the ATen compositions.
+// Hands tensors on the CPU to the host kernels, those on a GPU to its kernels, and to the ATen
+// compositions what these do not know.
 #include "policy/engine/ops.hpp"
+
+#include "policy/engine/ops_device.hpp"
 
 namespace quern::policy::ops {
 namespace {
@@ -30,7 +33,10 @@ T* out(const at::Tensor& x) {
 
 void rms_norm(const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y,
               at::Tensor& rstd) {
-  if (!on_host(x)) return generic::rms_norm(x, w, eps, y, rstd);
+  if (!on_host(x)) {
+    if (!device::rms_norm(x, w, eps, y, rstd)) generic::rms_norm(x, w, eps, y, rstd);
+    return;
+  }
   with_kernels(x, [&]<class T>(const auto& k, T) {
     k.rms_norm(in<T>(x), in<T>(w), static_cast<T>(eps), x.size(0), x.size(1), out<T>(y),
                out<T>(rstd));
@@ -39,7 +45,11 @@ void rms_norm(const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& 
 
 void rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& w,
                        const at::Tensor& rstd, at::Tensor& dx, at::Tensor& dw) {
-  if (!on_host(x)) return generic::rms_norm_backward(dy, x, w, rstd, dx, dw);
+  if (!on_host(x)) {
+    if (!device::rms_norm_backward(dy, x, w, rstd, dx, dw))
+      generic::rms_norm_backward(dy, x, w, rstd, dx, dw);
+    return;
+  }
   with_kernels(x, [&]<class T>(const auto& k, T) {
     k.rms_norm_backward(in<T>(dy), in<T>(x), in<T>(w), in<T>(rstd), x.size(0), x.size(1),
                         out<T>(dx), out<T>(dw));
@@ -48,7 +58,11 @@ void rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tens
 
 void split_heads(const head_arguments& how, const at::Tensor& qkv, at::Tensor& q, at::Tensor& k,
                  at::Tensor& v, at::Tensor& rstd) {
-  if (!on_host(qkv)) return generic::split_heads(how, qkv, q, k, v, rstd);
+  if (!on_host(qkv)) {
+    if (!device::split_heads(how, qkv, q, k, v, rstd))
+      generic::split_heads(how, qkv, q, k, v, rstd);
+    return;
+  }
   with_kernels(qkv, [&]<class T>(const auto& table, T) {
     table.split_heads(how.shape, in<T>(qkv), in<T>(how.q_norm), in<T>(how.k_norm),
                       static_cast<T>(how.eps), in<T>(how.cos), in<T>(how.sin),
@@ -60,8 +74,11 @@ void split_heads(const head_arguments& how, const at::Tensor& qkv, at::Tensor& q
 void split_heads_backward(const head_arguments& how, const at::Tensor& dq, const at::Tensor& dk,
                           const at::Tensor& dv, const at::Tensor& qkv, const at::Tensor& rstd,
                           at::Tensor& dqkv, at::Tensor& dq_norm, at::Tensor& dk_norm) {
-  if (!on_host(qkv))
-    return generic::split_heads_backward(how, dq, dk, dv, qkv, rstd, dqkv, dq_norm, dk_norm);
+  if (!on_host(qkv)) {
+    if (!device::split_heads_backward(how, dq, dk, dv, qkv, rstd, dqkv, dq_norm, dk_norm))
+      generic::split_heads_backward(how, dq, dk, dv, qkv, rstd, dqkv, dq_norm, dk_norm);
+    return;
+  }
   with_kernels(qkv, [&]<class T>(const auto& table, T) {
     table.split_heads_backward(how.shape, in<T>(dq), in<T>(dk), in<T>(dv), in<T>(qkv),
                                in<T>(how.q_norm), in<T>(how.k_norm), in<T>(rstd), in<T>(how.cos),
@@ -71,14 +88,21 @@ void split_heads_backward(const head_arguments& how, const at::Tensor& dq, const
 }
 
 void swiglu(const at::Tensor& gate_up, at::Tensor& act) {
-  if (!on_host(gate_up)) return generic::swiglu(gate_up, act);
+  if (!on_host(gate_up)) {
+    if (!device::swiglu(gate_up, act)) generic::swiglu(gate_up, act);
+    return;
+  }
   with_kernels(gate_up, [&]<class T>(const auto& k, T) {
     k.swiglu(in<T>(gate_up), act.size(0), act.size(1), out<T>(act));
   });
 }
 
 void swiglu_backward(const at::Tensor& d_act, const at::Tensor& gate_up, at::Tensor& d_gate_up) {
-  if (!on_host(gate_up)) return generic::swiglu_backward(d_act, gate_up, d_gate_up);
+  if (!on_host(gate_up)) {
+    if (!device::swiglu_backward(d_act, gate_up, d_gate_up))
+      generic::swiglu_backward(d_act, gate_up, d_gate_up);
+    return;
+  }
   with_kernels(gate_up, [&]<class T>(const auto& k, T) {
     k.swiglu_backward(in<T>(d_act), in<T>(gate_up), d_act.size(0), d_act.size(1),
                       out<T>(d_gate_up));
@@ -86,7 +110,10 @@ void swiglu_backward(const at::Tensor& d_act, const at::Tensor& gate_up, at::Ten
 }
 
 void softmax_tile(at::Tensor& s, const tile_mask& mask, at::Tensor& lse) {
-  if (!on_host(s)) return generic::softmax_tile(s, mask, lse);
+  if (!on_host(s)) {
+    if (!device::softmax_tile(s, mask, lse)) generic::softmax_tile(s, mask, lse);
+    return;
+  }
   with_kernels(s, [&]<class T>(const auto& k, T) {
     k.softmax_tile(out<T>(s), s.size(0), s.size(1), mask.group, mask.first,
                    static_cast<T>(mask.scale), out<T>(lse));
@@ -95,7 +122,11 @@ void softmax_tile(at::Tensor& s, const tile_mask& mask, at::Tensor& lse) {
 
 void softmax_tile_backward(at::Tensor& s, at::Tensor& dp, const tile_mask& mask,
                            const at::Tensor& lse, const at::Tensor& delta) {
-  if (!on_host(s)) return generic::softmax_tile_backward(s, dp, mask, lse, delta);
+  if (!on_host(s)) {
+    if (!device::softmax_tile_backward(s, dp, mask, lse, delta))
+      generic::softmax_tile_backward(s, dp, mask, lse, delta);
+    return;
+  }
   with_kernels(s, [&]<class T>(const auto& k, T) {
     k.softmax_tile_backward(out<T>(s), out<T>(dp), s.size(0), s.size(1), mask.group, mask.first,
                             static_cast<T>(mask.scale), in<T>(lse), in<T>(delta));
@@ -105,9 +136,11 @@ void softmax_tile_backward(at::Tensor& s, at::Tensor& dp, const tile_mask& mask,
 void log_softmax_rows(const at::Tensor& z, const at::Tensor& targets,
                       const at::Tensor& inverse_temperature, std::int64_t valid,
                       at::Tensor& log_prob, at::Tensor& entropy, at::Tensor& lse) {
-  if (!on_host(z))
-    return generic::log_softmax_rows(z, targets, inverse_temperature, valid, log_prob, entropy,
-                                     lse);
+  if (!on_host(z)) {
+    if (!device::log_softmax_rows(z, targets, inverse_temperature, valid, log_prob, entropy, lse))
+      generic::log_softmax_rows(z, targets, inverse_temperature, valid, log_prob, entropy, lse);
+    return;
+  }
   with_kernels(z, [&]<class T>(const auto& k, T) {
     k.log_softmax_rows(in<T>(z), in<std::int64_t>(targets), in<T>(inverse_temperature), z.size(0),
                        z.size(1), valid, out<T>(log_prob), out<T>(entropy), out<T>(lse));
@@ -117,8 +150,11 @@ void log_softmax_rows(const at::Tensor& z, const at::Tensor& targets,
 void log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
                           const at::Tensor& inverse_temperature, const at::Tensor& lse,
                           const at::Tensor& gradient, std::int64_t valid) {
-  if (!on_host(z))
-    return generic::log_softmax_gradient(z, targets, inverse_temperature, lse, gradient, valid);
+  if (!on_host(z)) {
+    if (!device::log_softmax_gradient(z, targets, inverse_temperature, lse, gradient, valid))
+      generic::log_softmax_gradient(z, targets, inverse_temperature, lse, gradient, valid);
+    return;
+  }
   with_kernels(z, [&]<class T>(const auto& k, T) {
     k.log_softmax_gradient(out<T>(z), in<std::int64_t>(targets), in<T>(inverse_temperature),
                            in<T>(lse), in<T>(gradient), z.size(0), z.size(1), valid);

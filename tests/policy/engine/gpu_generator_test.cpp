@@ -1,0 +1,323 @@
+// Generation on a GPU: the same tokens as on the host in float32, exact mode to the bit, graphs and
+// late reading under pressure, bfloat16 against the learner's forward pass, training in float32
+// with the GPU's kernels.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include <ATen/ops/abs.h>
+
+#include "policy/device/library.hpp"
+#include "policy/engine/device.hpp"
+#include "policy/engine/evaluate.hpp"
+#include "policy/engine/generator.hpp"
+#include "policy/engine/small_models.hpp"
+#include "policy/engine/trainer.hpp"
+#include "support/gpu.hpp"
+
+using namespace quern;
+using namespace quern::policy;
+using quern::test::small_config;
+using quern::test::some_tokens;
+
+namespace {
+
+// Before the first operator of the process: see load_cuda.
+const bool cuda_is_loaded = [] {
+  load_cuda();
+  return true;
+}();
+
+bool go_on_with_generation() {
+  const auto device = choose_device("cuda");
+  if (!test::go_on_with_gpu(cuda_is_loaded && device.has_value(),
+                            device ? "" : device.error().message))
+    return false;
+  const auto kernels = cuda_policy_kernels();
+  if (!test::go_on_with_gpu(kernels.has_value(), kernels ? "" : kernels.error().message))
+    return false;
+  const auto graphs = cuda_graph_functions();
+  return test::go_on_with_gpu(graphs.has_value(), graphs ? "" : graphs.error().message);
+}
+
+generator make_on_gpu(const parameter_arena& arena, const generator_options& settings) {
+  generator_options options = settings;
+  options.device = at::Device(at::kCUDA);
+  options.method = generation_method::paged;
+  auto made = generator::make(arena, 0, options);
+  REQUIRE_MESSAGE(made.has_value(), (made ? "" : made.error().message));
+  return std::move(made).value();
+}
+
+/// Groups of three with prompts from 3 tokens on.
+std::vector<generation_request> asked(std::size_t count, std::int32_t vocabulary,
+                                      std::size_t longest) {
+  std::vector<generation_request> requests;
+  for (std::size_t i = 0; i < count; ++i) {
+    generation_request r;
+    r.id = 100 + i;
+    r.prompt = some_tokens(3 + (longest - 3) * (i / 3) / std::max<std::size_t>(1, (count - 1) / 3),
+                           static_cast<std::uint32_t>(1 + i / 3), vocabulary);
+    r.max_tokens = static_cast<std::int32_t>(4 + 2 * i);
+    r.seed = 11;
+    r.ignore_eos = true;
+    r.temperature = i % 2 == 0 ? 1.0 : 0.7;
+    r.greedy = i % 5 == 4;
+    requests.push_back(std::move(r));
+  }
+  return requests;
+}
+
+using results_by_id = std::map<std::uint64_t, generation_result>;
+
+results_by_id generate(generator engine, const std::vector<generation_request>& requests) {
+  REQUIRE(engine.submit(requests));
+  results_by_id map;
+  for (generation_result& r : engine.run())
+    map[r.id] = std::move(r);
+  REQUIRE(map.size() == requests.size());
+  return map;
+}
+
+struct agreement {
+  std::size_t sequences = 0, equal = 0, tokens = 0, equal_tokens = 0;
+  double largest = 0;  ///< difference of log-probs, up to the first token that differs
+};
+
+agreement compare_results(const results_by_id& a, const results_by_id& b) {
+  agreement result;
+  for (const auto& [id, x] : a) {
+    const generation_result& y = b.at(id);
+    ++result.sequences;
+    result.equal += x.tokens == y.tokens ? 1 : 0;
+    result.tokens += x.tokens.size();
+    for (std::size_t i = 0; i < std::min(x.tokens.size(), y.tokens.size()); ++i) {
+      if (x.tokens[i] != y.tokens[i]) break;
+      ++result.equal_tokens;
+      result.largest =
+          std::max(result.largest, static_cast<double>(std::abs(x.log_probs[i] - y.log_probs[i])));
+    }
+  }
+  return result;
+}
+
+void print(const char* what, const agreement& a) {
+  std::printf(
+      "%-52s %zu of %zu sequences equal, %zu of %zu tokens before the first difference, "
+      "largest log-prob difference %.2e\n",
+      what, a.equal, a.sequences, a.equal_tokens, a.tokens, a.largest);
+  std::fflush(stdout);
+}
+
+/// A model with the head sizes that the tensor-core attention takes.
+model_config medium_config(architecture arch) {
+  model_config c = small_config(arch);
+  c.vocab_size = 1000;
+  c.hidden_size = 256;
+  c.intermediate_size = 640;
+  c.layers = 3;
+  c.heads = 14;
+  c.kv_heads = 2;
+  c.head_dim = 64;
+  c.max_positions = 1024;
+  c.initializer_range = 0.06;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("float32 on the GPU samples what the host samples") {
+  if (!go_on_with_generation()) return;
+  for (architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama}) {
+    CAPTURE(model_type(arch));
+    const parameter_arena arena = parameter_arena::random(small_config(arch), 3).value();
+    const auto requests = asked(15, 61, 60);
+    generator_options o;
+    o.slots = 6;
+    const auto expected = generate(std::move(generator::make(arena, 0, o)).value(), requests);
+    o.full_precision = true;
+    o.page = 32;
+    for (std::int32_t prompt_rows : {7, 64}) {
+      o.prompt_rows = prompt_rows;
+      const agreement a = compare_results(expected, generate(make_on_gpu(arena, o), requests));
+      print("float32, GPU and host", a);
+      // One number may fall between the roundings of two sums.
+      CHECK(a.equal + 1 >= a.sequences);
+      CHECK(a.largest < 1e-4);
+    }
+    // The control: other weights.
+    const parameter_arena other = parameter_arena::random(small_config(arch), 4).value();
+    CHECK(compare_results(expected, generate(make_on_gpu(other, o), requests)).equal < 8);
+  }
+}
+
+TEST_CASE("on the GPU, sequences that lose their pages go on as if they had kept them") {
+  if (!go_on_with_generation()) return;
+  const parameter_arena arena =
+      parameter_arena::random(small_config(architecture::qwen3), 3).value();
+  const auto requests = asked(15, 61, 60);
+  generator_options o;
+  o.slots = 8;
+  o.full_precision = true;
+  o.page = 32;
+  const auto expected = generate(make_on_gpu(arena, o), requests);
+  const model_config& c = arena.config;
+  o.cache_bytes = 5 * c.layers * 2 * c.kv_size() * 32 * 4;
+  generator engine = make_on_gpu(arena, o);
+  REQUIRE(engine.submit(requests));
+  results_by_id found;
+  for (generation_result& r : engine.run())
+    found[r.id] = std::move(r);
+  const agreement a = compare_results(expected, found);
+  print("float32 under shortage of pages", a);
+  CHECK(a.equal + 1 >= a.sequences);
+  CHECK(engine.counters().preemptions > 0);
+  CHECK(engine.counters().graphs > 0);
+}
+
+TEST_CASE("exact on the GPU: a sample is the same bits alone, in company and after preemption") {
+  if (!go_on_with_generation()) return;
+  for (architecture arch : {architecture::qwen2, architecture::qwen3}) {
+    const parameter_arena arena = parameter_arena::random(medium_config(arch), 5).value();
+    const auto requests = asked(12, 1000, 300);
+    generator_options o;
+    o.exact = true;
+    o.rows = 64;
+    o.slots = 12;
+    const auto together = generate(make_on_gpu(arena, o), requests);
+    o.cache_bytes = 20 * arena.config.layers * 2 * arena.config.kv_size() * 64 * 2;
+    o.capacity = 400;
+    generator tight = make_on_gpu(arena, o);
+    REQUIRE(tight.submit(requests));
+    results_by_id pressed;
+    for (generation_result& r : tight.run())
+      pressed[r.id] = std::move(r);
+    std::size_t equal = 0, equal_pressed = 0;
+    for (const generation_request& r : requests) {
+      const auto alone = generate(make_on_gpu(arena, o), {r});
+      equal += alone.at(r.id).tokens == together.at(r.id).tokens &&
+               alone.at(r.id).log_probs == together.at(r.id).log_probs;
+      equal_pressed += pressed.at(r.id).tokens == together.at(r.id).tokens &&
+                       pressed.at(r.id).log_probs == together.at(r.id).log_probs;
+    }
+    std::printf("exact, %s: %zu of %zu equal alone, %zu after %lld preemptions\n",
+                std::string(model_type(arch)).c_str(), equal, requests.size(), equal_pressed,
+                static_cast<long long>(tight.counters().preemptions));
+    CHECK(equal == requests.size());
+    CHECK(equal_pressed == requests.size());
+    CHECK(together.at(100).log_probs != together.at(101).log_probs);
+    o.exact = false;  // for the record: how far the fast mode is from it
+    o.cache_bytes = 0;
+    print("bfloat16, fast and exact",
+          compare_results(together, generate(make_on_gpu(arena, o), requests)));
+  }
+}
+
+TEST_CASE("bfloat16: log-probs are near those that float32 gives the same tokens") {
+  if (!go_on_with_generation()) return;
+  const parameter_arena arena =
+      parameter_arena::random(medium_config(architecture::qwen2), 5).value();
+  const auto requests = asked(24, 1000, 700);
+  generator_options o;
+  o.slots = 16;
+  o.prompt_rows = 512;
+  const auto results = generate(make_on_gpu(arena, o), requests);
+  std::vector<training_sequence> sequences;
+  for (const generation_request& r : requests) {
+    training_sequence s;
+    s.tokens = r.prompt;
+    s.loss_mask.assign(r.prompt.size(), 0);
+    s.tokens.insert(s.tokens.end(), results.at(r.id).tokens.begin(), results.at(r.id).tokens.end());
+    s.loss_mask.resize(s.tokens.size(), 1);
+    s.temperature = r.greedy ? 1 : r.temperature;
+    sequences.push_back(std::move(s));
+  }
+  const auto mean_difference = [&](const parameter_arena& weights) {
+    decoder model = std::move(decoder::make(weights)).value();
+    const auto known = token_log_probs(model, weights.weights, sequences).value();
+    double sum = 0, largest = 0, count = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const generation_result& r = results.at(requests[i].id);
+      for (std::size_t t = 0; t < r.tokens.size(); ++t) {
+        const double d = std::abs(known[i][requests[i].prompt.size() + t] - r.log_probs[t]);
+        sum += d;
+        largest = std::max(largest, d);
+        ++count;
+      }
+    }
+    std::printf(
+        "bfloat16 against float32: mean |difference| of log-probs %.2e, largest %.2e, over "
+        "%.0f tokens\n",
+        sum / count, largest, count);
+    return sum / count;
+  };
+  CHECK(mean_difference(arena) < 2e-2);
+  parameter_arena other = arena.like();  // the control: a tenth of one layer's weights away
+  other.flat.copy_(arena.flat.mul(1.1));
+  CHECK(mean_difference(other) > 4e-2);
+}
+
+TEST_CASE("weights that change between two steps reach the graphs") {
+  if (!go_on_with_generation()) return;
+  const parameter_arena before =
+                            parameter_arena::random(small_config(architecture::qwen3), 3).value(),
+                        after =
+                            parameter_arena::random(small_config(architecture::qwen3), 4).value();
+  generator_options o;
+  o.full_precision = true;
+  const auto requests = asked(6, 61, 40);
+  generator engine = make_on_gpu(before, o);
+  REQUIRE(engine.submit(requests));
+  engine.run();
+  REQUIRE(engine.announce(7, after.hash()));
+  engine.staging()->flat.copy_(after.flat);
+  REQUIRE(engine.commit());
+  REQUIRE(engine.submit(requests));
+  results_by_id found;
+  for (generation_result& r : engine.run())
+    found[r.id] = std::move(r);
+  CHECK(found.at(100).segments == std::vector<version_segment>{{0, 7, after.hash()}});
+  const agreement a = compare_results(generate(make_on_gpu(after, o), requests), found);
+  CHECK(a.equal == a.sequences);
+  CHECK(compare_results(generate(make_on_gpu(before, o), requests), found).equal < 4);
+}
+
+TEST_CASE("training in float32 with the GPU's kernels is the host's") {
+  if (!go_on_with_generation()) return;
+  for (architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama}) {
+    CAPTURE(model_type(arch));
+    std::vector<training_sequence> batch;
+    for (std::uint32_t i = 0; i < 5; ++i) {
+      training_sequence s;
+      s.tokens = some_tokens(12 + 7 * i, 40 + i);
+      s.loss_mask.assign(s.tokens.size(), 1);
+      std::fill_n(s.loss_mask.begin(), 5, std::uint8_t{0});
+      batch.push_back(std::move(s));
+    }
+    const auto losses = [&](at::Device device, double rate) {
+      trainer_options options;
+      options.loss = preset_defaults(preset::sft);
+      options.optimizer.learning_rate = rate;
+      trainer learner =
+          trainer::make(parameter_arena::random(small_config(arch), 8, at::kFloat, device).value(),
+                        options)
+              .value();
+      std::vector<double> result;
+      for (int step = 0; step < 4; ++step)
+        result.push_back(learner.step(batch).value().loss);
+      return result;
+    };
+    const auto host = losses(at::kCPU, 1e-2), gpu = losses(at::kCUDA, 1e-2),
+               other = losses(at::kCUDA, 2e-2);
+    double error = 0, control = 0;
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      error = std::max(error, std::abs(host[i] - gpu[i]));
+      control = std::max(control, std::abs(host[i] - other[i]));
+    }
+    std::printf("training, float32: largest difference of a loss %.2e, control %.2e\n", error,
+                control);
+    CHECK(error < 1e-3);
+    CHECK(control > 1e-2);
+  }
+}
