@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "env/grammar/probe.hpp"
 #include "env/grammar/variants.hpp"
+#include "env/task/suite.hpp"
 
 namespace quern::actors {
 
@@ -49,7 +50,14 @@ prompter::prompter(const run_config& config, env::prompt_template form, env::pro
 base::expected<prompter> prompter::make(const run_config& config, std::string device_class) {
   QUERN_TRY(env::prompt_template form, load_template(config.policy.template_name));
   QUERN_TRY(prompt_length length, prompt_length::make(config));
-  env::prompt_facts facts{std::move(device_class), env::default_restrictions(lane_of(config))};
+  env::suite_policy allowed;
+  if (config.tasks.source == "suite") {
+    QUERN_TRY(const env::suite members, env::load_suite(config.tasks.suite));
+    allowed = members.policy;
+  }
+  env::prompt_facts facts{std::move(device_class),
+                          env::default_restrictions(lane_of(config), allowed)};
+  facts.baseline = env::parse_baseline(config.env.baseline).value_or(facts.baseline);
   prompter made(config, std::move(form), std::move(facts), std::move(length));
   if (!made.none_) {
     QUERN_TRY(made.options_.strategy, parse_exemplar_strategy(config.replay.exemplars));

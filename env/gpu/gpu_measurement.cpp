@@ -262,6 +262,7 @@ void gpu_evaluation::time() {
   how.recheck = request_.recheck;
   how.confirm_at_once = with_.options.confirm_at_once;
   measure_and_settle(how, runs, claim_e2, verdict_);
+  if (!looks_twice(protocol_)) verdict_.confirmed.reset();
   // Nothing is pooled, and half an hour of rounds is no small thing to keep.
   if (!paired) runs.clear();
 }

@@ -133,10 +133,14 @@ judgement judge_rounds(const measure_protocol& protocol, std::span<const process
   return j;
 }
 
+bool looks_twice(const measure_protocol& protocol) {
+  return protocol.how == aggregation::paired_log_ratio ||
+         protocol.how == aggregation::median_of_bucket_means;
+}
+
 claim_limits claims_under(const measure_protocol& protocol, const claim_limits& asked) {
   if (protocol.how == aggregation::paired_log_ratio) return asked;
-  if (protocol.how == aggregation::median_of_bucket_means)
-    return {protocol.recheck_above_e2, asked.best_known_e2};
+  if (looks_twice(protocol)) return {protocol.recheck_above_e2, asked.best_known_e2};
   return {std::numeric_limits<std::int64_t>::max(), 0};
 }
 

@@ -48,6 +48,10 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
 judgement judge_rounds(const measure_protocol& protocol, std::span<const process_pairs> runs,
                        const judgement_rules& rules);
 
+/// Whether a claim under this protocol can be borne out by a second measurement. Where it cannot, a
+/// verdict has no `confirmed`.
+bool looks_twice(const measure_protocol& protocol);
+
 /// Which claims are measured again: for paired/1 as the caller says; for others by their own limit,
 /// or never. KernelBench's counts in any case and is only mentioned.
 claim_limits claims_under(const measure_protocol& protocol, const claim_limits& asked);

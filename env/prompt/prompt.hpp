@@ -71,6 +71,8 @@ struct exemplar {
 struct prompt_facts {
   std::string device_class;               ///< from the closed list: "cpp-avx2", "H200-SXM"
   std::vector<std::string> restrictions;  ///< sentences; see default_restrictions
+  /// What speed-up is over where that is not the task's own.
+  baseline_choice baseline = baseline_choice::of_task;
 };
 
 /// The rules of a lane under a suite's policy, one sentence each: what gives no reward, and why.

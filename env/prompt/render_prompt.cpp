@@ -80,6 +80,14 @@ std::string restrictions_text(const prompt_facts& facts) {
   return join_lines(lines);
 }
 
+std::string baseline_text(const task& what, baseline_choice asked) {
+  if (asked == baseline_choice::graph) return "the PyTorch reference under a CUDA graph";
+  if (asked == baseline_choice::compile) return "the PyTorch reference through torch.compile";
+  const bool own = asked == baseline_choice::of_task;
+  const bool plain = own ? what.baseline == baseline_kind::plain : asked == baseline_choice::plain;
+  return plain ? "a plain scalar kernel" : "the PyTorch reference";
+}
+
 /// Value of a placeholder that has nothing to do with exemplars. Templates admit no other names.
 std::string value_of(std::string_view name, const task& what, const prompt_facts& facts) {
   if (name == "task.name") return what.name;
@@ -97,8 +105,7 @@ std::string value_of(std::string_view name, const task& what, const prompt_facts
   if (name == "language") return what.lane == lane::cuda ? "CUDA C++" : "C++20";
   if (name == "device_class") return facts.device_class;
   if (name == "baseline") {
-    return what.baseline == baseline_kind::plain ? "a plain scalar kernel"
-                                                 : "the PyTorch reference";
+    return baseline_text(what, facts.baseline);
   }
   return restrictions_text(facts);
 }

@@ -176,8 +176,14 @@ TEST_CASE("which claims are measured again") {
   CHECK(claims_under(paired_protocol, suite).recheck_above_e2 == 3000);
   CHECK(claims_under(cuda_l1_train_protocol, suite).recheck_above_e2 == 300);
   CHECK(claims_under(cuda_l1_train_protocol, suite).best_known_e2 == 200);
-  for (const auto& protocol : {cuda_l1_report_protocol, kernelbench_protocol})
+  for (const auto& protocol : {cuda_l1_report_protocol, kernelbench_protocol}) {
     CHECK_FALSE(needs_recheck(100'000'000, claims_under(protocol, suite)));
+    CHECK_FALSE(looks_twice(protocol));
+  }
+  for (const auto& protocol : {paired_protocol, cuda_l1_train_protocol}) {
+    CHECK(needs_recheck(100'000'000, claims_under(protocol, suite)));
+    CHECK(looks_twice(protocol));
+  }
   auto device = steady(5e7, 1e6);
   const auto large = judged(kernelbench_protocol, carry_out(kernelbench_protocol, device, 1));
   CHECK(large.speedup_e2 == 5000);

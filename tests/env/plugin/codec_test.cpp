@@ -184,6 +184,9 @@ TEST_CASE("fields that came later are left out where they say nothing, and read 
   CHECK_FALSE(test::contains((*encode(job))[2], "claim_e2"));
   job.claim_e2 = 812;
   CHECK(test::contains((*encode(job))[2], R"("claim_e2":812)"));
+  CHECK_FALSE(test::contains((*encode(job))[2], "policy"));
+  job.policy = "graphs,host_entry";
+  CHECK(test::contains((*encode(job))[2], R"("policy":"graphs,host_entry")"));
   // A list that is none, a device without its reason, too many of them.
   for (const char* header :
        {R"({"session":"1","quarantined":7})", R"({"session":"1","quarantined":[{"device":0}]})",
