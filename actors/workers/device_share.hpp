@@ -29,6 +29,18 @@ class device_share {
   /// Gives it back: nothing is to be done for now.
   void leave();
 
+  /// Takes it for a scope, at whose end nothing is under way on the device.
+  class hold {
+   public:
+    explicit hold(device_share& of) : of_(of) { of_.take(); }
+    ~hold() { of_.leave(); }
+    hold(const hold&) = delete;
+    hold& operator=(const hold&) = delete;
+
+   private:
+    device_share& of_;
+  };
+
  private:
   std::optional<env::device_turn> turn_;
   base::steady_clock clock_;

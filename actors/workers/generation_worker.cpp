@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/workers/arena_bytes.hpp"
+#include "policy/engine/device.hpp"
 #include "policy/text/model_config.hpp"
 #include "policy/weights/weight_channel.hpp"
 
@@ -21,6 +22,7 @@ generation_worker::generation_worker(policy::generator engine, policy::tokenizer
 
 base::expected<generation_worker> generation_worker::make(const welcome& start,
                                                           const run_config& config) {
+  QUERN_TRY(const at::Device device, policy::choose_device(config.actors.generator_device));
   QUERN_TRY(const auto arena, policy::parameter_arena::load(start.checkpoint));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));
@@ -31,9 +33,18 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
   options.capacity = static_cast<std::int32_t>(std::min(
       arena.config.max_positions, config.policy.max_prompt_tokens + config.policy.max_new_tokens));
   options.valid_tokens = text.vocab_size();
+  options.device = device;
+  options.full_precision = config.actors.generator_precision == "float32";
   QUERN_TRY(auto engine, policy::generator::make(arena, start.version, options));
-  return generation_worker(std::move(engine), std::move(text), format, start, slots,
-                           config.policy.max_prompt_tokens);
+  generation_worker made(std::move(engine), std::move(text), format, start, slots,
+                         config.policy.max_prompt_tokens);
+  made.device_ = device;
+  if (device.is_cuda()) {
+    // The process sees this GPU alone.
+    QUERN_TRY(made.share_,
+              device_share::make(config, static_cast<int>(config.actors.generator_gpu), 0));
+  }
+  return made;
 }
 
 base::status generation_worker::submit(const generate_group& group) {
@@ -70,6 +81,7 @@ void generation_worker::cancel(const std::vector<sample_id>& samples) {
 
 std::vector<generated_sample> generation_worker::step() {
   std::vector<generated_sample> finished;
+  share_.take();
   for (policy::generation_result& result : engine_.step()) {
     const auto sample = static_cast<sample_id>(result.id);
     auto known = pending_.extract(sample);
@@ -87,10 +99,16 @@ std::vector<generated_sample> generation_worker::step() {
     made.truncated = result.reason == policy::finish_reason::length;
     finished.push_back(std::move(made));
   }
+  if (share_.shared()) {
+    // What a step leaves under way would run beside a measurement.
+    policy::wait_for(device_);
+    engine_.idle() ? share_.leave() : share_.rest();
+  }
   return finished;
 }
 
 base::expected<weights_installed> generation_worker::install(const weights_ready& ready) {
+  share_.take();
   QUERN_CHECK(engine_.announce(ready.version, ready.hash));
   QUERN_TRY(policy::parameter_arena staging, engine_.staging());
   if (auto read = policy::read_weights(weights_folder_, ready.file, bytes_of(staging)); !read) {
@@ -98,6 +116,10 @@ base::expected<weights_installed> generation_worker::install(const weights_ready
     return tl::make_unexpected(std::move(read).error());
   }
   QUERN_CHECK(engine_.commit());
+  if (share_.shared()) {
+    policy::wait_for(device_);
+    share_.leave();
+  }
   return installed();
 }
 

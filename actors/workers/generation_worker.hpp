@@ -10,6 +10,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/messages.hpp"
+#include "actors/workers/device_share.hpp"
 #include "base/status.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/text/chat.hpp"
@@ -27,7 +28,7 @@ class generation_worker {
   /// the answer is an error that names both numbers.
   base::status submit(const generate_group& group);
   void cancel(const std::vector<sample_id>& samples);
-  /// One decode step.
+  /// One decode step. Waits for the GPU where it is shared.
   std::vector<generated_sample> step();
   [[nodiscard]] bool idle() const { return engine_.idle(); }
   [[nodiscard]] std::size_t in_flight() const { return engine_.in_flight(); }
@@ -54,6 +55,8 @@ class generation_worker {
   std::int64_t slots_;
   std::int64_t max_prompt_tokens_;
   std::unordered_map<sample_id, pending> pending_;
+  at::Device device_ = at::kCPU;
+  device_share share_;  ///< with evaluators that measure on the same GPU
 };
 
 }  // namespace quern::actors

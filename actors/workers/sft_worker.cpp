@@ -105,9 +105,9 @@ base::status save(fine_tuning& tuning, storage::checkpoint_store& checkpoints,
                   std::int64_t shard_mb) {
   const auto fill = [&](const fs::path& folder) -> base::status {
     QUERN_CHECK(base::make_folders(folder / "model"));
-    QUERN_CHECK(
-        policy::save_model(tuning.trainer.weights(), folder / "model", tuning.tokenizer_folder, {},
-                           static_cast<std::uint64_t>(shard_mb) * 1'000'000));
+    QUERN_CHECK(policy::save_model(tuning.trainer.weights(), folder / "model",
+                                   tuning.tokenizer_folder, {},
+                                   static_cast<std::uint64_t>(shard_mb) * 1'000'000));
     return policy::save_optimizer(tuning.trainer.optimizer(), folder / "optimizer.safetensors");
   };
   QUERN_TRY(const auto written, checkpoints.write(tuning.trainer.version(), fill));

@@ -254,3 +254,36 @@ TEST_CASE("families are held out as a whole; one that is none is refused with th
   CHECK(trained == 12);
   CHECK(book->tasks().size() == 18);
 }
+
+TEST_CASE("lane cuda without a GPU is refused, unless what is missing may be told") {
+  if (!programs_are_there()) return;
+  if (fs::exists("/dev/nvidiactl")) return;
+  fixture f;
+  f.config.env.lane = "cuda";
+  f.config.policy.max_prompt_tokens = 1200;
+  f.refused_with({"env.lane is cuda", "env.device_class"});
+  missing_hardware missing;
+  const auto tasks = preflight(f.config, f.run(), f.how, &missing);
+  REQUIRE_MESSAGE(tasks, (tasks ? "" : tasks.error().message));
+  REQUIRE(missing.size() == 1);
+  for (const auto& task : tasks->tasks()) {
+    CHECK(task.task->lane == env::lane::cuda);
+    CHECK(task.task->plain.find("__global__") != std::string::npos);
+  }
+  f.config.env.gpus = "0,x";
+  f.refused_with({"env.gpus is '0,x'"});
+  f.config.env.gpus = "0";
+  f.config.actors.generator_device = "cuda";
+  f.refused_with({"actors.generator_device is cuda"});
+}
+
+TEST_CASE("a later stage of a chain is checked without the policy that it will have") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.policy.model = (f.folder.path() / "not_yet").string();
+  f.refused_with({"policy.model"});
+  f.how = run_beginning::later;
+  CHECK(preflight(f.config, f.run(), f.how));
+  f.config.policy.template_name = "contrastive_demos";
+  f.refused_with({"policy.template_name"});
+}
