@@ -53,7 +53,8 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& wh
     QUERN_TRY(of, env::load_suite(a.suite));
   }
   eval_terms terms;
-  QUERN_TRY(terms.measured, measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task));
+  QUERN_TRY(terms.measured,
+            measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task, what.lane));
   QUERN_TRY(terms.policy, policy_of(a.how, of ? of->policy : without_suite));
   const std::int64_t usual = env::usual_recheck_above_e2(what.lane);
   const std::int64_t above = of && of->recheck_above_e2 > 0 ? of->recheck_above_e2 : usual;

@@ -265,7 +265,7 @@ void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
 
 base::expected<int> bench(bench_arguments a) {
   QUERN_TRY(env::suite suite, find_suite(a.suite));
-  QUERN_TRY(a.measured, measure_of(a.how, suite.baseline));
+  QUERN_TRY(a.measured, measure_of(a.how, suite.baseline, suite.members.front().task.lane));
   QUERN_TRY(suite.policy, policy_of(a.how, suite.policy));
   if (a.budget_s == 0)
     a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);

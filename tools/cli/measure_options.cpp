@@ -19,7 +19,7 @@ void add_policy_options(CLI::App& app, measure_options& options) {
 }
 
 base::expected<env::measure_name> measure_of(const measure_options& options,
-                                             env::baseline_choice of_suite) {
+                                             env::baseline_choice of_suite, env::lane lane) {
   std::string whole = options.protocol;
   if (!options.baseline.empty()) whole += "@" + options.baseline;
   auto name = env::parse_measure_name(whole);
@@ -27,6 +27,11 @@ base::expected<env::measure_name> measure_of(const measure_options& options,
   if (options.baseline.empty() && name->baseline == env::baseline_choice::of_task &&
       name->protocol != env::protocol_cost_model)
     name->baseline = of_suite;
+  if (lane == env::lane::cpp && name->protocol != env::protocol_paired &&
+      name->protocol != env::protocol_cost_model)
+    return base::fail(base::errc::invalid_argument,
+                      "--protocol {}: tasks of lane cpp are measured by {} or {}", name->protocol,
+                      env::protocol_paired, env::protocol_cost_model);
   return name;
 }
 

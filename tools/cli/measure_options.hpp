@@ -7,6 +7,7 @@
 
 #include "base/status.hpp"
 #include "env/measure/measure_name.hpp"
+#include "env/task/dtype.hpp"
 #include "env/task/suite_policy.hpp"
 
 namespace quern::tools {
@@ -21,9 +22,9 @@ struct measure_options {
 void add_measure_options(CLI::App& app, measure_options& options);
 void add_policy_options(CLI::App& app, measure_options& options);
 
-/// Errors: invalid_argument, with the known names.
+/// Errors: invalid_argument, with the known names, or with those that the lane has.
 base::expected<env::measure_name> measure_of(const measure_options& options,
-                                             env::baseline_choice of_suite);
+                                             env::baseline_choice of_suite, env::lane lane);
 base::expected<env::suite_policy> policy_of(const measure_options& options,
                                             const env::suite_policy& of_suite);
 
