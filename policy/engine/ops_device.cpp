@@ -1,6 +1,7 @@
 // Tensors to kernels.
 #include "policy/engine/ops_device.hpp"
 
+#include <cmath>
 #include <initializer_list>
 #include <stdexcept>
 
@@ -180,6 +181,26 @@ bool log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
                                       raw<float>(inverse_temperature), raw<float>(lse),
                                       raw<float>(gradient), raw(z), current_stream(z.device())),
               "log_softmax_gradient");
+}
+
+bool adamw(const adamw_numbers& how, const at::Tensor& weights, const at::Tensor& gradients,
+           const at::Tensor& first, const at::Tensor& second, const at::Tensor& divisor,
+           const at::Tensor& skip) {
+  const auto* k = kernels_for(weights, {}, {weights, gradients, first, second, divisor, skip});
+  if (k == nullptr) return false;
+  const auto single = [](double x) { return static_cast<float>(x); };
+  const auto correction = [&](double beta) {
+    return single(1 - std::pow(beta, static_cast<double>(how.step)));
+  };
+  const quern_adamw numbers{
+      single(how.learning_rate), single(how.beta1),        single(how.beta2),
+      single(how.epsilon),       single(how.weight_decay), correction(how.beta1),
+      correction(how.beta2),     raw<float>(divisor),      raw<float>(skip)};
+  return done(*k,
+              k->adamw(numbers, weights.numel(), raw<float>(weights), quern_f32, raw(gradients),
+                       raw<float>(first), raw<float>(second), quern_f32, nullptr,
+                       current_stream(weights.device())),
+              "adamw");
 }
 
 }  // namespace quern::policy::ops::device

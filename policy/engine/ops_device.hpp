@@ -29,4 +29,16 @@ bool log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
                           const at::Tensor& inverse_temperature, const at::Tensor& lse,
                           const at::Tensor& gradient, std::int64_t valid);
 
+/// Of one AdamW step (kernels.h); `step` counts from 1.
+struct adamw_numbers {
+  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
+  std::int64_t step = 1;
+};
+
+/// On flat float32 ranges. `divisor` of gradients and `skip` are float32 scalars on the device, so
+/// that the host waits for neither.
+bool adamw(const adamw_numbers& how, const at::Tensor& weights, const at::Tensor& gradients,
+           const at::Tensor& first, const at::Tensor& second, const at::Tensor& divisor,
+           const at::Tensor& skip);
+
 }  // namespace quern::policy::ops::device

@@ -1,4 +1,4 @@
-// AdamW through ATen's fused operator, which runs on the CPU and on CUDA.
+// AdamW: by our kernel on a GPU, else through ATen's fused operator.
 #include "policy/engine/optimizer.hpp"
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "base/text.hpp"
+#include "policy/engine/ops_device.hpp"
 
 namespace quern::policy {
 namespace {
@@ -135,6 +136,13 @@ double adamw::step(at::Tensor& gradients, const at::Tensor& norm) {
                                   v = parts(layout, shard, second, matrices),
                                   counts(w.size(), count);
     if (w.empty()) continue;
+    const ops::device::adamw_numbers numbers{
+        rate, options.beta1, options.beta2, options.epsilon, matrices ? options.weight_decay : 0.0,
+        steps};
+    bool by_kernel = !exact;  // all of them or none: they are alike
+    for (std::size_t i = 0; by_kernel && i < w.size(); ++i)
+      by_kernel = ops::device::adamw(numbers, w[i], g[i], m[i], v[i], *divide, bad);
+    if (by_kernel) continue;
     at::_fused_adamw_(w, g, m, v, {}, counts, rate, options.beta1, options.beta2,
                       matrices ? options.weight_decay : 0.0, options.epsilon, false, false, divide,
                       bad);

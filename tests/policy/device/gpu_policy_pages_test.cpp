@@ -114,16 +114,21 @@ std::string shape_name(const char* what, const paged_rows& p) {
 /// ATen's flash attention over the same rows, keys and values gathered from the pages.
 at::Tensor flash(const kernel_side& s, const paged_rows& p, const paged_tensors& t) {
   const auto [kv, group, dim] = p.shape;
-  std::vector<std::int32_t> begin{0}, starts{0};
-  for (std::int32_t length : p.lengths) {
+  // Sequences without a query have no place in its form for single queries.
+  std::vector<std::int32_t> begin{0}, starts{0}, slots;
+  for (std::int32_t row = 0; row < p.rows(); ++row) {
+    const std::int32_t length = p.lengths[static_cast<std::size_t>(row)];
+    if (length == 0) continue;
+    slots.push_back(row);
     begin.push_back(begin.back() + length);
-    starts.push_back(starts.back() + (length > 0 ? 1 : 0));
+    starts.push_back(starts.back() + 1);
   }
-  const at::Tensor cu_k = s.integers(begin), cu_q = s.integers(starts),
+  const auto count = static_cast<std::int32_t>(slots.size());
+  const at::Tensor cu_k = s.integers(begin), cu_q = s.integers(starts), slot = s.integers(slots),
                    keys = s.zeros({begin.back(), kv, dim}, p.type), values = at::zeros_like(keys);
-  succeed(s, s.kernels.gather_pages(element_of(p.type), p.shape, t.pages(), p.rows(), p.longest(),
-                                    words_of(t.slots), words_of(cu_k), data_of(keys),
-                                    data_of(values), nullptr));
+  succeed(s, s.kernels.gather_pages(element_of(p.type), p.shape, t.pages(), count, p.longest(),
+                                    words_of(slot), words_of(cu_k), data_of(keys), data_of(values),
+                                    nullptr));
   const at::Tensor used = t.positions.ge(0).nonzero().view({-1});
   const at::Tensor q = t.q.index_select(0, used);
   const auto result = at::_flash_attention_forward(
@@ -265,7 +270,7 @@ drawn draw(const kernel_side& s, std::int64_t columns, std::int64_t valid, std::
   const at::Tensor state = s.integers(slot_states(shift));
   const std::int64_t rows = 40;
   at::Tensor logits = s.numbers({rows, columns}, at::kFloat, 4).mul_(3);
-  logits.select(0, 1).narrow(0, 0, columns / 2).fill_(-std::numeric_limits<float>::infinity());
+  logits.select(0, 1).narrow(0, 0, valid / 2).fill_(-std::numeric_limits<float>::infinity());
   logits.select(0, 2).fill_(0.5);  // all equal: greedy takes the lowest
   std::vector<std::int32_t> row, slot;
   for (std::int32_t i = 0; i < sampling_slots; ++i) {

@@ -1,63 +1,18 @@
 // The engine against transformers: logits of packed rows and of the cache, greedy completions, for
 // every golden model.
 #include <algorithm>
-#include <cstring>
-#include <filesystem>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
 #include "policy/engine/cached.hpp"
 #include "policy/engine/generator.hpp"
+#include "policy/engine/goldens.hpp"
 #include "policy/engine/model.hpp"
-#include "policy/weights/safetensors.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::policy;
-
-namespace {
-
-struct golden {
-  std::filesystem::path dir;
-  parameter_arena arena;
-  base::json expected;
-  safetensors_reader tensors;
-
-  std::vector<std::vector<std::int64_t>> prompts() const { return expected["prompts"]; }
-  at::Tensor logits(std::size_t i) const {
-    const tensor_view* view = tensors.find("logits." + std::to_string(i));
-    REQUIRE(view != nullptr);
-    at::Tensor result = at::empty(view->shape, at::kFloat);
-    std::memcpy(result.mutable_data_ptr(), view->data.data(), view->data.size());
-    return result;
-  }
-};
-
-std::vector<golden> load_goldens() {
-  std::vector<golden> result;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(test::source_dir() / "tests/golden/policy/models")) {
-    golden g;
-    g.dir = entry.path();
-    auto arena = parameter_arena::load(g.dir);
-    REQUIRE_MESSAGE(arena, g.dir.string() << ": " << (arena ? "" : arena.error().message));
-    g.arena = *arena;
-    g.expected = base::parse_json(base::read_file(g.dir / "expected.json").value()).value();
-    g.tensors = safetensors_reader::open_file(g.dir / "expected.safetensors").value();
-    result.push_back(std::move(g));
-  }
-  REQUIRE(result.size() >= 6);
-  return result;
-}
-
-double largest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble).sub(b.to(at::kDouble))).abs().max().item<double>();
-}
-
-}  // namespace
+using namespace quern::test;
 
 TEST_CASE("logits of all prompts packed into one pass are those of transformers within 1e-4") {
   for (const golden& g : load_goldens()) {
@@ -118,21 +73,12 @@ TEST_CASE("64 greedy tokens are those of transformers") {
     options.slots = 3;
     auto engine = generator::make(g.arena, 0, options);
     REQUIRE(engine);
-    std::vector<generation_request> requests;
-    for (const auto& run : g.expected["greedy"]) {
-      generation_request r;
-      r.id = requests.size();
-      r.prompt = run["prompt"].get<std::vector<std::int32_t>>();
-      r.max_tokens = static_cast<std::int32_t>(run["tokens"].size());
-      r.greedy = true;
-      r.ignore_eos = true;
-      requests.push_back(r);
-    }
+    const auto requests = greedy_requests(g);
     REQUIRE(engine->submit(requests));
     const auto results = engine->run();
     REQUIRE(results.size() == requests.size());
     for (const generation_result& r : results) {
-      CHECK(r.tokens == g.expected["greedy"][r.id]["tokens"].get<std::vector<std::int32_t>>());
+      CHECK(r.tokens == greedy_tokens(g, r.id));
       CHECK(r.tokens.size() == 64);
     }
   }

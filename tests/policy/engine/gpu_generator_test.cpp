@@ -7,11 +7,13 @@
 #include <map>
 
 #include <ATen/ops/abs.h>
+#include <ATen/ops/mm.h>
 
 #include "policy/device/library.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/evaluate.hpp"
 #include "policy/engine/generator.hpp"
+#include "policy/engine/goldens.hpp"
 #include "policy/engine/small_models.hpp"
 #include "policy/engine/trainer.hpp"
 #include "support/gpu.hpp"
@@ -277,7 +279,8 @@ TEST_CASE("weights that change between two steps reach the graphs") {
   results_by_id found;
   for (generation_result& r : engine.run())
     found[r.id] = std::move(r);
-  CHECK(found.at(100).segments == std::vector<version_segment>{{0, 7, after.hash()}});
+  REQUIRE(found.at(100).segments.size() == 1);
+  CHECK(found.at(100).segments[0] == version_segment{0, 7, after.hash()});
   const agreement a = compare_results(generate(make_on_gpu(after, o), requests), found);
   CHECK(a.equal == a.sequences);
   CHECK(compare_results(generate(make_on_gpu(before, o), requests), found).equal < 4);
@@ -319,5 +322,46 @@ TEST_CASE("training in float32 with the GPU's kernels is the host's") {
                 control);
     CHECK(error < 1e-3);
     CHECK(control > 1e-2);
+  }
+}
+
+TEST_CASE("on the GPU in float32, logits are those of transformers, and so are 64 greedy tokens") {
+  if (!go_on_with_generation()) return;
+  for (const test::golden& g : test::load_goldens()) {
+    CAPTURE(g.dir.filename().string());
+    parameter_arena arena = g.arena.empty_as(at::kFloat, at::kCUDA);
+    arena.flat.copy_(g.arena.flat);
+    std::vector<std::int64_t> tokens, positions;
+    std::vector<segment> segments;
+    for (const auto& prompt : g.prompts()) {
+      const auto begin = static_cast<std::int64_t>(tokens.size());
+      for (std::size_t i = 0; i < prompt.size(); ++i) {
+        tokens.push_back(prompt[i]);
+        positions.push_back(static_cast<std::int64_t>(i));
+      }
+      segments.push_back({begin, static_cast<std::int64_t>(tokens.size()), 0, 0});
+    }
+    decoder model = std::move(decoder::make(arena)).value();
+    const auto rows = make_rows(arena.config, tokens, positions, segments, at::kCUDA);
+    REQUIRE(rows);
+    const at::Tensor logits =
+        at::mm(model.forward(arena.weights, *rows, false), arena.weights.head.t()).to(at::kCPU);
+    double error = 0;
+    for (std::size_t i = 0; i < segments.size(); ++i)
+      error = std::max(error,
+                       test::largest_difference(
+                           logits.narrow(0, segments[i].begin, segments[i].end - segments[i].begin),
+                           g.logits(i)));
+    generator_options o;
+    o.slots = 3;
+    o.full_precision = true;
+    const auto requests = test::greedy_requests(g);
+    std::size_t equal = 0;
+    for (const auto& [id, r] : generate(make_on_gpu(g.arena, o), requests))
+      equal += r.tokens == test::greedy_tokens(g, id) ? 1 : 0;
+    std::printf("golden %-32s logits within %.1e, %zu of %zu greedy completions equal\n",
+                g.dir.filename().c_str(), error, equal, requests.size());
+    CHECK(error < 1e-4);
+    CHECK(equal == requests.size());
   }
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "policy/engine/generator.hpp"
+#include "policy/engine/goldens.hpp"
 #include "policy/engine/small_models.hpp"
 #include "support/test.hpp"
 
@@ -220,4 +221,16 @@ TEST_CASE("paged: tokens say which version made them, though they are read a ste
   const generation_request fresh = wish(2, some_tokens(3, 1), 12);
   REQUIRE(engine.submit({&fresh, 1}));
   CHECK(engine.run()[0].tokens == run_all(make_paged(new_weights, {}), {fresh}).at(2).tokens);
+}
+
+TEST_CASE("paged: 64 greedy tokens are those of transformers") {
+  for (const test::golden& g : test::load_goldens()) {
+    CAPTURE(g.dir.filename().string());
+    generator_options o;
+    o.slots = 3;
+    o.prompt_rows = 5;
+    const auto requests = test::greedy_requests(g);
+    for (const auto& [id, r] : run_all(make_paged(g.arena, o), requests))
+      CHECK(r.tokens == test::greedy_tokens(g, id));
+  }
 }
