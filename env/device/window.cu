@@ -100,7 +100,7 @@ int32_t perform(quern_window* w, const quern_step& s, int64_t slot) {
 extern "C" int32_t quern_window_begin(quern_window* w, const quern_window_settings* how) {
   w->how = *how;
   w->calls = 0;
-  w->begun_ns = quern::gpu::clock_ns();
+  w->begun_ns = w->started_ns = quern::gpu::clock_ns();
   if (make_flush(w, how->flush_bytes) < 0) return -1;
   // What a kernel asked the cache to keep would outlive the flush.
   if (how->flush_bytes != 0 &&
@@ -151,6 +151,7 @@ extern "C" int32_t quern_window_before_call(quern_window* w, const quern_order* 
     c.kind = t.kinds[order->round][i];
     const uint64_t at = w->writable_inputs.address + t.input_offset[i];
     if (settle(w, quern::gpu::fill_tensor(w->stream, at, c), "making content") < 0) return -1;
+    if (w->calls == 0 && i == 0) w->started_ns = quern::gpu::clock_ns();
     if (i != order->changed_input) continue;
     const int64_t first = order->changed_first, count = order->changed_count;
     const int64_t run = order->changed_run, stride = order->changed_stride;
@@ -198,8 +199,7 @@ extern "C" int32_t quern_window_end(quern_window* w, uint32_t* ns, int32_t capac
   const uint64_t opened = quern::gpu::clock_ns();
   *w->gate = w->turn;
   if (settle(w, cudaDeviceSynchronize(), "running") < 0) return -1;
-  w->clocks = {static_cast<uint32_t>(opened - w->begun_ns),
-               static_cast<uint32_t>(quern::gpu::clock_ns() - opened)};
+  w->clocks = {w->started_ns - w->begun_ns, opened - w->begun_ns, quern::gpu::clock_ns() - opened};
   *count = w->calls < capacity ? w->calls : capacity;
   for (int32_t i = 0; i < *count; ++i) {
     float ms = 0;
@@ -240,7 +240,10 @@ extern "C" int32_t quern_window_warm_up(quern_window* w) {
       settle(w, quern::gpu::read_through(w->stream, w->flush, w->flush_bytes, w->sink),
              "flushing the cache") < 0 ||
       settle(w, cudaEventRecord(w->before[0], w->stream), "an event") < 0 ||
-      settle(w, cudaLaunchHostFunc(w->stream, [](void*) {}, nullptr), "a host function") < 0 ||
+      settle(w,
+             cudaLaunchHostFunc(
+                 w->stream, [](void*) {}, nullptr),
+             "a host function") < 0 ||
       quern_window_after_call(w) < 0)
     return -1;
   uint32_t ns = 0;

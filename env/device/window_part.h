@@ -80,8 +80,9 @@ struct quern_order {
   int32_t round;         ///< row of `kinds`
   int32_t slot;          ///< of the outputs
   /// -1: none; else `changed_count` elements of this input are content (key + i, changed_stream) of
-  /// kind `changed_kind`: runs of `changed_run` >= 1 neighbours (the last may be shorter), the first
-  /// run from `changed_first` on, each `changed_stride` >= changed_run elements behind the one before.
+  /// kind `changed_kind`: runs of `changed_run` >= 1 neighbours (the last may be shorter), the
+  /// first run from `changed_first` on, each `changed_stride` >= changed_run elements behind the
+  /// one before.
   int32_t changed_input;
   int32_t changed_kind;
   uint64_t changed_stream;
@@ -101,8 +102,9 @@ enum { QUERN_INPUTS, QUERN_OUTPUTS, QUERN_WORKSPACE, QUERN_PIECES };
 
 /// The last window that ended, by the clock of the process.
 struct quern_window_clocks {
-  uint32_t queue_ns;  ///< from its beginning until the gate was opened
-  uint32_t run_ns;    ///< from there until the device had nothing left to do
+  uint64_t start_ns;  ///< from its beginning until the first call's content was queued
+  uint64_t queue_ns;  ///< from its beginning until the gate was opened
+  uint64_t run_ns;    ///< from there until the device had nothing left to do
 };
 
 struct quern_window;

@@ -28,7 +28,7 @@ struct quern_window {
   std::vector<cudaEvent_t> before, after;
   quern_window_settings how{};
   int32_t calls = 0;
-  uint64_t begun_ns = 0;  // by the clock of the process
+  uint64_t begun_ns = 0, started_ns = 0;  // by the clock of the process
   quern_window_clocks clocks{};
   mapping pieces[QUERN_PIECES];
   mapping writable_inputs;

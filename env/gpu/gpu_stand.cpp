@@ -31,6 +31,7 @@ gpu_stand::gpu_stand(spawner& children, const evaluator_options& options, gpu_ac
       cuda_library_(std::move(cuda_library)),
       memory_(*desk_, 2 * resident_runners, secret),
       parts_(parts),
+      quiet_(fmt::format("gpu-{}.quiet", desk_->facts().bus_id)),
       departures_(quiet_),
       pool_(children, {options_.runner_program, cuda_library_, access_},
             options_.policy.host_entry ? processes_ahead : 1, quiet_, parts) {}

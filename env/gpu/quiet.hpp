@@ -5,6 +5,9 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <string>
+
+#include "base/file.hpp"
 
 namespace quern::env {
 
@@ -12,54 +15,41 @@ namespace quern::env {
 /// the measurement's end.
 class device_quiet {
  public:
+  /// `lock`: name of a lock of this host (env/judge/host_lock.hpp) that all evaluators of the
+  /// device share; empty: this one alone. Where it cannot be opened each keeps quiet by itself.
+  explicit device_quiet(std::string lock = "") : lock_(std::move(lock)) {}
+
   /// While it lives nothing disturbs.
   class hold {
    public:
-    explicit hold(device_quiet& of) : of_(of) {
-      std::unique_lock lock(of_.guard_);
-      ++of_.holds_;
-      of_.changed_.wait(lock, [&] { return of_.disturbing_ == 0; });
-    }
-    ~hold() {
-      const std::lock_guard lock(of_.guard_);
-      --of_.holds_;
-      of_.changed_.notify_all();
-    }
+    explicit hold(device_quiet& of);
+    ~hold();
     hold(const hold&) = delete;
     hold& operator=(const hold&) = delete;
 
    private:
     device_quiet& of_;
+    base::unique_fd among_all_;
   };
 
   /// While it lives something may disturb.
   class disturbance {
    public:
-    explicit disturbance(device_quiet& of) : of_(of) {
-      std::unique_lock lock(of_.guard_);
-      of_.changed_.wait(lock, [&] { return of_.holds_ == 0; });
-      ++of_.disturbing_;
-      ++of_.epoch_;
-    }
-    ~disturbance() {
-      const std::lock_guard lock(of_.guard_);
-      --of_.disturbing_;
-      ++of_.epoch_;
-      of_.changed_.notify_all();
-    }
+    explicit disturbance(device_quiet& of);
+    ~disturbance();
     disturbance(const disturbance&) = delete;
     disturbance& operator=(const disturbance&) = delete;
 
    private:
     device_quiet& of_;
+    base::unique_fd among_all_;
   };
 
-  /// Whether something disturbs right now.
+  /// Whether something of this evaluator disturbs right now.
   [[nodiscard]] bool disturbed() const {
     const std::lock_guard lock(guard_);
     return disturbing_ > 0;
   }
-
   /// Differs from what it was before where something began or ended to disturb meanwhile.
   [[nodiscard]] std::uint64_t epoch() const {
     const std::lock_guard lock(guard_);
@@ -67,6 +57,9 @@ class device_quiet {
   }
 
  private:
+  [[nodiscard]] base::unique_fd take(int how) const;
+
+  const std::string lock_;
   mutable std::mutex guard_;
   std::condition_variable changed_;
   int holds_ = 0;

@@ -26,10 +26,6 @@ constexpr std::uint64_t slot_memory = 12ULL << 30;
 constexpr double hidden_share = 0.125;
 /// The same for calls with some elements of another distribution (order_maker::plant).
 constexpr double planted_share = 0.2;
-/// What two clocks may differ by, a call.
-constexpr double clock_slack_ns = 5e3;
-/// The same a window: waking up takes longer at times.
-constexpr double window_slack_ns = 30e3;
 constexpr std::uint64_t gate_timeout_ns = 60'000'000;
 constexpr double baseline_wall_s = 60;
 
@@ -144,9 +140,7 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     result_.candidate_beyond_ns.push_back(beyond);
     // Events of a process with host code of the candidate are what that process says. Whatever the
     // clock outside shows beyond what stands around a call is part of the call.
-    if (!side.gated)
-      per_call_ns +=
-          std::max(0.0, beyond - clock_slack_ns - window_slack_ns / static_cast<double>(slots_));
+    if (!side.gated) per_call_ns += charged_ns(result_.candidate_beyond_ns, per_call_ns, slots_);
   }
   for (double& ns : counted_ns_)
     ns += per_call_ns - mean_of_events;

@@ -1,12 +1,20 @@
 // Two clocks of a window.
 #include "env/gpu/window_clocks.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "env/measure/stats.hpp"
 
 namespace quern::env {
 namespace {
+
+/// What two clocks may differ by in all windows, a call, and in one alone, a call and a window.
+constexpr double forgiven_ns = 500;
+constexpr double forgiven_share = 0.02;
+constexpr std::size_t enough_windows = 5;
+constexpr double forgiven_once_ns = 5e3;
+constexpr double late_wake_ns = 30e3;
 
 double call_count(const window_times& seen) {
   return static_cast<double>(seen.call_ns.size());
@@ -20,9 +28,14 @@ double events_ns_of(const window_times& seen) {
 
 void window_clocks::learn(const window_times& seen) {
   if (seen.call_ns.empty()) return;
-  const double run = seen.inside.run_ns, queue = seen.inside.queue_ns;
-  around_.push_back((run - events_ns_of(seen)) / call_count(seen));
-  message_.push_back(static_cast<double>(seen.wall_ns) - run - queue);
+  const auto wall = static_cast<double>(seen.wall_ns);
+  const auto run = static_cast<double>(seen.inside.run_ns);
+  const double beside_events = run > 0 ? run : wall;
+  around_.push_back((beside_events - events_ns_of(seen)) / call_count(seen));
+  // The other side begins to run once its first call is queued, the trusted one behind the last.
+  const auto queued_ahead =
+      static_cast<double>(seen.inside.queue_ns) - static_cast<double>(seen.inside.start_ns);
+  message_.push_back(run > 0 ? wall - run - queued_ahead : 0);
 }
 
 double window_clocks::around_ns() const {
@@ -39,7 +52,17 @@ double window_clocks::beyond(const window_times& seen) const {
 }
 
 double window_clocks::beyond_inside(const window_times& seen) const {
-  return (seen.inside.run_ns - events_ns_of(seen)) / call_count(seen) - around_ns();
+  return (static_cast<double>(seen.inside.run_ns) - events_ns_of(seen)) / call_count(seen) -
+         around_ns();
+}
+
+double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t calls) {
+  if (beyond.empty()) return 0;
+  const double together = beyond.size() < enough_windows
+                              ? 0
+                              : median_of(beyond) - forgiven_ns - forgiven_share * events_ns;
+  const double alone = beyond.back() - forgiven_once_ns - late_wake_ns / static_cast<double>(calls);
+  return std::max({0.0, together, alone});
 }
 
 }  // namespace quern::env

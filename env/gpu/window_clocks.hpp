@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "env/gpu/link.hpp"
@@ -15,7 +16,8 @@ namespace quern::env {
 class window_clocks {
  public:
   /// A window of a runner in which no host code of a candidate lives; behind a gate, so that its
-  /// clock knows launching and running apart.
+  /// clock knows launching and running apart. One that tells nothing of it (run_ns is 0) stands
+  /// with its whole wall clock.
   void learn(const window_times& seen);
   [[nodiscard]] bool knows() const { return !around_.empty(); }
 
@@ -25,7 +27,8 @@ class window_clocks {
   /// The same of a trusted runner by its own clock, without launches and messages.
   [[nodiscard]] double beyond_inside(const window_times& seen) const;
 
-  /// Around a call, and a message a window, as learnt.
+  /// Around a call, and what a window takes before its first call is queued and in messages, as
+  /// learnt.
   [[nodiscard]] double around_ns() const;
   [[nodiscard]] double message_ns() const;
 
@@ -35,5 +38,10 @@ class window_clocks {
 
 /// Of a window by its events.
 double events_ns_of(const window_times& seen);
+
+/// What is added to a call of `events_ns`, in the last of the windows that showed `beyond` (in
+/// their order), because the clock outside shows it. Of all windows together, whose median knows a
+/// microsecond, hardly anything is forgiven; of one, in which a process may wake late, more.
+double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t calls);
 
 }  // namespace quern::env

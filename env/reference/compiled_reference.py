@@ -112,7 +112,7 @@ class Window:
         self.handle = ctypes.c_void_p()
 
         class Clocks(ctypes.Structure):
-            _fields_ = [("queue_ns", ctypes.c_uint32), ("run_ns", ctypes.c_uint32)]
+            _fields_ = [(name, ctypes.c_uint64) for name in ("start_ns", "queue_ns", "run_ns")]
 
         lib = self.library
         lib.quern_window_problem.restype = ctypes.c_char_p
@@ -134,8 +134,7 @@ class Window:
         return self.library.quern_window_address(self.handle, ctypes.c_int32(piece))
 
     def clocks(self):
-        found = self.library.quern_window_clocks_of(self.handle)
-        return struct.pack("<II", found.queue_ns, found.run_ns)
+        return bytes(self.library.quern_window_clocks_of(self.handle))
 
     def abandon(self):
         self.library.quern_window_abandon(self.handle)

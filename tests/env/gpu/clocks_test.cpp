@@ -1,19 +1,20 @@
 // What the second clock of a window says (env/gpu/window_clocks.hpp).
-#include <doctest/doctest.h>
-
 #include "env/gpu/window_clocks.hpp"
+#include "support/test.hpp"
 
 using namespace quern;
 
 namespace {
 
-/// Calls of 20 us by events with 50 us around each, 100 us to queue, 60 us of messages.
+/// Calls of 20 us by events with 50 us around each, 100 us to queue and 10 of them for the first
+/// call, 50 us of messages.
 env::window_times trusted_window(std::size_t calls) {
   env::window_times t;
   t.call_ns.assign(calls, 20'000);
+  t.inside.start_ns = 10'000;
   t.inside.queue_ns = 100'000;
-  t.inside.run_ns = static_cast<std::uint32_t>(calls * 70'000);
-  t.wall_ns = t.inside.run_ns + t.inside.queue_ns + 60'000;
+  t.inside.run_ns = calls * 70'000;
+  t.wall_ns = static_cast<base::nanoseconds_t>(t.inside.run_ns + t.inside.queue_ns + 50'000);
   return t;
 }
 
@@ -22,7 +23,7 @@ env::window_times trusted_window(std::size_t calls) {
 env::window_times other_window(std::size_t calls, std::uint32_t events_ns, std::int64_t true_ns) {
   env::window_times t;
   t.call_ns.assign(calls, events_ns);
-  t.inside = {1, 1};
+  t.inside = {1, 1, 1};
   t.wall_ns = static_cast<base::nanoseconds_t>(calls) * (50'000 + true_ns) + 60'000;
   return t;
 }
@@ -55,7 +56,7 @@ TEST_CASE("What the process says of its own clock moves nothing") {
   clocks.learn(trusted_window(10));
   auto lying = other_window(10, 1'000, 20'000);
   const double honest = clocks.beyond(lying);
-  lying.inside = {4'000'000'000, 4'000'000'000};
+  lying.inside = {0, 4'000'000'000, 4'000'000'000};
   CHECK(clocks.beyond(lying) == honest);
 }
 
@@ -69,4 +70,31 @@ TEST_CASE("One window in which a process woke late does not move what is usual")
   clocks.learn(late);
   CHECK(clocks.around_ns() == doctest::Approx(50'000));
   CHECK(clocks.message_ns() == doctest::Approx(60'000));
+}
+
+TEST_CASE("What all windows show is charged but for half a microsecond and a fiftieth") {
+  const std::vector<double> quiet{-300, 200, 400, -100, 300};
+  CHECK(env::charged_ns(quiet, 20'000, 10) == 0);
+  const std::vector<double> hides_in_the_slack{4'000, 4'200, 3'900, 4'100, 4'050};
+  CHECK(env::charged_ns(hides_in_the_slack, 1'000, 25) == doctest::Approx(4'050 - 520));
+  // Too few to know.
+  CHECK(env::charged_ns(std::span(hides_in_the_slack).first(4), 1'000, 25) == 0);
+  CHECK(env::charged_ns({}, 20'000, 10) == 0);
+}
+
+TEST_CASE("One window in which a process woke late is not charged, one that hides much is") {
+  const std::vector<double> late{100, 200, 150, 7'900};
+  CHECK(env::charged_ns(late, 20'000, 10) == 0);
+  const std::vector<double> hidden{100, 200, 150, 60'000};
+  CHECK(env::charged_ns(hidden, 20'000, 10) == doctest::Approx(60'000 - 5'000 - 3'000));
+}
+
+TEST_CASE("A trusted runner without a clock of its own stands with its whole window") {
+  env::window_clocks clocks;
+  auto mute = trusted_window(10);
+  mute.inside = {};
+  clocks.learn(mute);
+  CHECK(clocks.around_ns() == doctest::Approx(50'000 + 15'000));
+  CHECK(clocks.message_ns() == 0);
+  CHECK(clocks.beyond(other_window(10, 20'000, 20'000)) < 0);
 }

@@ -123,7 +123,7 @@ TEST_CASE("a window of a compiled reference: content, times, results in their sl
     const auto times = link.window(three_calls(), 60);
     REQUIRE_MESSAGE(times.has_value(), (times ? "" : times.error().text));
     CHECK(times->call_ns == std::vector<std::uint32_t>{1000, 1001, 1002});
-    CHECK(times->inside.queue_ns == static_cast<std::uint32_t>(again));
+    CHECK(times->inside.queue_ns == static_cast<std::uint64_t>(again));
     CHECK(times->inside.run_ns == 3);
     const auto delivered = link.deliver(60);
     REQUIRE_MESSAGE(delivered.has_value(), (delivered ? "" : delivered.error().text));

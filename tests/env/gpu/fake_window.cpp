@@ -87,7 +87,7 @@ void quern_window_abandon(quern_window* w) {
   ++w->abandoned;
 }
 quern_window_clocks quern_window_clocks_of(const quern_window* w) {
-  return {static_cast<uint32_t>(w->begun), static_cast<uint32_t>(w->calls)};
+  return {1, static_cast<uint64_t>(w->begun), static_cast<uint64_t>(w->calls)};
 }
 
 }  // extern "C"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <doctest/doctest.h>
+#include "support/test.hpp"
 
 using quern::env::device_quiet;
 using quern::env::process_memory;

@@ -2,44 +2,83 @@
 #include "env/gpu/quiet.hpp"
 
 #include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <thread>
 
-#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "support/test.hpp"
 
 using quern::env::device_quiet;
 
-TEST_CASE("A measurement waits for what disturbs, and holds off what would") {
-  device_quiet quiet;
-  std::atomic<bool> measuring{false}, disturbed_meanwhile{false}, came{false};
-  auto first = std::make_unique<device_quiet::disturbance>(quiet);
-  CHECK(quiet.disturbed());
-  std::thread measurement([&] {
-    const device_quiet::hold hold(quiet);
-    disturbed_meanwhile = quiet.disturbed();
-    measuring = true;
-    while (!came)
-      std::this_thread::yield();
-    disturbed_meanwhile = disturbed_meanwhile || quiet.disturbed();
-    measuring = false;
-  });
-  CHECK_FALSE(measuring);  // as long as the first lives
-  first.reset();
-  while (!measuring)
+namespace {
+
+/// Time enough for another thread to go on, had it been let.
+void give_others_a_chance() {
+  for (int i = 0; i < 2000; ++i)
     std::this_thread::yield();
-  std::atomic<bool> after_measuring{false};
-  std::thread next([&] {
-    came = true;
-    const device_quiet::disturbance late(quiet);
-    after_measuring = !measuring;
-  });
-  measurement.join();
-  next.join();
-  CHECK_FALSE(disturbed_meanwhile);
-  CHECK(after_measuring);
 }
 
-TEST_CASE("Several may disturb at once") {
+/// Whether what would disturb waits at `there` for a measurement at `here`, and comes behind it.
+bool waits(device_quiet& here, device_quiet& there) {
+  std::atomic<bool> asks{false}, came{false};
+  std::optional<device_quiet::hold> measurement(std::in_place, here);
+  std::thread other([&] {
+    asks = true;
+    const device_quiet::disturbance late(there);
+    came = true;
+  });
+  while (!asks)
+    std::this_thread::yield();
+  give_others_a_chance();
+  const bool waited = !came;
+  measurement.reset();
+  other.join();
+  return waited && came;
+}
+
+}  // namespace
+
+TEST_CASE("What would disturb waits for the end of a measurement") {
   device_quiet quiet;
+  CHECK(waits(quiet, quiet));
+  CHECK_FALSE(quiet.disturbed());
+}
+
+TEST_CASE("A measurement waits for what disturbs") {
+  device_quiet quiet;
+  std::atomic<bool> asks{false}, measures{false};
+  std::optional<device_quiet::disturbance> noise(std::in_place, quiet);
+  CHECK(quiet.disturbed());
+  std::thread measurement([&] {
+    asks = true;
+    const device_quiet::hold hold(quiet);
+    measures = true;
+  });
+  while (!asks)
+    std::this_thread::yield();
+  give_others_a_chance();
+  CHECK_FALSE(measures);
+  noise.reset();
+  measurement.join();
+  CHECK(measures);
+}
+
+TEST_CASE("Several may disturb at once, and each is noticed") {
+  device_quiet quiet;
+  const auto before = quiet.epoch();
   const device_quiet::disturbance one(quiet), two(quiet);
   CHECK(quiet.disturbed());
+  CHECK(quiet.epoch() != before);
+}
+
+TEST_CASE("Evaluators of one device keep quiet for each other, those of two do not") {
+  const std::string name = "test-quiet-" + std::to_string(getpid());
+  device_quiet here(name), there(name), elsewhere(name + "-2");
+  CHECK(waits(here, there));
+  CHECK_FALSE(waits(here, elsewhere));
+  for (const char* end : {"", "-2"})
+    std::filesystem::remove(std::filesystem::temp_directory_path() / ("quern-" + name + end));
 }

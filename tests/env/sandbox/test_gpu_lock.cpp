@@ -3,7 +3,6 @@
 #include <functional>
 #include <string>
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "env/runner/gpu_lock.hpp"
+#include "support/test.hpp"
 
 using quern::env::runner::gpu_lock;
 using quern::env::runner::lock_down;
