@@ -1,5 +1,5 @@
 // quern explain: formulas and keys, printed from the code that computes and reads them.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "actors/config/config_file.hpp"
 #include "env/verdict/reward.hpp"
@@ -23,6 +23,9 @@ int explain_rewards() {
     const std::string also = reward.also.empty() ? "" : fmt::format(", also {}", reward.also);
     fmt::print("{:<20} {} ({}{})\n", reward.name, reward.formula, reward.source, also);
   }
+  fmt::print(
+      "NAME@BASELINE is the same over that baseline alone: {}; env.baseline measures against it\n",
+      fmt::join(env::all_baselines().subspan(1), ", "));
   return done;
 }
 
