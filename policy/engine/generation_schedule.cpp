@@ -44,7 +44,7 @@ void generation_schedule::admit() {
         free_slots_.push_back(std::exchange(e.slot, -1));
         return;  // the first of a group: nothing has moved yet
       }
-      running_.push_back(e);
+      running_by_serial_[e.what.serial] = running_.insert(running_.end(), e);
     }
     waiting_.pop_front();
   }
@@ -58,8 +58,14 @@ void generation_schedule::give_back(entry& e) {
 }
 
 generation_schedule::entries::iterator generation_schedule::find_running(std::uint64_t serial) {
-  return std::find_if(running_.begin(), running_.end(),
-                      [&](const entry& e) { return e.what.serial == serial; });
+  const auto found = running_by_serial_.find(serial);
+  return found == running_by_serial_.end() ? running_.end() : found->second;
+}
+
+/// No longer among those that run.
+void generation_schedule::leave(entries::iterator who) {
+  running_by_serial_.erase(who->what.serial);
+  running_.erase(who);
 }
 
 generation_schedule::entries::iterator generation_schedule::heir_of(const entry& leader) {
@@ -76,7 +82,7 @@ void generation_schedule::preempt(entries::iterator who, schedule_step& step) {
     give_back(*which);
     step.preempted.push_back(which->what.serial);
     group.push_back(*which);
-    running_.erase(which);
+    leave(which);
   };
   take(who);
   group.front().waits = false;
@@ -229,7 +235,7 @@ bool generation_schedule::finish(std::uint64_t serial) {
       heir->waits = false;
     }
     give_back(*who);
-    running_.erase(who);
+    leave(who);
     return true;
   }
   for (auto group = waiting_.begin(); group != waiting_.end(); ++group) {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <list>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "policy/engine/page_book.hpp"
@@ -109,12 +110,14 @@ class generation_schedule {
   void preempt(entries::iterator who, schedule_step& step);
   void give_back(entry& e);
   entries::iterator find_running(std::uint64_t serial);
+  void leave(entries::iterator who);
   entries::iterator heir_of(const entry& leader);
 
   schedule_limits limits_;
   page_book book_;
   std::vector<std::int32_t> free_slots_;
   entries running_;
+  std::unordered_map<std::uint64_t, entries::iterator> running_by_serial_;
   std::deque<std::vector<entry>> waiting_;
   std::uint64_t next_group_ = 0, admissions_ = 0;
   std::int64_t preemptions_ = 0;
