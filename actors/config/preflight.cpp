@@ -307,8 +307,8 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
     return check_tasks(config);
   }
   QUERN_CHECK(check_model(config));
-  QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_TRY(task_book tasks, check_tasks(config));
+  QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_CHECK(prompts.check(tasks.tasks()));
   return tasks;
 }
