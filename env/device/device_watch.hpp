@@ -13,7 +13,8 @@
 
 namespace quern::env {
 
-/// This process and all that descend from it, as it sees their ids.
+/// This process and all that descend from it, as it sees their ids; empty where the system does not
+/// tell who descends from whom.
 std::vector<std::uint32_t> own_processes();
 
 /// Where there is no NVML nothing is known, and everything goes on. One thread at a time.
@@ -29,6 +30,7 @@ class device_watch {
   [[nodiscard]] const std::string& bus_id() const { return bus_id_; }
 
   /// Around each measurement, and after windows within it; about 1 ms, and some ten microseconds.
+  /// Where a driver is slow to tell clocks, no more of them are asked for once they have cost 5 ms.
   void begin(condition_watch& seen, device_quarantine& device, base::nanoseconds_t now);
   void window(condition_watch& seen, bool candidate);
   void end(condition_watch& seen, device_quarantine& device, base::nanoseconds_t now);
@@ -48,6 +50,7 @@ class device_watch {
 
   std::string bus_id_, problem_;
   std::optional<device_health> health_;
+  base::nanoseconds_t looking_ns_ = 0;  ///< at clocks, in this measurement
 };
 
 }  // namespace quern::env

@@ -61,13 +61,12 @@ base::expected<const device_desk::functions*> device_desk::functions::load() {
   };
   const bool complete =
       find(f.open, "quern_desk_open") && find(f.close, "quern_desk_close") &&
-      find(f.end_context, "quern_desk_end_context") &&
-      find(f.problem, "quern_desk_problem") && find(f.facts_of, "quern_desk_facts_of") &&
-      find(f.free_bytes, "quern_desk_free_bytes") && find(f.allocate, "quern_desk_allocate") &&
-      find(f.release, "quern_desk_release") && find(f.fill, "quern_desk_fill") &&
-      find(f.fill_some, "quern_desk_fill_some") && find(f.set, "quern_desk_set") &&
-      find(f.copy, "quern_desk_copy") && find(f.compare, "quern_desk_compare") &&
-      find(f.same_bits, "quern_desk_same_bits") &&
+      find(f.end_context, "quern_desk_end_context") && find(f.problem, "quern_desk_problem") &&
+      find(f.facts_of, "quern_desk_facts_of") && find(f.free_bytes, "quern_desk_free_bytes") &&
+      find(f.allocate, "quern_desk_allocate") && find(f.release, "quern_desk_release") &&
+      find(f.fill, "quern_desk_fill") && find(f.fill_some, "quern_desk_fill_some") &&
+      find(f.set, "quern_desk_set") && find(f.copy, "quern_desk_copy") &&
+      find(f.compare, "quern_desk_compare") && find(f.same_bits, "quern_desk_same_bits") &&
       find(f.check_content, "quern_desk_check_content") &&
       find(f.check_pattern, "quern_desk_check_pattern") && find(f.wait, "quern_desk_wait") &&
       find(f.read, "quern_desk_read") && find(f.write, "quern_desk_write") &&

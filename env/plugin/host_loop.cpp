@@ -67,7 +67,7 @@ struct host_loop::state {
   bool ending = false;
   std::map<std::int64_t, worker> workers;
   std::deque<host_job> to_prepare;
-  std::thread preparer;
+  std::vector<std::thread> preparers;
   std::vector<std::pair<std::uint64_t, host_result>> results;
   std::vector<std::pair<std::int64_t, std::optional<std::string>>> device_news;
   std::map<std::uint64_t, std::shared_ptr<std::atomic<bool>>> flags;  // I/O thread only
@@ -188,7 +188,8 @@ struct host_loop::state {
     for (auto& [id, each] : workers) {
       each.thread = std::thread([this, device = id] { work_on(device); });
     }
-    if (prepare) preparer = std::thread([this] { prepare_ahead(); });
+    for (int i = 0; prepare && i < options.preparers; ++i)
+      preparers.emplace_back([this] { prepare_ahead(); });
   }
 
   void end_workers() {
@@ -202,7 +203,8 @@ struct host_loop::state {
     for (auto& [id, each] : workers) {
       if (each.thread.joinable()) each.thread.join();
     }
-    if (preparer.joinable()) preparer.join();
+    for (auto& each : preparers)
+      each.join();
   }
 
   base::status carry_out(host_actions actions) {

@@ -27,6 +27,8 @@ struct host_options {
   host_profile profile;
   /// Give up with `unavailable` if no gateway answers for so long; 0: try for ever.
   base::nanoseconds_t patience_ns = 0;
+  /// Threads that call the prepare function, for all devices together.
+  int preparers = 1;
 };
 
 /// Evaluates one job, on a worker thread of the job's device, one at a time on each device.
@@ -36,13 +38,13 @@ struct host_options {
 using evaluate_function =
     std::function<host_result(const host_job& job, const std::atomic<bool>& cancelled)>;
 
-/// Called on another thread when a job arrives behind one that is being evaluated, to compile
-/// ahead.
+/// Called on other threads, several at a time where the options say so, when a job arrives behind
+/// one that is being evaluated, to compile ahead.
 using prepare_function = std::function<void(const host_job& job)>;
 
-/// Whether a device takes work: empty, or else why not. Called on the device's thread: first of all,
-/// after each job and, as long as it takes none, about every second: time to try whether it does again. Jobs
-/// that wait for it meanwhile are returned, to be done elsewhere.
+/// Whether a device takes work: empty, or else why not. Called on the device's thread: first of
+/// all, after each job and, as long as it takes none, about every second: time to try whether it
+/// does again. Jobs that wait for it meanwhile are returned, to be done elsewhere.
 using device_state_function = std::function<std::optional<std::string>(std::int64_t device)>;
 
 struct host_statistics {

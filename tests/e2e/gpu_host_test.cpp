@@ -145,17 +145,17 @@ TEST_CASE("memory that does not come back puts the device into quarantine, and o
   REQUIRE(desk.has_value());
   // Processes of their own, one after another: memory is looked at around each.
   const auto candidates = a_few(14, "host_entry");
-  for (int round = 0; round < 3; ++round)
+  for (int round = 0; round < 4; ++round)
     for (const auto& candidate : candidates)
-      run.submit(candidate);
+      run.submit(candidate, round);
   REQUIRE(run.wait(long_enough_s, [&] { return run.answers.size() >= 2; }));
   const auto out = [&] { return !run.quarantines.empty(); };
   bool quarantined = false;
-  for (int attempt = 0; attempt < 6 && !quarantined; ++attempt) {
+  for (int attempt = 0; attempt < 10 && !quarantined; ++attempt) {
     // Somebody takes 30 GiB while a candidate's process lives: for the host, they are missing.
     auto piece = (*desk)->allocate(30ULL << 30);
     REQUIRE_MESSAGE(piece.has_value(), (piece ? "" : piece.error().message));
-    quarantined = run.wait(8, out);
+    quarantined = run.wait(6, out);
     std::printf("attempt %d to be seen with memory: %s\n", attempt, quarantined ? "yes" : "no");
     if (!quarantined) continue;
     CHECK(contains(run.quarantines.front().front().reason, "memory"));

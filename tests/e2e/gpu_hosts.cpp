@@ -132,7 +132,7 @@ const gpu_run::known_task& gpu_run::task_at(const std::string& path) {
   return known;
 }
 
-actors::sample_id gpu_run::submit(const gpu_candidate& candidate) {
+actors::sample_id gpu_run::submit(const gpu_candidate& candidate, int round) {
   const auto source = base::read_file(candidate.file, 1U << 20U);
   REQUIRE_MESSAGE(source.has_value(), candidate.file);
   const std::lock_guard lock(mutex_);
@@ -140,6 +140,8 @@ actors::sample_id gpu_run::submit(const gpu_candidate& candidate) {
   const actors::sample_id sample = ++next_;
   jobs[sample] = candidate;
   sources_[sample] = *source;
+  if (round > 0)
+    sources_[sample] = "constexpr int quern_round_" + std::to_string(round) + " = 0;\n" + *source;
   REQUIRE(desk_.submit({sample, "cuda", device_class_, {}}).has_value());
   send_jobs();
   return sample;

@@ -47,7 +47,8 @@ class gpu_run final : public actors::gateway_events {
   /// The last lines of all hosts' logs, for a failed test.
   [[nodiscard]] std::string logs() const;
 
-  actors::sample_id submit(const gpu_candidate& candidate);
+  /// `round`: with another one the same candidate is another source, which no cache knows.
+  actors::sample_id submit(const gpu_candidate& candidate, int round = 0);
   void drain() { gateway_->drain_hosts(); }
 
   template <class F>

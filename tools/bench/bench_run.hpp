@@ -45,8 +45,9 @@ class work_list {
 struct bench_run_options {
   int compilers = 1;  ///< threads that compile ahead, for each judge; 0: none
   int tries = 3;      ///< evaluations of a candidate whose verdict says nothing about it
-  /// A judge that fails this many candidates in a row (infra_error) is given up; one whose device is
-  /// in trouble (candidate_judge::trouble) at once, and what failed with it is judged by another.
+  /// A judge that fails this many candidates in a row (infra_error) is given up; one whose device
+  /// is in trouble (candidate_judge::trouble) at once, and what failed with it is judged by
+  /// another.
   int patience = 3;
 };
 

@@ -14,7 +14,6 @@
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/gpu/open_judge.hpp"
-#include "env/judge/compile_pool.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/task/suite.hpp"
@@ -75,13 +74,7 @@ base::expected<env::evaluation_request> request_of(task_cache& tasks, const env:
 /// Jobs that a device may have at a time: the next candidates are built, and on a core started,
 /// while this one is measured. A GPU is done with one before a compiler is.
 constexpr std::int64_t core_slots = 3, gpu_slots = 24;
-
-/// Threads that compile for one of so many GPUs: a device is done with a candidate before one of
-/// them is, and what else runs here needs cores, too.
-int compilers_of_each(std::size_t gpus) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp((cores - 2) / static_cast<int>(gpus), 2, 12);
-}
+constexpr int most_compilers = 32;
 
 /// By the number under which the gateway knows the device: a GPU's own, 0 for lane cpp.
 using judge_list = std::map<std::int64_t, std::unique_ptr<env::candidate_judge>>;
@@ -194,10 +187,11 @@ int cmd_evaluator(int argc, char** argv) {
     host.profile.devices.push_back(
         {id, judge->device_class(), gpus.empty() ? core_slots : gpu_slots});
   }
+  // Compilers are shared by the GPUs; a core stays for each GPU's evaluator.
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (!gpus.empty())
+    host.preparers = std::clamp(cores - static_cast<int>(gpus.size()), 1, most_compilers);
   host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
-  std::map<std::int64_t, env::compile_pool> compiling;
-  for (const int gpu : gpus)
-    compiling.try_emplace(gpu, *judges->at(gpu), compilers_of_each(gpus.size()));
   task_cache tasks;
   auto loop = env::host_loop::make(
       host,
@@ -207,11 +201,7 @@ int cmd_evaluator(int argc, char** argv) {
         return {false, base::dump(env::to_json(judge_of(*judges, job).evaluate(*request)))};
       },
       [&](const env::host_job& job) {
-        const auto request = request_of(tasks, job);
-        if (!request) return;
-        if (const auto pool = compiling.find(job.job.device); pool != compiling.end())
-          pool->second.add(*request);
-        else
+        if (const auto request = request_of(tasks, job))
           judge_of(*judges, job).compile_ahead(*request);
       },
       [&](std::int64_t device) -> std::optional<std::string> {

@@ -48,7 +48,6 @@ class run_fixture final : public gateway_events {
   std::set<session_id> draining;
   std::map<sample_id, session_id> holder;
   std::map<lease_outcome, int> outcomes;
-  std::map<sample_id, std::int64_t> device;  ///< to which it went last
   std::vector<std::vector<env::quarantined_device>> quarantines;
   int tasks_asked = 0;
   bool commit_at_once = true;
@@ -144,7 +143,6 @@ class run_fixture final : public gateway_events {
   void send_jobs() {
     while (const auto order = desk_.next(clock_.now_ns())) {
       holder[order->held.sample] = order->device.session;
-      device[order->held.sample] = order->device.device;
       env::job_message job;
       job.session = order->device.session;
       job.lease = order->held.id;

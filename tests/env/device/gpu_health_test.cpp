@@ -1,7 +1,9 @@
 // The health of the machine's GPUs, as their driver tells it.
 #include <cstdio>
 
+#include "base/clock.hpp"
 #include "env/device/device_health.hpp"
+#include "env/device/device_watch.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "support/gpu.hpp"
 
@@ -31,6 +33,24 @@ TEST_CASE("every GPU tells how it is") {
     CHECK(*sample->temperature_c > 5);
     CHECK(*sample->temperature_c < 120);
     CHECK(sample->throttle_reasons.has_value());
+    const auto cost_us = [](auto question) {
+      const base::steady_clock clock;
+      const auto start = clock.now_ns();
+      constexpr int times = 20;
+      for (int i = 0; i < times; ++i)
+        (void)question();
+      return static_cast<double>(clock.now_ns() - start) / (1000.0 * times);
+    };
+    std::printf(
+        "us a question: sample %.0f, clocks %.0f, faults %.0f; own processes %.0f\n",
+        cost_us([&] { return device->sample(); }), cost_us([&] { return device->clocks(); }),
+        cost_us([&] { return device->faults(); }), cost_us([] { return env::own_processes(); }));
+    const auto faults = device->faults();
+    REQUIRE(faults.has_value());
+    std::printf("uncorrected errors %s, rows pending %s, %zu XIDs since\n",
+                faults->uncorrected_ecc ? std::to_string(*faults->uncorrected_ecc).c_str() : "?",
+                faults->rows_pending ? (*faults->rows_pending ? "yes" : "no") : "?",
+                faults->xids.size());
     // NVML counts what the driver reserves, CUDA does not.
     CHECK(sample->memory_total_bytes >= gpu.memory_bytes);
     CHECK(sample->memory_used_bytes <= sample->memory_total_bytes);
