@@ -24,7 +24,7 @@ finding loaded_candidate::load() {
   if (what_->form == cuda_form::host_entry) {
     threads_ = process_->threads();
     const process_memory::question look(memory_);
-    auto loaded = link().load_library(what_->file.get(), load_wall_s);
+    auto loaded = link().load_library(what_->file.get(), load_wall_s, process_->has_libraries());
     if (!loaded) return explain(loaded.error(), "load");
     has_workspace_entry_ = *loaded;
     return {};

@@ -49,6 +49,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_stand::fresh_with(
   gpu_runner_start how{options_.runner_program, cuda_library_, access_};
   how.libraries = libraries;
   QUERN_TRY(auto process, gpu_runner_process::start(children_, how));
+  const device_quiet::disturbance noise(quiet_);
   QUERN_CHECK(process->open());
   return process;
 }

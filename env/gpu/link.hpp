@@ -50,7 +50,7 @@ class gpu_link {
   answered<void> load_code(int fd, std::uint64_t offset, std::uint64_t bytes,
                            std::span<const std::string> kernels);
   /// A shared object; whether it has workspace_bytes.
-  answered<bool> load_library(int fd, double wall_s);
+  answered<bool> load_library(int fd, double wall_s, bool loads_libraries = false);
   answered<void> program(const device_program& what);
   answered<void> call(const runner::gpu_call_request& what);
   /// The same for a reference that compiles itself meanwhile.

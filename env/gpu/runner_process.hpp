@@ -39,6 +39,8 @@ class gpu_runner_process {
   /// Candidates whose code was loaded into it.
   [[nodiscard]] int served() const { return served_; }
   void note_candidate() { ++served_; }
+  /// Whether vendor libraries are in its reach.
+  [[nodiscard]] bool has_libraries() const { return has_libraries_; }
   /// Ends the child, if it still runs, and tells how it ended.
   child_end end();
 
@@ -47,6 +49,7 @@ class gpu_runner_process {
   std::unique_ptr<child> child_;
   gpu_link link_;
   int served_ = 0;
+  bool has_libraries_ = false;
 };
 
 }  // namespace quern::env

@@ -67,7 +67,7 @@ class gpu_runner {
   }
   reply open(std::uint64_t ticket, const gpu_open_request& r);
   reply load(std::uint64_t ticket, const gpu_load_request& r, int fd);
-  reply load_library(std::uint64_t ticket, int fd);
+  reply load_library(std::uint64_t ticket, int fd, bool loads_more);
   reply program(std::uint64_t ticket, const gpu_program_request& r, int fd);
   reply tensors(std::uint64_t ticket, const gpu_tensors_request& r, int fd);
   reply run(std::uint64_t ticket, const std::byte* body, std::size_t bytes);
@@ -100,7 +100,7 @@ reply not_locked(std::uint64_t ticket, int error) {
   return make_reply(ticket, outcome::failed, 0, text.data());
 }
 
-reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
+reply gpu_runner::load_library(std::uint64_t ticket, int fd, bool loads_more) {
   // The artefact's file is another user's: what cannot be opened again by its name is copied.
   const int own = memfd_create("kernel", MFD_CLOEXEC);
   struct stat info {};
@@ -120,7 +120,7 @@ reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
     return not_locked(ticket, refused);
   void* library = dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
-  if (const int refused = lock_down(gpu_lock::before_calling); refused != 0)
+  if (const int refused = loads_more ? 0 : lock_down(gpu_lock::before_calling); refused != 0)
     return not_locked(ticket, refused);
   kernel_ = dlsym(library, "kernel");
   if (kernel_ == nullptr)
@@ -132,7 +132,7 @@ reply gpu_runner::load_library(std::uint64_t ticket, int fd) {
 }
 
 reply gpu_runner::load(std::uint64_t ticket, const gpu_load_request& r, int fd) {
-  if (r.bytes == 0) return load_library(ticket, fd);
+  if (r.bytes == 0) return load_library(ticket, fd, r.loads_libraries != 0);
   if (r.names > QUERN_MOST_KERNELS || r.text.back() != 0)
     return make_reply(ticket, outcome::failed, 0, "too many kernels, or names without an end");
   const mapped_file file(fd);

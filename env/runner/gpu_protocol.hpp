@@ -51,7 +51,9 @@ struct gpu_load_request {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint32_t names = 0;
-  std::uint32_t reserved = 0;
+  /// Shared object: vendor libraries load parts of themselves later, so memory may still become
+  /// executable behind loading.
+  std::uint32_t loads_libraries = 0;
   std::array<char, max_kernel_name_bytes> text{};
 };
 
