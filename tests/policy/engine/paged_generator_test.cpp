@@ -97,6 +97,26 @@ TEST_CASE("the paged method samples what the slot method samples") {
   }
 }
 
+TEST_CASE("a group's prompt is computed once, and nobody is pushed out where pages suffice") {
+  const parameter_arena arena =
+      parameter_arena::random(small_config(architecture::qwen3), 3).value();
+  generator_options o;
+  o.slots = 6;
+  generator engine = make_paged(arena, o);
+  const auto requests = mixed_requests();
+  REQUIRE(engine.submit(requests));
+  engine.run();
+  std::int64_t prompts = 0, sampled = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    prompts += i % 3 == 0 ? static_cast<std::int64_t>(requests[i].prompt.size()) : 0;
+    sampled += requests[i].max_tokens;
+  }
+  CHECK(engine.counters().prompt_rows == prompts);
+  CHECK(engine.counters().sampled_tokens == sampled);
+  CHECK(engine.counters().preemptions == 0);
+  CHECK(engine.counters().graphs == 0);  // there are none on the host
+}
+
 TEST_CASE("sequences that lose their pages are computed again from their tokens") {
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 3).value();
