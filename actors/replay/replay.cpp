@@ -277,7 +277,8 @@ void replay::order_checkpoint(replay_orders& orders) {
                                 {"version", version()},
                                 {"epoch", epoch()},
                                 {"reward_statistics", policy::to_json(smoothing_)}};
-  const auto folder = run_.paths().root / "staging" / std::to_string(version());
+  // Of this epoch: a rank of the one before may still be writing.
+  const auto folder = run_.paths().root / "staging" / fmt::format("{}-{}", epoch(), version());
   orders.save = save_checkpoint{version(), folder.string()};
 }
 

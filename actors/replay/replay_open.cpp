@@ -62,6 +62,7 @@ base::status replay::begin_epoch(const std::string& reason) {
   start_.reference = start_.model;
   start_.optimizer.clear();
   smoothing_ = {};
+  std::error_code code;
   if (!recorded.empty()) {
     std::vector<std::int64_t> candidates;
     for (const storage::checkpoint_row& row : recorded)
@@ -72,9 +73,8 @@ base::status replay::begin_epoch(const std::string& reason) {
     version = choice.chosen.version;
     start_.model = (choice.chosen.folder / "model").string();
     // Shards in a folder; runs of earlier builds have one file.
-    std::error_code ignored;
     start_.optimizer = (choice.chosen.folder / "optimizer").string();
-    if (!fs::is_directory(start_.optimizer, ignored)) start_.optimizer += ".safetensors";
+    if (!fs::is_directory(start_.optimizer, code)) start_.optimizer += ".safetensors";
     QUERN_TRY(const std::string text, base::read_file(choice.chosen.folder / "state.json"));
     QUERN_TRY(const base::json state, base::parse_json(text));
     QUERN_TRY(smoothing_,
@@ -82,6 +82,7 @@ base::status replay::begin_epoch(const std::string& reason) {
   }
   QUERN_CHECK(check_prompts());
   QUERN_CHECK(checkpoints_.discard_above(version));
+  fs::remove_all(run_.paths().root / "staging", code);
   // Generators of this epoch start from it, also when one dies many checkpoints later.
   checkpoints_.hold(version);
   storage::epoch_request request;

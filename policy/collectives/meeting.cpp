@@ -34,6 +34,7 @@ struct meeting::state {
   mutable std::mutex mutex;
   mutable std::condition_variable news;
   rank_beat beat;
+  rank_beat server_last;   ///< of rank 0
   std::string collective;  ///< the last one entered
   bool busy = false;
   bool complete = false;
@@ -66,6 +67,9 @@ struct meeting::state {
         if (number && value) answers[*number] = *value;
         break;
       }
+      case meeting_word::alive:
+        if (auto told = decode_beat(payload.substr(1))) server_last = std::move(*told);
+        break;
       case meeting_word::complete:
         complete = true;
         break;
@@ -107,11 +111,11 @@ struct meeting::state {
         }
         open = open && !reader.broken();
         if (ended && (beat.waiting || asking > 0))
-          failed({0, rank_fault::left, 0, {}});
+          failed({0, rank_fault::left, 0, server_last});
         else if (!open && !ended)
-          failed({0, rank_fault::gone, 0, {}});
+          failed({0, rank_fault::gone, 0, server_last});
         else if (!ended && now - heard >= where.limits.silence)
-          failed({0, rank_fault::silent, now - heard, {}});
+          failed({0, rank_fault::silent, now - heard, server_last});
         if (busy) ++beat.progress;
         own = encode_beat(told());
       }

@@ -56,7 +56,7 @@ class meeting_server::desk {
       judge();
       if (const base::nanoseconds_t now = clock_.now_ns(); now - spoke_ >= interval_) {
         spoke_ = now;
-        tell_all(word_alone(meeting_word::alive));
+        tell_all(encode_beat(watch_.last_of(0), meeting_word::alive));
       }
     }
     tell_all(word_alone(meeting_word::end));

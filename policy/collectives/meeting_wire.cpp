@@ -82,9 +82,9 @@ base::expected<base::unique_fd> open_socket(int family) {
 
 }  // namespace
 
-std::string encode_beat(const rank_beat& where) {
+std::string encode_beat(const rank_beat& where, meeting_word word) {
   base::byte_writer out;
-  out.u8(static_cast<std::uint8_t>(meeting_word::beat));
+  out.u8(static_cast<std::uint8_t>(word));
   write_beat(out, where);
   return out.take();
 }

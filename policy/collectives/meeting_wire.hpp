@@ -22,7 +22,7 @@ enum class meeting_word : std::uint8_t {
   beat,       ///< rank_beat
   bye,        ///< the rank leaves in order
   answer,     ///< number of the question, value
-  alive,      ///< the server is there
+  alive,      ///< the server is there; rank_beat of rank 0, which it lives in
   complete,   ///< all ranks have come
   verdict,    ///< rank_verdict: the group has failed
   end         ///< the server ends in order
@@ -30,7 +30,8 @@ enum class meeting_word : std::uint8_t {
 
 inline constexpr std::size_t largest_frame = 4U << 20U;
 
-std::string encode_beat(const rank_beat& where);
+/// `word`: beat or alive.
+std::string encode_beat(const rank_beat& where, meeting_word word = meeting_word::beat);
 std::string encode_verdict(const rank_verdict& verdict);
 /// Of the payload after its first byte. Errors: corrupt.
 base::expected<rank_beat> decode_beat(std::string_view bytes);

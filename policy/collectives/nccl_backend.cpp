@@ -217,6 +217,7 @@ base::expected<std::unique_ptr<collective_backend>> make_nccl(const std::shared_
   try {
     // NCCL takes the device that is current on the calling thread.
     const c10::impl::VirtualGuardImpl guard(device.type());
+    if (!device.has_index()) device = guard.getDevice();
     guard.setDevice(device);
     nccl::config how;
     how.blocking = 0;

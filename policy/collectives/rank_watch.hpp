@@ -64,6 +64,9 @@ class rank_watch {
   void gone(std::int32_t rank);
 
   [[nodiscard]] bool complete() const;
+  [[nodiscard]] const rank_beat& last_of(std::int32_t rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].last;
+  }
   /// The first failure found; it stays. Call it after all news that have arrived were given, or a
   /// watcher that was itself held up blames the others.
   const std::optional<rank_verdict>& judge(base::nanoseconds_t now);

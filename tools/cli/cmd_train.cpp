@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/learner_setup.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/control.hpp"
 #include "actors/finish.hpp"
+#include "actors/replay/prompt_length.hpp"
 #include "actors/sft_run.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "base/text.hpp"
+#include "policy/weights/memory_plan.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -47,11 +51,27 @@ void print_plan(const actors::run_config& config, const actors::task_book& tasks
                config.learner.batch_samples);
     return;
   }
-  fmt::print("# processes: control, learner, generator, {} evaluator hosts\n",
-             config.env.evaluators);
+  fmt::print(
+      "# processes: control, {}, generator, {} evaluator hosts\n",
+      config.learner.ranks == 1 ? "learner" : fmt::format("{} learner ranks", config.learner.ranks),
+      config.env.evaluators);
   fmt::print("# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
              config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
              config.actors.staleness);
+}
+
+/// What a rank of the learner will hold; the model was read by the preflight before.
+void print_memory(const actors::run_config& config) {
+  const auto folder = actors::model_folder(config);
+  if (!folder) return;
+  const auto model = policy::load_model_config(*folder);
+  if (!model) return;
+  fmt::print("# memory of {}:\n", config.learner.ranks == 1 ? "the learner" : "a learner rank");
+  for (const policy::memory_item& item :
+       policy::plan_learner(*model, actors::learner_demand_of(config)).items)
+    if (item.bytes > 0)
+      fmt::print("#   {:<46}{:>12}  {}\n", item.what,
+                 base::human_bytes(static_cast<std::uint64_t>(item.bytes)), item.setting);
 }
 
 int tell_end(const fs::path& resume_as, const actors::run_end& end) {
@@ -147,6 +167,7 @@ int show_plan(const actors::run_config& config, const fs::path& folder, bool has
   const auto tasks = actors::preflight(config, folder, how, &missing);
   if (!tasks) return report("train", tasks.error());
   print_plan(config, *tasks);
+  if (has_model && config.stage != "sft") print_memory(config);
   for (const std::string& what : missing)
     fmt::print("# missing here: {}\n", what);
   return done;

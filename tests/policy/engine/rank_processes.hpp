@@ -2,6 +2,7 @@
 // folder.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -55,6 +56,10 @@ class rank_processes {
       CHECK(end->code == 0);
       CHECK(end->signal == 0);
     }
+  }
+  bool any_ended() {
+    return std::any_of(children_.begin(), children_.end(),
+                       [](base::subprocess& child) { return child.poll().has_value(); });
   }
   base::subprocess& rank(int which) { return children_[static_cast<std::size_t>(which)]; }
   [[nodiscard]] std::string said_by(int which) const {
@@ -122,7 +127,7 @@ bool wait_until(base::nanoseconds_t patience, Condition condition) {
 inline void check_failure(const fs::path& folder, int ranks, const words& more, int victim,
                           std::string_view what, const std::function<void(rank_processes&)>& harm) {
   rank_processes group("run", ranks, folder, more);
-  REQUIRE(wait_until(60_s, [&] { return fs::exists(folder / "step"); }));
+  REQUIRE(wait_until(60_s, [&] { return fs::exists(folder / "step") || group.any_ended(); }));
   harm(group);
   const base::steady_clock clock;
   const base::nanoseconds_t since = clock.now_ns();

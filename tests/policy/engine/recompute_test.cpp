@@ -1,6 +1,8 @@
-// Recomputing in the backward pass, and what the memory planner says of activations.
+// Recomputing in the backward pass, what the memory planner says of activations, and how a batch
+// is divided among ranks.
 #include <algorithm>
 
+#include "policy/engine/share.hpp"
 #include "policy/engine/small_models.hpp"
 #include "policy/engine/trainer.hpp"
 #include "policy/weights/memory_plan.hpp"
@@ -86,4 +88,33 @@ TEST_CASE("the planner's activations are those that the decoder holds") {
       CHECK(static_cast<double>(found->bytes) ==
             Approx(static_cast<double>(model.activation_bytes())).epsilon(1e-3));
     }
+}
+
+TEST_CASE("every sequence is computed by one rank, and ranks have about as much to do") {
+  std::vector<training_sequence> batch;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    training_sequence s;
+    s.tokens = some_tokens(10 + (i * 37) % 400, i);
+    s.advantage = i % 10 == 0 ? 0 : 1;
+    batch.push_back(std::move(s));
+  }
+  for (const std::int32_t ranks : {1, 2, 3, 8, 64}) {
+    CAPTURE(ranks);
+    std::vector<int> computed(batch.size(), 0);
+    std::vector<double> tokens;
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+      const auto mine = share_of(batch, rank, ranks);
+      CHECK(std::is_sorted(mine.begin(), mine.end()));
+      double sum = 0;
+      for (const std::size_t index : mine) {
+        ++computed[index];
+        sum += batch[index].advantage == 0 ? 0 : static_cast<double>(batch[index].tokens.size());
+      }
+      tokens.push_back(sum);
+    }
+    CHECK(std::all_of(computed.begin(), computed.end(), [](int times) { return times == 1; }));
+    if (ranks <= 8)
+      CHECK(*std::max_element(tokens.begin(), tokens.end()) <
+            1.2 * *std::min_element(tokens.begin(), tokens.end()));
+  }
 }
