@@ -34,8 +34,7 @@ struct window_library {
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return dlerror();
     const bool complete =
-        find(library, driver, "quern_window_driver") &&
-        find(library, open, "quern_window_open") &&
+        find(library, driver, "quern_window_driver") && find(library, open, "quern_window_open") &&
         find(library, warm_up, "quern_window_warm_up") &&
         find(library, problem, "quern_window_problem") &&
         find(library, stream, "quern_window_stream") &&
