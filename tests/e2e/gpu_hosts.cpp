@@ -96,7 +96,7 @@ base::status gpu_run::open() {
 base::expected<base::subprocess> gpu_run::start_host(const std::string& gpus,
                                                      const std::string& name) {
   base::subprocess_spec spec;
-  spec.argv = {(std::filesystem::path(QUERN_BINARY_DIR) / "bin/quern").string(),
+  spec.argv = {(program_dir() / "quern").string(),
                "evaluator",
                "--connect",
                "ipc://" + (folder_.path() / "hosts").string(),
