@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/program.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
@@ -11,6 +12,12 @@ namespace quern::test {
 namespace {
 
 using actors::lease_outcome;
+
+/// The tree, or the working directory where this program was carried to another machine.
+std::filesystem::path tree() {
+  return std::filesystem::exists(source_dir() / "tests/honest") ? source_dir()
+                                                                : std::filesystem::current_path();
+}
 
 constexpr actors::nanoseconds_t lease_ns = 120'000'000'000;
 
@@ -36,14 +43,13 @@ bool earlier(const actors::device_key& a, const actors::device_key& b) {
 }  // namespace
 
 std::vector<gpu_candidate> honest_candidates(const std::string& suite) {
-  const auto folder = source_dir() / "tests/honest/cuda";
+  const auto folder = tree() / "tests/honest/cuda";
   std::vector<gpu_candidate> found;
   for (const auto& c : manifest_at(folder / "manifest.json")["candidates"]) {
     if (c["suite"] != suite) continue;
     found.push_back(
         {(folder / c["file"].get<std::string>()).string(),
-         (source_dir() / "env/suites" / suite / (c["task"].get<std::string>() + ".task.yaml"))
-             .string(),
+         (tree() / "env/suites" / suite / (c["task"].get<std::string>() + ".task.yaml")).string(),
          c["form"].get<std::string>(),
          {c["expected"].get<std::string>()}});
   }
@@ -51,7 +57,7 @@ std::vector<gpu_candidate> honest_candidates(const std::string& suite) {
 }
 
 std::vector<gpu_candidate> hostile_candidates(const std::vector<std::string>& files) {
-  const auto folder = source_dir() / "tests/hostile/cuda";
+  const auto folder = tree() / "tests/hostile/cuda";
   std::vector<gpu_candidate> found;
   for (const auto& c : manifest_at(folder / "manifest.json")["candidates"]) {
     const auto file = c["file"].get<std::string>();
@@ -96,7 +102,7 @@ base::status gpu_run::open() {
 base::expected<base::subprocess> gpu_run::start_host(const std::string& gpus,
                                                      const std::string& name) {
   base::subprocess_spec spec;
-  spec.argv = {(program_dir() / "quern").string(),
+  spec.argv = {(base::program_folder() / "quern").string(),
                "evaluator",
                "--connect",
                "ipc://" + (folder_.path() / "hosts").string(),
