@@ -1,6 +1,7 @@
 // What a reference process on a device answers.
 #include "env/reference/device_reference.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -21,6 +22,8 @@ using runner::reply;
 /// What LibTorch may keep of the device between two scripts, so that a small one after another
 /// small one allocates nothing. Several references and the candidates share the device.
 constexpr std::int64_t kept_bytes = std::int64_t{1} << 30;
+/// Compiling takes 5 to 20 ms; a compiled text takes some hundred KB of host memory.
+constexpr std::size_t most_compiled = 64;
 
 template <class Body>
 const Body* question(std::span<const std::byte> bytes, Body& into) {
@@ -61,7 +64,7 @@ reply device_reference::failed(std::uint64_t ticket, const std::string& why) {
 }
 
 void device_reference::forget_results() {
-  if (script_) script_->forget();
+  if (script_ != nullptr) script_->forget();
   graph_.clear();
   slots_.clear();
   found_ = {};
@@ -104,12 +107,20 @@ reply device_reference::tensors(std::uint64_t ticket, const runner::gpu_tensors_
 
 reply device_reference::compile(std::uint64_t ticket, const runner::script_request& r) {
   forget_results();
-  script_.reset();
+  script_ = nullptr;
   trim_device_memory(device_, kept_bytes);
-  const std::size_t bytes = std::min<std::size_t>(r.bytes, r.text.size());
-  auto compiled = script::compile(std::string(r.text.data(), bytes), device_);
-  if (!compiled) return failed(ticket, compiled.error().message);
-  script_.emplace(std::move(*compiled));
+  std::string text(r.text.data(), std::min<std::size_t>(r.bytes, r.text.size()));
+  auto known = std::find_if(compiled_.begin(), compiled_.end(),
+                            [&](const auto& one) { return one.first == text; });
+  if (known == compiled_.end()) {
+    auto compiled = script::compile(text, device_);
+    if (!compiled) return failed(ticket, compiled.error().message);
+    compiled_.emplace_front(std::move(text), std::move(*compiled));
+    if (compiled_.size() > most_compiled) compiled_.pop_back();
+  } else {
+    compiled_.splice(compiled_.begin(), compiled_, known);
+  }
+  script_ = &compiled_.front().second;
   return succeeded(ticket);
 }
 
@@ -171,7 +182,8 @@ reply device_reference::window(std::uint64_t ticket, std::span<const std::byte> 
   if (r.count < 0 || static_cast<std::size_t>(r.count) > runner::max_window_calls ||
       body.size() != runner::gpu_window_request::bytes_for(static_cast<std::size_t>(r.count)))
     return failed(ticket, "a window out of bounds");
-  if (!script_ || !call_) return failed(ticket, "a window before a script and its places");
+  if (script_ == nullptr || !call_)
+    return failed(ticket, "a window before a script and its places");
   const auto orders = std::span(r.orders).first(static_cast<std::size_t>(r.count));
   if (const auto ok = check_places(*call_, orders, pieces_); !ok)
     return failed(ticket, ok.error().message);
@@ -221,7 +233,7 @@ reply device_reference::deliver(std::uint64_t ticket) {
 
 reply device_reference::drop(std::uint64_t ticket) {
   forget_results();
-  script_.reset();
+  script_ = nullptr;
   call_.reset();
   pieces_ = {};
   for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,7 +58,9 @@ class device_reference {
   int device_ = 0;
   std::string lost_;  ///< not empty: why nothing can be done any more
   mapped_pieces pieces_{};
-  std::optional<script> script_;
+  /// Compiled before, the last used first: an evaluator goes from task to task and back.
+  std::list<std::pair<std::string, script>> compiled_;
+  script* script_ = nullptr;  ///< the first of them
   std::optional<runner::gpu_call_request> call_;
   captured_call graph_;
   std::vector<std::int32_t> slots_;  ///< of the last window, in order of calls

@@ -32,12 +32,14 @@ TEST_CASE("two learner ranks: a dead and a frozen one cost the steps since the c
   REQUIRE(wait_until(120_s, [&] { return over() || version_of(run) >= 1; }));
   REQUIRE_FALSE(over());
   CHECK(ranks({}).size() == 2);
-  const auto second = ranks({"--rank", "1"});
+  // Arguments lie side by side with a zero byte between.
+  const std::string rank_one = std::string("--rank") + '\0' + "1";
+  const auto second = ranks({rank_one});
   REQUIRE(second.size() == 1);
   REQUIRE(::kill(second.front(), SIGKILL) == 0);
   REQUIRE(wait_until(120_s, [&] { return over() || version_of(run) >= 3; }));
   REQUIRE_FALSE(over());
-  const auto frozen = ranks({"--rank", "1"});
+  const auto frozen = ranks({rank_one});
   REQUIRE(frozen.size() == 1);
   CHECK(frozen != second);
   REQUIRE(::kill(frozen.front(), SIGSTOP) == 0);
