@@ -12,10 +12,12 @@ using namespace quern::test;
 namespace fs = std::filesystem;
 using base::operator""_s;
 
-TEST_CASE("two learner ranks: a dead and a frozen one cost the steps since the checkpoint") {
+TEST_CASE(
+    "two learner ranks: a dead and a frozen one cost the steps since the checkpoint, and one rank "
+    "goes on from the shards of two") {
   const auto folder = base::temp_folder::make().value();
   const fs::path run = folder.path() / "run";
-  constexpr std::int64_t steps = 6;
+  constexpr std::int64_t steps = 5;
   auto control = base::subprocess::start(
       {.argv = train_command(run, steps,
                              {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.panel=false",
@@ -56,20 +58,11 @@ TEST_CASE("two learner ranks: a dead and a frozen one cost the steps since the c
     CHECK(fs::exists(optimizer / file));
   const std::string said = base::read_file(folder.path() / "log").value_or("");
   CHECK(contains(said, "rank 1 of the learner is gone"));
-}
-
-TEST_CASE("a run goes on with another number of ranks, and its weights go on from the shards") {
-  const auto folder = base::temp_folder::make().value();
-  const fs::path run = folder.path() / "run";
-  const std::vector<std::string> common = {"observe.panel=false", "env.protocol=cost_model/1",
-                                           "storage.checkpoint_every_steps=1"};
-  auto settings = common;
-  settings.emplace_back("learner.ranks=2");
-  CHECK(run_to_end(train_command(run, 2, settings), folder.path() / "first").code == 0);
+  // Another number of ranks goes on from them.
   const auto resumed = run_to_end({program("quern"), "resume", run.string(), "--set",
-                                   "learner.ranks=1", "--set", "learner.steps=3"},
-                                  folder.path() / "second");
+                                   "learner.ranks=1", "--set", "learner.steps=6"},
+                                  folder.path() / "resumed");
   CAPTURE(resumed.output);
   CHECK(resumed.code == 0);
-  CHECK(version_of(run) == 3);
+  CHECK(version_of(run) == steps + 1);
 }
