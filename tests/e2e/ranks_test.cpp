@@ -17,7 +17,7 @@ TEST_CASE(
     "goes on from the shards of two") {
   const auto folder = base::temp_folder::make().value();
   const fs::path run = folder.path() / "run";
-  constexpr std::int64_t steps = 5;
+  constexpr std::int64_t steps = 4;
   auto control = base::subprocess::start(
       {.argv = train_command(run, steps,
                              {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.panel=false",
@@ -39,7 +39,7 @@ TEST_CASE(
   const auto second = ranks({rank_one});
   REQUIRE(second.size() == 1);
   REQUIRE(::kill(second.front(), SIGKILL) == 0);
-  REQUIRE(wait_until(120_s, [&] { return over() || version_of(run) >= 3; }));
+  REQUIRE(wait_until(120_s, [&] { return over() || version_of(run) >= 2; }));
   REQUIRE_FALSE(over());
   const auto frozen = ranks({rank_one});
   REQUIRE(frozen.size() == 1);
@@ -60,7 +60,7 @@ TEST_CASE(
   CHECK(contains(said, "rank 1 of the learner is gone"));
   // Another number of ranks goes on from them.
   const auto resumed = run_to_end({program("quern"), "resume", run.string(), "--set",
-                                   "learner.ranks=1", "--set", "learner.steps=6"},
+                                   "learner.ranks=1", "--set", "learner.steps=5"},
                                   folder.path() / "resumed");
   CAPTURE(resumed.output);
   CHECK(resumed.code == 0);

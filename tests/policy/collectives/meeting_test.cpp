@@ -22,7 +22,7 @@ struct rank_group {
   base::temp_folder folder = base::temp_folder::make().value();
   std::vector<std::shared_ptr<meeting>> ranks;
 
-  explicit rank_group(std::int32_t count, watch_limits patience = {})
+  explicit rank_group(std::int32_t count, watch_limits patience = {60_s, 1_s, 2_s})
       : ranks(static_cast<std::size_t>(count)) {
     std::vector<std::jthread> joining;
     for (std::int32_t i = 0; i < count; ++i)
@@ -154,7 +154,7 @@ TEST_CASE("over TCP as well") {
     for (std::int32_t i = 0; i < 2; ++i)
       joining.emplace_back([&, i] {
         auto joined =
-            meeting::join({"tcp://127.0.0.1:" + std::to_string(port), i, 2, watch_limits{}});
+            meeting::join({"tcp://127.0.0.1:" + std::to_string(port), i, 2, {60_s, 1_s, 2_s}});
         if (joined) ranks[static_cast<std::size_t>(i)] = std::move(*joined);
       });
   }
