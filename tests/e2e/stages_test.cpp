@@ -16,7 +16,7 @@ namespace {
 
 /// A policy that has learnt next to nothing: what it writes is malformed, so that nothing has to be
 /// compiled, and what is tested is the order of things.
-constexpr auto config = R"(quern_config: 1
+constexpr auto chain_config = R"(quern_config: 1
 run: {name: chain}
 policy: {layers: 1, width: 32, heads: 2, kv_heads: 1, head_width: 16, mlp_width: 64,
          vocabulary: 300, max_prompt_tokens: 900, max_new_tokens: 24}
@@ -45,7 +45,7 @@ TEST_CASE("stages follow each other; a chain stops inside and between them and g
   REQUIRE(folder);
   const fs::path chain = folder->path() / "chain", log = folder->path() / "log",
                  asked = folder->path() / "asked";
-  REQUIRE(base::write_file_atomic(folder->path() / "chain.yaml", config));
+  REQUIRE(base::write_file_atomic(folder->path() / "chain.yaml", chain_config));
   const std::vector<std::string> train{program("quern"), "train",
                                        (folder->path() / "chain.yaml").string(), "--set",
                                        "run.folder=" + chain.string()};

@@ -19,7 +19,7 @@ constexpr std::string_view three =
     "  - stage: self_train\n"
     "  - {stage: contrastive, env: {time_budget_s: 0.5}, learner: {steps: 9}}\n";
 
-struct fixture {
+struct chain_fixture {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
   std::filesystem::path file = folder.path() / "chain.yaml";
 
@@ -35,14 +35,14 @@ struct fixture {
   }
 };
 
-bool holds(const std::string& text, std::string_view part) {
+bool names_it(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
 }  // namespace
 
 TEST_CASE("a stage is what all have in common and what it has of its own") {
-  fixture f;
+  chain_fixture f;
   const auto stages = f.load(three).value();
   REQUIRE(stages.size() == 3);
   CHECK(stages[0].name == "1-sft");
@@ -64,7 +64,7 @@ TEST_CASE("a stage is what all have in common and what it has of its own") {
 }
 
 TEST_CASE("settings are for all stages or for one") {
-  fixture f;
+  chain_fixture f;
   const auto stages =
       f.load(three, {"run.seed=8", "sft.learner.steps=3", "contrastive.env.evaluators=2"}).value();
   CHECK(stages[0].config.learner.steps == 3);
@@ -76,7 +76,7 @@ TEST_CASE("settings are for all stages or for one") {
 }
 
 TEST_CASE("a file without stages is one") {
-  fixture f;
+  chain_fixture f;
   const auto stages = f.load("quern_config: 1\nstage: self_train\n").value();
   REQUIRE(stages.size() == 1);
   CHECK(stages[0].name.empty());
@@ -84,20 +84,20 @@ TEST_CASE("a file without stages is one") {
 }
 
 TEST_CASE("what cannot be a chain is refused, saying where") {
-  fixture f;
-  CHECK(holds(f.refusal("[]"), "a list of stages"));
-  CHECK(holds(f.refusal("{stage: sft}"), "a list of stages"));
-  CHECK(holds(f.refusal("[{learner: {steps: 2}}]"), "number 1 has no `stage"));
-  CHECK(holds(f.refusal("[{stage: sfft}]"), "did you mean"));
-  CHECK(holds(f.refusal("[{stage: sft, run: {name: a}}]"), "run.name"));
-  CHECK(holds(f.refusal("[{stage: sft}, {stage: contrastive, policy: {model: a}}]"),
-              "number 2 has policy.model"));
-  CHECK(holds(f.refusal("[{stage: sft}, {stage: contrastive, learner: {stepps: 1}}]"),
-              "learner.steps"));
+  chain_fixture f;
+  CHECK(names_it(f.refusal("[]"), "a list of stages"));
+  CHECK(names_it(f.refusal("{stage: sft}"), "a list of stages"));
+  CHECK(names_it(f.refusal("[{learner: {steps: 2}}]"), "number 1 has no `stage"));
+  CHECK(names_it(f.refusal("[{stage: sfft}]"), "did you mean"));
+  CHECK(names_it(f.refusal("[{stage: sft, run: {name: a}}]"), "run.name"));
+  CHECK(names_it(f.refusal("[{stage: sft}, {stage: contrastive, policy: {model: a}}]"),
+                 "number 2 has policy.model"));
+  CHECK(names_it(f.refusal("[{stage: sft}, {stage: contrastive, learner: {stepps: 1}}]"),
+                 "learner.steps"));
 }
 
 TEST_CASE("a chain is kept whole and found again") {
-  fixture f;
+  chain_fixture f;
   const auto stages = f.load(three).value();
   const auto chain = f.folder.path() / "chain";
   CHECK_FALSE(is_chain(chain));

@@ -155,7 +155,7 @@ constexpr std::size_t margin = 1 << 17;
 /// Floats with a margin on both sides that must stay as it is.
 class guarded {
  public:
-  explicit guarded(std::size_t count) : values_(count + 2 * margin, mark) {
+  explicit guarded(std::size_t count, float mark) : mark_(mark), values_(count + 2 * margin, mark) {
     std::fill_n(begin(), count, std::numeric_limits<float>::quiet_NaN());
     count_ = count;
   }
@@ -165,19 +165,23 @@ class guarded {
     return {begin(), begin() + static_cast<std::ptrdiff_t>(count_)};
   }
   [[nodiscard]] bool touched() const {
-    const auto is_mark = [](float v) { return v == mark; };
+    const auto is_mark = [this](float v) { return v == mark_; };
     return !std::all_of(values_.begin(), values_.begin() + margin, is_mark) ||
            !std::all_of(values_.end() - margin, values_.end(), is_mark);
   }
 
  private:
-  static constexpr float mark = 12345.5F;
+  float mark_;
   std::vector<float> values_;
   std::size_t count_ = 0;
 };
 
+/// Margins of what is read and of what is written differ: what is read beyond the end and then
+/// written there would not be seen.
+constexpr float mark_of_inputs = 3.25F, mark_of_outputs = 12345.5F;
+
 guarded copy_of(std::span<const float> values) {
-  guarded made(values.size());
+  guarded made(values.size(), mark_of_inputs);
   std::copy(values.begin(), values.end(), made.begin());
   return made;
 }
@@ -233,8 +237,8 @@ cuda_lab::outcome cuda_lab::run(std::size_t index, const env::composition_inputs
   inputs.push_back(copy_of(in.x));
   if (uses_row(subject_)) inputs.push_back(copy_of(in.w));
   if (uses_tensor(subject_)) inputs.push_back(copy_of(in.t));
-  guarded y(static_cast<std::size_t>(env::output_elements(subject_, in.n, in.m)));
-  guarded work(static_cast<std::size_t>((*workspace_bytes + 3) / 4));
+  guarded y(static_cast<std::size_t>(env::output_elements(subject_, in.n, in.m)), mark_of_outputs);
+  guarded work(static_cast<std::size_t>((*workspace_bytes + 3) / 4), mark_of_outputs);
   env::plan_call call;
   call.sizes = sizes;
   for (const guarded& input : inputs)
