@@ -38,8 +38,11 @@ stretch_of_work judge_on(const gpu_bench_options& o, const std::vector<candidate
   const base::steady_clock clock;
   const auto start = clock.now_ns();
   const auto given_up = run_bench(judges, requests, items, {.compilers = o.threads, .tries = 1},
-                                  stop, [&](std::size_t, const env::verdict& v) {
+                                  stop, [&](std::size_t i, const env::verdict& v) {
                                     ++result.kinds[short_verdict(v)];
+                                    if (v.kind != env::verdict_kind::ok)
+                                      fmt::print("** {}: {} {}\n", files[i % files.size()].file,
+                                                 short_verdict(v), v.detail);
                                     return true;
                                   });
   const double seconds = static_cast<double>(clock.now_ns() - start) * 1e-9;

@@ -45,7 +45,10 @@ int bench_rate(const gpu_bench_options& given) {
     build_ahead ahead(*with, requests, o.threads);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       ahead.now_at(i);
-      ++kinds[short_verdict(with->evaluate(requests[i]))];
+      const auto v = with->evaluate(requests[i]);
+      ++kinds[short_verdict(v)];
+      if (v.kind != env::verdict_kind::ok)
+        fmt::print("** {}: {} {}\n", files[i % files.size()].file, short_verdict(v), v.detail);
     }
   }
   const double seconds = static_cast<double>(clock.now_ns() - start) * 1e-9;

@@ -5,7 +5,8 @@
 
 namespace quern::env {
 
-process_memory::question::question(process_memory* of) : of_(of) {
+process_memory::question::question(process_memory* of, std::uint64_t others)
+    : of_(of), others_(others) {
   if (of_ == nullptr) return;
   epoch_ = of_->quiet_.epoch();
   disturbed_ = of_->quiet_.disturbed();
@@ -16,14 +17,14 @@ process_memory::question::~question() {
   if (of_ == nullptr) return;
   const std::uint64_t after = of_->free_bytes_();
   const bool disturbed = disturbed_ || of_->quiet_.disturbed() || of_->quiet_.epoch() != epoch_;
-  of_->count(before_, after, disturbed);
+  of_->count(before_, after, others_ + (disturbed ? of_->context_ : 0));
 }
 
-void process_memory::count(std::uint64_t before, std::uint64_t after, bool disturbed) {
+void process_memory::count(std::uint64_t before, std::uint64_t after, std::uint64_t others) {
   if (before == 0 || after == 0) return;
   auto grown = static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
-  const auto context = static_cast<std::int64_t>(context_);
-  if (disturbed) grown = grown > 0 ? std::max<std::int64_t>(0, grown - context) : 0;
+  if (others > 0)
+    grown = grown > 0 ? std::max<std::int64_t>(0, grown - static_cast<std::int64_t>(others)) : 0;
   // What it gives back it has taken before.
   bytes_ = std::max<std::int64_t>(0, bytes_ + grown);
 }

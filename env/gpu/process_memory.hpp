@@ -19,17 +19,19 @@ class process_memory {
                  std::uint64_t context)
       : free_bytes_(std::move(free_bytes)), quiet_(quiet), context_(context) {}
 
-  /// Around one question to the process.
+  /// Around one question to the process, or around many with others at work between them, who may
+  /// take up to `others` bytes meanwhile. A look waits for the driver, which makes contexts one
+  /// after another: some milliseconds.
   class question {
    public:
-    explicit question(process_memory* of);
+    explicit question(process_memory* of, std::uint64_t others = 0);
     ~question();
     question(const question&) = delete;
     question& operator=(const question&) = delete;
 
    private:
     process_memory* of_;  ///< null: nobody looks
-    std::uint64_t before_ = 0, epoch_ = 0;
+    std::uint64_t others_, before_ = 0, epoch_ = 0;
     bool disturbed_ = false;
   };
 
@@ -40,7 +42,8 @@ class process_memory {
   }
 
  private:
-  void count(std::uint64_t before, std::uint64_t after, bool disturbed);
+  /// `others`: bytes that those who were at work meanwhile can explain.
+  void count(std::uint64_t before, std::uint64_t after, std::uint64_t others);
 
   std::function<std::uint64_t()> free_bytes_;
   const device_quiet& quiet_;

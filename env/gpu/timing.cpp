@@ -28,6 +28,8 @@ constexpr double hidden_share = 0.125;
 constexpr double planted_share = 0.2;
 constexpr std::uint64_t gate_timeout_ns = 60'000'000;
 constexpr double baseline_wall_s = 60;
+/// Device memory that references may come to keep during a measurement, all of them.
+constexpr std::uint64_t taken_by_references = 4ULL << 30;
 
 finding host_trouble(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
@@ -111,7 +113,6 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   if (!r_.protocol.flushes_l2) order_.how.flush_bytes = 0;
   answered<window_times> times;
   {
-    const process_memory::question look(side.memory);
     stretch clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
     times = runner.link->window(order_, candidate ? 10 + 50 * expected_s : baseline_wall_s);
   }
@@ -347,6 +348,7 @@ std::int64_t calls_per_gpu_window(double call_ns, double wanted_ns, std::uint64_
 }
 
 gpu_timing_result time_on_device(const gpu_timing_request& request) {
+  const process_memory::question look(request.candidate.memory, taken_by_references);
   return gpu_session(request).run();
 }
 

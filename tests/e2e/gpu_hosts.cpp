@@ -45,8 +45,11 @@ bool earlier(const actors::device_key& a, const actors::device_key& b) {
 std::vector<gpu_candidate> honest_candidates(const std::string& suite) {
   const auto folder = tree() / "tests/honest/cuda";
   std::vector<gpu_candidate> found;
-  for (const auto& c : manifest_at(folder / "manifest.json")["candidates"]) {
+  const auto manifest = manifest_at(folder / "manifest.json");
+  for (const auto& c : manifest["candidates"]) {
     if (c["suite"] != suite) continue;
+    // The run's jobs carry no policy, and the default allows no libraries.
+    if (c.contains("needs")) continue;
     found.push_back(
         {(folder / c["file"].get<std::string>()).string(),
          (tree() / "env/suites" / suite / (c["task"].get<std::string>() + ".task.yaml")).string(),
@@ -59,7 +62,8 @@ std::vector<gpu_candidate> honest_candidates(const std::string& suite) {
 std::vector<gpu_candidate> hostile_candidates(const std::vector<std::string>& files) {
   const auto folder = tree() / "tests/hostile/cuda";
   std::vector<gpu_candidate> found;
-  for (const auto& c : manifest_at(folder / "manifest.json")["candidates"]) {
+  const auto manifest = manifest_at(folder / "manifest.json");
+  for (const auto& c : manifest["candidates"]) {
     const auto file = c["file"].get<std::string>();
     if (std::find(files.begin(), files.end(), file) == files.end()) continue;
     found.push_back({(folder / file).string(), (folder / c["task"].get<std::string>()).string(),
