@@ -63,11 +63,11 @@ TEST_CASE("stages follow each other; a chain stops inside and between them and g
   CHECK(paused->code == 3);
   CHECK_FALSE(fs::exists(chain / "2-self_train"));
 
-  // Fine-tuning is done with the steps that it has; a signal comes as soon as the next stage is
-  // there.
+  // Fine-tuning ends a little after where it was paused; a signal comes as soon as the next stage
+  // is there.
   const fs::path more = folder->path() / "more";
   auto resumed = base::subprocess::start(
-      {.argv = {program("quern"), "resume", chain.string(), "--set", "sft.learner.steps=4"},
+      {.argv = {program("quern"), "resume", chain.string(), "--set", "sft.learner.steps=300"},
        .log = more});
   REQUIRE(resumed);
   REQUIRE(wait_until(
