@@ -141,33 +141,16 @@ void order_maker::plant(quern_order& order, const device_instance& of) {
   const std::int32_t kind = kind_to_plant(of, order.round, input);
   if (kind < 0) return;
   const std::int64_t elements = of.at.inputs[static_cast<std::size_t>(input)].elements;
-  const auto power = [&](std::uint64_t below) {
-    return std::int64_t{1} << static_cast<int>(random_.below(below));
-  };
-  std::int64_t run = 1, runs = 0;
-  if (random_.chance(0.5)) {
-    runs = std::clamp<std::int64_t>(elements / sparse_of, 1, power(11));
-  } else {
-    const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
-    runs = std::min(most, power(11));
-    run = std::max<std::int64_t>(1, most / runs / power(8));
-  }
-  // Anywhere between side by side and spread over all of the input.
-  std::int64_t stride = run;
-  if (runs > 1) {
-    const std::int64_t widest = (elements - run) / (runs - 1);
-    stride = widest - static_cast<std::int64_t>(
-                          random_.below(static_cast<std::uint64_t>((widest - run) / 2 + 1)));
-  }
-  const std::int64_t span = (runs - 1) * stride + run;
+  // One element as often as a stretch of any length up to a quarter.
+  const int doublings = static_cast<int>(random_.below(24));
+  const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
+  const std::int64_t count = random_.chance(0.5) ? 1 : std::min(most, std::int64_t{1} << doublings);
   order.changed_input = input;
   order.changed_kind = kind;
   order.changed_stream = random_.next_u64();
-  order.changed_run = run;
-  order.changed_stride = stride;
-  order.changed_count = runs * run;
+  order.changed_count = order.changed_run = order.changed_stride = count;
   order.changed_first =
-      static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(elements - span + 1)));
+      static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(elements - count + 1)));
 }
 
 std::int32_t order_maker::input_to_plant(const device_instance& of) {

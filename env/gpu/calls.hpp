@@ -46,10 +46,10 @@ class order_maker {
   quern_order again(const quern_order& other, std::int32_t slot);
   /// The content of `other` with one element of one input changed.
   quern_order changed(const quern_order& other, const device_instance& of, std::int32_t slot);
-  /// Puts elements of another of the task's distributions into the content: as often single ones,
-  /// up to a thousand of them, as stretches of up to a quarter of the input in all. Where they lie
-  /// is secret: a kernel that looks at some elements to find out what it may leave out must not be
-  /// right by that. Does nothing where the input that was drawn has no second distribution.
+  /// Puts elements of another of the task's distributions into the content: as often a single one
+  /// as a stretch of up to a quarter of the input. Where they lie is secret: a kernel that looks at
+  /// some elements to find out what it may leave out must not be right by that. Does nothing where
+  /// the input that was drawn has no second distribution.
   void plant(quern_order& order, const device_instance& of);
   base::random_stream& random() { return random_; }
 

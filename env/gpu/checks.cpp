@@ -44,7 +44,6 @@ class gpu_check {
   finding compare(std::size_t begin, std::size_t end);
   finding name_wrong(std::size_t call, std::size_t begin, std::size_t output,
                      const device_finding& found);
-  first_difference read_difference(std::size_t slot, std::size_t output, std::uint64_t index);
 
   const gpu_check_request& r_;
   order_maker orders_;
@@ -67,34 +66,19 @@ void gpu_check::draw() {
       {orders_.changed(calls_[0].order, *r_.instance, 0), rounds[0] + ", one element changed", -1});
 }
 
-first_difference gpu_check::read_difference(std::size_t slot, std::size_t output,
-                                            std::uint64_t index) {
-  const auto& layout = r_.instance->at.outputs[output];
-  const auto width = size_of(layout.type);
-  std::array<std::byte, 8> got{}, want{};
-  const auto read = [&](std::array<std::byte, 8>& to, std::size_t seat) {
-    const slot_view view(r_.memory->outputs(seat), r_.instance->at.outputs, 1);
-    (void)r_.desk->read(std::span(to).first(width),
-                        view.at(output, static_cast<std::int64_t>(slot)) + index * width);
-  };
-  read(got, r_.candidate->seat());
-  read(want, r_.reference.seat);
-  return difference_between(layout, index, std::span(got).first(width),
-                            std::span(want).first(width));
-}
-
 finding gpu_check::name_wrong(std::size_t call, std::size_t begin, std::size_t output,
                               const device_finding& found) {
   const auto& at = r_.instance->at;
-  auto difference = read_difference(call - begin, output, found.first);
+  const auto slot = static_cast<std::int64_t>(call - begin);
+  const slot_view got(r_.memory->outputs(r_.candidate->seat()), at.outputs, 1);
+  const slot_view want(r_.memory->outputs(r_.reference.seat), at.outputs, 1);
+  auto difference = read_difference(*r_.desk, at.outputs[output], got.at(output, slot),
+                                    want.at(output, slot), found.first);
   const std::string where =
       fmt::format("{} ({}, {}; {} of {} elements)", describe(difference), size_text(at),
                   calls_[call].name, found.wrong, at.outputs[output].elements);
   // What the call before should have given, or right when the content came first?
-  const slot_view got(r_.memory->outputs(r_.candidate->seat()), at.outputs, 1);
-  const slot_view want(r_.memory->outputs(r_.reference.seat), at.outputs, 1);
   if (call > begin) {
-    const auto slot = static_cast<std::int64_t>(call - begin);
     r_.desk->compare(got.at(output, slot), want.at(output, slot - 1), at.outputs[output], r_.limit);
     if (auto matches = r_.desk->wait(); matches && matches->front().clean())
       return {verdict_kind::hack, std::string(name_of(hack_kind::stale_output)),
@@ -188,6 +172,16 @@ finding gpu_check::run(std::vector<check_result>& checks) {
 }
 
 }  // namespace
+
+first_difference read_difference(device_desk& desk, const tensor_layout& layout,
+                                 std::uint64_t got_at, std::uint64_t want_at, std::uint64_t index) {
+  const auto width = size_of(layout.type);
+  std::array<std::byte, 8> got{}, want{};
+  (void)desk.read(std::span(got).first(width), got_at + index * width);
+  (void)desk.read(std::span(want).first(width), want_at + index * width);
+  return difference_between(layout, index, std::span(got).first(width),
+                            std::span(want).first(width));
+}
 
 finding check_on_device(const gpu_check_request& request, std::vector<check_result>& checks) {
   return gpu_check(request).run(checks);

@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "base/clock.hpp"
+#include "env/gpu/checks.hpp"
+#include "env/judge/compare.hpp"
 #include "env/measure/round_schedule.hpp"
 #include "env/measure/stats.hpp"
 
@@ -169,12 +171,14 @@ finding gpu_session::check(const seated_runner& candidate, const seated_runner& 
     if ((*found)[i].clean()) continue;
     const auto& layout = at.outputs[i % at.outputs.size()];
     const auto& order = order_.calls[i / at.outputs.size()];
-    return {verdict_kind::wrong_value, "",
-            fmt::format("a timed call is wrong, though the checks before were right: {} of {} "
-                        "elements of {}, the first at {} ({})",
-                        (*found)[i].wrong, layout.elements, layout.name, (*found)[i].first,
-                        r_.instance->rounds[static_cast<std::size_t>(order.round)]),
-            std::nullopt};
+    const auto slot = static_cast<std::int64_t>(i / at.outputs.size());
+    auto difference = read_difference(*r_.desk, layout, got.at(i % at.outputs.size(), slot),
+                                      want.at(i % at.outputs.size(), slot), (*found)[i].first);
+    auto text = fmt::format(
+        "a timed call is wrong, though the checks before were right: {} ({}{}; {} of {} elements)",
+        describe(difference), r_.instance->rounds[static_cast<std::size_t>(order.round)],
+        order.changed_count > 1 ? ", planted" : "", (*found)[i].wrong, layout.elements);
+    return {verdict_kind::wrong_value, "", std::move(text), std::move(difference)};
   }
   return {};
 }

@@ -13,7 +13,7 @@ using namespace quern::env;
 
 namespace {
 
-const std::string bus_id = "0000:0F:00.0";
+const std::string watched_bus = "0000:0F:00.0";
 
 test::fake_nvml_state& fresh_device() {
   void* handle = ::dlopen(FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
@@ -34,7 +34,7 @@ struct measured {
 measured measure(test::fake_nvml_state& state, std::uint32_t baseline_mhz,
                  std::uint32_t candidate_mhz, int pairs = 7) {
   measured result;
-  device_watch watch(bus_id, FAKE_NVML);
+  device_watch watch(watched_bus, FAKE_NVML);
   REQUIRE(watch.problem().empty());
   watch.begin(result.seen, result.device, 0);
   for (int i = 0; i < pairs; ++i)
@@ -52,9 +52,9 @@ TEST_CASE("clocks, power, heat and reasons are recorded before and after") {
   auto& state = fresh_device();
   state.reasons = 0x4;
   const auto m = measure(state, 1980, 1965);
-  const auto told = m.seen.conditions(bus_id);
+  const auto told = m.seen.conditions(watched_bus);
   REQUIRE(told.has_value());
-  CHECK(told->bus_id == bus_id);
+  CHECK(told->bus_id == watched_bus);
   CHECK(told->throttled);
   CHECK(told->shared == false);
   REQUIRE(told->looks.size() == 2);
@@ -108,12 +108,12 @@ TEST_CASE("shared is said only where processes can be told apart") {
   auto& state = fresh_device();
   state.process_count = 2;
   state.processes[1] = {4'000'000, 1ULL << 30};  // no process of ours has it
-  auto told = measure(state, 1980, 1980).seen.conditions(bus_id);
+  auto told = measure(state, 1980, 1980).seen.conditions(watched_bus);
   CHECK(told->shared == true);
   CHECK(told->looks[0].others == 1);
   // Ids of another namespace: this process itself is not in the list.
   state.processes[0].pid = 4'000'001;
-  told = measure(state, 1980, 1980).seen.conditions(bus_id);
+  told = measure(state, 1980, 1980).seen.conditions(watched_bus);
   CHECK_FALSE(told->shared.has_value());
   CHECK_FALSE(told->looks[0].others.has_value());
 }
@@ -123,7 +123,7 @@ TEST_CASE("memory that nobody has is told where everybody can be told") {
   state.process_count = 2;
   state.processes[1] = {4'000'000, 1ULL << 29};
   state.used = 3ULL << 30;
-  device_watch watch(bus_id, FAKE_NVML);
+  device_watch watch(watched_bus, FAKE_NVML);
   CHECK(watch.unaccounted_bytes() == (3ULL << 29));
   state.used = 1ULL << 30;  // less than processes say: none
   CHECK(watch.unaccounted_bytes() == 0);
@@ -151,7 +151,7 @@ TEST_CASE("children are ours") {
 }
 
 TEST_CASE("without NVML nothing is known, and nothing is void for it") {
-  device_watch watch(bus_id, "/nowhere/libnvidia-ml.so.1");
+  device_watch watch(watched_bus, "/nowhere/libnvidia-ml.so.1");
   CHECK(test::contains(watch.problem(), "/nowhere"));
   condition_watch seen;
   device_quarantine device;
@@ -159,7 +159,7 @@ TEST_CASE("without NVML nothing is known, and nothing is void for it") {
   watch.window(seen, true);
   watch.end(seen, device, 1);
   watch.look_for_faults(device, 2);
-  CHECK_FALSE(seen.conditions(bus_id).has_value());
+  CHECK_FALSE(seen.conditions(watched_bus).has_value());
   CHECK_FALSE(seen.unfair().has_value());
   CHECK_FALSE(watch.sample().has_value());
   CHECK_FALSE(device.entry().has_value());
@@ -180,7 +180,7 @@ TEST_CASE("a device that is lost, or whose memory fails, goes into quarantine") 
   CHECK(measure(state, 1980, 1980).device.entry().has_value());
 
   fresh_device();
-  device_watch watch(bus_id, FAKE_NVML);
+  device_watch watch(watched_bus, FAKE_NVML);
   device_quarantine device;
   state.ecc_errors = 7;  // before our time
   watch.look_for_faults(device, 0);
@@ -193,7 +193,7 @@ TEST_CASE("a device that is lost, or whose memory fails, goes into quarantine") 
 
 TEST_CASE("XIDs of programs are not the device's fault, those of the device are") {
   auto& state = fresh_device();
-  device_watch watch(bus_id, FAKE_NVML);
+  device_watch watch(watched_bus, FAKE_NVML);
   device_quarantine device;
   state.xid_count = 3;
   state.xids[0] = 13, state.xids[1] = 31, state.xids[2] = 43;
@@ -207,7 +207,7 @@ TEST_CASE("XIDs of programs are not the device's fault, those of the device are"
   CHECK_FALSE(test::contains(device.entry()->reason, "31"));
   CHECK(state.event_sets == 1);
   state.no_events = true;
-  device_watch deaf(bus_id, FAKE_NVML);
+  device_watch deaf(watched_bus, FAKE_NVML);
   device_quarantine other;
   deaf.look_for_faults(other, 0);
   CHECK_FALSE(other.entry().has_value());

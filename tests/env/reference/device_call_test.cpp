@@ -221,8 +221,11 @@ TEST_CASE("a reference process that cannot open a device says why, in a sandbox 
   if (has_nvidia_driver()) return test::skip("an NVIDIA driver is loaded here");
   const auto library = test::program_dir() / "libquern_cuda.so";
   if (!std::filesystem::exists(library)) return test::skip("this build has no CUDA part");
-  const gpu_reference_start how{
-      test::program_dir() / "quern-torch", library, {}, 0, std::int64_t{4} << 30, 100};
+  gpu_reference_start how;
+  how.program = test::program_dir() / "quern-torch";
+  how.library = library;
+  how.memory_bytes = std::int64_t{4} << 30;
+  how.open_wall_s = 100;
   const auto plain = gpu_reference_process::start_unconfined(how);
   REQUIRE_FALSE(plain.has_value());
   CAPTURE(plain.error().message);
