@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "actors/config/config_file.hpp"
-#include "actors/console.hpp"
 #include "actors/config/device_class.hpp"
+#include "actors/console.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node.hpp"

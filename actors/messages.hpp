@@ -151,8 +151,8 @@ struct step_done {
 };
 QUERN_MESSAGE(step_done, epoch, weights, metrics)
 
-/// To every rank: write its part of model/ and optimizer/ of the current version into `folder`, while
-/// steps go on.
+/// To every rank: write its part of model/ and optimizer/ of the current version into `folder`,
+/// while steps go on.
 struct save_checkpoint {
   weights_version version = 0;
   std::string folder;
@@ -227,7 +227,7 @@ struct host_joined {
   std::string build;
   std::vector<std::string> lanes;
   std::vector<wire_device> devices;
-  std::int32_t pid = 0;  ///< 0: unknown
+  std::int32_t pid = 0;   ///< 0: unknown
   std::string name = {};  ///< for people; may be empty
 };
 QUERN_MESSAGE(host_joined, session, build, lanes, devices, pid, name)

@@ -53,12 +53,10 @@ using learner_ref = caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to
 
 /// Sends candidates to evaluator hosts and verdicts to the replay actor. The host messages come
 /// from the gateway's thread.
-using dispatch_ref =
-    caf::typed_actor<caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>,
-                     caf::reacts_to<epoch_began>, caf::reacts_to<host_joined>,
-                     caf::reacts_to<host_credit>, caf::reacts_to<host_answer>,
-                     caf::reacts_to<host_leaves>, caf::reacts_to<host_devices>,
-                     caf::reacts_to<tick>>;
+using dispatch_ref = caf::typed_actor<
+    caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>, caf::reacts_to<epoch_began>,
+    caf::reacts_to<host_joined>, caf::reacts_to<host_credit>, caf::reacts_to<host_answer>,
+    caf::reacts_to<host_leaves>, caf::reacts_to<host_devices>, caf::reacts_to<tick>>;
 
 /// Starts, watches and ends processes, and with them the run.
 using supervisor_ref =

@@ -212,9 +212,9 @@ extern "C" int32_t quern_desk_fill_some(quern_desk* desk, uint64_t address,
   if (first < 0 || count < 0 || first > what->elements || count > what->elements - first)
     return complain(desk, "%lld elements from %lld of %lld", static_cast<long long>(count),
                     static_cast<long long>(first), static_cast<long long>(what->elements));
-  return settle(
-      desk, quern::gpu::fill_elements(desk->stream, address, *what, first, count, count, count),
-      "filling elements");
+  return settle(desk,
+                quern::gpu::fill_elements(desk->stream, address, *what, first, count, count, count),
+                "filling elements");
 }
 
 extern "C" int32_t quern_desk_set(quern_desk* desk, uint64_t address, uint64_t bytes,
