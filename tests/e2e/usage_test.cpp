@@ -65,10 +65,23 @@ TEST_CASE("a run that cannot begin is refused before its folder is made, dry or 
   both("policy.template_name=nothing", {"policy.template_name", "contrastive_demo"});
   both("env.core=4000", {"env.core", "core 4000", "may run on"});
   both("policy.max_prompt_tokens=16", {"policy.max_prompt_tokens", "the limit is 16"});
-  both("learner.device=cuda", {"learner.device is cuda"});
   both("tasks.count=10000000", {"tasks.count", "10000000 is outside"});
   both("quern_config=2", {"not a setting"});
   both("learner=3", {"group of keys"});
+}
+
+TEST_CASE("a run for hardware that is not here is refused; a dry run says what is missing") {
+  if (fs::exists("/dev/nvidiactl")) return skip("an NVIDIA driver is loaded here");
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  auto command = train_arguments(run, 1, {"learner.device=cuda"});
+  f.refused(command, {"learner.device is cuda"});
+  command.emplace_back("--dry-run");
+  const finished end = f.quern(command);
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(end.output.find("missing here: learner.device is cuda") != std::string::npos);
+  CHECK_FALSE(fs::exists(run));
 }
 
 TEST_CASE("a dry run of what is right says its plan and makes nothing") {
