@@ -30,6 +30,12 @@ base::status find_symbols(built_candidate& b) {
   return {};
 }
 
+/// Whether a name stands in the tables of the code: what kernels call of the driver stands there.
+bool names_symbol(std::string_view code, std::string_view name) {
+  const std::string wanted = '\0' + std::string(name) + '\0';
+  return code.find(wanted) != std::string_view::npos;
+}
+
 base::status open_artefact(built_candidate& b) {
   const auto& path = b.compiled.artefact;
   b.file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -41,9 +47,10 @@ base::status open_artefact(built_candidate& b) {
     return {};
   }
   QUERN_TRY(b.code, read_device_code(bytes));
+  const auto code = std::string_view(bytes).substr(b.code.offset, b.code.bytes);
   // For people only: code that cannot be read so may still run.
-  if (auto resources = read_cubin(std::string_view(bytes).substr(b.code.offset, b.code.bytes)))
-    b.resources = std::move(*resources);
+  if (auto resources = read_cubin(code)) b.resources = std::move(*resources);
+  b.uses_device_heap = names_symbol(code, "malloc") || names_symbol(code, "free");
   return find_symbols(b);
 }
 
@@ -124,6 +131,10 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
     return stop(std::move(r), verdict_kind::compile_error, "", first_line(b.compiled.text));
   if (auto opened = open_artefact(b); !opened)
     return stop(std::move(r), verdict_kind::infra_error, "", opened.error().message);
+  if (b.uses_device_heap)
+    return stop(std::move(r), verdict_kind::compile_error, "",
+                "a kernel calls malloc or free: the device's heap outlives the call and the "
+                "candidate; use the workspace");
   r.built = std::move(b);
   return r;
 }

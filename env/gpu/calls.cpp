@@ -19,6 +19,14 @@ std::string names_of_round(std::span<const distribution> kinds) {
 /// One element in so many of another distribution costs no kernel time that shows.
 constexpr std::int64_t sparse_of = 4096;
 
+/// Content with one value over and over. Adding up equal terms one by one rounds the same way each
+/// time, up to 1e-4 of the sum for some thousand of them; alone this stays hidden (all terms are 0
+/// or 1, or the tolerance knows it), but a planted element scales them or cancels what they add up
+/// to, and shows as wrong what is only rounding.
+bool repeats_values(std::int32_t kind) {
+  return kind == QUERN_CONSTANT || kind == QUERN_SPARSE;
+}
+
 constexpr std::uint64_t words_of(std::int64_t bytes) {
   return (static_cast<std::uint64_t>(bytes) + 3) / 4 * 4;
 }
@@ -141,16 +149,33 @@ void order_maker::plant(quern_order& order, const device_instance& of) {
   const std::int32_t kind = kind_to_plant(of, order.round, input);
   if (kind < 0) return;
   const std::int64_t elements = of.at.inputs[static_cast<std::size_t>(input)].elements;
-  // One element as often as a stretch of any length up to a quarter.
-  const int doublings = static_cast<int>(random_.below(24));
-  const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
-  const std::int64_t count = random_.chance(0.5) ? 1 : std::min(most, std::int64_t{1} << doublings);
+  const auto power = [&](std::uint64_t below) {
+    return std::int64_t{1} << static_cast<int>(random_.below(below));
+  };
+  std::int64_t run = 1, runs = 0;
+  if (random_.chance(0.5)) {
+    runs = std::clamp<std::int64_t>(elements / sparse_of, 1, power(11));
+  } else {
+    const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
+    runs = std::min(most, power(11));
+    run = std::max<std::int64_t>(1, most / runs / power(8));
+  }
+  // Anywhere between side by side and spread over all of the input.
+  std::int64_t stride = run;
+  if (runs > 1) {
+    const std::int64_t widest = (elements - run) / (runs - 1);
+    stride = widest - static_cast<std::int64_t>(
+                          random_.below(static_cast<std::uint64_t>((widest - run) / 2 + 1)));
+  }
+  const std::int64_t span = (runs - 1) * stride + run;
   order.changed_input = input;
   order.changed_kind = kind;
   order.changed_stream = random_.next_u64();
-  order.changed_count = order.changed_run = order.changed_stride = count;
+  order.changed_run = run;
+  order.changed_stride = stride;
+  order.changed_count = runs * run;
   order.changed_first =
-      static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(elements - count + 1)));
+      static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(elements - span + 1)));
 }
 
 std::int32_t order_maker::input_to_plant(const device_instance& of) {
@@ -166,10 +191,14 @@ std::int32_t order_maker::input_to_plant(const device_instance& of) {
 
 std::int32_t order_maker::kind_to_plant(const device_instance& of, std::int32_t round,
                                         std::int32_t input) {
+  const auto background = of.tensors.kinds[round][input];
+  const bool exact = !is_floating(of.at.inputs[static_cast<std::size_t>(input)].type);
+  if (!exact && repeats_values(background)) return -1;
   std::vector<std::int32_t> others;
-  for (std::size_t row = 0; row < of.rounds.size(); ++row)
-    if (const auto kind = of.tensors.kinds[row][input]; kind != of.tensors.kinds[round][input])
-      others.push_back(kind);
+  for (std::size_t row = 0; row < of.rounds.size(); ++row) {
+    const auto kind = of.tensors.kinds[row][input];
+    if (kind != background && (exact || kind != QUERN_CONSTANT)) others.push_back(kind);
+  }
   return others.empty() ? -1 : others[static_cast<std::size_t>(random_.below(others.size()))];
 }
 

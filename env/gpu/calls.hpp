@@ -46,17 +46,18 @@ class order_maker {
   quern_order again(const quern_order& other, std::int32_t slot);
   /// The content of `other` with one element of one input changed.
   quern_order changed(const quern_order& other, const device_instance& of, std::int32_t slot);
-  /// Puts elements of another of the task's distributions into the content: as often a single one
-  /// as a stretch of up to a quarter of the input. Where they lie is secret: a kernel that looks at
-  /// some elements to find out what it may leave out must not be right by that. Does nothing where
-  /// the input that was drawn has no second distribution.
+  /// Puts elements of another of the task's distributions into the content: as often single ones,
+  /// up to a thousand of them, as stretches of up to a quarter of the input in all. Where they lie
+  /// is secret: a kernel that looks at some elements to find out what it may leave out must not be
+  /// right by that. Does nothing where the input that was drawn has no other distribution, or none
+  /// that rounding lets it be mixed with.
   void plant(quern_order& order, const device_instance& of);
   base::random_stream& random() { return random_; }
 
  private:
   std::uint32_t poison();
   std::int32_t input_to_plant(const device_instance& of);
-  /// -1: the input has no other distribution.
+  /// -1: the input has none to be planted into this round.
   std::int32_t kind_to_plant(const device_instance& of, std::int32_t round, std::int32_t input);
   base::random_stream random_;
 };

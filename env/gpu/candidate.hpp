@@ -41,6 +41,8 @@ class loaded_candidate {
   [[nodiscard]] std::int64_t workspace_bytes() const { return workspace_bytes_; }
   [[nodiscard]] gpu_link& link() { return process_->link(); }
   [[nodiscard]] std::size_t seat() const { return seat_; }
+  /// Whether its windows wait at the gate (timed_side::gated).
+  [[nodiscard]] bool gated() const { return what_->form == cuda_form::device_only; }
   [[nodiscard]] process_memory* memory() const { return memory_; }
   /// A question failed: nobody else can use the process.
   [[nodiscard]] bool spoilt() const { return spoilt_; }

@@ -123,6 +123,8 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
   const auto slots = static_cast<std::int32_t>(end - begin);
   window_order order;
   order.how = timed_window_settings(*r_.desk);
+  // As in windows that are timed: whatever in a call waits for the device would wait for the gate.
+  if (!r_.candidate->gated()) order.how.gate_timeout_ns = 0;
   for (std::size_t c = begin; c < end; ++c) {
     order.calls.push_back(calls_[c].order);
     order.calls.back().slot = static_cast<std::int32_t>(c - begin);

@@ -1,5 +1,6 @@
 // One evaluation of lane `cuda`, stage by stage.
 #include <algorithm>
+#include <utility>
 
 #include "env/gpu/gpu_state.hpp"
 #include "env/judge/device_turn.hpp"
@@ -109,11 +110,10 @@ base::status gpu_evaluation::take_own() {
 
 void gpu_evaluation::end_own() {
   if (!own_) return;
-  const std::uint64_t taken = own_memory_->bytes();
-  own_memory_.reset();
+  const process_memory memory = *std::exchange(own_memory_, std::nullopt);
   // Most end while the next candidate is checked: before anything is timed they have.
-  if (taken < large_bytes) return with_.stand->let_go(std::move(own_));
-  if (auto missing = with_.stand->end_large(std::move(own_), taken))
+  if (memory.bytes() < large_bytes) return with_.stand->let_go(std::move(own_));
+  if (auto missing = with_.stand->end_large(std::move(own_), memory))
     with_.quarantine.enter(quarantine_cause::memory, std::move(*missing), with_.clock.now_ns());
 }
 

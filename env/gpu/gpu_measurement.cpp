@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t windows_a_look = 3;
 /// In the host-entry form time beside the events counts as the candidate's (timing.cpp). More of it
 /// than of what the events show, and this much, is no slow host code.
-constexpr double hidden_ns = 1e6;
+constexpr double hidden_ns = 1e7;
 /// Between bucket means: launches of a few microseconds differ by half of one from window to
 /// window.
 constexpr double bucket_deviation_limit = 0.15;

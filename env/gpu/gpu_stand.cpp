@@ -1,4 +1,5 @@
 // The device and all that lives on it.
+#include <algorithm>
 #include <thread>
 
 #include "base/program.hpp"
@@ -10,6 +11,8 @@ namespace {
 
 /// Processes of candidates in host-entry form that wait with their contexts made.
 constexpr std::size_t processes_ahead = 3;
+/// One thread makes a context in about the time that an evaluation takes, with nothing to spare.
+constexpr std::size_t context_makers = 2;
 /// What making a context, with what stands around calls, takes of the device, or more.
 constexpr std::uint64_t context_bytes = 1ULL << 30;
 /// By which memory that is given back may differ from what was taken.
@@ -34,7 +37,22 @@ gpu_stand::gpu_stand(spawner& children, const evaluator_options& options, gpu_ac
       quiet_(fmt::format("gpu-{}.quiet", desk_->facts().bus_id)),
       departures_(quiet_),
       pool_(children, {options_.runner_program, cuda_library_, access_},
-            options_.policy.host_entry ? processes_ahead : 1, quiet_, parts) {}
+            pool_options(), quiet_, parts) {}
+
+gpu_pool_options gpu_stand::pool_options() {
+  gpu_pool_options pool;
+  if (!options_.policy.host_entry) return pool;
+  pool.ahead = processes_ahead;
+  pool.makers = context_makers;
+  // Whoever takes it first finds it with the memory mapped, as it is by then.
+  pool.prepare = [this](gpu_runner_process& process) -> base::status {
+    if (auto lent = memory_.lend(process.link(), 0); !lent)
+      return base::fail(base::errc::unavailable, "lending memory to a runner: {}",
+                        lent.error().text);
+    return {};
+  };
+  return pool;
+}
 
 base::expected<gpu_runner_process*> gpu_stand::resident(std::size_t i) {
   if (residents_[i] && i < resident_runners && residents_[i]->served() >= most_served) retire(i);
@@ -110,10 +128,13 @@ process_memory gpu_stand::memory_of_process() {
 }
 
 std::optional<std::string> gpu_stand::end_large(std::unique_ptr<gpu_runner_process> process,
-                                                std::uint64_t bytes) {
+                                                const process_memory& memory) {
   constexpr double step_s = 0.02;
+  const std::uint64_t bytes = memory.bytes();
   const device_quiet::hold alone(quiet_);
-  const std::uint64_t before = free_bytes();
+  // One that was killed may have given all of it back by now.
+  const std::uint64_t now_free = free_bytes();
+  const std::uint64_t before = std::min(now_free, memory.last_free().value_or(now_free));
   process.reset();
   std::uint64_t back = 0;
   for (double waited = 0; waited < memory_wait_s; waited += step_s) {

@@ -73,9 +73,9 @@ class gpu_stand {
   std::uint64_t free_bytes();
   /// To look at what a candidate's own process takes. It must not outlive this object.
   process_memory memory_of_process();
-  /// Ends a process that took `bytes`, with nothing else going on; text: what was not given back.
+  /// Ends a process that took much, with nothing else going on; text: what was not given back.
   std::optional<std::string> end_large(std::unique_ptr<gpu_runner_process> process,
-                                       std::uint64_t bytes);
+                                       const process_memory& memory);
 
  private:
   struct reference_place {
@@ -83,6 +83,7 @@ class gpu_stand {
     std::string script_of;  ///< id of the task
   };
   double floor_of(const task_instance& at);
+  gpu_pool_options pool_options();
 
   spawner& children_;
   const evaluator_options& options_;

@@ -1,6 +1,8 @@
 // The device memory that calls work on.
 #include "env/gpu/lent_memory.hpp"
 
+#include <fcntl.h>
+
 namespace quern::env {
 
 base::status lent_memory::grow(piece& what, std::uint64_t bytes) {
@@ -9,11 +11,12 @@ base::status lent_memory::grow(piece& what, std::uint64_t bytes) {
   // they map the new one.
   what.memory = {};
   QUERN_TRY(what.memory, desk_->allocate(bytes + bytes / 4));
-  ++what.making;
+  what.making = ++makings_;
   return {};
 }
 
 base::status lent_memory::reserve(const lent_bytes& wanted) {
+  const std::lock_guard lock(guard_);
   QUERN_CHECK(grow(inputs_, wanted.inputs));
   QUERN_CHECK(grow(workspace_, wanted.workspace));
   for (auto& seat : outputs_)
@@ -35,14 +38,28 @@ std::uint64_t lent_memory::hint() {
   return start + addresses_.below((std::uint64_t{1} << 44) / step) * step;
 }
 
-answered<void> lent_memory::lend(gpu_link& to, std::size_t seat, bool elsewhere) {
+std::vector<lent_memory::to_map> lent_memory::not_mapped(const gpu_link& in, std::size_t seat,
+                                                         bool elsewhere) {
+  const std::lock_guard lock(guard_);
   const std::array<const piece*, QUERN_PIECES> pieces{&inputs_, &outputs_[seat], &workspace_};
+  std::vector<to_map> all;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const piece& p = *pieces[i];
-    if (p.making == 0 || (to.mapped[i] == p.making && !elsewhere)) continue;
-    if (auto done = to.import(static_cast<std::int32_t>(i), p.memory, hint(), hint()); !done)
+    if (p.making == 0 || (in.mapped[i] == p.making && !elsewhere)) continue;
+    // A descriptor of its own: the piece may be made anew while the runner maps it.
+    all.push_back({i, base::unique_fd(fcntl(p.memory.fd(), F_DUPFD_CLOEXEC, 0)), p.memory.bytes(),
+                   p.making, hint(), hint()});
+  }
+  return all;
+}
+
+answered<void> lent_memory::lend(gpu_link& to, std::size_t seat, bool elsewhere) {
+  for (const to_map& one : not_mapped(to, seat, elsewhere)) {
+    if (auto done = to.import(static_cast<std::int32_t>(one.piece), one.file.get(), one.bytes,
+                              one.hint, one.writable_hint);
+        !done)
       return done;
-    to.mapped[i] = p.making;
+    to.mapped[one.piece] = one.making;
   }
   return {};
 }

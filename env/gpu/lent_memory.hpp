@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/random.hpp"
 #include "env/gpu/desk.hpp"
 #include "env/gpu/link.hpp"
@@ -21,7 +23,7 @@ struct lent_bytes {
 };
 
 /// Owns the pieces. They grow when more is asked for and never shrink. What one side wrote is never
-/// mapped in a runner of the other. One thread.
+/// mapped in a runner of the other. One thread, but for `lend`, which others may call as well.
 class lent_memory {
  public:
   /// `seats`: runners that can be lent to at the same time. `seed`: of the addresses.
@@ -46,14 +48,23 @@ class lent_memory {
  private:
   struct piece {
     device_piece memory;
-    std::uint64_t making = 0;  ///< 0: not made yet
+    std::uint64_t making = 0;  ///< 0: not made yet; no two pieces have the same
+  };
+  /// A piece as a runner is told of it.
+  struct to_map {
+    std::size_t piece;
+    base::unique_fd file;
+    std::uint64_t bytes, making, hint, writable_hint;
   };
   base::status grow(piece& what, std::uint64_t bytes);
   std::uint64_t hint();
+  std::vector<to_map> not_mapped(const gpu_link& in, std::size_t seat, bool elsewhere);
 
+  std::mutex guard_;  ///< of all that follows
   device_desk* desk_;
   piece inputs_, workspace_;
   std::vector<piece> outputs_;
+  std::uint64_t makings_ = 0;
   base::random_stream addresses_;
 };
 

@@ -48,10 +48,10 @@ answered<void> gpu_link::open(int device, double wall_s, runner::gpu_open_stage 
       link_.ask(runner::command::gpu_open, bytes_of_message(body), -1, within(wall_s), nullptr));
 }
 
-answered<void> gpu_link::import(std::int32_t piece, const device_piece& memory, std::uint64_t hint,
+answered<void> gpu_link::import(std::int32_t piece, int fd, std::uint64_t bytes, std::uint64_t hint,
                                 std::uint64_t writable_hint) {
-  const runner::gpu_import_request body{piece, 0, memory.bytes(), hint, writable_hint};
-  return without_value(link_.ask(runner::command::gpu_import, bytes_of_message(body), memory.fd(),
+  const runner::gpu_import_request body{piece, 0, bytes, hint, writable_hint};
+  return without_value(link_.ask(runner::command::gpu_import, bytes_of_message(body), fd,
                                  within(setting_up_s), nullptr));
 }
 

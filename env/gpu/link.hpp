@@ -42,8 +42,9 @@ class gpu_link {
 
   answered<void> open(int device, double wall_s,
                       runner::gpu_open_stage stage = runner::gpu_open_stage::all);
-  /// Hints: see quern_window_import.
-  answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t hint = 0,
+  /// The allocation behind `fd` (device_piece), which stays the caller's. Hints: see
+  /// quern_window_import.
+  answered<void> import(std::int32_t piece, int fd, std::uint64_t bytes, std::uint64_t hint = 0,
                         std::uint64_t writable_hint = 0);
   answered<void> tensors(const quern_tensors& what, std::int32_t slots);
   /// Device code in [offset, offset + bytes) of the file.

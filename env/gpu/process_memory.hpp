@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "env/gpu/quiet.hpp"
 
@@ -40,6 +41,8 @@ class process_memory {
   [[nodiscard]] std::uint64_t bytes() const {
     return bytes_ > 0 ? static_cast<std::uint64_t>(bytes_) : 0;
   }
+  /// What nobody had at the last look: while the process lived, or as it ended; nothing before it.
+  [[nodiscard]] std::optional<std::uint64_t> last_free() const { return last_free_; }
 
  private:
   /// `others`: bytes that those who were at work meanwhile can explain.
@@ -49,6 +52,7 @@ class process_memory {
   const device_quiet& quiet_;
   std::uint64_t context_;
   std::int64_t bytes_ = 0;
+  std::optional<std::uint64_t> last_free_;
 };
 
 }  // namespace quern::env

@@ -3,14 +3,16 @@
 
 namespace quern::env {
 
-gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, std::size_t ahead,
+gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, gpu_pool_options options,
                                  device_quiet& quiet, gpu_parts* parts)
     : children_(children),
       how_(std::move(how)),
-      ahead_(ahead),
+      options_(std::move(options)),
       quiet_(quiet),
-      parts_(parts),
-      maker_([this] { work(); }) {}
+      parts_(parts) {
+  for (std::size_t i = 0; i < options_.makers; ++i)
+    makers_.emplace_back([this] { work(); });
+}
 
 gpu_runner_pool::~gpu_runner_pool() {
   {
@@ -18,7 +20,8 @@ gpu_runner_pool::~gpu_runner_pool() {
     stop_ = true;
   }
   wanted_.notify_all();
-  maker_.join();
+  for (auto& maker : makers_)
+    maker.join();
 }
 
 std::size_t gpu_runner_pool::ready() const {
@@ -53,6 +56,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make() {
   }
   const part_clock clock(parts_, gpu_part::pool_context);
   QUERN_CHECK(made->open());
+  if (options_.prepare) QUERN_CHECK(options_.prepare(*made));
   return made;
 }
 
@@ -61,13 +65,15 @@ void gpu_runner_pool::work() {
   for (;;) {
     // After a failure only somebody who waits makes it try again.
     wanted_.wait(lock, [&] {
-      return stop_ || ready_.size() < static_cast<std::size_t>(waiting_) ||
-             (ready_.size() < ahead_ && !failed_);
+      const std::size_t coming = ready_.size() + in_making_;
+      return stop_ || coming < waiting_ || (coming < options_.ahead && !failed_);
     });
     if (stop_) return;
+    ++in_making_;
     lock.unlock();
     auto started = make();
     lock.lock();
+    --in_making_;
     if (started)
       ready_.push_back(std::move(*started));
     else

@@ -3,9 +3,11 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "env/gpu/parts.hpp"
 #include "env/gpu/quiet.hpp"
@@ -13,13 +15,20 @@
 
 namespace quern::env {
 
-/// Keeps `ahead` processes ready, started by a thread of its own: their contexts while nothing is
-/// timed, all that comes before at any time. Thread-safe.
+struct gpu_pool_options {
+  std::size_t ahead = 1;   ///< processes kept ready
+  std::size_t makers = 1;  ///< threads that make them
+  /// Called with each as soon as its context is made, by the thread that made it; may be null.
+  std::function<base::status(gpu_runner_process&)> prepare;
+};
+
+/// Keeps processes ready, started by threads of its own: their contexts while nothing is held
+/// quiet, all that comes before at any time. Thread-safe.
 class gpu_runner_pool {
  public:
   /// `parts` may be null.
-  gpu_runner_pool(spawner& children, gpu_runner_start how, std::size_t ahead, device_quiet& quiet,
-                  gpu_parts* parts = nullptr);
+  gpu_runner_pool(spawner& children, gpu_runner_start how, gpu_pool_options options,
+                  device_quiet& quiet, gpu_parts* parts = nullptr);
   ~gpu_runner_pool();
   gpu_runner_pool(const gpu_runner_pool&) = delete;
   gpu_runner_pool& operator=(const gpu_runner_pool&) = delete;
@@ -37,16 +46,17 @@ class gpu_runner_pool {
 
   spawner& children_;
   gpu_runner_start how_;
-  std::size_t ahead_;
+  gpu_pool_options options_;
   device_quiet& quiet_;
   gpu_parts* parts_;
   mutable std::mutex guard_;
   std::condition_variable wanted_, made_;
   std::deque<std::unique_ptr<gpu_runner_process>> ready_;
   std::optional<base::error> failed_;
-  int waiting_ = 0;
+  std::size_t waiting_ = 0;
+  std::size_t in_making_ = 0;
   bool stop_ = false;
-  std::thread maker_;
+  std::vector<std::thread> makers_;
 };
 
 }  // namespace quern::env

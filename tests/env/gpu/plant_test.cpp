@@ -24,11 +24,11 @@ double caught_by_plants(const env::device_instance& d, std::int64_t step) {
   for (int i = 0; i < count; ++i) {
     auto o = orders.fresh(0, 0);
     orders.plant(o, d);
-    if (o.changed_count > 4096 || o.changed_kind != QUERN_LARGE) continue;
+    if (o.changed_run != 1 || o.changed_kind != QUERN_LARGE) continue;
     const auto c = env::content_of(layout, env::distribution::large, o.key, o.changed_stream);
     std::set<std::int64_t> wrong_rows, careful_rows;
     for (std::int64_t n = 0; n < o.changed_count; ++n) {
-      const std::int64_t at = o.changed_first + n;
+      const std::int64_t at = o.changed_first + n * o.changed_stride;
       const float value = env::content::floats_at(c, static_cast<std::uint64_t>(at / 4)).v[at % 4];
       if (at % row % step == 0 && std::abs(value) >= 40) careful_rows.insert(at / row);
       if (value > 88.8F) wrong_rows.insert(at / row);
@@ -47,7 +47,7 @@ TEST_CASE("planted elements are missed by a sample, and not by a kernel that loo
   const auto path = quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml";
   const auto what = env::load_task(path).value();
   const auto d = env::make_device_instance(what, what.sizes).value();
-  CHECK(caught_by_plants(d, 32) > 0.02);
+  CHECK(caught_by_plants(d, 32) > 0.06);
   CHECK(caught_by_plants(d, 1) == 0);
 }
 
@@ -71,4 +71,32 @@ TEST_CASE("a call's time counts with a few planted elements, not with stretches 
   // Most of the single ones, few of the stretches.
   CHECK(counted > count * 2 / 5);
   CHECK(counted < count * 4 / 5);
+}
+
+TEST_CASE("floating content that repeats a value is mixed with no other") {
+  const auto softmax = env::load_task(quern::test::source_dir() /
+                                      "tests/hostile/cuda/softmax.task.yaml")
+                           .value();
+  const auto histogram = env::load_task(quern::test::source_dir() /
+                                        "tests/hostile/cuda/histogram.task.yaml")
+                             .value();
+  std::set<std::int32_t> planted[2];
+  for (const auto* what : {&softmax, &histogram}) {
+    const bool integers = what == &histogram;
+    const auto d = env::make_device_instance(*what, what->sizes).value();
+    env::order_maker orders(14);
+    for (int i = 0; i < 3000; ++i) {
+      const auto round = static_cast<std::int32_t>(orders.random().below(d.rounds.size()));
+      auto o = orders.fresh(round, 0);
+      orders.plant(o, d);
+      if (o.changed_input < 0) continue;
+      const auto background = d.tensors.kinds[round][o.changed_input];
+      CHECK(o.changed_kind != background);
+      if (!integers) CHECK(background != QUERN_CONSTANT);
+      if (!integers) CHECK(background != QUERN_SPARSE);
+      planted[integers ? 1 : 0].insert(o.changed_kind);
+    }
+  }
+  CHECK(planted[0] == std::set<std::int32_t>{QUERN_NORMAL, QUERN_LARGE, QUERN_SPARSE, QUERN_SORTED});
+  CHECK(planted[1].contains(QUERN_CONSTANT));
 }

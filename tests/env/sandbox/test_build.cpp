@@ -155,3 +155,33 @@ TEST_CASE("what a kernel was compiled to is known of plans") {
   CHECK(built.built->resources.front().registers > 0);
   CHECK(built.built->resources.front().registers <= 255);
 }
+
+TEST_CASE("a plan whose kernels take memory of the device's heap is not built") {
+  builder* with = one_builder();
+  if (with == nullptr) return;
+  const auto text = [](const char* takes) {
+    return fmt::format(R"(
+__global__ void sums(const float* x, float* y, int64_t m) {{
+  float mine = 0;
+  for (int64_t j = 0; j < m; ++j) mine += x[blockIdx.x * m + j];
+  float* at = {};
+  at[0] = mine;
+  y[blockIdx.x] = at[0];
+}}
+extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace, cudaStream_t stream) {{
+  sums<<<n, 1, 0, stream>>>(x, y, m);
+}}
+)",
+                       takes);
+  };
+  // Spelt so that no screen of the text sees it.
+  const auto hidden = build(*with, "row_sum",
+                            "#define JOIN(a, b) a##b\n" + text("(float*)JOIN(mal, loc)(64)"),
+                            {.host_entry = true});
+  CHECK_FALSE(hidden.built.has_value());
+  CHECK(hidden.what.kind == env::verdict_kind::compile_error);
+  CHECK(contains(hidden.what.detail, "heap"));
+  const auto fine = build(*with, "row_sum", text("y + blockIdx.x"), {.host_entry = true});
+  INFO(fine.what.detail);
+  CHECK(fine.built.has_value());
+}
