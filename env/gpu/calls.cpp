@@ -143,7 +143,14 @@ bool counts_in_time(const quern_order& order, const device_instance& of) {
   return order.changed_count <= elements / sparse_of;
 }
 
-void order_maker::plant(quern_order& order, const device_instance& of) {
+tolerance limit_of(const quern_order& order, const device_instance& of, const tolerance& limit) {
+  constexpr double wider = 64, most_rtol = 0.05;
+  if (order.changed_input < 0 || order.changed_kind == of.tensors.kinds[order.round][order.changed_input])
+    return limit;
+  return {wider * limit.atol, std::max(limit.rtol, std::min(wider * limit.rtol, most_rtol))};
+}
+
+void order_maker::plant(quern_order& order, const device_instance& of, double stretches) {
   if (of.at.inputs.empty()) return;
   const std::int32_t input = input_to_plant(of);
   const std::int32_t kind = kind_to_plant(of, order.round, input);
@@ -153,12 +160,13 @@ void order_maker::plant(quern_order& order, const device_instance& of) {
     return std::int64_t{1} << static_cast<int>(random_.below(below));
   };
   std::int64_t run = 1, runs = 0;
-  if (random_.chance(0.5)) {
+  if (random_.chance(1 - stretches)) {
     runs = std::clamp<std::int64_t>(elements / sparse_of, 1, power(11));
   } else {
+    // Long ones most of all: what counts or adds up in too few bits shows in no short one.
     const std::int64_t most = std::max<std::int64_t>(1, elements / 4);
-    runs = std::min(most, power(11));
-    run = std::max<std::int64_t>(1, most / runs / power(8));
+    runs = std::min(most, power(7));
+    run = std::max<std::int64_t>(1, most / runs / power(6));
   }
   // Anywhere between side by side and spread over all of the input.
   std::int64_t stride = run;

@@ -34,6 +34,11 @@ runner::gpu_call_request call_request(const device_instance& of, bool has_worksp
 /// few elements of others that they do not show.
 bool counts_in_time(const quern_order& order, const device_instance& of);
 
+/// Within what a call with this content has to be right. Nobody knows what rounding does to every
+/// mixture: where elements of another distribution were planted only what is grossly wrong counts,
+/// as it is where a kernel left something out.
+tolerance limit_of(const quern_order& order, const device_instance& of, const tolerance& limit);
+
 /// Draws what calls are told: content that nobody can foresee, poison that nobody can know.
 class order_maker {
  public:
@@ -46,12 +51,12 @@ class order_maker {
   quern_order again(const quern_order& other, std::int32_t slot);
   /// The content of `other` with one element of one input changed.
   quern_order changed(const quern_order& other, const device_instance& of, std::int32_t slot);
-  /// Puts elements of another of the task's distributions into the content: as often single ones,
-  /// up to a thousand of them, as stretches of up to a quarter of the input in all. Where they lie
-  /// is secret: a kernel that looks at some elements to find out what it may leave out must not be
-  /// right by that. Does nothing where the input that was drawn has no other distribution, or none
-  /// that rounding lets it be mixed with.
-  void plant(quern_order& order, const device_instance& of);
+  /// Puts elements of another of the task's distributions into the content: single ones, up to a
+  /// thousand of them, or (a share `stretches` of the times) stretches of up to a quarter of the
+  /// input in all. Where they lie is secret: a kernel that looks at some elements to find out what
+  /// it may leave out must not be right by that. Does nothing where the input that was drawn has no
+  /// other distribution, or none that rounding lets it be mixed with.
+  void plant(quern_order& order, const device_instance& of, double stretches = 0.5);
   base::random_stream& random() { return random_; }
 
  private:

@@ -190,10 +190,8 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
     // Each side alike; a look takes a small part of a window.
     if (windows[candidate ? 1 : 0]++ % windows_a_look == 0) with_.watch.window(seen_, candidate);
   };
-  // Host code is charged with its noise anyhow, and the contexts of the processes that come after
-  // it take longer to make than all that is not timed: they would have to be waited for.
   std::optional<device_quiet::hold> quiet;
-  if (built_->form == cuda_form::device_only) {
+  {
     const part_clock part(&with_.parts, gpu_part::quiet);
     quiet.emplace(stand.quiet());
   }

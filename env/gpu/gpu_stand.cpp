@@ -11,7 +11,7 @@ namespace {
 
 /// Processes of candidates in host-entry form that wait with their contexts made.
 constexpr std::size_t processes_ahead = 3;
-/// One thread makes a context in about the time that an evaluation takes, with nothing to spare.
+/// One starts a driver while the other makes a context.
 constexpr std::size_t context_makers = 2;
 /// What making a context, with what stands around calls, takes of the device, or more.
 constexpr std::uint64_t context_bytes = 1ULL << 30;

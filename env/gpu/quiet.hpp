@@ -1,18 +1,22 @@
-// Who may disturb a device: making a context for the next candidate and taking one down stop
-// whatever runs beside them, so neither goes on while anything is timed.
+// Who may disturb a device: making a context for the next candidate and taking one down hold up
+// whatever asks the driver for anything beside them, so neither goes on while anything is timed.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.hpp"
 
 namespace quern::env {
 
-/// One device's. Thread-safe. A measurement waits for what disturbs; what would disturb waits for
-/// the measurement's end.
+/// One device's. Thread-safe. A measurement waits for what disturbs, or has it stand still; what
+/// would disturb waits for the measurement's end.
 class device_quiet {
  public:
   /// `lock`: name of a lock of this host (env/judge/host_lock.hpp) that all evaluators of the
@@ -45,10 +49,38 @@ class device_quiet {
     base::unique_fd among_all_;
   };
 
+  /// A disturbance that can stand still: a measurement makes it do so instead of waiting for its
+  /// end.
+  class interruptible {
+   public:
+    /// `stand(true)` returns when nothing of it goes on any more, `stand(false)` lets it go on; by
+    /// any thread, one at a time, while this object lives.
+    interruptible(device_quiet& of, std::function<void(bool still)> stand);
+    ~interruptible();
+    interruptible(const interruptible&) = delete;
+    interruptible& operator=(const interruptible&) = delete;
+
+   private:
+    friend class device_quiet;
+    /// Both with the guard held.
+    void stand_still();
+    void go_on();
+
+    device_quiet& of_;
+    std::function<void(bool)> stand_;
+    bool still_ = false;
+    base::unique_fd among_all_;
+  };
+
+  /// Lets go on what stands still although nobody here measures: when the measurement ended,
+  /// another evaluator had begun one. For whoever waits for it.
+  void let_go_on();
+
   /// Whether something of this evaluator disturbs right now.
   [[nodiscard]] bool disturbed() const {
     const std::lock_guard lock(guard_);
-    return disturbing_ > 0;
+    return disturbing_ > 0 || std::any_of(interruptibles_.begin(), interruptibles_.end(),
+                                          [](const interruptible* one) { return !one->still_; });
   }
   /// Differs from what it was before where something began or ended to disturb meanwhile.
   [[nodiscard]] std::uint64_t epoch() const {
@@ -57,7 +89,8 @@ class device_quiet {
   }
 
  private:
-  [[nodiscard]] base::unique_fd take(int how) const;
+  /// The lock among evaluators; LOCK_NB in `how`: nothing where another has it.
+  [[nodiscard]] std::optional<base::unique_fd> take(int how) const;
 
   const std::string lock_;
   mutable std::mutex guard_;
@@ -65,6 +98,7 @@ class device_quiet {
   int holds_ = 0;
   int disturbing_ = 0;
   std::uint64_t epoch_ = 0;
+  std::vector<interruptible*> interruptibles_;
 };
 
 }  // namespace quern::env

@@ -32,6 +32,7 @@ std::size_t gpu_runner_pool::ready() const {
 base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take() {
   std::unique_lock lock(guard_);
   ++waiting_;
+  quiet_.let_go_on();
   failed_.reset();
   wanted_.notify_all();
   made_.wait(lock, [&] { return !ready_.empty() || failed_; });
@@ -49,10 +50,13 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make() {
     const part_clock clock(parts_, gpu_part::pool_spawn);
     QUERN_TRY(made, gpu_runner_process::start(children_, how_));
   }
-  std::optional<device_quiet::disturbance> noise;
+  // Two at once would only hold each other up in the driver.
+  std::unique_lock turn(contexts_, std::defer_lock);
+  std::optional<device_quiet::interruptible> noise;
   {
     const part_clock clock(parts_, gpu_part::pool_wait);
-    noise.emplace(quiet_);
+    turn.lock();
+    noise.emplace(quiet_, [&made](bool still) { made->stand(still); });
   }
   const part_clock clock(parts_, gpu_part::pool_context);
   QUERN_CHECK(made->open());

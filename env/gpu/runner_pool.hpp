@@ -22,8 +22,8 @@ struct gpu_pool_options {
   std::function<base::status(gpu_runner_process&)> prepare;
 };
 
-/// Keeps processes ready, started by threads of its own: their contexts while nothing is held
-/// quiet, all that comes before at any time. Thread-safe.
+/// Keeps processes ready, started by threads of its own: their contexts one after the other, while
+/// nothing is held quiet, all that comes before at any time. Thread-safe.
 class gpu_runner_pool {
  public:
   /// `parts` may be null.
@@ -49,6 +49,7 @@ class gpu_runner_pool {
   gpu_pool_options options_;
   device_quiet& quiet_;
   gpu_parts* parts_;
+  std::mutex contexts_;  ///< held while a context is made
   mutable std::mutex guard_;
   std::condition_variable wanted_, made_;
   std::deque<std::unique_ptr<gpu_runner_process>> ready_;

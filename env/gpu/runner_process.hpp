@@ -41,6 +41,8 @@ class gpu_runner_process {
   void note_candidate() { ++served_; }
   /// Whether vendor libraries are in its reach.
   [[nodiscard]] bool has_libraries() const { return has_libraries_; }
+  /// Makes it stand still, or go on; beside any other call.
+  void stand(bool still) { still ? child_->stop() : child_->go_on(); }
   /// Ends the child, if it still runs, and tells how it ended.
   child_end end();
 

@@ -12,6 +12,7 @@
 #include <future>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -88,6 +89,7 @@ struct child::state {
 
   std::mutex mutex;
   bool timed_out = false, killed = false;  // guarded by mutex
+  bool stopped = false;                    // guarded by mutex
   std::optional<child_end> end;            // guarded by mutex
 
   // Guarded by mutex; the process is not reaped yet, so its numbers are still its own.
@@ -195,6 +197,26 @@ child_end child::kill() {
   }
   state_->ended_within(-1);
   return state_->reap();
+}
+
+void child::stop() {
+  constexpr auto step = std::chrono::microseconds(100);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->end || std::exchange(state_->stopped, true)) return;
+  syscall(SYS_pidfd_send_signal, state_->pidfd.get(), SIGSTOP, nullptr, 0);
+  for (;;) {
+    siginfo_t info{};
+    const int rc = waitid(P_PID, static_cast<id_t>(state_->pid), &info, WSTOPPED | WNOHANG);
+    if (rc == 0 && info.si_pid == state_->pid) return;
+    if ((rc != 0 && errno != EINTR) || state_->ended_within(0)) return;
+    std::this_thread::sleep_for(step);
+  }
+}
+
+void child::go_on() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->end || !std::exchange(state_->stopped, false)) return;
+  syscall(SYS_pidfd_send_signal, state_->pidfd.get(), SIGCONT, nullptr, 0);
 }
 
 struct spawner::state {

@@ -119,7 +119,7 @@ struct child_end {
 };
 
 /// A running or ended child. Destroying it kills the tree and reaps it. One thread at a time, any
-/// thread; kill() may be called beside wait().
+/// thread; kill(), stop() and go_on() may be called beside wait().
 class child {
  public:
   ~child();
@@ -137,6 +137,12 @@ class child {
 
   /// Kills the whole tree and waits until it is reaped.
   child_end kill();
+
+  /// Stops every thread of the program (SIGSTOP) and waits until they stand: one that is inside a
+  /// system call ends it first. A child that has ended stands still. Its wall clock goes on.
+  void stop();
+  /// Lets a stopped child go on.
+  void go_on();
 
   /// The layers that were really put on, as the child reported just before its program started.
   [[nodiscard]] layer_set layers() const;

@@ -1,6 +1,9 @@
 // One spelling for all texts that differ only in comments and layout.
 #include "env/screen/canonical.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "env/screen/lexer.hpp"
 
 namespace quern::env {
@@ -11,7 +14,24 @@ const char* line_end(const std::string& text) {
   return text.back() == '\\' ? " /**/\n" : "\n";
 }
 
+/// Names of the line, and operators of macros that build such a name or turn a text into a value.
+bool tells_layout(const token& item) {
+  constexpr std::string_view names[] = {"__LINE__", "__builtin_LINE", "__builtin_COLUMN",
+                                        "__builtin_source_location", "source_location"};
+  if (item.kind == token_kind::identifier)
+    return std::find(std::begin(names), std::end(names), item.text) != std::end(names);
+  return item.directive && !item.line_start && (item.text == "#" || item.text == "##");
+}
+
+bool any_tells_layout(const std::vector<token>& tokens) {
+  return std::any_of(tokens.begin(), tokens.end(), tells_layout);
+}
+
 }  // namespace
+
+bool sees_layout(std::string_view source) {
+  return any_tells_layout(lex_cpp(source));
+}
 
 std::string canonical_source(std::string_view source) {
   std::string text;
@@ -21,6 +41,7 @@ std::string canonical_source(std::string_view source) {
   bool launches = false;  // a "<<<" was seen: three '>' may close it
   std::string_view before;
   const auto tokens = lex_cpp(source);
+  if (any_tells_layout(tokens)) return std::string(source);
   for (const token& item : tokens) {
     const bool begins = item.directive && item.line_start;
     // A preprocessor line ends where it ended, and so does a literal that nobody closed; all other

@@ -8,7 +8,11 @@
 
 namespace quern::env {
 
-/// Tokens with single spaces between them, preprocessor lines on lines of their own, literals as
+/// Whether what the text computes may depend on its layout: it names its line, or has macros that
+/// paste or stringise. `#line` alone changes nothing that is not named.
+bool sees_layout(std::string_view source);
+
+/// The text itself where it sees its layout. Else tokens with single spaces between them, preprocessor lines on lines of their own, literals as
 /// they were written, digraphs as what they mean. Idempotent: canonical(canonical(x)) is
 /// canonical(x).
 std::string canonical_source(std::string_view source);

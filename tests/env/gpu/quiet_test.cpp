@@ -74,6 +74,83 @@ TEST_CASE("Several may disturb at once, and each is noticed") {
   CHECK(quiet.epoch() != before);
 }
 
+TEST_CASE("What can stand still does so while anything is measured, and is not waited for") {
+  device_quiet quiet;
+  int stood = 0, went_on = 0;
+  std::optional<device_quiet::interruptible> context(
+      std::in_place, quiet, [&](bool still) { ++(still ? stood : went_on); });
+  CHECK(quiet.disturbed());
+  const auto before = quiet.epoch();
+  {
+    const device_quiet::hold outer(quiet);
+    CHECK(stood == 1);
+    CHECK_FALSE(quiet.disturbed());
+    {
+      const device_quiet::hold inner(quiet);
+      CHECK(stood == 1);
+    }
+    quiet.let_go_on();
+    CHECK(went_on == 0);
+  }
+  CHECK(went_on == 1);
+  CHECK(quiet.disturbed());
+  CHECK(quiet.epoch() > before + 1);
+  {
+    // It may end while it stands.
+    const device_quiet::hold hold(quiet);
+    CHECK(stood == 2);
+    context.reset();
+  }
+  CHECK(went_on == 1);
+  CHECK_FALSE(quiet.disturbed());
+}
+
+TEST_CASE("A new one waits for the end of a measurement") {
+  device_quiet quiet;
+  std::atomic<bool> asks{false}, came{false}, stopped{false};
+  std::optional<device_quiet::hold> measurement(std::in_place, quiet);
+  std::thread other([&] {
+    asks = true;
+    const device_quiet::interruptible late(quiet, [&](bool) { stopped = true; });
+    came = true;
+  });
+  while (!asks)
+    std::this_thread::yield();
+  give_others_a_chance();
+  CHECK_FALSE(came);
+  measurement.reset();
+  other.join();
+  CHECK(came);
+  CHECK_FALSE(stopped);
+}
+
+TEST_CASE("What stands still for one evaluator leaves another's measurement alone") {
+  const std::string name = "test-quiet-still-" + std::to_string(getpid());
+  device_quiet here(name), there(name);
+  int stood = 0, went_on = 0;
+  const device_quiet::interruptible context(here,
+                                            [&](bool still) { ++(still ? stood : went_on); });
+  std::optional<device_quiet::hold> mine(std::in_place, here);
+  CHECK(stood == 1);
+  // Another evaluator's begins before mine is over, and has the lock when it is.
+  std::atomic<bool> measures{false}, enough{false};
+  std::thread other([&] {
+    const device_quiet::hold hold(there);
+    measures = true;
+    while (!enough)
+      std::this_thread::yield();
+  });
+  give_others_a_chance();
+  CHECK_FALSE(measures);
+  mine.reset();
+  // Whoever was first: it goes on at the latest when somebody asks for it behind the other's end.
+  enough = true;
+  other.join();
+  here.let_go_on();
+  CHECK(went_on == 1);
+  std::filesystem::remove(std::filesystem::temp_directory_path() / ("quern-" + name));
+}
+
 TEST_CASE("Evaluators of one device keep quiet for each other, those of two do not") {
   const std::string name = "test-quiet-" + std::to_string(getpid());
   device_quiet here(name), there(name), elsewhere(name + "-2");

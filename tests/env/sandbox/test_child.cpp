@@ -1,5 +1,7 @@
 // Children: how they end, what they may use, and that nothing is left of them.
 #include <atomic>
+#include <chrono>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -77,6 +79,46 @@ TEST_CASE("kill ends a child and its whole tree") {
     CHECK(deeds_still_running().empty());
   }
   CHECK(control_groups_left().empty());
+}
+
+TEST_CASE("a stopped child stands still with all its threads, goes on, and can be killed as it is") {
+  auto children = make_spawner();
+  auto spawned = children->spawn(deed("loop"));
+  REQUIRE(spawned.has_value());
+  auto& child = **spawned;
+  const auto ticks = [&] {
+    // utime and stime, fields 14 and 15; the name in field 2 may hold spaces.
+    const std::string text =
+        base::read_file("/proc/" + std::to_string(child.pid()) + "/stat").value();
+    std::istringstream rest(text.substr(text.rfind(')') + 2));
+    std::string word;
+    long user = 0, system = 0;
+    for (int field = 3; field < 14; ++field)
+      rest >> word;
+    rest >> user >> system;
+    return user + system;
+  };
+  const auto wait_for_ticks = [&](long more) {
+    const long from = ticks();
+    while (ticks() < from + more)
+      std::this_thread::yield();
+  };
+  wait_for_ticks(1);
+  for (int i = 0; i < 3; ++i) {
+    child.stop();
+    child.stop();
+    const long then = ticks();
+    // Time for ten more of them, had it gone on.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    CHECK(ticks() == then);
+    child.go_on();
+    wait_for_ticks(1);
+  }
+  child.stop();
+  CHECK(child.kill().how == end_kind::killed);
+  child.stop();
+  child.go_on();
+  CHECK(deeds_still_running().empty());
 }
 
 TEST_CASE("dropping the handle and dropping the spawner leave nothing behind") {

@@ -16,4 +16,5 @@ struct early {
 }  // namespace
 extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, cudaStream_t stream) {
   affine<<<1056, 512, 0, stream>>>(x, y, n);
+  fflush(stdout);  // no plan, so that it is loaded at all
 }
