@@ -1,27 +1,35 @@
 #!/usr/bin/env bash
 # Every test and benchmark that needs a GPU, on a host that has one: hardware and date first, the last
-# lines of each step, then a table of all steps. The last line is "N passed, N failed".
+# lines of each step as it ends, then a table of all steps. The last line is "N passed, N failed".
 #
-#   tools/gpu_check.sh              set up, build, test, measure: about 25 minutes on an H200 with 16 cores
-#   tools/gpu_check.sh --quick      the same steps with fewer trials: about 8 minutes
-#   tools/gpu_check.sh --build DIR  with the programs in DIR/bin, built before
-#   tools/gpu_check.sh --only WORD  steps whose name contains WORD
-#   tools/gpu_check.sh --logs DIR   where the whole output of each step goes (default: DIR of --build, gpu_check)
+#   tools/gpu_check.sh               set up, build, test, measure: about 35 minutes on an H200 with 16 cores
+#   tools/gpu_check.sh --quick       the same steps with fewer trials: about 8 minutes
+#   tools/gpu_check.sh --quick --full WORD  but for steps whose name contains WORD
+#   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0)
+#   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
+#   tools/gpu_check.sh --only WORD   steps whose name contains WORD
+#   tools/gpu_check.sh --logs DIR    where the whole output of each step goes (default: DIR of --build, gpu_check)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build='' quick=no only='' logs=''
+build='' quick=no full='' only='' logs='' gpus=(0)
 while [ $# -gt 0 ]; do
   case "$1" in
     --build) build=${2:?"gpu_check: --build needs a folder"}; shift ;;
     --only) only=${2:?"gpu_check: --only needs a word"}; shift ;;
     --logs) logs=${2:?"gpu_check: --logs needs a folder"}; shift ;;
+    --gpus) IFS=, read -ra gpus <<<"${2:?"gpu_check: --gpus needs numbers: 0,1"}"; shift ;;
     --quick) quick=yes ;;
-    -h|--help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "gpu_check: unknown argument '$1'; known: --quick, --build DIR, --only WORD, --logs DIR, --help" >&2
+    --full) full=${2:?"gpu_check: --full needs a word"}; shift ;;
+    -h|--help) sed -n '2,11p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full WORD, --gpus LIST, --build DIR, --only WORD, --logs DIR," \
+            "--help" >&2
        exit 2 ;;
   esac
   shift
+done
+for gpu in "${gpus[@]}"; do
+  [[ "$gpu" =~ ^[0-9]+$ ]] || { echo "gpu_check: --gpus: '$gpu' is no number of a GPU; say 0,1,2" >&2; exit 2; }
 done
 if [ -z "$build" ]; then
   tools/setup.sh
@@ -31,6 +39,8 @@ if [ -z "$build" ]; then
 fi
 logs=${logs:-$build/gpu_check}
 mkdir -p "$logs"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
 date -u '+%Y-%m-%d %H:%M UTC'
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv,noheader || true
@@ -39,72 +49,125 @@ if commit=$(git log -1 --format='%h of %cs' 2>/dev/null); then echo "commit $com
 
 # Here a missing GPU is a failure, not a reason to skip.
 export QUERN_REQUIRE_GPU=1
-threads=$(nproc)
-passed=0 failed=0 table=()
-# step NAME LINES SECONDS COMMAND...: its last LINES lines here, all of them in the log; SECONDS at most.
-step() {
-  local name=$1 lines=$2 limit=$3
+cores=$(($(nproc) / ${#gpus[@]}))
+# What is built beside a measurement leaves it two cores.
+threads=$((cores > 3 ? cores - 2 : 1))
+
+# step NAME LINES SECONDS COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command; its
+# last LINES lines here, all of them in the log; SECONDS at most. first_step: on the first GPU, before all others.
+names=() lines=() limits=() commands=() firsts=() others=()
+queue() {
+  local name=$1 index=${#names[@]}
+  case "$name" in *"$only"*) ;; *) return 1 ;; esac
+  names+=("$name") lines+=("$2") limits+=("$3")
   shift 3
-  case "$name" in *"$only"*) ;; *) return 0 ;; esac
-  printf '\n== %s: %s\n' "$name" "$*"
-  local begun=$SECONDS rc=0 log="$logs/${name//[^a-zA-Z0-9_-]/_}.log"
-  timeout --kill-after=20 "$limit" "$@" >"$log" 2>&1 || rc=$?
-  # Whatever a step says is not right, then how it ended.
-  { grep -E '^\*\*' "$log" || true; } | head -40
-  { grep -vE '^\*\*' "$log" || true; } | tail -n "$lines"
-  local took=$((SECONDS - begun)) said=ok
-  if [ $rc = 0 ]; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1)) said="FAILED ($rc)"
-    if [ $rc = 124 ]; then said="FAILED (more than $limit s)"; fi
-    echo "gpu_check: $said: $name; all of it in $log"
-  fi
-  table+=("$(printf '%-44s %5d s  %s' "$name" "$took" "$said")")
+  commands+=("$(printf '%q ' "$@")")
+  queued=$index
 }
-# pick QUICK FULL
+step() { if queue "$@"; then others+=("$queued"); fi; }
+first_step() { if queue "$@"; then firsts+=("$queued"); fi; }
+
+# run_step INDEX GPU CORES
+run_step() {
+  local index=$1 name=${names[$1]} begun=$SECONDS rc=0 said=ok
+  local log="$logs/${name//[^a-zA-Z0-9_-]/_}.log" command=${commands[$1]//@GPU@/$2}
+  timeout --kill-after=20 "${limits[$index]}" taskset -c "$3" bash -c "$command" >"$log" 2>&1 || rc=$?
+  if [ $rc != 0 ]; then said="FAILED ($rc)"; fi
+  if [ $rc = 124 ]; then said="FAILED (more than ${limits[$index]} s)"; fi
+  printf '%-44s %5d s  %s\n' "$name" $((SECONDS - begun)) "$said" >"$work/row.$index"
+  (
+    flock 9
+    printf '\n== %s: %s\n' "$name" "$command"
+    # Whatever a step says is not right, then how it ended.
+    { grep -E '^\*\*' "$log" || true; } | head -40
+    { grep -vE '^\*\*' "$log" || true; } | tail -n "${lines[$index]}"
+    if [ $rc != 0 ]; then echo "gpu_check: $said: $name; all of it in $log"; fi
+  ) 9>"$work/print"
+}
+
+# worker NUMBER: the next of those that wait, until none does.
+worker() {
+  local share="$(($1 * cores))-$(($1 * cores + cores - 1))" index at
+  if [ "$1" = 0 ]; then
+    for index in "${firsts[@]}"; do run_step "$index" "${gpus[0]}" "$share"; done
+  fi
+  while :; do
+    exec 8>"$work/turn"
+    flock 8
+    at=$(cat "$work/next")
+    echo $((at + 1)) >"$work/next"
+    exec 8>&-
+    [ "$at" -lt "${#others[@]}" ] || return 0
+    run_step "${others[$at]}" "${gpus[$1]}" "$share"
+  done
+}
+
+# is_quick NAME; pick QUICK FULL, for all steps
+is_quick() { [ $quick = yes ] && { [ -z "$full" ] || [[ "$1" != *"$full"* ]]; }; }
 pick() { if [ $quick = yes ]; then echo "$1"; else echo "$2"; fi; }
 
 doctor() { "$build/bin/quern" doctor | tee /dev/stderr | grep '^ok   GPU 0 .*a kernel ran' >/dev/null; }
 export -f doctor
 export build
-step doctor 12 120 bash -c doctor
-found=no
-for test in "$build"/bin/gpu_*_test; do
-  [ -x "$test" ] || continue
-  found=yes
-  step "$(basename "$test")" 4 "$(pick 120 600)" "$test"
-done
-[ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }
+first_step doctor 12 120 doctor
 
 # How docs/performance.md and docs/integrity.md come by their figures of lane cuda.
 bench="$build/bin/bench_gpu"
 if [ -x "$bench" ]; then
-  step "honest" 2 300 "$bench" honest --threads "$threads"
-  step "hostile" 3 400 "$bench" hostile --threads "$threads"
-  if [ $quick = yes ]; then
-    some=cache_,safe_if,narrow,rarely,write_,stream,slack,replies,patches_,interposes,litters,keeps_,forges
-    step "hostile without the screen" 3 120 "$bench" hostile --no-screen --threads "$threads" --only $some
+  first_step "rate of host code" 30 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
+    --rounds "$(pick 4 8)"
+  first_step "rate of host code, measured longer" 30 200 "$bench" rate --gpu @GPU@ --form host_entry \
+    --threads "$threads" --rounds "$(pick 4 8)" --budget-s 0.36
+  first_step "rate of plans" 30 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
+    --rounds "$(pick 2 4)"
+  first_step "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" --trials "$(pick 4 20)"
+  # Twenty kernels, half a minute each; in parts, so that several GPUs have some.
+  if is_quick agreement; then
+    step "agreement" 6 300 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 6 --long-s 2
   else
-    step "hostile without the screen" 3 500 "$bench" hostile --no-screen --threads "$threads"
-    step "hostile plans as host code" 3 500 "$bench" hostile --no-screen --host-entry --threads "$threads"
+    for part in 0 2 4 6 8 10 12 14 16 18; do
+      step "agreement from $part" 6 200 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 20 --long-s 30 \
+        --from $part --to $((part + 2))
+    done
   fi
-  step "false-accept rate" 6 300 "$bench" hostile --no-screen --threads "$threads" --repeat "$(pick 20 100)" \
-    --only safe_if_a_sample,narrow_counters,rarely_wrong
-  step "mixed" 24 500 "$bench" mixed --no-screen --threads "$threads" --count "$(pick 60 500)"
-  step "a kernel against itself" 14 300 "$bench" self --threads "$threads" --trials "$(pick 4 20)"
-  step "a kernel against itself, whole" 8 200 "$bench" self --whole --threads "$threads" --trials "$(pick 2 20)"
-  step "agreement" 6 300 "$bench" agreement --threads "$threads" --kernels "$(pick 6 20)" --long-s "$(pick 2 5)"
-  step "rate of plans" 14 200 "$bench" rate --form device_only --threads "$threads" --rounds "$(pick 2 4)"
-  step "rate of host code" 14 200 "$bench" rate --form host_entry --threads "$threads" --rounds "$(pick 2 4)"
+  step "honest" 2 300 "$bench" honest --gpu @GPU@ --threads "$threads"
+  if [ $quick = yes ]; then
+    some=cache_,safe_if,narrow,rarely,write_,stream,slack,replies,patches_,interposes,litters,keeps_,forges,canonical
+    step "hostile" 3 200 "$bench" hostile --gpu @GPU@ --threads "$threads" --only $some
+    step "hostile without the screen" 3 200 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" --only $some
+  else
+    step "hostile" 3 500 "$bench" hostile --gpu @GPU@ --threads "$threads"
+    step "hostile without the screen" 3 500 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads"
+    step "hostile plans as host code" 3 500 "$bench" hostile --gpu @GPU@ --no-screen --host-entry --threads "$threads"
+  fi
+  step "false-accept rate" 6 300 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" \
+    --repeat "$(pick 20 100)" --only safe_if_a_sample,narrow_counters,rarely_wrong
+  step "mixed" 24 "$(pick 200 900)" "$bench" mixed --gpu @GPU@ --no-screen --threads "$threads" --count "$(pick 60 500)"
+  step "a kernel against itself, whole" 8 200 "$bench" self --gpu @GPU@ --whole --threads "$threads" \
+    --trials "$(pick 2 20)"
 fi
 for suite in cuda_quick cuda; do
   if [ $quick = yes ] && [ $suite = cuda ]; then continue; fi
-  step "tasks of $suite" 4 500 "$build/bin/quern" tasks check "env/suites/$suite"
+  step "tasks of $suite" 4 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"
 done
+found=no
+for test in "$build"/bin/gpu_*_test; do
+  [ -x "$test" ] || continue
+  found=yes
+  first_step "$(basename "$test")" 4 "$(pick 200 600)" "$test"
+done
+[ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }
+
+echo 0 >"$work/next"
+for number in "${!gpus[@]}"; do worker "$number" & done
+wait
 
 echo
-printf '%s\n' "${table[@]}"
-echo "logs in $logs; agreement with windows of 30 s takes ten minutes: bench_gpu agreement --long-s 30 --out FILE"
-echo "$SECONDS s, $passed passed, $failed failed"
+failed=0
+for index in "${!names[@]}"; do
+  cat "$work/row.$index"
+  if grep -q FAILED "$work/row.$index"; then failed=$((failed + 1)); fi
+done
+echo "logs in $logs"
+echo "$SECONDS s, $((${#names[@]} - failed)) passed, $failed failed"
 [ "$failed" = 0 ]

@@ -60,7 +60,9 @@ device_quiet::interruptible::interruptible(device_quiet& of, std::function<void(
 }
 
 device_quiet::interruptible::~interruptible() {
-  const std::lock_guard lock(of_.guard_);
+  std::unique_lock lock(of_.guard_);
+  of_.changed_.wait(lock, [&] { return !still_ || of_.holds_ == 0; });
+  if (still_) stand_(false);
   std::erase(of_.interruptibles_, this);
   ++of_.epoch_;
   of_.changed_.notify_all();

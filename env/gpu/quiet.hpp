@@ -56,6 +56,8 @@ class device_quiet {
     /// `stand(true)` returns when nothing of it goes on any more, `stand(false)` lets it go on; by
     /// any thread, one at a time, while this object lives.
     interruptible(device_quiet& of, std::function<void(bool still)> stand);
+    /// Nothing is left standing: waits for the end of a measurement that made it stand still, so
+    /// not by the thread that measures.
     ~interruptible();
     interruptible(const interruptible&) = delete;
     interruptible& operator=(const interruptible&) = delete;

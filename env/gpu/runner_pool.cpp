@@ -33,9 +33,13 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take() {
   std::unique_lock lock(guard_);
   ++waiting_;
   quiet_.let_go_on();
-  failed_.reset();
-  wanted_.notify_all();
-  made_.wait(lock, [&] { return !ready_.empty() || failed_; });
+  // Those in making may fail for what was so before: a candidate that had taken all memory.
+  for (std::size_t tries = 1 + in_making_; tries > 0; --tries) {
+    failed_.reset();
+    wanted_.notify_all();
+    made_.wait(lock, [&] { return !ready_.empty() || failed_; });
+    if (!ready_.empty()) break;
+  }
   --waiting_;
   if (ready_.empty()) return tl::make_unexpected(*failed_);
   auto process = std::move(ready_.front());
@@ -56,11 +60,12 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make() {
   {
     const part_clock clock(parts_, gpu_part::pool_wait);
     turn.lock();
-    noise.emplace(quiet_, [&made](bool still) { made->stand(still); });
+    noise.emplace(quiet_, [process = made.get()](bool still) { process->stand(still); });
   }
   const part_clock clock(parts_, gpu_part::pool_context);
   QUERN_CHECK(made->open());
   if (options_.prepare) QUERN_CHECK(options_.prepare(*made));
+  noise.reset();
   return made;
 }
 

@@ -19,6 +19,9 @@ namespace {
 /// for all of its window, so that many short windows tell more than few long ones; a change of
 /// context and a message each way take a tenth of this.
 constexpr double window_ns = 1.2e6;
+/// The same where windows do not wait at the gate: waking the process and going to sleep again is
+/// part of them, some ten microseconds a window.
+constexpr double ungated_window_ns = 3e6;
 constexpr std::int64_t least_calls = 2;
 /// Of device memory for the outputs of one window, all seats.
 constexpr std::uint64_t slot_memory = 12ULL << 30;
@@ -30,7 +33,7 @@ constexpr double hidden_share = 0.125;
 /// those with single ones count, so there may be many of them.
 constexpr double planted_share = 0.45, stretches_of_planted = 0.27;
 constexpr std::uint64_t gate_timeout_ns = 60'000'000;
-constexpr double baseline_wall_s = 60;
+constexpr double baseline_wall_s = 60, wake_up_wall_s = 10;
 /// Device memory that references may come to keep during a measurement, all of them.
 constexpr std::uint64_t taken_by_references = 4ULL << 30;
 
@@ -50,6 +53,14 @@ class stretch {
   double& seconds_;
   base::nanoseconds_t start_;
 };
+
+/// No call, behind a gate that is open: the device turns to the process. It would else do so in the
+/// window that comes, where windows at the gate have it behind them.
+window_order wake_up_order() {
+  window_order order;
+  order.how.gate_timeout_ns = gate_timeout_ns;
+  return order;
+}
 
 class gpu_session {
  public:
@@ -115,10 +126,14 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   if (!side.gated) order_.how.gate_timeout_ns = 0;
   if (!r_.protocol.flushes_l2) order_.how.flush_bytes = 0;
   answered<window_times> times;
-  {
+  std::optional<device_quiet::hold> quiet;
+  if (side.quiet != nullptr) quiet.emplace(*side.quiet);
+  if (!side.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
+  if (times) {
     stretch clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
     times = runner.link->window(order_, candidate ? 10 + 50 * expected_s : baseline_wall_s);
   }
+  quiet.reset();
   if (!times) {
     if (!candidate) return host_trouble("baseline: " + times.error().text);
     for (std::size_t i = 0; i < side.runners.size(); ++i)
@@ -231,7 +246,8 @@ finding gpu_session::rehearse() {
       std::max(least_calls,
                calls_per_gpu_window(std::min(times.ref_ns + result_.baseline_around_ns.back(),
                                              times.cand_ns + result_.candidate_around_ns.back()),
-                                    window_ns, bytes, slot_memory));
+                                    r_.candidate.gated ? window_ns : ungated_window_ns, bytes,
+                                    slot_memory));
   if (slots != slots_)
     if (auto f = set_up(slots); !f.ok()) return f;
   // The baseline's stays: what stands around a call is known from the first window on.

@@ -12,6 +12,7 @@
 #include "env/gpu/lent_memory.hpp"
 #include "env/gpu/link.hpp"
 #include "env/gpu/process_memory.hpp"
+#include "env/gpu/quiet.hpp"
 #include "env/gpu/window_clocks.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/measure/protocols.hpp"
@@ -33,6 +34,9 @@ struct timed_side {
   /// Windows wait at the gate. Not with host code of a candidate: that it takes its time, or waits
   /// for the device, is part of what it is.
   bool gated = true;
+  /// Not gated: held while one of its windows runs, since its calls may ask the driver for
+  /// something, which waits for contexts that are made beside it.
+  device_quiet* quiet = nullptr;
   std::uint64_t workspace_bytes = 0;
   process_memory* memory = nullptr;  ///< of the one process, where it is the candidate's own
 };

@@ -93,6 +93,11 @@ def checked_source(text, known):
     return ast.fix_missing_locations(Check().visit(tree))
 
 
+def compile_as_script(torch, text):
+    """An exception says why the text is no TorchScript. Its names are looked for in this frame: it finds torch."""
+    torch.jit.CompilationUnit(text)
+
+
 class Fields:
     """Numbers and bytes of one kind of message, by name."""
 
@@ -194,7 +199,7 @@ class Reference:
         text = bytes(body[offset:offset + fields.number("bytes")]).decode()
         self.forget()
         self.source, self.function, self.request = None, None, None
-        self.torch.jit.CompilationUnit(text)  # TorchScript, or an exception that says why not
+        compile_as_script(self.torch, text)
         self.source = checked_source(text, lambda name: hasattr(self.torch, name))
 
     def call(self, body, _):

@@ -143,16 +143,22 @@ TEST_CASE("memory that does not come back puts the device into quarantine, and o
   REQUIRE(host.has_value());
   auto desk = env::device_desk::open(0);
   REQUIRE(desk.has_value());
-  // Processes of their own, one after another: memory is looked at around each.
-  const auto candidates = a_few(14, "host_entry");
-  for (int round = 0; round < 4; ++round)
+  // Processes of their own, one after another: memory is looked at around what each is asked.
+  const auto candidates = a_few(10, "host_entry");
+  auto submit_all = [&, round = 0]() mutable {
     for (const auto& candidate : candidates)
       run.submit(candidate, round);
+    ++round;
+  };
+  submit_all();
   REQUIRE(run.wait(long_enough_s, [&] { return run.answers.size() >= 2; }));
   const auto out = [&] { return !run.quarantines.empty(); };
   bool quarantined = false;
   for (int attempt = 0; attempt < 10 && !quarantined; ++attempt) {
-    // Somebody takes 30 GiB while a candidate's process lives: for the host, they are missing.
+    // Somebody takes 30 GiB while a candidate's process is asked, by chance: for the host, they
+    // are missing. Between two attempts nothing is taken for longer than a question lasts.
+    submit_all();
+    (void)run.wait(1.5 + 0.17 * attempt, out);
     auto piece = (*desk)->allocate(30ULL << 30);
     REQUIRE_MESSAGE(piece.has_value(), (piece ? "" : piece.error().message));
     quarantined = run.wait(6, out);

@@ -95,13 +95,23 @@ TEST_CASE("What can stand still does so while anything is measured, and is not w
   CHECK(went_on == 1);
   CHECK(quiet.disturbed());
   CHECK(quiet.epoch() > before + 1);
-  {
-    // It may end while it stands.
-    const device_quiet::hold hold(quiet);
-    CHECK(stood == 2);
+  // What ends while it stands is not left standing.
+  std::optional<device_quiet::hold> last(std::in_place, quiet);
+  CHECK(stood == 2);
+  std::atomic<bool> asks{false}, ended{false};
+  std::thread other([&] {
+    asks = true;
     context.reset();
-  }
+    ended = true;
+  });
+  while (!asks)
+    std::this_thread::yield();
+  give_others_a_chance();
+  CHECK_FALSE(ended);
   CHECK(went_on == 1);
+  last.reset();
+  other.join();
+  CHECK(went_on == 2);
   CHECK_FALSE(quiet.disturbed());
 }
 
@@ -128,26 +138,32 @@ TEST_CASE("What stands still for one evaluator leaves another's measurement alon
   const std::string name = "test-quiet-still-" + std::to_string(getpid());
   device_quiet here(name), there(name);
   int stood = 0, went_on = 0;
-  const device_quiet::interruptible context(here,
-                                            [&](bool still) { ++(still ? stood : went_on); });
+  std::optional<device_quiet::interruptible> context(
+      std::in_place, here, [&](bool still) { ++(still ? stood : went_on); });
   std::optional<device_quiet::hold> mine(std::in_place, here);
   CHECK(stood == 1);
-  // Another evaluator's begins before mine is over, and has the lock when it is.
-  std::atomic<bool> measures{false}, enough{false};
-  std::thread other([&] {
-    const device_quiet::hold hold(there);
+  std::atomic<bool> measures{false};
+  std::optional<device_quiet::hold> other;
+  std::thread another([&] {
+    other.emplace(there);
     measures = true;
-    while (!enough)
-      std::this_thread::yield();
   });
   give_others_a_chance();
   CHECK_FALSE(measures);
   mine.reset();
-  // Whoever was first: it goes on at the latest when somebody asks for it behind the other's end.
-  enough = true;
-  other.join();
-  here.let_go_on();
-  CHECK(went_on == 1);
+  // Either the other came first, and it stands until somebody asks for it behind the other's end;
+  // or it goes on, and the other waits for its end.
+  if (went_on == 1) context.reset();
+  another.join();
+  CHECK(measures);
+  CHECK(went_on == (context ? 0 : 1));
+  if (context) {
+    here.let_go_on();
+    CHECK(went_on == 0);
+    other.reset();
+    here.let_go_on();
+    CHECK(went_on == 1);
+  }
   std::filesystem::remove(std::filesystem::temp_directory_path() / ("quern-" + name));
 }
 
