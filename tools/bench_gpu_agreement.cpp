@@ -99,7 +99,7 @@ class agreement_run {
  public:
   explicit agreement_run(const gpu_bench_options& o) : o_(o), kernels_(choose_kernels(o)) {
     to_ = std::min(kernels_.size(), static_cast<std::size_t>(std::max(o.to, 0)));
-    next_ = static_cast<std::size_t>(std::max(o.from, 0));
+    next_ = from_ = static_cast<std::size_t>(std::max(o.from, 0));
   }
 
   int run() {
@@ -171,7 +171,10 @@ class agreement_run {
       }
     const auto n = static_cast<std::int64_t>(differences.size());
     figure_table table;
-    table.at_least("kernels compared", static_cast<double>(n), o_.kernels, "", n);
+    // Without a file this run's share is all there is.
+    const auto wanted = o_.out.empty() ? static_cast<double>(to_ - std::min(from_, to_))
+                                       : static_cast<double>(o_.kernels);
+    table.at_least("kernels compared", static_cast<double>(n), wanted, "", n);
     table.at_most("largest difference to the long measurement",
                   n == 0 ? 0 : 100 * *std::max_element(differences.begin(), differences.end()), 1,
                   "%", n);
@@ -184,7 +187,7 @@ class agreement_run {
 
   const gpu_bench_options& o_;
   std::vector<candidate_file> kernels_;
-  std::size_t to_ = 0;
+  std::size_t from_ = 0, to_ = 0;
   std::atomic<std::size_t> next_{0};
   std::mutex guard_;
   bool read_ = false;

@@ -145,7 +145,8 @@ bool counts_in_time(const quern_order& order, const device_instance& of) {
 
 tolerance limit_of(const quern_order& order, const device_instance& of, const tolerance& limit) {
   constexpr double wider = 64, most_rtol = 0.05;
-  if (order.changed_input < 0 || order.changed_kind == of.tensors.kinds[order.round][order.changed_input])
+  if (order.changed_input < 0 ||
+      order.changed_kind == of.tensors.kinds[order.round][order.changed_input])
     return limit;
   return {wider * limit.atol, std::max(limit.rtol, std::min(wider * limit.rtol, most_rtol))};
 }

@@ -97,9 +97,9 @@ finding gpu_check::compare(std::size_t begin, std::size_t end) {
   const slot_view want(r_.memory->outputs(r_.reference.seat), at.outputs, slots);
   for (std::int64_t s = 0; s < slots; ++s)
     for (std::size_t o = 0; o < at.outputs.size(); ++o)
-      r_.desk->compare(got.at(o, s), want.at(o, s), at.outputs[o],
-                       limit_of(calls_[begin + static_cast<std::size_t>(s)].order, *r_.instance,
-                                r_.limit));
+      r_.desk->compare(
+          got.at(o, s), want.at(o, s), at.outputs[o],
+          limit_of(calls_[begin + static_cast<std::size_t>(s)].order, *r_.instance, r_.limit));
   const std::size_t around_outputs = got.check_guards(*r_.desk);
   const std::size_t guards =
       around_outputs +

@@ -36,8 +36,8 @@ gpu_stand::gpu_stand(spawner& children, const evaluator_options& options, gpu_ac
       parts_(parts),
       quiet_(fmt::format("gpu-{}.quiet", desk_->facts().bus_id)),
       departures_(quiet_),
-      pool_(children, {options_.runner_program, cuda_library_, access_},
-            pool_options(), quiet_, parts) {}
+      pool_(children, {options_.runner_program, cuda_library_, access_}, pool_options(), quiet_,
+            parts) {}
 
 gpu_pool_options gpu_stand::pool_options() {
   gpu_pool_options pool;

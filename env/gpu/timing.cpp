@@ -180,9 +180,8 @@ finding gpu_session::check(const seated_runner& candidate, const seated_runner& 
   const slot_view want(r_.memory->outputs(baseline.seat), at.outputs, slots_);
   for (std::int64_t s = 0; s < slots_; ++s)
     for (std::size_t o = 0; o < at.outputs.size(); ++o)
-      r_.desk->compare(
-          got.at(o, s), want.at(o, s), at.outputs[o],
-          limit_of(order_.calls[static_cast<std::size_t>(s)], *r_.instance, r_.limit));
+      r_.desk->compare(got.at(o, s), want.at(o, s), at.outputs[o],
+                       limit_of(order_.calls[static_cast<std::size_t>(s)], *r_.instance, r_.limit));
   auto found = r_.desk->wait();
   if (!found) return host_trouble(found.error().message);
   for (std::size_t i = 0; i < found->size(); ++i) {
@@ -242,12 +241,11 @@ finding gpu_session::rehearse() {
     if (auto f = pair(i, i % 2 == 0, times); !f.ok()) return f;
   const std::uint64_t bytes =
       (r_.candidate.runners.size() + r_.baseline.runners.size()) * r_.instance->outputs.stride();
-  const auto slots =
-      std::max(least_calls,
-               calls_per_gpu_window(std::min(times.ref_ns + result_.baseline_around_ns.back(),
-                                             times.cand_ns + result_.candidate_around_ns.back()),
-                                    r_.candidate.gated ? window_ns : ungated_window_ns, bytes,
-                                    slot_memory));
+  const auto slots = std::max(
+      least_calls,
+      calls_per_gpu_window(std::min(times.ref_ns + result_.baseline_around_ns.back(),
+                                    times.cand_ns + result_.candidate_around_ns.back()),
+                           r_.candidate.gated ? window_ns : ungated_window_ns, bytes, slot_memory));
   if (slots != slots_)
     if (auto f = set_up(slots); !f.ok()) return f;
   // The baseline's stays: what stands around a call is known from the first window on.

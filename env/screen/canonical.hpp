@@ -12,9 +12,9 @@ namespace quern::env {
 /// paste or stringise. `#line` alone changes nothing that is not named.
 bool sees_layout(std::string_view source);
 
-/// The text itself where it sees its layout. Else tokens with single spaces between them, preprocessor lines on lines of their own, literals as
-/// they were written, digraphs as what they mean. Idempotent: canonical(canonical(x)) is
-/// canonical(x).
+/// The text itself where it sees its layout. Else tokens with single spaces between them,
+/// preprocessor lines on lines of their own, literals as they were written, digraphs as what they
+/// mean. Idempotent: canonical(canonical(x)) is canonical(x).
 std::string canonical_source(std::string_view source);
 
 /// xxh128 of canonical_source: the `source` of verdicts.

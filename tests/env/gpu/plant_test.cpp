@@ -74,12 +74,10 @@ TEST_CASE("a call's time counts with a few planted elements, not with stretches 
 }
 
 TEST_CASE("floating content that repeats a value is mixed with no other") {
-  const auto softmax = env::load_task(quern::test::source_dir() /
-                                      "tests/hostile/cuda/softmax.task.yaml")
-                           .value();
-  const auto histogram = env::load_task(quern::test::source_dir() /
-                                        "tests/hostile/cuda/histogram.task.yaml")
-                             .value();
+  const auto softmax =
+      env::load_task(quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml").value();
+  const auto histogram =
+      env::load_task(quern::test::source_dir() / "tests/hostile/cuda/histogram.task.yaml").value();
   std::set<std::int32_t> planted[2];
   for (const auto* what : {&softmax, &histogram}) {
     const bool integers = what == &histogram;
@@ -97,6 +95,7 @@ TEST_CASE("floating content that repeats a value is mixed with no other") {
       planted[integers ? 1 : 0].insert(o.changed_kind);
     }
   }
-  CHECK(planted[0] == std::set<std::int32_t>{QUERN_NORMAL, QUERN_LARGE, QUERN_SPARSE, QUERN_SORTED});
+  CHECK(planted[0] ==
+        std::set<std::int32_t>{QUERN_NORMAL, QUERN_LARGE, QUERN_SPARSE, QUERN_SORTED});
   CHECK(planted[1].contains(QUERN_CONSTANT));
 }

@@ -175,9 +175,9 @@ extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* wor
                        takes);
   };
   // Spelt so that no screen of the text sees it.
-  const auto hidden = build(*with, "row_sum",
-                            "#define JOIN(a, b) a##b\n" + text("(float*)JOIN(mal, loc)(64)"),
-                            {.host_entry = true});
+  const auto hidden =
+      build(*with, "row_sum", "#define JOIN(a, b) a##b\n" + text("(float*)JOIN(mal, loc)(64)"),
+            {.host_entry = true});
   CHECK_FALSE(hidden.built.has_value());
   CHECK(hidden.what.kind == env::verdict_kind::compile_error);
   CHECK(contains(hidden.what.detail, "heap"));

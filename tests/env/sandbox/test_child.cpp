@@ -81,7 +81,8 @@ TEST_CASE("kill ends a child and its whole tree") {
   CHECK(control_groups_left().empty());
 }
 
-TEST_CASE("a stopped child stands still with all its threads, goes on, and can be killed as it is") {
+TEST_CASE(
+    "a stopped child stands still with all its threads, goes on, and can be killed as it is") {
   auto children = make_spawner();
   auto spawned = children->spawn(deed("loop"));
   REQUIRE(spawned.has_value());
