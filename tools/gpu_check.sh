@@ -5,7 +5,8 @@
 #   tools/gpu_check.sh               set up, build, test, measure: about 35 minutes on an H200 with 16 cores
 #   tools/gpu_check.sh --quick       the same steps with fewer trials: about 8 minutes
 #   tools/gpu_check.sh --quick --full WORD  but for steps whose name contains WORD
-#   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0)
+#   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0); what
+#                                    measures speed comes before, with nothing beside it
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
 #   tools/gpu_check.sh --only WORD   steps whose name contains WORD
 #   tools/gpu_check.sh --logs DIR    where the whole output of each step goes (default: DIR of --build, gpu_check)
@@ -21,7 +22,7 @@ while [ $# -gt 0 ]; do
     --gpus) IFS=, read -ra gpus <<<"${2:?"gpu_check: --gpus needs numbers: 0,1"}"; shift ;;
     --quick) quick=yes ;;
     --full) full=${2:?"gpu_check: --full needs a word"}; shift ;;
-    -h|--help) sed -n '2,11p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h|--help) sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     *) echo "gpu_check: unknown argument '$1'; known: --quick, --full WORD, --gpus LIST, --build DIR, --only WORD, --logs DIR," \
             "--help" >&2
        exit 2 ;;
@@ -41,6 +42,7 @@ logs=${logs:-$build/gpu_check}
 mkdir -p "$logs"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 
 date -u '+%Y-%m-%d %H:%M UTC'
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv,noheader || true
@@ -49,13 +51,24 @@ if commit=$(git log -1 --format='%h of %cs' 2>/dev/null); then echo "commit $com
 
 # Here a missing GPU is a failure, not a reason to skip.
 export QUERN_REQUIRE_GPU=1
-cores=$(($(nproc) / ${#gpus[@]}))
-# What is built beside a measurement leaves it two cores.
+# The processors that this script may use, shared out among the GPUs.
+allowed=()
+IFS=, read -ra ranges <<<"$(awk '/^Cpus_allowed_list/ {print $2}' /proc/self/status)"
+for range in "${ranges[@]}"; do
+  mapfile -t -O "${#allowed[@]}" allowed < <(seq "${range%-*}" "${range#*-}")
+done
+cores=$((${#allowed[@]} / ${#gpus[@]}))
+if [ $cores = 0 ]; then
+  echo "gpu_check: ${#allowed[@]} processors for ${#gpus[@]} GPUs; each needs one of its own: fewer --gpus" >&2
+  exit 2
+fi
+# What is built beside a measurement leaves it two of them.
 threads=$((cores > 3 ? cores - 2 : 1))
 
 # step NAME LINES SECONDS COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command; its
-# last LINES lines here, all of them in the log; SECONDS at most. first_step: on the first GPU, before all others.
-names=() lines=() limits=() commands=() firsts=() others=()
+# last LINES lines here, all of them in the log; SECONDS at most. alone: on the first GPU, before all others.
+# on_first: there, before others that could run anywhere.
+names=() lines=() limits=() commands=() firsts=() before=() others=()
 queue() {
   local name=$1 index=${#names[@]}
   case "$name" in *"$only"*) ;; *) return 1 ;; esac
@@ -65,7 +78,8 @@ queue() {
   queued=$index
 }
 step() { if queue "$@"; then others+=("$queued"); fi; }
-first_step() { if queue "$@"; then firsts+=("$queued"); fi; }
+on_first() { if queue "$@"; then firsts+=("$queued"); fi; }
+alone() { if queue "$@"; then before+=("$queued"); fi; }
 
 # run_step INDEX GPU CORES
 run_step() {
@@ -85,9 +99,13 @@ run_step() {
   ) 9>"$work/print"
 }
 
+# share_of NUMBER: the processors of a worker.
+share_of() { (IFS=, && echo "${allowed[*]:$(($1 * cores)):cores}"); }
+
 # worker NUMBER: the next of those that wait, until none does.
 worker() {
-  local share="$(($1 * cores))-$(($1 * cores + cores - 1))" index at
+  local share index at
+  share=$(share_of "$1")
   if [ "$1" = 0 ]; then
     for index in "${firsts[@]}"; do run_step "$index" "${gpus[0]}" "$share"; done
   fi
@@ -102,25 +120,26 @@ worker() {
   done
 }
 
-# is_quick NAME; pick QUICK FULL, for all steps
+# is_quick NAME; pick NAME QUICK FULL
 is_quick() { [ $quick = yes ] && { [ -z "$full" ] || [[ "$1" != *"$full"* ]]; }; }
-pick() { if [ $quick = yes ]; then echo "$1"; else echo "$2"; fi; }
+pick() { if is_quick "$1"; then echo "$2"; else echo "$3"; fi; }
 
-doctor() { "$build/bin/quern" doctor | tee /dev/stderr | grep '^ok   GPU 0 .*a kernel ran' >/dev/null; }
+doctor() { "$build/bin/quern" doctor | tee /dev/stderr | grep "^ok   GPU $1 .*a kernel ran" >/dev/null; }
 export -f doctor
 export build
-first_step doctor 12 120 doctor
+alone doctor 12 120 doctor @GPU@
 
 # How docs/performance.md and docs/integrity.md come by their figures of lane cuda.
 bench="$build/bin/bench_gpu"
 if [ -x "$bench" ]; then
-  first_step "rate of host code" 30 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
-    --rounds "$(pick 4 8)"
-  first_step "rate of host code, measured longer" 30 200 "$bench" rate --gpu @GPU@ --form host_entry \
-    --threads "$threads" --rounds "$(pick 4 8)" --budget-s 0.36
-  first_step "rate of plans" 30 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
-    --rounds "$(pick 2 4)"
-  first_step "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" --trials "$(pick 4 20)"
+  alone "rate of host code" 30 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
+    --rounds "$(pick "rate of host code" 4 8)"
+  alone "rate of host code, measured longer" 30 200 "$bench" rate --gpu @GPU@ --form host_entry \
+    --threads "$threads" --rounds "$(pick "rate of host code" 4 8)" --budget-s 0.36
+  alone "rate of plans" 30 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
+    --rounds "$(pick "rate of plans" 2 4)"
+  alone "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" \
+    --trials "$(pick "a kernel against itself" 4 20)"
   # Twenty kernels, half a minute each; in parts, so that several GPUs have some.
   if is_quick agreement; then
     step "agreement" 6 300 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 6 --long-s 2
@@ -131,7 +150,7 @@ if [ -x "$bench" ]; then
     done
   fi
   step "honest" 2 300 "$bench" honest --gpu @GPU@ --threads "$threads"
-  if [ $quick = yes ]; then
+  if is_quick hostile; then
     some=cache_,safe_if,narrow,rarely,write_,stream,slack,replies,patches_,interposes,litters,keeps_,forges,canonical
     step "hostile" 3 200 "$bench" hostile --gpu @GPU@ --threads "$threads" --only $some
     step "hostile without the screen" 3 200 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" --only $some
@@ -141,30 +160,34 @@ if [ -x "$bench" ]; then
     step "hostile plans as host code" 3 500 "$bench" hostile --gpu @GPU@ --no-screen --host-entry --threads "$threads"
   fi
   step "false-accept rate" 6 300 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" \
-    --repeat "$(pick 20 100)" --only safe_if_a_sample,narrow_counters,rarely_wrong
-  step "mixed" 24 "$(pick 200 900)" "$bench" mixed --gpu @GPU@ --no-screen --threads "$threads" --count "$(pick 60 500)"
+    --repeat "$(pick "false-accept rate" 20 100)" --only safe_if_a_sample,narrow_counters,rarely_wrong
+  step "mixed" 24 "$(pick mixed 200 900)" "$bench" mixed --gpu @GPU@ --no-screen --threads "$threads" \
+    --count "$(pick mixed 60 500)"
   step "a kernel against itself, whole" 8 200 "$bench" self --gpu @GPU@ --whole --threads "$threads" \
-    --trials "$(pick 2 20)"
+    --trials "$(pick "a kernel against itself, whole" 2 20)"
 fi
 for suite in cuda_quick cuda; do
-  if [ $quick = yes ] && [ $suite = cuda ]; then continue; fi
+  if is_quick tasks && [ $suite = cuda ]; then continue; fi
   step "tasks of $suite" 4 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"
 done
 found=no
 for test in "$build"/bin/gpu_*_test; do
   [ -x "$test" ] || continue
   found=yes
-  first_step "$(basename "$test")" 4 "$(pick 200 600)" "$test"
+  name=$(basename "$test")
+  on_first "$name" 4 "$(pick "$name" 200 600)" "$test"
 done
 [ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }
 
 echo 0 >"$work/next"
+for index in "${before[@]}"; do run_step "$index" "${gpus[0]}" "$(share_of 0)"; done
 for number in "${!gpus[@]}"; do worker "$number" & done
 wait
 
 echo
 failed=0
 for index in "${!names[@]}"; do
+  [ -e "$work/row.$index" ] || printf '%-44s         FAILED (not run)\n' "${names[$index]}" >"$work/row.$index"
   cat "$work/row.$index"
   if grep -q FAILED "$work/row.$index"; then failed=$((failed + 1)); fi
 done

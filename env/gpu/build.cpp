@@ -50,7 +50,8 @@ base::status open_artefact(built_candidate& b) {
   const auto code = std::string_view(bytes).substr(b.code.offset, b.code.bytes);
   // For people only: code that cannot be read so may still run.
   if (auto resources = read_cubin(code)) b.resources = std::move(*resources);
-  b.uses_device_heap = names_symbol(code, "malloc") || names_symbol(code, "free");
+  b.uses_device_heap = names_symbol(code, "malloc") || names_symbol(code, "free") ||
+                       names_symbol(code, "__cuda_syscall_aligned_malloc");
   return find_symbols(b);
 }
 

@@ -32,7 +32,7 @@ struct built_candidate {
   device_code code;                         ///< device_only
   std::vector<std::string> symbols;         ///< device_only: of the plan's kernels, in its order
   std::vector<kernel_resources> resources;  ///< device_only: as far as the machine code tells
-  bool uses_device_heap = false;  ///< device_only: a kernel calls malloc or free; not built
+  bool uses_device_heap = false;  ///< device_only: a kernel takes or gives back memory; not built
   bool calls_libraries = false;   ///< host_entry: it needs cuBLAS or cuDNN where it is loaded
   base::unique_fd file;           ///< the artefact, open for reading
   compile_result compiled;

@@ -144,11 +144,13 @@ bool counts_in_time(const quern_order& order, const device_instance& of) {
 }
 
 tolerance limit_of(const quern_order& order, const device_instance& of, const tolerance& limit) {
-  constexpr double wider = 64, most_rtol = 0.05;
+  constexpr double widest = 64, most_rtol = 0.05;
   if (order.changed_input < 0 ||
       order.changed_kind == of.tensors.kinds[order.round][order.changed_input])
     return limit;
-  return {wider * limit.atol, std::max(limit.rtol, std::min(wider * limit.rtol, most_rtol))};
+  // What is loose already, as for bf16, is not made void.
+  const double wider = limit.rtol > 0 ? std::clamp(most_rtol / limit.rtol, 1.0, widest) : widest;
+  return {wider * limit.atol, wider * limit.rtol};
 }
 
 void order_maker::plant(quern_order& order, const device_instance& of, double stretches) {
@@ -173,8 +175,8 @@ void order_maker::plant(quern_order& order, const device_instance& of, double st
   std::int64_t stride = run;
   if (runs > 1) {
     const std::int64_t widest = (elements - run) / (runs - 1);
-    stride = widest - static_cast<std::int64_t>(
-                          random_.below(static_cast<std::uint64_t>((widest - run) / 2 + 1)));
+    stride = run +
+             static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(widest - run + 1)));
   }
   const std::int64_t span = (runs - 1) * stride + run;
   order.changed_input = input;

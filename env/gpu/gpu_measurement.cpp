@@ -105,7 +105,6 @@ bool gpu_evaluation::take_candidates(timed_side& side, std::vector<loaded_candid
   auto& stand = *with_.stand;
   const bool host_entry = built_->form == cuda_form::host_entry;
   side.gated = !host_entry;
-  if (host_entry) side.quiet = &stand.quiet();
   if (host_entry && anew) {
     // A second opinion comes from a process of its own.
     first_.reset();
@@ -191,10 +190,10 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
     // Each side alike; a look takes a small part of a window.
     if (windows[candidate ? 1 : 0]++ % windows_a_look == 0) with_.watch.window(seen_, candidate);
   };
-  // Host code has it quiet in its own windows alone (timed_side::quiet): the contexts of the
-  // processes that come after it take longer to make than all that is not timed.
   std::optional<device_quiet::hold> quiet;
-  if (built_->form == cuda_form::device_only) {
+  if (built_->form == cuda_form::host_entry) {
+    r.quiet = &stand.quiet();
+  } else {
     const part_clock part(&with_.parts, gpu_part::quiet);
     quiet.emplace(stand.quiet());
   }

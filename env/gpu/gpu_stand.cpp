@@ -131,6 +131,8 @@ std::optional<std::string> gpu_stand::end_large(std::unique_ptr<gpu_runner_proce
                                                 const process_memory& memory) {
   constexpr double step_s = 0.02;
   const std::uint64_t bytes = memory.bytes();
+  const std::uint64_t slack =
+      return_slack + (memory.disturbed_since() ? memory.context_bytes() : 0);
   const device_quiet::hold alone(quiet_);
   // One that was killed may have given all of it back by now.
   const std::uint64_t now_free = free_bytes();
@@ -140,7 +142,7 @@ std::optional<std::string> gpu_stand::end_large(std::unique_ptr<gpu_runner_proce
   for (double waited = 0; waited < memory_wait_s; waited += step_s) {
     const std::uint64_t now = free_bytes();
     back = now > before ? now - before : 0;
-    if (back + return_slack >= bytes) return std::nullopt;
+    if (back + slack >= bytes) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::duration<double>(step_s));
   }
   return fmt::format("a process took {} MiB of device memory and gave {} MiB back when it ended",

@@ -10,6 +10,7 @@ base::status lent_memory::grow(piece& what, std::uint64_t bytes) {
   // The old piece first: two of them might not fit. Runners that have it mapped keep it alive until
   // they map the new one.
   what.memory = {};
+  what.making = 0;
   QUERN_TRY(what.memory, desk_->allocate(bytes + bytes / 4));
   what.making = ++makings_;
   return {};

@@ -23,6 +23,7 @@ process_memory::question::~question() {
 void process_memory::count(std::uint64_t before, std::uint64_t after, std::uint64_t others) {
   if (before == 0 || after == 0) return;
   last_free_ = after;
+  last_epoch_ = quiet_.epoch();
   auto grown = static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
   if (others > 0)
     grown = grown > 0 ? std::max<std::int64_t>(0, grown - static_cast<std::int64_t>(others)) : 0;

@@ -41,6 +41,12 @@ class process_memory {
   [[nodiscard]] std::uint64_t bytes() const {
     return bytes_ > 0 ? static_cast<std::uint64_t>(bytes_) : 0;
   }
+  /// Whether contexts came or went since the last look.
+  [[nodiscard]] bool disturbed_since() const {
+    return quiet_.disturbed() || quiet_.epoch() != last_epoch_;
+  }
+  /// What one of them may move.
+  [[nodiscard]] std::uint64_t context_bytes() const { return context_; }
   /// What nobody had at the last look: while the process lived, or as it ended; nothing before it.
   [[nodiscard]] std::optional<std::uint64_t> last_free() const { return last_free_; }
 
@@ -53,6 +59,7 @@ class process_memory {
   std::uint64_t context_;
   std::int64_t bytes_ = 0;
   std::optional<std::uint64_t> last_free_;
+  std::uint64_t last_epoch_ = 0;
 };
 
 }  // namespace quern::env

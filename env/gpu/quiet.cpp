@@ -9,6 +9,16 @@
 #include "env/judge/host_lock.hpp"
 
 namespace quern::env {
+namespace {
+
+/// By word: a child that is being cloned has the descriptor, too, until it begins its program, and
+/// with it the lock.
+void give_up(base::unique_fd& lock) {
+  if (lock) (void)flock(lock.get(), LOCK_UN);
+  lock.reset();
+}
+
+}  // namespace
 
 std::optional<base::unique_fd> device_quiet::take(int how) const {
   if (lock_.empty()) return base::unique_fd();
@@ -34,7 +44,7 @@ device_quiet::hold::hold(device_quiet& of) : of_(of) {
 }
 
 device_quiet::hold::~hold() {
-  among_all_.reset();
+  give_up(among_all_);
   const std::lock_guard lock(of_.guard_);
   if (--of_.holds_ == 0)
     for (interruptible* one : of_.interruptibles_)
@@ -63,6 +73,7 @@ device_quiet::interruptible::~interruptible() {
   std::unique_lock lock(of_.guard_);
   of_.changed_.wait(lock, [&] { return !still_ || of_.holds_ == 0; });
   if (still_) stand_(false);
+  give_up(among_all_);
   std::erase(of_.interruptibles_, this);
   ++of_.epoch_;
   of_.changed_.notify_all();
@@ -72,7 +83,7 @@ void device_quiet::interruptible::stand_still() {
   if (still_) return;
   stand_(true);
   still_ = true;
-  among_all_.reset();
+  give_up(among_all_);
   ++of_.epoch_;
 }
 
@@ -104,7 +115,7 @@ device_quiet::disturbance::disturbance(device_quiet& of) : of_(of) {
 }
 
 device_quiet::disturbance::~disturbance() {
-  among_all_.reset();
+  give_up(among_all_);
   const std::lock_guard lock(of_.guard_);
   --of_.disturbing_;
   ++of_.epoch_;

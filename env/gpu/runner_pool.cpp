@@ -1,6 +1,8 @@
 // Runner processes with their contexts made ahead.
 #include "env/gpu/runner_pool.hpp"
 
+#include <chrono>
+
 namespace quern::env {
 
 gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, gpu_pool_options options,
@@ -20,6 +22,7 @@ gpu_runner_pool::~gpu_runner_pool() {
     stop_ = true;
   }
   wanted_.notify_all();
+  quiet_.let_go_on();
   for (auto& maker : makers_)
     maker.join();
 }
@@ -30,14 +33,16 @@ std::size_t gpu_runner_pool::ready() const {
 }
 
 base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take() {
+  constexpr auto step = std::chrono::milliseconds(5);
   std::unique_lock lock(guard_);
   ++waiting_;
-  quiet_.let_go_on();
   // Those in making may fail for what was so before: a candidate that had taken all memory.
   for (std::size_t tries = 1 + in_making_; tries > 0; --tries) {
     failed_.reset();
     wanted_.notify_all();
-    made_.wait(lock, [&] { return !ready_.empty() || failed_; });
+    // What was stopped may have to be let go on more than once: another evaluator measures, too.
+    while (!made_.wait_for(lock, step, [&] { return !ready_.empty() || failed_; }))
+      quiet_.let_go_on();
     if (!ready_.empty()) break;
   }
   --waiting_;

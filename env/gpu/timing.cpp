@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <numeric>
 
 #include "base/clock.hpp"
@@ -84,6 +85,7 @@ class gpu_session {
   finding in_pairs(const round_schedule& schedule, const std::function<double()>& seconds);
   finding one_side_first(const round_schedule& schedule, const std::function<double()>& seconds);
   finding check(const seated_runner& candidate, const seated_runner& baseline);
+  [[nodiscard]] std::unique_ptr<device_quiet::hold> hush() const;
   [[nodiscard]] bool narrow() const;
 
   const gpu_timing_request& r_;
@@ -126,14 +128,11 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   if (!side.gated) order_.how.gate_timeout_ns = 0;
   if (!r_.protocol.flushes_l2) order_.how.flush_bytes = 0;
   answered<window_times> times;
-  std::optional<device_quiet::hold> quiet;
-  if (side.quiet != nullptr) quiet.emplace(*side.quiet);
   if (!side.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
   if (times) {
     stretch clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
     times = runner.link->window(order_, candidate ? 10 + 50 * expected_s : baseline_wall_s);
   }
-  quiet.reset();
   if (!times) {
     if (!candidate) return host_trouble("baseline: " + times.error().text);
     for (std::size_t i = 0; i < side.runners.size(); ++i)
@@ -218,12 +217,18 @@ finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& t
   const auto& cand = r_.candidate.runners[turn % r_.candidate.runners.size()];
   const auto& base = r_.baseline.runners[turn % r_.baseline.runners.size()];
   draw_calls();
+  auto quiet = hush();
   for (const bool candidate : {candidate_first, !candidate_first})
     if (auto f =
             window(candidate, candidate ? cand : base, candidate ? times.cand_ns : times.ref_ns);
         !f.ok())
       return f;
+  quiet.reset();
   return check(cand, base);
+}
+
+std::unique_ptr<device_quiet::hold> gpu_session::hush() const {
+  return r_.quiet != nullptr ? std::make_unique<device_quiet::hold>(*r_.quiet) : nullptr;
 }
 
 bool gpu_session::narrow() const {
@@ -296,6 +301,7 @@ finding gpu_session::one_side_first(const round_schedule& schedule,
   double unused = 0;
   const auto side = [&](bool candidate, std::size_t w, std::vector<double>* into) -> finding {
     order_.calls = windows[w];
+    const auto quiet = hush();
     if (auto f = window(candidate, candidate ? cand : base, unused); !f.ok()) return f;
     if (into != nullptr) into->insert(into->end(), counted_ns_.begin(), counted_ns_.end());
     return {};

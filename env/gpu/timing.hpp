@@ -34,9 +34,6 @@ struct timed_side {
   /// Windows wait at the gate. Not with host code of a candidate: that it takes its time, or waits
   /// for the device, is part of what it is.
   bool gated = true;
-  /// Not gated: held while one of its windows runs, since its calls may ask the driver for
-  /// something, which waits for contexts that are made beside it.
-  device_quiet* quiet = nullptr;
   std::uint64_t workspace_bytes = 0;
   process_memory* memory = nullptr;  ///< of the one process, where it is the candidate's own
 };
@@ -50,6 +47,10 @@ struct gpu_timing_request {
   timed_side baseline, candidate;
   double budget_s = 0.2;
   estimate_limits limits;
+  /// Held while windows run, and given up between pairs of them; null: the caller holds it, or
+  /// nobody. For host code: its calls may ask the driver for something, which waits for contexts
+  /// that are made beside it, and their making takes longer than all that is not timed.
+  device_quiet* quiet = nullptr;
   /// Called after each window of either side, outside of all clocks.
   std::function<void(bool candidate)> after_window;
   /// Order, length, flush and what a round is (env/measure/round_schedule.hpp); the windows are the

@@ -162,16 +162,23 @@ child_end child::kill() {
 
 void child::stop() {
   constexpr auto step = std::chrono::microseconds(100);
-  const std::lock_guard lock(state_->mutex);
-  if (state_->end || std::exchange(state_->stopped, true)) return;
-  syscall(SYS_pidfd_send_signal, state_->pidfd.get(), SIGSTOP, nullptr, 0);
-  for (;;) {
+  constexpr auto patience = std::chrono::seconds(10);
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->end || std::exchange(state_->stopped, true)) return;
+    syscall(SYS_pidfd_send_signal, state_->pidfd.get(), SIGSTOP, nullptr, 0);
+  }
+  // Without the mutex, which the spawner needs for every child.
+  for (const auto until = state::clock::now() + patience; state::clock::now() < until;) {
     siginfo_t info{};
-    const int rc = waitid(P_PID, static_cast<id_t>(state_->pid), &info, WSTOPPED | WNOHANG);
-    if (rc == 0 && info.si_pid == state_->pid) return;
+    const int rc =
+        waitid(P_PIDFD, static_cast<id_t>(state_->pidfd.get()), &info, WSTOPPED | WNOHANG);
+    if (rc == 0 && info.si_pid != 0) return;
     if ((rc != 0 && errno != EINTR) || state_->ended_within(0)) return;
     std::this_thread::sleep_for(step);
   }
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->end) state_->strike();
 }
 
 void child::go_on() {

@@ -139,7 +139,8 @@ class child {
   child_end kill();
 
   /// Stops every thread of the program (SIGSTOP) and waits until they stand: one that is inside a
-  /// system call ends it first. A child that has ended stands still. Its wall clock goes on.
+  /// system call ends it first; one that does not within ten seconds is killed. A child that has
+  /// ended stands still. Its wall clock goes on. From one thread at a time, as go_on().
   void stop();
   /// Lets a stopped child go on.
   void go_on();

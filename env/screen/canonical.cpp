@@ -14,12 +14,31 @@ const char* line_end(const std::string& text) {
   return text.back() == '\\' ? " /**/\n" : "\n";
 }
 
-/// Names of the line, and operators of macros that build such a name or turn a text into a value.
+constexpr bool is_capital(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+
+/// Names by which a text can learn where it stands or how it is laid out: those of the line, and
+/// macros of headers that paste or stringise. Of the latter nobody has a list: names that are
+/// reserved (_Upper, __UPPER without the __ that ends what compilers predefine) or say so.
+bool names_layout(std::string_view name) {
+  constexpr std::string_view lines[] = {"__LINE__",         "__builtin_LINE",
+                                        "__builtin_COLUMN", "__builtin_source_location",
+                                        "source_location",  "assert"};
+  constexpr std::string_view words[] = {"STRING", "CONCAT", "PASTE", "_CAT"};
+  if (std::find(std::begin(lines), std::end(lines), name) != std::end(lines)) return true;
+  if (std::any_of(std::begin(words), std::end(words),
+                  [&](std::string_view word) { return name.find(word) != std::string_view::npos; }))
+    return true;
+  const std::size_t first = name.starts_with("__") ? 2 : name.starts_with("_") ? 1 : 0;
+  const bool reserved = first != 0 && first < name.size() && is_capital(name[first]);
+  // Constants of vector instructions, and what compilers predefine or know.
+  return reserved && !name.ends_with("__") && !name.starts_with("_MM_") &&
+         !name.starts_with("_CMP_") && name != "_Pragma";
+}
+
 bool tells_layout(const token& item) {
-  constexpr std::string_view names[] = {"__LINE__", "__builtin_LINE", "__builtin_COLUMN",
-                                        "__builtin_source_location", "source_location"};
-  if (item.kind == token_kind::identifier)
-    return std::find(std::begin(names), std::end(names), item.text) != std::end(names);
+  if (item.kind == token_kind::identifier) return names_layout(item.text);
   return item.directive && !item.line_start && (item.text == "#" || item.text == "##");
 }
 

@@ -8,8 +8,10 @@
 
 namespace quern::env {
 
-/// Whether what the text computes may depend on its layout: it names its line, or has macros that
-/// paste or stringise. `#line` alone changes nothing that is not named.
+/// Whether what the text computes may depend on its layout: it names its line, or macros that paste
+/// or stringise, its own or, as far as their names tell, of headers. `#line` alone changes nothing
+/// that is not named. Doubt costs no more than that a text is not known again when it is laid out
+/// anew.
 bool sees_layout(std::string_view source);
 
 /// The text itself where it sees its layout. Else tokens with single spaces between them,

@@ -46,7 +46,7 @@ const word_set ends{"__trap", "__brkpt", "__nanosleep", "__assert_fail", "__asse
 const word_set output{"printf", "vprintf", "fprintf", "sprintf", "snprintf", "puts",   "putchar",
                       "cout",   "cerr",    "clog",    "fwrite",  "fputs",    "perror", "dprintf"};
 const word_set heap{"malloc",         "calloc",   "realloc", "free", "aligned_alloc",
-                    "posix_memalign", "memalign", "valloc",  "sbrk"};
+                    "posix_memalign", "memalign", "valloc",  "sbrk", "__nv_aligned_device_malloc"};
 const word_set device_settings{"cudaDeviceReset",
                                "cudaDeviceSetLimit",
                                "cudaThreadExit",

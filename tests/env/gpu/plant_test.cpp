@@ -99,3 +99,26 @@ TEST_CASE("floating content that repeats a value is mixed with no other") {
         std::set<std::int32_t>{QUERN_NORMAL, QUERN_LARGE, QUERN_SPARSE, QUERN_SORTED});
   CHECK(planted[1].contains(QUERN_CONSTANT));
 }
+
+TEST_CASE("only planted calls have a wider limit, and a loose one is not made void") {
+  const auto path = quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml";
+  const auto what = env::load_task(path).value();
+  const auto d = env::make_device_instance(what, what.sizes).value();
+  env::order_maker orders(15);
+  const env::tolerance tight{1e-6, 1e-4}, loose{0.02, 0.016}, exact{0, 0};
+  const auto fresh = orders.fresh(0, 0);
+  CHECK(env::limit_of(fresh, d, tight) == tight);
+  CHECK(env::limit_of(orders.changed(fresh, d, 0), d, tight) == tight);
+  auto planted = fresh;
+  orders.plant(planted, d);
+  REQUIRE(planted.changed_input >= 0);
+  const auto wide = env::limit_of(planted, d, tight);
+  CHECK(wide.atol == doctest::Approx(64e-6));
+  CHECK(wide.rtol == doctest::Approx(64e-4));
+  const auto less = env::limit_of(planted, d, loose);
+  CHECK(less.rtol == doctest::Approx(0.05));
+  CHECK(less.atol == doctest::Approx(0.0625));
+  CHECK(env::limit_of(planted, d, exact) == exact);
+  const env::tolerance void_of_it{1, 0.5};
+  CHECK(env::limit_of(planted, d, void_of_it) == void_of_it);
+}

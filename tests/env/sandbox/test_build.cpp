@@ -178,9 +178,13 @@ extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* wor
   const auto hidden =
       build(*with, "row_sum", "#define JOIN(a, b) a##b\n" + text("(float*)JOIN(mal, loc)(64)"),
             {.host_entry = true});
-  CHECK_FALSE(hidden.built.has_value());
-  CHECK(hidden.what.kind == env::verdict_kind::compile_error);
-  CHECK(contains(hidden.what.detail, "heap"));
+  const auto aligned =
+      build(*with, "row_sum", text("(float*)__nv_aligned_device_malloc(64, 16)"), {});
+  for (const auto* refused : {&hidden, &aligned}) {
+    CHECK_FALSE(refused->built.has_value());
+    CHECK(refused->what.kind == env::verdict_kind::compile_error);
+    CHECK(contains(refused->what.detail, "heap"));
+  }
   const auto fine = build(*with, "row_sum", text("y + blockIdx.x"), {.host_entry = true});
   INFO(fine.what.detail);
   CHECK(fine.built.has_value());

@@ -63,6 +63,16 @@ TEST_CASE("a text that sees its layout is what it is to the byte") {
   const std::string says = "#define S(x) #x\nint a = sizeof S(a+b);";
   CHECK_FALSE(same(says, "#define S(x) #x\nint a = sizeof S(a + b);"));
   CHECK(canonical_source(pastes) == pastes);
+  for (const char* of_headers : {"int a = __CONCAT(__LI, NE__);", "int a = sizeof __STRING(a+b);",
+                                 "int a = sizeof _CCCL_TO_STRING(a+b);", "assert(a+b);",
+                                 "CUB_STRINGIFY(a)", "int a = THRUST_PP_CAT2(__LI, NE__);"})
+    CHECK_FALSE(same(of_headers, std::string("\n") + of_headers));
+  // What kernels are made of does not.
+  for (const char* common :
+       {"__global__ void f(float* __restrict__ x);", "_Pragma(\"unroll\") int a;",
+        "#if __CUDA_ARCH__ >= 900\nint a = __float2int_rn(1);\n#endif",
+        "__shared__ float s[32]; __syncthreads(); __nv_bfloat16 b; float c = INFINITY;"})
+    CHECK(same(common, std::string("\n") + common));
 }
 
 TEST_CASE("tokens are cut as the compiler cuts them") {
