@@ -4,7 +4,6 @@
 
 #include "env/gpu/gpu_state.hpp"
 #include "env/judge/device_turn.hpp"
-#include "env/judge/pipeline.hpp"
 #include "env/screen/screen.hpp"
 
 namespace quern::env {
@@ -18,12 +17,6 @@ constexpr std::uint64_t most_device_bytes = 8ULL << 30;
 /// Whether a process that took this much gave it back is looked at when it ends.
 constexpr std::uint64_t large_bytes = 1ULL << 30;
 
-std::string cut_text(std::string text) {
-  constexpr std::size_t limit = 16 * 1024;
-  if (text.size() > limit) text.resize(limit);
-  return text;
-}
-
 }  // namespace
 
 std::uint64_t gpu_evaluation::secret(std::uint64_t purpose) {
@@ -33,29 +26,10 @@ std::uint64_t gpu_evaluation::secret(std::uint64_t purpose) {
   return random.next_u64();
 }
 
-bool gpu_evaluation::fail_host(const base::error& e) {
-  verdict_.kind = e.code == base::errc::invalid_argument ? verdict_kind::invalid_reference
-                                                         : verdict_kind::infra_error;
-  verdict_.detail = cut_text(e.message);
-  return false;
-}
-
-bool gpu_evaluation::settle(const finding& f) {
-  verdict_.kind = f.kind;
-  verdict_.reason = f.reason;
-  verdict_.detail = cut_text(f.detail);
-  if (f.first_diff) verdict_.first_diff = f.first_diff;
-  return f.ok();
-}
-
 bool gpu_evaluation::screen() {
   stage_clock clock(with_.seconds.screen);
   if (!with_.options.static_screen) return true;
-  const auto broken = static_screen(request_.source, {policy_.library_calls, policy_.graphs});
-  verdict_.checks.push_back({"static screen", !broken, broken ? broken->text : ""});
-  if (!broken) return true;
-  return settle({verdict_kind::rejected_static, std::string(name_of(broken->rule)),
-                 fmt::format("line {}: {}", broken->line, broken->text), std::nullopt});
+  return settle_screen(static_screen(request_.source, {policy_.library_calls, policy_.graphs}));
 }
 
 bool gpu_evaluation::build() {
@@ -65,11 +39,7 @@ bool gpu_evaluation::build() {
                            {policy_.host_entry, policy_.library_calls, request_.as_host_entry});
   verdict_.checks.push_back({"launch plan", r.no_plan.empty(), r.no_plan});
   if (r.compiled) {
-    compiler_report report;
-    report.argv = r.compiled->argv;
-    report.ms = r.compiled->ms;
-    report.text = cut_text(r.compiled->text);
-    verdict_.compiler = std::move(report);
+    note_compiler(*r.compiled);
     if (!r.what.ok()) verdict_.sandbox = r.compiled->layers.names();
   }
   if (!settle(r.what)) return false;

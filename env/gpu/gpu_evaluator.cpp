@@ -153,21 +153,13 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
   key.protocol += "+" + to_text(request.policy.value_or(state_->options.policy));
   if (!state_->options.static_screen) key.protocol += "+unscreened";
   gpu_evaluation one(*state_, request, *protocol, baseline, v);
-  if (const auto* known = state_->cache.find(key)) {
-    if (!request.recheck &&
-        !measure_again(known->what, key, request.seed, state_->options.remeasure_probability)) {
-      ++state_->seconds.cache_hits;
-      v = known->what;
-      v.cached = true;
-      return v;
-    }
-    one.runs = known->runs;
-    one.claim_e2 = known->claim_e2;
+  if (one.recall(state_->cache, key, state_->options.remeasure_probability)) {
+    ++state_->seconds.cache_hits;
+    return v;
   }
-  if (request.recheck && request.claim_e2 > 0) one.claim_e2 = request.claim_e2;
   one.run();
   if (one.used_device()) state_->look_after(v);
-  state_->cache.store(key, {v, std::move(one.runs), one.claim_e2});
+  one.keep(state_->cache, key);
   return v;
 }
 

@@ -5,7 +5,6 @@
 #include "env/gpu/gpu_state.hpp"
 #include "env/gpu/work.hpp"
 #include "env/judge/claim.hpp"
-#include "env/judge/pipeline.hpp"
 #include "env/measure/stats.hpp"
 
 namespace quern::env {
@@ -263,10 +262,10 @@ void gpu_evaluation::time() {
   how.claims = rules.claims;
   how.recheck = request_.recheck;
   how.confirm_at_once = with_.options.confirm_at_once;
-  measure_and_settle(how, runs, claim_e2, verdict_);
+  measure_and_settle(how, runs_, claim_e2_, verdict_);
   if (!looks_twice(protocol_)) verdict_.confirmed.reset();
   // Nothing is pooled, and half an hour of rounds is no small thing to keep.
-  if (!paired) runs.clear();
+  if (!paired) runs_.clear();
 }
 
 }  // namespace quern::env

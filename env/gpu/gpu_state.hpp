@@ -20,6 +20,7 @@
 #include "env/gpu/timing.hpp"
 #include "env/judge/ahead.hpp"
 #include "env/judge/core_lock.hpp"
+#include "env/judge/staged_evaluation.hpp"
 #include "env/judge/verdict_cache.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/null_distribution.hpp"
@@ -135,20 +136,16 @@ struct gpu_evaluator::state {
 };
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
-class gpu_evaluation {
+class gpu_evaluation : public staged_evaluation {
  public:
   /// `baseline`: never `of_task`.
   gpu_evaluation(gpu_evaluator::state& with, const evaluation_request& request,
                  const measure_protocol& protocol, baseline_choice baseline, verdict& v)
-      : with_(with),
-        request_(request),
+      : staged_evaluation(request, v),
+        with_(with),
         protocol_(protocol),
         baseline_(baseline),
-        policy_(request.policy.value_or(with.options.policy)),
-        verdict_(v) {}
-
-  std::vector<process_pairs> runs;
-  std::optional<std::int64_t> claim_e2;
+        policy_(request.policy.value_or(with.options.policy)) {}
 
   void run();
   [[nodiscard]] bool used_device() const { return used_device_; }
@@ -167,8 +164,6 @@ class gpu_evaluation {
   bool take_candidates(timed_side& side, std::vector<loaded_candidate>& loaded, bool anew);
   [[nodiscard]] estimate_limits measuring_limits() const;
   finding judge_clocks(const gpu_timing_result& result);
-  bool settle(const finding& f);
-  bool fail_host(const base::error& e);
   /// The runner in which the candidate is checked, with its code loaded.
   bool take_runner();
   bool check(const device_instance& of);
@@ -183,11 +178,9 @@ class gpu_evaluation {
   std::uint64_t secret(std::uint64_t purpose);
 
   gpu_evaluator::state& with_;
-  const evaluation_request& request_;
   measure_protocol protocol_;
   baseline_choice baseline_;
   suite_policy policy_;
-  verdict& verdict_;
   std::optional<built_candidate> built_, plain_;
   const gpu_task* task_ = nullptr;
   std::unique_ptr<gpu_runner_process> own_;  ///< host-entry form

@@ -5,8 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "env/grammar/canonical.hpp"
-#include "env/grammar/value_range.hpp"
+#include "env/grammar/style_forms.hpp"
 
 namespace quern::env {
 
@@ -14,11 +13,6 @@ namespace {
 
 /// Longer chains give texts that are too long for a small policy.
 constexpr std::size_t most_launches = 4;
-
-bool any_step(const composition& what, bool (*wanted)(step_kind)) {
-  return std::any_of(what.steps.begin(), what.steps.end(),
-                     [&](const composition_step& step) { return wanted(step.kind); });
-}
 
 bool has_two_forms(step_kind kind) {
   return kind == step_kind::relu || kind == step_kind::max_tensor || kind == step_kind::clip;
@@ -44,25 +38,12 @@ class cuda_style_list {
         fast_(fast_is_safe && any_step(what, gains_by_intrinsics)),
         core_(structural_index(what)) {}
 
-  void collect() {
-    if (core_ == what_.steps.size()) return elementwise();
-    switch (class_of(what_.steps[core_].kind)) {
-      case step_class::normalisation:
-        return normalisation();
-      case step_class::scan:
-        return scan();
-      case step_class::stencil:
-        return stencil();
-      case step_class::reduction:
-        return reduction();
-      default:
-        return transposition();
-    }
-  }
-
   std::vector<cuda_style> take() { return std::move(styles_); }
 
  private:
+  template <class List>
+  friend void quern::env::collect_styles(List& list, const composition& what);
+
   step_kind core() const { return what_.steps[core_].kind; }
   bool has_before() const { return core_ > 0; }
   bool has_after() const { return core_ + 1 < what_.steps.size(); }
@@ -199,7 +180,7 @@ class cuda_style_list {
       form.hoist = core() != step_kind::centre;
       keeps(form, true);
     }
-    if (core() == step_kind::softmax && range_is_narrow()) {
+    if (core() == step_kind::softmax && needs_no_shift(what_)) {
       for (const cuda_share share : {cuda_share::thread, cuda_share::warp, cuda_share::block}) {
         cuda_style form = style_of_share(share);
         form.unshifted = true;
@@ -220,15 +201,6 @@ class cuda_style_list {
       wide ? add_vector(form) : add(form);
       if (wide) add_unrolled(form);
     }
-  }
-
-  bool range_is_narrow() const {
-    // exp of these is exact enough without a shift.
-    constexpr double unshifted_range = 3;
-    value_range range;
-    for (std::size_t k = 0; k < core_; ++k)
-      range = range_after(what_.steps[k], range);
-    return range.low >= -unshifted_range && range.high <= unshifted_range;
   }
 
   void scan() {
@@ -315,49 +287,31 @@ std::string_view name_of(cuda_share share) {
 }  // namespace
 
 std::string to_text(const cuda_style& style) {
-  std::string text(name_of(style.share));
-  const auto add = [&](bool said, std::string_view word) {
-    if (!said) return;
-    text += ' ';
-    text += word;
-  };
-  text += fmt::format(" {}", style.block);
-  add(style.plan == pass_plan::fused, "fused");
-  add(style.plan == pass_plan::split, "split");
-  add(style.plan == pass_plan::passes, "passes");
-  add(style.keep == cuda_keep::out, "kept");
-  add(style.keep == cuda_keep::shared, "shared");
-  add(style.math == math_kind::doubles, "double");
-  add(style.math == math_kind::floats, "float");
-  add(style.math == math_kind::fast, "fast");
-  add(style.tree, "tree");
-  add(style.vector, "vector");
-  add(style.unrolled, "unrolled");
-  add(style.tiled, "tiled");
-  add(style.padded, "padded");
-  add(style.hoist, "hoist");
-  add(style.branchless, "branchless");
-  add(style.unshifted, "unshifted");
-  add(style.folded, "folded");
-  add(style.restricted, "restrict");
-  add(style.readonly, "ldg");
-  return text;
+  style_words text(fmt::format("{} {}", name_of(style.share), style.block));
+  text.add(style.plan == pass_plan::fused, "fused");
+  text.add(style.plan == pass_plan::split, "split");
+  text.add(style.plan == pass_plan::passes, "passes");
+  text.add(style.keep == cuda_keep::out, "kept");
+  text.add(style.keep == cuda_keep::shared, "shared");
+  text.add(style.math == math_kind::doubles, "double");
+  text.add(style.math == math_kind::floats, "float");
+  text.add(style.math == math_kind::fast, "fast");
+  text.add(style.tree, "tree");
+  text.add(style.vector, "vector");
+  text.add(style.unrolled, "unrolled");
+  text.add(style.tiled, "tiled");
+  text.add(style.padded, "padded");
+  text.add(style.hoist, "hoist");
+  text.add(style.branchless, "branchless");
+  text.add(style.unshifted, "unshifted");
+  text.add(style.folded, "folded");
+  text.add(style.restricted, "restrict");
+  text.add(style.readonly, "ldg");
+  return text.take();
 }
 
 std::vector<cuda_style> cuda_styles_of(const composition& what, bool fast_is_safe) {
-  cuda_style_list plain(what, false, fast_is_safe);
-  plain.collect();
-  std::vector<cuda_style> styles = plain.take();
-  const composition form = canonical_form(what);
-  const bool shorter =
-      form.steps.size() < what.steps.size() || structural_index(form) < structural_index(what);
-  if (shorter) {
-    cuda_style_list folded(form, true, fast_is_safe);
-    folded.collect();
-    const auto more = folded.take();
-    styles.insert(styles.end(), more.begin(), more.end());
-  }
-  return styles;
+  return styles_with_folded<cuda_style_list>(what, fast_is_safe);
 }
 
 }  // namespace quern::env

@@ -26,66 +26,15 @@ task cuda_shell(const composition& subject) {
 
 cuda_writer::cuda_writer(const composition& subject, const composition& what,
                          const cuda_style& style, kernel_error error)
-    : subject_(subject), what_(what), style_(style), error_(error), core_(structural_index(what)) {}
-
-std::string_view cuda_writer::row_bound() const {
-  return error_ == kernel_error::missing_rows ? "n / 4 * 4" : "n";
-}
-
-std::string_view cuda_writer::column_bound() const {
-  return error_ == kernel_error::missing_columns ? "m / 8 * 8" : "m";
-}
+    : text_writer(what, style.math, error, "__expf"), subject_(subject), style_(style) {}
 
 std::string_view cuda_writer::element_bound() const {
   if (error_ == kernel_error::missing_columns) return "n * m / 8 * 8";
   return error_ == kernel_error::missing_rows ? "n / 4 * 4 * m" : "n * m";
 }
 
-std::span<const composition_step> cuda_writer::before() const {
-  return std::span(what_.steps).first(core_);
-}
-
-std::span<const composition_step> cuda_writer::after() const {
-  return std::span(what_.steps).subspan(std::min(core_ + 1, what_.steps.size()));
-}
-
-void cuda_writer::line(std::string_view text) {
-  body_.append(static_cast<std::size_t>(depth_) * 2, ' ');
-  body_ += text;
-  body_ += '\n';
-}
-
-void cuda_writer::open(std::string_view text) {
-  line(fmt::format("{} {{", text));
-  ++depth_;
-}
-
-void cuda_writer::close(int levels) {
-  for (; levels > 0; --levels) {
-    --depth_;
-    line("}");
-  }
-}
-
 void cuda_writer::barrier(bool may_be_missing) {
   if (!(may_be_missing && error_ == kernel_error::missing_barrier)) line("__syncthreads();");
-}
-
-std::string_view cuda_writer::number() const {
-  return style_.math == math_kind::doubles ? "double" : "float";
-}
-
-std::string cuda_writer::call(std::string_view function, std::string_view argument) const {
-  if (function == "exp" && style_.math == math_kind::fast)
-    return fmt::format("__expf({})", argument);
-  return fmt::format("{}{}({})", function, style_.math == math_kind::doubles ? "" : "f", argument);
-}
-
-std::string cuda_writer::constant(double value) const {
-  std::string text = fmt::format("{}", static_cast<float>(value));
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  if (style_.math != math_kind::doubles) text += 'f';
-  return text;
 }
 
 std::string cuda_writer::larger(std::string_view a, std::string_view b) const {

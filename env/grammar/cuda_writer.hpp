@@ -10,6 +10,7 @@
 
 #include "env/grammar/composition.hpp"
 #include "env/grammar/cuda_style.hpp"
+#include "env/grammar/text_writer.hpp"
 
 namespace quern::env {
 
@@ -24,28 +25,18 @@ struct cuda_sweep {
 };
 
 /// Collects the text of one candidate. Not thread-safe.
-class cuda_writer {
+class cuda_writer : public text_writer {
  public:
   /// Computes `what`, with the prototype of `subject`; both must outlive the writer.
   cuda_writer(const composition& subject, const composition& what, const cuda_style& style,
               kernel_error error);
 
-  [[nodiscard]] std::span<const composition_step> before() const;
-  [[nodiscard]] std::span<const composition_step> after() const;
-  [[nodiscard]] step_kind core() const { return what_.steps[core_].kind; }
   [[nodiscard]] const cuda_style& style() const { return style_; }
-  [[nodiscard]] kernel_error error() const { return error_; }
   [[nodiscard]] const std::vector<composition_step>& steps() const { return what_.steps; }
 
-  void line(std::string_view text);
-  void open(std::string_view text);
-  void close(int levels = 1);
   /// "__syncthreads();", unless the mistake is to leave it out.
   void barrier(bool may_be_missing = false);
 
-  [[nodiscard]] std::string_view number() const;  ///< float or double
-  [[nodiscard]] std::string call(std::string_view function, std::string_view argument) const;
-  [[nodiscard]] std::string constant(double value) const;
   [[nodiscard]] std::string larger(std::string_view a, std::string_view b) const;
   [[nodiscard]] std::string quotient(std::string_view a, std::string_view b) const;
 
@@ -93,8 +84,6 @@ class cuda_writer {
   bool map_each(std::span<const composition_step> steps, std::string_view stem,
                 std::string_view from, std::string_view to, bool of_rows = false);
 
-  [[nodiscard]] std::string_view row_bound() const;
-  [[nodiscard]] std::string_view column_bound() const;
   [[nodiscard]] std::string_view element_bound() const;
 
   [[nodiscard]] std::string finish() const;
@@ -106,16 +95,11 @@ class cuda_writer {
                std::string_view flat, std::string_view store);
 
   const composition& subject_;
-  const composition& what_;
   cuda_style style_;
-  kernel_error error_;
-  std::size_t core_;
   std::string workspace_;
   std::string functions_;
   std::string kernels_;
-  std::string body_;
   std::string entry_;
-  int depth_ = 1;
 };
 
 /// Whether one of the steps is of this class.

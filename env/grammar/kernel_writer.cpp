@@ -39,46 +39,10 @@ std::string with_restrict(std::string prototype) {
 
 kernel_writer::kernel_writer(const composition& subject, const composition& what,
                              const kernel_style& style, kernel_error error, bool nested)
-    : subject_(subject),
-      what_(what),
+    : text_writer(what, style.math, error, "fexp"),
+      subject_(subject),
       style_(style),
-      error_(error),
-      nested_(nested),
-      core_(structural_index(what)) {}
-
-std::string_view kernel_writer::row_bound() const {
-  return error_ == kernel_error::missing_rows ? "n / 4 * 4" : "n";
-}
-
-std::string_view kernel_writer::column_bound() const {
-  return error_ == kernel_error::missing_columns ? "m / 8 * 8" : "m";
-}
-
-std::span<const composition_step> kernel_writer::before() const {
-  return std::span(what_.steps).first(core_);
-}
-
-std::span<const composition_step> kernel_writer::after() const {
-  return std::span(what_.steps).subspan(std::min(core_ + 1, what_.steps.size()));
-}
-
-void kernel_writer::line(std::string_view text) {
-  body_.append(static_cast<std::size_t>(depth_) * 2, ' ');
-  body_ += text;
-  body_ += '\n';
-}
-
-void kernel_writer::open(std::string_view text) {
-  line(fmt::format("{} {{", text));
-  ++depth_;
-}
-
-void kernel_writer::close(int levels) {
-  for (; levels > 0; --levels) {
-    --depth_;
-    line("}");
-  }
-}
+      nested_(nested) {}
 
 void kernel_writer::open_rows() {
   open(fmt::format("for (int i = 0; i < {}; i++)", row_bound()));
@@ -97,22 +61,6 @@ void kernel_writer::open_nest() {
 
 void kernel_writer::hint() {
   if (style_.ivdep) body_ += "#pragma GCC ivdep\n";
-}
-
-std::string_view kernel_writer::number() const {
-  return style_.math == math_kind::doubles ? "double" : "float";
-}
-
-std::string kernel_writer::call(std::string_view function, std::string_view argument) const {
-  if (function == "exp" && style_.math == math_kind::fast) return fmt::format("fexp({})", argument);
-  return fmt::format("{}{}({})", function, style_.math == math_kind::doubles ? "" : "f", argument);
-}
-
-std::string kernel_writer::constant(double value) const {
-  std::string text = fmt::format("{}", static_cast<float>(value));
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  if (style_.math != math_kind::doubles) text += 'f';
-  return text;
 }
 
 std::string kernel_writer::statement(const composition_step& step, element_place place) const {

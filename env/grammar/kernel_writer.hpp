@@ -8,6 +8,7 @@
 
 #include "env/grammar/composition.hpp"
 #include "env/grammar/style.hpp"
+#include "env/grammar/text_writer.hpp"
 
 namespace quern::env {
 
@@ -22,28 +23,14 @@ inline constexpr element_place at_element{"k", "k % m"};
 inline constexpr element_place at_lane{"i * m + j + k", "j + k"};
 
 /// Collects the text of one kernel. Not thread-safe.
-class kernel_writer {
+class kernel_writer : public text_writer {
  public:
   /// Computes `what`, with the prototype of `subject`; both must outlive the writer. `nested`:
   /// sweeps over all elements are written as two loops.
   kernel_writer(const composition& subject, const composition& what, const kernel_style& style,
                 kernel_error error, bool nested = false);
 
-  /// The steps before the structural one (all, when there is none), and those after it.
-  [[nodiscard]] std::span<const composition_step> before() const;
-  [[nodiscard]] std::span<const composition_step> after() const;
-  /// The structural step; only where there is one.
-  [[nodiscard]] step_kind core() const { return what_.steps[core_].kind; }
   [[nodiscard]] const kernel_style& style() const { return style_; }
-  [[nodiscard]] kernel_error error() const { return error_; }
-  /// n and m, or the expression that the error puts in their place.
-  [[nodiscard]] std::string_view row_bound() const;
-  [[nodiscard]] std::string_view column_bound() const;
-
-  void line(std::string_view text);
-  /// Writes "text {" and indents; close() ends it.
-  void open(std::string_view text);
-  void close(int levels = 1);
 
   void open_rows();     ///< for i in [0, n)
   void open_columns();  ///< for j in [0, m)
@@ -51,13 +38,6 @@ class kernel_writer {
   void open_nest();
   /// `#pragma GCC ivdep`, where the style asks for it.
   void hint();
-
-  /// "float", or "double" where the style computes in double.
-  [[nodiscard]] std::string_view number() const;
-  /// fabsf or fabs, sqrtf or sqrt, expf, exp or fexp.
-  [[nodiscard]] std::string call(std::string_view function, std::string_view argument) const;
-  /// The spelling of a constant in the style's type: 0.5f or 0.5.
-  [[nodiscard]] std::string constant(double value) const;
 
   /// "float h = SOURCE[INDEX];"
   void load(std::string_view source, std::string_view index);
@@ -82,14 +62,9 @@ class kernel_writer {
   [[nodiscard]] std::string statement(const composition_step& step, element_place place) const;
 
   const composition& subject_;
-  const composition& what_;
   kernel_style style_;
-  kernel_error error_;
   bool nested_;
-  std::size_t core_;
   std::string workspace_;
-  std::string body_;
-  int depth_ = 1;
 };
 
 /// The texts of the families, each into an empty writer.

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "env/grammar/canonical.hpp"
 #include "env/grammar/kernel_writer.hpp"
-#include "env/grammar/value_range.hpp"
+#include "env/grammar/style_forms.hpp"
 
 namespace quern::env {
 
@@ -14,14 +13,6 @@ namespace {
 /// Longer chains give texts that are too long for a small policy.
 constexpr std::size_t most_steps_in_passes = 4;
 constexpr std::size_t most_steps_written_twice = 3;
-/// exp of these is exact enough without a shift, in every math_kind.
-constexpr double unshifted_range = 3;
-
-bool any_of(const composition& what, bool (*wanted)(step_kind)) {
-  return std::any_of(what.steps.begin(), what.steps.end(),
-                     [&](const composition_step& step) { return wanted(step.kind); });
-}
-
 bool has_branch(step_kind kind) {
   return kind == step_kind::relu || kind == step_kind::max_tensor;
 }
@@ -30,31 +21,18 @@ bool has_branch(step_kind kind) {
 class style_list {
  public:
   style_list(const composition& what, bool folded, bool fast_is_safe)
-      : what_(what), folded_(folded), fast_(fast_is_safe && any_of(what, is_transcendental)) {
+      : what_(what), folded_(folded), fast_(fast_is_safe && any_step(what, is_transcendental)) {
     core_ = structural_index(what);
     before_ = core_;
     after_ = what.steps.size() - std::min(core_ + 1, what.steps.size());
   }
 
-  void collect() {
-    if (core_ == what_.steps.size()) return elementwise();
-    switch (class_of(what_.steps[core_].kind)) {
-      case step_class::normalisation:
-        return normalisation();
-      case step_class::scan:
-        return scan();
-      case step_class::stencil:
-        return stencil();
-      case step_class::reduction:
-        return reduction();
-      default:
-        return transposition();
-    }
-  }
-
   std::vector<kernel_style> take() { return std::move(styles_); }
 
  private:
+  template <class List>
+  friend void quern::env::collect_styles(List& list, const composition& what);
+
   step_kind core() const { return what_.steps[core_].kind; }
   /// The helper function and a sweep for each step together are too much.
   bool is_long(const kernel_style& style) const {
@@ -71,7 +49,7 @@ class style_list {
       style.branchless = false;
       styles_.push_back(style);
       style.branchless = true;
-      if (math != math_kind::doubles && any_of(what_, has_branch)) styles_.push_back(style);
+      if (math != math_kind::doubles && any_step(what_, has_branch)) styles_.push_back(style);
     }
   }
 
@@ -144,7 +122,7 @@ class style_list {
       forms.emplace_back();
       forms.back().plan = pass_plan::split;
     }
-    if (core() == step_kind::softmax && range_is_narrow()) {
+    if (core() == step_kind::softmax && needs_no_shift(what_)) {
       forms.emplace_back();
       forms.back().unshifted = true;
     }
@@ -154,13 +132,6 @@ class style_list {
       if (core() != step_kind::centre) add_with_promises(style);
     }
     add_passes();
-  }
-
-  bool range_is_narrow() const {
-    value_range range;
-    for (std::size_t k = 0; k < core_; ++k)
-      range = range_after(what_.steps[k], range);
-    return range.low >= -unshifted_range && range.high <= unshifted_range;
   }
 
   void scan() {
@@ -234,48 +205,31 @@ std::string_view name_of(kernel_error error) {
 }
 
 std::string to_text(const kernel_style& style) {
-  std::string text = style.order == loop_order::rows ? "rows" : "columns";
-  const auto add = [&](bool said, std::string_view word) {
-    if (!said) return;
-    text += ' ';
-    text += word;
-  };
-  add(style.plan == pass_plan::fused, "fused");
-  add(style.plan == pass_plan::recompute, "recompute");
-  add(style.plan == pass_plan::split, "split");
-  add(style.plan == pass_plan::passes, "passes");
-  add(style.math == math_kind::doubles, "double");
-  add(style.math == math_kind::floats, "float");
-  add(style.math == math_kind::fast, "fast");
-  add(style.reduction == reduction_plan::lanes, "lanes");
-  add(style.reduction == reduction_plan::tree, "tree");
-  add(style.hoist, "hoist");
-  add(style.branchless, "branchless");
-  add(style.padded, "padded");
-  add(style.tiled, "tiled");
-  add(style.vector, "vector");
-  add(style.unshifted, "unshifted");
-  add(style.folded, "folded");
-  add(style.ivdep, "ivdep");
-  add(style.relaxed, "relaxed");
-  add(style.restricted, "restrict");
-  return text;
+  style_words text(style.order == loop_order::rows ? "rows" : "columns");
+  text.add(style.plan == pass_plan::fused, "fused");
+  text.add(style.plan == pass_plan::recompute, "recompute");
+  text.add(style.plan == pass_plan::split, "split");
+  text.add(style.plan == pass_plan::passes, "passes");
+  text.add(style.math == math_kind::doubles, "double");
+  text.add(style.math == math_kind::floats, "float");
+  text.add(style.math == math_kind::fast, "fast");
+  text.add(style.reduction == reduction_plan::lanes, "lanes");
+  text.add(style.reduction == reduction_plan::tree, "tree");
+  text.add(style.hoist, "hoist");
+  text.add(style.branchless, "branchless");
+  text.add(style.padded, "padded");
+  text.add(style.tiled, "tiled");
+  text.add(style.vector, "vector");
+  text.add(style.unshifted, "unshifted");
+  text.add(style.folded, "folded");
+  text.add(style.ivdep, "ivdep");
+  text.add(style.relaxed, "relaxed");
+  text.add(style.restricted, "restrict");
+  return text.take();
 }
 
 std::vector<kernel_style> styles_of(const composition& what, bool fast_is_safe) {
-  style_list plain(what, false, fast_is_safe);
-  plain.collect();
-  std::vector<kernel_style> styles = plain.take();
-  const composition form = canonical_form(what);
-  const bool shorter =
-      form.steps.size() < what.steps.size() || structural_index(form) < structural_index(what);
-  if (shorter) {
-    style_list folded(form, true, fast_is_safe);
-    folded.collect();
-    const auto more = folded.take();
-    styles.insert(styles.end(), more.begin(), more.end());
-  }
-  return styles;
+  return styles_with_folded<style_list>(what, fast_is_safe);
 }
 
 }  // namespace quern::env

@@ -18,12 +18,6 @@ namespace {
 constexpr double lease_wait_s = 120;
 constexpr int start_attempts = 3;
 
-std::string cut(std::string text) {
-  constexpr std::size_t limit = 16 * 1024;
-  if (text.size() > limit) text.resize(limit);
-  return text;
-}
-
 }  // namespace
 
 compile_request compile_request_for(const task& what, const std::string& source) {
@@ -33,29 +27,10 @@ compile_request compile_request_for(const task& what, const std::string& source)
   return request;
 }
 
-bool evaluation::fail_host(const base::error& e) {
-  verdict_.kind = e.code == base::errc::invalid_argument ? verdict_kind::invalid_reference
-                                                         : verdict_kind::infra_error;
-  verdict_.detail = cut(e.message);
-  return false;
-}
-
-bool evaluation::settle(const finding& f) {
-  verdict_.kind = f.kind;
-  verdict_.reason = f.reason;
-  verdict_.detail = cut(f.detail);
-  if (f.first_diff) verdict_.first_diff = f.first_diff;
-  return f.ok();
-}
-
 bool evaluation::screen() {
   stage_clock clock(with_.seconds.screen);
   if (!with_.options.static_screen) return true;
-  const auto broken = static_screen(request_.source);
-  verdict_.checks.push_back({"static screen", !broken, broken ? broken->text : ""});
-  if (!broken) return true;
-  return settle({verdict_kind::rejected_static, std::string(name_of(broken->rule)),
-                 fmt::format("line {}: {}", broken->line, broken->text), std::nullopt});
+  return settle_screen(static_screen(request_.source));
 }
 
 bool evaluation::compile() {
@@ -63,11 +38,7 @@ bool evaluation::compile() {
   auto built = with_.compilations.compile(*with_.cxx,
                                           compile_request_for(*request_.subject, request_.source));
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
-  compiler_report report;
-  report.argv = built->argv;
-  report.ms = built->ms;
-  report.text = cut(built->text);
-  verdict_.compiler = std::move(report);
+  note_compiler(*built);
   artefact_ = built->artefact;
   if (built->what == compile_result::kind::built) return true;
   verdict_.sandbox = built->layers.names();
@@ -250,7 +221,7 @@ void evaluation::time() {
   how.claims = rules.claims;
   how.recheck = request_.recheck;
   how.confirm_at_once = with_.options.confirm_at_once;
-  measure_and_settle(how, runs, claim_e2, verdict_);
+  measure_and_settle(how, runs_, claim_e2_, verdict_);
 }
 
 void evaluation::run() {

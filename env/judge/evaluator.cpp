@@ -111,21 +111,12 @@ verdict evaluator::evaluate(const evaluation_request& request) {
   if (!state_->options.guard_threads) key.protocol += "+unguarded";
 
   evaluation one(*state_, request, v);
-  if (const auto* known = state_->cache.find(key)) {
-    const bool again = request.recheck || measure_again(known->what, key, request.seed,
-                                                        state_->options.remeasure_probability);
-    if (!again) {
-      ++state_->seconds.cache_hits;
-      v = known->what;
-      v.cached = true;
-      return v;
-    }
-    one.runs = known->runs;
-    one.claim_e2 = known->claim_e2;
+  if (one.recall(state_->cache, key, state_->options.remeasure_probability)) {
+    ++state_->seconds.cache_hits;
+    return v;
   }
-  if (request.recheck && request.claim_e2 > 0) one.claim_e2 = request.claim_e2;
   one.run();
-  state_->cache.store(key, {v, std::move(one.runs), one.claim_e2});
+  one.keep(state_->cache, key);
   return v;
 }
 

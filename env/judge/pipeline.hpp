@@ -15,26 +15,13 @@
 #include "env/judge/evaluator.hpp"
 #include "env/judge/judgement.hpp"
 #include "env/judge/prepared_task.hpp"
+#include "env/judge/staged_evaluation.hpp"
 #include "env/judge/timing_session.hpp"
 #include "env/judge/verdict_cache.hpp"
 #include "env/sandbox/child.hpp"
 #include "env/sandbox/compile.hpp"
 
 namespace quern::env {
-
-/// Adds the seconds of a scope to a stage.
-class stage_clock {
- public:
-  explicit stage_clock(double& seconds) : seconds_(seconds), start_(clock_.now_ns()) {}
-  ~stage_clock() { seconds_ += static_cast<double>(clock_.now_ns() - start_) * 1e-9; }
-  stage_clock(const stage_clock&) = delete;
-  stage_clock& operator=(const stage_clock&) = delete;
-
- private:
-  base::steady_clock clock_;
-  double& seconds_;
-  base::nanoseconds_t start_;
-};
 
 /// Tasks that were prepared, the least recently used going first. Owns the reference service, which
 /// it starts when first needed and again when it died.
@@ -98,15 +85,10 @@ base::expected<std::unique_ptr<candidate_process>> start_candidate(
     evaluator::state& with, const std::filesystem::path& artefact, double wall_s);
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
-class evaluation {
+class evaluation : public staged_evaluation {
  public:
   evaluation(evaluator::state& with, const evaluation_request& request, verdict& v)
-      : with_(with), request_(request), verdict_(v) {}
-
-  /// Window pairs of earlier measurements, to be pooled with; the first large claim, to be
-  /// confirmed.
-  std::vector<process_pairs> runs;
-  std::optional<std::int64_t> claim_e2;
+      : staged_evaluation(request, v), with_(with) {}
 
   void run();
 
@@ -118,7 +100,6 @@ class evaluation {
   void cost_model();
   void time();
   [[nodiscard]] estimate_limits measuring_limits() const;
-  bool settle(const finding& f);
   base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
   /// A new process for the task's plain kernel, which is compiled or found in the cache, not yet
   /// loaded. Errors: invalid_argument (it does not compile); anything else is of this host.
@@ -126,11 +107,8 @@ class evaluation {
   /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
   bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
                     process_pairs& into);
-  bool fail_host(const base::error& e);
 
   evaluator::state& with_;
-  const evaluation_request& request_;
-  verdict& verdict_;
   prepared_task* task_ = nullptr;
   std::filesystem::path artefact_;
   std::unique_ptr<candidate_process> first_process_;

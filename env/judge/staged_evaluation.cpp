@@ -1,0 +1,63 @@
+// What the evaluations of both lanes have in common.
+#include "env/judge/staged_evaluation.hpp"
+
+namespace quern::env {
+namespace {
+
+std::string cut_text(std::string text) {
+  constexpr std::size_t limit = 16 * 1024;
+  if (text.size() > limit) text.resize(limit);
+  return text;
+}
+
+}  // namespace
+
+bool staged_evaluation::recall(verdict_cache& cache, const verdict_key& key, double p) {
+  if (const auto* known = cache.find(key)) {
+    if (!request_.recheck && !measure_again(known->what, key, request_.seed, p)) {
+      verdict_ = known->what;
+      verdict_.cached = true;
+      return true;
+    }
+    runs_ = known->runs;
+    claim_e2_ = known->claim_e2;
+  }
+  if (request_.recheck && request_.claim_e2 > 0) claim_e2_ = request_.claim_e2;
+  return false;
+}
+
+void staged_evaluation::keep(verdict_cache& cache, const verdict_key& key) {
+  cache.store(key, {verdict_, std::move(runs_), claim_e2_});
+}
+
+bool staged_evaluation::settle(const finding& f) {
+  verdict_.kind = f.kind;
+  verdict_.reason = f.reason;
+  verdict_.detail = cut_text(f.detail);
+  if (f.first_diff) verdict_.first_diff = f.first_diff;
+  return f.ok();
+}
+
+bool staged_evaluation::fail_host(const base::error& e) {
+  verdict_.kind = e.code == base::errc::invalid_argument ? verdict_kind::invalid_reference
+                                                         : verdict_kind::infra_error;
+  verdict_.detail = cut_text(e.message);
+  return false;
+}
+
+bool staged_evaluation::settle_screen(const std::optional<screen_finding>& broken) {
+  verdict_.checks.push_back({"static screen", !broken, broken ? broken->text : ""});
+  if (!broken) return true;
+  return settle({verdict_kind::rejected_static, std::string(name_of(broken->rule)),
+                 fmt::format("line {}: {}", broken->line, broken->text), std::nullopt});
+}
+
+void staged_evaluation::note_compiler(const compile_result& built) {
+  compiler_report report;
+  report.argv = built.argv;
+  report.ms = built.ms;
+  report.text = cut_text(built.text);
+  verdict_.compiler = std::move(report);
+}
+
+}  // namespace quern::env

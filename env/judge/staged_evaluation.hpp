@@ -1,0 +1,70 @@
+// What the evaluations of both lanes have in common: a verdict that is filled stage by stage and
+// stands at the first finding, and the first stages, which know no lane.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/status.hpp"
+#include "env/judge/evaluator.hpp"
+#include "env/judge/verdict_cache.hpp"
+#include "env/measure/estimate.hpp"
+#include "env/sandbox/compile.hpp"
+#include "env/screen/screen.hpp"
+#include "env/verdict/finding.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::env {
+
+/// Adds the seconds of a scope to a stage.
+class stage_clock {
+ public:
+  explicit stage_clock(double& seconds) : seconds_(seconds), start_(clock_.now_ns()) {}
+  ~stage_clock() { seconds_ += static_cast<double>(clock_.now_ns() - start_) * 1e-9; }
+  stage_clock(const stage_clock&) = delete;
+  stage_clock& operator=(const stage_clock&) = delete;
+
+ private:
+  base::steady_clock clock_;
+  double& seconds_;
+  base::nanoseconds_t start_;
+};
+
+/// One evaluation. Thread-compatible.
+class staged_evaluation {
+ public:
+  /// Takes the verdict that is kept for this request, if it stands: neither a recheck is asked for
+  /// nor is it drawn to be measured again with probability `p`. Otherwise takes from it what the
+  /// new measurement is pooled with and has to confirm.
+  bool recall(verdict_cache& cache, const verdict_key& key, double p);
+  /// Keeps the verdict, and what was measured for it.
+  void keep(verdict_cache& cache, const verdict_key& key);
+
+ protected:
+  /// Both outlive this object.
+  staged_evaluation(const evaluation_request& request, verdict& v)
+      : request_(request), verdict_(v) {}
+  ~staged_evaluation() = default;
+  staged_evaluation(const staged_evaluation&) = delete;
+  staged_evaluation& operator=(const staged_evaluation&) = delete;
+
+  /// Takes a finding for the verdict; whether it is ok.
+  bool settle(const finding& f);
+  /// Something that is not the candidate's: the task's (invalid_argument) or this host's. False.
+  bool fail_host(const base::error& e);
+  /// Takes what the static screen said; whether nothing is refused.
+  bool settle_screen(const std::optional<screen_finding>& broken);
+  /// Notes what a compiler was asked, how long it took and what it said.
+  void note_compiler(const compile_result& built);
+
+  const evaluation_request& request_;
+  verdict& verdict_;
+  /// Window pairs of earlier measurements, to be pooled with; the first large claim, to be
+  /// confirmed.
+  std::vector<process_pairs> runs_;
+  std::optional<std::int64_t> claim_e2_;
+};
+
+}  // namespace quern::env
