@@ -25,6 +25,7 @@
 #include "env/measure/stats.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
+#include "tools/stage_table.hpp"
 
 namespace quern::tools {
 namespace {
@@ -242,18 +243,10 @@ int bench_suite(env::evaluator& with, const bench_options& options, ordered_json
       suite->name.c_str(), evaluations, seconds, per_hour, noisy, tasks.size(),
       before.reference - before_preparing.reference);
   ordered_json stages;
-  const auto stage = [&](const char* name, double value) {
+  each_stage(before, after, [&](const char* name, double value) {
     std::printf("       %-10s %6.1f ms an evaluation\n", name, 1000 * value / evaluations);
     stages[name] = std::llround(1e6 * value / evaluations);
-  };
-  stage("screen", after.screen - before.screen);
-  stage("compile", after.compile - before.compile);
-  stage("start", after.start - before.start);
-  stage("reference", after.reference - before.reference);
-  stage("verify", after.verify - before.verify);
-  stage("probe", after.probe - before.probe);
-  stage("time", after.time - before.time);
-  stage("reverify", after.reverify - before.reverify);
+  });
   out["suite"] = {{"name", suite->name},
                   {"evaluations", evaluations},
                   {"seconds_e3", std::llround(seconds * 1000)},

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "tools/bench_gpu.hpp"
+#include "tools/stage_table.hpp"
 
 namespace quern::tools {
 
@@ -62,16 +63,9 @@ int bench_rate(const gpu_bench_options& given) {
       100 * (device.leased - device_before.leased) / seconds);
   for (const auto& [kind, count] : kinds)
     fmt::print("  {:<24} {}\n", kind, count);
-  const auto stage = [&](const char* name, double value) {
+  each_stage(before, after, [&](const char* name, double value) {
     fmt::print("  {:<10} {:7.1f} ms an evaluation\n", name, 1000 * value / n);
-  };
-  stage("screen", after.screen - before.screen);
-  stage("compile", after.compile - before.compile);
-  stage("start", after.start - before.start);
-  stage("verify", after.verify - before.verify);
-  stage("probe", after.probe - before.probe);
-  stage("time", after.time - before.time);
-  stage("re-verify", after.reverify - before.reverify);
+  });
   fmt::print("by part (those in brackets run beside):\n");
   for (std::size_t p = 0; p < parts_before.size(); ++p)
     fmt::print("  {:<17} {:7.1f} ms an evaluation\n", env::gpu_part_names[p],

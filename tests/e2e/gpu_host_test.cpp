@@ -44,6 +44,19 @@ std::vector<gpu_candidate> hostile_few() {
                              "device/constant_output.cu", "host/background_thread.cu"});
 }
 
+void submit(gpu_run& run, const std::vector<gpu_candidate>& candidates, int round = 0) {
+  for (const auto& candidate : candidates)
+    run.submit(candidate, round);
+}
+
+/// Fails with the hosts' logs where it takes too long.
+template <class Condition>
+void wait_until(gpu_run& run, Condition condition) {
+  const bool done = run.wait(long_enough_s, condition);
+  if (!done) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(done);
+}
+
 void check_all_right(gpu_run& run) {
   for (const auto& [sample, candidate] : run.jobs) {
     CAPTURE(candidate.file);
@@ -67,13 +80,9 @@ TEST_CASE("a host judges what a run sends, and leaves when it is asked to") {
   REQUIRE(run.open().has_value());
   auto host = run.start_host("0", "host");
   REQUIRE(host.has_value());
-  for (const auto& candidate : a_few(12))
-    run.submit(candidate);
-  for (const auto& candidate : hostile_few())
-    run.submit(candidate);
-  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
-  if (!done) std::printf("%s\n", run.logs().c_str());
-  REQUIRE(done);
+  submit(run, a_few(12));
+  submit(run, hostile_few());
+  wait_until(run, [&] { return all_in(run); });
   check_all_right(run);
   std::size_t told = 0;
   for (const auto& [sample, answer] : run.answers) {
@@ -89,8 +98,7 @@ TEST_CASE("a host judges what a run sends, and leaves when it is asked to") {
   CHECK(run.quarantines.empty());
 
   // Drained in the middle of work: what it has is finished, what it has not stays here.
-  for (const auto& candidate : a_few(30, "device_only"))
-    run.submit(candidate);
+  submit(run, a_few(30, "device_only"));
   const auto before = run.answers.size();
   REQUIRE(run.wait(60, [&] { return run.answers.size() >= before + 2; }));
   run.drain();
@@ -110,20 +118,14 @@ TEST_CASE("a host that is killed loses nothing: another one does its work") {
   REQUIRE(run.open().has_value());
   auto first = run.start_host("0", "first");
   REQUIRE(first.has_value());
-  for (const auto& candidate : a_few(16))
-    run.submit(candidate);
-  for (const auto& candidate : hostile_few())
-    run.submit(candidate);
-  const bool begun = run.wait(long_enough_s, [&] { return run.answers.size() >= 4; });
-  if (!begun) std::printf("%s\n", run.logs().c_str());
-  REQUIRE(begun);
+  submit(run, a_few(16));
+  submit(run, hostile_few());
+  wait_until(run, [&] { return run.answers.size() >= 4; });
   first->send_signal(SIGKILL);
   REQUIRE(first->wait(10_s).has_value());
   auto second = run.start_host("0", "second");
   REQUIRE(second.has_value());
-  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
-  if (!done) std::printf("%s\n", run.logs().c_str());
-  REQUIRE(done);
+  wait_until(run, [&] { return all_in(run); });
   check_all_right(run);
   CHECK(run.lost.size() == 1);
   CHECK(run.retries > 0);
@@ -145,11 +147,7 @@ TEST_CASE("memory that does not come back puts the device into quarantine, and o
   REQUIRE(desk.has_value());
   // Processes of their own, one after another: memory is looked at around what each is asked.
   const auto candidates = a_few(10, "host_entry");
-  auto submit_all = [&, round = 0]() mutable {
-    for (const auto& candidate : candidates)
-      run.submit(candidate, round);
-    ++round;
-  };
+  auto submit_all = [&, round = 0]() mutable { submit(run, candidates, round++); };
   submit_all();
   REQUIRE(run.wait(long_enough_s, [&] { return run.answers.size() >= 2; }));
   const auto out = [&] { return !run.quarantines.empty(); };
@@ -174,9 +172,7 @@ TEST_CASE("memory that does not come back puts the device into quarantine, and o
   const bool back = run.wait(90, [&] { return run.quarantines.back().empty(); });
   if (!back) std::printf("%s\n", run.logs().c_str());
   REQUIRE(back);
-  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
-  if (!done) std::printf("%s\n", run.logs().c_str());
-  REQUIRE(done);
+  wait_until(run, [&] { return all_in(run); });
   check_all_right(run);
   CHECK(run.exhausted == 0);
   std::printf("%d jobs were returned and done later\n", run.returned_jobs);
@@ -191,11 +187,8 @@ TEST_CASE("two devices share the work, and each bears out the large claims of th
   REQUIRE(run.open().has_value());
   auto host = run.start_host("0,1", "host");
   REQUIRE(host.has_value());
-  for (const auto& candidate : a_few(30, "device_only"))
-    run.submit(candidate);
-  const bool done = run.wait(long_enough_s, [&] { return all_in(run); });
-  if (!done) std::printf("%s\n", run.logs().c_str());
-  REQUIRE(done);
+  submit(run, a_few(30, "device_only"));
+  wait_until(run, [&] { return all_in(run); });
   int confirmed = 0, unconfirmed = 0;
   for (const auto& [sample, answer] : run.answers) {
     CHECK(run.accepted[sample] == 1);

@@ -7,12 +7,15 @@
 #include <map>
 
 #include "policy/engine/evaluate.hpp"
+#include "policy/engine/generation_requests.hpp"
 #include "policy/engine/sampler.hpp"
 #include "policy/engine/small_models.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::policy;
+using quern::test::ask;
+using quern::test::by_id;
 using quern::test::small_config;
 using quern::test::some_tokens;
 
@@ -27,24 +30,6 @@ generator make_engine(const parameter_arena& arena, std::int32_t rows = 4, std::
   options.rows = rows;
   options.slots = slots;
   return std::move(generator::make(arena, 0, options)).value();
-}
-
-generation_request ask(std::uint64_t id, std::vector<std::int32_t> prompt,
-                       std::int32_t max_tokens = 20) {
-  generation_request r;
-  r.id = id;
-  r.prompt = std::move(prompt);
-  r.max_tokens = max_tokens;
-  r.seed = 11;
-  r.ignore_eos = true;
-  return r;
-}
-
-std::map<std::uint64_t, generation_result> by_id(std::vector<generation_result> results) {
-  std::map<std::uint64_t, generation_result> map;
-  for (generation_result& r : results)
-    map[r.id] = std::move(r);
-  return map;
 }
 
 generation_result alone(const parameter_arena& arena, const generation_request& request) {

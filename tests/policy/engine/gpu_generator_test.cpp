@@ -12,6 +12,7 @@
 #include "policy/device/library.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/evaluate.hpp"
+#include "policy/engine/generation_requests.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/engine/goldens.hpp"
 #include "policy/engine/small_models.hpp"
@@ -20,6 +21,8 @@
 
 using namespace quern;
 using namespace quern::policy;
+using quern::test::by_id;
+using quern::test::results_by_id;
 using quern::test::small_config;
 using quern::test::some_tokens;
 
@@ -71,13 +74,9 @@ std::vector<generation_request> asked(std::size_t count, std::int32_t vocabulary
   return requests;
 }
 
-using results_by_id = std::map<std::uint64_t, generation_result>;
-
 results_by_id generate(generator engine, const std::vector<generation_request>& requests) {
   REQUIRE(engine.submit(requests));
-  results_by_id map;
-  for (generation_result& r : engine.run())
-    map[r.id] = std::move(r);
+  results_by_id map = by_id(engine.run());
   REQUIRE(map.size() == requests.size());
   return map;
 }
@@ -168,9 +167,7 @@ TEST_CASE("on the GPU, sequences that lose their pages go on as if they had kept
   o.cache_bytes = 5 * c.layers * 2 * c.kv_size() * 32 * 4;
   generator engine = make_on_gpu(arena, o);
   REQUIRE(engine.submit(requests));
-  results_by_id found;
-  for (generation_result& r : engine.run())
-    found[r.id] = std::move(r);
+  results_by_id found = by_id(engine.run());
   const agreement a = compare_results(expected, found);
   print("float32 under shortage of pages", a);
   CHECK(a.equal + 1 >= a.sequences);
@@ -192,9 +189,7 @@ TEST_CASE("exact on the GPU: a sample is the same bits alone, in company and aft
     o.capacity = 400;
     generator tight = make_on_gpu(arena, o);
     REQUIRE(tight.submit(requests));
-    results_by_id pressed;
-    for (generation_result& r : tight.run())
-      pressed[r.id] = std::move(r);
+    results_by_id pressed = by_id(tight.run());
     std::size_t equal = 0, equal_pressed = 0;
     for (const generation_request& r : requests) {
       const auto alone = generate(make_on_gpu(arena, o), {r});
@@ -276,9 +271,7 @@ TEST_CASE("weights that change between two steps reach the graphs") {
   engine.staging()->flat.copy_(after.flat);
   REQUIRE(engine.commit());
   REQUIRE(engine.submit(requests));
-  results_by_id found;
-  for (generation_result& r : engine.run())
-    found[r.id] = std::move(r);
+  results_by_id found = by_id(engine.run());
   REQUIRE(found.at(100).segments.size() == 1);
   CHECK(found.at(100).segments[0] == version_segment{0, 7, after.hash()});
   const agreement a = compare_results(generate(make_on_gpu(after, o), requests), found);

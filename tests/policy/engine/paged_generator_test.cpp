@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "policy/engine/generation_requests.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/engine/goldens.hpp"
 #include "policy/engine/small_models.hpp"
@@ -12,6 +13,9 @@
 
 using namespace quern;
 using namespace quern::policy;
+using quern::test::ask;
+using quern::test::by_id;
+using quern::test::results_by_id;
 using quern::test::small_config;
 using quern::test::some_tokens;
 
@@ -24,31 +28,13 @@ generator make_paged(const parameter_arena& arena, const generator_options& sett
   return std::move(generator::make(arena, 0, options)).value();
 }
 
-generation_request wish(std::uint64_t id, std::vector<std::int32_t> prompt,
-                        std::int32_t max_tokens) {
-  generation_request r;
-  r.id = id;
-  r.prompt = std::move(prompt);
-  r.max_tokens = max_tokens;
-  r.seed = 11;
-  r.ignore_eos = true;
-  return r;
-}
-
-std::map<std::uint64_t, generation_result> in_order(std::vector<generation_result> results) {
-  std::map<std::uint64_t, generation_result> map;
-  for (generation_result& r : results)
-    map[r.id] = std::move(r);
-  return map;
-}
-
 /// Groups of three with prompts of different lengths, temperatures and lengths of completions.
 std::vector<generation_request> mixed_requests() {
   std::vector<generation_request> requests;
   for (std::uint64_t i = 0; i < 15; ++i) {
-    requests.push_back(wish(100 + i,
-                            some_tokens(3 + 14 * (i / 3), static_cast<std::uint32_t>(1 + i / 3)),
-                            static_cast<std::int32_t>(4 + 2 * i)));
+    requests.push_back(ask(100 + i,
+                           some_tokens(3 + 14 * (i / 3), static_cast<std::uint32_t>(1 + i / 3)),
+                           static_cast<std::int32_t>(4 + 2 * i)));
     requests.back().temperature = i % 2 == 0 ? 1.0 : 0.7;
     requests.back().greedy = i % 5 == 4;
   }
@@ -56,8 +42,7 @@ std::vector<generation_request> mixed_requests() {
 }
 
 /// Equal tokens, log-probs up to rounding.
-void check_equal(std::map<std::uint64_t, generation_result> expected,
-                 std::map<std::uint64_t, generation_result> found) {
+void check_equal(results_by_id expected, results_by_id found) {
   REQUIRE(found.size() == expected.size());
   for (const auto& [id, a] : expected) {
     const generation_result& b = found[id];
@@ -72,10 +57,9 @@ void check_equal(std::map<std::uint64_t, generation_result> expected,
   }
 }
 
-std::map<std::uint64_t, generation_result> run_all(
-    generator engine, const std::vector<generation_request>& requests) {
+results_by_id run_all(generator engine, const std::vector<generation_request>& requests) {
   REQUIRE(engine.submit(requests));
-  return in_order(engine.run());
+  return by_id(engine.run());
 }
 
 }  // namespace
@@ -129,7 +113,7 @@ TEST_CASE("sequences that lose their pages are computed again from their tokens"
   o.cache_bytes = 5 * c.layers * 2 * c.kv_size() * 32 * 4;
   generator engine = make_paged(arena, o);
   REQUIRE(engine.submit(requests));
-  check_equal(expected, in_order(engine.run()));
+  check_equal(expected, by_id(engine.run()));
   CHECK(engine.counters().preemptions > 0);
   o.cache_bytes = 2 * c.layers * 2 * c.kv_size() * 32 * 4;
   o.method = generation_method::paged;
@@ -152,7 +136,7 @@ TEST_CASE("exact: a sample is the same bits alone, in company and after preempti
   o.cache_bytes = 5 * c.layers * 2 * c.kv_size() * 32 * 4;
   generator tight = make_paged(arena, o);
   REQUIRE(tight.submit(requests));
-  const auto pressed = in_order(tight.run());
+  const auto pressed = by_id(tight.run());
   CHECK(tight.counters().preemptions > 0);
   for (const generation_request& r : requests) {
     const auto alone = run_all(make_paged(arena, o), {r});
@@ -167,10 +151,10 @@ TEST_CASE("exact: a sample is the same bits alone, in company and after preempti
 TEST_CASE("paged: stop ids beyond what the device keeps, lengths, the end of the cache") {
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 3).value();
-  const auto free_run = run_all(make_paged(arena, {}), {wish(1, some_tokens(6, 2), 40)}).at(1);
+  const auto free_run = run_all(make_paged(arena, {}), {ask(1, some_tokens(6, 2), 40)}).at(1);
   REQUIRE(free_run.tokens.size() == 40);
   CHECK(free_run.reason == finish_reason::length);
-  generation_request r = wish(1, some_tokens(6, 2), 40);
+  generation_request r = ask(1, some_tokens(6, 2), 40);
   for (std::int32_t i = 0; i < 20; ++i)
     r.stop_ids.push_back(1000 + i);  // never sampled
   r.stop_ids.push_back(free_run.tokens[17]);
@@ -180,7 +164,7 @@ TEST_CASE("paged: stop ids beyond what the device keeps, lengths, the end of the
   CHECK(stopped.tokens == std::vector<std::int32_t>(free_run.tokens.begin(), first + 1));
   std::reverse(r.stop_ids.begin(), r.stop_ids.end());  // now the device knows it
   CHECK(run_all(make_paged(arena, {}), {r}).at(1).tokens == stopped.tokens);
-  const auto full = run_all(make_paged(arena, {}), {wish(2, some_tokens(90, 4), 1000)}).at(2);
+  const auto full = run_all(make_paged(arena, {}), {ask(2, some_tokens(90, 4), 1000)}).at(2);
   CHECK(full.tokens.size() == 6);
   CHECK(full.reason == finish_reason::length);
 }
@@ -189,9 +173,9 @@ TEST_CASE("paged: cancels leave the others alone") {
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 3).value();
   const std::vector<generation_request> requests{
-      wish(1, some_tokens(30, 2), 20), wish(2, some_tokens(30, 2), 20),
-      wish(3, some_tokens(30, 2), 20), wish(4, some_tokens(8, 9), 20),
-      wish(5, some_tokens(8, 10), 20)};
+      ask(1, some_tokens(30, 2), 20), ask(2, some_tokens(30, 2), 20),
+      ask(3, some_tokens(30, 2), 20), ask(4, some_tokens(8, 9), 20),
+      ask(5, some_tokens(8, 10), 20)};
   generator_options o;
   o.slots = 4;
   o.prompt_rows = 8;
@@ -202,7 +186,7 @@ TEST_CASE("paged: cancels leave the others alone") {
   engine.step();
   REQUIRE(engine.cancel(1));  // computes the prompt for 2 and 3
   REQUIRE(engine.cancel(5));  // still waits for a slot
-  auto results = in_order(engine.run());
+  auto results = by_id(engine.run());
   REQUIRE(results.size() == 5);
   CHECK(results[1].reason == finish_reason::cancelled);
   CHECK(results[5].reason == finish_reason::cancelled);
@@ -221,7 +205,7 @@ TEST_CASE("paged: tokens say which version made them, though they are read a ste
                             parameter_arena::random(small_config(architecture::qwen3), 4).value();
   generator engine = make_paged(old_weights, {});
   CHECK(engine.weights_hash() == old_weights.hash());
-  const generation_request r = wish(1, some_tokens(3, 1), 12);
+  const generation_request r = ask(1, some_tokens(3, 1), 12);
   REQUIRE(engine.submit({&r, 1}));
   for (int i = 0; i < 5; ++i)
     engine.step();
@@ -238,7 +222,7 @@ TEST_CASE("paged: tokens say which version made them, though they are read a ste
   CHECK(results[0].segments[1] == version_segment{5, 7, new_weights.hash()});
   const auto before = run_all(make_paged(old_weights, {}), {r}).at(1);
   CHECK(std::equal(before.tokens.begin(), before.tokens.begin() + 5, results[0].tokens.begin()));
-  const generation_request fresh = wish(2, some_tokens(3, 1), 12);
+  const generation_request fresh = ask(2, some_tokens(3, 1), 12);
   REQUIRE(engine.submit({&fresh, 1}));
   CHECK(engine.run()[0].tokens == run_all(make_paged(new_weights, {}), {fresh}).at(2).tokens);
 }
