@@ -208,6 +208,7 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
   with_.parts.add(gpu_part::timed_candidate, result.seconds.candidate);
   with_.parts.add(gpu_part::timed_deliver, result.seconds.deliver);
   with_.parts.add(gpu_part::timed_compare, result.seconds.compare);
+  with_.parts.add(gpu_part::timed_quiet, result.seconds.quiet);
   with_.watch.end(seen_, with_.quarantine, with_.clock.now_ns());
   verdict_.device = seen_.conditions(with_.watch.bus_id());
   if (!within_memory()) return false;

@@ -26,11 +26,13 @@ enum class gpu_part : std::uint8_t {
   timed_candidate,
   timed_deliver,
   timed_compare,
-  leave,  ///< giving the device back
+  timed_quiet,  ///< until what makes contexts stands still, pair by pair
+  leave,        ///< giving the device back
   // Beside evaluations, in threads of their own:
   pool_spawn,
   pool_wait,
   pool_context,
+  pool_map,
   count
 };
 
@@ -49,10 +51,12 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(gpu_part:
                    "timed: candidate",
                    "timed: deliver",
                    "timed: compare",
+                   "timed: quiet",
                    "leave",
                    "(pool: spawn)",
                    "(pool: wait)",
-                   "(pool: context)"};
+                   "(pool: context)",
+                   "(pool: map)"};
 
 /// Sums of all evaluations. Thread-safe.
 class gpu_parts {

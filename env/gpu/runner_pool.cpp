@@ -67,9 +67,14 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make() {
     turn.lock();
     noise.emplace(quiet_, [process = made.get()](bool still) { process->stand(still); });
   }
-  const part_clock clock(parts_, gpu_part::pool_context);
-  QUERN_CHECK(made->open());
-  if (options_.prepare) QUERN_CHECK(options_.prepare(*made));
+  {
+    const part_clock clock(parts_, gpu_part::pool_context);
+    QUERN_CHECK(made->open());
+  }
+  if (options_.prepare) {
+    const part_clock clock(parts_, gpu_part::pool_map);
+    QUERN_CHECK(options_.prepare(*made));
+  }
   noise.reset();
   return made;
 }

@@ -85,7 +85,7 @@ class gpu_session {
   finding in_pairs(const round_schedule& schedule, const std::function<double()>& seconds);
   finding one_side_first(const round_schedule& schedule, const std::function<double()>& seconds);
   finding check(const seated_runner& candidate, const seated_runner& baseline);
-  [[nodiscard]] std::unique_ptr<device_quiet::hold> hush() const;
+  std::unique_ptr<device_quiet::hold> hush();
   [[nodiscard]] bool narrow() const;
 
   const gpu_timing_request& r_;
@@ -227,7 +227,8 @@ finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& t
   return check(cand, base);
 }
 
-std::unique_ptr<device_quiet::hold> gpu_session::hush() const {
+std::unique_ptr<device_quiet::hold> gpu_session::hush() {
+  stretch clock(result_.seconds.quiet);
   return r_.quiet != nullptr ? std::make_unique<device_quiet::hold>(*r_.quiet) : nullptr;
 }
 

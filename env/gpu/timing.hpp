@@ -65,6 +65,7 @@ struct gpu_timing_seconds {
   double candidate = 0;
   double deliver = 0;
   double compare = 0;
+  double quiet = 0;  ///< waiting for `quiet`
   double total = 0;
 };
 
