@@ -20,9 +20,9 @@ std::string names_of_round(std::span<const distribution> kinds) {
 constexpr std::int64_t sparse_of = 4096;
 
 /// Content with one value over and over. Adding up equal terms one by one rounds the same way each
-/// time, up to 1e-4 of the sum for some thousand of them; alone this stays hidden (all terms are 0
-/// or 1, or the tolerance knows it), but a planted element scales them or cancels what they add up
-/// to, and shows as wrong what is only rounding.
+/// time, 9e-5 of the sum for some thousand of them (tests/env/gpu/plant_test.cpp); alone this stays
+/// hidden (all terms are 0 or 1, or the tolerance knows it), but a planted element scales them or
+/// cancels what they add up to, and shows as wrong what is only rounding.
 bool repeats_values(std::int32_t kind) {
   return kind == QUERN_CONSTANT || kind == QUERN_SPARSE;
 }

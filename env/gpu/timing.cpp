@@ -11,6 +11,7 @@
 #include "env/gpu/checks.hpp"
 #include "env/judge/compare.hpp"
 #include "env/measure/round_schedule.hpp"
+#include "env/measure/stage_clock.hpp"
 #include "env/measure/stats.hpp"
 
 namespace quern::env {
@@ -41,19 +42,6 @@ constexpr std::uint64_t taken_by_references = 4ULL << 30;
 finding host_trouble(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
 }
-
-class stretch {
- public:
-  explicit stretch(double& seconds) : seconds_(seconds), start_(clock_.now_ns()) {}
-  ~stretch() { seconds_ += static_cast<double>(clock_.now_ns() - start_) * 1e-9; }
-  stretch(const stretch&) = delete;
-  stretch& operator=(const stretch&) = delete;
-
- private:
-  base::steady_clock clock_;
-  double& seconds_;
-  base::nanoseconds_t start_;
-};
 
 /// No call, behind a gate that is open: the device turns to the process. It would else do so in the
 /// window that comes, where windows at the gate have it behind them.
@@ -101,7 +89,7 @@ class gpu_session {
 };
 
 finding gpu_session::set_up(std::int64_t slots) {
-  stretch clock(result_.seconds.setting_up);
+  stage_clock clock(result_.seconds.setting_up);
   slots_ = result_.calls_per_window = slots;
   const auto& d = *r_.instance;
   if (auto done = r_.memory->reserve(
@@ -130,7 +118,7 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   answered<window_times> times;
   if (!side.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
   if (times) {
-    stretch clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
+    stage_clock clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
     times = runner.link->window(order_, candidate ? 10 + 50 * expected_s : baseline_wall_s);
   }
   if (!times) {
@@ -166,14 +154,14 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   (candidate ? result_.candidate_around_ns : result_.baseline_around_ns).push_back(around);
   if (r_.after_window) r_.after_window(candidate);
   if (!side.delivers) return {};
-  stretch clock(result_.seconds.deliver);
+  stage_clock clock(result_.seconds.deliver);
   if (auto done = runner.link->deliver(baseline_wall_s); !done)
     return host_trouble("baseline: " + done.error().text);
   return {};
 }
 
 finding gpu_session::check(const seated_runner& candidate, const seated_runner& baseline) {
-  stretch clock(result_.seconds.compare);
+  stage_clock clock(result_.seconds.compare);
   const auto& at = r_.instance->at;
   const slot_view got(r_.memory->outputs(candidate.seat), at.outputs, slots_);
   const slot_view want(r_.memory->outputs(baseline.seat), at.outputs, slots_);
@@ -228,7 +216,7 @@ finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& t
 }
 
 std::unique_ptr<device_quiet::hold> gpu_session::hush() {
-  stretch clock(result_.seconds.quiet);
+  stage_clock clock(result_.seconds.quiet);
   return r_.quiet != nullptr ? std::make_unique<device_quiet::hold>(*r_.quiet) : nullptr;
 }
 

@@ -6,31 +6,17 @@
 #include <optional>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "base/status.hpp"
 #include "env/judge/evaluator.hpp"
 #include "env/judge/verdict_cache.hpp"
 #include "env/measure/estimate.hpp"
+#include "env/measure/stage_clock.hpp"
 #include "env/sandbox/compile.hpp"
 #include "env/screen/screen.hpp"
 #include "env/verdict/finding.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::env {
-
-/// Adds the seconds of a scope to a stage.
-class stage_clock {
- public:
-  explicit stage_clock(double& seconds) : seconds_(seconds), start_(clock_.now_ns()) {}
-  ~stage_clock() { seconds_ += static_cast<double>(clock_.now_ns() - start_) * 1e-9; }
-  stage_clock(const stage_clock&) = delete;
-  stage_clock& operator=(const stage_clock&) = delete;
-
- private:
-  base::steady_clock clock_;
-  double& seconds_;
-  base::nanoseconds_t start_;
-};
 
 /// One evaluation. Thread-compatible.
 class staged_evaluation {

@@ -122,3 +122,49 @@ TEST_CASE("only planted calls have a wider limit, and a loose one is not made vo
   const env::tolerance void_of_it{1, 0.5};
   CHECK(env::limit_of(planted, d, void_of_it) == void_of_it);
 }
+
+namespace {
+
+/// Largest relative error of a softmax in single precision whose sum goes term by term, over rows
+/// of `background` with one element of `large` content, as a beginner's kernel computes it.
+double error_of_plain_softmax(std::int32_t background) {
+  constexpr int columns = 4096, rows = 200;
+  const auto element = [](std::int32_t kind, std::uint64_t stream, int at) {
+    quern_content c{};
+    c.kind = kind;
+    c.key = 5;
+    c.stream = stream;
+    c.row = c.elements = columns;
+    return env::content::floats_at(c, static_cast<std::uint64_t>(at / 4)).v[at % 4];
+  };
+  double worst = 0;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    std::vector<float> x(columns);
+    for (int at = 0; at < columns; ++at)
+      x[static_cast<std::size_t>(at)] = element(background, row, at);
+    x[row * 20] = element(QUERN_LARGE, row, static_cast<int>(row * 20)) / 16;
+    const float top = *std::max_element(x.begin(), x.end());
+    float sum = 0;
+    double exact = 0;
+    for (const float v : x) {
+      sum += std::exp(v - top);
+      exact += std::exp(static_cast<double>(v) - static_cast<double>(top));
+    }
+    worst = std::max(worst, std::abs(static_cast<double>(sum) / exact - 1));
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "equal terms round alike: a planted element makes an honest sum wrong, among others not") {
+  const double constant = error_of_plain_softmax(QUERN_CONSTANT);
+  const double normal = error_of_plain_softmax(QUERN_NORMAL);
+  std::printf(
+      "softmax of 4,096 columns, summed term by term: off by %.1e where the others are "
+      "equal, %.1e where they are normal\n",
+      constant, normal);
+  CHECK(constant > 4e-5);
+  CHECK(normal < constant / 5);
+}
