@@ -67,6 +67,11 @@ bool includes_templates(const std::string& source) {
   });
 }
 
+bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](auto word) { return text.find(word) != std::string_view::npos; });
+}
+
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
@@ -88,6 +93,15 @@ cuda_compile_request request_for(const built_candidate& b, const task& what,
 }
 
 }  // namespace
+
+work_queues queues_for(const std::string& source) {
+  const auto tokens = lex_cpp(source);
+  const bool many = std::any_of(tokens.begin(), tokens.end(), [](const token& t) {
+    return contains_any(t.text, {"StreamCreate", "StreamPerThread", "StreamLegacy", "Graph",
+                                 "cublas", "cudnn", "DEFAULT_STREAM"});
+  });
+  return many ? work_queues::all : work_queues::one;
+}
 
 build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,
                              const std::string& source, const std::string& architecture,
@@ -130,6 +144,7 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
                 "the compiler did not finish in time");
   if (b.compiled.what != compile_result::kind::built)
     return stop(std::move(r), verdict_kind::compile_error, "", first_line(b.compiled.text));
+  if (b.form == cuda_form::host_entry) b.queues = queues_for(source);
   if (auto opened = open_artefact(b); !opened)
     return stop(std::move(r), verdict_kind::infra_error, "", opened.error().message);
   if (b.uses_device_heap)

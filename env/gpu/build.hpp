@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "env/gpu/runner_process.hpp"
 #include "env/judge/ahead.hpp"
 #include "env/launch/launch_plan.hpp"
 #include "env/sandbox/cubin.hpp"
@@ -16,6 +17,10 @@
 #include "env/verdict/finding.hpp"
 
 namespace quern::env {
+
+/// All where the source names what makes streams beside the given one: stream creation, graphs, the
+/// default streams, libraries. One that hides it only slows itself down.
+work_queues queues_for(const std::string& source);
 
 /// What a suite allows of lane `cuda` (suite.hpp, suite_policy).
 struct cuda_policy {
@@ -34,7 +39,8 @@ struct built_candidate {
   std::vector<kernel_resources> resources;  ///< device_only: as far as the machine code tells
   bool uses_device_heap = false;  ///< device_only: a kernel takes or gives back memory; not built
   bool calls_libraries = false;   ///< host_entry: it needs cuBLAS or cuDNN where it is loaded
-  base::unique_fd file;           ///< the artefact, open for reading
+  work_queues queues = work_queues::one;  ///< host_entry: what its text may have a use for
+  base::unique_fd file;                   ///< the artefact, open for reading
   compile_result compiled;
 };
 

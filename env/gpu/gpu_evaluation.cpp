@@ -71,7 +71,7 @@ bool gpu_evaluation::take_runner() {
 base::status gpu_evaluation::take_own() {
   QUERN_TRY(auto fresh, built_->calls_libraries
                             ? with_.stand->fresh_with(with_.nvcc->toolkit().library_folder())
-                            : with_.stand->fresh());
+                            : with_.stand->fresh(built_->queues));
   end_own();
   own_ = std::move(fresh);
   own_memory_.emplace(with_.stand->memory_of_process());

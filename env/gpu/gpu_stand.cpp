@@ -10,7 +10,7 @@ namespace quern::env {
 namespace {
 
 /// Processes of candidates in host-entry form that wait with their contexts made.
-constexpr std::size_t processes_ahead = 3;
+constexpr std::size_t processes_ahead = 3, with_all_queues_ahead = 1;
 /// One starts a driver while the other makes a context.
 constexpr std::size_t context_makers = 2;
 /// What making a context, with what stands around calls, takes of the device, or more.
@@ -43,6 +43,7 @@ gpu_pool_options gpu_stand::pool_options() {
   gpu_pool_options pool;
   if (!options_.policy.host_entry) return pool;
   pool.ahead = processes_ahead;
+  pool.ahead_all = with_all_queues_ahead;
   pool.makers = context_makers;
   // Whoever takes it first finds it with the memory mapped, as it is by then.
   pool.prepare = [this](gpu_runner_process& process) -> base::status {

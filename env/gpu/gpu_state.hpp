@@ -53,7 +53,9 @@ class gpu_stand {
   /// Ends a resident that is of no more use.
   void retire(std::size_t i) { departures_.add(std::move(residents_[i])); }
   /// A process of its own for a candidate in host-entry form.
-  base::expected<std::unique_ptr<gpu_runner_process>> fresh() { return pool_.take(); }
+  base::expected<std::unique_ptr<gpu_runner_process>> fresh(work_queues queues) {
+    return pool_.take(queues);
+  }
   /// The same with vendor libraries in reach; started now, since few candidates need one.
   base::expected<std::unique_ptr<gpu_runner_process>> fresh_with(
       const std::filesystem::path& libraries);

@@ -12,6 +12,8 @@ gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, gpu_po
       options_(std::move(options)),
       quiet_(quiet),
       parts_(parts) {
+  of(work_queues::one).ahead = options_.ahead;
+  of(work_queues::all).ahead = options_.ahead_all;
   for (std::size_t i = 0; i < options_.makers; ++i)
     makers_.emplace_back([this] { work(); });
 }
@@ -29,35 +31,38 @@ gpu_runner_pool::~gpu_runner_pool() {
 
 std::size_t gpu_runner_pool::ready() const {
   const std::lock_guard lock(guard_);
-  return ready_.size();
+  return kinds_.front().ready.size() + kinds_.back().ready.size();
 }
 
-base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take() {
+base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take(work_queues queues) {
   constexpr auto step = std::chrono::milliseconds(5);
   std::unique_lock lock(guard_);
-  ++waiting_;
+  auto& those = of(queues);
+  ++those.waiting;
   // Those in making may fail for what was so before: a candidate that had taken all memory.
-  for (std::size_t tries = 1 + in_making_; tries > 0; --tries) {
-    failed_.reset();
+  for (std::size_t tries = 1 + those.in_making; tries > 0; --tries) {
+    those.failed.reset();
     wanted_.notify_all();
     // What was stopped may have to be let go on more than once: another evaluator measures, too.
-    while (!made_.wait_for(lock, step, [&] { return !ready_.empty() || failed_; }))
+    while (!made_.wait_for(lock, step, [&] { return !those.ready.empty() || those.failed; }))
       quiet_.let_go_on();
-    if (!ready_.empty()) break;
+    if (!those.ready.empty()) break;
   }
-  --waiting_;
-  if (ready_.empty()) return tl::make_unexpected(*failed_);
-  auto process = std::move(ready_.front());
-  ready_.pop_front();
+  --those.waiting;
+  if (those.ready.empty()) return tl::make_unexpected(*those.failed);
+  auto process = std::move(those.ready.front());
+  those.ready.pop_front();
   wanted_.notify_all();
   return process;
 }
 
-base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make() {
+base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make(work_queues queues) {
   std::unique_ptr<gpu_runner_process> made;
   {
     const part_clock clock(parts_, gpu_part::pool_spawn);
-    QUERN_TRY(made, gpu_runner_process::start(children_, how_));
+    gpu_runner_start how = how_;
+    how.queues = queues;
+    QUERN_TRY(made, gpu_runner_process::start(children_, how));
   }
   // Two at once would only hold each other up in the driver.
   std::unique_lock turn(contexts_, std::defer_lock);
@@ -79,26 +84,34 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make() {
   return made;
 }
 
+gpu_runner_pool::kind* gpu_runner_pool::lacking() {
+  const auto coming = [](const kind& k) { return k.ready.size() + k.in_making; };
+  for (auto& k : kinds_)
+    if (coming(k) < k.waiting) return &k;
+  // After a failure only somebody who waits makes it try again.
+  for (auto& k : kinds_)
+    if (coming(k) < k.ahead && !k.failed) return &k;
+  return nullptr;
+}
+
 void gpu_runner_pool::work() {
   std::unique_lock lock(guard_);
   for (;;) {
-    // After a failure only somebody who waits makes it try again.
-    wanted_.wait(lock, [&] {
-      const std::size_t coming = ready_.size() + in_making_;
-      return stop_ || coming < waiting_ || (coming < options_.ahead && !failed_);
-    });
+    kind* which = nullptr;
+    wanted_.wait(lock, [&] { return stop_ || (which = lacking()) != nullptr; });
     if (stop_) return;
-    ++in_making_;
+    ++which->in_making;
     lock.unlock();
-    auto started = make();
+    auto started = make(static_cast<work_queues>(which - kinds_.data()));
     lock.lock();
-    --in_making_;
+    --which->in_making;
     if (started)
-      ready_.push_back(std::move(*started));
+      which->ready.push_back(std::move(*started));
     else
-      failed_ = started.error();
+      which->failed = started.error();
     made_.notify_all();
-    if (!started) wanted_.wait(lock, [&] { return stop_ || waiting_ == 0 || !failed_; });
+    if (!started)
+      wanted_.wait(lock, [&] { return stop_ || which->waiting == 0 || !which->failed; });
   }
 }
 

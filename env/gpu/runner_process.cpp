@@ -24,6 +24,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_process::start(
   spec.threads = true;
   spec.gpu = how.access;
   spec.env = how.access.env;
+  if (how.queues == work_queues::one) spec.env.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=1");
   spec.limits.wall_s = how.wall_s;
   spec.limits.cpu_s = how.wall_s;
   spec.limits.memory_bytes = how.memory_bytes;

@@ -1,6 +1,7 @@
 // One process on a device in which kernels run.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,6 +12,10 @@
 
 namespace quern::env {
 
+/// Hardware queues for work that a process has of the device. Each costs when its context is made
+/// and when it ends; what has its own streams needs them, or one stream waits for another.
+enum class work_queues : std::uint8_t { one, all };
+
 struct gpu_runner_start {
   std::filesystem::path runner_program;               ///< quern-runner
   std::filesystem::path cuda_library;                 ///< libquern_cuda.so
@@ -19,6 +24,7 @@ struct gpu_runner_start {
   /// Folder of vendor libraries that it may load; empty: none.
   std::filesystem::path libraries = {};
   double wall_s = 3600;
+  work_queues queues = work_queues::all;
 };
 
 /// Owns the child. It ends with this object.

@@ -65,6 +65,27 @@ TEST_CASE("Processes are made while measurements come and go, and each works") {
   CHECK(prepared >= 6);
 }
 
+TEST_CASE("A process has the queues that were asked for, whatever is ready") {
+  const auto children = a_spawner();
+  device_quiet quiet;
+  gpu_pool_options options;
+  options.ahead = 2;
+  options.ahead_all = 1;
+  gpu_runner_pool pool(*children, start_of("libquern_slow_window.so"), options, quiet);
+  while (pool.ready() < 3)
+    std::this_thread::yield();
+  using env::work_queues;
+  for (const auto queues :
+       {work_queues::all, work_queues::one, work_queues::all, work_queues::one}) {
+    auto process = pool.take(queues);
+    REQUIRE_MESSAGE(process.has_value(), (process ? "" : process.error().message));
+    const auto refused = (*process)->link().window({}, 5);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(test::contains(refused.error().text,
+                         queues == work_queues::all ? "all queues" : "one queue"));
+  }
+}
+
 TEST_CASE("A process whose context is being made stands still as long as anybody measures") {
   const auto children = a_spawner();
   device_quiet quiet;

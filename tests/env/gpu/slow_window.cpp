@@ -2,6 +2,7 @@
 // makes processes ahead. Nothing can be run in them.
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 
 #include <time.h>
 
@@ -38,7 +39,8 @@ int32_t quern_window_warm_up(quern_window*) {
   return 0;
 }
 const char* quern_window_problem(const quern_window*) {
-  return "there is no device";
+  const char* queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  return queues == nullptr ? "no device, all queues" : "no device, one queue";
 }
 uint64_t quern_window_stream(const quern_window*) {
   return 0;

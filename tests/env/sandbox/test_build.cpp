@@ -146,6 +146,21 @@ TEST_CASE("cuBLAS where the suite allows library calls, and nowhere else") {
   CHECK_FALSE(plain.built->calls_libraries);
 }
 
+TEST_CASE("a candidate with streams of its own gets a process with all hardware queues") {
+  const auto queues = [](const char* file) { return env::queues_for(honest(file)); };
+  for (const char* file : {"attention.streams_by_batch.cu", "transpose.graph_cached.cu",
+                           "layer_norm.two_streams.cu", "matmul_small.cublas.cu"}) {
+    CAPTURE(file);
+    CHECK(queues(file) == env::work_queues::all);
+  }
+  for (const char* file :
+       {"column_sum.malloc_async.cu", "swiglu_bf16.strided_launches.cu", "row_sum.cub_block.cu"}) {
+    CAPTURE(file);
+    CHECK(queues(file) == env::work_queues::one);
+  }
+  CHECK(env::queues_for("// cudaStreamCreate\nvoid kernel() {}") == env::work_queues::one);
+}
+
 TEST_CASE("what a kernel was compiled to is known of plans") {
   builder* with = one_builder();
   if (with == nullptr) return;
