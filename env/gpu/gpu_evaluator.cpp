@@ -179,6 +179,11 @@ void gpu_evaluator::compile_ahead(const evaluation_request& request) {
                         {policy.host_entry, policy.library_calls, request.as_host_entry});
 }
 
+void gpu_evaluator::measure_for(double budget_s, double precision) {
+  state_->options.time_budget_s = budget_s;
+  state_->options.precision = precision;
+}
+
 const std::string& gpu_evaluator::device_class() const {
   return state_->device_class;
 }

@@ -35,6 +35,8 @@ class gpu_evaluator final : public candidate_judge {
   /// the device made anew, ends it.
   [[nodiscard]] std::optional<device_trouble> trouble() const override;
   void recover() override;
+  /// From the next evaluation on (evaluator_options::time_budget_s, precision).
+  void measure_for(double budget_s, double precision);
   [[nodiscard]] device_seconds device_time() const;
   /// Where the time of evaluations goes, by part.
   [[nodiscard]] const gpu_parts& parts() const;

@@ -10,7 +10,7 @@ namespace quern::env {
 namespace {
 
 /// Processes of candidates in host-entry form that wait with their contexts made.
-constexpr std::size_t processes_ahead = 3, with_all_queues_ahead = 1;
+constexpr std::size_t processes_ahead = 2, with_all_queues_ahead = 2;
 /// One starts a driver while the other makes a context.
 constexpr std::size_t context_makers = 2;
 /// What making a context, with what stands around calls, takes of the device, or more.

@@ -24,6 +24,8 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_process::start(
   spec.threads = true;
   spec.gpu = how.access;
   spec.env = how.access.env;
+  // What a candidate copies between host and device is small.
+  spec.env.emplace_back("CUDA_DEVICE_MAX_COPY_CONNECTIONS=1");
   if (how.queues == work_queues::one) spec.env.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=1");
   spec.limits.wall_s = how.wall_s;
   spec.limits.cpu_s = how.wall_s;

@@ -19,9 +19,10 @@ using runner::make_reply;
 using runner::outcome;
 using runner::reply;
 
-/// What LibTorch may keep of the device between two scripts, so that a small one after another
-/// small one allocates nothing. Several references and the candidates share the device.
-constexpr std::int64_t kept_bytes = std::int64_t{1} << 30;
+/// Of the device's memory LibTorch may keep this part between two scripts, so that most find what
+/// the one before had: giving back and taking anew waits for the driver each time. Several
+/// references and the candidates share the device.
+constexpr std::int64_t kept_part = 32;
 /// Compiling takes 5 to 20 ms; a compiled text takes some hundred KB of host memory.
 constexpr std::size_t most_compiled = 64;
 
@@ -80,6 +81,7 @@ reply device_reference::open(std::uint64_t ticket, const runner::gpu_open_reques
   if (library_.open(r.device, 0, &window_, problem.data(), problem.size()) != 0)
     return make_reply(ticket, outcome::failed, 0, problem.data());
   device_ = r.device;
+  kept_bytes_ = memory_of_device(device_) / kept_part;
   graph_ = captured_call(std::filesystem::path(library_path_).parent_path(), device_);
   return succeeded(ticket);
 }
@@ -108,7 +110,7 @@ reply device_reference::tensors(std::uint64_t ticket, const runner::gpu_tensors_
 reply device_reference::compile(std::uint64_t ticket, const runner::script_request& r) {
   forget_results();
   script_ = nullptr;
-  trim_device_memory(device_, kept_bytes);
+  trim_device_memory(device_, kept_bytes_);
   std::string text(r.text.data(), std::min<std::size_t>(r.bytes, r.text.size()));
   auto known = std::find_if(compiled_.begin(), compiled_.end(),
                             [&](const auto& one) { return one.first == text; });
@@ -238,7 +240,7 @@ reply device_reference::drop(std::uint64_t ticket) {
   pieces_ = {};
   for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
     if (library_.drop(window_, piece) != 0) return failed(ticket, library_.problem(window_));
-  trim_device_memory(device_, kept_bytes);
+  trim_device_memory(device_, kept_bytes_);
   return succeeded(ticket);
 }
 

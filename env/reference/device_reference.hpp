@@ -56,7 +56,8 @@ class device_reference {
   runner::window_library library_;
   quern_window* window_ = nullptr;
   int device_ = 0;
-  std::string lost_;  ///< not empty: why nothing can be done any more
+  std::int64_t kept_bytes_ = 0;  ///< by LibTorch from script to script
+  std::string lost_;             ///< not empty: why nothing can be done any more
   mapped_pieces pieces_{};
   /// Compiled before, the last used first: an evaluator goes from task to task and back.
   std::list<std::pair<std::string, script>> compiled_;

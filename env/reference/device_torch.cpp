@@ -85,6 +85,16 @@ base::status wait_for_device(int device) {
   }
 }
 
+std::int64_t memory_of_device(int device) {
+  try {
+    auto* allocator = c10::getDeviceAllocator(c10::DeviceType::CUDA);
+    const auto [free, all] = allocator->getMemoryInfo(static_cast<c10::DeviceIndex>(device));
+    return static_cast<std::int64_t>(all);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
 void trim_device_memory(int device, std::int64_t keep_bytes) {
   try {
     auto* allocator = c10::getDeviceAllocator(c10::DeviceType::CUDA);

@@ -17,6 +17,9 @@ base::status prepare_libtorch_on(int device);
 /// fails.
 base::status wait_for_device(int device);
 
+/// All of the device's memory, bytes; 0: LibTorch cannot tell.
+std::int64_t memory_of_device(int device);
+
 /// Gives cached memory back to the device where LibTorch holds more than `keep_bytes`, used or not.
 void trim_device_memory(int device, std::int64_t keep_bytes);
 
