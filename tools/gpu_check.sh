@@ -4,7 +4,7 @@
 #
 #   tools/gpu_check.sh               set up, build, test, measure: about 35 minutes on an H200 with 16 cores
 #   tools/gpu_check.sh --quick       the same steps with fewer trials: about 8 minutes
-#   tools/gpu_check.sh --quick --full WORD  but for steps whose name contains WORD
+#   tools/gpu_check.sh --quick --full A,B  but for steps whose name contains A or B
 #   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0); what
 #                                    measures speed comes before, with nothing beside it
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
     --quick) quick=yes ;;
     --full) full=${2:?"gpu_check: --full needs a word"}; shift ;;
     -h|--help) sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full WORD, --gpus LIST, --build DIR, --only WORD, --logs DIR," \
+    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --build DIR, --only WORD, --logs DIR," \
             "--help" >&2
        exit 2 ;;
   esac
@@ -121,7 +121,11 @@ worker() {
 }
 
 # is_quick NAME; pick NAME QUICK FULL
-is_quick() { [ $quick = yes ] && { [ -z "$full" ] || [[ "$1" != *"$full"* ]]; }; }
+is_quick() {
+  local word
+  [ $quick = yes ] || return 1
+  for word in ${full//,/ }; do [[ "$1" != *"$word"* ]] || return 1; done
+}
 pick() { if is_quick "$1"; then echo "$2"; else echo "$3"; fi; }
 
 doctor() { "$build/bin/quern" doctor | tee /dev/stderr | grep "^ok   GPU $1 .*a kernel ran" >/dev/null; }
@@ -134,8 +138,6 @@ bench="$build/bin/bench_gpu"
 if [ -x "$bench" ]; then
   alone "rate of host code" 30 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
     --rounds "$(pick "rate of host code" 4 8)"
-  alone "rate of host code, measured longer" 30 200 "$bench" rate --gpu @GPU@ --form host_entry \
-    --threads "$threads" --rounds "$(pick "rate of host code" 4 8)" --budget-s 0.36
   alone "rate of plans" 30 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
     --rounds "$(pick "rate of plans" 2 4)"
   alone "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" \
