@@ -43,6 +43,11 @@ class candidate_judge {
   [[nodiscard]] virtual const std::string& device_class() const = 0;
   /// Fingerprint of all that can change a verdict or a time; 32 hex digits.
   [[nodiscard]] virtual const std::string& environment() const = 0;
+  /// That of verdicts under a protocol with its baseline ("paired/1@compile"), which may be another
+  /// compiler's, too. Error: this host does not have it.
+  virtual base::expected<std::string> environment_for(const std::string& /*protocol*/) {
+    return environment();
+  }
   [[nodiscard]] virtual stage_seconds stages() const = 0;
 
   /// Empty: the device takes work. Otherwise every evaluation would be an `infra_error`, and the

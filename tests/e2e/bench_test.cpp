@@ -97,6 +97,8 @@ TEST_CASE("quern bench refuses what means nothing before it makes anything") {
               {"--budget-s"});
   f.suite = "/nonexistent";
   f.refused(f.command(), {"/nonexistent"});
+  f.suite = "nosuch";
+  f.refused(f.command(), {"'nosuch'", "shipped are", "cpu_quick", "cuda_quick"});
   CHECK_FALSE(fs::exists(f.results.parent_path()));
 }
 

@@ -220,6 +220,27 @@ TEST_CASE("the other commands refuse such numbers too") {
       f.refused({"sample", "policy/demo", "--prompt", "-", option, value}, {option});
 }
 
+TEST_CASE("quern explain prints what was asked for, or names what there is") {
+  fixture f;
+  const finished all = f.quern({"explain", "rewards"});
+  CHECK(all.code == 0);
+  CHECK(all.output.find("speedup_capped/1") != std::string::npos);
+  CHECK(all.output.find("sigmoid/1") != std::string::npos);
+  // By either name, with or without a baseline: one line.
+  for (const char* name : {"correct_speedup/1", "kevin/1", "kevin/1@graph"}) {
+    const finished one = f.quern({"explain", "rewards", name});
+    CAPTURE(one.output);
+    CHECK(one.code == 0);
+    CHECK(one.output.find("correct_speedup/1") == 0);
+    CHECK(one.output.find("0.3 + s") != std::string::npos);
+    CHECK(one.output.find('\n') == one.output.size() - 1);
+  }
+  f.refused({"explain", "rewards", "kevin"}, {"'kevin'", "kevin/1", "speedup_capped/1"});
+  f.refused({"explain", "rewards", "kevin/1@nothing"}, {"'nothing'", "graph"});
+  f.refused({"explain", "loss", "nothing"}, {"nothing", "grpo"});
+  f.refused({"explain", "config", "env.nothing"}, {"env.nothing"});
+}
+
 TEST_CASE("help needs nothing but quern itself, so that it is there at once") {
   fixture f;
   const fs::path alone = f.folder.path() / "quern";

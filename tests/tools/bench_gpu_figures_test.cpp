@@ -77,3 +77,33 @@ TEST_CASE("figures that are missed are counted, and so are figures of nothing") 
   table.at_most("of nothing", 0, 1, "s", 0);
   CHECK(table.print() == 3);
 }
+
+TEST_CASE("a rate is judged by its form, by the share of measuring and by its verdicts") {
+  // 20 in 10 s: 7,200 an hour.
+  const tools::rate_seen seen{20, 0, 10, 6};
+  CHECK(seen.per_hour() == doctest::Approx(7200));
+  CHECK(tools::rate_seen{}.per_hour() == 0);
+  CHECK(tools::rate_figures(seen, "host_entry").print() == 0);
+  CHECK(tools::rate_figures(seen, "device_only").print() == 1);
+  // Of a mixture no rate is wanted.
+  CHECK(tools::rate_figures({20, 0, 1000, 600}, "").print() == 0);
+  CHECK(tools::rate_figures({20, 0, 10, 5.9}, "host_entry").print() == 1);
+  CHECK(tools::rate_figures({20, 1, 10, 6}, "host_entry").print() == 1);
+  CHECK(tools::rate_figures({20, 1, 13, 6}, "host_entry").print() == 3);
+  // Nothing was judged: nothing is reached.
+  CHECK(tools::rate_figures({}, "host_entry").print() == 3);
+  CHECK(tools::rate_figures({}, "").print() == 2);
+}
+
+TEST_CASE("several devices are judged by what one does") {
+  const tools::rate_seen first{100, 0, 10}, again{100, 0, 20}, all{200, 0, 7};
+  // 36,000 and 18,000 an hour are 27,000; 102,857 together.
+  CHECK(tools::devices_figures(first, again, all, 2).print() == 0);
+  CHECK(tools::devices_figures(first, again, all, 4).print() == 0);
+  CHECK(tools::devices_figures(first, again, all, 5).print() == 1);
+  CHECK(tools::devices_figures(first, again, {200, 0, 14.0}, 2).print() == 0);
+  CHECK(tools::devices_figures(first, again, {200, 0, 14.1}, 2).print() == 1);
+  CHECK(tools::devices_figures(first, {100, 1, 20}, all, 2).print() == 1);
+  CHECK(tools::devices_figures({}, {}, all, 2).print() == 1);
+  CHECK(tools::devices_figures({}, {}, {}, 2).print() == 2);
+}

@@ -150,6 +150,32 @@ TEST_CASE("text and page say what is missing, and the rules") {
   CHECK_FALSE(test::contains(tools::to_html(made_report()), "no verdict"));
 }
 
+TEST_CASE("who was left out stands in every form, and in no figure") {
+  const env::suite& suite = test::quick_suite();
+  std::vector<std::int64_t> given(suite.members.size(), 0);
+  given[0] = 2;
+  std::vector<tools::bench_result> results = {
+      made_result("abs_smooth_shift", "a", verdict_kind::ok, 200),
+      made_result("abs_smooth_shift", "<bad>", verdict_kind::infra_error)};
+  results[1].verdict.reason = tools::left_out_reason;
+  results[1].verdict.detail = "left out: memory & more";
+  const auto report = tools::make_report(test::made_header(), suite, given, results);
+  REQUIRE(report.left_out.size() == 1);
+  CHECK(report.without_verdict == 0);
+  CHECK(report.groups.front().unmeasured == 1);
+  CHECK(report.groups.front().every.attempts == 1);
+  CHECK(test::contains(tools::to_text(report, false),
+                       "candidate '<bad>' of task abs_smooth_shift was left out: memory & more\n"));
+  CHECK(test::contains(
+      tools::to_html(report),
+      "Candidate '&lt;bad&gt;' of task abs_smooth_shift was left out: memory &amp; more."));
+  const auto value = tools::to_json(report);
+  REQUIRE(value["left_out"].size() == 1);
+  CHECK(value["left_out"][0]["candidate"] == "<bad>");
+  CHECK(value["left_out"][0]["why"] == "left out: memory & more");
+  CHECK(tools::to_json(made_report())["left_out"].empty());
+}
+
 TEST_CASE("what people wrote is no markup") {
   const std::string page = tools::to_html(made_report());
   CHECK_FALSE(test::contains(page, "<b>"));

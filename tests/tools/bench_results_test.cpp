@@ -50,6 +50,34 @@ TEST_CASE("what was appended is there again") {
   CHECK(file->earlier()[2] == made_result("times_row_softmax", "a", verdict_kind::hack));
 }
 
+TEST_CASE("what is kept: verdicts about candidates, and that one was left out") {
+  auto left_out = made_result("abs_smooth_shift", "c", verdict_kind::infra_error);
+  CHECK_FALSE(tools::is_final(left_out.verdict));
+  CHECK_FALSE(tools::is_left_out(left_out.verdict));
+  left_out.verdict.reason = tools::left_out_reason;
+  left_out.verdict.detail = "left out: a device went into quarantine 2 times";
+  CHECK(tools::is_final(left_out.verdict));
+  CHECK(tools::is_left_out(left_out.verdict));
+  CHECK_FALSE(tools::is_final(made_result("t", "a", verdict_kind::invalid_reference).verdict));
+  for (const auto kind : {verdict_kind::ok, verdict_kind::noisy, verdict_kind::timeout}) {
+    auto other = made_result("t", "a", kind, 100).verdict;
+    CHECK(tools::is_final(other));
+    other.reason = tools::left_out_reason;
+    CHECK_FALSE(tools::is_left_out(other));
+  }
+  const results_fixture f;
+  f.fill();
+  {
+    auto file = results_file::open(f.path, made_header());
+    REQUIRE_MESSAGE(file.has_value(), file.error().message);
+    REQUIRE(file->append(left_out));
+  }
+  const auto file = results_file::open(f.path, made_header());
+  REQUIRE_MESSAGE(file.has_value(), file.error().message);
+  REQUIRE(file->earlier().size() == 4);
+  CHECK(file->earlier()[3] == left_out);
+}
+
 TEST_CASE("a file cut at any byte is repaired, and goes on whole") {
   const results_fixture f;
   const std::string whole = f.fill();

@@ -9,6 +9,8 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.hpp"
+#include "tools/bench/results.hpp"
 #include "tools/bench_support.hpp"
 
 using namespace quern;
@@ -25,6 +27,9 @@ class scripted_judge final : public env::candidate_judge {
   std::vector<env::evaluation_request> asked;
   bool warm = false;
   std::optional<env::device_trouble> out;
+  /// What a self-test does; nothing: the device stays as it is.
+  std::function<void()> test_itself = [] {};
+  std::atomic<int> tested = 0;
 
   env::verdict evaluate(const env::evaluation_request& request) override {
     overlaps += inside++ == 0 ? 0 : 1;
@@ -42,6 +47,15 @@ class scripted_judge final : public env::candidate_judge {
   [[nodiscard]] const std::string& environment() const override { return name_; }
   [[nodiscard]] env::stage_seconds stages() const override { return {}; }
   [[nodiscard]] std::optional<env::device_trouble> trouble() const override { return out; }
+  void recover() override {
+    ++tested;
+    test_itself();
+  }
+  /// Fails, and the device with it.
+  verdict_kind put_out(const std::string& why) {
+    out = env::device_trouble{why, 0};
+    return verdict_kind::infra_error;
+  }
 
  private:
   std::string name_ = "scripted";
@@ -71,20 +85,50 @@ std::vector<std::size_t> positions(std::size_t count) {
 
 struct run_outcome {
   std::map<std::size_t, std::vector<verdict_kind>> told;
+  std::map<std::size_t, env::verdict> last;
   std::vector<std::string> given_up;
+
+  [[nodiscard]] std::size_t left_out() const {
+    return static_cast<std::size_t>(std::count_if(
+        last.begin(), last.end(), [](const auto& one) { return tools::is_left_out(one.second); }));
+  }
 };
+
+/// A device in trouble is looked at every millisecond.
+tools::bench_run_options impatient(base::nanoseconds_t recover_within = 60'000'000'000) {
+  tools::bench_run_options options;
+  options.recover_every = 1'000'000;
+  options.recover_within = recover_within;
+  return options;
+}
+
+run_outcome run_scripted(std::vector<env::candidate_judge*> judges,
+                         const std::vector<env::evaluation_request>& requests,
+                         const std::vector<std::size_t>& items, tools::bench_run_options options) {
+  run_outcome outcome;
+  const std::atomic<bool> stop = false;
+  outcome.given_up = tools::run_bench(judges, requests, items, options, stop,
+                                      [&](std::size_t item, const env::verdict& v) {
+                                        outcome.told[item].push_back(v.kind);
+                                        outcome.last[item] = v;
+                                        return true;
+                                      });
+  return outcome;
+}
 
 run_outcome run_scripted(std::vector<env::candidate_judge*> judges,
                          const std::vector<env::evaluation_request>& requests,
                          const std::vector<std::size_t>& items, int compilers = 2) {
-  run_outcome outcome;
-  const std::atomic<bool> stop = false;
-  outcome.given_up = tools::run_bench(judges, requests, items, {.compilers = compilers}, stop,
-                                      [&](std::size_t item, const env::verdict& v) {
-                                        outcome.told[item].push_back(v.kind);
-                                        return true;
-                                      });
-  return outcome;
+  tools::bench_run_options options = impatient();
+  options.compilers = compilers;
+  return run_scripted(std::move(judges), requests, items, options);
+}
+
+std::vector<std::string> sources_of(const scripted_judge& judge) {
+  std::vector<std::string> all;
+  for (const auto& one : judge.asked)
+    all.push_back(one.source);
+  return all;
 }
 
 }  // namespace
@@ -202,15 +246,12 @@ TEST_CASE("what one run judged on two devices is not judged again by the next") 
   CHECK(a.asked.size() + b.asked.size() + c.asked.size() + d.asked.size() == requests.size());
 }
 
-TEST_CASE(
-    "a judge whose device is in trouble is given up at once, without a word on its candidate") {
+TEST_CASE("the work of a device in trouble is done by others, with no word on what it failed at") {
   const auto requests = made_requests(4, 50);
   scripted_judge good, bad;
   std::atomic<int> judged = 0;
   bad.script = [&](const env::evaluation_request&) {
-    if (++judged <= 5) return verdict_kind::ok;
-    bad.out = env::device_trouble{"memory: 9 GiB are missing", 0};
-    return verdict_kind::infra_error;
+    return ++judged <= 5 ? verdict_kind::ok : bad.put_out("memory: 9 GiB are missing");
   };
   // The good one waits until the bad one is out, so that there is something to fail with.
   good.script = [&](const env::evaluation_request&) {
@@ -219,10 +260,196 @@ TEST_CASE(
     return verdict_kind::ok;
   };
   const auto outcome = run_scripted({&good, &bad}, requests, positions(requests.size()));
-  CHECK(outcome.given_up == std::vector<std::string>{"memory: 9 GiB are missing"});
+  // It stays out, and nobody waits for it once the work is done.
+  CHECK(outcome.given_up.empty());
   REQUIRE(outcome.told.size() == requests.size());
   for (const auto& [item, kinds] : outcome.told)
     CHECK(kinds == std::vector{verdict_kind::ok});
+  CHECK(bad.asked.size() == 6);
+}
+
+TEST_CASE("a judge without work takes what another one gives back at the very end") {
+  const auto requests = made_requests(2, 1);
+  scripted_judge good, bad;
+  std::atomic<bool> done = false;
+  good.script = [&](const env::evaluation_request&) {
+    done = true;
+    return verdict_kind::ok;
+  };
+  bad.script = [&](const env::evaluation_request&) {
+    for (int i = 0; !done && i < 10000; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // The good one has nothing left and waits.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return bad.put_out("context: broken");
+  };
+  const auto outcome = run_scripted({&good, &bad}, requests, positions(2));
+  CHECK(outcome.given_up.empty());
+  REQUIRE(outcome.told.size() == 2);
+  for (const auto& [item, kinds] : outcome.told)
+    CHECK(kinds == std::vector{verdict_kind::ok});
+}
+
+TEST_CASE(
+    "a device in trouble is tested until it is well, and goes on; what it failed at is last") {
+  const auto requests = made_requests(2, 5);
+  scripted_judge judge;
+  bool once = false;
+  judge.script = [&](const env::evaluation_request& request) {
+    if (request.source != "3" || once) return verdict_kind::ok;
+    once = true;
+    return judge.put_out("hardware: XID 31");
+  };
+  judge.test_itself = [&] {
+    if (judge.tested == 4) judge.out.reset();
+  };
+  const auto outcome = run_scripted({&judge}, requests, positions(10));
+  CHECK(outcome.given_up.empty());
+  CHECK(judge.tested == 4);
+  REQUIRE(outcome.told.size() == 10);
+  for (const auto& [item, kinds] : outcome.told)
+    CHECK(kinds == std::vector{verdict_kind::ok});
+  // One try while it fails, none while it is out.
+  REQUIRE(judge.asked.size() == 11);
+  CHECK(judge.asked.back().source == "3");
+}
+
+TEST_CASE("a device that was in trouble from the beginning is tested before it is given anything") {
+  const auto requests = made_requests(1, 2);
+  scripted_judge judge;
+  judge.out = env::device_trouble{"hardware: rows wait", 0};
+  judge.script = [&](const env::evaluation_request&) {
+    return judge.out ? verdict_kind::infra_error : verdict_kind::ok;
+  };
+  judge.test_itself = [&] { judge.out.reset(); };
+  const auto outcome = run_scripted({&judge}, requests, positions(2));
+  CHECK(outcome.given_up.empty());
+  CHECK(judge.asked.size() == 2);
+}
+
+TEST_CASE("a device that does not get well within its time is given up") {
+  const auto requests = made_requests(1, 10);
+  for (const base::nanoseconds_t within :
+       {base::nanoseconds_t{0}, base::nanoseconds_t{30'000'000}}) {
+    CAPTURE(within);
+    scripted_judge judge;
+    judge.script = [&](const env::evaluation_request& request) {
+      return request.source == "4" ? judge.put_out("memory: 9 GiB are missing") : verdict_kind::ok;
+    };
+    const auto outcome = run_scripted({&judge}, requests, positions(10), impatient(within));
+    CHECK(outcome.given_up == std::vector<std::string>{"memory: 9 GiB are missing"});
+    CHECK(sources_of(judge) == std::vector<std::string>{"0", "1", "2", "3", "4"});
+    CHECK(outcome.told.size() == 4);
+    CHECK((judge.tested == 0) == (within == 0));
+  }
+}
+
+TEST_CASE("a candidate that puts devices into trouble twice is left out, with the reason") {
+  const auto requests = made_requests(3, 10);
+  for (const std::size_t devices : {1U, 2U}) {
+    CAPTURE(devices);
+    scripted_judge a, b;
+    std::atomic<int> tries = 0;
+    for (scripted_judge* one : {&a, &b}) {
+      one->script = [&tries, one](const env::evaluation_request& request) {
+        if (request.source != "4") return verdict_kind::ok;
+        ++tries;
+        return one->put_out("memory: 9 GiB are missing");
+      };
+      one->test_itself = [one] { one->out.reset(); };
+    }
+    std::vector<env::candidate_judge*> judges = {&a, &b};
+    judges.resize(devices);
+    const auto outcome = run_scripted(judges, requests, positions(30));
+    CHECK(outcome.given_up.empty());
+    CHECK(tries == 2);
+    REQUIRE(outcome.told.size() == 30);
+    CHECK(outcome.left_out() == 1);
+    const env::verdict& v = outcome.last.at(4);
+    CHECK(v.kind == verdict_kind::infra_error);
+    CHECK(tools::is_left_out(v));
+    CHECK(tools::is_final(v));
+    CHECK(v.detail ==
+          "left out: a device went into quarantine 2 times while this was judged, the last time: "
+          "memory: 9 GiB are missing (scripted)");
+    for (const auto& [item, kinds] : outcome.told)
+      if (item != 4) CHECK(kinds == std::vector{verdict_kind::ok});
+  }
+}
+
+TEST_CASE(
+    "a candidate that is all there is, is left out, too; others behind it are not waited for") {
+  const auto requests = made_requests(1, 1);
+  scripted_judge judge;
+  judge.script = [&](const env::evaluation_request&) { return judge.put_out("context: broken"); };
+  judge.test_itself = [&] { judge.out.reset(); };
+  const auto outcome = run_scripted({&judge}, requests, positions(1));
+  CHECK(outcome.given_up.empty());
+  CHECK(outcome.left_out() == 1);
+  CHECK(judge.asked.size() == 2);
+  CHECK(judge.tested == 1);
+}
+
+TEST_CASE("a verdict about the candidate stands, whatever it did to the device") {
+  const auto requests = made_requests(1, 3);
+  scripted_judge judge;
+  judge.script = [&](const env::evaluation_request& request) {
+    if (request.source == "1") (void)judge.put_out("memory: 9 GiB are missing");
+    return request.source == "1" ? verdict_kind::timeout : verdict_kind::ok;
+  };
+  judge.test_itself = [&] { judge.out.reset(); };
+  const auto outcome = run_scripted({&judge}, requests, positions(3));
+  CHECK(outcome.told.at(1) == std::vector{verdict_kind::timeout});
+  CHECK(outcome.told.size() == 3);
+  CHECK(judge.asked.size() == 3);
+}
+
+TEST_CASE("where everything puts the device into trouble it is given up, and nobody left out") {
+  const auto requests = made_requests(2, 10);
+  scripted_judge judge;
+  judge.script = [&](const env::evaluation_request&) { return judge.put_out("hardware: lost"); };
+  judge.test_itself = [&] { judge.out.reset(); };
+  const auto outcome = run_scripted({&judge}, requests, positions(20));
+  CHECK(outcome.given_up == std::vector<std::string>{"hardware: lost"});
+  CHECK(outcome.told.empty());
+  // Twice as many as of failures without trouble.
+  CHECK(judge.asked.size() == 6);
+}
+
+TEST_CASE("trouble behind the failures of others is not the candidate's") {
+  const auto requests = made_requests(1, 20);
+  scripted_judge judge;
+  judge.script = [&](const env::evaluation_request& request) {
+    return request.source == "0" ? verdict_kind::infra_error
+                                 : judge.put_out("failures: 4 evaluations in a row failed here");
+  };
+  judge.test_itself = [&] { judge.out.reset(); };
+  tools::bench_run_options options = impatient();
+  options.most_troubles = 1;
+  const auto outcome = run_scripted({&judge}, requests, positions(20), options);
+  REQUIRE(outcome.given_up.size() == 1);
+  CHECK(outcome.left_out() == 0);
+  CHECK(outcome.told.size() == 1);
+  // Three tries of the first one; then two that were one too many each.
+  CHECK(judge.asked.size() == 5);
+}
+
+TEST_CASE("a stop ends waiting for a device") {
+  const auto requests = made_requests(1, 5);
+  scripted_judge judge;
+  std::atomic<bool> stop = false;
+  judge.script = [&](const env::evaluation_request&) { return judge.put_out("context: broken"); };
+  judge.test_itself = [&] { stop = true; };
+  std::vector<env::candidate_judge*> judges = {&judge};
+  int told = 0;
+  const auto given_up = tools::run_bench(judges, requests, positions(5), impatient(), stop,
+                                         [&](std::size_t, const env::verdict&) {
+                                           ++told;
+                                           return true;
+                                         });
+  CHECK(given_up.empty());
+  CHECK(told == 0);
+  CHECK(judge.tested == 1);
 }
 
 TEST_CASE("a judge that fails again and again is given up; others take its work") {
@@ -330,4 +557,19 @@ TEST_CASE("near the end nobody takes much, and what is given back is handed out 
   list.give_back(std::vector<std::size_t>{taken[3]});
   CHECK(list.claim(0, 5) == std::vector<std::size_t>{taken[3]});
   CHECK(list.claim(0, 5).empty());
+}
+
+TEST_CASE("what was put off is no part of the other work, and comes in the order given") {
+  const std::vector<std::size_t> task_of(3, 0);
+  tools::work_list list(task_of, 1);
+  const auto first = list.claim(0, 1);
+  list.put_off(first.front());
+  CHECK(list.claim(0, 9).size() == 2);
+  CHECK(list.any_left());
+  CHECK(list.claim(0, 9).empty());
+  list.put_off(2);
+  CHECK(list.claim_put_off() == first.front());
+  CHECK(list.claim_put_off() == std::size_t{2});
+  CHECK_FALSE(list.any_left());
+  CHECK_FALSE(list.claim_put_off().has_value());
 }

@@ -1,11 +1,16 @@
 #include "tools/bench/bench_run.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <set>
 #include <thread>
+
+#include <fmt/format.h>
+
+#include "tools/bench/results.hpp"
 
 namespace quern::tools {
 namespace {
@@ -39,6 +44,12 @@ class ahead_compilers {
       waiting_.push_back(item);
     }
     changed_.notify_all();
+  }
+
+  /// What waits is of no use any more.
+  void forget() {
+    const std::lock_guard lock(guard_);
+    waiting_.clear();
   }
 
   /// Call before `item` is evaluated: waits for a compilation of it that has begun, and prevents
@@ -76,25 +87,124 @@ class ahead_compilers {
   std::vector<std::thread> threads_;
 };
 
-/// What the threads of a run share.
-struct shared_run {
-  std::span<const env::evaluation_request> requests;
-  const bench_run_options& options;
-  const std::atomic<bool>& stop;
-  const std::function<bool(std::size_t, const env::verdict&)>& done;
-  work_list work;
-  std::mutex telling = {};
-  std::vector<std::string> given_up = {};
-  std::atomic<bool> halted = false;
+/// A stop, which a signal handler sets, is seen so late at most.
+constexpr base::nanoseconds_t look_for_stop = 100'000'000;
 
-  [[nodiscard]] bool ended() const { return stop || halted; }
+env::verdict left_out_verdict(env::verdict v, int troubles, const std::string& trouble) {
+  v.kind = env::verdict_kind::infra_error;
+  v.reason = left_out_reason;
+  v.detail = fmt::format(
+      "left out: a device went into quarantine {} while this was judged, the last time: {}{}",
+      troubles == 1 ? "once" : fmt::format("{} times", troubles), trouble,
+      v.detail.empty() ? "" : " (" + v.detail + ")");
+  v.detail.resize(std::min(v.detail.size(), env::max_verdict_text));
+  return v;
+}
+
+/// What the threads of a run share.
+class shared_run {
+ public:
+  shared_run(std::span<const env::evaluation_request> to_judge, const bench_run_options& how,
+             const std::atomic<bool>& stop,
+             const std::function<bool(std::size_t, const env::verdict&)>& done,
+             std::span<const std::size_t> task_of, std::size_t workers)
+      : requests(to_judge),
+        options(how),
+        work(task_of, workers),
+        stop_(stop),
+        done_(done),
+        open_(to_judge.size()) {}
+
+  const std::span<const env::evaluation_request> requests;
+  const bench_run_options& options;
+  work_list work;
+
+  [[nodiscard]] bool ended() const { return stop_ || halted_; }
+
+  /// The last word about an item.
+  void tell(std::size_t item, const env::verdict& v) {
+    const std::lock_guard lock(guard_);
+    tell_locked(item, v);
+  }
+
+  /// A device was in trouble when `item` had been judged, `v` says nothing about it. `counts`:
+  /// nothing but the item itself can be the reason, as far as one can see.
+  void trouble_at(std::size_t item, const env::verdict& v, const std::string& trouble,
+                  bool counts) {
+    const std::lock_guard lock(guard_);
+    int& troubles = troubles_[item];
+    troubles += counts ? 1 : 0;
+    if (counts && troubles >= options.most_troubles) {
+      tell_locked(item, left_out_verdict(v, troubles, trouble));
+      return;
+    }
+    // Others first: what it does to the next device, it does when nobody waits for that one.
+    work.put_off(item);
+    changed_.notify_all();
+  }
+
+  void give_back(std::deque<std::size_t>& items) {
+    const std::lock_guard lock(guard_);
+    work.give_back(std::vector<std::size_t>(items.begin(), items.end()));
+    items.clear();
+    changed_.notify_all();
+  }
+
+  void give_up(std::string why) {
+    const std::lock_guard lock(guard_);
+    given_up_.push_back(std::move(why));
+  }
+
+  /// Waits until there is something to claim, which others may give back to the last. False: there
+  /// never will be.
+  bool wait_for_work() {
+    std::unique_lock lock(guard_);
+    while (!ended() && open_ > 0) {
+      if (work.any_left()) return true;
+      changed_.wait_for(lock, std::chrono::nanoseconds(look_for_stop));
+    }
+    return false;
+  }
+
+  /// Lets some time go by. False: nothing is left to be done.
+  bool wait(base::nanoseconds_t time) {
+    std::unique_lock lock(guard_);
+    const base::steady_clock clock;
+    const base::nanoseconds_t end = clock.now_ns() + time;
+    while (!ended() && open_ > 0) {
+      const base::nanoseconds_t left = end - clock.now_ns();
+      if (left <= 0) return true;
+      changed_.wait_for(lock, std::chrono::nanoseconds(std::min(left, look_for_stop)));
+    }
+    return false;
+  }
+
+  /// When all threads are over.
+  std::vector<std::string> take_given_up() { return std::move(given_up_); }
+
+ private:
+  void tell_locked(std::size_t item, const env::verdict& v) {
+    --open_;
+    if (!done_(item, v)) halted_ = true;
+    changed_.notify_all();
+  }
+
+  const std::atomic<bool>& stop_;
+  const std::function<bool(std::size_t, const env::verdict&)>& done_;
+  std::atomic<bool> halted_ = false;
+  std::mutex guard_;  ///< of what follows, and of calls of done_
+  std::condition_variable changed_;
+  std::size_t open_;  ///< items without a last word
+  std::map<std::size_t, int> troubles_;
+  std::vector<std::string> given_up_;
 };
 
 env::verdict judge_patiently(env::candidate_judge& judge, const env::evaluation_request& request,
                              const shared_run& run) {
   env::verdict v = judge.evaluate(request);
   // A stop waits for all tries: a later run would take what is told now for the last word.
-  for (int tries = 1; tries < run.options.tries && !env::judges_candidate(v.kind); ++tries) {
+  for (int tries = 1;
+       tries < run.options.tries && !env::judges_candidate(v.kind) && !judge.trouble(); ++tries) {
     env::evaluation_request again = request;
     again.seed += static_cast<std::uint64_t>(tries);
     again.recheck = true;
@@ -103,41 +213,69 @@ env::verdict judge_patiently(env::candidate_judge& judge, const env::evaluation_
   return v;
 }
 
+/// Waits until the device takes work again; false: it is given up, or nothing is left to be done.
+bool recovered(env::candidate_judge& judge, shared_run& run) {
+  const base::steady_clock clock;
+  const base::nanoseconds_t end = clock.now_ns() + run.options.recover_within;
+  while (const auto trouble = judge.trouble()) {
+    const bool patient = clock.now_ns() < end;
+    if (!run.wait(patient ? run.options.recover_every : 0)) return false;
+    if (!patient) {
+      run.give_up(trouble->reason);
+      return false;
+    }
+    judge.recover();
+  }
+  return true;
+}
+
 void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run) {
   judge.warm_up();
   ahead_compilers compilers(judge, run.requests, run.options.compilers);
   const std::size_t ahead = 1 + 2 * static_cast<std::size_t>(std::max(0, run.options.compilers));
   std::deque<std::size_t> mine;
-  int failures = 0;
+  int failures = 0;            // candidates in a row
+  bool others_failed = false;  // some of them while the device was well
   while (!run.ended()) {
+    if (judge.trouble()) {
+      compilers.forget();
+      run.give_back(mine);
+      if (!recovered(judge, run)) return;
+    }
     for (const std::size_t item : run.work.claim(worker, ahead - mine.size())) {
       mine.push_back(item);
       compilers.add(item);
     }
-    if (mine.empty()) return;
+    if (mine.empty()) {
+      if (const auto last = run.work.claim_put_off()) {
+        mine.push_back(*last);
+      } else if (run.wait_for_work()) {
+        continue;
+      } else {
+        return;
+      }
+    }
     const std::size_t item = mine.front();
     mine.pop_front();
     compilers.settle(item);
     const env::verdict v = judge_patiently(judge, run.requests[item], run);
-    failures = v.kind == env::verdict_kind::infra_error ? failures + 1 : 0;
     const auto trouble = judge.trouble();
-    const std::lock_guard lock(run.telling);
-    if (trouble) {
-      // What failed with the device is another one's to judge.
-      if (v.kind == env::verdict_kind::infra_error) {
-        mine.push_front(item);
-      } else if (!run.done(item, v)) {
-        run.halted = true;
-      }
-      run.given_up.push_back(trouble->reason);
-      break;
+    // What failed with the device says nothing about the candidate, whatever it is called.
+    const bool put_out = trouble && !env::judges_candidate(v.kind);
+    const bool failed = put_out || v.kind == env::verdict_kind::infra_error;
+    if (put_out) {
+      run.trouble_at(item, v, trouble->reason, !others_failed);
+    } else {
+      run.tell(item, v);
     }
-    if (!run.done(item, v)) run.halted = true;
-    if (failures < run.options.patience) continue;
-    run.given_up.push_back(v.detail.empty() ? env::summary(v) : v.detail);
+    others_failed = failed && (others_failed || !put_out);
+    failures = failed ? failures + 1 : 0;
+    // A device that got well again each time has passed a test of its own each time.
+    if (failures < run.options.patience * (others_failed ? 1 : 2)) continue;
+    run.give_up(trouble ? trouble->reason : v.detail.empty() ? env::summary(v) : v.detail);
     break;
   }
-  run.work.give_back(std::vector<std::size_t>(mine.begin(), mine.end()));
+  run.give_back(mine);
 }
 
 }  // namespace
@@ -196,8 +334,22 @@ void work_list::give_back(std::span<const std::size_t> items) {
   left_ += items.size();
 }
 
-bool is_final(env::verdict_kind kind) {
-  return kind != env::verdict_kind::infra_error && kind != env::verdict_kind::invalid_reference;
+void work_list::put_off(std::size_t item) {
+  const std::lock_guard lock(guard_);
+  put_off_.push_back(item);
+}
+
+std::optional<std::size_t> work_list::claim_put_off() {
+  const std::lock_guard lock(guard_);
+  if (put_off_.empty()) return std::nullopt;
+  const std::size_t item = put_off_.front();
+  put_off_.pop_front();
+  return item;
+}
+
+bool work_list::any_left() {
+  const std::lock_guard lock(guard_);
+  return left_ > 0 || !put_off_.empty();
 }
 
 std::vector<std::string> run_bench(
@@ -215,13 +367,13 @@ std::vector<std::string> run_bench(
   }
   const std::function<bool(std::size_t, const env::verdict&)> tell =
       [&](std::size_t position, const env::verdict& v) { return done(items[position], v); };
-  shared_run run{chosen, options, stop, tell, work_list(task_of, judges.size())};
+  shared_run run(chosen, options, stop, tell, task_of, judges.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < judges.size(); ++i)
     threads.emplace_back([&, i] { run_judge(*judges[i], i, run); });
   for (std::thread& one : threads)
     one.join();
-  return std::move(run.given_up);
+  return run.take_given_up();
 }
 
 }  // namespace quern::tools

@@ -3,12 +3,15 @@
 
 #include <atomic>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "env/judge/evaluator.hpp"
 
 namespace quern::tools {
@@ -27,6 +30,11 @@ class work_list {
 
   /// Takes back what a worker claimed and will not do.
   void give_back(std::span<const std::size_t> items);
+  /// The same for one that is to come behind all others, by claim_put_off.
+  void put_off(std::size_t item);
+  std::optional<std::size_t> claim_put_off();
+  /// Whether somebody could claim something now.
+  bool any_left();
 
  private:
   struct pile {
@@ -39,27 +47,30 @@ class work_list {
   std::vector<std::size_t> task_of_;
   std::vector<pile> piles_;
   std::vector<std::size_t> at_;  ///< pile of each worker; piles_.size(): none
-  std::size_t left_ = 0;
+  std::size_t left_ = 0;         ///< in the piles
+  std::deque<std::size_t> put_off_;
 };
 
 struct bench_run_options {
   int compilers = 1;  ///< threads that compile ahead, for each judge; 0: none
   int tries = 3;      ///< evaluations of a candidate whose verdict says nothing about it
-  /// A judge that fails this many candidates in a row (infra_error) is given up; one whose device
-  /// is in trouble (candidate_judge::trouble) at once, and what failed with it is judged by
-  /// another.
+  /// A judge that fails this many candidates in a row (infra_error) is given up; where each of them
+  /// put its device into trouble (candidate_judge::trouble), which then got well, twice as many.
   int patience = 3;
+  /// A candidate that put devices into trouble so often is left out (is_left_out). Trouble behind
+  /// others' failures does not count: it may be the host's.
+  int most_troubles = 2;
+  /// A device in trouble is tried again (candidate_judge::recover) so often; meanwhile others do
+  /// its work. One that is not well after `recover_within` is given up; 0: at once.
+  base::nanoseconds_t recover_every = 1'000'000'000;
+  base::nanoseconds_t recover_within = 600'000'000'000;
 };
-
-/// Whether a verdict is worth keeping: infra_error and invalid_reference are about the host and the
-/// task, and a later run, on a host that is well, asks again.
-bool is_final(env::verdict_kind kind);
 
 /// Judges requests[i] for each i of `items`, each once, and calls `done` for each verdict, from one
 /// thread at a time. Ends early once `stop` is set or `done` returns false; what is being judged
 /// then is finished and told. Returns what judges that were given up had said; empty: none was.
-/// Fewer verdicts than items are told only after a stop or where a judge was given up. Requests and
-/// judges outlive the call; a judge is used by one thread (compile_ahead: by several).
+/// Fewer verdicts than items are told only after a stop or where every judge was given up. Requests
+/// and judges outlive the call; a judge is used by one thread (compile_ahead: by several).
 std::vector<std::string> run_bench(
     std::span<env::candidate_judge* const> judges,
     std::span<const env::evaluation_request> requests, std::span<const std::size_t> items,

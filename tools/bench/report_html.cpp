@@ -82,6 +82,9 @@ std::string introduction(const bench_report& report) {
     out += fmt::format(
         "<p class=warn>{} candidates have no verdict; the figures do not know them.</p>\n",
         report.without_verdict);
+  for (const left_out_candidate& one : report.left_out)
+    out += fmt::format("<p class=warn>Candidate '{}' of task {} was {}.</p>\n",
+                       escape_html(one.candidate), escape_html(one.task), escape_html(one.why));
   const report_group& all = report.groups.front();
   if (all.without_candidates > 0)
     out += fmt::format("<p>{} of {} tasks have no candidate and count as failures.</p>\n",

@@ -73,6 +73,8 @@ std::string to_text(const bench_report& report, bool each_task) {
     out += fmt::format(", {} WITHOUT A VERDICT (the figures do not know them)",
                        report.without_verdict);
   out += "\n";
+  for (const left_out_candidate& one : report.left_out)
+    out += fmt::format("candidate '{}' of task {} was {}\n", one.candidate, one.task, one.why);
   const report_group& all = report.groups.front();
   if (all.without_candidates > 0)
     out += fmt::format("{} of {} tasks have no candidate and count as failures\n",
@@ -122,6 +124,9 @@ base::ordered_json to_json(const bench_report& report) {
     one["best_candidate"] = any ? base::ordered_json(row.best_candidate) : nullptr;
     tasks.push_back(std::move(one));
   }
+  base::ordered_json left_out = base::ordered_json::array();
+  for (const left_out_candidate& one : report.left_out)
+    left_out.push_back({{"task", one.task}, {"candidate", one.candidate}, {"why", one.why}});
   base::ordered_json header = to_json(report.header);
   header.erase("quern_bench");
   base::ordered_json kinds = base::ordered_json::object();
@@ -132,8 +137,9 @@ base::ordered_json to_json(const bench_report& report) {
     rules.push_back(rule);
   return {{"quern_bench_report", 1},         {"of", std::move(header)},
           {"candidates", report.candidates}, {"without_verdict", report.without_verdict},
-          {"verdicts", std::move(kinds)},    {"groups", std::move(groups)},
-          {"tasks", std::move(tasks)},       {"rules", std::move(rules)}};
+          {"verdicts", std::move(kinds)},    {"left_out", std::move(left_out)},
+          {"groups", std::move(groups)},     {"tasks", std::move(tasks)},
+          {"rules", std::move(rules)}};
 }
 
 std::string progress_line(std::int64_t done, std::int64_t all, std::int64_t fresh,

@@ -60,6 +60,15 @@ base::expected<std::vector<bench_result>> read_results(const fs::path& path,
 
 }  // namespace
 
+bool is_left_out(const env::verdict& v) {
+  return v.kind == env::verdict_kind::infra_error && v.reason == left_out_reason;
+}
+
+bool is_final(const env::verdict& v) {
+  return is_left_out(v) || (v.kind != env::verdict_kind::infra_error &&
+                            v.kind != env::verdict_kind::invalid_reference);
+}
+
 std::string suite_hash(const env::suite& suite) {
   base::hasher all;
   for (const env::suite_member& member : suite.members)

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.hpp"
@@ -34,6 +35,15 @@ struct bench_result {
   env::verdict verdict;
   friend bool operator==(const bench_result&, const bench_result&) = default;
 };
+
+/// A verdict `infra_error` with this reason: the candidate put devices into quarantine again and
+/// again, and is not asked for any more.
+inline constexpr std::string_view left_out_reason = "left_out";
+bool is_left_out(const env::verdict& v);
+
+/// Whether a verdict is worth keeping: infra_error and invalid_reference are about the host and the
+/// task, and a later run, on a host that is well, asks again, but for what was left out.
+bool is_final(const env::verdict& v);
 
 /// Hash of all of a suite that a verdict depends on: its tasks, recheck_above and policy. The split
 /// and the name do not enter. 32 hex digits.

@@ -161,6 +161,8 @@ bench_report make_report(const bench_header& header, const env::suite& suite,
     ++report.kinds[std::string(env::name_of(one.verdict.kind))];
     if (const double speedup = claimed_speedup(one.verdict); speedup > 0)
       report.every_speedup.push_back(speedup);
+    if (is_left_out(one.verdict))
+      report.left_out.push_back({one.task, one.candidate, one.verdict.detail});
   }
   std::sort(report.every_speedup.begin(), report.every_speedup.end());
   for (std::size_t i = 0; i < suite.members.size(); ++i) {

@@ -53,6 +53,11 @@ struct report_task {
   std::string best_candidate;  ///< id; the first of equals
 };
 
+/// A candidate that no device is given any more (is_left_out).
+struct left_out_candidate {
+  std::string task, candidate, why;
+};
+
 struct bench_report {
   bench_header header;
   std::int64_t candidates = 0;                ///< that were given
@@ -61,6 +66,7 @@ struct bench_report {
   std::vector<report_task> tasks;             ///< in the suite's order
   std::map<std::string, std::int64_t> kinds;  ///< verdicts by kind
   std::vector<double> every_speedup;          ///< of all successes, ascending
+  std::vector<left_out_candidate> left_out;
 };
 
 /// `candidates[i]` of them were given for task i of the suite. `results`: at most one a candidate,

@@ -20,6 +20,7 @@
 #include "env/gpu/open_judge.hpp"
 #include "tools/bench/bench_run.hpp"
 #include "tools/bench/candidates.hpp"
+#include "tools/bench/choices.hpp"
 #include "tools/bench/report_forms.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/cli/command.hpp"
@@ -50,43 +51,6 @@ void on_bench_signal(int number) {
   std::signal(number, SIG_DFL);
 }
 
-/// A folder, or the name of a suite that is shipped.
-base::expected<env::suite> find_suite(const std::string& given) {
-  std::error_code unused;
-  if (!fs::exists(given, unused) && given.find('/') == std::string::npos) {
-    const auto shipped = base::share_folder("env/suites");
-    if (shipped && fs::is_directory(*shipped / given, unused))
-      return env::load_suite(*shipped / given);
-  }
-  return env::load_suite(given);
-}
-
-base::expected<std::vector<int>> choose_gpus(const std::vector<int>& asked) {
-  QUERN_TRY(const env::gpu_host host, env::probe_gpus());
-  const int there = static_cast<int>(host.gpus.size());
-  std::vector<int> chosen;
-  std::string problems;
-  for (int gpu = 0; gpu < there; ++gpu) {
-    const std::string& problem = host.gpus[static_cast<std::size_t>(gpu)].problem;
-    const bool named = std::find(asked.begin(), asked.end(), gpu) != asked.end();
-    if (problem.empty()) {
-      if (named || asked.empty()) chosen.push_back(gpu);
-    } else if (named) {
-      return base::fail(errc::unavailable, "GPU {} does not compute: {}", gpu, problem);
-    } else {
-      problems += fmt::format("; GPU {}: {}", gpu, problem);
-    }
-  }
-  for (const int gpu : asked) {
-    if (gpu >= there)
-      return base::fail(errc::invalid_argument, "--gpus names {}, this machine has {} GPUs", gpu,
-                        there);
-  }
-  if (chosen.empty())
-    return base::fail(errc::unavailable, "no GPU computes{}; quern doctor tells more", problems);
-  return chosen;
-}
-
 using open_judges = std::vector<std::unique_ptr<env::candidate_judge>>;
 
 base::expected<open_judges> open_all(const bench_arguments& a, const env::suite& suite,
@@ -100,7 +64,11 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   options.confirm_at_once = true;
   std::vector<int> gpus = {0};
   if (lane == env::lane::cuda) {
-    QUERN_TRY(gpus, choose_gpus(a.gpus));
+    QUERN_TRY(const env::gpu_host host, env::probe_gpus());
+    QUERN_TRY(chosen_gpus chosen, choose_gpus(host, a.gpus));
+    for (const std::string& one : chosen.left_out)
+      fmt::print(stderr, "quern bench: {}\n", one);
+    gpus = std::move(chosen.gpus);
   }
   open_judges judges;
   for (const int gpu : gpus) {
@@ -167,7 +135,7 @@ class bench_progress {
 
   void add(const env::verdict& v) {
     ++fresh_;
-    done_ += is_final(v.kind) ? 1 : 0;
+    done_ += is_final(v) ? 1 : 0;
     successes_ += v.kind == env::verdict_kind::ok ? 1 : 0;
     using base::operator""_ms;
     using base::operator""_s;
@@ -229,7 +197,7 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
       with, requests, items, options, stop_bench, [&](std::size_t item, const env::verdict& v) {
         progress.add(v);
         const bench_candidate& one = candidates[item];
-        if (!is_final(v.kind)) {
+        if (!is_final(v)) {
           end.problems.push_back(fmt::format("{}: {}", one.origin, env::summary(v)));
           return true;
         }
@@ -264,7 +232,7 @@ void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
 }
 
 base::expected<int> bench(bench_arguments a) {
-  QUERN_TRY(env::suite suite, find_suite(a.suite));
+  QUERN_TRY(env::suite suite, find_suite(a.suite, base::share_folder("env/suites")));
   QUERN_TRY(a.measured, measure_of(a.how, suite.baseline, suite.members.front().task.lane));
   QUERN_TRY(suite.policy, policy_of(a.how, suite.policy));
   if (a.budget_s == 0)
@@ -286,12 +254,13 @@ base::expected<int> bench(bench_arguments a) {
   if (a.report.empty()) a.report = folder.string();
   QUERN_TRY(const open_judges judges, open_all(a, suite, lane));
   QUERN_CHECK(base::make_folders(folder));
+  QUERN_TRY(std::string environment, judges.front()->environment_for(env::to_text(a.measured)));
   const bench_header header{suite.name,
                             suite_hash(suite),
                             std::string(env::name_of(lane)),
                             env::to_text(a.measured),
                             judges.front()->device_class(),
-                            judges.front()->environment(),
+                            std::move(environment),
                             std::llround(a.budget_s * 1000)};
   QUERN_TRY(auto file, results_file::open(a.out, header));
   std::signal(SIGINT, on_bench_signal);

@@ -18,11 +18,21 @@ int explain_loss(const std::string& name) {
   return done;
 }
 
-int explain_rewards() {
-  for (const env::reward_function& reward : env::all_rewards()) {
-    const std::string also = reward.also.empty() ? "" : fmt::format(", also {}", reward.also);
-    fmt::print("{:<20} {} ({}{})\n", reward.name, reward.formula, reward.source, also);
+void print_reward(const env::reward_function& reward) {
+  const std::string also = reward.also.empty() ? "" : fmt::format(", also {}", reward.also);
+  fmt::print("{:<20} {} ({}{})\n", env::full_name(reward), reward.formula, reward.source, also);
+}
+
+/// Without a name: all of them.
+int explain_rewards(const std::string& name) {
+  if (!name.empty()) {
+    const auto reward = env::find_reward(name);
+    if (!reward) return report("explain", reward.error());
+    print_reward(*reward);
+    return done;
   }
+  for (const env::reward_function& reward : env::all_rewards())
+    print_reward(reward);
   fmt::print(
       "NAME@BASELINE is the same over that baseline alone: {}; env.baseline measures against it\n",
       fmt::join(env::all_baselines().subspan(1), ", "));
@@ -48,9 +58,9 @@ int cmd_explain(int argc, char** argv) {
   app.add_option("what", what, "loss | rewards | config")
       ->required()
       ->check(CLI::IsMember({"loss", "rewards", "config"}));
-  app.add_option("name", name, "preset of the loss, or one configuration key");
+  app.add_option("name", name, "preset of the loss, one reward, or one configuration key");
   if (const auto code = parse(app, argc, argv)) return *code;
-  if (what == "rewards") return explain_rewards();
+  if (what == "rewards") return explain_rewards(name);
   if (what == "loss") return explain_loss(name.empty() ? "grpo" : name);
   if (!name.empty()) return explain_key(name);
   fmt::print("{}", actors::reference_yaml());

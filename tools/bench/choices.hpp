@@ -1,0 +1,28 @@
+// What `quern bench` works on: the suite that a word names, and the GPUs that it measures on.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "env/task/suite.hpp"
+
+namespace quern::tools {
+
+/// A folder, or the name of a suite in `shipped`, where each is a folder. Errors: not_found, with
+/// the names of those, where it is neither; those of load_suite.
+base::expected<env::suite> find_suite(const std::string& given,
+                                      const base::expected<std::filesystem::path>& shipped);
+
+struct chosen_gpus {
+  std::vector<int> gpus;              ///< at least one, ascending
+  std::vector<std::string> left_out;  ///< a sentence for each that would have been chosen
+};
+
+/// Those of `asked`, or all that compute where nobody asked for any. Errors: unavailable where one
+/// that was asked for, or every one, does not compute; invalid_argument where there is no such one.
+base::expected<chosen_gpus> choose_gpus(const env::gpu_host& host, const std::vector<int>& asked);
+
+}  // namespace quern::tools
