@@ -171,13 +171,19 @@ std::uint32_t parser::kernel_number(const declaration& of,
     return 0;
   }
   if (program_.entries.size() >= plan_limits::kernels) {
-    fail(where, fmt::format("more than {} kernels", plan_limits::kernels));
+    fail(where,
+         fmt::format("more than {} kernels, which is what a runner takes", plan_limits::kernels));
     return 0;
   }
   std::vector<binding> aside = std::move(here_.names);
   here_.names = bindings_of(arguments);
   const std::vector<parameter> declared = read_parameters(of, true);
   here_.names = std::move(aside);
+  if (declared.size() > plan_limits::kernel_parameters) {
+    fail(where, fmt::format("kernel '{}' has {} parameters: a runner takes {} at most", of.name,
+                            declared.size(), plan_limits::kernel_parameters));
+    return 0;
+  }
   kernel_entry entry;
   plan_kernel outside;
   entry.name = name;

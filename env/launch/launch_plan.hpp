@@ -16,11 +16,14 @@
 #include <tl/expected.hpp>
 
 #include "base/status.hpp"
+#include "env/device/window_part.h"
 #include "env/task/task.hpp"
 
 namespace quern::env {
 
 /// What a plan may not exceed. The text is the candidate's: everything about it is bounded.
+/// Kernels, their parameters and steps are bounded by the runner, which is the one place that says
+/// by how much: a plan that it would refuse is none, and the file is in host-entry form.
 struct plan_limits {
   static constexpr std::size_t source_bytes = 1 << 20;
   static constexpr std::size_t tokens = 1 << 18;    ///< of the file, macros expanded
@@ -28,9 +31,10 @@ struct plan_limits {
   static constexpr int nesting = 128;               ///< of brackets, blocks, calls of functions
   static constexpr std::size_t nodes = 1 << 17;     ///< expressions and statements of the plan
   static constexpr std::size_t instances = 256;     ///< of functions of the candidate
-  static constexpr std::size_t kernels = 256;       ///< different name expressions
-  static constexpr std::size_t kernel_parameters = 256;
-  static constexpr int steps = 1024;                  ///< of one call
+  static constexpr std::size_t parameters = 256;    ///< of functions and templates; arguments
+  static constexpr std::size_t kernels = QUERN_MOST_KERNELS;  ///< different name expressions
+  static constexpr std::size_t kernel_parameters = QUERN_MOST_PARAMETERS;
+  static constexpr int steps = QUERN_MOST_STEPS;      ///< of one call
   static constexpr int statements = 16384;            ///< evaluated in one call
   static constexpr int operations = 1 << 20;          ///< evaluated in one call
   static constexpr int depth = 1024;                  ///< of evaluation

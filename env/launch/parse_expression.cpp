@@ -264,8 +264,8 @@ std::vector<node_id> parser::parse_arguments(std::string_view close) {
   if (!accept(close)) {
     do {
       read.push_back(parse_expression());
-      if (read.size() > plan_limits::kernel_parameters)
-        fail(peek(), fmt::format("more than {} arguments", plan_limits::kernel_parameters));
+      if (read.size() > plan_limits::parameters)
+        fail(peek(), fmt::format("more than {} arguments", plan_limits::parameters));
     } while (!failed() && accept(","));
     if (!failed() && !accept(close))
       fail(peek(), fmt::format("found {}, allowed: an operator, ',' or '{}'", found(), close));

@@ -272,8 +272,8 @@ std::vector<parser::parameter> parser::read_parameters(const declaration& of, bo
     one.automatic = reading.automatic;
     one.fixed = reading.fixed;
     read.push_back(std::move(one));
-    if (read.size() > plan_limits::kernel_parameters) {
-      fail(peek(), fmt::format("more than {} parameters", plan_limits::kernel_parameters));
+    if (read.size() > plan_limits::parameters) {
+      fail(peek(), fmt::format("more than {} parameters", plan_limits::parameters));
       break;
     }
     if (at_end()) break;

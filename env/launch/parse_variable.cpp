@@ -197,8 +197,8 @@ node_id parser::parse_argument_array(const plan_token& first) {
     }
     made.targets.push_back(parse_name());
     if (!accept(",")) break;
-    if (made.targets.size() > plan_limits::kernel_parameters)
-      fail(peek(), fmt::format("more than {} arguments", plan_limits::kernel_parameters));
+    if (made.targets.size() > plan_limits::parameters)
+      fail(peek(), fmt::format("more than {} arguments", plan_limits::parameters));
   }
   expect("}", "behind void* " + name.text + "[]");
   if (failed() || !bind(std::move(made), name)) return 0;

@@ -67,8 +67,8 @@ std::vector<parser::template_parameter> parser::template_parameters(const declar
     }
     read.push_back(std::move(one));
     if (!at_end()) expect(",", "between template parameters");
-    if (read.size() > plan_limits::kernel_parameters)
-      fail(first, fmt::format("more than {} template parameters", plan_limits::kernel_parameters));
+    if (read.size() > plan_limits::parameters)
+      fail(first, fmt::format("more than {} template parameters", plan_limits::parameters));
   }
   if (failed()) read.clear();
   return read;

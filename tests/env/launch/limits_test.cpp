@@ -195,12 +195,54 @@ TEST_CASE("macros, templates and functions cannot grow without end") {
     calls += fmt::format("a = g<{}>(a); ", i);
   CHECK(test::contains(refusal_of_file(many + "int a = 0; " + calls + "}"),
                        "more than 256 functions"));
-  std::string launches;
-  for (int i = 0; i < 300; ++i)
-    launches += fmt::format("k<{}><<<1, 1, 0, s>>>(y); ", i);
-  CHECK(test::contains(
-      refusal_of_file("template <int N> __global__ void k(float* y) {}\n" + head + launches + "}"),
-      "more than 256 kernels"));
+}
+
+TEST_CASE("what a runner does not take has no plan, and the reason says so") {
+  CHECK(env::plan_limits::kernels == 64);
+  CHECK(env::plan_limits::kernel_parameters == 64);
+  const std::string head =
+      "extern \"C\" void kernel(const float* x, const int* ids, float* y, int64_t n, int64_t m, "
+      "void* w, cudaStream_t s) { ";
+  const auto with_kernels = [&](int count) {
+    std::string launches;
+    for (int i = 0; i < count; ++i)
+      launches += fmt::format("k<{}><<<1, 1, 0, s>>>(y); ", i);
+    // One that was launched before is no other kernel.
+    launches += "k<0><<<1, 1, 0, s>>>(y); ";
+    return refusal_of_file("template <int N> __global__ void k(float* y) {}\n" + head + launches +
+                           "}");
+  };
+  CHECK(with_kernels(64) == "accepted");
+  CHECK(with_kernels(65) == "more than 64 kernels, which is what a runner takes");
+  const auto with_parameters = [&](int count, bool as_array) {
+    std::string parameters = "float* y", arguments = "y", addresses = "&y";
+    for (int i = 1; i < count; ++i) {
+      parameters += fmt::format(", int a{}", i);
+      arguments += ", 1";
+      addresses += ", &one";
+    }
+    return refusal_of_file(
+        "__global__ void k(" + parameters + ") {}\n" + head +
+        (as_array ? "int one = 1; void* args[] = {" + addresses +
+                        "}; cudaLaunchCooperativeKernel((void*)k, dim3(1), dim3(1), args, 0, s); }"
+                  : "k<<<1, 1, 0, s>>>(" + arguments + "); }"));
+  };
+  for (const bool as_array : {false, true}) {
+    CAPTURE(as_array);
+    CHECK(with_parameters(64, as_array) == "accepted");
+    CHECK(with_parameters(65, as_array) ==
+          "kernel 'k' has 65 parameters: a runner takes 64 at most");
+    CHECK(with_parameters(70, as_array) ==
+          "kernel 'k' has 70 parameters: a runner takes 64 at most");
+  }
+  // Functions that are never launched are the plan's own affair.
+  std::string wide = "int wide(int a0", ones = "1";
+  for (int i = 1; i < 100; ++i) {
+    wide += fmt::format(", int a{}", i);
+    ones += ", 1";
+  }
+  CHECK(refusal_of_file(wide + ") { return a0; }\n" + head + "int a = wide(" + ones +
+                        "); a += 1; }") == "accepted");
 }
 
 TEST_CASE("the workspace and the call have to fit the signature") {
