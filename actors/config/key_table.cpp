@@ -124,6 +124,10 @@ void tasks_and_env(keys& table) {
              "the first of env.gpus");
   QUERN_NUMBER(env.core, resume, -1, 4095, "core that measures; -1: the first that is free");
   QUERN_NUMBER(env.static_screen, resume, 0, 1, "refuse sources by rule before they are compiled");
+  QUERN_NUMBER(env.host_entry, fixed, 0, 1,
+               "lane cuda: whether candidates may have host code of their own, in a process of "
+               "their own, where the suite allows it, too; off: what has no launch plan gets no "
+               "reward, and nothing of a candidate ever shares a process with what measures it");
   QUERN_TEXT(env.bind, resume, {},
              "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
   QUERN_TEXT(env.keys, resume, {}, "key pair of this run (quern keys makes one); for env.bind");

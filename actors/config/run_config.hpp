@@ -64,6 +64,7 @@ struct run_config {
     std::string device_class = "";
     std::int64_t core = -1;
     bool static_screen = true;
+    bool host_entry = false;
     std::string bind = "";
     std::string keys = "";
     std::string hosts = "";

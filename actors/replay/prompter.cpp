@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/allowed_by.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/measured_as.hpp"
 #include "base/log.hpp"
@@ -56,7 +57,7 @@ base::expected<prompter> prompter::make(const run_config& config, std::string de
     allowed = members.policy;
   }
   env::prompt_facts facts{std::move(device_class),
-                          env::default_restrictions(lane_of(config), allowed)};
+                          env::default_restrictions(lane_of(config), allowed_by(config, allowed))};
   facts.baseline = env::parse_baseline(config.env.baseline).value_or(facts.baseline);
   prompter made(config, std::move(form), std::move(facts), std::move(length));
   if (!made.none_) {

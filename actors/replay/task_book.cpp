@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "actors/allowed_by.hpp"
 #include "actors/config/device_class.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -107,7 +108,7 @@ base::expected<task_book> task_book::make(const run_config& config) {
                         "its suite.yaml measures over '{}': set env.baseline to that, or to what "
                         "this run is to measure over",
                         env::name_of(members.baseline));
-    book.rules_ = {env::to_text(members.policy), members.recheck_above_e2};
+    book.rules_ = {env::to_text(allowed_by(config, members.policy)), members.recheck_above_e2};
     for (const env::suite_member& member : members.members) {
       auto composition = env::composition_of_reference(member.task.reference);
       book.add(member.task, composition ? *composition : env::composition{}, member.held_out);
@@ -116,6 +117,7 @@ base::expected<task_book> task_book::make(const run_config& config) {
     QUERN_TRY(const env::held_out_spec spec, held_out_of(config));
     env::task_options making;
     making.lane = lane_of(config);
+    if (making.lane == env::lane::cuda) book.rules_.policy = env::to_text(allowed_by(config, {}));
     const env::draw_limits limits = env::limits_of(making.lane);
     std::unordered_set<base::hash128> seen;
     std::int64_t train = config.tasks.count;

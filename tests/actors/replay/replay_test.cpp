@@ -419,3 +419,20 @@ TEST_CASE("more tasks than can be drawn are refused, not waited for") {
     CHECK(made.error().message.find("the limit is 20000") != std::string::npos);
   }
 }
+
+TEST_CASE("candidates of lane cuda may have host code only where run and suite allow it") {
+  const auto rules = [](const char* source, bool host_entry) {
+    run_config config = small_run();
+    config.env.lane = "cuda";
+    config.env.host_entry = host_entry;
+    config.tasks.source = source;
+    config.tasks.suite = (test::source_dir() / "env/suites/cuda_quick").string();
+    const auto made = task_book::make(config);
+    REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+    return made->rules().policy;
+  };
+  CHECK(rules("suite", false) == "graphs");
+  CHECK(rules("suite", true) == "graphs,host_entry");
+  CHECK(rules("generated", false) == "none");
+  CHECK(rules("generated", true) == "host_entry");
+}

@@ -1,0 +1,17 @@
+// What a run allows its candidates.
+#pragma once
+
+#include "actors/config/device_class.hpp"
+#include "actors/config/run_config.hpp"
+#include "env/task/suite_policy.hpp"
+
+namespace quern::actors {
+
+/// What the suite allows and env.host_entry does not take away.
+inline env::suite_policy allowed_by(const run_config& config, env::suite_policy by_suite) {
+  if (lane_of(config) == env::lane::cuda)
+    by_suite.host_entry = by_suite.host_entry && config.env.host_entry;
+  return by_suite;
+}
+
+}  // namespace quern::actors
