@@ -5,7 +5,8 @@
 //                                        right ones; --host-entry judges plans as host code;
 //                                        --repeat N --only A,B: the false-accept rate
 //   bench_gpu self [--whole]             a kernel against itself, and against itself made slower;
-//                                        --whole: kernels of cuda_quick instead of made-up ones
+//                                        --whole: kernels of cuda_quick instead of made-up ones;
+//                                        --calibrate: evaluators of this host go by it from now on
 //   bench_gpu agreement [--long-s S]     the usual measurement against one of S seconds; with --out
 //                                        in parts, --from and --to
 //   bench_gpu mixed [--count N]          honest and hostile ones at random: wrong verdicts, and
@@ -77,6 +78,9 @@ int bench_gpu(int argc, char** argv) {
   app.add_flag("--no-screen", no_screen, "without the static screen");
   app.add_flag("--host-entry", o.host_entry, "honest, hostile: judge plans as host code");
   app.add_flag("--whole", o.whole, "self: kernels of cuda_quick, each its own task's baseline");
+  app.add_flag("--calibrate", o.calibrate,
+               "self: evaluators of this host take what was seen as the null distribution of the "
+               "device's class");
   app.add_flag("--best-effort", o.best_effort, "run although sandbox layers are missing");
   app.add_flag("--no-sandbox", o.no_sandbox, "no layer of the sandbox, to see what it costs");
   CLI11_PARSE(app, argc, argv);

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
+#include "env/measure/null_distribution.hpp"
 #include "env/measure/stats.hpp"
 #include "tools/bench_gpu.hpp"
 #include "tools/bench_gpu_figures.hpp"
@@ -198,6 +200,28 @@ int print_figures(const pooled& p) {
   return table.print();
 }
 
+/// Writes what evaluators of this host are to take for the null distribution of the device's class.
+/// Nothing of a short call is better known than of a longer one: where two kernels contradict each
+/// other the worse one counts.
+int keep_calibration(std::vector<env::null_point> points, const std::string& device_class) {
+  std::sort(points.begin(), points.end(),
+            [](const auto& a, const auto& b) { return a.call_ns < b.call_ns; });
+  for (std::size_t i = points.size(); i-- > 1;)
+    points[i - 1].p99 = std::max(points[i - 1].p99, points[i].p99);
+  const auto file = env::null_distribution::file_of(device_class);
+  auto made = env::null_distribution::make(std::move(points));
+  base::status kept;
+  if (made) kept = base::make_folders(file.parent_path());
+  if (made && kept)
+    kept = base::write_file_atomic(file, base::dump_pretty(made->to_json(device_class)) + "\n");
+  if (!made || !kept) {
+    std::fprintf(stderr, "bench_gpu: %s\n", (made ? kept.error() : made.error()).message.c_str());
+    return 1;
+  }
+  fmt::print("evaluators of this host take it from now on: {}\n", file.string());
+  return 0;
+}
+
 }  // namespace
 
 int bench_self(const gpu_bench_options& o) {
@@ -212,6 +236,7 @@ int bench_self(const gpu_bench_options& o) {
   const base::steady_clock clock;
   const auto start = clock.now_ns();
   pooled all;
+  std::vector<env::null_point> null;
   int evaluations = 0;
   for (const auto& c : cases) {
     if (!is_asked_for(o, c.name)) continue;
@@ -221,13 +246,17 @@ int bench_self(const gpu_bench_options& o) {
       const auto r = run_trials(*with, o, c, i, i == 0 ? o.trials : std::max(1, o.trials / 2));
       print_case(c, percents_more[i], r);
       if (i == 0) above = r.call_ns > long_call_ns;
+      if (i == 0 && !r.errors.empty())
+        null.push_back({r.call_ns, env::quantile_of(r.errors, 0.99)});
       (above ? all.above : all.below)[i].add(r);
       evaluations += r.trials;
     }
   }
   fmt::print("{} evaluations in {:.1f} s, budget {:g} s each\n", evaluations,
              static_cast<double>(clock.now_ns() - start) * 1e-9, o.budget_s);
-  return print_figures(all) == 0 ? 0 : 1;
+  const int missed = print_figures(all);
+  if (o.calibrate && keep_calibration(std::move(null), with->device_class()) != 0) return 1;
+  return missed == 0 ? 0 : 1;
 }
 
 }  // namespace quern::tools

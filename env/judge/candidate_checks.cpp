@@ -129,6 +129,8 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
     case runner_failure::kind::forged:
       process_.end();
       return hack(hack_kind::forged_result, failure.text);
+    case runner_failure::kind::host:
+      return found(verdict_kind::infra_error, "", failure.text);
     case runner_failure::kind::refused:
       process_.end();
       if (stage == "load")

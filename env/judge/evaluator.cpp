@@ -65,10 +65,12 @@ base::expected<std::unique_ptr<evaluator>> evaluator::open(evaluator_options opt
   QUERN_TRY(s->cxx, compiler::create(*s->children, std::move(compiling)));
   s->device_class = cpu_device_class();
   s->environment = environment_fingerprint({base::to_hex(s->cxx->fingerprint()), base::build_id()});
-  if (!options.null_file.empty()) {
-    QUERN_TRY(auto text, base::read_file(options.null_file, 1U << 20U));
-    QUERN_TRY(auto value, base::parse_json(text));
-    QUERN_TRY(s->null, null_distribution::from_json(value, s->device_class));
+  QUERN_TRY(const auto calibrated,
+            null_distribution::calibrated(options.null_file, s->device_class));
+  if (calibrated) {
+    s->null = *calibrated;
+    s->environment =
+        environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   }
   s->tasks = std::make_unique<task_shelf>(options.reference_program, mode, s->core.core(),
                                           *options.input_seed, options.expectation_cache_bytes);

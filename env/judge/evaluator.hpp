@@ -62,8 +62,8 @@ struct evaluator_options {
   double remeasure_probability = 0.125;
   /// A large claim is measured again at once, in fresh processes, instead of being returned capped.
   bool confirm_at_once = false;
-  /// A kernel against itself on this device class (env/measure/null_distribution.hpp), as
-  /// `bench_eval` writes it; empty: the built-in table.
+  /// A kernel against itself on this device class (env/measure/null_distribution.hpp); empty: as
+  /// it was calibrated on this host, or the built-in table.
   std::filesystem::path null_file;
   /// Bytes of hidden inputs and expected outputs that are kept for tasks seen lately.
   std::size_t expectation_cache_bytes = 512u << 20;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/file.hpp"
+
 namespace quern::env {
 
 null_distribution::null_distribution()
@@ -34,16 +36,17 @@ base::expected<null_distribution> null_distribution::from_json(const base::json&
                                                                std::string_view device_class) {
   QUERN_TRY(auto version, base::get<std::int64_t>(value, "quern_null"));
   if (version != 1)
-    return base::fail(
-        base::errc::version,
-        "null distribution of version {}, this build knows 1: calibrate again with bench_eval",
-        version);
+    return base::fail(base::errc::version,
+                      "null distribution of version {}, this build knows 1: calibrate again "
+                      "(bench_eval, bench_gpu self)",
+                      version);
   QUERN_TRY(auto found, base::get<std::string>(value, "device_class"));
   if (found != device_class)
     return base::fail(
         base::errc::conflict,
-        "null distribution of device class {}, this is {}: calibrate again with bench_eval", found,
-        device_class);
+        "null distribution of device class {}, this is {}: calibrate again (bench_eval, bench_gpu "
+        "self)",
+        found, device_class);
   const auto list = value.find("points");
   if (list == value.end() || !list->is_array())
     return base::fail(base::errc::invalid_argument, "null distribution: points must be an array");
@@ -54,6 +57,26 @@ base::expected<null_distribution> null_distribution::from_json(const base::json&
     points.push_back({static_cast<double>(call_ns), static_cast<double>(p99) * 1e-9});
   }
   return make(std::move(points));
+}
+
+std::filesystem::path null_distribution::file_of(std::string_view device_class) {
+  const auto folder = base::user_cache_folder();
+  return folder.empty() ? folder : folder / "null" / (std::string(device_class) + ".json");
+}
+
+base::expected<std::optional<null_distribution>> null_distribution::calibrated(
+    const std::filesystem::path& file, std::string_view device_class) {
+  const auto from = file.empty() ? file_of(device_class) : file;
+  std::error_code ignored;
+  if (file.empty() && !std::filesystem::exists(from, ignored))
+    return std::optional<null_distribution>();
+  const auto read = [&]() -> base::expected<null_distribution> {
+    QUERN_TRY(const auto text, base::read_file(from, 1U << 20U));
+    QUERN_TRY(const auto value, base::parse_json(text));
+    return from_json(value, device_class);
+  }();
+  if (!read) return base::fail(read.error().code, "{}: {}", from.string(), read.error().message);
+  return std::optional(*read);
 }
 
 base::json null_distribution::to_json(std::string_view device_class) const {

@@ -2,6 +2,8 @@
 // and duration.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,13 @@ class null_distribution {
   static base::expected<null_distribution> from_json(const base::json& value,
                                                      std::string_view device_class);
   base::json to_json(std::string_view device_class) const;
+
+  /// Where this user keeps what was calibrated on this host for a device class (`bench_gpu self
+  /// --calibrate`, `bench_eval --null-file`); empty: there is no such place.
+  static std::filesystem::path file_of(std::string_view device_class);
+  /// What stands in `file`, or, where that is empty, in file_of(), if there is one; nothing else.
+  static base::expected<std::optional<null_distribution>> calibrated(
+      const std::filesystem::path& file, std::string_view device_class);
 
   /// P99 of |ln ratio| for a call of `call_ns`: linear in ln(call_ns) between points, constant
   /// beyond the first and the last.

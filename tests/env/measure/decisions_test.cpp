@@ -2,6 +2,7 @@
 // checks must find.
 #include <cmath>
 
+#include "base/file.hpp"
 #include "base/random.hpp"
 #include "env/measure/null_distribution.hpp"
 #include "env/measure/recheck.hpp"
@@ -73,6 +74,22 @@ TEST_CASE("null distribution: between its points, beyond them, and through JSON"
   CHECK_FALSE(null_distribution::make({}).has_value());
   CHECK_FALSE(null_distribution::make({{0, 0.1}}).has_value());
   CHECK_FALSE(null_distribution::make({{1, 1.5}}).has_value());
+}
+
+TEST_CASE(
+    "a calibration is read from its file, and refused by name where it is of something else") {
+  const auto folder = quern::base::temp_folder::make().value();
+  const auto file = folder.path() / "null.json";
+  const auto n = null_distribution::make({{1e6, 0.01}}).value();
+  REQUIRE(quern::base::write_file_atomic(file, quern::base::dump(n.to_json("H200-SXM"))));
+  const auto read = null_distribution::calibrated(file, "H200-SXM");
+  REQUIRE(read.has_value());
+  REQUIRE(read->has_value());
+  CHECK((*read)->half_width(5) == 0.01);
+  const auto other = null_distribution::calibrated(file, "H100-SXM");
+  REQUIRE_FALSE(other.has_value());
+  CHECK(other.error().message.find(file.string()) != std::string::npos);
+  CHECK_FALSE(null_distribution::calibrated(folder.path() / "none.json", "H200-SXM").has_value());
 }
 
 TEST_CASE("large claims") {
