@@ -22,6 +22,7 @@ struct gpu_bench_options {
   std::uint64_t seed = 1;
   double budget_s = 0.15, long_s = 30;
   bool screen = true, whole = false, host_entry = false, best_effort = false, no_sandbox = false;
+  bool calibrate = false;
 };
 
 /// One file of tests/honest/cuda or tests/hostile/cuda, with the verdicts that are right.
@@ -32,6 +33,7 @@ struct candidate_file {
   bool legal = true;     ///< `ok` at any speed is right
   bool compiles = true;  ///< false: it attacks the compiler, for as long as that may take
   bool also_as_host_entry = false;
+  std::vector<std::string> right_as_host_entry;  ///< judged so, besides those
   /// Where `ok` is right only if it does not pay: an honest file of the same folder, and the most
   /// that this one's speed-up may be of that one's, x 100.
   std::string twin;

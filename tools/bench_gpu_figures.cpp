@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,13 @@ double at_most_k(std::int64_t k, std::int64_t n, double p) {
   }
   return sum;
 }
+
+/// Candidates an hour, by form.
+constexpr std::pair<std::string_view, double> wanted_rates[] = {{"device_only", 15000},
+                                                                {"host_entry", 6000}};
+constexpr double wanted_measuring_percent = 60;
+/// Of the work of one device, for each further one: what a host with two has to do is 1.9.
+constexpr double wanted_of_two = 1.9;
 
 bool holds(const std::vector<std::string>& right, const std::string& what) {
   return std::find(right.begin(), right.end(), what) != right.end();
@@ -63,6 +71,38 @@ int figure_table::print() const {
     missed += f.met() ? 0 : 1;
   }
   return missed;
+}
+
+double rate_seen::per_hour() const {
+  return seconds > 0 ? 3600 * static_cast<double>(candidates) / seconds : 0;
+}
+
+figure_table rate_figures(const rate_seen& seen, std::string_view form) {
+  figure_table table;
+  for (const auto& [name, wanted] : wanted_rates)
+    if (form == name)
+      table.at_least(fmt::format("distinct candidates an hour ({})", form), seen.per_hour(), wanted,
+                     "", seen.candidates);
+  table.at_least("share of the time in which the device measures",
+                 seen.seconds > 0 ? 100 * seen.measuring_s / seen.seconds : 0,
+                 wanted_measuring_percent, "%", seen.candidates);
+  table.at_most("verdicts on honest candidates that are not ok", static_cast<double>(seen.not_ok),
+                0, "", seen.candidates);
+  return table;
+}
+
+figure_table devices_figures(const rate_seen& first, const rate_seen& again, const rate_seen& all,
+                             std::size_t devices) {
+  figure_table table;
+  const double one = (first.per_hour() + again.per_hour()) / 2;
+  table.at_least(fmt::format("work of {} devices over that of one", devices),
+                 one > 0 ? all.per_hour() / one : 0,
+                 1 + (wanted_of_two - 1) * static_cast<double>(devices - 1), "",
+                 one > 0 ? all.candidates : 0);
+  table.at_most("verdicts on honest candidates that are not ok",
+                static_cast<double>(first.not_ok + again.not_ok + all.not_ok), 0, "",
+                first.candidates + again.candidates + all.candidates);
+  return table;
 }
 
 std::string name_of(hostile_outcome outcome) {

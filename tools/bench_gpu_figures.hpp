@@ -2,9 +2,11 @@
 // verdict on a hostile candidate is worth. Pure but for printing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "env/verdict/verdict.hpp"
@@ -33,6 +35,24 @@ class figure_table {
   };
   std::vector<figure> figures_;
 };
+
+/// What `bench_gpu rate` did on one device, or on several together.
+struct rate_seen {
+  std::int64_t candidates = 0;  ///< that have a verdict
+  std::int64_t not_ok = 0;      ///< of them, though all are honest
+  double seconds = 0;
+  double measuring_s = 0;  ///< of these, in which the device measured
+
+  [[nodiscard]] double per_hour() const;
+};
+
+/// Candidates an hour of a form that is named (`device_only`, `host_entry`), the share of time in
+/// which the device measured, verdicts that are not ok. A mixture of forms has no wanted rate.
+figure_table rate_figures(const rate_seen& seen, std::string_view form);
+/// `all`: `devices` of them together; `first` and `again`: one of them, before and after. Each
+/// further device has to do 0.9 times the work of one.
+figure_table devices_figures(const rate_seen& first, const rate_seen& again, const rate_seen& all,
+                             std::size_t devices);
 
 /// What is right for a candidate.
 struct hostile_rule {

@@ -105,6 +105,7 @@ std::vector<candidate_file> hostile_files(const gpu_bench_options& o) {
     f.legal = c.value("legal", false);
     f.compiles = c.value("compiles", true);
     f.also_as_host_entry = c.value("also_as_host_entry", false);
+    f.right_as_host_entry = c.value("right_as_host_entry", std::vector<std::string>());
     f.right = texts_of(c.at(o.screen ? "with_screen" : "without_screen"));
     f.twin = c.value("twin", "");
     f.pays_at_most_e2 = c.value("pays_at_most_e2", std::int64_t{0});
@@ -122,6 +123,7 @@ std::vector<candidate_file> as_host_entry(std::vector<candidate_file> list) {
     if (!f.also_as_host_entry) continue;
     f.form = "as_host";
     f.request.as_host_entry = true;
+    f.right.insert(f.right.end(), f.right_as_host_entry.begin(), f.right_as_host_entry.end());
     taken.push_back(std::move(f));
   }
   return taken;

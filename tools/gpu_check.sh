@@ -40,7 +40,8 @@ if [ -z "$build" ]; then
 fi
 logs=${logs:-$build/gpu_check}
 mkdir -p "$logs"
-work=$(mktemp -d)
+# Not among temporary files: a step looks at those.
+work=$(mktemp -d "$logs/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 
@@ -136,12 +137,15 @@ alone doctor 12 120 doctor @GPU@
 # How docs/performance.md and docs/integrity.md come by their figures of lane cuda.
 bench="$build/bin/bench_gpu"
 if [ -x "$bench" ]; then
-  alone "rate of host code" 30 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
-    --rounds "$(pick "rate of host code" 4 8)"
-  alone "rate of plans" 30 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
+  alone "rate of host code" 36 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
+    --rounds "$(pick "rate of host code" 6 8)"
+  alone "rate of plans" 36 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
     --rounds "$(pick "rate of plans" 2 4)"
   alone "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" \
     --trials "$(pick "a kernel against itself" 4 20)"
+  # Looks for what was left behind on the whole host.
+  alone "mixed" 24 "$(pick mixed 200 900)" "$bench" mixed --gpu @GPU@ --no-screen --threads "$threads" \
+    --count "$(pick mixed 60 500)"
   # Twenty kernels, half a minute each; in parts, so that several GPUs have some.
   if is_quick agreement; then
     step "agreement" 6 300 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 6 --long-s 2
@@ -163,8 +167,6 @@ if [ -x "$bench" ]; then
   fi
   step "false-accept rate" 6 300 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" \
     --repeat "$(pick "false-accept rate" 20 100)" --only safe_if_a_sample,narrow_counters,rarely_wrong
-  step "mixed" 24 "$(pick mixed 200 900)" "$bench" mixed --gpu @GPU@ --no-screen --threads "$threads" \
-    --count "$(pick mixed 60 500)"
   step "a kernel against itself, whole" 8 200 "$bench" self --gpu @GPU@ --whole --threads "$threads" \
     --trials "$(pick "a kernel against itself, whole" 2 20)"
 fi
@@ -177,9 +179,8 @@ for test in "$build"/bin/gpu_*_test; do
   [ -x "$test" ] || continue
   found=yes
   name=$(basename "$test")
-  # Some use two devices, and look at what others leave on them.
-  how=on_first
-  if [ "$name" = gpu_host_test ]; then how=alone; fi
+  # These use several devices, whole.
+  case "$name" in gpu_host_test|gpu_ranks_test) how=alone ;; *) how=on_first ;; esac
   $how "$name" 4 "$(pick "$name" 200 600)" "$test"
 done
 [ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }

@@ -208,7 +208,9 @@ extern "C" int32_t quern_window_end(quern_window* w, uint32_t* ns, int32_t capac
                                     w->after[static_cast<size_t>(i)]),
                "reading an event") < 0)
       return -1;
-    ns[i] = static_cast<uint32_t>(ms * 1e6F);
+    // A call of more than four seconds takes four: it must not look short.
+    const double exact = static_cast<double>(ms) * 1e6;
+    ns[i] = exact < UINT32_MAX ? static_cast<uint32_t>(exact > 0 ? exact : 0) : UINT32_MAX;
   }
   return 0;
 }

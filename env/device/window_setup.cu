@@ -15,9 +15,9 @@ int32_t set_up(quern_window* w, bool own_stream) {
   w->api = quern::gpu::find_driver(&missing);
   if (w->api == nullptr)
     return complain(w, "the driver has no %s: it is too old for this build", missing);
-  if (own_stream &&
-      settle(w, cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking), "a stream") < 0)
-    return -1;
+  // One that waits for the default stream, and the default stream for it: a candidate that forgets
+  // the stream it is given is in order, and timed.
+  if (own_stream && settle(w, cudaStreamCreate(&w->stream), "a stream") < 0) return -1;
   // No part of the cache is set aside for lines that a kernel asks to keep.
   if (settle(w, cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0), "the persisting cache") < 0)
     return -1;

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "env/screen/canonical.hpp"
 #include "env/screen/lexer.hpp"
 #include "env/task/prototype.hpp"
 
@@ -67,9 +68,25 @@ bool includes_templates(const std::string& source) {
   });
 }
 
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](auto word) { return text.find(word) != std::string_view::npos; });
+bool begins_with_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](auto w) { return text.starts_with(w); });
+}
+
+/// Names of the runtime that make no stream and name none but the given one, by how they begin.
+bool keeps_to_its_stream(const token& t) {
+  const std::string_view name = t.text;
+  if (t.kind == token_kind::string) return name.find("cu") == std::string_view::npos;
+  if (t.kind != token_kind::identifier) return true;
+  if (begins_with_any(name, {"dlopen", "dlsym", "dlvsym", "syscall", "cublas", "cudnn", "cufft"}))
+    return false;
+  const bool of_runtime = (begins_with_any(name, {"cuda", "__cuda"}) && name != "cuda") ||
+                          (name.size() > 2 && name.starts_with("cu") && name[2] < 'a');
+  return !of_runtime ||
+         begins_with_any(name, {"cudaStream_t", "cudaError", "cudaSuccess", "cudaGetLastError",
+                                "cudaPeekAtLastError", "cudaGetError", "cudaMemset", "cudaMemcpy",
+                                "cudaMalloc", "cudaFree", "cudaFunc", "cudaOccupancy",
+                                "cudaGetDevice", "cudaDeviceGetAttribute", "cudaDeviceProp",
+                                "cudaDevAttr", "cudaLaunch", "cudaGetSymbol"});
 }
 
 std::string first_line(const std::string& text) {
@@ -95,12 +112,15 @@ cuda_compile_request request_for(const built_candidate& b, const task& what,
 }  // namespace
 
 work_queues queues_for(const std::string& source) {
+  // A name that is pasted together is nobody's to read.
+  if (sees_layout(source)) return work_queues::all;
   const auto tokens = lex_cpp(source);
-  const bool many = std::any_of(tokens.begin(), tokens.end(), [](const token& t) {
-    return contains_any(t.text, {"StreamCreate", "StreamPerThread", "StreamLegacy", "Graph",
-                                 "cublas", "cudnn", "DEFAULT_STREAM"});
-  });
-  return many ? work_queues::all : work_queues::one;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool cast = tokens[i].text == "cudaStream_t" && i + 1 < tokens.size() &&
+                      tokens[i + 1].kind != token_kind::identifier;
+    if (cast || !keeps_to_its_stream(tokens[i])) return work_queues::all;
+  }
+  return work_queues::one;
 }
 
 build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,

@@ -18,8 +18,9 @@
 
 namespace quern::env {
 
-/// All where the source names what makes streams beside the given one: stream creation, graphs, the
-/// default streams, libraries. One that hides it only slows itself down.
+/// One where every name of the runtime in the source is known to keep to the stream that is given
+/// (memory, attributes, launches); all for whoever makes streams, graphs or library handles, finds
+/// functions by name, casts to a stream, or hides what it names.
 work_queues queues_for(const std::string& source);
 
 /// What a suite allows of lane `cuda` (suite.hpp, suite_policy).

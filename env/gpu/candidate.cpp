@@ -114,6 +114,8 @@ finding loaded_candidate::explain(const runner_failure& failure, const std::stri
       return {end.out_of_memory ? verdict_kind::oom : verdict_kind::runtime_error, "",
               fmt::format("the process ended: {}", end.text()), std::nullopt};
     }
+    case runner_failure::kind::host:
+      return this_host(failure.text);
     case runner_failure::kind::fault:
     case runner_failure::kind::refused:
       break;

@@ -12,8 +12,9 @@ namespace {
 
 constexpr double reference_check_s = 120;
 constexpr int planted_calls = 8;
-/// Of device memory for the outputs of one batch of calls of one side.
-constexpr std::uint64_t batch_memory = 8ULL << 30;
+/// Of device memory for the outputs of one batch of calls of one side: this part of all, since
+/// every seat gets as much, and no more than that.
+constexpr std::uint64_t batch_part = 24, most_batch_memory = 8ULL << 30;
 
 finding check_trouble(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
@@ -149,9 +150,13 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
   auto told = r_.memory->lend(reference, r_.reference.seat);
   if (told) told = reference.tensors(r_.instance->tensors, slots);
   if (told) told = reference.call(call_request(*r_.instance, false));
-  if (told)
-    if (auto window = reference.window(order, reference_check_s); !window)
+  if (told) {
+    auto window = reference.window(order, reference_check_s);
+    if (!window)
       told = tl::make_unexpected(std::move(window).error());
+    else if (r_.reference_s != nullptr)
+      *r_.reference_s = std::max(*r_.reference_s, static_cast<double>(window->wall_ns) * 1e-9);
+  }
   if (told) told = reference.deliver(reference_check_s);
   if (!told) {
     const bool of_the_task = told.error().what == runner_failure::kind::refused;
@@ -165,6 +170,7 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
 finding gpu_check::run(std::vector<check_result>& checks) {
   draw();
   const std::uint64_t stride = r_.instance->outputs.stride();
+  const auto batch_memory = std::min(most_batch_memory, r_.desk->facts().memory_bytes / batch_part);
   const auto fitting = std::clamp<std::uint64_t>(batch_memory / std::max<std::uint64_t>(stride, 1),
                                                  2, runner::max_window_calls);
   finding f;

@@ -1,4 +1,6 @@
 // The evaluator's device in trouble: found out, left alone, tried again with everything made anew.
+#include <algorithm>
+
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/gpu/gpu_state.hpp"
@@ -30,6 +32,14 @@ std::optional<std::string> computes(device_desk& desk) {
   if (*speed < bandwidth_floor)
     return fmt::format("memory moves at {:.1f} GB/s only", *speed * 1e-9);
   return std::nullopt;
+}
+
+/// Errors of calls that a device in order does not give.
+bool names_hardware(std::string_view text) {
+  constexpr std::string_view words[] = {"ECC", "Nvlink", "NVLINK", "Unavailable", "UNAVAILABLE"};
+  return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -70,7 +80,16 @@ std::optional<std::string> gpu_evaluator::state::memory_is_back(std::uint64_t fr
                      now ? "" : ", or in use by others");
 }
 
-void gpu_evaluator::state::look_after(const verdict& v) {
+void gpu_evaluator::state::look_after(verdict& v) {
+  // Whoever says so may lie: what the driver knows of the device counts.
+  if (v.kind == verdict_kind::runtime_error && names_hardware(v.detail)) {
+    watch.look_for_faults(quarantine, clock.now_ns());
+    if (const auto& out = quarantine.entry()) {
+      v.kind = verdict_kind::infra_error;
+      v.detail = fmt::format("{} ({})", out->reason, v.detail);
+      return;
+    }
+  }
   if (v.kind != verdict_kind::infra_error) {
     quarantine.worked();
     return;

@@ -9,13 +9,21 @@
 namespace quern::env {
 namespace {
 
-constexpr double device_wait_s = 300;
+/// Another evaluator may measure by a protocol of half an hour, twice.
+constexpr double device_wait_s = 7200;
 /// A check's calls, beyond what the device takes for any sensible kernel.
 constexpr double check_wall_s = 10;
 /// Of device memory for a candidate in a process of its own, beyond what it is lent.
 constexpr std::uint64_t most_device_bytes = 8ULL << 30;
 /// Whether a process that took this much gave it back is looked at when it ends.
 constexpr std::uint64_t large_bytes = 1ULL << 30;
+
+/// A context keeps room for the largest frames that it saw, for as many threads as there may be.
+bool has_large_frames(const built_candidate& b) {
+  constexpr std::int64_t usual_bytes = 1024;
+  return std::any_of(b.resources.begin(), b.resources.end(),
+                     [](const kernel_resources& r) { return r.local_bytes > usual_bytes; });
+}
 
 }  // namespace
 
@@ -110,9 +118,12 @@ bool gpu_evaluation::check(const device_instance& of) {
   r.candidate = &*first_;
   r.reference = *reference;
   r.secret = secret(1);
-  r.wall_s = check_wall_s;
+  r.wall_s = own_ ? check_wall_s : stand.check_limit_s(of, check_wall_s);
+  double reference_s = 0;
+  r.reference_s = &reference_s;
   r.parts = &with_.parts;
   const auto f = check_on_device(r, verdict_.checks);
+  if (reference_s > 0) stand.note_reference(of, reference_s);
   // Whoever has no memory left because the candidate took it is not to blame.
   if (!within_memory()) return false;
   if (f.kind == verdict_kind::infra_error) stand.retire_reference(0);
@@ -127,6 +138,9 @@ bool gpu_evaluation::verify() {
       if (!check(size)) return false;
   }
   stage_clock clock(with_.seconds.probe);
+  // Elsewhere in the address space: what was kept of an address leads nowhere any more.
+  auto moved = with_.stand->memory().lend(first_->link(), first_->seat(), true);
+  if (!moved) return settle(first_->explain(moved.error(), "load"));
   return check(task_->timed);
 }
 
@@ -136,7 +150,8 @@ void gpu_evaluation::retire_doubtful() {
                                        verdict_kind::timeout, verdict_kind::oom,
                                        verdict_kind::nondeterministic};
   const bool doubt =
-      std::find(std::begin(doubtful), std::end(doubtful), verdict_.kind) != std::end(doubtful);
+      std::find(std::begin(doubtful), std::end(doubtful), verdict_.kind) != std::end(doubtful) ||
+      has_large_frames(*built_);
   if (doubt)
     for (std::size_t i = 0; i < saw_it_; ++i)
       with_.stand->retire(i);

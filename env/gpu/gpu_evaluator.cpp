@@ -33,6 +33,14 @@ base::expected<std::string> settings_of(gpu_evaluator::state& with, baseline_cho
   return by + ", " + to_text(stated_settings);
 }
 
+/// Times against another compiler are other times.
+std::string environment_of(const gpu_evaluator::state& with, baseline_choice baseline,
+                           const std::string& settings) {
+  return baseline == baseline_choice::compile
+             ? environment_fingerprint({with.environment, settings})
+             : with.environment;
+}
+
 }  // namespace
 
 gpu_evaluator::gpu_evaluator(std::unique_ptr<state> s) : state_(std::move(s)) {}
@@ -94,13 +102,12 @@ base::expected<std::unique_ptr<gpu_evaluator>> gpu_evaluator::open(evaluator_opt
   s->environment = environment_fingerprint({base::to_hex(s->nvcc->fingerprint()), base::build_id(),
                                             facts.name, s->architecture, to_text(stated_settings)});
   QUERN_TRY(auto access, gpu_sandbox_paths(facts.bus_id));
-  if (!s->options.null_file.empty()) {
-    QUERN_TRY(auto text, base::read_file(s->options.null_file, 1U << 20U));
-    QUERN_TRY(auto value, base::parse_json(text));
-    QUERN_TRY(s->null, null_distribution::from_json(value, s->device_class));
-  } else {
-    s->null = null_distribution::of_gpus();
-  }
+  QUERN_TRY(const auto calibrated,
+            null_distribution::calibrated(s->options.null_file, s->device_class));
+  s->null = calibrated.value_or(null_distribution::of_gpus());
+  if (calibrated)
+    s->environment =
+        environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   s->access = std::move(access);
   s->watch = device_watch(facts.bus_id);
   if (!s->watch.problem().empty())
@@ -141,9 +148,7 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
       v.detail = settings.error().message;
       return v;
     }
-    // Times against another compiler are other times.
-    if (baseline == baseline_choice::compile)
-      v.env = environment_fingerprint({state_->environment, *settings});
+    v.env = environment_of(*state_, baseline, *settings);
     v.baseline = baseline_report{std::string(name_of(baseline)), std::move(*settings)};
   }
   verdict_key key{v.task, v.source, v.protocol, v.device_class, v.env};
@@ -189,6 +194,12 @@ const std::string& gpu_evaluator::device_class() const {
 }
 const std::string& gpu_evaluator::environment() const {
   return state_->environment;
+}
+base::expected<std::string> gpu_evaluator::environment_for(const std::string& protocol) {
+  QUERN_TRY(const auto how, parse_measure_name(protocol));
+  if (how.baseline != baseline_choice::compile) return state_->environment;
+  QUERN_TRY(const auto settings, settings_of(*state_, how.baseline));
+  return environment_of(*state_, how.baseline, settings);
 }
 stage_seconds gpu_evaluator::stages() const {
   return state_->seconds;

@@ -30,6 +30,7 @@ class gpu_evaluator final : public candidate_judge {
   [[nodiscard]] env::lane lane() const override { return lane::cuda; }
   [[nodiscard]] const std::string& device_class() const override;
   [[nodiscard]] const std::string& environment() const override;
+  base::expected<std::string> environment_for(const std::string& protocol) override;
   [[nodiscard]] stage_seconds stages() const override;
   /// In quarantine: env/device/device_quarantine.hpp says when. A self-test, with everything on
   /// the device made anew, ends it.

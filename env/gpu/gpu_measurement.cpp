@@ -12,8 +12,8 @@ namespace {
 
 /// Windows of a side from one look at its clocks to the next.
 constexpr std::size_t windows_a_look = 3;
-/// In the host-entry form time beside the events counts as the candidate's (timing.cpp). More of it
-/// than of what the events show, and this much, is no slow host code.
+/// Time beside the events counts as the candidate's (timing.cpp). More of it than of what the
+/// events show, and this much, is no slow host code, and in a plan there is no reason for it.
 constexpr double hidden_ns = 1e7;
 /// Between bucket means: launches of a few microseconds differ by half of one from window to
 /// window.
@@ -35,7 +35,10 @@ bool gpu_evaluation::take_references(timed_side& side) {
     auto call = call_request(task_->timed, false);
     call.under_graph = baseline_ == baseline_choice::graph ? 1 : 0;
     auto told = reference->link->call(call);
-    if (!told) return fail_host({base::errc::unavailable, told.error().text});
+    if (!told) {
+      with_.stand->retire_reference(i);
+      return fail_host({base::errc::unavailable, "reference: " + told.error().text});
+    }
     side.runners.push_back({reference->link, reference->seat});
   }
   return true;
@@ -112,6 +115,16 @@ bool gpu_evaluation::take_candidates(timed_side& side, std::vector<loaded_candid
     first_.emplace(*own_, 0, *built_, &*own_memory_);
     if (!settle(first_->load())) return false;
   }
+  if (!host_entry && anew) {
+    // The same for a plan: other contexts, other places, nothing that the first ones kept.
+    first_.reset();
+    for (std::size_t i = 0; i < resident_runners; ++i)
+      stand.retire(i);
+    auto process = stand.resident(0);
+    if (!process) return fail_host({base::errc::unavailable, process.error().message});
+    first_.emplace(**process, 0, *built_, nullptr);
+    if (!settle(first_->load())) return false;
+  }
   const std::size_t candidates = host_entry ? 1 : resident_runners;
   if (!host_entry) saw_it_ = candidates;
   side.memory = host_entry ? &*own_memory_ : nullptr;
@@ -147,7 +160,7 @@ finding gpu_evaluation::judge_clocks(const gpu_timing_result& result) {
                    "{:.1f} us stand around a call, a message takes {:.0f} us; {} calls a window",
                    result.events_ns / 1000, beyond / 1000, result.around_ns / 1000,
                    result.message_ns / 1000, result.calls_per_window)});
-  if (built_->form == cuda_form::device_only || beyond <= result.events_ns + hidden_ns) return {};
+  if (beyond <= result.events_ns + hidden_ns) return {};
   verdict_.checks.back().pass = false;
   return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
           fmt::format("a call takes {:.0f} us by its events, and {:.0f} us more by the clock "

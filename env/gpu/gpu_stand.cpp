@@ -20,6 +20,8 @@ constexpr std::uint64_t return_slack = 64ULL << 20;
 constexpr double memory_wait_s = 3;
 /// Candidates that one runner may see: what one of them left in it is not kept for ever.
 constexpr int most_served = 64;
+/// A plan that takes longer than this many times its reference, and this long, hangs.
+constexpr double slowest_plan = 200, least_check_s = 2;
 constexpr std::uint64_t bandwidth_footprint = 1ULL << 30;
 
 }  // namespace
@@ -56,6 +58,7 @@ gpu_pool_options gpu_stand::pool_options() {
 }
 
 base::expected<gpu_runner_process*> gpu_stand::resident(std::size_t i) {
+  if (residents_[i] && residents_[i]->has_ended()) residents_[i].reset();
   if (residents_[i] && i < resident_runners && residents_[i]->served() >= most_served) retire(i);
   if (!residents_[i]) {
     QUERN_TRY(residents_[i], pool_.take());
@@ -75,6 +78,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_stand::fresh_with(
 
 base::expected<reference_seat> gpu_stand::reference(std::size_t i, const task& what) {
   auto& place = references_[i];
+  if (place.process && place.process->has_ended()) place.process.reset();
   if (!place.process) {
     QUERN_TRY(place.process, gpu_reference_process::start(
                                  children_, {options_.reference_program, cuda_library_, access_}));
@@ -116,6 +120,12 @@ base::expected<const gpu_task*> gpu_stand::prepare(const std::shared_ptr<const t
   made->floor_ns = floor_of(made->timed.at);
   known = std::move(made);
   return known.get();
+}
+
+double gpu_stand::check_limit_s(const device_instance& at, double most_s) const {
+  const auto known = reference_s_.find(&at);
+  if (known == reference_s_.end()) return most_s;
+  return std::clamp(slowest_plan * known->second, least_check_s, most_s);
 }
 
 std::uint64_t gpu_stand::free_bytes() {

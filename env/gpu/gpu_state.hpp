@@ -72,6 +72,11 @@ class gpu_stand {
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
   base::expected<const gpu_task*> prepare(const std::shared_ptr<const task>& subject);
 
+  /// How long a plan may take for the calls of a check at these sizes, by what the reference took
+  /// the last time; `most_s` where that is not known.
+  double check_limit_s(const device_instance& at, double most_s) const;
+  void note_reference(const device_instance& at, double seconds) { reference_s_[&at] = seconds; }
+
   /// Of the device, with what is lent; 0: not told.
   std::uint64_t free_bytes();
   /// To look at what a candidate's own process takes. It must not outlive this object.
@@ -101,6 +106,8 @@ class gpu_stand {
   std::array<std::unique_ptr<gpu_runner_process>, 2 * resident_runners> residents_;
   std::array<reference_place, resident_runners> references_;
   std::unordered_map<std::string, std::unique_ptr<gpu_task>> tasks_;
+  /// Of the calls of a check; sizes live as long as tasks_.
+  std::unordered_map<const device_instance*, double> reference_s_;
   double bandwidth_ = 0;
 };
 
@@ -131,7 +138,7 @@ struct gpu_evaluator::state {
   /// Everything on the device, around a desk.
   void make_stand(std::unique_ptr<device_desk> desk);
   /// What an evaluation that used the device says about it.
-  void look_after(const verdict& v);
+  void look_after(verdict& v);
   /// Whether the device computes and has its memory; empty: it does.
   std::optional<std::string> self_test();
   std::optional<std::string> memory_is_back(std::uint64_t free_now);

@@ -36,6 +36,11 @@ base::unique_fd memory_file_with(std::initializer_list<std::span<const std::byte
   return file;
 }
 
+tl::unexpected<runner_failure> no_message() {
+  return tl::make_unexpected(runner_failure{
+      runner_failure::kind::host, {}, fmt::format("a memory file: {}", std::strerror(errno))});
+}
+
 tl::unexpected<runner_failure> gpu_link_failure(std::string text) {
   return tl::make_unexpected(runner_failure{runner_failure::kind::refused, {}, std::move(text)});
 }
@@ -57,7 +62,7 @@ answered<void> gpu_link::import(std::int32_t piece, int fd, std::uint64_t bytes,
 
 answered<void> gpu_link::tensors(const quern_tensors& what, std::int32_t slots) {
   const auto file = memory_file_with({std::as_bytes(std::span(&what, 1))});
-  if (!file) return gpu_link_failure(fmt::format("a memory file: {}", std::strerror(errno)));
+  if (!file) return no_message();
   const runner::gpu_tensors_request body{slots, 0};
   return without_value(link_.ask(runner::command::gpu_tensors, bytes_of_message(body), file.get(),
                                  within(setting_up_s), nullptr));
@@ -93,7 +98,7 @@ answered<bool> gpu_link::load_library(int fd, double wall_s, bool loads_librarie
 answered<void> gpu_link::program(const device_program& what) {
   const auto file = memory_file_with(
       {std::as_bytes(std::span(what.steps)), std::as_bytes(std::span(what.parameters))});
-  if (!file) return gpu_link_failure(fmt::format("a memory file: {}", std::strerror(errno)));
+  if (!file) return no_message();
   const runner::gpu_program_request body{static_cast<std::uint32_t>(what.steps.size()),
                                          static_cast<std::uint32_t>(what.parameters.size())};
   return without_value(link_.ask(runner::command::gpu_program, bytes_of_message(body), file.get(),

@@ -54,6 +54,8 @@ class gpu_reference_process {
   /// this process's own.
   [[nodiscard]] std::string said() const;
 
+  /// Whether it is of no more use; sandboxed ones only, false for others.
+  [[nodiscard]] bool has_ended() const { return child_ && child_->wait(0).has_value(); }
   /// Ends it where it still runs, and tells how it ended ("exit status 0", "SIGKILL", ...). The
   /// device has its memory back when this returns.
   std::string end();

@@ -44,8 +44,10 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take(work_q
     those.failed.reset();
     wanted_.notify_all();
     // What was stopped may have to be let go on more than once: another evaluator measures, too.
-    while (!made_.wait_for(lock, step, [&] { return !those.ready.empty() || those.failed; }))
+    while (!made_.wait_for(lock, step, [&] { return those.any_alive() || those.failed; })) {
       quiet_.let_go_on();
+      wanted_.notify_all();  // for those that had ended
+    }
     if (!those.ready.empty()) break;
   }
   --those.waiting;
@@ -82,6 +84,12 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make(work_q
   }
   noise.reset();
   return made;
+}
+
+bool gpu_runner_pool::kind::any_alive() {
+  while (!ready.empty() && ready.front()->has_ended())
+    ready.pop_front();
+  return !ready.empty();
 }
 
 gpu_runner_pool::kind* gpu_runner_pool::lacking() {

@@ -35,8 +35,8 @@ class gpu_runner_pool {
   gpu_runner_pool(const gpu_runner_pool&) = delete;
   gpu_runner_pool& operator=(const gpu_runner_pool&) = delete;
 
-  /// The oldest that is ready, with these queues; waits for one, so not while the device is held
-  /// quiet. Error: why none could be started.
+  /// The oldest that is ready and lives, with these queues; waits for one, so not while the device
+  /// is held quiet. Error: why none could be started.
   base::expected<std::unique_ptr<gpu_runner_process>> take(work_queues queues = work_queues::one);
 
   /// Processes in the pool, for the baseline of device memory.
@@ -50,6 +50,8 @@ class gpu_runner_pool {
     std::size_t ahead = 0;
     std::size_t waiting = 0;
     std::size_t in_making = 0;
+    /// Leaves out those at the front that have ended.
+    bool any_alive();
   };
   void work();
   /// The kind that lacks one; null: none does. With the guard held.

@@ -23,7 +23,7 @@ struct gpu_runner_start {
   std::int64_t memory_bytes = std::int64_t{8} << 30;  ///< of the host
   /// Folder of vendor libraries that it may load; empty: none.
   std::filesystem::path libraries = {};
-  double wall_s = 3600;
+  double wall_s = 0;  ///< of its life; 0: none, questions have deadlines of their own
   work_queues queues = work_queues::all;
 };
 
@@ -42,6 +42,8 @@ class gpu_runner_process {
   [[nodiscard]] layer_set layers() const { return child_->layers(); }
   /// Threads that live in it; 0: it has ended.
   [[nodiscard]] int threads() { return link_.raw().threads(); }
+  /// Whether it is of no more use: the kernel may end it while it waits for work.
+  [[nodiscard]] bool has_ended() { return child_->wait(0).has_value(); }
   /// Candidates whose code was loaded into it.
   [[nodiscard]] int served() const { return served_; }
   void note_candidate() { ++served_; }

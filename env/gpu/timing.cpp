@@ -66,6 +66,8 @@ class gpu_session {
  private:
   finding set_up(std::int64_t slots);
   finding rehearse();
+  finding look_at_guards();
+  finding failed_by_candidate(std::size_t runner, const runner_failure& failure);
   finding window(bool candidate, const seated_runner& runner, double& per_call_ns);
   void draw_calls();
   finding pair(std::size_t turn, bool candidate_first, window_pair& times);
@@ -97,16 +99,25 @@ finding gpu_session::set_up(std::int64_t slots) {
       !done)
     return host_trouble(done.error().message);
   for (const auto* side : {&r_.baseline, &r_.candidate})
-    for (const auto& runner : side->runners) {
+    for (std::size_t i = 0; i < side->runners.size(); ++i) {
+      const auto& runner = side->runners[i];
       slot_view(r_.memory->outputs(runner.seat), d.at.outputs, slots).set_guards(*r_.desk);
       quern_tensors tensors = d.tensors;
       // Poison takes time: the same on both sides, whoever uses the workspace.
       tensors.workspace_bytes = std::max(r_.baseline.workspace_bytes, r_.candidate.workspace_bytes);
       auto done = r_.memory->lend(*runner.link, runner.seat);
       if (done) done = runner.link->tensors(tensors, static_cast<std::int32_t>(slots));
-      if (!done) return host_trouble(done.error().text);
+      if (done) continue;
+      if (side == &r_.baseline) return host_trouble("baseline: " + done.error().text);
+      return failed_by_candidate(i, done.error());
     }
   return {};
+}
+
+finding gpu_session::failed_by_candidate(std::size_t runner, const runner_failure& failure) {
+  result_.failed_runner = runner;
+  result_.failure = failure;
+  return {verdict_kind::runtime_error, "", failure.text, std::nullopt};
 }
 
 finding gpu_session::window(bool candidate, const seated_runner& runner, double& per_call_ns) {
@@ -119,14 +130,15 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   if (!side.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
   if (times) {
     stage_clock clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
-    times = runner.link->window(order_, candidate ? 10 + 50 * expected_s : baseline_wall_s);
+    const double least_s = side.gated ? 2 : 10;
+    times = runner.link->window(order_, candidate ? least_s + 50 * expected_s : baseline_wall_s);
   }
   if (!times) {
     if (!candidate) return host_trouble("baseline: " + times.error().text);
-    for (std::size_t i = 0; i < side.runners.size(); ++i)
-      if (side.runners[i].link == runner.link) result_.failed_runner = i;
-    result_.failure = times.error();
-    return {verdict_kind::runtime_error, "", times.error().text, std::nullopt};
+    std::size_t which = 0;
+    while (side.runners[which].link != runner.link)
+      ++which;
+    return failed_by_candidate(which, times.error());
   }
   const double events = std::accumulate(times->call_ns.begin(), times->call_ns.end(), 0.0);
   counted_ns_.clear();
@@ -146,7 +158,8 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     result_.candidate_beyond_ns.push_back(beyond);
     // Events of a process with host code of the candidate are what that process says. Whatever the
     // clock outside shows beyond what stands around a call is part of the call.
-    if (!side.gated) per_call_ns += charged_ns(result_.candidate_beyond_ns, per_call_ns, slots_);
+    per_call_ns += side.gated ? charged_to_plan_ns(result_.candidate_beyond_ns, per_call_ns)
+                              : charged_ns(result_.candidate_beyond_ns, per_call_ns, slots_);
   }
   for (double& ns : counted_ns_)
     ns += per_call_ns - mean_of_events;
@@ -218,6 +231,21 @@ finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& t
 std::unique_ptr<device_quiet::hold> gpu_session::hush() {
   stage_clock clock(result_.seconds.quiet);
   return r_.quiet != nullptr ? std::make_unique<device_quiet::hold>(*r_.quiet) : nullptr;
+}
+
+/// What the timed calls wrote beside their outputs, over all windows.
+finding gpu_session::look_at_guards() {
+  for (const auto& runner : r_.candidate.runners)
+    slot_view(r_.memory->outputs(runner.seat), r_.instance->at.outputs, slots_)
+        .check_guards(*r_.desk);
+  auto found = r_.desk->wait();
+  if (!found) return host_trouble(found.error().message);
+  for (const device_finding& one : *found)
+    if (!one.clean())
+      return {verdict_kind::hack, std::string(name_of(hack_kind::overrun)),
+              fmt::format("{} words beside the outputs were written in timed calls", one.wrong),
+              std::nullopt};
+  return {};
 }
 
 bool gpu_session::narrow() const {
@@ -329,6 +357,7 @@ gpu_timing_result gpu_session::run() {
     result_.what = r_.protocol.how == aggregation::paired_log_ratio ? side_by_side(seconds)
                    : schedule.one_after_the_other() ? one_side_first(schedule, seconds)
                                                     : in_pairs(schedule, seconds);
+  if (result_.what.ok()) result_.what = look_at_guards();
   std::vector<double> refs, cands;
   for (const auto& run : result_.runs)
     for (const auto& times : run) {

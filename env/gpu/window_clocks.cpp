@@ -16,6 +16,10 @@ constexpr std::size_t enough_windows = 5;
 constexpr double forgiven_once_ns = 5e3;
 constexpr double late_wake_ns = 30e3;
 
+/// What caches and lines on their way to memory may do to what stands around a call.
+constexpr double plan_forgiven_ns = 20e3;
+constexpr double plan_forgiven_share = 0.25;
+
 double call_count(const window_times& seen) {
   return static_cast<double>(seen.call_ns.size());
 }
@@ -63,6 +67,12 @@ double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t
                               : median_of(beyond) - forgiven_ns - forgiven_share * events_ns;
   const double alone = beyond.back() - forgiven_once_ns - late_wake_ns / static_cast<double>(calls);
   return std::max({0.0, together, alone});
+}
+
+double charged_to_plan_ns(std::span<const double> beyond, double events_ns) {
+  if (beyond.size() < enough_windows) return 0;
+  const double shown = median_of(beyond);
+  return shown > plan_forgiven_ns + plan_forgiven_share * events_ns ? shown : 0;
 }
 
 }  // namespace quern::env

@@ -44,4 +44,8 @@ double events_ns_of(const window_times& seen);
 /// microsecond, hardly anything is forgiven; of one, in which a process may wake late, more.
 double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t calls);
 
+/// The same of plans, whose events are trusted unless the clock of their runner says something else
+/// altogether: what the median of all windows shows, where that is much.
+double charged_to_plan_ns(std::span<const double> beyond, double events_ns);
+
 }  // namespace quern::env

@@ -59,8 +59,10 @@ reply device_reference::failed(std::uint64_t ticket, const std::string& why) {
     // What ran out of memory gives back what it had got so far.
     trim_device_memory(device_, 0);
     if (const auto alive = wait_for_device(device_); !alive)
-      lost_ = "the device was lost before: " + alive.error().message;
+      lost_ = "the device was lost: " + alive.error().message;
   }
+  // No fault of the script: whoever asks takes another process.
+  if (!lost_.empty()) return make_reply(ticket, outcome::fault, 0, (why + "; " + lost_).c_str());
   return make_reply(ticket, outcome::failed, 0, why.c_str());
 }
 
@@ -246,7 +248,7 @@ reply device_reference::drop(std::uint64_t ticket) {
 
 reply device_reference::answer(command what, std::uint64_t ticket, std::span<const std::byte> body,
                                int fd) {
-  if (!lost_.empty()) return make_reply(ticket, outcome::failed, 0, lost_.c_str());
+  if (!lost_.empty()) return make_reply(ticket, outcome::fault, 0, lost_.c_str());
   if (what == command::gpu_open) {
     if (runner::gpu_open_request r; question(body, r) != nullptr && window_ == nullptr)
       return open(ticket, r);

@@ -22,6 +22,7 @@ struct runner_failure {
     gone,     ///< the process ended
     timeout,  ///< CPU or wall limit of the question
     fault,    ///< it reported a signal before it died; `last` has the address
+    host,     ///< nothing was asked: this process lacks memory or descriptors
     refused,  ///< it answered `failed`, `wrong_shape` or `wrong_dtype`; see `last` and `text`
     forged    ///< a message that answers no question: somebody else wrote on the socket
   };

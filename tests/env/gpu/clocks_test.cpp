@@ -82,6 +82,16 @@ TEST_CASE("What all windows show is charged but for half a microsecond and a fif
   CHECK(env::charged_ns({}, 20'000, 10) == 0);
 }
 
+TEST_CASE("A plan is charged only where its runner's clock contradicts its events") {
+  const std::vector<double> honest{-900, 2'000, 15'000, 3'000, 1'000, -4'000};
+  CHECK(env::charged_to_plan_ns(honest, 20'000) == 0);
+  const std::vector<double> forged{59'000, 60'000, 61'000, 60'000, 60'000};
+  CHECK(env::charged_to_plan_ns(forged, 1'000) == doctest::Approx(60'000));
+  // Of a long call a quarter may be anybody's.
+  CHECK(env::charged_to_plan_ns(forged, 400'000) == 0);
+  CHECK(env::charged_to_plan_ns(std::span(forged).first(4), 1'000) == 0);
+}
+
 TEST_CASE("One window in which a process woke late is not charged, one that hides much is") {
   const std::vector<double> late{100, 200, 150, 7'900};
   CHECK(env::charged_ns(late, 20'000, 10) == 0);

@@ -86,6 +86,20 @@ TEST_CASE("A process has the queues that were asked for, whatever is ready") {
   }
 }
 
+TEST_CASE("One that ended while it waited is given to nobody") {
+  const auto children = a_spawner();
+  device_quiet quiet;
+  auto how = start_of("libquern_slow_window.so");
+  how.wall_s = 1;
+  gpu_runner_pool pool(*children, how, {}, quiet);
+  while (pool.ready() == 0)
+    std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  auto process = pool.take();
+  REQUIRE_MESSAGE(process.has_value(), (process ? "" : process.error().message));
+  CHECK(answers(**process));
+}
+
 TEST_CASE("A process whose context is being made stands still as long as anybody measures") {
   const auto children = a_spawner();
   device_quiet quiet;

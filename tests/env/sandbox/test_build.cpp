@@ -159,6 +159,13 @@ TEST_CASE("a candidate with streams of its own gets a process with all hardware 
     CHECK(queues(file) == env::work_queues::one);
   }
   CHECK(env::queues_for("// cudaStreamCreate\nvoid kernel() {}") == env::work_queues::one);
+  for (const char* hidden :
+       {"#define M(a, b) a##b\nvoid f() { M(cudaStream, Create)(0); }",
+        "void f() { auto s = (cudaStream_t)2; }", "void f() { dlsym(nullptr, \"x\"); }",
+        "extern \"C\" int g() __asm__(\"cuStreamCreate\");", "void f() { cudaSomethingNew(); }"}) {
+    CAPTURE(hidden);
+    CHECK(env::queues_for(hidden) == env::work_queues::all);
+  }
 }
 
 TEST_CASE("what a kernel was compiled to is known of plans") {
