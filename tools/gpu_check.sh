@@ -8,7 +8,7 @@
 #   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0); what
 #                                    measures speed comes before, with nothing beside it
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
-#   tools/gpu_check.sh --only WORD   steps whose name contains WORD
+#   tools/gpu_check.sh --only A,B    steps whose name contains A or B
 #   tools/gpu_check.sh --logs DIR    where the whole output of each step goes (default: DIR of --build, gpu_check)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,13 +17,13 @@ build='' quick=no full='' only='' logs='' gpus=(0)
 while [ $# -gt 0 ]; do
   case "$1" in
     --build) build=${2:?"gpu_check: --build needs a folder"}; shift ;;
-    --only) only=${2:?"gpu_check: --only needs a word"}; shift ;;
+    --only) only=${2:?"gpu_check: --only needs words"}; shift ;;
     --logs) logs=${2:?"gpu_check: --logs needs a folder"}; shift ;;
     --gpus) IFS=, read -ra gpus <<<"${2:?"gpu_check: --gpus needs numbers: 0,1"}"; shift ;;
     --quick) quick=yes ;;
     --full) full=${2:?"gpu_check: --full needs a word"}; shift ;;
     -h|--help) sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --build DIR, --only WORD, --logs DIR," \
+    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --build DIR, --only A,B, --logs DIR," \
             "--help" >&2
        exit 2 ;;
   esac
@@ -66,13 +66,22 @@ fi
 # What is built beside a measurement leaves it two of them.
 threads=$((cores > 3 ? cores - 2 : 1))
 
+# names_one_of NAME WORDS: whether it contains one of A,B,...; no words: it does.
+names_one_of() {
+  local word words
+  [ -n "$2" ] || return 0
+  IFS=, read -ra words <<<"$2"
+  for word in "${words[@]}"; do [[ "$1" != *"$word"* ]] || return 0; done
+  return 1
+}
+
 # step NAME LINES SECONDS COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command; its
 # last LINES lines here, all of them in the log; SECONDS at most. alone: on the first GPU, before all others.
 # on_first: there, before others that could run anywhere.
 names=() lines=() limits=() commands=() firsts=() before=() others=()
 queue() {
   local name=$1 index=${#names[@]}
-  case "$name" in *"$only"*) ;; *) return 1 ;; esac
+  names_one_of "$name" "$only" || return 1
   names+=("$name") lines+=("$2") limits+=("$3")
   shift 3
   commands+=("$(printf '%q ' "$@")")
@@ -122,11 +131,7 @@ worker() {
 }
 
 # is_quick NAME; pick NAME QUICK FULL
-is_quick() {
-  local word
-  [ $quick = yes ] || return 1
-  for word in ${full//,/ }; do [[ "$1" != *"$word"* ]] || return 1; done
-}
+is_quick() { [ $quick = yes ] && { [ -z "$full" ] || ! names_one_of "$1" "$full"; }; }
 pick() { if is_quick "$1"; then echo "$2"; else echo "$3"; fi; }
 
 doctor() { "$build/bin/quern" doctor | tee /dev/stderr | grep "^ok   GPU $1 .*a kernel ran" >/dev/null; }
