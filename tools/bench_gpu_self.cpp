@@ -20,6 +20,8 @@ namespace quern::tools {
 namespace {
 
 constexpr double long_call_ns = 200e3;
+/// A P99 of fewer is hardly more than a guess.
+constexpr int least_calibrating_trials = 20;
 constexpr std::array<int, 4> percents_more = {0, 2, 5, 20};
 
 /// One kernel, so much slower, over its trials.
@@ -225,6 +227,13 @@ int keep_calibration(std::vector<env::null_point> points, const std::string& dev
 }  // namespace
 
 int bench_self(const gpu_bench_options& o) {
+  if (o.calibrate && (!o.only.empty() || o.whole || o.trials < least_calibrating_trials)) {
+    std::fprintf(stderr,
+                 "bench_gpu: --calibrate goes by all made-up kernels: without --only and --whole, "
+                 "with --trials of at least %d (it is %d)\n",
+                 least_calibrating_trials, o.trials);
+    return 2;
+  }
   const auto cases = o.whole ? kernels_of_a_suite(o) : made_up_kernels();
   const auto with = open_evaluator(o);
   // What starts once a run is nobody's device time.

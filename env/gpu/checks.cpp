@@ -150,13 +150,9 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
   auto told = r_.memory->lend(reference, r_.reference.seat);
   if (told) told = reference.tensors(r_.instance->tensors, slots);
   if (told) told = reference.call(call_request(*r_.instance, false));
-  if (told) {
-    auto window = reference.window(order, reference_check_s);
-    if (!window)
+  if (told)
+    if (auto window = reference.window(order, reference_check_s); !window)
       told = tl::make_unexpected(std::move(window).error());
-    else if (r_.reference_s != nullptr)
-      *r_.reference_s = std::max(*r_.reference_s, static_cast<double>(window->wall_ns) * 1e-9);
-  }
   if (told) told = reference.deliver(reference_check_s);
   if (!told) {
     const bool of_the_task = told.error().what == runner_failure::kind::refused;

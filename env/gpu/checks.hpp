@@ -27,8 +27,6 @@ struct gpu_check_request {
   std::uint64_t secret = 0;
   /// Seconds that the candidate may take for all calls of the check.
   double wall_s = 10;
-  /// Where the seconds of the reference's longest batch of calls go; may be null.
-  double* reference_s = nullptr;
   gpu_parts* parts = nullptr;
 };
 

@@ -84,7 +84,7 @@ void gpu_evaluator::state::look_after(verdict& v) {
   // Whoever says so may lie: what the driver knows of the device counts.
   if (v.kind == verdict_kind::runtime_error && names_hardware(v.detail)) {
     watch.look_for_faults(quarantine, clock.now_ns());
-    if (const auto& out = quarantine.entry()) {
+    if (const auto& out = quarantine.entry(); out && out->cause == quarantine_cause::hardware) {
       v.kind = verdict_kind::infra_error;
       v.detail = fmt::format("{} ({})", out->reason, v.detail);
       return;

@@ -9,8 +9,8 @@
 namespace quern::env {
 namespace {
 
-/// Another evaluator may measure by a protocol of half an hour, twice.
-constexpr double device_wait_s = 7200;
+/// How long another evaluator may have the device: it measures as this one does, or so.
+constexpr double device_wait_s = 300, measurements_waited = 4;
 /// A check's calls, beyond what the device takes for any sensible kernel.
 constexpr double check_wall_s = 10;
 /// Of device memory for a candidate in a process of its own, beyond what it is lent.
@@ -119,11 +119,8 @@ bool gpu_evaluation::check(const device_instance& of) {
   r.reference = *reference;
   r.secret = secret(1);
   r.wall_s = own_ ? check_wall_s : stand.check_limit_s(of, check_wall_s);
-  double reference_s = 0;
-  r.reference_s = &reference_s;
   r.parts = &with_.parts;
   const auto f = check_on_device(r, verdict_.checks);
-  if (reference_s > 0) stand.note_reference(of, reference_s);
   // Whoever has no memory left because the candidate took it is not to blame.
   if (!within_memory()) return false;
   if (f.kind == verdict_kind::infra_error) stand.retire_reference(0);
@@ -184,9 +181,10 @@ void gpu_evaluation::run() {
     return;
   }
   std::optional<part_clock> waiting(std::in_place, &with_.parts, gpu_part::lease);
-  if (!turn->wait(device_wait_s)) {
+  const double patience_s = device_wait_s + measurements_waited * with_.options.time_budget_s;
+  if (!turn->wait(patience_s)) {
     fail_host(
-        {base::errc::timeout, fmt::format("the GPU was used by others for {} s", device_wait_s)});
+        {base::errc::timeout, fmt::format("the GPU was used by others for {} s", patience_s)});
     return;
   }
   waiting.reset();

@@ -20,8 +20,9 @@ constexpr std::uint64_t return_slack = 64ULL << 20;
 constexpr double memory_wait_s = 3;
 /// Candidates that one runner may see: what one of them left in it is not kept for ever.
 constexpr int most_served = 64;
-/// A plan that takes longer than this many times its reference, and this long, hangs.
-constexpr double slowest_plan = 200, least_check_s = 2;
+/// A plan whose calls take longer than this many times the roofline's time, and this long together,
+/// hangs.
+constexpr double slowest_plan = 5000, calls_of_check = 16, least_check_s = 2;
 constexpr std::uint64_t bandwidth_footprint = 1ULL << 30;
 
 }  // namespace
@@ -122,10 +123,8 @@ base::expected<const gpu_task*> gpu_stand::prepare(const std::shared_ptr<const t
   return known.get();
 }
 
-double gpu_stand::check_limit_s(const device_instance& at, double most_s) const {
-  const auto known = reference_s_.find(&at);
-  if (known == reference_s_.end()) return most_s;
-  return std::clamp(slowest_plan * known->second, least_check_s, most_s);
+double gpu_stand::check_limit_s(const device_instance& at, double most_s) {
+  return std::clamp(calls_of_check * slowest_plan * floor_of(at.at) * 1e-9, least_check_s, most_s);
 }
 
 std::uint64_t gpu_stand::free_bytes() {

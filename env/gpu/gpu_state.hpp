@@ -72,10 +72,9 @@ class gpu_stand {
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
   base::expected<const gpu_task*> prepare(const std::shared_ptr<const task>& subject);
 
-  /// How long a plan may take for the calls of a check at these sizes, by what the reference took
-  /// the last time; `most_s` where that is not known.
-  double check_limit_s(const device_instance& at, double most_s) const;
-  void note_reference(const device_instance& at, double seconds) { reference_s_[&at] = seconds; }
+  /// How long a plan may take for the calls of a check at these sizes, by the roofline; the same
+  /// for whoever comes first and last.
+  double check_limit_s(const device_instance& at, double most_s);
 
   /// Of the device, with what is lent; 0: not told.
   std::uint64_t free_bytes();
@@ -106,8 +105,6 @@ class gpu_stand {
   std::array<std::unique_ptr<gpu_runner_process>, 2 * resident_runners> residents_;
   std::array<reference_place, resident_runners> references_;
   std::unordered_map<std::string, std::unique_ptr<gpu_task>> tasks_;
-  /// Of the calls of a check; sizes live as long as tasks_.
-  std::unordered_map<const device_instance*, double> reference_s_;
   double bandwidth_ = 0;
 };
 

@@ -13,7 +13,6 @@ gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, gpu_po
       quiet_(quiet),
       parts_(parts) {
   of(work_queues::one).ahead = options_.ahead;
-  of(work_queues::all).ahead = options_.ahead_all;
   for (std::size_t i = 0; i < options_.makers; ++i)
     makers_.emplace_back([this] { work(); });
 }
@@ -38,6 +37,8 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::take(work_q
   constexpr auto step = std::chrono::milliseconds(5);
   std::unique_lock lock(guard_);
   auto& those = of(queues);
+  // Many runs never ask for them.
+  if (queues == work_queues::all) those.ahead = options_.ahead_all;
   ++those.waiting;
   // Those in making may fail for what was so before: a candidate that had taken all memory.
   for (std::size_t tries = 1 + those.in_making; tries > 0; --tries) {

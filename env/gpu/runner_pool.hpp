@@ -18,7 +18,7 @@ namespace quern::env {
 
 struct gpu_pool_options {
   std::size_t ahead = 1;      ///< processes with one queue kept ready
-  std::size_t ahead_all = 0;  ///< and with all queues
+  std::size_t ahead_all = 0;  ///< and with all queues, once one was asked for
   std::size_t makers = 1;     ///< threads that make them
   /// Called with each as soon as its context is made, by the thread that made it; may be null.
   std::function<base::status(gpu_runner_process&)> prepare;

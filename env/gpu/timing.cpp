@@ -21,8 +21,7 @@ namespace {
 /// for all of its window, so that many short windows tell more than few long ones; a change of
 /// context and a message each way take a tenth of this.
 constexpr double window_ns = 1.2e6;
-/// The same where windows do not wait at the gate: waking the process and going to sleep again is
-/// part of them, some ten microseconds a window.
+/// The same where they do not wait at the gate: ten microseconds of waking are part of each.
 constexpr double ungated_window_ns = 3e6;
 constexpr std::int64_t least_calls = 2;
 /// Of device memory for the outputs of one window, all seats.
@@ -86,7 +85,7 @@ class gpu_session {
   window_order order_;              ///< of the pair that runs
   double call_ns_ = 0;              ///< the candidate's, last seen
   std::vector<double> counted_ns_;  ///< calls of the last window that count
-  window_clocks clocks_;
+  window_clocks clocks_{static_cast<double>(gate_timeout_ns)};
   gpu_timing_result result_;
 };
 
@@ -130,14 +129,14 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   if (!side.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
   if (times) {
     stage_clock clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
-    const double least_s = side.gated ? 2 : 10;
-    times = runner.link->window(order_, candidate ? least_s + 50 * expected_s : baseline_wall_s);
+    const double limit_s = candidate ? r_.least_wall_s + 50 * expected_s : baseline_wall_s;
+    times = runner.link->window(order_, limit_s);
   }
   if (!times) {
     if (!candidate) return host_trouble("baseline: " + times.error().text);
     std::size_t which = 0;
-    while (side.runners[which].link != runner.link)
-      ++which;
+    for (; side.runners[which].link != runner.link; ++which) {
+    }
     return failed_by_candidate(which, times.error());
   }
   const double events = std::accumulate(times->call_ns.begin(), times->call_ns.end(), 0.0);
@@ -158,7 +157,8 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     result_.candidate_beyond_ns.push_back(beyond);
     // Events of a process with host code of the candidate are what that process says. Whatever the
     // clock outside shows beyond what stands around a call is part of the call.
-    per_call_ns += side.gated ? charged_to_plan_ns(result_.candidate_beyond_ns, per_call_ns)
+    per_call_ns += side.gated ? charged_to_plan_ns(result_.candidate_beyond_ns, per_call_ns,
+                                                   clocks_.around_ns())
                               : charged_ns(result_.candidate_beyond_ns, per_call_ns, slots_);
   }
   for (double& ns : counted_ns_)

@@ -45,6 +45,8 @@ struct gpu_timing_request {
   tolerance limit;
   std::uint64_t secret = 0;  ///< of content and order
   timed_side baseline, candidate;
+  /// A window of the candidate's may take this long, and fifty times what the last one took.
+  double least_wall_s = 10;
   double budget_s = 0.2;
   estimate_limits limits;
   /// Held while windows run, and given up between pairs of them; null: the caller holds it, or

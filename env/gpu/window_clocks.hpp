@@ -15,16 +15,20 @@ namespace quern::env {
 /// nanoseconds. Plain value.
 class window_clocks {
  public:
+  /// A runner's own clock tells running from queueing only while its gate is closed: `gate_ns`.
+  explicit window_clocks(double gate_ns = 60e6) : gate_ns_(gate_ns) {}
+
   /// A window of a runner in which no host code of a candidate lives; behind a gate, so that its
-  /// clock knows launching and running apart. One that tells nothing of it (run_ns is 0) stands
-  /// with its whole wall clock.
+  /// clock knows launching and running apart. One that tells nothing of it, or whose gate opened by
+  /// itself, stands with its whole wall clock.
   void learn(const window_times& seen);
   [[nodiscard]] bool knows() const { return !around_.empty(); }
 
   /// A call's share of what the evaluator's clock shows beyond events, what stands around calls and
   /// what a message takes; may be negative. Needs knows().
   [[nodiscard]] double beyond(const window_times& seen) const;
-  /// The same of a trusted runner by its own clock, without launches and messages.
+  /// The same of a trusted runner by its own clock, without launches and messages; by the
+  /// evaluator's where that tells nothing.
   [[nodiscard]] double beyond_inside(const window_times& seen) const;
 
   /// Around a call, and what a window takes before its first call is queued and in messages, as
@@ -33,6 +37,8 @@ class window_clocks {
   [[nodiscard]] double message_ns() const;
 
  private:
+  [[nodiscard]] bool tells_running(const window_times& seen) const;
+  double gate_ns_;
   std::vector<double> around_, message_;
 };
 
@@ -46,6 +52,6 @@ double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t
 
 /// The same of plans, whose events are trusted unless the clock of their runner says something else
 /// altogether: what the median of all windows shows, where that is much.
-double charged_to_plan_ns(std::span<const double> beyond, double events_ns);
+double charged_to_plan_ns(std::span<const double> beyond, double events_ns, double around_ns);
 
 }  // namespace quern::env

@@ -23,7 +23,8 @@ namespace quern::env {
 
 /// What a plan may not exceed. The text is the candidate's: everything about it is bounded.
 /// Kernels, their parameters and steps are bounded by the runner, which is the one place that says
-/// by how much: a plan that it would refuse is none, and the file is in host-entry form.
+/// by how much: text with more kernels or parameters has no plan and is in host-entry form; how
+/// many steps there are shows when sizes are known.
 struct plan_limits {
   static constexpr std::size_t source_bytes = 1 << 20;
   static constexpr std::size_t tokens = 1 << 18;    ///< of the file, macros expanded

@@ -75,7 +75,9 @@ base::expected<std::optional<null_distribution>> null_distribution::calibrated(
     QUERN_TRY(const auto value, base::parse_json(text));
     return from_json(value, device_class);
   }();
-  if (!read) return base::fail(read.error().code, "{}: {}", from.string(), read.error().message);
+  if (!read)
+    return base::fail(read.error().code, "{}: {}; remove it, or calibrate again without it",
+                      from.string(), read.error().message);
   return std::optional(*read);
 }
 

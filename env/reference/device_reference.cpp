@@ -22,7 +22,7 @@ using runner::reply;
 /// Of the device's memory LibTorch may keep this part between two scripts, so that most find what
 /// the one before had: giving back and taking anew waits for the driver each time. Several
 /// references and the candidates share the device.
-constexpr std::int64_t kept_part = 32;
+constexpr std::int64_t kept_part = 16;
 /// Compiling takes 5 to 20 ms; a compiled text takes some hundred KB of host memory.
 constexpr std::size_t most_compiled = 64;
 

@@ -405,15 +405,18 @@ TEST_CASE("a verdict about the candidate stands, whatever it did to the device")
 }
 
 TEST_CASE("where everything puts the device into trouble it is given up, and nobody left out") {
-  const auto requests = made_requests(2, 10);
-  scripted_judge judge;
-  judge.script = [&](const env::evaluation_request&) { return judge.put_out("hardware: lost"); };
-  judge.test_itself = [&] { judge.out.reset(); };
-  const auto outcome = run_scripted({&judge}, requests, positions(20));
-  CHECK(outcome.given_up == std::vector<std::string>{"hardware: lost"});
-  CHECK(outcome.told.empty());
-  // Twice as many as of failures without trouble.
-  CHECK(judge.asked.size() == 6);
+  // Of three each comes round again before it is given up.
+  for (const int each : {10, 3}) {
+    const auto requests = made_requests(each == 3 ? 1 : 2, each);
+    scripted_judge judge;
+    judge.script = [&](const env::evaluation_request&) { return judge.put_out("hardware: lost"); };
+    judge.test_itself = [&] { judge.out.reset(); };
+    const auto outcome = run_scripted({&judge}, requests, positions(requests.size()));
+    CHECK(outcome.given_up == std::vector<std::string>{"hardware: lost"});
+    CHECK(outcome.told.empty());
+    // Twice as many as of failures without trouble.
+    CHECK(judge.asked.size() == 6);
+  }
 }
 
 TEST_CASE("trouble behind the failures of others is not the candidate's") {

@@ -234,8 +234,9 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
   ahead_compilers compilers(judge, run.requests, run.options.compilers);
   const std::size_t ahead = 1 + 2 * static_cast<std::size_t>(std::max(0, run.options.compilers));
   std::deque<std::size_t> mine;
-  int failures = 0;            // candidates in a row
-  bool others_failed = false;  // some of them while the device was well
+  int failures = 0;                         // candidates in a row
+  bool others_failed = false;               // some of them while the device was well
+  std::optional<std::size_t> failed_alone;  // the one, where it was one each time
   while (!run.ended()) {
     if (judge.trouble()) {
       compilers.forget();
@@ -264,11 +265,14 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
     const bool put_out = trouble && !env::judges_candidate(v.kind);
     const bool failed = put_out || v.kind == env::verdict_kind::infra_error;
     if (put_out) {
-      run.trouble_at(item, v, trouble->reason, !others_failed);
+      // Behind another one's failure it is rather the device.
+      run.trouble_at(item, v, trouble->reason,
+                     !others_failed && (failures == 0 || failed_alone == item));
     } else {
       run.tell(item, v);
     }
     others_failed = failed && (others_failed || !put_out);
+    failed_alone = failures == 0 || failed_alone == item ? std::optional(item) : std::nullopt;
     failures = failed ? failures + 1 : 0;
     // A device that got well again each time has passed a test of its own each time.
     if (failures < run.options.patience * (others_failed ? 1 : 2)) continue;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/allowed_by.hpp"
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/measured_as.hpp"
@@ -232,12 +233,14 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
   QUERN_TRY(const std::vector<int> gpus, actors::gpus_of(config));
   options.gpu = gpus[static_cast<std::size_t>(shard) % gpus.size()];
   options.static_screen = config.env.static_screen;
+  const env::suite_policy allowed = actors::allowed_by(config, {});
+  if (plan.task.lane == env::lane::cuda) options.policy = allowed;
   QUERN_TRY(const auto evaluator, env::open_judge(plan.task.lane, options));
   QUERN_TRY(const auto prompts, base::share_folder("env/prompts"));
   QUERN_TRY(const auto form,
             env::prompt_template::load(prompts / (config.policy.template_name + ".prompt")));
   const env::prompt_facts facts{evaluator->device_class(),
-                                env::default_restrictions(plan.task.lane)};
+                                env::default_restrictions(plan.task.lane, allowed)};
   evaluating_judge judge(*evaluator);
   const fs::path file = fs::path(folder) / fmt::format("corpus-{:03}.jsonl", shard);
   QUERN_TRY(auto maker, env::corpus_maker::open(plan, form, facts, file, judge));

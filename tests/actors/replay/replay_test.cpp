@@ -431,7 +431,7 @@ TEST_CASE("candidates of lane cuda may have host code only where run and suite a
     REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
     return made->rules().policy;
   };
-  CHECK(rules("suite", false) == "graphs");
+  CHECK(rules("suite", false) == "none");
   CHECK(rules("suite", true) == "graphs,host_entry");
   CHECK(rules("generated", false) == "none");
   CHECK(rules("generated", true) == "host_entry");

@@ -84,12 +84,14 @@ TEST_CASE("What all windows show is charged but for half a microsecond and a fif
 
 TEST_CASE("A plan is charged only where its runner's clock contradicts its events") {
   const std::vector<double> honest{-900, 2'000, 15'000, 3'000, 1'000, -4'000};
-  CHECK(env::charged_to_plan_ns(honest, 20'000) == 0);
+  CHECK(env::charged_to_plan_ns(honest, 20'000, 50'000) == 0);
   const std::vector<double> forged{59'000, 60'000, 61'000, 60'000, 60'000};
-  CHECK(env::charged_to_plan_ns(forged, 1'000) == doctest::Approx(60'000));
+  CHECK(env::charged_to_plan_ns(forged, 1'000, 50'000) == doctest::Approx(60'000));
   // Of a long call a quarter may be anybody's.
-  CHECK(env::charged_to_plan_ns(forged, 400'000) == 0);
-  CHECK(env::charged_to_plan_ns(std::span(forged).first(4), 1'000) == 0);
+  CHECK(env::charged_to_plan_ns(forged, 400'000, 50'000) == 0);
+  // Nor a twentieth of much content.
+  CHECK(env::charged_to_plan_ns(forged, 1'000, 1'500'000) == 0);
+  CHECK(env::charged_to_plan_ns(std::span(forged).first(4), 1'000, 50'000) == 0);
 }
 
 TEST_CASE("One window in which a process woke late is not charged, one that hides much is") {
@@ -97,6 +99,32 @@ TEST_CASE("One window in which a process woke late is not charged, one that hide
   CHECK(env::charged_ns(late, 20'000, 10) == 0);
   const std::vector<double> hidden{100, 200, 150, 60'000};
   CHECK(env::charged_ns(hidden, 20'000, 10) == doctest::Approx(60'000 - 5'000 - 3'000));
+}
+
+TEST_CASE(
+    "A baseline that waits for the device opens its gate late, which says nothing of others") {
+  env::window_clocks clocks(60e6);
+  for (int i = 0; i < 5; ++i) {
+    // Every call waits: nearly all has run when the gate is opened.
+    auto waits = trusted_window(10);
+    waits.call_ns.assign(10, 200'000);
+    waits.inside.queue_ns = 62'000'000;
+    waits.inside.run_ns = 5'000;
+    waits.wall_ns = 62'100'000;
+    clocks.learn(waits);
+  }
+  CHECK(clocks.around_ns() > 0);
+  auto honest = trusted_window(10);
+  CHECK(clocks.beyond_inside(honest) < 0);
+  // One that lets its own gate time out is seen by the other clock.
+  auto hidden = honest;
+  env::window_clocks usual(60e6);
+  for (int i = 0; i < 5; ++i)
+    usual.learn(honest);
+  hidden.inside.queue_ns = 61'000'000;
+  hidden.inside.run_ns = 1'000;
+  hidden.wall_ns = 61'000'000;
+  CHECK(usual.beyond_inside(hidden) > 5e6);
 }
 
 TEST_CASE("A trusted runner without a clock of its own stands with its whole window") {

@@ -72,9 +72,12 @@ TEST_CASE("A process has the queues that were asked for, whatever is ready") {
   options.ahead = 2;
   options.ahead_all = 1;
   gpu_runner_pool pool(*children, start_of("libquern_slow_window.so"), options, quiet);
+  using env::work_queues;
+  while (pool.ready() < 2)
+    std::this_thread::yield();
+  REQUIRE(pool.take(work_queues::all).has_value());
   while (pool.ready() < 3)
     std::this_thread::yield();
-  using env::work_queues;
   for (const auto queues :
        {work_queues::all, work_queues::one, work_queues::all, work_queues::one}) {
     auto process = pool.take(queues);
