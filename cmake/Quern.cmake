@@ -82,9 +82,9 @@ endfunction()
 add_custom_target(quern_all_tests)
 
 # A doctest executable and its ctest entry. NO_SANITIZER: its children live under a sandbox or are killed, or it
-# compiles kernels by the hundred; a sanitised build leaves it out. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
+# compiles kernels by the hundred; a sanitised build leaves it out. TOGETHER: it may run beside others of its kind. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
 function(quern_test name)
-  cmake_parse_arguments(arg "MUST_FAIL;NO_SANITIZER" "FLAVOUR;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "MUST_FAIL;NO_SANITIZER;TOGETHER" "FLAVOUR;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT QUERN_TESTS)
     return()
   endif()
@@ -117,6 +117,10 @@ function(quern_test name)
   add_dependencies(quern_all_tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_FLAVOUR};${arg_LABELS}")
+  # What times kernels, starts many processes or kills some has the machine to itself; with sanitisers no time counts.
+  if(NOT arg_TOGETHER AND NOT QUERN_SANITIZE)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
   if(arg_MUST_FAIL)
     set_tests_properties(${name} PROPERTIES WILL_FAIL TRUE)
   endif()
