@@ -51,7 +51,8 @@ double events_ns_of(const window_times& seen);
 double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t calls);
 
 /// The same of plans, whose events are trusted unless the clock of their runner says something else
-/// altogether: what the median of all windows shows, where that is much.
+/// altogether: what the median of all windows shows, where that is much beside the call and what
+/// stands around it (`around_ns`). Nanoseconds a call.
 double charged_to_plan_ns(std::span<const double> beyond, double events_ns, double around_ns);
 
 }  // namespace quern::env

@@ -43,6 +43,7 @@ class null_distribution {
   /// --calibrate`, `bench_eval --null-file`); empty: there is no such place.
   static std::filesystem::path file_of(std::string_view device_class);
   /// What stands in `file`, or, where that is empty, in file_of(), if there is one; nothing else.
+  /// Errors name the file: it cannot be read, is no such table, or is of another class or version.
   static base::expected<std::optional<null_distribution>> calibrated(
       const std::filesystem::path& file, std::string_view device_class);
 
