@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "env/gpu/timing.hpp"
+#include "env/gpu/timed_windows.hpp"
 #include "env/judge/compare.hpp"
 
 namespace quern::env {

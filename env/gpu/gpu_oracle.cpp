@@ -10,7 +10,7 @@
 #include "env/gpu/calls.hpp"
 #include "env/gpu/device_peak.hpp"
 #include "env/gpu/reference_process.hpp"
-#include "env/gpu/timing.hpp"
+#include "env/gpu/timed_windows.hpp"
 #include "env/judge/host_lock.hpp"
 #include "env/judge/oracle.hpp"
 #include "env/measure/stats.hpp"

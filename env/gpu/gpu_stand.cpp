@@ -141,8 +141,7 @@ std::optional<std::string> gpu_stand::end_large(std::unique_ptr<gpu_runner_proce
                                                 const process_memory& memory) {
   constexpr double step_s = 0.02;
   const std::uint64_t bytes = memory.bytes();
-  const std::uint64_t slack =
-      return_slack + (memory.disturbed_since() ? memory.context_bytes() : 0);
+  const std::uint64_t slack = return_slack + memory.moved_by_others();
   const device_quiet::hold alone(quiet_);
   // One that was killed may have given all of it back by now.
   const std::uint64_t now_free = free_bytes();

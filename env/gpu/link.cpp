@@ -13,6 +13,9 @@ namespace {
 /// A context and a first module take a second on a loaded host; nothing here waits for a candidate.
 constexpr double setting_up_s = 30;
 
+/// For windows, which take 3 ms: longer ones do not notice how late a thread wakes.
+constexpr double awake_s = 0.02;
+
 question_limits within(double wall_s) {
   // Waiting for the device is done by looking again and again: CPU time says nothing.
   return {wall_s, wall_s};
@@ -141,7 +144,8 @@ answered<window_times> gpu_link::window(const window_order& what, double wall_s)
   const auto bytes =
       bytes_of_message(body).first(runner::gpu_window_request::bytes_for(what.calls.size()));
   window_times times;
-  auto r = link_.ask(runner::command::gpu_window, bytes, -1, within(wall_s), &times.wall_ns);
+  auto r =
+      link_.ask(runner::command::gpu_window, bytes, -1, {wall_s, wall_s, awake_s}, &times.wall_ns);
   if (!r) return tl::make_unexpected(std::move(r).error());
   times.call_ns.resize(what.calls.size());
   std::memcpy(times.call_ns.data(), r->text.data(), times.call_ns.size() * sizeof times.call_ns[0]);

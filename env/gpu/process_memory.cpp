@@ -8,22 +8,22 @@ namespace quern::env {
 process_memory::question::question(process_memory* of, std::uint64_t others)
     : of_(of), others_(others) {
   if (of_ == nullptr) return;
-  epoch_ = of_->quiet_.epoch();
-  disturbed_ = of_->quiet_.disturbed();
+  seen_ = of_->quiet_.now();
   before_ = of_->free_bytes_();
 }
 
 process_memory::question::~question() {
   if (of_ == nullptr) return;
   const std::uint64_t after = of_->free_bytes_();
-  const bool disturbed = disturbed_ || of_->quiet_.disturbed() || of_->quiet_.epoch() != epoch_;
-  of_->count(before_, after, others_ + (disturbed ? of_->context_ : 0));
+  // A question that takes seconds has several contexts made beside it.
+  const auto contexts = device_quiet::disturbers_between(seen_, of_->quiet_.now());
+  of_->count(before_, after, others_ + contexts * of_->context_);
 }
 
 void process_memory::count(std::uint64_t before, std::uint64_t after, std::uint64_t others) {
   if (before == 0 || after == 0) return;
   last_free_ = after;
-  last_epoch_ = quiet_.epoch();
+  last_seen_ = quiet_.now();
   auto grown = static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
   if (others > 0)
     grown = grown > 0 ? std::max<std::int64_t>(0, grown - static_cast<std::int64_t>(others)) : 0;

@@ -32,8 +32,8 @@ class process_memory {
 
    private:
     process_memory* of_;  ///< null: nobody looks
-    std::uint64_t others_, before_ = 0, epoch_ = 0;
-    bool disturbed_ = false;
+    std::uint64_t others_, before_ = 0;
+    device_quiet::look seen_;
   };
 
   /// What it holds, without its context. Where others were at work during a question it counts only
@@ -41,12 +41,10 @@ class process_memory {
   [[nodiscard]] std::uint64_t bytes() const {
     return bytes_ > 0 ? static_cast<std::uint64_t>(bytes_) : 0;
   }
-  /// Whether contexts came or went since the last look.
-  [[nodiscard]] bool disturbed_since() const {
-    return quiet_.disturbed() || quiet_.epoch() != last_epoch_;
+  /// What contexts that came or went since the last look may have moved.
+  [[nodiscard]] std::uint64_t moved_by_others() const {
+    return context_ * device_quiet::disturbers_between(last_seen_, quiet_.now());
   }
-  /// What one of them may move.
-  [[nodiscard]] std::uint64_t context_bytes() const { return context_; }
   /// What nobody had at the last look: while the process lived, or as it ended; nothing before it.
   [[nodiscard]] std::optional<std::uint64_t> last_free() const { return last_free_; }
 
@@ -59,7 +57,7 @@ class process_memory {
   std::uint64_t context_;
   std::int64_t bytes_ = 0;
   std::optional<std::uint64_t> last_free_;
-  std::uint64_t last_epoch_ = 0;
+  device_quiet::look last_seen_;
 };
 
 }  // namespace quern::env

@@ -66,6 +66,7 @@ device_quiet::interruptible::interruptible(device_quiet& of, std::function<void(
     of_.changed_.wait_for(lock, step);
   }
   ++of_.epoch_;
+  ++of_.begun_;
   of_.interruptibles_.push_back(this);
 }
 
@@ -110,6 +111,7 @@ device_quiet::disturbance::disturbance(device_quiet& of) : of_(of) {
     of_.changed_.wait(lock, [&] { return of_.holds_ == 0; });
     ++of_.disturbing_;
     ++of_.epoch_;
+    ++of_.begun_;
   }
   among_all_ = std::move(*of_.take(LOCK_SH));
 }

@@ -81,8 +81,21 @@ class device_quiet {
   /// Whether something of this evaluator disturbs right now.
   [[nodiscard]] bool disturbed() const {
     const std::lock_guard lock(guard_);
-    return disturbing_ > 0 || std::any_of(interruptibles_.begin(), interruptibles_.end(),
-                                          [](const interruptible* one) { return !one->still_; });
+    return is_disturbed();
+  }
+  /// What can be told apart at two moments.
+  struct look {
+    std::uint64_t epoch = 0, begun = 0, present = 0;
+    bool disturbed = false;
+  };
+  [[nodiscard]] look now() const {
+    const std::lock_guard lock(guard_);
+    return {epoch_, begun_, present(), is_disturbed()};
+  }
+  /// Contexts that may have been made or taken down between the two: none where all stood still.
+  [[nodiscard]] static std::uint64_t disturbers_between(const look& before, const look& after) {
+    if (before.epoch == after.epoch && !before.disturbed && !after.disturbed) return 0;
+    return std::max<std::uint64_t>(1, before.present + (after.begun - before.begun));
   }
   /// Differs from what it was before where something began or ended to disturb meanwhile.
   [[nodiscard]] std::uint64_t epoch() const {
@@ -94,12 +107,20 @@ class device_quiet {
   /// The lock among evaluators; LOCK_NB in `how`: nothing where another has it.
   [[nodiscard]] std::optional<base::unique_fd> take(int how) const;
 
+  [[nodiscard]] bool is_disturbed() const {
+    return disturbing_ > 0 || std::any_of(interruptibles_.begin(), interruptibles_.end(),
+                                          [](const interruptible* one) { return !one->still_; });
+  }
+  [[nodiscard]] std::uint64_t present() const {
+    return static_cast<std::uint64_t>(disturbing_) + interruptibles_.size();
+  }
+
   const std::string lock_;
   mutable std::mutex guard_;
   std::condition_variable changed_;
   int holds_ = 0;
   int disturbing_ = 0;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_ = 0, begun_ = 0;
   std::vector<interruptible*> interruptibles_;
 };
 

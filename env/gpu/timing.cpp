@@ -5,10 +5,10 @@
 #include <cmath>
 #include <functional>
 #include <memory>
-#include <numeric>
 
 #include "base/clock.hpp"
 #include "env/gpu/checks.hpp"
+#include "env/gpu/timed_windows.hpp"
 #include "env/judge/compare.hpp"
 #include "env/measure/round_schedule.hpp"
 #include "env/measure/stage_clock.hpp"
@@ -21,33 +21,18 @@ namespace {
 /// for all of its window, so that many short windows tell more than few long ones; a change of
 /// context and a message each way take a tenth of this.
 constexpr double window_ns = 1.2e6;
-/// The same where they do not wait at the gate: ten microseconds of waking are part of each.
-constexpr double ungated_window_ns = 3e6;
+/// The same where they do not wait at the gate: what a message takes is part of each, and how much
+/// of it is known to ten microseconds.
+constexpr double ungated_window_ns = 1.7e6;
 constexpr std::int64_t least_calls = 2;
 /// Of device memory for the outputs of one window, all seats.
 constexpr std::uint64_t slot_memory = 12ULL << 30;
-/// Calls with a hidden distribution among the timed ones: nothing tells a kernel that it is being
-/// checked. Their outputs are compared, their times do not count, since what content costs is
-/// another thing for either side.
-constexpr double hidden_share = 0.125;
-/// The same for calls with some elements of another distribution (order_maker::plant). Times of
-/// those with single ones count, so there may be many of them.
-constexpr double planted_share = 0.45, stretches_of_planted = 0.27;
-constexpr std::uint64_t gate_timeout_ns = 60'000'000;
 constexpr double baseline_wall_s = 60, wake_up_wall_s = 10;
 /// Device memory that references may come to keep during a measurement, all of them.
 constexpr std::uint64_t taken_by_references = 4ULL << 30;
 
 finding host_trouble(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
-}
-
-/// No call, behind a gate that is open: the device turns to the process. It would else do so in the
-/// window that comes, where windows at the gate have it behind them.
-window_order wake_up_order() {
-  window_order order;
-  order.how.gate_timeout_ns = gate_timeout_ns;
-  return order;
 }
 
 class gpu_session {
@@ -68,13 +53,16 @@ class gpu_session {
   finding look_at_guards();
   finding failed_by_candidate(std::size_t runner, const runner_failure& failure);
   finding window(bool candidate, const seated_runner& runner, double& per_call_ns);
-  void draw_calls();
+  void draw_calls() { order_.calls = draw_timed_calls(orders_, turns_, *r_.instance, slots_); }
   finding pair(std::size_t turn, bool candidate_first, window_pair& times);
   finding side_by_side(const std::function<double()>& seconds);
   finding in_pairs(const round_schedule& schedule, const std::function<double()>& seconds);
   finding one_side_first(const round_schedule& schedule, const std::function<double()>& seconds);
   finding check(const seated_runner& candidate, const seated_runner& baseline);
   std::unique_ptr<device_quiet::hold> hush();
+  [[nodiscard]] double charge(std::size_t window, double events_ns) const;
+  [[nodiscard]] std::vector<process_pairs> charged_runs() const;
+  [[nodiscard]] double expected_call_ns(const window_pair& times) const;
   [[nodiscard]] bool narrow() const;
 
   const gpu_timing_request& r_;
@@ -82,10 +70,11 @@ class gpu_session {
   base::random_stream turns_;
   std::size_t runners_;
   std::int64_t slots_ = 0;
-  window_order order_;              ///< of the pair that runs
-  double call_ns_ = 0;              ///< the candidate's, last seen
-  std::vector<double> counted_ns_;  ///< calls of the last window that count
-  window_clocks clocks_{static_cast<double>(gate_timeout_ns)};
+  window_order order_;                                   ///< of the pair that runs
+  double candidate_wall_ns_ = 0, baseline_wall_ns_ = 0;  ///< a call of the last window
+  std::vector<double> counted_ns_;                       ///< calls of the last window that count
+  window_clocks clocks_{static_cast<double>(timed_gate_ns)};
+  window_charges charges_{r_.candidate.gated};
   gpu_timing_result result_;
 };
 
@@ -121,12 +110,13 @@ finding gpu_session::failed_by_candidate(std::size_t runner, const runner_failur
 
 finding gpu_session::window(bool candidate, const seated_runner& runner, double& per_call_ns) {
   const auto& side = candidate ? r_.candidate : r_.baseline;
-  const double expected_s = call_ns_ * static_cast<double>(slots_) * 1e-9;
+  const double expected_s = candidate_wall_ns_ * static_cast<double>(slots_) * 1e-9;
   order_.how = timed_window_settings(*r_.desk);
   if (!side.gated) order_.how.gate_timeout_ns = 0;
   if (!r_.protocol.flushes_l2) order_.how.flush_bytes = 0;
   answered<window_times> times;
-  if (!side.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
+  // Both sides are awake, or what a message takes would differ.
+  if (!r_.candidate.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
   if (times) {
     stage_clock clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
     const double limit_s = candidate ? r_.least_wall_s + 50 * expected_s : baseline_wall_s;
@@ -139,32 +129,22 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     }
     return failed_by_candidate(which, times.error());
   }
-  const double events = std::accumulate(times->call_ns.begin(), times->call_ns.end(), 0.0);
   counted_ns_.clear();
   for (std::size_t i = 0; i < order_.calls.size(); ++i)
     if (counts_in_time(order_.calls[i], *r_.instance)) counted_ns_.push_back(times->call_ns[i]);
-  const double mean_of_events = mean_of(counted_ns_);
-  per_call_ns = mean_of_events;
-  if (candidate) result_.events_ns = per_call_ns;
-  if (candidate && !(per_call_ns > 0))
-    return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
-            "the events of a window say that its calls took no time", std::nullopt};
-  const double around =
-      (static_cast<double>(times->wall_ns) - events) / static_cast<double>(slots_);
-  if (!candidate) clocks_.learn(*times);
-  if (candidate && clocks_.knows()) {
-    const double beyond = side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times);
-    result_.candidate_beyond_ns.push_back(beyond);
-    // Events of a process with host code of the candidate are what that process says. Whatever the
-    // clock outside shows beyond what stands around a call is part of the call.
-    per_call_ns += side.gated ? charged_to_plan_ns(result_.candidate_beyond_ns, per_call_ns,
-                                                   clocks_.around_ns())
-                              : charged_ns(result_.candidate_beyond_ns, per_call_ns, slots_);
+  per_call_ns = mean_of(counted_ns_);
+  (candidate ? candidate_wall_ns_ : baseline_wall_ns_) =
+      static_cast<double>(times->wall_ns) / static_cast<double>(slots_);
+  if (candidate) {
+    result_.events_ns = per_call_ns;
+    if (!(per_call_ns > 0))
+      return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
+              "the events of a window say that its calls took no time", std::nullopt};
+    if (clocks_.knows())
+      charges_.add(side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times));
+  } else {
+    clocks_.learn(*times);
   }
-  for (double& ns : counted_ns_)
-    ns += per_call_ns - mean_of_events;
-  if (candidate) call_ns_ = per_call_ns;
-  (candidate ? result_.candidate_around_ns : result_.baseline_around_ns).push_back(around);
   if (r_.after_window) r_.after_window(candidate);
   if (!side.delivers) return {};
   stage_clock clock(result_.seconds.deliver);
@@ -198,20 +178,6 @@ finding gpu_session::check(const seated_runner& candidate, const seated_runner& 
     return {verdict_kind::wrong_value, "", std::move(text), std::move(difference)};
   }
   return {};
-}
-
-void gpu_session::draw_calls() {
-  order_.calls.clear();
-  const auto hidden = r_.instance->rounds.size() - 1;
-  const auto surely_timed =
-      static_cast<std::int64_t>(turns_.below(static_cast<std::uint64_t>(slots_)));
-  for (std::int64_t s = 0; s < slots_; ++s) {
-    const bool now = hidden > 0 && s != surely_timed && turns_.chance(hidden_share);
-    const auto round = now ? static_cast<std::int32_t>(1 + turns_.below(hidden)) : 0;
-    order_.calls.push_back(orders_.fresh(round, static_cast<std::int32_t>(s)));
-    if (s != surely_timed && turns_.chance(planted_share))
-      orders_.plant(order_.calls.back(), *r_.instance, stretches_of_planted);
-  }
 }
 
 finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& times) {
@@ -248,11 +214,33 @@ finding gpu_session::look_at_guards() {
   return {};
 }
 
+double gpu_session::charge(std::size_t window, double events_ns) const {
+  return charges_.of(window, events_ns, slots_, clocks_.around_ns());
+}
+
+/// Events of a process with host code of the candidate are what that process says. Whatever the
+/// clock outside shows beyond what stands around a call is part of the call.
+std::vector<process_pairs> gpu_session::charged_runs() const {
+  auto runs = result_.runs;
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    for (std::size_t i = 0; i < runs[r].size(); ++i)
+      runs[r][i].cand_ns += charge(i * runs.size() + r, runs[r][i].cand_ns);
+  return runs;
+}
+
 bool gpu_session::narrow() const {
   for (const auto& run : result_.runs)
     if (run.size() < bucket_count) return false;
-  const auto e = estimate_ratio(result_.runs, r_.limits);
+  const auto e = estimate_ratio(charged_runs(), r_.limits);
   return e && !e->noisy && e->window_half_width <= r_.limits.narrow;
+}
+
+/// With what stands around it, on the faster side. Where a window is not behind a gate the number
+/// of its calls is part of what is measured, and should not depend on how late a process woke.
+double gpu_session::expected_call_ns(const window_pair& times) const {
+  if (r_.candidate.gated) return std::min(baseline_wall_ns_, candidate_wall_ns_);
+  const double hidden = std::max(0.0, charges_.beyond().back());
+  return std::min(times.ref_ns, times.cand_ns + hidden) + clocks_.around_ns();
 }
 
 finding gpu_session::rehearse() {
@@ -263,16 +251,14 @@ finding gpu_session::rehearse() {
     if (auto f = pair(i, i % 2 == 0, times); !f.ok()) return f;
   const std::uint64_t bytes =
       (r_.candidate.runners.size() + r_.baseline.runners.size()) * r_.instance->outputs.stride();
-  const auto slots = std::max(
-      least_calls,
-      calls_per_gpu_window(std::min(times.ref_ns + result_.baseline_around_ns.back(),
-                                    times.cand_ns + result_.candidate_around_ns.back()),
-                           r_.candidate.gated ? window_ns : ungated_window_ns, bytes, slot_memory));
+  const auto slots =
+      std::max(least_calls, calls_per_gpu_window(expected_call_ns(times),
+                                                 r_.candidate.gated ? window_ns : ungated_window_ns,
+                                                 bytes, slot_memory));
   if (slots != slots_)
     if (auto f = set_up(slots); !f.ok()) return f;
   // The baseline's stays: what stands around a call is known from the first window on.
-  result_.candidate_around_ns.clear();
-  result_.candidate_beyond_ns.clear();
+  charges_.forget();
   return {};
 }
 
@@ -302,6 +288,7 @@ finding gpu_session::in_pairs(const round_schedule& schedule,
   window_pair times;
   for (std::size_t done = 0; schedule.warming_up(done); done += counted_ns_.size())
     if (auto f = pair(0, turns_.chance(0.5), times); !f.ok()) return f;
+  charges_.forget();
   while (schedule.more(seconds(), rounds.size())) {
     if (auto f = pair(0, turns_.chance(0.5), times); !f.ok()) return f;
     rounds.push_back(times);
@@ -335,11 +322,17 @@ finding gpu_session::one_side_first(const round_schedule& schedule,
     windows.push_back(order_.calls);
     if (auto f = side(false, windows.size() - 1, &refs); !f.ok()) return f;
   }
+  std::vector<std::vector<double>> timed(windows.size());
   for (std::size_t w = 0; w < windows.size(); ++w) {
-    if (auto f = side(true, w, w < warm ? nullptr : &cands); !f.ok()) return f;
+    if (auto f = side(true, w, &timed[w]); !f.ok()) return f;
     // What is right was overwritten by later windows: the reference once more, not timed.
     if (auto f = side(false, w, nullptr); !f.ok()) return f;
     if (auto f = check(cand, base); !f.ok()) return f;
+  }
+  for (std::size_t w = warm; w < windows.size(); ++w) {
+    const double charged = charge(w, mean_of(timed[w]));
+    for (const double ns : timed[w])
+      cands.push_back(ns + charged);
   }
   result_.runs.push_back(schedule.rounds(refs, cands));
   return {};
@@ -358,6 +351,7 @@ gpu_timing_result gpu_session::run() {
                    : schedule.one_after_the_other() ? one_side_first(schedule, seconds)
                                                     : in_pairs(schedule, seconds);
   if (result_.what.ok()) result_.what = look_at_guards();
+  if (!schedule.one_after_the_other()) result_.runs = charged_runs();
   std::vector<double> refs, cands;
   for (const auto& run : result_.runs)
     for (const auto& times : run) {
@@ -372,25 +366,12 @@ gpu_timing_result gpu_session::run() {
     result_.around_ns = clocks_.around_ns();
     result_.message_ns = clocks_.message_ns();
   }
+  result_.candidate_beyond_ns = charges_.beyond();
   result_.seconds.total = seconds();
   return std::move(result_);
 }
 
 }  // namespace
-
-quern_window_settings timed_window_settings(const device_desk& desk) {
-  return {2 * desk.facts().l2_bytes, gate_timeout_ns};
-}
-
-std::int64_t calls_per_gpu_window(double call_ns, double wanted_ns, std::uint64_t bytes_per_call,
-                                  std::uint64_t memory_bytes) {
-  const double wanted = std::ceil(wanted_ns / std::max(1.0, call_ns));
-  const double fitting =
-      std::floor(static_cast<double>(memory_bytes) /
-                 static_cast<double>(std::max<std::uint64_t>(1, bytes_per_call)));
-  return static_cast<std::int64_t>(
-      std::clamp(std::min(wanted, fitting), 1.0, static_cast<double>(runner::max_window_calls)));
-}
 
 gpu_timing_result time_on_device(const gpu_timing_request& request) {
   const process_memory::question look(request.candidate.memory, taken_by_references);

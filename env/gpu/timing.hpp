@@ -81,8 +81,6 @@ struct gpu_timing_result {
   double baseline_ns = 0, candidate_ns = 0;  ///< medians a call
   double events_ns = 0;  ///< the candidate's last window, a call, by its own events alone
   std::int64_t calls_per_window = 0;
-  /// Wall time of windows beyond what their events say, a call.
-  std::vector<double> candidate_around_ns, baseline_around_ns;
   /// The candidate's windows: what the clock outside (gated sides: the runner's) shows beyond
   /// events and what stands around a call, a call.
   std::vector<double> candidate_beyond_ns;
@@ -91,12 +89,5 @@ struct gpu_timing_result {
 };
 
 gpu_timing_result time_on_device(const gpu_timing_request& request);
-
-/// Flush and gate of every window that is timed on this device.
-quern_window_settings timed_window_settings(const device_desk& desk);
-
-/// Calls in a window so that it lasts `window_ns`, within memory.
-std::int64_t calls_per_gpu_window(double call_ns, double window_ns, std::uint64_t bytes_per_call,
-                                  std::uint64_t memory_bytes);
 
 }  // namespace quern::env

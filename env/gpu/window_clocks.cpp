@@ -9,6 +9,9 @@
 namespace quern::env {
 namespace {
 
+/// Windows of trusted runners that are remembered, the latest.
+constexpr std::size_t most_remembered = 501;
+
 /// What two clocks may differ by in all windows, a call, and in one alone, a call and a window.
 constexpr double forgiven_ns = 500;
 constexpr double forgiven_share = 0.02;
@@ -24,6 +27,12 @@ constexpr double plan_forgiven_around = 0.05;
 
 double call_count(const window_times& seen) {
   return static_cast<double>(seen.call_ns.size());
+}
+
+/// Nothing up to what is forgiven; of what is much more hardly anything is, or lying would pay for
+/// itself.
+double beyond_forgiveness(double shown, double forgiven) {
+  return shown > forgiven ? shown - forgiven * (forgiven / shown) : 0;
 }
 
 }  // namespace
@@ -43,11 +52,19 @@ void window_clocks::learn(const window_times& seen) {
   const auto run = static_cast<double>(seen.inside.run_ns);
   const bool told = tells_running(seen);
   const double beside_events = told ? run : wall;
-  around_.push_back((beside_events - events_ns_of(seen)) / call_count(seen));
+  remember(around_, (beside_events - events_ns_of(seen)) / call_count(seen));
   // The other side begins to run once its first call is queued, the trusted one behind the last.
   const auto queued_ahead =
       static_cast<double>(seen.inside.queue_ns) - static_cast<double>(seen.inside.start_ns);
-  message_.push_back(told ? wall - run - queued_ahead : 0);
+  remember(message_, told ? wall - run - queued_ahead : 0);
+  ++learnt_;
+}
+
+void window_clocks::remember(std::vector<double>& values, double value) const {
+  if (values.size() < most_remembered)
+    values.push_back(value);
+  else
+    values[learnt_ % most_remembered] = value;
 }
 
 double window_clocks::around_ns() const {
@@ -69,21 +86,28 @@ double window_clocks::beyond_inside(const window_times& seen) const {
          around_ns();
 }
 
-double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t calls) {
-  if (beyond.empty()) return 0;
-  const double together = beyond.size() < enough_windows
-                              ? 0
-                              : median_of(beyond) - forgiven_ns - forgiven_share * events_ns;
-  const double alone = beyond.back() - forgiven_once_ns - late_wake_ns / static_cast<double>(calls);
-  return std::max({0.0, together, alone});
+void window_charges::add(double beyond_ns) {
+  beyond_.push_back(beyond_ns);
+  usual_known_ = false;
 }
 
-double charged_to_plan_ns(std::span<const double> beyond, double events_ns, double around_ns) {
-  if (beyond.size() < enough_windows) return 0;
-  const double shown = median_of(beyond);
-  const double forgiven =
-      plan_forgiven_ns + plan_forgiven_share * events_ns + plan_forgiven_around * around_ns;
-  return shown > forgiven ? shown : 0;
+double window_charges::of(std::size_t window, double events_ns, std::int64_t calls,
+                          double around_ns) const {
+  if (!usual_known_ && !beyond_.empty()) {
+    usual_ = median_of(beyond_);
+    usual_known_ = true;
+  }
+  const bool knows_usual = beyond_.size() >= enough_windows;
+  if (gated_) {
+    const double forgiven =
+        plan_forgiven_ns + plan_forgiven_share * events_ns + plan_forgiven_around * around_ns;
+    return knows_usual && usual_ > forgiven ? usual_ : 0;
+  }
+  const double together =
+      knows_usual ? beyond_forgiveness(usual_, forgiven_ns + forgiven_share * events_ns) : 0;
+  const double alone = beyond_forgiveness(
+      beyond_.at(window), forgiven_once_ns + late_wake_ns / static_cast<double>(calls));
+  return std::max(together, alone);
 }
 
 }  // namespace quern::env

@@ -2,6 +2,7 @@
 // window shows beyond that.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,21 +39,39 @@ class window_clocks {
 
  private:
   [[nodiscard]] bool tells_running(const window_times& seen) const;
+  void remember(std::vector<double>& values, double value) const;
   double gate_ns_;
   std::vector<double> around_, message_;
+  std::size_t learnt_ = 0;
 };
 
 /// Of a window by its events.
 double events_ns_of(const window_times& seen);
 
-/// What is added to a call of `events_ns`, in the last of the windows that showed `beyond` (in
-/// their order), because the clock outside shows it. Of all windows together, whose median knows a
-/// microsecond, hardly anything is forgiven; of one, in which a process may wake late, more.
-double charged_ns(std::span<const double> beyond, double events_ns, std::int64_t calls);
+/// What is added to the calls of a candidate's windows because a clock shows it beyond their
+/// events. Known when all windows are: what is usual is the median of them. Nanoseconds a call.
+/// Plain value.
+class window_charges {
+ public:
+  /// `gated`: by a trusted runner's own clock, whose events are believed unless that says something
+  /// else altogether.
+  explicit window_charges(bool gated) : gated_(gated) {}
 
-/// The same of plans, whose events are trusted unless the clock of their runner says something else
-/// altogether: what the median of all windows shows, where that is much beside the call and what
-/// stands around it (`around_ns`). Nanoseconds a call.
-double charged_to_plan_ns(std::span<const double> beyond, double events_ns, double around_ns);
+  /// Of the next window (window_clocks::beyond, beyond_inside).
+  void add(double beyond_ns);
+  void forget() { *this = window_charges(gated_); }
+  [[nodiscard]] const std::vector<double>& beyond() const { return beyond_; }
+
+  /// For a call of `events_ns` in window `window` of those added, which had `calls` of them, with
+  /// `around_ns` around each.
+  [[nodiscard]] double of(std::size_t window, double events_ns, std::int64_t calls,
+                          double around_ns) const;
+
+ private:
+  bool gated_;
+  std::vector<double> beyond_;
+  mutable double usual_ = 0;
+  mutable bool usual_known_ = false;
+};
 
 }  // namespace quern::env

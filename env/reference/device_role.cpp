@@ -30,14 +30,14 @@ int reference_gpu_main(int argc, char** argv) {
   }
   device_reference answers(argv[1]);
   std::vector<std::byte> buffer(sizeof(runner::header) + device_reference::longest_question);
-  for (;;) {
+  runner::header head;
+  for (std::int64_t awake_ns = 0;; awake_ns = runner::awake_behind(head.what)) {
     int fd = -1;
-    const std::size_t got = runner::receive(socket, buffer, fd);
+    const std::size_t got = runner::receive(socket, buffer, fd, awake_ns);
     const base::unique_fd descriptor(fd);
     // Not by way of destructors: LibTorch's and the driver's wait for a device that may be lost,
     // and the memory goes with the process.
     if (got < sizeof(runner::header)) _exit(0);
-    runner::header head;
     std::memcpy(&head, buffer.data(), sizeof head);
     const auto body = std::span<const std::byte>(buffer).subspan(sizeof head, got - sizeof head);
     if (!runner::send_reply(socket, answers.answer(head.what, head.ticket, body, fd))) _exit(0);

@@ -5,11 +5,22 @@
 #include <cstring>
 
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace quern::env::runner {
 
-std::size_t receive(int socket, std::span<std::byte> buffer, int& fd) {
+namespace {
+
+std::int64_t now_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+}  // namespace
+
+std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64_t awake_ns) {
   fd = -1;
   iovec part{buffer.data(), buffer.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -18,10 +29,14 @@ std::size_t receive(int socket, std::span<std::byte> buffer, int& fd) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  ssize_t got = 0;
-  do {
+  ssize_t got = -1;
+  if (awake_ns > 0)
+    for (const std::int64_t until = now_ns() + awake_ns; got < 0 && now_ns() < until;)
+      got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  while (got < 0) {
     got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+    if (got < 0 && errno != EINTR) return 0;
+  }
   if (got <= 0 || (message.msg_flags & MSG_TRUNC) != 0) return 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c))
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)

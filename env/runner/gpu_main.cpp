@@ -291,11 +291,11 @@ int serve_gpu(const char* path) {
   const char* problem = library.load_from(path);
   alignas(64) static std::array<std::byte, sizeof(header) + sizeof(gpu_load_request)> buffer;
   static gpu_runner runner(library);
-  for (;;) {
+  header head;
+  for (std::int64_t awake_ns = 0;; awake_ns = awake_behind(head.what)) {
     int fd = -1;
-    const std::size_t got = receive(socket_fd, buffer, fd);
+    const std::size_t got = receive(socket_fd, buffer, fd, awake_ns);
     if (got < sizeof(header)) return 0;
-    header head;
     std::memcpy(&head, buffer.data(), sizeof head);
     const reply r = problem != nullptr
                         ? make_reply(head.ticket, outcome::failed, 0, problem)

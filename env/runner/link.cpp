@@ -102,9 +102,14 @@ answered<runner::reply> runner_link::ask(runner::command what, std::span<const s
   const base::nanoseconds_t start = now();
   if (!send_message(socket_.get(), std::as_bytes(std::span(&head, 1)), body, fd))
     return failure(runner_failure::kind::gone, "the runner is gone");
-  for (;;) {
-    const ssize_t got = recv(socket_.get(), &r, sizeof r, 0);
+  const auto awake_until = start + static_cast<base::nanoseconds_t>(limits.awake_s * 1e9);
+  for (bool awake = limits.awake_s > 0;;) {
+    const ssize_t got = recv(socket_.get(), &r, sizeof r, awake ? MSG_DONTWAIT : 0);
     const base::nanoseconds_t end = now();
+    if (awake && got < 0 && errno == EAGAIN) {
+      awake = end < awake_until;
+      continue;
+    }
     if (got == static_cast<ssize_t>(sizeof r)) {
       if (wall != nullptr) *wall = end - start;
       return judge(r, head.ticket);

@@ -38,6 +38,9 @@ using answered = tl::expected<T, runner_failure>;
 struct question_limits {
   double cpu_s = 0.5;
   double wall_s = 20;
+  /// For so long the answer is looked for again and again: a thread that sleeps wakes some 200 us
+  /// late on a virtual machine, at times.
+  double awake_s = 0;
 };
 
 /// How long a thread was ready to run and did not, by the kernel's account

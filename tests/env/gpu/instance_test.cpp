@@ -6,7 +6,7 @@
 
 #include "env/gpu/calls.hpp"
 #include "env/gpu/gpu_evaluator.hpp"
-#include "env/gpu/timing.hpp"
+#include "env/gpu/timed_windows.hpp"
 #include "env/task/float_bits.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"

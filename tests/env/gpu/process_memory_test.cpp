@@ -69,6 +69,39 @@ TEST_CASE("A context that came and went within a question is noticed") {
   CHECK(d.memory.bytes() == 0);
 }
 
+TEST_CASE("Beside a long question several contexts are made, each of which explains its share") {
+  device d;
+  {
+    const process_memory::question look(&d.memory);
+    for (int i = 0; i < 4; ++i) {
+      const device_quiet::disturbance noise(d.quiet);
+      d.free -= 700 * mib;
+    }
+    d.free -= 2'000 * mib;
+  }
+  // Of 4.8 GB four contexts may be four.
+  CHECK(d.memory.bytes() == 4'800 * mib - 4 * context);
+}
+
+TEST_CASE("A context that stands still during a question explains nothing") {
+  device d;
+  const device_quiet::interruptible in_making(d.quiet, [](bool) {});
+  const device_quiet::hold alone(d.quiet);
+  d.ask(300);
+  CHECK(d.memory.bytes() == 300 * mib);
+  CHECK(d.memory.moved_by_others() == 0);
+}
+
+TEST_CASE("What comes behind the last look is told too") {
+  device d;
+  d.ask(300);
+  CHECK(d.memory.moved_by_others() == 0);
+  { const device_quiet::disturbance noise(d.quiet); }
+  CHECK(d.memory.moved_by_others() == context);
+  const device_quiet::disturbance noise(d.quiet);
+  CHECK(d.memory.moved_by_others() == 2 * context);
+}
+
 TEST_CASE("A process that ended beside a question hides nothing that was counted") {
   device d;
   d.ask(500);

@@ -1,0 +1,56 @@
+// Windows of calls that are timed.
+#include "env/gpu/timed_windows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace quern::env {
+namespace {
+
+/// Calls with a hidden distribution among the timed ones: nothing tells a kernel that it is being
+/// checked. Their outputs are compared, their times do not count, since what content costs is
+/// another thing for either side.
+constexpr double hidden_share = 0.125;
+/// The same for calls with some elements of another distribution (order_maker::plant). Times of
+/// those with single ones count, so there may be many of them.
+constexpr double planted_share = 0.45, stretches_of_planted = 0.27;
+
+}  // namespace
+
+quern_window_settings timed_window_settings(const device_desk& desk) {
+  return {2 * desk.facts().l2_bytes, timed_gate_ns};
+}
+
+std::int64_t calls_per_gpu_window(double call_ns, double wanted_ns, std::uint64_t bytes_per_call,
+                                  std::uint64_t memory_bytes) {
+  const double wanted = std::ceil(wanted_ns / std::max(1.0, call_ns));
+  const double fitting =
+      std::floor(static_cast<double>(memory_bytes) /
+                 static_cast<double>(std::max<std::uint64_t>(1, bytes_per_call)));
+  return static_cast<std::int64_t>(
+      std::clamp(std::min(wanted, fitting), 1.0, static_cast<double>(runner::max_window_calls)));
+}
+
+window_order wake_up_order() {
+  window_order order;
+  order.how.gate_timeout_ns = timed_gate_ns;
+  return order;
+}
+
+std::vector<quern_order> draw_timed_calls(order_maker& orders, base::random_stream& turns,
+                                          const device_instance& of, std::int64_t slots) {
+  std::vector<quern_order> calls;
+  const auto hidden = of.rounds.size() - 1;
+  const auto surely_timed =
+      static_cast<std::int64_t>(turns.below(static_cast<std::uint64_t>(slots)));
+  for (std::int64_t s = 0; s < slots; ++s) {
+    const bool now = hidden > 0 && s != surely_timed && turns.chance(hidden_share);
+    const auto round = now ? static_cast<std::int32_t>(1 + turns.below(hidden)) : 0;
+    calls.push_back(orders.fresh(round, static_cast<std::int32_t>(s)));
+    if (s != surely_timed && turns.chance(planted_share))
+      orders.plant(calls.back(), of, stretches_of_planted);
+  }
+  return calls;
+}
+
+}  // namespace quern::env
