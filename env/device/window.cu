@@ -100,6 +100,7 @@ int32_t perform(quern_window* w, const quern_step& s, int64_t slot) {
 extern "C" int32_t quern_window_begin(quern_window* w, const quern_window_settings* how) {
   w->how = *how;
   w->calls = 0;
+  w->last_beside = 0;
   w->begun_ns = w->started_ns = quern::gpu::clock_ns();
   if (make_flush(w, how->flush_bytes) < 0) return -1;
   // What a kernel asked the cache to keep would outlive the flush.
@@ -194,12 +195,30 @@ extern "C" int32_t quern_window_after_call(quern_window* w) {
   return settle(w, cudaEventRecord(w->after[at], w->stream), "an event");
 }
 
+extern "C" int32_t quern_window_after_beside(quern_window* w) {
+  if (w->calls < 1 || w->last_beside != w->calls - 1)
+    return complain(w, "work beside call %d, told behind call %d", w->last_beside + 1, w->calls);
+  const auto at = static_cast<size_t>(w->last_beside++);
+  return settle(w, cudaEventRecord(w->beside[at], w->stream), "an event");
+}
+
 extern "C" int32_t quern_window_end(quern_window* w, uint32_t* ns, int32_t capacity,
                                     int32_t* count) {
   const uint64_t opened = quern::gpu::clock_ns();
   *w->gate = w->turn;
   if (settle(w, cudaDeviceSynchronize(), "running") < 0) return -1;
   w->clocks = {w->started_ns - w->begun_ns, opened - w->begun_ns, quern::gpu::clock_ns() - opened};
+  uint64_t beside_ns = 0;
+  for (int32_t i = 0; i < w->last_beside; ++i) {
+    float ms = 0;
+    if (settle(w,
+               cudaEventElapsedTime(&ms, w->after[static_cast<size_t>(i)],
+                                    w->beside[static_cast<size_t>(i)]),
+               "reading an event") < 0)
+      return -1;
+    beside_ns += static_cast<uint64_t>(static_cast<double>(ms) * 1e6);
+  }
+  w->clocks.run_ns -= beside_ns < w->clocks.run_ns ? beside_ns : 0;
   *count = w->calls < capacity ? w->calls : capacity;
   for (int32_t i = 0; i < *count; ++i) {
     float ms = 0;

@@ -148,9 +148,12 @@ int32_t quern_window_tensors(struct quern_window* w, const struct quern_tensors*
 
 /// A window by hand: begin, then (before_call, the call on the stream, after_call) for each, then
 /// end, which waits and writes the calls' nanoseconds. A window that cannot go on is abandoned.
+/// `after_beside`, behind work that was queued behind after_call and that windows of others do not
+/// have: its time is left out of the clocks' run_ns.
 int32_t quern_window_begin(struct quern_window* w, const struct quern_window_settings* how);
 int32_t quern_window_before_call(struct quern_window* w, const struct quern_order* order);
 int32_t quern_window_after_call(struct quern_window* w);
+int32_t quern_window_after_beside(struct quern_window* w);
 int32_t quern_window_end(struct quern_window* w, uint32_t* ns, int32_t capacity, int32_t* count);
 
 void quern_window_abandon(struct quern_window* w);

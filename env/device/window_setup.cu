@@ -32,7 +32,8 @@ int32_t set_up(quern_window* w, bool own_stream) {
   if (settle(w, cudaMalloc(&w->sink, 256), "memory") < 0) return -1;
   w->before.resize(QUERN_MOST_CALLS);
   w->after.resize(QUERN_MOST_CALLS);
-  for (auto* list : {&w->before, &w->after})
+  w->beside.resize(QUERN_MOST_CALLS);
+  for (auto* list : {&w->before, &w->after, &w->beside})
     for (auto& event : *list)
       if (settle(w, cudaEventCreate(&event), "an event") < 0) return -1;
   return 0;

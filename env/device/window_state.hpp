@@ -25,9 +25,10 @@ struct quern_window {
   volatile uint32_t* gate = nullptr;  // host memory that the device sees
   uint32_t* gate_on_device = nullptr;
   uint32_t turn = 0;
-  std::vector<cudaEvent_t> before, after;
+  std::vector<cudaEvent_t> before, after, beside;
   quern_window_settings how{};
   int32_t calls = 0;
+  int32_t last_beside = 0;  // calls that have an event in `beside`: all up to this number
   uint64_t begun_ns = 0, started_ns = 0;  // by the clock of the process
   quern_window_clocks clocks{};
   mapping pieces[QUERN_PIECES];

@@ -141,11 +141,13 @@ std::optional<std::string> gpu_stand::end_large(std::unique_ptr<gpu_runner_proce
                                                 const process_memory& memory) {
   constexpr double step_s = 0.02;
   const std::uint64_t bytes = memory.bytes();
-  const std::uint64_t slack = return_slack + memory.moved_by_others();
+  const std::uint64_t moved = memory.moved_by_others();
   const device_quiet::hold alone(quiet_);
   // One that was killed may have given all of it back by now.
   const std::uint64_t now_free = free_bytes();
   const std::uint64_t before = std::min(now_free, memory.last_free().value_or(now_free));
+  // While it is quiet nobody else moves.
+  const std::uint64_t slack = return_slack + (before < now_free ? moved : 0);
   process.reset();
   std::uint64_t back = 0;
   for (double waited = 0; waited < memory_wait_s; waited += step_s) {

@@ -13,9 +13,6 @@ namespace {
 /// A context and a first module take a second on a loaded host; nothing here waits for a candidate.
 constexpr double setting_up_s = 30;
 
-/// For windows, which take 3 ms: longer ones do not notice how late a thread wakes.
-constexpr double awake_s = 0.02;
-
 question_limits within(double wall_s) {
   // Waiting for the device is done by looking again and again: CPU time says nothing.
   return {wall_s, wall_s};
@@ -133,7 +130,7 @@ answered<void> gpu_link::script(const std::string& text) {
   return without_value(link_.script(text, within(setting_up_s)));
 }
 
-answered<window_times> gpu_link::window(const window_order& what, double wall_s) {
+answered<window_times> gpu_link::window(const window_order& what, double wall_s, double awake_s) {
   if (what.calls.size() > runner::max_window_calls)
     return gpu_link_failure(fmt::format("a window of {} calls, the limit is {}", what.calls.size(),
                                         runner::max_window_calls));

@@ -58,7 +58,8 @@ class gpu_link {
   answered<void> call(const runner::gpu_call_request& what, double wall_s);
   answered<std::int64_t> workspace(std::span<const std::int64_t> sizes);
   answered<void> script(const std::string& text);
-  answered<window_times> window(const window_order& what, double wall_s);
+  /// For `awake_s` the answer is looked for again and again (question_limits).
+  answered<window_times> window(const window_order& what, double wall_s, double awake_s = 0);
   /// Reference: writes the last window's results to the outputs.
   answered<void> deliver(double wall_s);
   answered<void> drop();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <sched.h>
+
 namespace quern::env {
 namespace {
 
@@ -29,6 +31,20 @@ std::int64_t calls_per_gpu_window(double call_ns, double wanted_ns, std::uint64_
                  static_cast<double>(std::max<std::uint64_t>(1, bytes_per_call)));
   return static_cast<std::int64_t>(
       std::clamp(std::min(wanted, fitting), 1.0, static_cast<double>(runner::max_window_calls)));
+}
+
+double awake_for_windows_s() {
+  // Windows of 2 ms; longer ones do not notice how late a thread wakes.
+  constexpr double awake_s = 0.02;
+  constexpr int enough_processors = 4;
+  static const double result = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < enough_processors
+               ? 0.0
+               : awake_s;
+  }();
+  return result;
 }
 
 window_order wake_up_order() {

@@ -21,6 +21,10 @@ quern_window_settings timed_window_settings(const device_desk& desk);
 /// It would else do so in the window that comes.
 window_order wake_up_order();
 
+/// How long to look for the answer of a window before sleeping; none where the processors are too
+/// few for both to be awake. A thread that sleeps wakes some 200 us late on a virtual machine.
+double awake_for_windows_s();
+
 /// Calls in a window so that it lasts `window_ns`, within memory.
 std::int64_t calls_per_gpu_window(double call_ns, double window_ns, std::uint64_t bytes_per_call,
                                   std::uint64_t memory_bytes);

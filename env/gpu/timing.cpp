@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "env/gpu/checks.hpp"
 #include "env/gpu/timed_windows.hpp"
+#include "env/gpu/window_charges.hpp"
 #include "env/judge/compare.hpp"
 #include "env/measure/round_schedule.hpp"
 #include "env/measure/stage_clock.hpp"
@@ -28,6 +29,8 @@ constexpr std::int64_t least_calls = 2;
 /// Of device memory for the outputs of one window, all seats.
 constexpr std::uint64_t slot_memory = 12ULL << 30;
 constexpr double baseline_wall_s = 60, wake_up_wall_s = 10;
+/// A window that took long is no reason to wait for ever for the next.
+constexpr double longest_expected_s = 2;
 /// Device memory that references may come to keep during a measurement, all of them.
 constexpr std::uint64_t taken_by_references = 4ULL << 30;
 
@@ -60,8 +63,6 @@ class gpu_session {
   finding one_side_first(const round_schedule& schedule, const std::function<double()>& seconds);
   finding check(const seated_runner& candidate, const seated_runner& baseline);
   std::unique_ptr<device_quiet::hold> hush();
-  [[nodiscard]] double charge(std::size_t window, double events_ns) const;
-  [[nodiscard]] std::vector<process_pairs> charged_runs() const;
   [[nodiscard]] double expected_call_ns(const window_pair& times) const;
   [[nodiscard]] bool narrow() const;
 
@@ -110,17 +111,19 @@ finding gpu_session::failed_by_candidate(std::size_t runner, const runner_failur
 
 finding gpu_session::window(bool candidate, const seated_runner& runner, double& per_call_ns) {
   const auto& side = candidate ? r_.candidate : r_.baseline;
-  const double expected_s = candidate_wall_ns_ * static_cast<double>(slots_) * 1e-9;
+  const double expected_s =
+      std::min(candidate_wall_ns_ * static_cast<double>(slots_) * 1e-9, longest_expected_s);
   order_.how = timed_window_settings(*r_.desk);
   if (!side.gated) order_.how.gate_timeout_ns = 0;
   if (!r_.protocol.flushes_l2) order_.how.flush_bytes = 0;
   answered<window_times> times;
   // Both sides are awake, or what a message takes would differ.
+  const double awake_s = r_.candidate.gated ? 0 : awake_for_windows_s();
   if (!r_.candidate.gated) times = runner.link->window(wake_up_order(), wake_up_wall_s);
   if (times) {
     stage_clock clock(candidate ? result_.seconds.candidate : result_.seconds.baseline);
     const double limit_s = candidate ? r_.least_wall_s + 50 * expected_s : baseline_wall_s;
-    times = runner.link->window(order_, limit_s);
+    times = runner.link->window(order_, limit_s, awake_s);
   }
   if (!times) {
     if (!candidate) return host_trouble("baseline: " + times.error().text);
@@ -141,7 +144,8 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
       return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
               "the events of a window say that its calls took no time", std::nullopt};
     if (clocks_.knows())
-      charges_.add(side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times));
+      charges_.add(per_call_ns,
+                   side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times));
   } else {
     clocks_.learn(*times);
   }
@@ -214,24 +218,10 @@ finding gpu_session::look_at_guards() {
   return {};
 }
 
-double gpu_session::charge(std::size_t window, double events_ns) const {
-  return charges_.of(window, events_ns, slots_, clocks_.around_ns());
-}
-
-/// Events of a process with host code of the candidate are what that process says. Whatever the
-/// clock outside shows beyond what stands around a call is part of the call.
-std::vector<process_pairs> gpu_session::charged_runs() const {
-  auto runs = result_.runs;
-  for (std::size_t r = 0; r < runs.size(); ++r)
-    for (std::size_t i = 0; i < runs[r].size(); ++i)
-      runs[r][i].cand_ns += charge(i * runs.size() + r, runs[r][i].cand_ns);
-  return runs;
-}
-
 bool gpu_session::narrow() const {
   for (const auto& run : result_.runs)
     if (run.size() < bucket_count) return false;
-  const auto e = estimate_ratio(charged_runs(), r_.limits);
+  const auto e = estimate_ratio(charged_alone(result_.runs, charges_, slots_), r_.limits);
   return e && !e->noisy && e->window_half_width <= r_.limits.narrow;
 }
 
@@ -239,7 +229,7 @@ bool gpu_session::narrow() const {
 /// of its calls is part of what is measured, and should not depend on how late a process woke.
 double gpu_session::expected_call_ns(const window_pair& times) const {
   if (r_.candidate.gated) return std::min(baseline_wall_ns_, candidate_wall_ns_);
-  const double hidden = std::max(0.0, charges_.beyond().back());
+  const double hidden = std::max(0.0, median_of(charges_.beyond()));
   return std::min(times.ref_ns, times.cand_ns + hidden) + clocks_.around_ns();
 }
 
@@ -329,11 +319,12 @@ finding gpu_session::one_side_first(const round_schedule& schedule,
     if (auto f = side(false, w, nullptr); !f.ok()) return f;
     if (auto f = check(cand, base); !f.ok()) return f;
   }
-  for (std::size_t w = warm; w < windows.size(); ++w) {
-    const double charged = charge(w, mean_of(timed[w]));
+  for (std::size_t w = warm; w < windows.size(); ++w)
     for (const double ns : timed[w])
-      cands.push_back(ns + charged);
-  }
+      cands.push_back(ns + charges_.alone(w, slots_));
+  const double factor = charges_.factor(claimed_by_rounds(cands), clocks_.around_ns());
+  for (double& ns : cands)
+    ns *= factor;
   result_.runs.push_back(schedule.rounds(refs, cands));
   return {};
 }
@@ -351,7 +342,10 @@ gpu_timing_result gpu_session::run() {
                    : schedule.one_after_the_other() ? one_side_first(schedule, seconds)
                                                     : in_pairs(schedule, seconds);
   if (result_.what.ok()) result_.what = look_at_guards();
-  if (!schedule.one_after_the_other()) result_.runs = charged_runs();
+  if (!schedule.one_after_the_other())
+    result_.runs = charged(std::move(result_.runs), charges_, slots_,
+                           clocks_.knows() ? clocks_.around_ns() : 0,
+                           r_.protocol.how == aggregation::paired_log_ratio, r_.limits);
   std::vector<double> refs, cands;
   for (const auto& run : result_.runs)
     for (const auto& times : run) {

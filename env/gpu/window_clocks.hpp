@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "env/gpu/link.hpp"
@@ -33,7 +32,8 @@ class window_clocks {
   [[nodiscard]] double beyond_inside(const window_times& seen) const;
 
   /// Around a call, and what a window takes before its first call is queued and in messages, as
-  /// learnt.
+  /// learnt. Of messages no more than processes need that are awake: what is credited to a window
+  /// of others should not grow with how late a trusted one wakes.
   [[nodiscard]] double around_ns() const;
   [[nodiscard]] double message_ns() const;
 
@@ -47,31 +47,5 @@ class window_clocks {
 
 /// Of a window by its events.
 double events_ns_of(const window_times& seen);
-
-/// What is added to the calls of a candidate's windows because a clock shows it beyond their
-/// events. Known when all windows are: what is usual is the median of them. Nanoseconds a call.
-/// Plain value.
-class window_charges {
- public:
-  /// `gated`: by a trusted runner's own clock, whose events are believed unless that says something
-  /// else altogether.
-  explicit window_charges(bool gated) : gated_(gated) {}
-
-  /// Of the next window (window_clocks::beyond, beyond_inside).
-  void add(double beyond_ns);
-  void forget() { *this = window_charges(gated_); }
-  [[nodiscard]] const std::vector<double>& beyond() const { return beyond_; }
-
-  /// For a call of `events_ns` in window `window` of those added, which had `calls` of them, with
-  /// `around_ns` around each.
-  [[nodiscard]] double of(std::size_t window, double events_ns, std::int64_t calls,
-                          double around_ns) const;
-
- private:
-  bool gated_;
-  std::vector<double> beyond_;
-  mutable double usual_ = 0;
-  mutable bool usual_known_ = false;
-};
 
 }  // namespace quern::env

@@ -17,6 +17,7 @@ import json
 import socket
 import struct
 import sys
+import time
 
 SOCKET = 3
 DONE, FAILED, WRONG_SHAPE, WRONG_DTYPE = 0, 1, 3, 4
@@ -341,13 +342,26 @@ def answer(reference, command, body, fd):
     return (said[0], said[1].encode()) if said else (DONE, b"")
 
 
+def receive(channel, longest, awake_s):
+    """The next message; who sleeps wakes late, so for some time it is looked for again and again."""
+    until = time.monotonic() + awake_s
+    while awake_s > 0 and time.monotonic() < until:
+        try:
+            return socket.recv_fds(channel, longest, 1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+    return socket.recv_fds(channel, longest, 1)
+
+
 def serve(library, layout, torch):
     reference = Reference(library, layout, torch)
     channel = socket.socket(fileno=SOCKET)
     head, reply = layout["header"], layout["reply"]
     room = reply["size"][0] - reply["text"][0]
+    window = layout["commands"]["gpu_window"]
+    awake_s = 0
     while True:
-        message, fds, _, _ = socket.recv_fds(channel, layout["longest_question"], 1)
+        message, fds, _, _ = receive(channel, layout["longest_question"], awake_s)
         if len(message) < head["size"][0]:
             return
         fields = Fields(head, message)
@@ -363,6 +377,10 @@ def serve(library, layout, torch):
         text = text if how == DONE else text[:room - 1]
         answered[reply["text"][0]:reply["text"][0] + len(text)] = text
         channel.send(answered)
+        # Behind a window of no calls the one that is to be timed comes at once.
+        body = message[head["size"][0]:]
+        wakes = fields.number("what") == window and Fields(layout["window"], body).number("count") == 0
+        awake_s = 0.0003 if wakes else 0
 
 
 def main():

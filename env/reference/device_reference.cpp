@@ -174,6 +174,10 @@ bool device_reference::queue_call(const quern_order& order, std::size_t number, 
   if (captured && found_.what == result_fault::none) {
     view_outputs(*call_, order.slot, pieces_, outputs_);
     found_ = script_->copy_out(outputs_, 0, in_f64);
+    if (library_.after_beside(window_) != 0) {
+      why = library_.problem(window_);
+      return false;
+    }
   }
   return true;
 }

@@ -31,7 +31,7 @@ int reference_gpu_main(int argc, char** argv) {
   device_reference answers(argv[1]);
   std::vector<std::byte> buffer(sizeof(runner::header) + device_reference::longest_question);
   runner::header head;
-  for (std::int64_t awake_ns = 0;; awake_ns = runner::awake_behind(head.what)) {
+  for (std::int64_t awake_ns = 0;;) {
     int fd = -1;
     const std::size_t got = runner::receive(socket, buffer, fd, awake_ns);
     const base::unique_fd descriptor(fd);
@@ -41,6 +41,7 @@ int reference_gpu_main(int argc, char** argv) {
     std::memcpy(&head, buffer.data(), sizeof head);
     const auto body = std::span<const std::byte>(buffer).subspan(sizeof head, got - sizeof head);
     if (!runner::send_reply(socket, answers.answer(head.what, head.ticket, body, fd))) _exit(0);
+    awake_ns = runner::awake_behind(head.what, body.size());
   }
 }
 

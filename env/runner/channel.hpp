@@ -14,11 +14,6 @@ namespace quern::env::runner {
 /// unusable. For `awake_ns` it looks again and again before it sleeps: who sleeps wakes late.
 std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64_t awake_ns = 0);
 
-/// `awake_ns` behind a question: the next window comes at once, or after other work.
-constexpr std::int64_t awake_behind(command what) {
-  return what == command::gpu_window ? 300'000 : 0;
-}
-
 /// Sends a reply; false when the evaluator is gone. Async-signal-safe.
 bool send_reply(int socket, const reply& what);
 

@@ -292,7 +292,7 @@ int serve_gpu(const char* path) {
   alignas(64) static std::array<std::byte, sizeof(header) + sizeof(gpu_load_request)> buffer;
   static gpu_runner runner(library);
   header head;
-  for (std::int64_t awake_ns = 0;; awake_ns = awake_behind(head.what)) {
+  for (std::int64_t awake_ns = 0;;) {
     int fd = -1;
     const std::size_t got = receive(socket_fd, buffer, fd, awake_ns);
     if (got < sizeof(header)) return 0;
@@ -303,6 +303,7 @@ int serve_gpu(const char* path) {
                                         got - sizeof head, fd);
     if (fd >= 0) close(fd);
     if (!send_reply(socket_fd, r)) return 0;
+    awake_ns = awake_behind(head.what, got - sizeof head);
   }
 }
 

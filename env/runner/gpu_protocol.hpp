@@ -99,6 +99,12 @@ struct gpu_window_request {
   }
 };
 
+/// How long a runner looks for the next question again and again before it sleeps: behind a window
+/// of no calls, whose message had `bytes`, the one that is to be timed comes at once.
+constexpr std::int64_t awake_behind(command what, std::size_t bytes) {
+  return what == command::gpu_window && bytes == gpu_window_request::bytes_for(0) ? 300'000 : 0;
+}
+
 /// The text of the reply to gpu_window: nanoseconds of every call by events, in
 /// `window_clocks_at` and behind it what the runner's own clock says of the window.
 inline constexpr std::size_t max_window_calls = QUERN_MOST_CALLS;

@@ -24,6 +24,7 @@ struct window_library {
   decltype(&::quern_window_begin) begin = nullptr;
   decltype(&::quern_window_before_call) before_call = nullptr;
   decltype(&::quern_window_after_call) after_call = nullptr;
+  decltype(&::quern_window_after_beside) after_beside = nullptr;
   decltype(&::quern_window_end) end = nullptr;
   decltype(&::quern_window_abandon) abandon = nullptr;
   decltype(&::quern_window_clocks_of) clocks = nullptr;
@@ -47,6 +48,7 @@ struct window_library {
         find(library, begin, "quern_window_begin") &&
         find(library, before_call, "quern_window_before_call") &&
         find(library, after_call, "quern_window_after_call") &&
+        find(library, after_beside, "quern_window_after_beside") &&
         find(library, end, "quern_window_end") && find(library, abandon, "quern_window_abandon") &&
         find(library, clocks, "quern_window_clocks_of") && find(library, run, "quern_window_run");
     return complete ? nullptr : "libquern_cuda.so is of another build";

@@ -77,6 +77,9 @@ int32_t quern_window_after_call(quern_window* w) {
   ++w->calls;
   return 0;
 }
+int32_t quern_window_after_beside(quern_window*) {
+  return 0;
+}
 int32_t quern_window_end(quern_window* w, uint32_t* ns, int32_t capacity, int32_t* count) {
   *count = w->calls < capacity ? w->calls : capacity;
   for (int32_t i = 0; i < *count; ++i)

@@ -77,6 +77,9 @@ int32_t quern_window_before_call(quern_window*, const quern_order*) {
 int32_t quern_window_after_call(quern_window*) {
   return -1;
 }
+int32_t quern_window_after_beside(quern_window*) {
+  return 0;
+}
 int32_t quern_window_end(quern_window*, uint32_t*, int32_t, int32_t*) {
   return -1;
 }
