@@ -14,6 +14,7 @@
 #include "policy/device/library.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/generator.hpp"
+#include "tools/model_shapes.hpp"
 
 namespace {
 
@@ -27,31 +28,6 @@ struct settings {
   int prompt_rows = 8192, page = 64, rows = 256;
   bool exact = false;
 };
-
-/// Of Qwen2.5 by size: "0.5B", "1.5B", "7B".
-base::expected<model_config> qwen_shape(const std::string& size) {
-  model_config c;
-  c.arch = architecture::qwen2;
-  c.vocab_size = 151936;
-  c.max_positions = 32768;
-  c.rope_theta = 1e6;
-  c.dtype = weight_dtype::bf16;
-  c.tied_embeddings = size != "7B";
-  if (size == "0.5B") {
-    c.hidden_size = 896, c.intermediate_size = 4864, c.layers = 24;
-    c.heads = 14, c.kv_heads = 2, c.head_dim = 64;
-  } else if (size == "1.5B") {
-    c.hidden_size = 1536, c.intermediate_size = 8960, c.layers = 28;
-    c.heads = 12, c.kv_heads = 2, c.head_dim = 128;
-  } else if (size == "7B") {
-    c.vocab_size = 152064;
-    c.hidden_size = 3584, c.intermediate_size = 18944, c.layers = 28;
-    c.heads = 28, c.kv_heads = 4, c.head_dim = 128;
-  } else {
-    return base::fail(base::errc::invalid_argument, "no shape '{}'; known: 0.5B, 1.5B, 7B", size);
-  }
-  return c;
-}
 
 /// Tokens a second that are wanted of decoding at a mean context of 576 on an H200; 0: none said.
 double wanted_rate(const std::string& model, int batch) {
@@ -177,7 +153,7 @@ base::expected<base::json> measure_groups(const settings& s, const parameter_are
 
 base::expected<base::json> measure(const settings& s) {
   QUERN_TRY(const at::Device device, choose_device("cuda"));
-  QUERN_TRY(const model_config config, qwen_shape(s.model));
+  QUERN_TRY(const model_config config, tools::qwen_shape(s.model));
   QUERN_TRY(parameter_arena arena, parameter_arena::zeros(config, at::kBFloat16, device));
   arena.fill_with_noise(0.02);
   base::json all = base::json::array();

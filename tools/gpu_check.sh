@@ -175,6 +175,18 @@ if [ -x "$bench" ]; then
   step "a kernel against itself, whole" 8 200 "$bench" self --gpu @GPU@ --whole --threads "$threads" \
     --trials "$(pick "a kernel against itself, whole" 2 20)"
 fi
+# How docs/performance.md comes by its figures of the policy.
+if [ -x "$build/bin/bench_generate" ]; then
+  for model in 0.5B 1.5B; do
+    alone "generation of $model" 20 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only decode
+  done
+fi
+if [ -x "$build/bin/bench_train" ]; then
+  for model in 0.5B 1.5B; do
+    alone "training of $model" 16 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_train" --model $model \
+      --seconds "$(pick "training of $model" 8 30)"
+  done
+fi
 for suite in cuda_quick cuda; do
   if is_quick tasks && [ $suite = cuda ]; then continue; fi
   step "tasks of $suite" 4 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"

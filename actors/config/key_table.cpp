@@ -179,6 +179,9 @@ void method(keys& table) {
   QUERN_TEXT(learner.device, resume, QUERN_WORDS("auto", "cpu", "cuda"),
              "auto: stage sft takes a GPU where there is one, the other stages the CPU; cuda "
              "without a GPU is an error");
+  QUERN_TEXT(learner.precision, resume, QUERN_WORDS("float32", "bfloat16"),
+             "of weights and activations; master weights, gradients, moments and log-probs are "
+             "float32 either way; bfloat16 is for GPUs, on a CPU it is computed slowly");
   QUERN_NUMBER(learner.ranks, resume, 1, 64,
                "processes of the learner, one GPU each on cuda; they share each batch and the "
                "optimiser's state (ZeRO-1); stage sft has one");

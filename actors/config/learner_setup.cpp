@@ -36,6 +36,7 @@ policy::learner_demand learner_demand_of(const run_config& config) {
   const std::int64_t longest = config.policy.max_prompt_tokens + config.policy.max_new_tokens;
   policy::learner_demand demand;
   demand.ranks = config.learner.ranks;
+  demand.weight_bytes = config.learner.precision == "bfloat16" ? 2 : 4;
   demand.longest_sequence = longest;
   demand.micro_batch_tokens =
       std::min(config.learner.micro_batch_tokens,

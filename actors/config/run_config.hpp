@@ -102,6 +102,7 @@ struct run_config {
     std::int64_t micro_batch_tokens = 8192;
     std::int64_t threads = 1;
     std::string device = "auto";
+    std::string precision = "float32";
     std::int64_t ranks = 1;
     std::string devices = "";
     std::string recompute = "none";

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/learner_setup.hpp"
+#include "actors/workers/element_type.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "policy/engine/checkpoint.hpp"
@@ -127,7 +128,8 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   place.ranks = static_cast<std::int32_t>(config.learner.ranks);
   QUERN_TRY(const policy::model_config model, policy::load_model_config(start.checkpoint));
   QUERN_CHECK(plan_memory(model, config, device));
-  QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint, at::kFloat, device, place));
+  const at::ScalarType type = element_type_of(config);
+  QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint, type, device, place));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   const policy::loss_parameters loss = loss_parameters_of(config);
   QUERN_CHECK(policy::check(loss));
@@ -151,7 +153,7 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   }
   made.largest_file_ = static_cast<std::uint64_t>(config.storage.shard_mb) * 1'000'000;
   if (policy::needs_reference(loss)) {
-    QUERN_TRY(made.reference_, policy::parameter_arena::load(start.reference, at::kFloat, device));
+    QUERN_TRY(made.reference_, policy::parameter_arena::load(start.reference, type, device));
     QUERN_TRY(made.reference_model_, policy::decoder::make(*made.reference_));
   }
   return made;

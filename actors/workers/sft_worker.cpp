@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "actors/config/fresh_model.hpp"
+#include "actors/workers/element_type.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -82,8 +83,8 @@ base::expected<fine_tuning> begin(const run_config& config, const fs::path& run,
   const auto versions = checkpoints.versions();
   if (!versions.empty()) {
     QUERN_TRY(const auto choice, checkpoints.choose(versions));
-    QUERN_TRY(auto arena,
-              policy::parameter_arena::load(choice.chosen.folder / "model", at::kFloat, device));
+    QUERN_TRY(auto arena, policy::parameter_arena::load(choice.chosen.folder / "model",
+                                                        element_type_of(config), device));
     QUERN_TRY(auto trainer,
               policy::trainer::make(std::move(arena), options_of(config, text.vocab_size())));
     QUERN_CHECK(policy::load_optimizer(trainer.optimizer(),
@@ -93,9 +94,10 @@ base::expected<fine_tuning> begin(const run_config& config, const fs::path& run,
   }
   const auto end_token = text.find(end_of_text);
   if (!end_token) return fail(errc::corrupt, "{} has no token {}", folder.string(), end_of_text);
-  QUERN_TRY(auto arena, policy::parameter_arena::random(
-                            fresh_model(config, text.vocab_size(), *end_token),
-                            static_cast<std::uint64_t>(config.run.seed), at::kFloat, device));
+  QUERN_TRY(auto arena,
+            policy::parameter_arena::random(fresh_model(config, text.vocab_size(), *end_token),
+                                            static_cast<std::uint64_t>(config.run.seed),
+                                            element_type_of(config), device));
   QUERN_TRY(auto trainer,
             policy::trainer::make(std::move(arena), options_of(config, text.vocab_size())));
   return fine_tuning{folder, std::move(text), std::move(trainer)};

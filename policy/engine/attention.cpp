@@ -2,13 +2,18 @@
 #include "policy/engine/attention.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 
+#include "policy/engine/flash_attention.hpp"
 #include "policy/engine/ops.hpp"
+#include "policy/engine/products.hpp"
 
 namespace quern::policy {
 namespace {
@@ -45,13 +50,48 @@ void for_tiles(const kernels::head_shape& shape, const segment& s, std::int64_t 
 
 }  // namespace
 
-at::Tensor take(at::Tensor& buffer, at::IntArrayRef shape, const at::Tensor& model) {
+at::Tensor take(at::Tensor& buffer, at::IntArrayRef shape, const at::TensorOptions& model) {
   std::int64_t count = 1;
   for (std::int64_t size : shape)
     count *= size;
-  if (!buffer.defined() || buffer.numel() < count)
-    buffer = at::empty({count + count / 8}, model.options());
+  if (!buffer.defined() || buffer.numel() < count) buffer = at::empty({count + count / 8}, model);
   return buffer.narrow(0, 0, count).view(shape);
+}
+
+void attend(const kernels::head_shape& shape, const packed_rows& rows, const at::Tensor& q,
+            const at::Tensor& k, const at::Tensor& v, at::Tensor& out, at::Tensor& lse,
+            attention_scratch& scratch) {
+  if (flash_fits(q)) return flash_forward(shape, rows, q, k, v, out, lse);
+  const auto [kv_heads, group, dim] = shape;
+  const at::ScalarType type = wide_type(q.scalar_type());
+  at::Tensor heads = take(scratch.heads, q.sizes(), wide_options(q));
+  attention_forward(shape, rows.segments, q.to(type), k.to(type), v.to(type), heads, lse, scratch);
+  out.view({rows.rows(), kv_heads, group, dim}).copy_(heads.transpose(0, 1));
+}
+
+void attend_backward(const kernels::head_shape& shape, const packed_rows& rows, const at::Tensor& q,
+                     const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+                     const at::Tensor& lse, const at::Tensor& d_out, at::Tensor& dq, at::Tensor& dk,
+                     at::Tensor& dv, attention_scratch& scratch) {
+  if (flash_fits(q)) return flash_backward(shape, rows, q, k, v, out, lse, d_out, dq, dk, dv);
+  const auto [kv_heads, group, dim] = shape;
+  const std::array<std::int64_t, 4> by_row{rows.rows(), kv_heads, group, dim};
+  const at::ScalarType type = wide_type(q.scalar_type());
+  at::Tensor delta = take(scratch.delta, lse.sizes(), wide_options(q));
+  delta.copy_((d_out.to(type) * out.to(type)).view(by_row).sum(-1).transpose(0, 1));
+  at::Tensor d_heads = take(scratch.heads, q.sizes(), wide_options(q));
+  d_heads.copy_(d_out.view(by_row).transpose(0, 1));
+  if (type == q.scalar_type())
+    return attention_backward(shape, rows.segments, q, k, v, lse, d_heads, delta, dq, dk, dv,
+                              scratch);
+  at::Tensor wide_q = at::empty_like(dq, wide_options(q)),
+             wide_k = at::empty_like(dk, wide_options(q)),
+             wide_v = at::empty_like(dv, wide_options(q));
+  attention_backward(shape, rows.segments, q.to(type), k.to(type), v.to(type), lse, d_heads, delta,
+                     wide_q, wide_k, wide_v, scratch);
+  dq.copy_(wide_q);
+  dk.copy_(wide_k);
+  dv.copy_(wide_v);
 }
 
 void attention_forward(const kernels::head_shape& shape, std::span<const segment> segments,

@@ -90,6 +90,9 @@ base::status save_optimizer(const adamw& optimizer, const std::filesystem::path&
   std::vector<tensor_view> tensors;
   list_moments(optimizer.layout, "first.", first, tensors);
   list_moments(optimizer.layout, "second.", second, tensors);
+  const at::Tensor master =
+      optimizer.rounded.defined() ? host_floats(optimizer.master) : at::Tensor();
+  if (master.defined()) list_moments(optimizer.layout, "master.", master, tensors);
   return write_safetensors(file, tensors, {{"steps", std::to_string(optimizer.steps)}});
 }
 
@@ -104,6 +107,12 @@ base::status load_optimizer(adamw& optimizer, const std::filesystem::path& file)
                 file.string());
   QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.first, "first."));
   QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.second, "second."));
+  // A file of a float32 run has none: its weights are the masters.
+  const std::string any = "master." + optimizer.layout.parameters.front().name;
+  if (optimizer.rounded.defined() && reader.find(any) != nullptr) {
+    QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.master, "master."));
+    optimizer.round_master();
+  }
   optimizer.steps = std::stoll(steps->second);
   return {};
 }

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 
 #include "policy/engine/attention.hpp"
 #include "policy/engine/ops.hpp"
+#include "policy/engine/products.hpp"
 
 namespace quern::policy {
 namespace {
@@ -43,25 +42,27 @@ void output_head::run(const at::Tensor& hidden, const at::Tensor& head, const mi
     }
     const at::Tensor row = at::tensor(rows, at::kLong).to(hidden.device()),
                      target = at::tensor(targets, at::kLong).to(hidden.device());
-    const at::Tensor scale = at::tensor(scales, at::kDouble).to(hidden.options());
+    const at::TensorOptions wide = wide_options(hidden);
+    const at::Tensor scale = at::tensor(scales, at::kDouble).to(wide);
     at::Tensor input = take(inputs_, {n, width}, hidden),
-               logits = take(logits_, {n, vocabulary}, hidden);
+               logits = take(logits_, {n, vocabulary}, wide);
     at::index_select_out(input, hidden, 0, row);
-    at::mm_out(logits, input, head.t());
-    at::Tensor log_prob = at::empty({n}, hidden.options()),
-               entropy = at::empty({n}, hidden.options()), lse = at::empty({n}, hidden.options());
+    wide_product(logits, input, head.t());
+    at::Tensor log_prob = at::empty({n}, wide), entropy = at::empty({n}, wide),
+               lse = at::empty({n}, wide);
     ops::log_softmax_rows(logits, target, scale, valid, log_prob, entropy, lse);
 
     const std::vector<double> log_probs = to_host(log_prob), entropies = to_host(entropy);
     std::vector<double> gradients(d_hidden ? log_probs.size() : 0);
     visit({static_cast<std::size_t>(first), log_probs, entropies, gradients});
     if (!d_hidden) continue;
-    const at::Tensor gradient = at::tensor(gradients, at::kDouble).to(hidden.options());
+    const at::Tensor gradient = at::tensor(gradients, at::kDouble).to(wide);
     ops::log_softmax_gradient(logits, target, scale, lse, gradient, valid);
-    at::Tensor d_input = take(d_inputs_, {n, width}, hidden);
-    at::mm_out(d_input, logits, head);
+    const at::Tensor d_logits = logits.to(hidden.scalar_type());
+    at::Tensor d_input = take(d_inputs_, {n, width}, wide);
+    wide_product(d_input, d_logits, head);
     d_hidden->index_add_(0, row, d_input);
-    at::addmm_out(*d_head, *d_head, logits.t(), input);
+    add_product(*d_head, d_logits.t(), input);
   }
 }
 

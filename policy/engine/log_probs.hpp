@@ -28,8 +28,8 @@ class output_head {
       : chunk_(chunk), valid_(valid_tokens) {}
 
   /// Visits all predictions of a micro-batch in order. Logits are divided by each sequence's
-  /// temperature. With `d_hidden` (rows of hidden, added to) and `d_head` (added to) the visitor's
-  /// gradients are carried back.
+  /// temperature. With `d_hidden` (rows of hidden) and `d_head`, both of the wide type
+  /// (products.hpp) and added to, the visitor's gradients are carried back.
   void run(const at::Tensor& hidden, const at::Tensor& head, const micro_batch& batch,
            std::span<const training_sequence> sequences,
            const std::function<void(const head_chunk&)>& visit, at::Tensor* d_hidden,

@@ -16,6 +16,7 @@
 
 #include "policy/engine/attention.hpp"
 #include "policy/engine/ops.hpp"
+#include "policy/engine/products.hpp"
 
 namespace quern::policy {
 namespace {
@@ -64,8 +65,8 @@ rope_table rope_table::make(const model_config& config, std::int64_t positions, 
 struct decoder::state {
   /// Flat buffers of one block; views of the rows in use are taken at each pass.
   struct block_buffers {
-    at::Tensor input, norm1, rstd1, qkv, q, k, v, head_rstd, lse, heads, attention, middle, norm2,
-        rstd2, gate_up, act;
+    at::Tensor input, norm1, rstd1, qkv, q, k, v, head_rstd, lse, attention, middle, norm2, rstd2,
+        gate_up, act;
   };
 
   /// The same, viewed for the rows of this pass.
@@ -79,7 +80,7 @@ struct decoder::state {
   block_buffers again;  ///< what is computed again: the same memory for all layers
   recompute_mode recompute = recompute_mode::none;
   attention_scratch scratch;
-  at::Tensor last, last_rstd, result, d_rows, d_wide, d_act, d_norm, dq, dk, dv, delta;
+  at::Tensor last, last_rstd, result, d_rows, d_wide, d_act, d_norm, dq, dk, dv;
 
   ops::head_arguments heads(const block_weights& w, const packed_rows& rows) const {
     return {shape, w.q_norm, w.k_norm, config.rms_norm_eps, rope.cos, rope.sin, rows.positions};
@@ -98,23 +99,24 @@ decoder::state::block_rows decoder::state::view(block_buffers& b, std::int64_t r
   const std::int64_t d = config.hidden_size, q = config.q_size(), kv = config.kv_size(),
                      i = config.intermediate_size;
   const auto [kv_heads, group, dim] = shape;
+  const at::TensorOptions statistic = wide_options(like);
   block_buffers& first = recompute == recompute_mode::full ? again : b;
   block_buffers& second = recompute == recompute_mode::none ? b : again;
   block_rows a;
   a.input = take(b.input, {rows, d}, like);
   a.norm1 = take(first.norm1, {rows, d}, like);
-  a.rstd1 = take(first.rstd1, {rows}, like);
+  a.rstd1 = take(first.rstd1, {rows}, statistic);
   a.qkv = take(first.qkv, {rows, q + 2 * kv}, like);
   a.q = take(first.q, {kv_heads, rows, group, dim}, like);
   a.k = take(first.k, {kv_heads, rows, dim}, like);
   a.v = take(first.v, {kv_heads, rows, dim}, like);
-  if (config.qk_norm()) a.head_rstd = take(first.head_rstd, {rows, (group + 1) * kv_heads}, like);
-  a.lse = take(first.lse, {kv_heads, rows, group}, like);
-  a.heads = take(first.heads, {kv_heads, rows, group, dim}, like);
+  if (config.qk_norm())
+    a.head_rstd = take(first.head_rstd, {rows, (group + 1) * kv_heads}, statistic);
+  a.lse = take(first.lse, {kv_heads, rows, group}, statistic);
   a.attention = take(first.attention, {rows, q}, like);
   a.middle = take(first.middle, {rows, d}, like);
   a.norm2 = take(second.norm2, {rows, d}, like);
-  a.rstd2 = take(second.rstd2, {rows}, like);
+  a.rstd2 = take(second.rstd2, {rows}, statistic);
   a.gate_up = take(second.gate_up, {rows, 2 * i}, like);
   a.act = take(second.act, {rows, i}, like);
   return a;
@@ -122,17 +124,14 @@ decoder::state::block_rows decoder::state::view(block_buffers& b, std::int64_t r
 
 void decoder::state::attention_half(const block_weights& w, const packed_rows& rows,
                                     block_rows& a) {
-  const auto [kv_heads, group, dim] = shape;
-  const double eps = config.rms_norm_eps;
-  ops::rms_norm(a.input, w.attention_norm, eps, a.norm1, a.rstd1);
+  ops::rms_norm(a.input, w.attention_norm, config.rms_norm_eps, a.norm1, a.rstd1);
   if (w.qkv_bias.defined())
     at::addmm_out(a.qkv, w.qkv_bias, a.norm1, w.qkv.t());
   else
     at::mm_out(a.qkv, a.norm1, w.qkv.t());
   ops::split_heads(heads(w, rows), a.qkv, a.q, a.k, a.v, a.head_rstd);
-  attention_forward(shape, rows.segments, a.q, a.k, a.v, a.heads, a.lse, scratch);
-  a.attention.view({rows.rows(), kv_heads, group, dim}).copy_(a.heads.transpose(0, 1));
-  at::addmm_out(a.middle, a.input, a.attention, w.out.t());
+  attend(shape, rows, a.q, a.k, a.v, a.attention, a.lse, scratch);
+  add_projection(a.middle, a.input, a.attention, w.out);
 }
 
 void decoder::state::mlp_half(const block_weights& w, block_rows& a) {
@@ -145,40 +144,33 @@ void decoder::state::block_forward(const block_weights& w, const packed_rows& ro
                                    at::Tensor& output) {
   attention_half(w, rows, a);
   mlp_half(w, a);
-  at::addmm_out(output, a.middle, a.act, w.down.t());
+  add_projection(output, a.middle, a.act, w.down);
 }
 
 void decoder::state::block_backward(const block_weights& w, const packed_rows& rows, block_rows& a,
                                     at::Tensor& dx, block_weights& g) {
-  const std::int64_t n = rows.rows();
-  const auto [kv_heads, group, dim] = shape;
   at::Tensor d_down = take(d_act, a.act.sizes(), dx), d_normed = take(d_norm, dx.sizes(), dx);
   at::Tensor wide = take(d_wide, a.gate_up.sizes(), dx);
   at::mm_out(d_down, dx, w.down);
-  at::addmm_out(g.down, g.down, dx.t(), a.act);
+  add_product(g.down, dx.t(), a.act);
   ops::swiglu_backward(d_down, a.gate_up, wide);
-  at::addmm_out(g.gate_up, g.gate_up, wide.t(), a.norm2);
+  add_product(g.gate_up, wide.t(), a.norm2);
   at::mm_out(d_normed, wide, w.gate_up);
   ops::rms_norm_backward(d_normed, a.middle, w.mlp_norm, a.rstd2, dx, g.mlp_norm);
 
   at::Tensor d_attention = take(d_act, a.attention.sizes(), dx);
   at::mm_out(d_attention, dx, w.out);
-  at::addmm_out(g.out, g.out, dx.t(), a.attention);
-  at::Tensor row_delta = take(delta, a.lse.sizes(), dx);
-  row_delta.copy_(
-      (d_attention * a.attention).view({n, kv_heads, group, dim}).sum(-1).transpose(0, 1));
-  // From here on the forward result in a.heads is not needed: its buffer takes the gradient in the
-  // same layout.
-  a.heads.copy_(d_attention.view({n, kv_heads, group, dim}).transpose(0, 1));
+  add_product(g.out, dx.t(), a.attention);
   at::Tensor d_q = take(dq, a.q.sizes(), dx), d_k = take(dk, a.k.sizes(), dx),
              d_v = take(dv, a.v.sizes(), dx);
-  attention_backward(shape, rows.segments, a.q, a.k, a.v, a.lse, a.heads, row_delta, d_q, d_k, d_v,
-                     scratch);
+  attend_backward(shape, rows, a.q, a.k, a.v, a.attention, a.lse, d_attention, d_q, d_k, d_v,
+                  scratch);
   at::Tensor d_qkv = take(d_wide, a.qkv.sizes(), dx);
   ops::split_heads_backward(heads(w, rows), d_q, d_k, d_v, a.qkv, a.head_rstd, d_qkv, g.q_norm,
                             g.k_norm);
-  at::addmm_out(g.qkv, g.qkv, d_qkv.t(), a.norm1);
-  if (w.qkv_bias.defined()) g.qkv_bias.add_(d_qkv.sum(0));
+  add_product(g.qkv, d_qkv.t(), a.norm1);
+  if (w.qkv_bias.defined())
+    g.qkv_bias.add_(at::sum(d_qkv, at::IntArrayRef{0}, false, g.qkv_bias.scalar_type()));
   at::mm_out(d_normed, d_qkv, w.qkv);
   ops::rms_norm_backward(d_normed, a.input, w.attention_norm, a.rstd1, dx, g.attention_norm);
 }
@@ -191,8 +183,8 @@ base::expected<decoder> decoder::make(const parameter_arena& arena, const parall
   s->recompute = recompute;
   s->shape = {arena.config.kv_heads, arena.config.heads / arena.config.kv_heads,
               arena.config.head_dim};
-  s->rope = rope_table::make(arena.config, arena.config.max_positions, arena.flat.scalar_type(),
-                             arena.flat.device());
+  s->rope = rope_table::make(arena.config, arena.config.max_positions,
+                             wide_type(arena.flat.scalar_type()), arena.flat.device());
   s->blocks.resize(static_cast<std::size_t>(arena.config.layers));
   return decoder(std::move(s));
 }
@@ -217,7 +209,8 @@ at::Tensor decoder::forward(const model_weights& weights, const packed_rows& row
       if (i + 1 < layers) std::swap(here.input, last);
     }
   }
-  at::Tensor rstd = take(s.last_rstd, {n}, like), result = take(s.result, {n, d}, like);
+  at::Tensor rstd = take(s.last_rstd, {n}, wide_options(like)),
+             result = take(s.result, {n, d}, like);
   ops::rms_norm(last, weights.final_norm, s.config.rms_norm_eps, result, rstd);
   return result;
 }
@@ -228,7 +221,8 @@ void decoder::backward(const model_weights& weights, const packed_rows& rows,
   static_cast<void>(context);
   state& s = *state_;
   const std::int64_t n = rows.rows(), d = s.config.hidden_size;
-  const at::Tensor last = take(s.last, {n, d}, d_hidden), rstd = take(s.last_rstd, {n}, d_hidden);
+  const at::Tensor last = take(s.last, {n, d}, d_hidden),
+                   rstd = take(s.last_rstd, {n}, wide_options(d_hidden));
   at::Tensor dx = take(s.d_rows, {n, d}, d_hidden).zero_();
   ops::rms_norm_backward(d_hidden, last, weights.final_norm, rstd, dx, gradients.final_norm);
   if (done) done(s.blocks.size() + 1);
@@ -239,7 +233,7 @@ void decoder::backward(const model_weights& weights, const packed_rows& rows,
     s.block_backward(weights.blocks[i], rows, a, dx, gradients.blocks[i]);
     if (done) done(i + 1);
   }
-  gradients.embedding.index_add_(0, rows.tokens, dx);
+  gradients.embedding.index_add_(0, rows.tokens, dx.to(gradients.embedding.scalar_type()));
   if (done) done(0);
 }
 
@@ -259,14 +253,13 @@ std::size_t decoder::activation_bytes() const {
       if (one.defined()) total += one.nbytes();
   };
   const auto add_block = [&](const state::block_buffers& b) {
-    add({b.input, b.norm1, b.rstd1, b.qkv, b.q, b.k, b.v, b.head_rstd, b.lse, b.heads, b.attention,
-         b.middle, b.norm2, b.rstd2, b.gate_up, b.act});
+    add({b.input, b.norm1, b.rstd1, b.qkv, b.q, b.k, b.v, b.head_rstd, b.lse, b.attention, b.middle,
+         b.norm2, b.rstd2, b.gate_up, b.act});
   };
   for (const state::block_buffers& b : s.blocks)
     add_block(b);
   add_block(s.again);
-  add({s.last, s.last_rstd, s.result, s.d_rows, s.d_wide, s.d_act, s.d_norm, s.dq, s.dk, s.dv,
-       s.delta});
+  add({s.last, s.last_rstd, s.result, s.d_rows, s.d_wide, s.d_act, s.d_norm, s.dq, s.dk, s.dv});
   return total;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -37,8 +38,22 @@ struct packed_rows {
   at::Tensor tokens;     ///< [rows] int64, on the model's device
   at::Tensor positions;  ///< [rows] int64, on the model's device
   std::vector<segment> segments;
+  /// What attention over all segments at once needs to know, on a GPU: [segments + 1] int32, where
+  /// rows and keys of a segment begin; the row of each key, int64, undefined where no segment has a
+  /// prefix and keys are the rows themselves.
+  at::Tensor begin_rows, begin_keys, key_rows;
+  std::int64_t most_rows = 0, most_keys = 0;  ///< of one segment
   std::int64_t rows() const { return tokens.size(0); }
 };
+
+/// The same on the host: keys of a segment are those of its prefix, then its own.
+struct segment_keys {
+  std::vector<std::int32_t> begin_rows{0}, begin_keys{0};
+  std::vector<std::int64_t> rows;
+  std::int64_t most_rows = 0, most_keys = 0;
+  bool shared = false;
+};
+segment_keys keys_of(std::span<const segment> segments);
 
 /// Builds the tensors; refuses tokens outside the vocabulary, positions at or above max_positions,
 /// and bad segments.

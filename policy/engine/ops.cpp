@@ -16,8 +16,9 @@ void with_kernels(const at::Tensor& x, F&& f) {
     f(kernels::host_kernels<float>(), float{});
 }
 
+/// What the host kernels are for; bfloat16 on the host is computed by the scalar table.
 bool on_host(const at::Tensor& x) {
-  return x.device().is_cpu();
+  return x.device().is_cpu() && x.scalar_type() != at::kBFloat16;
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 // The small operations of the model on tensors. On the CPU they are the host kernels
 // (kernels/table.hpp, where shapes and formulas are written); on a GPU our own (policy/device), for
-// float32 and bfloat16 elements with float32 statistics; on anything else, compositions of ATen
+// float32 and bfloat16 elements with float32 statistics; for bfloat16 on the CPU the scalar table
+// of the same kernels; on anything else, compositions of ATen
 // operators with the same meaning (namespace generic, which also runs on the CPU so that tests can
 // hold the two against each other). Outputs are preallocated and contiguous.
 #pragma once

@@ -19,8 +19,8 @@ namespace {
 const quern_policy_kernels* kernels_for(const at::Tensor& x,
                                         std::initializer_list<at::Tensor> others,
                                         std::initializer_list<at::Tensor> statistics) {
-  if (!x.is_cuda() || (x.scalar_type() != at::kFloat && x.scalar_type() != at::kBFloat16))
-    return nullptr;
+  const bool half = x.scalar_type() == at::kBFloat16;
+  if (x.is_cuda() ? !half && x.scalar_type() != at::kFloat : !x.is_cpu() || !half) return nullptr;
   const auto fits = [&](const at::Tensor& t, at::ScalarType type) {
     return !t.defined() ||
            (t.device() == x.device() && t.is_contiguous() && t.scalar_type() == type);
@@ -30,7 +30,7 @@ const quern_policy_kernels* kernels_for(const at::Tensor& x,
     if (!fits(t, x.scalar_type())) return nullptr;
   for (const at::Tensor& t : statistics)
     if (!fits(t, at::kFloat)) return nullptr;
-  return cuda_policy_kernels_or_null();
+  return x.is_cpu() ? &host_policy_kernels() : cuda_policy_kernels_or_null();
 }
 
 std::int32_t element_of(const at::Tensor& x) {
@@ -185,7 +185,7 @@ bool log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
 
 bool adamw(const adamw_numbers& how, const at::Tensor& weights, const at::Tensor& gradients,
            const at::Tensor& first, const at::Tensor& second, const at::Tensor& divisor,
-           const at::Tensor& skip) {
+           const at::Tensor& skip, const at::Tensor& rounded) {
   const auto* k = kernels_for(weights, {}, {weights, gradients, first, second, divisor, skip});
   if (k == nullptr) return false;
   const auto single = [](double x) { return static_cast<float>(x); };
@@ -198,7 +198,7 @@ bool adamw(const adamw_numbers& how, const at::Tensor& weights, const at::Tensor
       correction(how.beta2),     raw<float>(divisor),      raw<float>(skip)};
   return done(*k,
               k->adamw(numbers, weights.numel(), raw<float>(weights), quern_f32, raw(gradients),
-                       raw<float>(first), raw<float>(second), quern_f32, nullptr,
+                       raw<float>(first), raw<float>(second), quern_bf16, raw(rounded),
                        current_stream(weights.device())),
               "adamw");
 }

@@ -1,4 +1,5 @@
-// The model's small operations by the kernels of a GPU, for the library's use (ops.cpp). Same
+// The model's small operations by the kernels of policy/device, for the library's use (ops.cpp):
+// those of a GPU, or the scalar ones for bfloat16 on the host. Same
 // meaning as in ops.hpp. Each returns false where there is no kernel for what it is given (float64,
 // statistics that are not float32, no library) and the caller composes operators instead; throws
 // std::runtime_error where the device refuses.
@@ -36,9 +37,10 @@ struct adamw_numbers {
 };
 
 /// On flat float32 ranges. `divisor` of gradients and `skip` are float32 scalars on the device, so
-/// that the host waits for neither.
+/// that the host waits for neither. The new weights are also written to `rounded`, bfloat16, where
+/// it is defined.
 bool adamw(const adamw_numbers& how, const at::Tensor& weights, const at::Tensor& gradients,
            const at::Tensor& first, const at::Tensor& second, const at::Tensor& divisor,
-           const at::Tensor& skip);
+           const at::Tensor& skip, const at::Tensor& rounded);
 
 }  // namespace quern::policy::ops::device

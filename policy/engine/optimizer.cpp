@@ -16,6 +16,7 @@
 
 #include "base/text.hpp"
 #include "policy/engine/ops_device.hpp"
+#include "policy/engine/products.hpp"
 
 namespace quern::policy {
 namespace {
@@ -91,24 +92,28 @@ base::expected<adamw> adamw::make(const parameter_arena& weights, const optimize
   result.layout = weights.layout;
   QUERN_TRY(result.shard, make_shard_map(weights.layout, rank));
   const std::int64_t count = result.shard.elements;
-  result.first = at::zeros({count}, weights.flat.options());
-  result.second = at::zeros({count}, weights.flat.options());
-  if (weights.layout.place.ranks == 1) {
-    result.master = weights.flat;
-  } else {
-    result.master = at::zeros({count}, weights.flat.options());
-    result.load_master(weights);
-  }
+  const at::TensorOptions wide = wide_options(weights.flat);
+  const bool whole = weights.layout.place.ranks == 1;
+  result.first = at::zeros({count}, wide);
+  result.second = at::zeros({count}, wide);
+  if (weights.flat.scalar_type() == at::kBFloat16)
+    result.rounded = whole ? weights.flat : at::zeros({count}, weights.flat.options());
+  result.master = whole && !result.rounded.defined() ? weights.flat : at::zeros({count}, wide);
+  result.load_master(weights);
   return result;
 }
 
 void adamw::load_master(const parameter_arena& weights) {
-  if (layout.place.ranks == 1) return;
+  if (master.is_same(weights.flat)) return;
   for (std::size_t i = 0; i < shard.ranges.size(); ++i) {
     const auto [begin, end] = shard.ranges[i];
     master.narrow(0, shard.begins[i], end - begin)
         .copy_(weights.flat.narrow(0, begin, end - begin));
   }
+}
+
+void adamw::round_master() {
+  if (rounded.defined()) rounded.copy_(master);
 }
 
 at::Tensor adamw::squares(const at::Tensor& gradients) {
@@ -136,16 +141,21 @@ double adamw::step(at::Tensor& gradients, const at::Tensor& norm) {
                                   v = parts(layout, shard, second, matrices),
                                   counts(w.size(), count);
     if (w.empty()) continue;
+    const std::vector<at::Tensor> halves = rounded.defined()
+                                               ? parts(layout, shard, rounded, matrices)
+                                               : std::vector<at::Tensor>(w.size());
     const ops::device::adamw_numbers numbers{
         rate, options.beta1, options.beta2, options.epsilon, matrices ? options.weight_decay : 0.0,
         steps};
     bool by_kernel = !exact;  // all of them or none: they are alike
     for (std::size_t i = 0; by_kernel && i < w.size(); ++i)
-      by_kernel = ops::device::adamw(numbers, w[i], g[i], m[i], v[i], *divide, bad);
+      by_kernel = ops::device::adamw(numbers, w[i], g[i], m[i], v[i], *divide, bad, halves[i]);
     if (by_kernel) continue;
     at::_fused_adamw_(w, g, m, v, {}, counts, rate, options.beta1, options.beta2,
                       matrices ? options.weight_decay : 0.0, options.epsilon, false, false, divide,
                       bad);
+    for (std::size_t i = 0; rounded.defined() && i < w.size(); ++i)
+      halves[i].copy_(w[i]);
   }
   return rate;
 }

@@ -33,14 +33,16 @@ base::status check(const optimizer_options& options);
 double learning_rate(const optimizer_options& options, std::int64_t step);
 
 /// The optimiser of one shard of an arena (all of it with one rank): master weights and moments,
-/// flat, in the arena's element type, laid out by `shard`.
+/// flat, laid out by `shard`, in the arena's element type, or float32 where that is bfloat16.
 struct adamw {
   optimizer_options options;
   catalogue layout;
   shard_map shard;
-  /// [shard.elements]; with one rank the arena's own tensor, else a copy that is to be gathered
-  /// into the arenas of all ranks after a step.
+  /// [shard.elements]; with one rank and no rounding the arena's own tensor, else a copy.
   at::Tensor master;
+  /// Of bfloat16 arenas: the master weights rounded, written by each step; with one rank the
+  /// arena's own tensor. Undefined otherwise.
+  at::Tensor rounded;
   at::Tensor first, second;  ///< moments, [shard.elements]
   std::int64_t steps = 0;    ///< taken
 
@@ -59,6 +61,10 @@ struct adamw {
   void take_back() { --steps; }
   /// Reads the master weights from an arena that was changed from outside.
   void load_master(const parameter_arena& weights);
+  /// After the master weights were changed from outside.
+  void round_master();
+  /// What the arenas of all ranks are to get, this shard's part.
+  const at::Tensor& result() const { return rounded.defined() ? rounded : master; }
 };
 
 }  // namespace quern::policy

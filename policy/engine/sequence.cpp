@@ -122,7 +122,30 @@ base::expected<packed_rows> make_rows(const model_config& config, std::vector<st
   rows.tokens = at::tensor(tokens, at::kLong).to(device);
   rows.positions = at::tensor(positions, at::kLong).to(device);
   rows.segments = std::move(segments);
+  if (!device.is_cuda()) return rows;
+  const segment_keys keys = keys_of(rows.segments);
+  rows.begin_rows = at::tensor(keys.begin_rows, at::kInt).to(device);
+  rows.begin_keys = at::tensor(keys.begin_keys, at::kInt).to(device);
+  if (keys.shared) rows.key_rows = at::tensor(keys.rows, at::kLong).to(device);
+  rows.most_rows = keys.most_rows;
+  rows.most_keys = keys.most_keys;
   return rows;
+}
+
+segment_keys keys_of(std::span<const segment> segments) {
+  segment_keys keys;
+  for (const segment& s : segments) {
+    for (std::int64_t r = s.prefix_begin; r < s.prefix_end; ++r)
+      keys.rows.push_back(r);
+    for (std::int64_t r = s.begin; r < s.end; ++r)
+      keys.rows.push_back(r);
+    keys.shared = keys.shared || s.prefix_end > s.prefix_begin;
+    keys.most_rows = std::max(keys.most_rows, s.end - s.begin);
+    keys.most_keys = std::max(keys.most_keys, s.end - s.begin + s.prefix_end - s.prefix_begin);
+    keys.begin_rows.push_back(static_cast<std::int32_t>(s.end));
+    keys.begin_keys.push_back(static_cast<std::int32_t>(keys.rows.size()));
+  }
+  return keys;
 }
 
 base::status check(const model_config& config, std::span<const training_sequence> batch) {

@@ -16,6 +16,7 @@
 #include "policy/engine/attention.hpp"
 #include "policy/engine/evaluate.hpp"
 #include "policy/engine/log_probs.hpp"
+#include "policy/engine/products.hpp"
 #include "policy/engine/token_sums.hpp"
 #include "policy/loss/token_loss.hpp"
 
@@ -110,7 +111,7 @@ void trainer::state::run_micro_batch(worker& w, const micro_batch& batch,
                                      const batch_totals& totals, const bucket_done& done) {
   const at::Tensor hidden = w.model.forward(arena.weights, batch.rows, true);
   moved();
-  at::Tensor d_hidden = take(w.d_hidden, hidden.sizes(), hidden).zero_();
+  at::Tensor d_hidden = take(w.d_hidden, hidden.sizes(), wide_options(hidden)).zero_();
   const auto visit = [&](const head_chunk& chunk) {
     moved();
     std::int32_t current = -1;
@@ -129,7 +130,8 @@ void trainer::state::run_micro_batch(worker& w, const micro_batch& batch,
   };
   w.head.run(hidden, arena.weights.head, batch, sequences, visit, &d_hidden,
              &w.gradients.weights.head);
-  w.model.backward(arena.weights, batch.rows, d_hidden, w.gradients.weights, done);
+  w.model.backward(arena.weights, batch.rows, d_hidden.to(hidden.scalar_type()),
+                   w.gradients.weights, done);
   w.total.rows += static_cast<double>(batch.rows.rows());
 }
 
@@ -272,18 +274,18 @@ base::expected<trainer> trainer::make(parameter_arena arena, const trainer_optio
     return fail(errc::invalid_argument, "valid_tokens is {}, but the vocabulary has {} rows",
                 options.valid_tokens, arena.config.vocab_size);
   auto s = std::make_unique<state>();
+  const at::TensorOptions wide = wide_options(arena.flat);
   QUERN_TRY(s->optimizer, adamw::make(arena, options.optimizer, context.dp_rank));
   for (std::int32_t i = 0; i < options.workers; ++i) {
     QUERN_TRY(decoder model, decoder::make(arena, context, options.recompute));
     s->workers.push_back({std::move(model),
                           output_head(options.loss_chunk, options.valid_tokens),
-                          arena.like(),
+                          arena.empty_as(wide_type(arena.flat.scalar_type()), wide.device()),
                           {},
                           {}});
   }
-  s->shard_gradients = group == nullptr
-                           ? s->workers[0].gradients.flat
-                           : at::zeros({s->optimizer.shard.elements}, arena.flat.options());
+  s->shard_gradients = group == nullptr ? s->workers[0].gradients.flat
+                                        : at::zeros({s->optimizer.shard.elements}, wide);
   s->group = group;
   s->arena = std::move(arena);
   s->options = options;
@@ -315,7 +317,7 @@ base::expected<step_metrics> trainer::step(std::span<const training_sequence> ba
   QUERN_TRY(const pass_totals pass, s.backward(batch, totals));
   s.enter("optimiser");
   const double rate = s.optimizer.step(s.shard_gradients, pass.norm);
-  QUERN_CHECK(gather_weights());
+  QUERN_CHECK(s.gather(s.optimizer.result(), s.arena.flat, "weights"));
   step_metrics m = read(pass);
   if (!std::isfinite(m.grad_norm)) {
     s.optimizer.take_back();
@@ -332,7 +334,8 @@ base::status trainer::gather_gradients() {
 }
 
 base::status trainer::gather_weights() {
-  return state_->gather(state_->optimizer.master, state_->arena.flat, "weights");
+  state_->optimizer.round_master();
+  return state_->gather(state_->optimizer.result(), state_->arena.flat, "weights");
 }
 
 base::expected<std::vector<std::vector<float>>> trainer::log_probs(

@@ -59,7 +59,8 @@ base::json to_json(const step_metrics& metrics);
 
 struct pass_totals;  // of one backward pass
 
-/// One thread; owns gradients and optimiser moments, trains the arena in place.
+/// One thread; owns gradients and optimiser moments, trains the arena in place. Of a bfloat16 arena
+/// gradients, master weights and moments are float32, and the arena holds the rounded masters.
 ///
 /// With `group` it is one rank of several (ZeRO-1): every rank holds all weights and computes a
 /// share of each batch; gradients are summed over the ranks bucket by bucket while the backward

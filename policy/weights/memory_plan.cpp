@@ -25,25 +25,26 @@ std::string show_bytes(std::int64_t bytes) {
   return base::human_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
-/// Values that one block keeps for a row, by what may be computed again.
-struct row_values {
+/// Bytes that one block keeps for a row, by what may be computed again.
+struct row_bytes {
   std::int64_t input = 0, attention_half = 0, mlp_half = 0, passing = 0;
 };
 
-row_values values_of_row(const model_config& c) {
+/// `e`: bytes of an element; norms and log-sums are float32.
+row_bytes bytes_of_row(const model_config& c, std::int64_t e) {
   const std::int64_t d = c.hidden_size, q = c.q_size(), kv = c.kv_size(), i = c.intermediate_size;
-  row_values v;
-  v.input = d;
-  v.attention_half = (d + 1) + (q + 2 * kv) + (q + 2 * kv) + c.heads + 2 * q + d +
-                     (c.qk_norm() ? c.heads + c.kv_heads : 0);
-  v.mlp_half = (d + 1) + 3 * i;
+  row_bytes v;
+  v.input = e * d;
+  v.attention_half = e * (d + 2 * (q + 2 * kv) + q + d) +
+                     float_bytes * (1 + c.heads + (c.qk_norm() ? c.heads + c.kv_heads : 0));
+  v.mlp_half = e * (d + 3 * i) + float_bytes;
   // Of one block at a time: gradients on their way, the last hidden states.
-  v.passing = (4 * d + 1) + std::max(2 * i, q + 2 * kv) + std::max(i, q) + q + 2 * kv + c.heads;
+  v.passing = e * (4 * d + std::max(2 * i, q + 2 * kv) + std::max(i, q) + q + 2 * kv) + float_bytes;
   return v;
 }
 
-std::int64_t activation_values(const model_config& c, recompute_mode mode) {
-  const row_values v = values_of_row(c);
+std::int64_t activation_bytes(const model_config& c, recompute_mode mode, std::int64_t element) {
+  const row_bytes v = bytes_of_row(c, element);
   const std::int64_t kept = v.input + (mode == recompute_mode::full ? 0 : v.attention_half) +
                             (mode == recompute_mode::none ? v.mlp_half : 0);
   const std::int64_t again = (mode == recompute_mode::full ? v.attention_half : 0) +
@@ -138,12 +139,16 @@ memory_plan plan_learner(const model_config& config, const learner_demand& deman
       {"master weights", masters * float_bytes, "learner.ranks"},
       {"moments", 2 * shard * float_bytes, "learner.ranks"},
       {fmt::format("activations of {} tokens, recompute {}", rows, to_string(demand.recompute)),
-       demand.threads * with_reserve(rows * activation_values(config, demand.recompute)) *
-           float_bytes,
+       demand.threads *
+           with_reserve(rows * activation_bytes(config, demand.recompute, demand.weight_bytes)),
        "learner.recompute, learner.micro_batch_tokens"},
       {fmt::format("logits of {} rows", demand.loss_chunk),
-       demand.threads * float_bytes *
-           with_reserve(demand.loss_chunk * (config.vocab_size + 2 * config.hidden_size)),
+       demand.threads *
+           with_reserve(
+               demand.loss_chunk *
+               ((config.vocab_size + config.hidden_size) * float_bytes +
+                config.hidden_size * demand.weight_bytes +
+                (demand.weight_bytes < float_bytes ? config.vocab_size * demand.weight_bytes : 0))),
        "learner.loss_chunk"},
       {"reference weights", demand.reference ? elements * demand.weight_bytes : 0,
        "algorithm.preset"},

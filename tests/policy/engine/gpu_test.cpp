@@ -1,7 +1,11 @@
 // A step of training on a GPU is the step on the CPU.
 #include "support/gpu.hpp"
 
+#include <cstdio>
+#include <string>
+
 #include "policy/engine/device.hpp"
+#include "policy/engine/half_training.hpp"
 #include "policy/engine/small_models.hpp"
 #include "policy/engine/trainer.hpp"
 
@@ -71,4 +75,50 @@ TEST_CASE("losses and weights of training on a GPU are those of the CPU") {
     const learned other = learn_on(arch, *device, 2e-2);
     CHECK(largest_difference(host.weights, other.weights) > 1e-4);
   }
+}
+
+TEST_CASE("gradients in bfloat16 on a GPU are those of float64 on the CPU but for rounding") {
+  const auto device = choose_device("cuda");
+  if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))
+    return;
+  for (const architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama})
+    for (const preset loss : {preset::sft, preset::grpo}) {
+      CAPTURE(model_type(arch));
+      CAPTURE(to_string(loss));
+      const auto exact = test::gradients_in(arch, at::kDouble, loss);
+      const auto half = test::gradients_in(arch, at::kBFloat16, loss, *device);
+      const auto single = test::gradients_in(arch, at::kFloat, loss, *device);
+      const double error = test::relative_error(half.flat, exact.flat);
+      std::printf("gradients of %s: bfloat16 off by %.2g, float32 by %.2g\n",
+                  std::string(model_type(arch)).c_str(), error,
+                  test::relative_error(single.flat, exact.flat));
+      CHECK(error < (loss == preset::sft ? 0.03 : 0.05));
+      CHECK(error > 1e-4);
+      CHECK(test::relative_error(single.flat, exact.flat) < 1e-3);
+      CHECK(half.metrics.loss == Approx(exact.metrics.loss).epsilon(0.02));
+    }
+}
+
+TEST_CASE("bfloat16 on a GPU learns what it learns on the CPU") {
+  const auto device = choose_device("cuda");
+  if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))
+    return;
+  const auto losses = [](at::Device where, double rate) {
+    auto options = test::half_options(preset::sft);
+    options.optimizer.learning_rate = rate;
+    trainer learner =
+        trainer::make(test::rounded_weights(architecture::qwen3, at::kBFloat16, where), options)
+            .value();
+    const auto batch = test::half_batch();
+    std::vector<double> result;
+    for (int i = 0; i < 20; ++i)
+      result.push_back(learner.step(batch).value().loss);
+    return result;
+  };
+  const auto host = losses(at::kCPU, 3e-3), gpu = losses(*device, 3e-3);
+  for (std::size_t i = 0; i < host.size(); ++i)
+    CHECK(gpu[i] == Approx(host[i]).epsilon(0.03));
+  CHECK(gpu.back() < 0.9 * gpu.front());
+  // The comparison must be able to fail.
+  CHECK(losses(*device, 0).back() == Approx(gpu.front()).epsilon(0.01));
 }

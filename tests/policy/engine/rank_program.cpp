@@ -113,7 +113,9 @@ struct rank_process {
     }
     layout place;
     place.ranks = asked.ranks;
-    const auto type = asked.says("float") ? at::kFloat : at::kDouble;
+    const auto type = asked.says("half")    ? at::kBFloat16
+                      : asked.says("float") ? at::kFloat
+                                            : at::kDouble;
     const auto config = quern::test::small_config(
         asked.says("tied") ? architecture::qwen2 : architecture::qwen3, asked.says("tied"));
     trainer_options options;

@@ -55,10 +55,12 @@ TEST_CASE(
 }
 
 TEST_CASE("the planner's activations are those that the decoder holds") {
-  for (const architecture arch : {architecture::qwen2, architecture::qwen3})
+  for (const auto& [arch, type] : {std::pair{architecture::qwen2, at::kFloat},
+                                   {architecture::qwen3, at::kFloat},
+                                   {architecture::qwen3, at::kBFloat16}})
     for (const recompute_mode mode :
          {recompute_mode::none, recompute_mode::mlp, recompute_mode::full}) {
-      const parameter_arena arena = parameter_arena::random(small_config(arch), 8).value();
+      const parameter_arena arena = parameter_arena::random(small_config(arch), 8, type).value();
       auto model = decoder::make(arena, {}, mode).value();
       constexpr std::int64_t tokens = 48;
       const packed_rows rows = make_rows(
@@ -72,11 +74,12 @@ TEST_CASE("the planner's activations are those that the decoder holds") {
                                    {{0, tokens, 0, 0}}, at::kCPU)
                                    .value();
       const at::Tensor hidden = model.forward(arena.weights, rows, true).clone();
-      parameter_arena gradients = arena.like();
+      parameter_arena gradients = arena.empty_as(at::kFloat, at::kCPU);
       model.backward(arena.weights, rows, hidden, gradients.weights);
       learner_demand demand;
       demand.micro_batch_tokens = tokens;
       demand.recompute = mode;
+      demand.weight_bytes = type == at::kFloat ? 4 : 2;
       const memory_plan plan = plan_learner(arena.config, demand);
       const auto found =
           std::find_if(plan.items.begin(), plan.items.end(),
