@@ -6,6 +6,7 @@
 // MFU counts what the model needs, not what is computed again: 6 operations a weight and token
 // (a tied embedding once, as output projection), and of causal attention 6 a layer, query value and
 // token of the sequence (arXiv 2204.02311, appendix B, halved for causality).
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -51,7 +52,7 @@ std::vector<training_sequence> batch_of(const settings& s, const model_config& c
   for (int left = s.tokens; left > 1;) {
     const auto span = static_cast<std::uint64_t>(s.longest - s.shortest + 1);
     int length = s.shortest + static_cast<int>(random.below(span));
-    if (length > left || left - length < s.shortest) length = left;
+    length = std::min(length, left);
     training_sequence one;
     for (int t = 0; t < length; ++t)
       one.tokens.push_back(
@@ -125,10 +126,10 @@ base::expected<base::json> measure(const settings& s) {
   }
   const double seconds = seconds_since(start), mfu = 100 * operations / seconds / peak_flops,
                gigabytes = static_cast<double>(free_before - memory_of(device)) / 1e9,
-               wanted = wanted_mfu(s.model);
+               wanted = half ? wanted_mfu(s.model) : 0;
   std::printf(
       "train %-5s %s, %d tokens a step, recompute %s: %.0f tok/s, %.1f ms a step, MFU %.1f %% "
-      "(wanted %.0f), %.1f GB, loss %.3f -> %.3f\n",
+      "of bfloat16's peak (wanted %.0f), %.1f GB reserved, loss %.3f -> %.3f\n",
       s.model.c_str(), s.precision.c_str(), s.tokens, s.recompute.c_str(), tokens / seconds,
       seconds / steps * 1e3, mfu, wanted, gigabytes, first_loss, loss);
   return base::json{{"what", "train"},

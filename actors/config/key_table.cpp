@@ -179,7 +179,7 @@ void method(keys& table) {
   QUERN_TEXT(learner.device, resume, QUERN_WORDS("auto", "cpu", "cuda"),
              "auto: stage sft takes a GPU where there is one, the other stages the CPU; cuda "
              "without a GPU is an error");
-  QUERN_TEXT(learner.precision, resume, QUERN_WORDS("float32", "bfloat16"),
+  QUERN_TEXT(learner.precision, fixed, QUERN_WORDS("float32", "bfloat16"),
              "of weights and activations; master weights, gradients, moments and log-probs are "
              "float32 either way; bfloat16 is for GPUs, on a CPU it is computed slowly");
   QUERN_NUMBER(learner.ranks, resume, 1, 64,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/workers/arena_bytes.hpp"
+#include "actors/workers/element_type.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/text/model_config.hpp"
 #include "policy/weights/weight_channel.hpp"
@@ -23,7 +24,9 @@ generation_worker::generation_worker(policy::generator engine, policy::tokenizer
 base::expected<generation_worker> generation_worker::make(const welcome& start,
                                                           const run_config& config) {
   QUERN_TRY(const at::Device device, policy::choose_device(config.actors.generator_device));
-  QUERN_TRY(const auto arena, policy::parameter_arena::load(start.checkpoint));
+  QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint));
+  // The weights that the learner begins with, by which the version is known.
+  arena.flat.copy_(arena.flat.to(element_type_of(config)));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));
   // The groups of two steps decode together, the rest waits in order.

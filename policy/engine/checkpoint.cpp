@@ -107,9 +107,9 @@ base::status load_optimizer(adamw& optimizer, const std::filesystem::path& file)
                 file.string());
   QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.first, "first."));
   QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.second, "second."));
-  // A file of a float32 run has none: its weights are the masters.
+  // A file of a float32 run has none: its model is what they were.
   const std::string any = "master." + optimizer.layout.parameters.front().name;
-  if (optimizer.rounded.defined() && reader.find(any) != nullptr) {
+  if (reader.find(any) != nullptr) {
     QUERN_CHECK(read_moments(reader, optimizer.layout, optimizer.master, "master."));
     optimizer.round_master();
   }

@@ -188,6 +188,9 @@ bool adamw(const adamw_numbers& how, const at::Tensor& weights, const at::Tensor
            const at::Tensor& skip, const at::Tensor& rounded) {
   const auto* k = kernels_for(weights, {}, {weights, gradients, first, second, divisor, skip});
   if (k == nullptr) return false;
+  if (rounded.defined() && (rounded.scalar_type() != at::kBFloat16 || !rounded.is_contiguous() ||
+                            rounded.device() != weights.device()))
+    return false;
   const auto single = [](double x) { return static_cast<float>(x); };
   const auto correction = [&](double beta) {
     return single(1 - std::pow(beta, static_cast<double>(how.step)));

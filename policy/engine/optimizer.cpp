@@ -100,6 +100,7 @@ base::expected<adamw> adamw::make(const parameter_arena& weights, const optimize
     result.rounded = whole ? weights.flat : at::zeros({count}, weights.flat.options());
   result.master = whole && !result.rounded.defined() ? weights.flat : at::zeros({count}, wide);
   result.load_master(weights);
+  result.round_master();
   return result;
 }
 
@@ -117,6 +118,8 @@ void adamw::round_master() {
 }
 
 at::Tensor adamw::squares(const at::Tensor& gradients) {
+  // On a GPU another type would be a copy of everything; its sums are trees.
+  if (gradients.is_cuda()) return at::linalg_vector_norm(gradients, 2).to(at::kDouble).square();
   return at::linalg_vector_norm(gradients, 2, c10::nullopt, false, at::kDouble).square();
 }
 

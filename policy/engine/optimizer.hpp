@@ -59,7 +59,8 @@ struct adamw {
   double step(at::Tensor& gradients, const at::Tensor& norm);
   /// The last step did nothing.
   void take_back() { --steps; }
-  /// Reads the master weights from an arena that was changed from outside.
+  /// Reads the master weights from an arena that was changed from outside: with them, where they
+  /// are rounded, goes what rounding had left out.
   void load_master(const parameter_arena& weights);
   /// After the master weights were changed from outside.
   void round_master();

@@ -1,5 +1,5 @@
-// Matrix products where weights and activations may be bfloat16: sums are float32, and what is
-// summed over many products (gradients, logits) is never rounded in between.
+// Matrix products where weights and activations may be bfloat16: what is summed over many products
+// (gradients) and what probabilities are made of (logits) is float32, never rounded in between.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -14,7 +14,7 @@
 namespace quern::policy {
 
 /// What a backward pass computes again instead of keeping it from the forward pass. Results are the
-/// same bits; memory and time are traded.
+/// same bits (on a GPU in bfloat16 up to the order of additions); memory and time are traded.
 enum class recompute_mode : std::uint8_t {
   none,
   mlp,  ///< the half of a block behind the attention, without its last product: most of the bytes

@@ -112,8 +112,8 @@ void print_hosts(const base::json& hosts) {
     fmt::print("{}\n", line);
 }
 
-std::string_view state_text(bool running, bool complete) {
-  if (running) return "running";
+std::string_view state_text(bool goes_on, bool complete) {
+  if (goes_on) return "running";
   return complete ? "complete" : "not running (quern resume goes on)";
 }
 

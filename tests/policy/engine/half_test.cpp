@@ -111,6 +111,7 @@ TEST_CASE("a bfloat16 trainer that was saved goes on to the same bits, by both k
     writer.wait();
     REQUIRE(written);
   }
+  const at::Tensor saved = learner.weights().flat.clone();
   REQUIRE(learner.step(batch));
   trainer by_file = fresh(), by_shards = fresh();
   REQUIRE(load_optimizer(by_file.optimizer(), folder.path() / "optimizer.safetensors"));
@@ -128,6 +129,12 @@ TEST_CASE("a bfloat16 trainer that was saved goes on to the same bits, by both k
   trainer half = fresh();
   CHECK(load_optimizer(half.optimizer(), folder.path() / "single.safetensors"));
   CHECK(half.optimizer().steps == 1);
+  // And the other way nothing that rounding left out is lost.
+  trainer unrounded =
+      trainer::make(rounded_weights(architecture::qwen3, at::kFloat), options).value();
+  CHECK(load_optimizer(unrounded.optimizer(), folder.path() / "optimizer.safetensors"));
+  CHECK_FALSE(unrounded.weights().flat.equal(saved.to(at::kFloat)));
+  CHECK(unrounded.weights().flat.to(at::kBFloat16).equal(saved));
 }
 
 TEST_CASE("keys of a segment are its prefix's, then its own") {
