@@ -25,7 +25,7 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 # namespaces are therefore unique in their library, not only in their file.
 option(QUERN_UNITY "Compile several files of a target at once; OFF rebuilds a single file sooner" ON)
 set(CMAKE_UNITY_BUILD ${QUERN_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 
 find_program(QUERN_CCACHE ccache)
 if(QUERN_CCACHE)
