@@ -22,7 +22,6 @@ namespace {
 constexpr double long_call_ns = 200e3;
 /// A P99 of fewer is hardly more than a guess.
 constexpr int least_calibrating_trials = 20;
-constexpr std::int64_t least_for_p99 = 10;
 constexpr std::array<int, 4> percents_more = {0, 2, 5, 20};
 
 /// One kernel, so much slower, over its trials.
@@ -175,13 +174,9 @@ int print_figures(const pooled& p) {
                 device_s.empty() ? 0 : *std::max_element(device_s.begin(), device_s.end()), 1, "s",
                 of_device);
   table.at_most("evaluations that failed", failed, 0, "", trials);
-  const double p99_of_long = 100 * env::quantile_of(long_ones.errors, 0.99);
-  if (long_ones.judged() >= least_for_p99)
-    table.at_most("against itself, above 200 us: P99 of the error", p99_of_long, 0.5, "%",
-                  long_ones.judged());
-  else if (long_ones.trials > 0)
-    fmt::print("too few to judge: against itself, above 200 us: P99 of the error {:.2f} %, of {}\n",
-               p99_of_long, long_ones.judged());
+  if (long_ones.trials > 0)
+    table.at_most("against itself, above 200 us: P99 of the error",
+                  100 * env::quantile_of(long_ones.errors, 0.99), 0.5, "%", long_ones.judged());
   if (short_ones.trials > 0)
     table.at_most("against itself, below 200 us: claimed not 1.00",
                   percent(short_ones.told, static_cast<double>(short_ones.judged())), 1, "%",
