@@ -17,6 +17,8 @@
 namespace quern::tools {
 namespace {
 
+constexpr double most_difference = 0.01;
+
 /// Evenly from the plans and from the host-entry ones, of which there are fewer.
 std::vector<candidate_file> choose_kernels(const gpu_bench_options& o) {
   std::vector<candidate_file> plans, others, chosen;
@@ -145,7 +147,21 @@ class agreement_run {
       l.usual_pairs = a->time->windows;
       l.long_pairs = b->time->windows;
       keep(l);
+      static const bool always = std::getenv("QUERN_BENCH_CLOCKS") != nullptr;
+      if (always || std::abs(l.difference()) > most_difference) {
+        print_clocks("usual", *a);
+        print_clocks("long", *b);
+      }
     }
+  }
+
+  static void print_clocks(const char* how, const env::verdict& v) {
+    const auto ratio = [&](int i) {
+      return std::exp(static_cast<double>(v.time->log_ratio_e9[i]) * 1e-9);
+    };
+    fmt::print("     {}: x{:.4f} to x{:.4f}\n", how, ratio(0), ratio(2));
+    for (const auto& check : v.checks)
+      if (check.name == "clocks") fmt::print("       {}\n", check.detail);
   }
 
   void keep(const agreement_line& l) {
@@ -161,7 +177,7 @@ class agreement_run {
     fmt::print(
         "{} {:<46} {:<11} baseline {:8.1f} us  x{:.4f} ({} pairs)  x{:.4f} ({} pairs, {:g} "
         "s)  {:+.2f} %\n",
-        std::abs(l.difference()) <= 0.01 ? "  " : "**", l.file, l.form, l.call_us,
+        std::abs(l.difference()) <= most_difference ? "  " : "**", l.file, l.form, l.call_us,
         std::exp(l.usual), l.usual_pairs, std::exp(l.long_one), l.long_pairs, l.long_s,
         100 * l.difference());
   }
@@ -172,7 +188,7 @@ class agreement_run {
     for (const auto& f : kernels_)
       if (const auto at = lines_.find(f.file); at != lines_.end()) {
         differences.push_back(std::abs(at->second.difference()));
-        within += differences.back() <= 0.01 ? 1 : 0;
+        within += differences.back() <= most_difference ? 1 : 0;
       }
     const auto n = static_cast<std::int64_t>(differences.size());
     figure_table table;

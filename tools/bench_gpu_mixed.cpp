@@ -21,6 +21,7 @@ constexpr double other_claim = 0.05;
 /// The driver's own pools differ by some.
 constexpr std::int64_t device_slack = 64 << 20;
 constexpr double settle_s = 10;
+constexpr int evaluations_a_line = 25;
 
 struct mixed_item {
   const candidate_file* file = nullptr;
@@ -47,6 +48,7 @@ class mixed_run {
   void draw();
   void on_evaluator(std::size_t which);
   void take(std::size_t item, const judged_file& j, double ms);
+  void judge(const candidate_file& f, const judged_file& j, const std::string& line);
 
   const gpu_bench_options& o_;
   std::vector<candidate_file> honest_, hostile_;
@@ -61,7 +63,9 @@ class mixed_run {
   std::map<hostile_outcome, int> outcomes_;
   std::map<std::string, int> kinds_;
   std::vector<std::string> wrong_, accepted_, drifting_, quarantined_;
-  int honest_seen_ = 0, hostile_seen_ = 0, honest_noisy_ = 0, compared_ = 0;
+  int judged_ = 0, honest_seen_ = 0, hostile_seen_ = 0, honest_noisy_ = 0, compared_ = 0;
+  base::steady_clock clock_;
+  std::int64_t start_ = 0;
 };
 
 void mixed_run::draw() {
@@ -80,12 +84,11 @@ void mixed_run::draw() {
 }
 
 void mixed_run::on_evaluator(std::size_t which) {
-  const base::steady_clock clock;
   for (std::size_t i = next_++; i < items_.size(); i = next_++) {
     ahead_->now_at(i);
-    const auto begun = clock.now_ns();
+    const auto begun = clock_.now_ns();
     const auto j = judge_file(*evaluators_[which], *items_[i].file, items_[i].request, *twins_);
-    take(i, j, static_cast<double>(clock.now_ns() - begun) * 1e-6);
+    take(i, j, static_cast<double>(clock_.now_ns() - begun) * 1e-6);
   }
 }
 
@@ -97,6 +100,16 @@ void mixed_run::take(std::size_t item, const judged_file& j, double ms) {
                                 j.what.detail.substr(0, 300));
   ++kinds_[(f.hostile ? "hostile " : "honest  ") + short_verdict(j.what)];
   ++outcomes_[j.outcome];
+  judge(f, j, line);
+  if (++judged_ % evaluations_a_line == 0 || judged_ == static_cast<int>(items_.size()))
+    fmt::print("   {:4} of {}: {:.0f} s; wrong {}, accepted {}, noisy {}\n", judged_, items_.size(),
+               static_cast<double>(clock_.now_ns() - start_) * 1e-9, wrong_.size(),
+               accepted_.size(), honest_noisy_);
+  std::fflush(stdout);
+}
+
+/// Under the guard.
+void mixed_run::judge(const candidate_file& f, const judged_file& j, const std::string& line) {
   if (j.what.kind == env::verdict_kind::infra_error &&
       j.what.detail.find("quarantine") != std::string::npos)
     quarantined_.push_back(line);
@@ -158,8 +171,7 @@ int mixed_run::run() {
   // there before anybody looks.
   { const auto first = open_evaluator(o_); }
   const auto before = look_at_host(bus_id);
-  const base::steady_clock clock;
-  const auto start = clock.now_ns();
+  start_ = clock_.now_ns();
   for (int i = 0; i < o_.evaluators; ++i)
     evaluators_.push_back(open_evaluator(o_));
   std::vector<candidate_file> drawn;
@@ -178,7 +190,7 @@ int mixed_run::run() {
     t.join();
   ahead_.reset();
   evaluators_.clear();
-  const double seconds = static_cast<double>(clock.now_ns() - start) * 1e-9;
+  const double seconds = static_cast<double>(clock_.now_ns() - start_) * 1e-9;
   host_snapshot after;
   const auto left = leftovers_once_settled(before, bus_id, after);
 

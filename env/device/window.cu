@@ -1,4 +1,5 @@
 // The runners' side of a device: windows of calls between events.
+#include "env/device/preparation.cuh"
 #include "env/device/tensors.cuh"
 #include "env/device/window_state.hpp"
 
@@ -29,6 +30,32 @@ bool changes_inside(const quern_order& o, int64_t elements) {
   const int64_t left = elements - o.changed_first;
   if (whole_runs > left / o.changed_stride) return false;
   return whole_runs * o.changed_stride + (o.changed_count - 1) % o.changed_run < left;
+}
+
+quern_content content_of(const quern_tensors& t, const quern_order& o, int32_t input) {
+  quern_content c = t.content[input];
+  c.key = o.key + static_cast<uint64_t>(input);
+  c.stream = o.stream;
+  c.kind = t.kinds[o.round][input];
+  return c;
+}
+
+int32_t change_some(quern_window* w, const quern_order& o) {
+  if (o.changed_input < 0) return 0;
+  quern_content c = content_of(w->tensors, o, o.changed_input);
+  if (!changes_inside(o, c.elements))
+    return complain(w, "%lld elements from %lld of %lld, in runs of %lld every %lld",
+                    static_cast<long long>(o.changed_count),
+                    static_cast<long long>(o.changed_first), static_cast<long long>(c.elements),
+                    static_cast<long long>(o.changed_run),
+                    static_cast<long long>(o.changed_stride));
+  c.stream = o.changed_stream;
+  c.kind = o.changed_kind;
+  const uint64_t at = w->writable_inputs.address + w->tensors.input_offset[o.changed_input];
+  return settle(w,
+                quern::gpu::fill_elements(w->stream, at, c, o.changed_first, o.changed_count,
+                                          o.changed_run, o.changed_stride),
+                "changing some of the content");
 }
 
 int32_t make_flush(quern_window* w, uint64_t bytes) {
@@ -145,43 +172,20 @@ extern "C" int32_t quern_window_before_call(quern_window* w, const quern_order* 
       order->round >= QUERN_MOST_ROUNDS || order->changed_input >= t.inputs)
     return complain(w, "slot %d of %d, round %d, input %d", order->slot, w->slots, order->round,
                     order->changed_input);
-  for (int32_t i = 0; i < t.inputs; ++i) {
-    quern_content c = t.content[i];
-    c.key = order->key + static_cast<uint64_t>(i);
-    c.stream = order->stream;
-    c.kind = t.kinds[order->round][i];
-    const uint64_t at = w->writable_inputs.address + t.input_offset[i];
-    if (settle(w, quern::gpu::fill_tensor(w->stream, at, c), "making content") < 0) return -1;
-    if (w->calls == 0 && i == 0) w->started_ns = quern::gpu::clock_ns();
-    if (i != order->changed_input) continue;
-    const int64_t first = order->changed_first, count = order->changed_count;
-    const int64_t run = order->changed_run, stride = order->changed_stride;
-    if (!changes_inside(*order, c.elements))
-      return complain(w, "%lld elements from %lld of %lld, in runs of %lld every %lld",
-                      static_cast<long long>(count), static_cast<long long>(first),
-                      static_cast<long long>(c.elements), static_cast<long long>(run),
-                      static_cast<long long>(stride));
-    c.stream = order->changed_stream;
-    c.kind = order->changed_kind;
-    if (settle(w, quern::gpu::fill_elements(w->stream, at, c, first, count, run, stride),
-               "making content") < 0)
-      return -1;
-  }
+  quern::gpu::preparation what;
+  what.word = order->poison;
+  for (int32_t i = 0; i < t.inputs; ++i)
+    what.add(w->writable_inputs.address + t.input_offset[i], content_of(t, *order, i));
   for (int32_t o = 0; o < t.outputs; ++o)
-    if (settle(w,
-               quern::gpu::set_words(w->stream,
-                                     w->pieces[QUERN_OUTPUTS].address + t.output_offset[o] +
-                                         static_cast<uint64_t>(order->slot) * t.output_stride,
-                                     t.output_bytes[o], order->poison),
-               "poisoning outputs") < 0)
-      return -1;
-  if (t.workspace_bytes != 0 &&
-      settle(
-          w,
-          quern::gpu::set_words(w->stream, w->pieces[QUERN_WORKSPACE].address + t.workspace_offset,
-                                (t.workspace_bytes + 3) / 4 * 4, order->poison),
-          "poisoning the workspace") < 0)
-    return -1;
+    what.add(w->pieces[QUERN_OUTPUTS].address + t.output_offset[o] +
+                 static_cast<uint64_t>(order->slot) * t.output_stride,
+             t.output_bytes[o]);
+  if (t.workspace_bytes != 0)
+    what.add(w->pieces[QUERN_WORKSPACE].address + t.workspace_offset,
+             (t.workspace_bytes + 3) / 4 * 4);
+  if (settle(w, quern::gpu::prepare(w->stream, what), "content and poison") < 0) return -1;
+  if (w->calls == 0) w->started_ns = quern::gpu::clock_ns();
+  if (change_some(w, *order) < 0) return -1;
   if (w->how.flush_bytes != 0 &&
       settle(w, quern::gpu::read_through(w->stream, w->flush, w->how.flush_bytes, w->sink),
              "flushing the cache") < 0)
@@ -252,12 +256,15 @@ extern "C" int32_t quern_window_warm_up(quern_window* w) {
   if (quern_window_begin(w, &how) < 0) return -1;
   quern_content c{};
   c.elements = 64;
-  const auto at = reinterpret_cast<uint64_t>(w->flush);
-  for (c.type = QUERN_F32; c.type <= QUERN_F16; ++c.type)
-    if (settle(w, quern::gpu::fill_tensor(w->stream, at, c), "making content") < 0 ||
-        settle(w, quern::gpu::fill_elements(w->stream, at, c, 0, 1, 1, 1), "making content") < 0)
+  auto at = reinterpret_cast<uint64_t>(w->flush);
+  quern::gpu::preparation what;
+  for (c.type = QUERN_F32; c.type <= QUERN_F16; ++c.type, at += 1024) {
+    what.add(at, c);
+    if (settle(w, quern::gpu::fill_elements(w->stream, at, c, 0, 1, 1, 1), "making content") < 0)
       return -1;
-  if (settle(w, quern::gpu::set_words(w->stream, at, 4096, 0), "poisoning") < 0 ||
+  }
+  what.add(at, 4096);
+  if (settle(w, quern::gpu::prepare(w->stream, what), "content and poison") < 0 ||
       settle(w, quern::gpu::read_through(w->stream, w->flush, w->flush_bytes, w->sink),
              "flushing the cache") < 0 ||
       settle(w, cudaEventRecord(w->before[0], w->stream), "an event") < 0 ||
