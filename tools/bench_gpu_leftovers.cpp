@@ -40,6 +40,17 @@ std::optional<raw_process> read_process(const fs::path& folder) {
                      text->substr(open + 1, close - open - 1), std::string(fields[19])};
 }
 
+bool has_name_of_ours(const std::string& name) {
+  return std::any_of(names_of_ours.begin(), names_of_ours.end(), [&](std::string_view ours) {
+    return ours == "as" || ours == "ld" ? name == ours : name.starts_with(ours);
+  });
+}
+
+/// Programs that start evaluators.
+bool evaluates(const std::string& name) {
+  return name == "bench_gpu" || name == "quern";
+}
+
 std::map<int, host_process> look_at_processes() {
   std::map<int, raw_process> raw;
   std::error_code error;
@@ -50,12 +61,14 @@ std::map<int, host_process> look_at_processes() {
   }
   std::map<int, host_process> found;
   for (const auto& [pid, one] : raw) {
-    host_process p{one.name, one.start, "", false};
+    host_process p{one.name, one.start, ""};
     int steps = 0;
     for (auto at = raw.find(one.parent); at != raw.end() && steps < 64;
          at = raw.find(at->second.parent), ++steps) {
       p.parents += " < " + at->second.name;
-      p.ours = p.ours || at->first == static_cast<int>(::getpid());
+      const bool self = at->first == static_cast<int>(::getpid());
+      p.ours = p.ours || self;
+      p.others = p.others || (!self && evaluates(at->second.name));
     }
     found[pid] = std::move(p);
   }
@@ -79,26 +92,22 @@ std::set<std::string> look_at_files() {
   return files;
 }
 
-bool has_name_of_ours(const std::string& name) {
-  return std::any_of(names_of_ours.begin(), names_of_ours.end(), [&](std::string_view ours) {
-    return ours == "as" || ours == "ld" ? name == ours : name.starts_with(ours);
-  });
-}
-
 }  // namespace
 
-host_snapshot look_at_host(const std::string& bus_id) {
-  host_snapshot s;
-  s.processes = look_at_processes();
-  s.files = look_at_files();
-  if (bus_id.empty()) return s;
+device_use look_at_device(const std::string& bus_id) {
+  if (bus_id.empty()) return {};
   const auto health = env::device_health::open(bus_id);
-  if (!health) return s;
+  if (!health) return {};
   const auto sample = health->sample();
-  if (!sample) return s;
-  if (sample->memory_total_bytes > 0) s.device_bytes = sample->memory_used_bytes;
-  s.device_processes = sample->processes;
-  return s;
+  if (!sample) return {};
+  device_use use;
+  if (sample->memory_total_bytes > 0) use.bytes = sample->memory_used_bytes;
+  use.processes = sample->processes;
+  return use;
+}
+
+host_snapshot look_at_host(const std::string& bus_id) {
+  return {look_at_processes(), look_at_files(), look_at_device(bus_id)};
 }
 
 host_leftovers left_behind(const host_snapshot& before, const host_snapshot& after) {
@@ -107,13 +116,14 @@ host_leftovers left_behind(const host_snapshot& before, const host_snapshot& aft
     const auto known = before.processes.find(pid);
     if (known != before.processes.end() && known->second.start == one.start) continue;
     const std::string text = fmt::format("{} {}{}", pid, one.name, one.parents);
-    (one.ours || has_name_of_ours(one.name) ? left.processes : left.strangers).push_back(text);
+    (one.ours || (has_name_of_ours(one.name) && !one.others) ? left.processes : left.strangers)
+        .push_back(text);
   }
   std::set_difference(after.files.begin(), after.files.end(), before.files.begin(),
                       before.files.end(), std::back_inserter(left.files));
-  if (before.device_bytes && after.device_bytes)
-    left.device_bytes = static_cast<std::int64_t>(*after.device_bytes) -
-                        static_cast<std::int64_t>(*before.device_bytes);
+  if (before.device.bytes && after.device.bytes)
+    left.device_bytes = static_cast<std::int64_t>(*after.device.bytes) -
+                        static_cast<std::int64_t>(*before.device.bytes);
   return left;
 }
 

@@ -15,20 +15,30 @@ struct host_process {
   std::string name, start;  ///< as /proc tells them
   std::string parents;      ///< " < name < name", from its own parent up
   bool ours = false;        ///< a descendant of this process
+  bool others = false;      ///< a descendant of another evaluator that is at work
 };
+
+/// As NVML tells; what it does not is left out.
+struct device_use {
+  std::optional<std::uint64_t> bytes;  ///< by everybody
+  std::optional<std::uint32_t> processes;
+};
+
+/// `bus_id` of the device; empty: none.
+device_use look_at_device(const std::string& bus_id);
 
 struct host_snapshot {
   std::map<int, host_process> processes;
   std::set<std::string> files;  ///< below /tmp, /var/tmp, /dev/shm, $TMPDIR, $XDG_RUNTIME_DIR
-  std::optional<std::uint64_t> device_bytes;  ///< used by everybody, as NVML tells
-  std::optional<std::uint32_t> device_processes;
+  device_use device;
 };
 
-/// `bus_id` of the device; empty: none. What cannot be read is left out.
+/// What cannot be read is left out.
 host_snapshot look_at_host(const std::string& bus_id);
 
 struct host_leftovers {
-  std::vector<std::string> processes;  ///< of ours, by name, or descendants of this process
+  /// Descendants of this process, and what has a name of ours and nobody at work above it.
+  std::vector<std::string> processes;
   std::vector<std::string> strangers;  ///< other new ones: for people to look at
   std::vector<std::string> files;
   std::int64_t device_bytes = 0;  ///< more than before; 0 where nothing is known

@@ -66,6 +66,7 @@ class mixed_run {
   int judged_ = 0, honest_seen_ = 0, hostile_seen_ = 0, honest_noisy_ = 0, compared_ = 0;
   base::steady_clock clock_;
   std::int64_t start_ = 0;
+  std::string bus_id_;
 };
 
 void mixed_run::draw() {
@@ -101,10 +102,12 @@ void mixed_run::take(std::size_t item, const judged_file& j, double ms) {
   ++kinds_[(f.hostile ? "hostile " : "honest  ") + short_verdict(j.what)];
   ++outcomes_[j.outcome];
   judge(f, j, line);
-  if (++judged_ % evaluations_a_line == 0 || judged_ == static_cast<int>(items_.size()))
-    fmt::print("   {:4} of {}: {:.0f} s; wrong {}, accepted {}, noisy {}\n", judged_, items_.size(),
-               static_cast<double>(clock_.now_ns() - start_) * 1e-9, wrong_.size(),
-               accepted_.size(), honest_noisy_);
+  if (++judged_ % evaluations_a_line != 0 && judged_ != static_cast<int>(items_.size())) return;
+  const auto now = look_at_device(bus_id_);
+  fmt::print("   {:4} of {}: {:.0f} s; wrong {}, accepted {}, noisy {}; {:.0f} MB of the device\n",
+             judged_, items_.size(), static_cast<double>(clock_.now_ns() - start_) * 1e-9,
+             wrong_.size(), accepted_.size(), honest_noisy_,
+             static_cast<double>(now.bytes.value_or(0)) / 1e6);
   std::fflush(stdout);
 }
 
@@ -165,12 +168,11 @@ host_leftovers leftovers_once_settled(const host_snapshot& before, const std::st
 int mixed_run::run() {
   const auto host = env::probe_gpus();
   const auto gpu = static_cast<std::size_t>(o_.gpus.front());
-  const std::string bus_id =
-      host && gpu < host->gpus.size() ? host->gpus[gpu].bus_id : std::string();
-  // What the first evaluator of this process leaves (contexts, locks, the compilers' cache) is
+  if (host && gpu < host->gpus.size()) bus_id_ = host->gpus[gpu].bus_id;
+  // What the first evaluation of this process leaves (contexts, locks, the compilers' cache) is
   // there before anybody looks.
-  { const auto first = open_evaluator(o_); }
-  const auto before = look_at_host(bus_id);
+  (void)open_evaluator(o_)->evaluate(honest_.front().request);
+  const auto before = look_at_host(bus_id_);
   start_ = clock_.now_ns();
   for (int i = 0; i < o_.evaluators; ++i)
     evaluators_.push_back(open_evaluator(o_));
@@ -192,7 +194,7 @@ int mixed_run::run() {
   evaluators_.clear();
   const double seconds = static_cast<double>(clock_.now_ns() - start_) * 1e-9;
   host_snapshot after;
-  const auto left = leftovers_once_settled(before, bus_id, after);
+  const auto left = leftovers_once_settled(before, bus_id_, after);
 
   fmt::print("{} evaluations in {:.1f} s: {} honest, {} hostile, seed {}\n", items_.size(), seconds,
              honest_seen_, hostile_seen_, o_.seed);
@@ -209,9 +211,9 @@ int mixed_run::run() {
   print_list("new processes of others (not counted)", left.strangers, 10);
   print_list("files left behind", left.files);
   fmt::print("   device: {:.1f} MB used before, {:.1f} after, processes {} before, {} after\n",
-             static_cast<double>(before.device_bytes.value_or(0)) / 1e6,
-             static_cast<double>(after.device_bytes.value_or(0)) / 1e6,
-             before.device_processes.value_or(0), after.device_processes.value_or(0));
+             static_cast<double>(before.device.bytes.value_or(0)) / 1e6,
+             static_cast<double>(after.device.bytes.value_or(0)) / 1e6,
+             before.device.processes.value_or(0), after.device.processes.value_or(0));
   figure_table table;
   const auto count = [&](const char* name, std::size_t n, std::int64_t of) {
     table.at_most(name, static_cast<double>(n), 0, "", of);
@@ -225,7 +227,7 @@ int mixed_run::run() {
   count("files left behind", left.files.size(), static_cast<std::int64_t>(after.files.size()) + 1);
   table.at_most("device memory left behind",
                 static_cast<double>(std::max<std::int64_t>(left.device_bytes, 0)) / 1e6,
-                static_cast<double>(device_slack) / 1e6, "MB", after.device_bytes ? 1 : 0);
+                static_cast<double>(device_slack) / 1e6, "MB", after.device.bytes ? 1 : 0);
   const int missed = table.print();
   fmt::print("   honest and noisy: {} of {}; other claims than at first: {} of {} (warnings)\n",
              honest_noisy_, honest_seen_, drifting_.size(), compared_);

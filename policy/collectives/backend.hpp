@@ -49,6 +49,7 @@ class collective_backend {
 
 /// Gloo of LibTorch, for tensors in host memory. `host`: the address that other ranks reach this
 /// one by; ranks of one host use 127.0.0.1. `name` keeps several groups of one meeting apart.
+/// From then on the process ignores SIGPIPE.
 base::expected<std::unique_ptr<collective_backend>> make_gloo(const std::shared_ptr<meeting>& link,
                                                               std::string_view name,
                                                               const std::string& host);

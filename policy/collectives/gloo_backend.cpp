@@ -1,5 +1,6 @@
 // Collectives in host memory through the Gloo that libtorch_cpu.so contains.
 #include <condition_variable>
+#include <csignal>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -172,6 +173,8 @@ class gloo_backend final : public collective_backend {
 base::expected<std::unique_ptr<collective_backend>> make_gloo(const std::shared_ptr<meeting>& link,
                                                               std::string_view name,
                                                               const std::string& host) {
+  // Gloo writes to sockets without MSG_NOSIGNAL: a rank would end without a word when another does.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     const auto options = c10d::ProcessGroupGloo::Options::create(gloo_patience);
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(host));

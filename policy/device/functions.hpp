@@ -57,6 +57,8 @@ int32_t gather_pages(int32_t type, quern_heads shape, quern_pages pages, int32_t
 int32_t copy_pages(void* base, int64_t slab_bytes, int32_t slabs, int64_t page_bytes,
                    const int32_t* pairs, int32_t count, void* stream);
 int32_t sample(quern_sampling what, int32_t* state, quern_sampled* out, void* stream);
+int32_t hash_elements(int32_t type, quern_hashed_part what, const void* x, uint64_t* sums,
+                      void* stream);
 
 /// paged_attention for what the tensor-core form does not do; `scale` has the factor of base 2.
 int32_t plain_attention(int32_t type, quern_heads shape, quern_rows rows, quern_pages pages,

@@ -115,6 +115,14 @@ struct quern_adamw {
   const float* skip;               ///< on the device: not 0: nothing is changed; null: 0
 };
 
+/// Part of a tensor, row after row: its element (r, c) is number first + r * stride + c of the
+/// whole.
+struct quern_hashed_part {
+  int64_t rows, columns;
+  uint64_t first, stride;
+  uint64_t seed_low, seed_high; /* of the tensor */
+};
+
 struct quern_policy_kernels {
   const char* name;
   const char* (*problem)(int32_t code);
@@ -217,6 +225,11 @@ struct quern_policy_kernels {
   /// the completion has ended. A slot must not be named twice.
   int32_t (*sample)(struct quern_sampling what, int32_t* state, struct quern_sampled* out,
                     void* stream);
+
+  /// Adds the lanes of policy/weights/weight_hash.hpp's element_hash over the elements as float32
+  /// to sums[0] (low) and sums[1] (high).
+  int32_t (*hash_elements)(int32_t type, struct quern_hashed_part what, const void* x,
+                           uint64_t* sums, void* stream);
 };
 
 /// The CUDA table; of libquern_policy_cuda.so.

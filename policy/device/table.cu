@@ -51,6 +51,7 @@ const quern_policy_kernels table{
     &device::gather_pages,
     &device::copy_pages,
     &device::sample,
+    &device::hash_elements,
 };
 
 }  // namespace

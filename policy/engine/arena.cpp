@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "base/random.hpp"
+#include "policy/engine/arena_hash.hpp"
 #include "policy/weights/model_dir.hpp"
 #include "policy/weights/safetensors.hpp"
 #include "policy/weights/weight_hash.hpp"
@@ -162,6 +163,7 @@ at::Tensor parameter_arena::view(std::string_view name) const {
 }
 
 base::hash128 parameter_arena::hash() const {
+  if (const auto there = hash_on_device(layout, flat)) return *there;
   const at::Tensor floats = host_floats(flat);
   return weights_hash(layout, bytes_of(floats));
 }

@@ -10,6 +10,7 @@
 #include <ATen/ops/mm.h>
 
 #include "policy/device/library.hpp"
+#include "policy/engine/arena_hash.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/evaluate.hpp"
 #include "policy/engine/generation_requests.hpp"
@@ -253,6 +254,20 @@ TEST_CASE("bfloat16: log-probs are near those that float32 gives the same tokens
   parameter_arena other = arena.like();  // the control: a tenth of one layer's weights away
   other.flat.copy_(arena.flat.mul(1.1));
   CHECK(mean_difference(other) > 4e-2);
+}
+
+TEST_CASE("the hash of weights on the GPU is the host's") {
+  if (!go_on_with_generation()) return;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const parameter_arena host =
+        parameter_arena::random(small_config(architecture::qwen3), 3, type).value();
+    parameter_arena there = host.empty_as(type, at::Device(at::kCUDA, 0));
+    there.flat.copy_(host.flat);
+    CHECK(hash_on_device(there.layout, there.flat) == host.hash());
+    CHECK(there.hash() == host.hash());
+    there.view("model.norm.weight")[3].mul_(1.5);
+    CHECK_FALSE(there.hash() == host.hash());
+  }
 }
 
 TEST_CASE("weights that change between two steps reach the graphs") {

@@ -138,6 +138,7 @@ inline void check_failure(const fs::path& folder, int ranks, const words& more, 
     CAPTURE(rank);
     CAPTURE(said);
     REQUIRE(end);
+    CHECK(end->signal == 0);
     CHECK(end->code == group_failed);
     for (const std::string& part :
          {fmt::format("rank {} of {}", rank, ranks), fmt::format("rank {} ", victim),
