@@ -1,7 +1,7 @@
 // How fast a GPU trains with the policy engine: optimiser steps on packed sequences of different
 // lengths, after a warm-up, sustained. Weights are random, of the shapes of Qwen2.5. Prints tokens
-// a second, the share of the chip's peak (MFU) and the memory it took, with what is wanted on an
-// H200 beside them; one JSON object at the end.
+// a second, the share of the chip's peak (MFU) and the memory that was planned, in use at most and
+// taken from the device, with what is wanted on an H200 beside them; one JSON object at the end.
 //
 // MFU counts what the model needs, not what is computed again: 6 operations a weight and token
 // (a tied embedding once, as output projection), and of causal attention 6 a layer, query value and
@@ -38,6 +38,10 @@ struct settings {
 /// Of MFU, in per cent; 0: none said.
 double wanted_mfu(const std::string& model) {
   return model == "1.5B" ? 40 : model == "0.5B" ? 30 : 0;
+}
+
+double gigabytes(std::int64_t bytes) {
+  return static_cast<double>(bytes) / 1e9;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -90,8 +94,10 @@ base::expected<base::json> measure(const settings& s) {
   demand.longest_sequence = s.longest;
   demand.loss_chunk = s.loss_chunk;
   demand.recompute = recompute;
+  demand.gpu = true;
   const std::int64_t free_before = memory_of(device);
-  std::printf("%s", plan_learner(config, demand).table(free_before).c_str());
+  const memory_plan plan = plan_learner(config, demand);
+  std::printf("%s", plan.table(free_before).c_str());
   QUERN_CHECK(check_learner(config, demand, free_before));
   QUERN_TRY(parameter_arena arena,
             parameter_arena::zeros(config, half ? at::kBFloat16 : at::kFloat, device));
@@ -124,14 +130,17 @@ base::expected<base::json> measure(const settings& s) {
     operations += one;
     tokens += s.tokens;
   }
+  const allocator_peak peak = allocator_peak_of(device);
   const double seconds = seconds_since(start), mfu = 100 * operations / seconds / peak_flops,
-               gigabytes = static_cast<double>(free_before - memory_of(device)) / 1e9,
-               wanted = half ? wanted_mfu(s.model) : 0;
+               taken = gigabytes(free_before - memory_of(device)),
+               planned = gigabytes(plan.total()), used = gigabytes(peak.used),
+               reserved = gigabytes(peak.taken), wanted = half ? wanted_mfu(s.model) : 0;
   std::printf(
       "train %-5s %s, %d tokens a step, recompute %s: %.0f tok/s, %.1f ms a step, MFU %.1f %% "
-      "of bfloat16's peak (wanted %.0f), %.1f GB reserved, loss %.3f -> %.3f\n",
+      "of bfloat16's peak (wanted %.0f), %.1f GB planned, %.1f GB taken (the allocator %.1f GB, of "
+      "which %.1f GB were in use at most), loss %.3f -> %.3f\n",
       s.model.c_str(), s.precision.c_str(), s.tokens, s.recompute.c_str(), tokens / seconds,
-      seconds / steps * 1e3, mfu, wanted, gigabytes, first_loss, loss);
+      seconds / steps * 1e3, mfu, wanted, planned, taken, reserved, used, first_loss, loss);
   return base::json{{"what", "train"},
                     {"model", s.model},
                     {"precision", s.precision},
@@ -142,7 +151,10 @@ base::expected<base::json> measure(const settings& s) {
                     {"tokens_per_s", tokens / seconds},
                     {"mfu_percent", mfu},
                     {"wanted_mfu_percent", wanted},
-                    {"memory_gb", gigabytes},
+                    {"memory_gb", taken},
+                    {"planned_gb", planned},
+                    {"reserved_gb", reserved},
+                    {"used_gb", used},
                     {"first_loss", first_loss},
                     {"loss", loss}};
 }

@@ -51,18 +51,34 @@ __global__ void __launch_bounds__(element_threads)
   }
 }
 
-template <class T>
+template <class T, int step>
 __global__ void __launch_bounds__(element_threads)
     swiglu_backward_kernel(int64_t rows, int64_t width, const T* d_act, const T* gate_up,
                            T* d_gate_up) {
-  const int64_t total = rows * width;
+  const int64_t columns = width / step, total = rows * columns;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total;
        i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    const int64_t row = i / width, at = row * 2 * width + (i - row * width);
-    const float g = to_float(gate_up[at]), u = to_float(gate_up[at + width]), s = sigmoid(g),
-                d = to_float(d_act[i]);
-    d_gate_up[at] = from_float<T>(d * u * s * (1 + g * (1 - s)));
-    d_gate_up[at + width] = from_float<T>(d * g * s);
+    const int64_t row = i / columns, column = (i - row * columns) * step,
+                  at = row * 2 * width + column;
+    const T* from = d_act + row * width + column;
+    const auto one = [](T given, T gate, T up, T& d_gate, T& d_up) {
+      const float g = to_float(gate), u = to_float(up), s = sigmoid(g), d = to_float(given);
+      d_gate = from_float<T>(d * u * s * (1 + g * (1 - s)));
+      d_up = from_float<T>(d * g * s);
+    };
+    if constexpr (step == 1) {
+      one(*from, gate_up[at], gate_up[at + width], d_gate_up[at], d_gate_up[at + width]);
+    } else {
+      const auto d = *reinterpret_cast<const pack<T>*>(from),
+                 g = *reinterpret_cast<const pack<T>*>(gate_up + at),
+                 u = *reinterpret_cast<const pack<T>*>(gate_up + at + width);
+      pack<T> d_gate, d_up;
+#pragma unroll
+      for (int j = 0; j < step; ++j)
+        one(d.at[j], g.at[j], u.at[j], d_gate.at[j], d_up.at[j]);
+      *reinterpret_cast<pack<T>*>(d_gate_up + at) = d_gate;
+      *reinterpret_cast<pack<T>*>(d_gate_up + at + width) = d_up;
+    }
   }
 }
 
@@ -114,9 +130,18 @@ int32_t swiglu_backward(int32_t type, int64_t rows, int64_t width, const void* d
   if (rows == 0) return 0;
   return with_element(type, [&](auto element) {
     using T = decltype(element);
-    swiglu_backward_kernel<T><<<blocks_for(rows * width), element_threads, 0, stream_of(stream)>>>(
-        rows, width, static_cast<const T*>(d_act), static_cast<const T*>(gate_up),
-        static_cast<T*>(d_gate_up));
+    const auto* given = static_cast<const T*>(d_act);
+    const auto* from = static_cast<const T*>(gate_up);
+    auto* to = static_cast<T*>(d_gate_up);
+    constexpr int step = pack<T>::size;
+    if (width % step == 0 && aligned(d_act, gate_up, d_gate_up))
+      swiglu_backward_kernel<T, step>
+          <<<blocks_for(rows * width / step), element_threads, 0, stream_of(stream)>>>(
+              rows, width, given, from, to);
+    else
+      swiglu_backward_kernel<T, 1>
+          <<<blocks_for(rows * width), element_threads, 0, stream_of(stream)>>>(rows, width, given,
+                                                                                from, to);
     return launched();
   });
 }

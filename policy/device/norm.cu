@@ -10,6 +10,12 @@ namespace {
 constexpr int norm_threads = 256;
 constexpr int widest_norm = 12000;  // floats of a row in shared memory without asking for more
 
+/// Whether rows of this width at these addresses are whole packs.
+template <class T, class... P>
+bool in_packs(int width, P... rows) {
+  return width % pack<T>::size == 0 && ((reinterpret_cast<uintptr_t>(rows) | ...) % 16) == 0;
+}
+
 /// Calls f(index, count of elements from there) over a row: packs where `vector`, else single ones.
 template <class T, class F>
 __device__ void over_row(int width, bool vector, F f) {
@@ -67,32 +73,88 @@ __global__ void __launch_bounds__(norm_threads)
   });
 }
 
+/// A pack of a row from column i on, zeros beyond the row's end: at once where `vector`, else one
+/// by one. A thread has the same columns either way, so that its sums have the same bits.
+template <class T>
+__device__ pack<T> load_pack(const T* row, int i, int width, bool vector) {
+  if (vector) return *reinterpret_cast<const pack<T>*>(row + i);
+  pack<T> values;
+#pragma unroll
+  for (int j = 0; j < pack<T>::size; ++j)
+    values.at[j] = i + j < width ? row[i + j] : from_float<T>(0);
+  return values;
+}
+
+template <class T>
+__device__ void store_pack(const pack<T>& values, T* row, int i, int width, bool vector) {
+  if (vector) {
+    *reinterpret_cast<pack<T>*>(row + i) = values;
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < pack<T>::size; ++j)
+    if (i + j < width) row[i + j] = values.at[j];
+}
+
+/// float32 beside a pack.
+template <class T>
+struct alignas(16) wide_pack {
+  float at[pack<T>::size];
+};
+
+/// Floats that the packs of a row have in shared memory.
+template <class T>
+__host__ __device__ int whole_packs(int width) {
+  return (width + pack<T>::size - 1) / pack<T>::size * pack<T>::size;
+}
+
 /// Block b takes rows b, b + blocks, ...; its part of dw goes to room[b].
 template <class T>
 __global__ void __launch_bounds__(norm_threads)
-    rms_norm_backward_kernel(int rows, int width, const T* dy, const T* x, const T* w,
+    rms_norm_backward_kernel(int rows, int width, bool vector, const T* dy, const T* x, const T* w,
                              const float* rstd, T* dx, float* room) {
-  extern __shared__ float own_dw[];
+  extern __shared__ __align__(16) float own_dw[];
   __shared__ float sums[32];
-  for (int i = threadIdx.x; i < width; i += blockDim.x)
+  constexpr int step = pack<T>::size;
+  const int first = threadIdx.x * step, stride = norm_threads * step;
+  for (int i = threadIdx.x; i < whole_packs<T>(width); i += norm_threads)
     own_dw[i] = 0;
+  __syncthreads();
   for (int row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t start = static_cast<int64_t>(row) * width;
     const float scale = rstd[row];
     float dot = 0;
-    for (int i = threadIdx.x; i < width; i += blockDim.x) {
-      const float g = to_float(dy[start + i]), h = to_float(x[start + i]) * scale;
-      own_dw[i] += g * h;
-      dot += g * to_float(w[i]) * h;
+    for (int i = first; i < width; i += stride) {
+      const pack<T> given = load_pack(dy + start, i, width, vector),
+                    value = load_pack(x + start, i, width, vector),
+                    weight = load_pack(w, i, width, vector);
+      auto* own = reinterpret_cast<wide_pack<T>*>(own_dw + i);
+      wide_pack<T> dw = *own;
+#pragma unroll
+      for (int j = 0; j < step; ++j) {
+        const float g = to_float(given.at[j]), h = to_float(value.at[j]) * scale;
+        dw.at[j] += g * h;
+        dot += g * to_float(weight.at[j]) * h;
+      }
+      *own = dw;
     }
     const float mean = block_sum(dot, sums) / static_cast<float>(width);
-    for (int i = threadIdx.x; i < width; i += blockDim.x) {
-      const float g = to_float(dy[start + i]) * to_float(w[i]), h = to_float(x[start + i]) * scale;
-      dx[start + i] = from_float<T>(to_float(dx[start + i]) + scale * (g - h * mean));
+    for (int i = first; i < width; i += stride) {
+      const pack<T> given = load_pack(dy + start, i, width, vector),
+                    value = load_pack(x + start, i, width, vector),
+                    weight = load_pack(w, i, width, vector);
+      pack<T> sum = load_pack(dx + start, i, width, vector);
+#pragma unroll
+      for (int j = 0; j < step; ++j) {
+        const float g = to_float(given.at[j]) * to_float(weight.at[j]),
+                    h = to_float(value.at[j]) * scale;
+        sum.at[j] = from_float<T>(to_float(sum.at[j]) + scale * (g - h * mean));
+      }
+      store_pack(sum, dx + start, i, width, vector);
     }
   }
-  // Every thread wrote and reads its own columns only.
-  for (int i = threadIdx.x; i < width; i += blockDim.x)
+  __syncthreads();
+  for (int i = threadIdx.x; i < width; i += norm_threads)
     room[static_cast<int64_t>(blockIdx.x) * width + i] = own_dw[i];
 }
 
@@ -118,9 +180,7 @@ int32_t add_rms_norm(int32_t type, int32_t rows, int32_t width, float eps, const
   if (rows == 0) return 0;
   return with_element(type, [&](auto element) {
     using T = decltype(element);
-    const auto address = reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(w) |
-                         reinterpret_cast<uintptr_t>(y) | reinterpret_cast<uintptr_t>(delta);
-    const bool vector = width % pack<T>::size == 0 && address % 16 == 0;
+    const bool vector = in_packs<T>(width, x, w, y, delta);
     add_rms_norm_kernel<T><<<rows, norm_threads, width * sizeof(float), stream_of(stream)>>>(
         width, vector, eps, static_cast<const T*>(delta), static_cast<T*>(x),
         static_cast<const T*>(w), static_cast<T*>(y), rstd);
@@ -136,9 +196,10 @@ int32_t rms_norm_backward(int32_t type, int32_t rows, int32_t width, const void*
   const int parts = std::min<int>(rows, quern_partials);
   const int32_t code = with_element(type, [&](auto element) {
     using T = decltype(element);
-    rms_norm_backward_kernel<T><<<parts, norm_threads, width * sizeof(float), stream_of(stream)>>>(
-        rows, width, static_cast<const T*>(dy), static_cast<const T*>(x), static_cast<const T*>(w),
-        rstd, static_cast<T*>(dx), room);
+    rms_norm_backward_kernel<T>
+        <<<parts, norm_threads, whole_packs<T>(width) * sizeof(float), stream_of(stream)>>>(
+            rows, width, in_packs<T>(width, dy, x, w, dx), static_cast<const T*>(dy),
+            static_cast<const T*>(x), static_cast<const T*>(w), rstd, static_cast<T*>(dx), room);
     return launched();
   });
   return code != 0 ? code : add_parts(parts, width, room, dw, stream_of(stream));

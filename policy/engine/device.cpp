@@ -1,6 +1,7 @@
 #include "policy/engine/device.hpp"
 
 #include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -24,6 +25,16 @@ void wait_for(const at::Device& device) {
   if (!device.is_cuda()) return;
   const c10::impl::VirtualGuardImpl guard(device.type());
   guard.synchronizeDevice(device.has_index() ? device.index() : guard.getDevice().index());
+}
+
+allocator_peak allocator_peak_of(const at::Device& device) {
+  if (!device.is_cuda()) return {};
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  const auto stats =
+      c10::getDeviceAllocator(device.type())
+          ->getDeviceStats(device.has_index() ? device.index() : guard.getDevice().index());
+  constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return {stats.allocated_bytes[all].peak, stats.reserved_bytes[all].peak};
 }
 
 std::int64_t memory_of(const at::Device& device) {

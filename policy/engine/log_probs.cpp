@@ -57,8 +57,10 @@ void output_head::run(const at::Tensor& hidden, const at::Tensor& head, const mi
     visit({static_cast<std::size_t>(first), log_probs, entropies, gradients});
     if (!d_hidden) continue;
     const at::Tensor gradient = at::tensor(gradients, at::kDouble).to(wide);
-    ops::log_softmax_gradient(logits, target, scale, lse, gradient, valid);
-    const at::Tensor d_logits = logits.to(hidden.scalar_type());
+    at::Tensor d_logits = hidden.scalar_type() == logits.scalar_type()
+                              ? logits
+                              : at::empty({n, vocabulary}, hidden.options());
+    ops::log_softmax_gradient(logits, target, scale, lse, gradient, valid, d_logits);
     at::Tensor d_input = take(d_inputs_, {n, width}, wide);
     wide_product(d_input, d_logits, head);
     d_hidden->index_add_(0, row, d_input);

@@ -150,16 +150,19 @@ void log_softmax_rows(const at::Tensor& z, const at::Tensor& targets,
 
 void log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
                           const at::Tensor& inverse_temperature, const at::Tensor& lse,
-                          const at::Tensor& gradient, std::int64_t valid) {
+                          const at::Tensor& gradient, std::int64_t valid, at::Tensor& out_rows) {
   if (!on_host(z)) {
-    if (!device::log_softmax_gradient(z, targets, inverse_temperature, lse, gradient, valid))
-      generic::log_softmax_gradient(z, targets, inverse_temperature, lse, gradient, valid);
+    if (!device::log_softmax_gradient(z, targets, inverse_temperature, lse, gradient, valid,
+                                      out_rows))
+      generic::log_softmax_gradient(z, targets, inverse_temperature, lse, gradient, valid,
+                                    out_rows);
     return;
   }
   with_kernels(z, [&]<class T>(const auto& k, T) {
     k.log_softmax_gradient(out<T>(z), in<std::int64_t>(targets), in<T>(inverse_temperature),
                            in<T>(lse), in<T>(gradient), z.size(0), z.size(1), valid);
   });
+  if (!out_rows.is_same(z)) out_rows.copy_(z);
 }
 
 void cached_attention(const head_shape& shape, const at::Tensor& q, const at::Tensor& k,

@@ -46,6 +46,8 @@ struct layer_cache {
   at::Tensor keys, values, scratch;
 };
 
+/// log_softmax_gradient writes to `out`, which is z itself or of a narrower element; z is lost
+/// either way.
 #define QUERN_POLICY_OPERATIONS                                                                    \
   void rms_norm(const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y,               \
                 at::Tensor& rstd);                                                                 \
@@ -66,7 +68,7 @@ struct layer_cache {
                         at::Tensor& log_prob, at::Tensor& entropy, at::Tensor& lse);               \
   void log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,                              \
                             const at::Tensor& inverse_temperature, const at::Tensor& lse,          \
-                            const at::Tensor& gradient, std::int64_t valid);                       \
+                            const at::Tensor& gradient, std::int64_t valid, at::Tensor& out);      \
   void cached_attention(const head_shape& shape, const at::Tensor& q, const at::Tensor& k,         \
                         const at::Tensor& v, const cache_rows& where, layer_cache& cache,          \
                         at::Tensor& out);

@@ -172,14 +172,15 @@ bool log_softmax_rows(const at::Tensor& z, const at::Tensor& targets,
 
 bool log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
                           const at::Tensor& inverse_temperature, const at::Tensor& lse,
-                          const at::Tensor& gradient, std::int64_t valid) {
+                          const at::Tensor& gradient, std::int64_t valid, at::Tensor& out) {
   const auto* k = kernels_for(z, {}, {z, inverse_temperature, lse, gradient});
-  if (k == nullptr) return false;
+  if (k == nullptr || kernels_for(out, {}, {}) == nullptr || out.device() != z.device())
+    return false;
   return done(*k,
-              k->log_softmax_gradient(quern_f32, z.size(0), z.size(1), valid, raw<float>(z),
+              k->log_softmax_gradient(element_of(out), z.size(0), z.size(1), valid, raw<float>(z),
                                       targets.const_data_ptr<std::int64_t>(),
                                       raw<float>(inverse_temperature), raw<float>(lse),
-                                      raw<float>(gradient), raw(z), current_stream(z.device())),
+                                      raw<float>(gradient), raw(out), current_stream(z.device())),
               "log_softmax_gradient");
 }
 

@@ -28,7 +28,7 @@ bool log_softmax_rows(const at::Tensor& z, const at::Tensor& targets,
                       at::Tensor& log_prob, at::Tensor& entropy, at::Tensor& lse);
 bool log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
                           const at::Tensor& inverse_temperature, const at::Tensor& lse,
-                          const at::Tensor& gradient, std::int64_t valid);
+                          const at::Tensor& gradient, std::int64_t valid, at::Tensor& out);
 
 /// Of one AdamW step (kernels.h); `step` counts from 1.
 struct adamw_numbers {

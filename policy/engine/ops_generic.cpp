@@ -160,13 +160,14 @@ void log_softmax_rows(const at::Tensor& z, const at::Tensor& targets,
 
 void log_softmax_gradient(at::Tensor& z, const at::Tensor& targets,
                           const at::Tensor& inverse_temperature, const at::Tensor& lse,
-                          const at::Tensor& gradient, std::int64_t valid) {
+                          const at::Tensor& gradient, std::int64_t valid, at::Tensor& out) {
   const at::Tensor factor = (gradient * inverse_temperature).unsqueeze(1);
   at::Tensor inside = z.narrow(1, 0, valid);
   inside.copy_(
       (inside * inverse_temperature.unsqueeze(1) - lse.unsqueeze(1)).exp_().mul_(factor.neg()));
   z.narrow(1, valid, z.size(1) - valid).zero_();
   z.scatter_add_(1, targets.unsqueeze(1), factor);
+  if (!out.is_same(z)) out.copy_(z);
 }
 
 void cached_attention(const head_shape& shape, const at::Tensor& q, const at::Tensor& k,

@@ -20,6 +20,9 @@ constexpr std::int64_t float_bytes = 4;
 constexpr std::int64_t fewest_micro_batch_tokens = 256;
 constexpr std::int64_t fewest_loss_rows = 64;
 constexpr std::int64_t most_ranks = 64;
+/// On a GPU: code of kernels, workspaces of the product libraries, gaps between blocks. Measured:
+/// half of it, for both shapes that were (tests/policy/weights/memory_plan.cpp).
+constexpr std::int64_t library_bytes = std::int64_t{1} << 30;
 
 std::string show_bytes(std::int64_t bytes) {
   return base::human_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
@@ -55,6 +58,71 @@ std::int64_t activation_bytes(const model_config& c, recompute_mode mode, std::i
 /// Buffers are made an eighth larger than asked for, so that they need not grow at each batch.
 std::int64_t with_reserve(std::int64_t values) {
   return values + values / 8;
+}
+
+std::int64_t rows_of(const learner_demand& d) {
+  return std::max(d.micro_batch_tokens, d.longest_sequence);
+}
+
+/// Of a micro-batch, where completions are half as long as they may be.
+std::int64_t segments_of(const learner_demand& d) {
+  const std::int64_t rows = rows_of(d),
+                     longest = d.longest_sequence > 0 ? d.longest_sequence : rows,
+                     half = std::max<std::int64_t>(1, (longest - d.shared_prompt) / 2),
+                     fitting = (rows + half - 1) / half;
+  return d.sequences > 0 ? std::min(fitting, d.sequences) : fitting;
+}
+
+/// ATen's fused operator at the peak of its backward pass: q, k and v by row with what is shared
+/// beside every user's own, and gradients of the three; those of k and v for each query head before
+/// they are summed over groups; dq in float32, 128 rows of room behind each segment.
+std::int64_t fused_attention_bytes(const model_config& c, const learner_demand& d) {
+  const std::int64_t rows = rows_of(d), segments = segments_of(d),
+                     keys = rows + segments * d.shared_prompt, q = c.q_size(), kv = c.kv_size(),
+                     block = c.head_dim <= 128 ? 32 : 64,
+                     dim = (c.head_dim + block - 1) / block * block,
+                     by_head = c.heads == c.kv_heads ? 0 : 2 * keys * q;
+  return d.weight_bytes * (2 * rows * q + 4 * keys * kv + by_head) +
+         float_bytes * (rows + 128 * segments) * c.heads * (dim + 1);
+}
+
+/// Attention in tiles, in float32: two tiles of scores (on a GPU a whole segment, whose prompt is
+/// not shared), the output by head, and its product with its gradient; in bfloat16 wide copies of
+/// all that goes in and comes out instead.
+std::int64_t tiled_attention_bytes(const model_config& c, const learner_demand& d) {
+  const std::int64_t rows = rows_of(d),
+                     longest = d.longest_sequence > 0 ? d.longest_sequence : rows,
+                     tile = d.gpu ? longest * c.heads / c.kv_heads : 128, q = c.q_size(),
+                     copies = d.weight_bytes < float_bytes ? 2 * (q + 2 * c.kv_size()) : q;
+  return float_bytes * with_reserve(2 * tile * longest + rows * (q + c.heads + copies));
+}
+
+std::int64_t attention_bytes(const model_config& c, const learner_demand& d) {
+  const bool fused = d.gpu && d.weight_bytes < float_bytes && c.head_dim % 8 == 0;
+  return fused ? fused_attention_bytes(c, d) : tiled_attention_bytes(c, d);
+}
+
+/// float32, and once more as the model's backward pass takes it.
+std::int64_t hidden_gradient_bytes(const model_config& c, const learner_demand& d) {
+  const std::int64_t values = rows_of(d) * c.hidden_size;
+  return float_bytes * with_reserve(values) +
+         (d.weight_bytes < float_bytes ? d.weight_bytes * values : 0);
+}
+
+/// float32 in and out, rounded on the way back.
+std::int64_t logit_bytes(const model_config& c, const learner_demand& d) {
+  const std::int64_t rows = d.loss_chunk, width = c.hidden_size;
+  return with_reserve(rows * ((c.vocab_size + width) * float_bytes + width * d.weight_bytes)) +
+         (d.weight_bytes < float_bytes ? rows * c.vocab_size * d.weight_bytes : 0);
+}
+
+/// Weights, and one block without what only a backward pass needs.
+std::int64_t reference_bytes(const model_config& c, const learner_demand& d,
+                             std::int64_t elements) {
+  const row_bytes v = bytes_of_row(c, d.weight_bytes);
+  return elements * d.weight_bytes +
+         with_reserve(rows_of(d) * (v.input + v.attention_half + v.mlp_half +
+                                    2 * c.hidden_size * d.weight_bytes));
 }
 
 std::int64_t parameters_of(const model_config& config, std::int64_t ranks) {
@@ -127,8 +195,7 @@ std::string memory_plan::table(std::int64_t available) const {
 
 memory_plan plan_learner(const model_config& config, const learner_demand& demand) {
   const std::int64_t elements = parameters_of(config, demand.ranks),
-                     shard = elements / demand.ranks,
-                     rows = std::max(demand.micro_batch_tokens, demand.longest_sequence),
+                     shard = elements / demand.ranks, rows = rows_of(demand),
                      masters = demand.ranks > 1 || demand.weight_bytes < float_bytes ? shard : 0;
   memory_plan plan;
   plan.items = {
@@ -142,16 +209,17 @@ memory_plan plan_learner(const model_config& config, const learner_demand& deman
        demand.threads *
            with_reserve(rows * activation_bytes(config, demand.recompute, demand.weight_bytes)),
        "learner.recompute, learner.micro_batch_tokens"},
+      {"gradients of the last hidden states",
+       demand.threads * hidden_gradient_bytes(config, demand), "learner.micro_batch_tokens"},
+      {"attention of one layer", demand.threads * attention_bytes(config, demand),
+       "learner.micro_batch_tokens"},
       {fmt::format("logits of {} rows", demand.loss_chunk),
-       demand.threads *
-           with_reserve(
-               demand.loss_chunk *
-               ((config.vocab_size + config.hidden_size) * float_bytes +
-                config.hidden_size * demand.weight_bytes +
-                (demand.weight_bytes < float_bytes ? config.vocab_size * demand.weight_bytes : 0))),
-       "learner.loss_chunk"},
-      {"reference weights", demand.reference ? elements * demand.weight_bytes : 0,
+       demand.threads * logit_bytes(config, demand), "learner.loss_chunk"},
+      {"rotation of positions",
+       demand.threads * config.max_positions * config.head_dim * float_bytes, ""},
+      {"reference", demand.reference ? reference_bytes(config, demand, elements) : 0,
        "algorithm.preset"},
+      {"libraries of the GPU", demand.gpu ? library_bytes : 0, ""},
   };
   return plan;
 }

@@ -29,10 +29,13 @@ struct learner_demand {
   std::int64_t weight_bytes = 4;  ///< of one computed-with weight; below 4, masters are kept too
   std::int64_t micro_batch_tokens = 8192;
   std::int64_t longest_sequence = 0;  ///< a longer one gets a micro-batch of its own
-  std::int64_t loss_chunk = 1024;     ///< rows of logits at once
-  std::int64_t threads = 1;           ///< each has gradients and activations of its own
+  std::int64_t sequences = 0;      ///< of a step, prompts that several share among them; 0: unknown
+  std::int64_t shared_prompt = 0;  ///< tokens of the longest prompt that sequences share
+  std::int64_t loss_chunk = 1024;  ///< rows of logits at once
+  std::int64_t threads = 1;        ///< each has gradients and activations of its own
   recompute_mode recompute = recompute_mode::none;
   bool reference = false;  ///< a second, frozen model (KL term)
+  bool gpu = false;        ///< else host memory
 };
 
 /// A generator.

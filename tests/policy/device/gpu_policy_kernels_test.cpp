@@ -35,51 +35,108 @@ TEST_CASE("addition and RMSNorm") {
       }
 }
 
+namespace {
+
+/// Sizes of rows and addresses that are loaded in packs, and such that are not.
+struct row_place {
+  std::int64_t width, behind;  ///< the second: elements behind an aligned address
+};
+
+/// dx and dw of `rows` rows of a batch, from `first` on.
+std::vector<at::Tensor> norm_gradients(const kernel_side& s, at::ScalarType type, row_place place,
+                                       std::int64_t first, std::int32_t rows,
+                                       std::uint64_t seed = 2) {
+  const std::int64_t width = place.width, all = 1111;
+  const auto part = [&](std::uint64_t from) {
+    return moved(s.numbers({all, width}, type, from).narrow(0, first, rows), place.behind);
+  };
+  const at::Tensor dy = part(1), x = part(seed), dx = part(4),
+                   w = moved(s.numbers({width}, type, 3), place.behind),
+                   rstd = s.numbers({all}, at::kFloat, 5).abs().add_(0.5).narrow(0, first, rows),
+                   dw = s.numbers({width}, at::kFloat, 6),
+                   room = s.zeros({quern_partials, width}, at::kFloat);
+  succeed(s, s.kernels.rms_norm_backward(element_of(type), rows, static_cast<std::int32_t>(width),
+                                         data_of(dy), data_of(x), data_of(w), floats_of(rstd),
+                                         data_of(dx), floats_of(dw), floats_of(room), nullptr));
+  return {dx, dw};
+}
+
+/// d_gate_up, and the same made in place.
+std::vector<at::Tensor> swiglu_gradients(const kernel_side& s, at::ScalarType type, row_place place,
+                                         std::int64_t first, std::int64_t rows,
+                                         std::uint64_t seed = 1) {
+  const std::int64_t width = place.width, all = 130;
+  const auto part = [&](std::int64_t columns, std::uint64_t from) {
+    return moved(s.numbers({all, columns}, type, from).narrow(0, first, rows), place.behind);
+  };
+  const at::Tensor gate_up = part(2 * width, seed), d_act = part(width, 3),
+                   apart = moved(at::zeros_like(gate_up), place.behind);
+  for (const at::Tensor& to : {apart, gate_up})
+    succeed(s, s.kernels.swiglu_backward(element_of(type), rows, width, data_of(d_act),
+                                         data_of(gate_up), data_of(to), nullptr));
+  return {apart, gate_up};
+}
+
+}  // namespace
+
 TEST_CASE("gradient of RMSNorm") {
   if (!go_on_with_kernels()) return;
   for (at::ScalarType type : both_types)
-    for (std::int32_t width : {20, 896, 3584})
+    for (const row_place place :
+         {row_place{20, 0}, {21, 0}, {896, 0}, {896, 1}, {897, 0}, {3584, 0}})
       for (std::int32_t rows : {1, 300, 1111}) {
         const auto with = [&](std::uint64_t seed) {
-          return [=](const kernel_side& s) {
-            const at::Tensor dy = s.numbers({rows, width}, type, 1),
-                             x = s.numbers({rows, width}, type, seed),
-                             w = s.numbers({width}, type, 3),
-                             dx = s.numbers({rows, width}, type, 4),
-                             rstd = s.numbers({rows}, at::kFloat, 5).abs().add_(0.5),
-                             dw = s.numbers({width}, at::kFloat, 6),
-                             room = s.zeros({quern_partials, width}, at::kFloat);
-            succeed(s, s.kernels.rms_norm_backward(
-                           element_of(type), rows, width, data_of(dy), data_of(x), data_of(w),
-                           floats_of(rstd), data_of(dx), floats_of(dw), floats_of(room), nullptr));
-            return std::vector<at::Tensor>{dx, dw};
-          };
+          return
+              [=](const kernel_side& s) { return norm_gradients(s, type, place, 0, rows, seed); };
         };
-        compare(name_of("rms_norm_backward", type, {rows, width}), type == at::kFloat ? 1e-4 : 2e-2,
-                with(2), with(7));
+        compare(name_of("rms_norm_backward", type, {rows, place.width, place.behind}),
+                type == at::kFloat ? 1e-4 : 2e-2, with(2), with(7));
       }
 }
 
 TEST_CASE("SwiGLU and its gradient") {
   if (!go_on_with_kernels()) return;
   for (at::ScalarType type : both_types)
-    for (std::int64_t width : {28L, 30L, 4864L, 8960L})
+    for (const row_place place :
+         {row_place{28, 0}, {30, 0}, {31, 0}, {4864, 0}, {4864, 1}, {8960, 0}})
       for (std::int64_t rows : {1L, 130L}) {
         const auto with = [&](std::uint64_t seed) {
           return [=](const kernel_side& s) {
-            const at::Tensor gate_up = s.numbers({rows, 2 * width}, type, seed),
-                             act = s.zeros({rows, width}, type),
-                             d_act = s.numbers({rows, width}, type, 3),
-                             d_gate_up = s.zeros({rows, 2 * width}, type);
-            succeed(s, s.kernels.swiglu(element_of(type), rows, width, data_of(gate_up),
+            const at::Tensor gate_up = moved(s.numbers({rows, 2 * place.width}, type, seed),
+                                             place.behind),
+                             act = moved(s.zeros({rows, place.width}, type), place.behind);
+            succeed(s, s.kernels.swiglu(element_of(type), rows, place.width, data_of(gate_up),
                                         data_of(act), nullptr));
-            succeed(s, s.kernels.swiglu_backward(element_of(type), rows, width, data_of(d_act),
-                                                 data_of(gate_up), data_of(d_gate_up), nullptr));
-            return std::vector<at::Tensor>{act, d_gate_up};
+            auto all = swiglu_gradients(s, type, place, 0, rows, seed);
+            all.push_back(act);
+            return all;
           };
         };
-        compare(name_of("swiglu", type, {rows, width}), tolerance_of(type), with(1), with(2));
+        compare(name_of("swiglu", type, {rows, place.width, place.behind}), tolerance_of(type),
+                with(1), with(2));
       }
+}
+
+TEST_CASE("gradients of a row have the same bits alone and in company, in packs and one by one") {
+  if (!go_on_with_kernels()) return;
+  const kernel_side gpu(**cuda_policy_kernels(), at::kCUDA);
+  for (at::ScalarType type : both_types)
+    for (std::int64_t width : {20L, 896L, 1537L}) {
+      CAPTURE(width);
+      const auto norm = [&](std::int64_t first, std::int32_t rows, std::int64_t behind) {
+        return norm_gradients(gpu, type, {width, behind}, first, rows).front().to(at::kCPU);
+      };
+      const auto swiglu = [&](std::int64_t first, std::int64_t rows) {
+        return swiglu_gradients(gpu, type, {width, 0}, first, rows).front().to(at::kCPU);
+      };
+      const at::Tensor norms = norm(0, 1111, 0), gates = swiglu(0, 130);
+      CHECK(norm(0, 1111, 1).equal(norms));
+      for (std::int64_t row : {0L, 77L, 129L}) {
+        CHECK(norm(row, 1, 0).equal(norms.narrow(0, row, 1)));
+        CHECK(swiglu(row, 1).equal(gates.narrow(0, row, 1)));
+      }
+      CHECK_FALSE(norm(78, 1, 0).equal(norms.narrow(0, 77, 1)));
+    }
 }
 
 namespace {
@@ -205,6 +262,7 @@ TEST_CASE("log-softmax of rows and its gradient") {
                                                     n.valid, floats_of(z), ids, floats_of(inverse),
                                                     floats_of(lse), floats_of(gradient),
                                                     data_of(to), nullptr));
+        CHECK(narrow.equal(out.to(at::kBFloat16)));
         return std::vector<at::Tensor>{log_prob, entropy, lse, out, narrow.to(at::kFloat)};
       };
     };

@@ -92,6 +92,14 @@ inline double tolerance_of(at::ScalarType type) {
 }
 std::string name_of(const char* kernel, at::ScalarType type, std::initializer_list<long> sizes);
 
+/// The same values, so many elements behind an address that loads of 16 bytes can start at.
+inline at::Tensor moved(const at::Tensor& x, std::int64_t elements) {
+  const at::Tensor room = at::empty({x.numel() + elements}, x.options());
+  at::Tensor view = room.narrow(0, elements, x.numel()).view(x.sizes());
+  view.copy_(x);
+  return view;
+}
+
 /// Null for an undefined tensor.
 inline float* floats_of(const at::Tensor& t) {
   return t.defined() ? t.mutable_data_ptr<float>() : nullptr;

@@ -52,6 +52,31 @@ TEST_CASE("over NCCL: loss, gradients and weights are those of one GPU, and of t
   }
 }
 
+TEST_CASE("over NCCL: bfloat16 learners of several GPUs are those of one but for rounding") {
+  if (skipped()) return;
+  const auto folder = base::temp_folder::make().value();
+  const outcome cpu = train(folder.path() / "cpu", 1, {"half"}),
+                one = train(folder.path() / "one", 1, {"cuda", "half"});
+  constexpr double rounding = 5e-2;
+  CHECK(difference(cpu.gradients, one.gradients) < rounding);
+  for (const int ranks : {2, 4}) {
+    if (ranks > gpus_here()) continue;
+    CAPTURE(ranks);
+    const outcome several = train(folder.path() / std::to_string(ranks), ranks, {"cuda", "half"});
+    const double gradients = difference(one.gradients, several.gradients),
+                 weights = difference(one.weights, several.weights);
+    fmt::print("{} GPUs in bfloat16: gradients off by {:.1e}, weights by {:.1e}\n", ranks,
+               gradients, weights);
+    CHECK(gradients < rounding);
+    CHECK(weights < rounding);
+    CHECK(metric(several, 2, "loss") == doctest::Approx(metric(one, 2, "loss")).epsilon(0.03));
+    CHECK(metric(several, 0, "grad_norm") ==
+          doctest::Approx(metric(one, 0, "grad_norm")).epsilon(0.03));
+  }
+  const outcome wrong = train(folder.path() / "drop", 2, {"cuda", "half", "drop"});
+  CHECK(difference(one.gradients, wrong.gradients) > 2 * rounding);
+}
+
 TEST_CASE("over NCCL: the control, a bucket left out") {
   if (skipped()) return;
   const auto folder = base::temp_folder::make().value();

@@ -99,6 +99,32 @@ TEST_CASE("gradients in bfloat16 on a GPU are those of float64 on the CPU but fo
     }
 }
 
+TEST_CASE("recomputing in bfloat16 on a GPU changes gradients by the order of additions alone") {
+  const auto device = choose_device("cuda");
+  if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))
+    return;
+  for (const architecture arch : {architecture::qwen2, architecture::qwen3}) {
+    CAPTURE(model_type(arch));
+    const auto in_mode = [&](recompute_mode mode) {
+      return test::gradients_in(arch, at::kBFloat16, preset::grpo, *device, mode);
+    };
+    const auto kept = in_mode(recompute_mode::none);
+    for (const recompute_mode mode : {recompute_mode::mlp, recompute_mode::full}) {
+      CAPTURE(to_string(mode));
+      const auto again = in_mode(mode);
+      const double error = test::relative_error(again.flat, kept.flat);
+      std::printf("gradients of %s, recompute %s: off by %.2g\n",
+                  std::string(model_type(arch)).c_str(), std::string(to_string(mode)).c_str(),
+                  error);
+      CHECK(error < 0.01);
+      CHECK(again.metrics.loss == Approx(kept.metrics.loss).epsilon(1e-4));
+    }
+    // The comparison must be able to fail.
+    const auto other = test::gradients_in(arch, at::kBFloat16, preset::sft, *device);
+    CHECK(test::relative_error(other.flat, kept.flat) > 0.1);
+  }
+}
+
 TEST_CASE("bfloat16 on a GPU learns what it learns on the CPU") {
   const auto device = choose_device("cuda");
   if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))

@@ -55,8 +55,11 @@ struct half_gradients {
 };
 
 inline half_gradients gradients_in(architecture arch, at::ScalarType type, preset loss,
-                                   at::Device device = at::kCPU) {
-  trainer learner = trainer::make(rounded_weights(arch, type, device), half_options(loss)).value();
+                                   at::Device device = at::kCPU,
+                                   recompute_mode recompute = recompute_mode::none) {
+  auto options = half_options(loss);
+  options.recompute = recompute;
+  trainer learner = trainer::make(rounded_weights(arch, type, device), options).value();
   const auto batch = half_batch();
   const auto metrics = learner.gradients(batch, count(batch)).value();
   const bool wide = learner.gradient_arena().flat.scalar_type() ==

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -176,11 +177,51 @@ TEST_CASE("rows of logits and back, with padded vocabulary and temperature") {
         lse = o[2];
       });
       compare(type, {z}, [&](auto& o, bool host) {
-        host ? ops::log_softmax_gradient(o[0], target, scale, lse, g, valid)
-             : ops::generic::log_softmax_gradient(o[0], target, scale, lse, g, valid);
+        host ? ops::log_softmax_gradient(o[0], target, scale, lse, g, valid, o[0])
+             : ops::generic::log_softmax_gradient(o[0], target, scale, lse, g, valid, o[0]);
         CHECK(o[0].narrow(1, valid, 40 - valid).abs().sum().template item<double>() == 0);
       });
     }
+}
+
+TEST_CASE("a gradient of logits in bfloat16 is the one in float32, rounded") {
+  for (const auto gradient : {&ops::log_softmax_gradient, &ops::generic::log_softmax_gradient}) {
+    const at::Tensor z = normal({3, 41}, at::kFloat, 1).mul_(5),
+                     factor = normal({3}, at::kFloat, 2);
+    const at::Tensor target = at::tensor(std::vector<std::int64_t>{0, 7, 28}, at::kLong),
+                     scale = at::tensor(std::vector<float>{1, 0.5, 2});
+    at::Tensor log_prob = at::zeros({3}), entropy = at::zeros({3}), lse = at::zeros({3});
+    ops::log_softmax_rows(z, target, scale, 37, log_prob, entropy, lse);
+    at::Tensor wide = z.clone(), lost = z.clone(), narrow = at::ones({3, 41}, at::kBFloat16);
+    gradient(wide, target, scale, lse, factor, 37, wide);
+    gradient(lost, target, scale, lse, factor, 37, narrow);
+    CHECK(narrow.equal(wide.to(at::kBFloat16)));
+    CHECK(wide.abs().max().item<double>() > 0.1);
+  }
+}
+
+TEST_CASE("gradients in bfloat16 on the host are the compositions in float64 but for rounding") {
+  const auto rounded = [](at::IntArrayRef shape, std::uint64_t seed) {
+    return normal(shape, at::kBFloat16, seed);
+  };
+  const auto wide = [](const at::Tensor& x) { return x.to(at::kDouble); };
+  for (std::int64_t width : {7, 21, 64}) {
+    CAPTURE(width);
+    const at::Tensor d_act = rounded({3, width}, 1), gate_up = rounded({3, 2 * width}, 2);
+    at::Tensor d_gate_up = at::zeros_like(gate_up), exact = wide(gate_up);
+    ops::swiglu_backward(d_act, gate_up, d_gate_up);
+    ops::generic::swiglu_backward(wide(d_act), wide(gate_up), exact);
+    CHECK(difference(d_gate_up, exact) < 1e-2);
+
+    const at::Tensor x = rounded({3, width}, 3), w = rounded({width}, 4);
+    at::Tensor rstd = at::ones({3}), dx = rounded({3, width}, 5), dw = at::zeros({width});
+    at::Tensor exact_dx = wide(dx), exact_dw = wide(dw);
+    ops::rms_norm_backward(d_act, x, w, rstd, dx, dw);
+    ops::generic::rms_norm_backward(wide(d_act), wide(x), wide(w), wide(rstd), exact_dx, exact_dw);
+    CHECK(difference(dx, exact_dx) < 1e-2);
+    CHECK(difference(dw, exact_dw) < 1e-5);
+    CHECK(dw.abs().max().item<double>() > 0.1);
+  }
 }
 
 TEST_CASE("attention over the cache") {

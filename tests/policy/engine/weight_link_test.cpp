@@ -79,3 +79,47 @@ TEST_CASE("a generator that dies ends its own link, not the other one") {
   receiving.join();
   CHECK(target.hash() == source.hash());
 }
+
+TEST_CASE("nothing is sent before it is asked for, and what comes is known by its version") {
+  const auto folder = base::temp_folder::make().value();
+  const parameter_arena source =
+      parameter_arena::random(quern::test::small_config(architecture::qwen2), 8).value();
+  const transfer_plan plan = make_plan(source.layout, source.layout).value();
+  ends link = open_link(folder.path() / "m");
+  parameter_arena target = source.like();
+  std::jthread receiving([&] {
+    CHECK(link.generator->agree(plan, at::kFloat));
+    for (const std::int64_t expected : {3, 8}) {
+      const auto version = link.generator->ask();
+      REQUIRE(version);
+      CHECK(*version == expected);
+      CHECK(link.generator->receive(plan, target.flat, *version));
+    }
+    // Waiting to be sent something ends with the other end, too.
+    CHECK_FALSE(link.generator->ask());
+  });
+  CHECK(link.learner->agree(plan, at::kFloat));
+  for (const std::int64_t version : {3, 8}) {
+    CHECK(link.learner->wait_until_asked());
+    CHECK(link.learner->offer(version));
+    CHECK(link.learner->send(plan, source.flat, version));
+  }
+  CHECK(link.learner->wait_until_asked());
+  link.learner->link().cut();
+  receiving.join();
+  CHECK(target.hash() == source.hash());
+}
+
+TEST_CASE("ends with other plans or elements do not agree") {
+  const auto folder = base::temp_folder::make().value();
+  const parameter_arena arena =
+      parameter_arena::random(quern::test::small_config(architecture::qwen2), 8).value();
+  const transfer_plan plan = make_plan(arena.layout, arena.layout).value();
+  ends link = open_link(folder.path() / "m");
+  std::jthread other([&] { CHECK_FALSE(link.generator->agree(plan, at::kBFloat16)); });
+  const auto agreed = link.learner->agree(plan, at::kFloat);
+  other.join();
+  REQUIRE_FALSE(agreed);
+  CHECK(agreed.error().code == base::errc::conflict);
+  CHECK(quern::test::contains(agreed.error().message, "BFloat16"));
+}

@@ -26,6 +26,28 @@ model_config one_and_a_half() {
   return c;
 }
 
+/// The shape of Qwen2.5-0.5B.
+model_config half_a_billion() {
+  model_config c = one_and_a_half();
+  c.hidden_size = 896;
+  c.intermediate_size = 4864;
+  c.layers = 24;
+  c.heads = 14;
+  c.head_dim = 64;
+  return c;
+}
+
+/// A learner in bfloat16 on a GPU, as tools/bench_train.cpp makes one.
+learner_demand on_a_gpu() {
+  learner_demand demand;
+  demand.weight_bytes = 2;
+  demand.micro_batch_tokens = 16384;
+  demand.longest_sequence = 2048;
+  demand.loss_chunk = 2048;
+  demand.gpu = true;
+  return demand;
+}
+
 std::int64_t bytes_of(const memory_plan& plan, std::string_view what) {
   for (const memory_item& item : plan.items)
     if (item.what.starts_with(what)) return item.bytes;
@@ -62,6 +84,55 @@ TEST_CASE("each mode of recomputing holds less than the one before") {
     if (before >= 0) CHECK(now < before / 2);
     before = now;
   }
+}
+
+TEST_CASE("a learner in bfloat16 that does not fit a GPU is told to recompute") {
+  constexpr std::int64_t there = 60 * gigabyte;
+  const auto refused = check_learner(one_and_a_half(), on_a_gpu(), there);
+  REQUIRE_FALSE(refused);
+  CAPTURE(refused.error().message);
+  CHECK(quern::test::contains(refused.error().message, "it fits with learner.recompute=mlp"));
+  learner_demand demand = on_a_gpu();
+  demand.recompute = recompute_mode::mlp;
+  CHECK(check_learner(one_and_a_half(), demand, there));
+}
+
+TEST_CASE("in bfloat16 on a GPU a little more is planned than was taken from the device") {
+  const auto planned = [](const model_config& config) {
+    return static_cast<double>(plan_learner(config, on_a_gpu()).total());
+  };
+  const double small = 31.4 * gigabyte, large = 72.1 * gigabyte;  // bench_train, recompute none
+  CHECK(planned(half_a_billion()) > small);
+  CHECK(planned(half_a_billion()) < 1.05 * small);
+  CHECK(planned(one_and_a_half()) > large);
+  CHECK(planned(one_and_a_half()) < 1.05 * large);
+}
+
+TEST_CASE(
+    "attention on a GPU: the fused operator, its keys of shared prompts, and tiles without it") {
+  const model_config config = one_and_a_half();
+  const auto attention = [&](const learner_demand& demand) {
+    return bytes_of(plan_learner(config, demand), "attention");
+  };
+  learner_demand demand = on_a_gpu();
+  // 16 segments. A row: q, k, v and their gradients, those of k and v for 12 heads, in 2 bytes; 12
+  // heads of float32 with their log-sums' gradients, for 128 rows more each segment.
+  constexpr std::int64_t rows = 16384, segments = 16, row = 2 * (2 * 2048 + 2 * 1536),
+                         summed = 4 * 12 * 129;
+  CHECK(attention(demand) == rows * row + (rows + 128 * segments) * summed);
+  demand.shared_prompt = 1024;  // completions of 512: 32 segments
+  constexpr std::int64_t keys = 32 * 1024, key = 2 * (4 * 256 + 2 * 1536);
+  CHECK(attention(demand) == rows * row + keys * key + (rows + 2 * 128 * segments) * summed);
+  demand.sequences = 4;
+  CHECK(attention(demand) == rows * row + 4 * 1024 * key + (rows + 4 * 128) * summed);
+  // Scores of one segment, 6 heads at once, and their gradients.
+  demand.weight_bytes = 4;
+  constexpr std::int64_t scores = 2 * 4 * 6 * 2048 * 2048;
+  const std::int64_t in_tiles = attention(demand);
+  CHECK(in_tiles > scores);
+  demand.gpu = false;
+  CHECK(attention(demand) < in_tiles - scores);
+  CHECK(bytes_of(plan_learner(config, demand), "libraries") == 0);
 }
 
 TEST_CASE("what does not fit is told with a table and the settings that make it fit") {
