@@ -33,7 +33,7 @@ constexpr auto exit_grace = 3s;
 /// The others notice that control died (pipe, parent-death signal, connection) well inside 5 s.
 constexpr auto orphan_grace = 2s;
 
-/// Exit code of a learner's rank that ends because another one failed.
+/// Exit code of a learner's rank, or of a generator, that ends because another one failed.
 constexpr int group_failed_code = 4;
 
 /// Largest message between nodes; heartbeats queue behind a payload.

@@ -40,18 +40,28 @@ struct welcome {
   std::string config_yaml;
   std::string weights_folder;  ///< where weights are exchanged on this host
   std::string meeting;         ///< where the learner's ranks of this epoch meet
+  std::string weights_link;    ///< of a generator: where its link is; empty: weights are in files
 };
 QUERN_MESSAGE(welcome, epoch, version, checkpoint, optimizer, reference, config_yaml,
-              weights_folder, meeting)
+              weights_folder, meeting, weights_link)
 
 // ---- weights -------------------------------------------------------------------------------
 
-/// New weights lie ready: first half of the installation. A version is announced once.
+/// To rank 0 of the learner: a generator of this epoch waits for weights at `address`.
+struct open_weight_link {
+  epoch_id epoch = 0;
+  std::string address;
+};
+QUERN_MESSAGE(open_weight_link, epoch, address)
+
+/// New weights lie ready, or come over the generator's link: first half of the installation. A
+/// version is announced once.
 struct weights_ready {
   epoch_id epoch = 0;
   weights_version version = 0;
   base::hash128 hash;
-  std::string file;  ///< in the weights folder; good until the next but one is announced
+  /// In the weights folder, good until the next but one is announced. Empty: they come over links.
+  std::string file;
 };
 QUERN_MESSAGE(weights_ready, epoch, version, hash, file)
 
@@ -211,6 +221,12 @@ struct tick {
   std::int32_t what = 0;
 };
 QUERN_MESSAGE(tick, what)
+
+/// A generator to itself: weights have come over its link, or that is over.
+struct weights_arrived {
+  std::string problem;  ///< why it is over; empty: weights have come
+};
+QUERN_MESSAGE(weights_arrived, problem)
 
 // ---- from the gateway's thread to the dispatch actor --------------------------------------------
 

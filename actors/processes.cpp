@@ -21,11 +21,8 @@ base::status plan_ranks(const run_config& config, const storage::run_paths& path
       plan.role = fmt::format("{}-{}", first.role, rank);
       plan.spec.log = paths.log_of(plan.role);
     }
-    if (config.learner.ranks > 1) {
+    if (config.learner.ranks > 1)
       plan.spec.argv.insert(plan.spec.argv.end(), {"--rank", fmt::format("{}", rank)});
-      // In-fabric reductions need a service that shared hosts may lack.
-      plan.spec.environment.emplace_back("NCCL_NVLS_ENABLE=0");
-    }
     if (config.learner.device == "cuda")
       plan.spec.environment.push_back(
           fmt::format("CUDA_VISIBLE_DEVICES={}", devices[static_cast<std::size_t>(rank)]));
@@ -45,11 +42,14 @@ base::expected<std::vector<process_plan>> plan_processes(const run_config& confi
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
   const std::string address = fmt::format("127.0.0.1:{}", port);
+  QUERN_TRY(const bool links, weights_by_link(config));
   for (const std::string& role : workers) {
-    const process_plan one = {
+    process_plan one = {
         role,
         {.argv = {torch.string(), role, "--control", address, "--config", paths.config().string()},
          .log = paths.log_of(role)}};
+    // In-fabric reductions need a service that shared hosts may lack.
+    if (links || config.learner.ranks > 1) one.spec.environment.emplace_back("NCCL_NVLS_ENABLE=0");
     if (role == "learner") {
       QUERN_CHECK(plan_ranks(config, paths, one, plans));
     } else {

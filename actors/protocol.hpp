@@ -8,6 +8,7 @@
 CAF_BEGIN_TYPE_ID_BLOCK(quern, caf::first_custom_type_id)
 CAF_ADD_TYPE_ID(quern, (quern::actors::hello))
 CAF_ADD_TYPE_ID(quern, (quern::actors::welcome))
+CAF_ADD_TYPE_ID(quern, (quern::actors::open_weight_link))
 CAF_ADD_TYPE_ID(quern, (quern::actors::weights_ready))
 CAF_ADD_TYPE_ID(quern, (quern::actors::weights_installed))
 CAF_ADD_TYPE_ID(quern, (quern::actors::generation_credit))
@@ -26,6 +27,7 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::sample_verdict))
 CAF_ADD_TYPE_ID(quern, (quern::actors::verdict_committed))
 CAF_ADD_TYPE_ID(quern, (quern::actors::epoch_began))
 CAF_ADD_TYPE_ID(quern, (quern::actors::tick))
+CAF_ADD_TYPE_ID(quern, (quern::actors::weights_arrived))
 CAF_ADD_TYPE_ID(quern, (quern::actors::wire_device))
 CAF_ADD_TYPE_ID(quern, (quern::actors::host_joined))
 CAF_ADD_TYPE_ID(quern, (quern::actors::wire_quarantine))
@@ -46,10 +48,12 @@ namespace quern::actors {
 /// Samples completions. One a process; its device is its own.
 using generator_ref =
     caf::typed_actor<caf::reacts_to<generate_group>, caf::reacts_to<weights_ready>,
-                     caf::reacts_to<cancel_generation>, caf::reacts_to<tick>>;
+                     caf::reacts_to<cancel_generation>, caf::reacts_to<weights_arrived>,
+                     caf::reacts_to<tick>>;
 
-/// Takes gradient steps. One a rank; rank 0 speaks for all.
-using learner_ref = caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to<save_checkpoint>>;
+/// Takes gradient steps. One a rank; rank 0 speaks for all, and sends weights over links.
+using learner_ref = caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to<save_checkpoint>,
+                                     caf::reacts_to<open_weight_link>>;
 
 /// Sends candidates to evaluator hosts and verdicts to the replay actor. The host messages come
 /// from the gateway's thread.

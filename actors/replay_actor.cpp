@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "actors/config/learner_setup.hpp"
+#include "actors/decide/link_book.hpp"
 #include "actors/defaults.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/node.hpp"
@@ -18,6 +20,7 @@ struct generator_entry {
   std::int64_t granted = 0;
   std::int64_t sent = 0;
   weights_version installed = -1;
+  std::string link;             ///< where its weights come to; empty: they are in files
   std::set<sample_id> samples;  ///< asked for and not yet here
 };
 
@@ -35,6 +38,8 @@ struct replay_state {
   std::map<caf::actor_addr, generator_entry> generators;
   std::map<caf::actor_addr, learner_entry> learners;  ///< ranks of this epoch
   std::map<caf::actor_addr, std::int32_t> pids;       ///< of every worker that said hello
+  link_book links;
+  std::optional<weights_ready> newest;  ///< of this epoch, what was announced last
   bool advancing = false;
   bool ended = false;
 };
@@ -161,6 +166,33 @@ void meet(replay_ptr self, const hello& from, const caf::actor_addr& address) {
   self->send(self->state.setup.supervisor, process_contact{from.pid, false});
 }
 
+/// To rank 0, which is there whenever a link is due.
+void open_links(replay_ptr self) {
+  replay_state& state = self->state;
+  for (const std::string& address : state.links.take_due())
+    for (const auto& [addr, rank] : state.learners)
+      if (rank.rank == 0)
+        self->send(rank.ref, open_weight_link{state.setup.head->epoch(), address});
+}
+
+welcome meet_generator(replay_ptr self, const generator_ref& ref, welcome answer) {
+  generator_entry& entry = self->state.generators[ref.address()];
+  entry.ref = ref;
+  entry.link = self->state.links.add(answer.epoch);
+  answer.weights_link = entry.link;
+  open_links(self);
+  return answer;
+}
+
+/// It begins with what the epoch began with, and hears of the newest weights once it has that.
+void on_installed(replay_ptr self, generator_entry& entry, const weights_installed& now) {
+  const auto& newest = self->state.newest;
+  if (entry.installed < 0 && newest && newest->version > now.version)
+    self->send(entry.ref, *newest);
+  entry.installed = now.version;
+  settle(self, self->state.setup.head->on_weights(now.epoch, now.version, now.hash));
+}
+
 /// One rank is gone, and with it the group and the weights above the last checkpoint: the other
 /// ranks and the generators that still hold them must start anew as well.
 void lose_learner(replay_ptr self) {
@@ -172,6 +204,8 @@ void lose_learner(replay_ptr self) {
       self->send(state.setup.supervisor, process_contact{known->second, true});
   }
   state.learners.clear();
+  state.links.learner_lost();
+  state.newest.reset();
   for (auto& [addr, entry] : state.generators) {
     self->send_exit(entry.ref, caf::exit_reason::user_shutdown);
   }
@@ -200,6 +234,7 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
     base::log_warn("replay", "a generator is gone; {} samples are made again",
                    lost->second.samples.size());
     const std::vector<sample_id> samples(lost->second.samples.begin(), lost->second.samples.end());
+    state.links.drop(lost->second.link);
     state.generators.erase(lost);
     state.setup.head->generator_lost(samples);
     return advance_soon(self);
@@ -217,14 +252,17 @@ void on_step_done(replay_ptr self, const step_done& step) {
   if (step.epoch != state.setup.head->epoch()) return;
   state.setup.watch->stepped(step.weights.version, step.metrics, *state.setup.head);
   const base::status result = state.setup.head->on_step(step);
+  state.newest = step.weights;
   for (const auto& [addr, entry] : state.generators)
-    self->send(entry.ref, step.weights);
+    if (entry.installed >= 0) self->send(entry.ref, step.weights);
   state.setup.head->learner_ready(true);
   settle(self, result);
 }
 
 replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup) {
   self->state.setup = std::move(setup);
+  if (weights_by_link(*self->state.setup.config).value_or(false))
+    self->state.links = link_book(self->state.setup.weights_folder);
   self->set_down_handler([=](const caf::down_msg& down) { on_down(self, down.source); });
   const auto from_generator = [=]() -> generator_entry* {
     const auto found =
@@ -238,8 +276,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         if (!answer) return refusal();
         meet(self, from, ref.address());
         self->monitor(ref);
-        self->state.generators[ref.address()].ref = ref;
-        return *answer;
+        return meet_generator(self, ref, std::move(*answer));
       },
       [=](const hello& from, const learner_ref& ref) -> caf::result<welcome> {
         if (!greet(self, from)) return refusal();
@@ -258,10 +295,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         }
       },
       [=](const weights_installed& installed) {
-        if (auto* entry = from_generator()) {
-          entry->installed = installed.version;
-          settle(self, head->on_weights(installed.epoch, installed.version, installed.hash));
-        }
+        if (auto* entry = from_generator()) on_installed(self, *entry, installed);
       },
       [=](const generated_sample& sample) {
         if (auto* entry = from_generator()) entry->samples.erase(sample.sample);
@@ -271,6 +305,8 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       [=](const learner_ready& ready) {
         if (ready.epoch != head->epoch()) return;
         head->learner_ready(true);
+        self->state.links.learner_came();
+        open_links(self);
         settle(self, head->on_weights(ready.epoch, ready.version, ready.hash));
       },
       [=](const step_done& step) { on_step_done(self, step); },

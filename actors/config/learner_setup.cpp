@@ -32,12 +32,39 @@ base::expected<std::vector<std::int64_t>> learner_devices(const run_config& conf
   return devices;
 }
 
+base::expected<bool> weights_by_link(const run_config& config) {
+  const bool asked = config.actors.weights == "link";
+  const bool learner_on_gpu = config.learner.device == "cuda",
+             generator_on_gpu = config.actors.generator_device == "cuda";
+  if (config.actors.weights == "memory") return false;
+  if (!learner_on_gpu && !generator_on_gpu) return asked;
+  if (learner_on_gpu != generator_on_gpu) {
+    if (!asked) return false;
+    return base::fail(base::errc::invalid_argument,
+                      "actors.weights is link, but learner.device is {} and "
+                      "actors.generator_device is {}: a link joins two GPUs, or two processes on "
+                      "the CPU; set both to cuda, or actors.weights to memory",
+                      config.learner.device, config.actors.generator_device);
+  }
+  QUERN_TRY(const auto devices, learner_devices(config));
+  const std::int64_t gpu = config.actors.generator_gpu;
+  if (std::find(devices.begin(), devices.end(), gpu) == devices.end()) return true;
+  if (!asked) return false;
+  return base::fail(base::errc::invalid_argument,
+                    "actors.weights is link, but actors.generator_gpu is {}, which is the "
+                    "learner's, too: NCCL refuses two ranks on one GPU; name another one, or set "
+                    "actors.weights to memory",
+                    gpu);
+}
+
 policy::learner_demand learner_demand_of(const run_config& config) {
   const std::int64_t longest = config.policy.max_prompt_tokens + config.policy.max_new_tokens;
   policy::learner_demand demand;
   demand.ranks = config.learner.ranks;
   demand.weight_bytes = config.learner.precision == "bfloat16" ? 2 : 4;
   demand.longest_sequence = longest;
+  demand.sequences = config.algorithm.groups_per_step * (config.algorithm.group_size + 1);
+  demand.shared_prompt = config.algorithm.group_size > 1 ? config.policy.max_prompt_tokens : 0;
   demand.micro_batch_tokens =
       std::min(config.learner.micro_batch_tokens,
                longest * config.algorithm.groups_per_step * config.algorithm.group_size);
@@ -46,6 +73,8 @@ policy::learner_demand learner_demand_of(const run_config& config) {
   demand.recompute =
       policy::parse_recompute(config.learner.recompute).value_or(policy::recompute_mode::none);
   demand.reference = config.algorithm.kl_weight > 0;
+  demand.links = config.stage != "sft" && weights_by_link(config).value_or(false);
+  demand.gpu = config.learner.device == "cuda";
   return demand;
 }
 

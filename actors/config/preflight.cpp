@@ -116,6 +116,7 @@ base::status check_device(const run_config& config) {
                 "learner.ranks is {}, but stage sft learns in one process: set it to 1",
                 config.learner.ranks);
   }
+  if (!is_sft(config)) QUERN_CHECK(weights_by_link(config));
   return {};
 }
 

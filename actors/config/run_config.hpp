@@ -119,6 +119,7 @@ struct run_config {
     std::string generator_device = "cpu";
     std::int64_t generator_gpu = 0;
     std::string generator_precision = "float32";
+    std::string weights = "auto";
     double lease_s = 60;
     double heartbeat_s = 1;
     std::int64_t restarts = 5;

@@ -9,6 +9,42 @@
 #include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
+namespace {
+
+/// The process sees the generator's GPU alone.
+base::expected<device_share> generator_share(const run_config& config, at::Device device) {
+  if (!device.is_cuda()) return device_share();
+  return device_share::make(config, static_cast<int>(config.actors.generator_gpu), 0);
+}
+
+/// The weights that the learner begins with, by which the version is known. What comes over a link
+/// is of the learner's type and lies where it is computed with; files are float32, on the host.
+base::expected<policy::parameter_arena> first_weights(const welcome& start,
+                                                      const run_config& config, at::Device device) {
+  if (!start.weights_link.empty())
+    return policy::parameter_arena::load(start.checkpoint, element_type_of(config), device);
+  QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint));
+  arena.flat.copy_(arena.flat.to(element_type_of(config)));
+  return arena;
+}
+
+base::expected<std::unique_ptr<weight_receiver>> open_receiver(const welcome& start,
+                                                               const run_config& config,
+                                                               at::Device device,
+                                                               weight_receiver::news told) {
+  if (start.weights_link.empty()) return nullptr;
+  weight_source from;
+  from.address = start.weights_link;
+  from.version = start.version;
+  QUERN_TRY(from.model, policy::load_model_config(start.checkpoint));
+  from.ranks = static_cast<std::int32_t>(config.learner.ranks);
+  from.type = element_type_of(config);
+  from.device = device;
+  QUERN_TRY(device_share share, generator_share(config, device));
+  return weight_receiver::make(std::move(from), std::move(share), std::move(told));
+}
+
+}  // namespace
 
 generation_worker::generation_worker(policy::generator engine, policy::tokenizer text,
                                      policy::chat_format format, const welcome& start,
@@ -22,11 +58,12 @@ generation_worker::generation_worker(policy::generator engine, policy::tokenizer
       max_prompt_tokens_(max_prompt_tokens) {}
 
 base::expected<generation_worker> generation_worker::make(const welcome& start,
-                                                          const run_config& config) {
+                                                          const run_config& config,
+                                                          weight_receiver::news told) {
   QUERN_TRY(const at::Device device, policy::choose_device(config.actors.generator_device));
-  QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint));
-  // The weights that the learner begins with, by which the version is known.
-  arena.flat.copy_(arena.flat.to(element_type_of(config)));
+  // Before anything that takes long: the learner waits for it.
+  QUERN_TRY(auto link, open_receiver(start, config, device, std::move(told)));
+  QUERN_TRY(auto arena, first_weights(start, config, device));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));
   // The groups of two steps decode together, the rest waits in order.
@@ -42,11 +79,9 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
   generation_worker made(std::move(engine), std::move(text), format, start, slots,
                          config.policy.max_prompt_tokens);
   made.device_ = device;
-  if (device.is_cuda()) {
-    // The process sees this GPU alone.
-    QUERN_TRY(made.share_,
-              device_share::make(config, static_cast<int>(config.actors.generator_gpu), 0));
-  }
+  QUERN_TRY(made.share_, generator_share(config, device));
+  made.link_ = std::move(link);
+  if (made.link_) made.link_->begin(made.engine_.landing());
   return made;
 }
 
@@ -110,20 +145,43 @@ std::vector<generated_sample> generation_worker::step() {
   return finished;
 }
 
-base::expected<weights_installed> generation_worker::install(const weights_ready& ready) {
+base::expected<std::optional<weights_installed>> generation_worker::install(
+    const weights_ready& ready) {
+  if (ready.version <= engine_.version()) return std::nullopt;
+  if (link_) {
+    link_->announce(ready);
+    return install_arrived();
+  }
   share_.take();
+  QUERN_CHECK(read_file(ready));
+  leave_device();
+  return installed();
+}
+
+base::status generation_worker::read_file(const weights_ready& ready) {
   QUERN_CHECK(engine_.announce(ready.version, ready.hash));
   QUERN_TRY(policy::parameter_arena staging, engine_.staging());
   if (auto read = policy::read_weights(weights_folder_, ready.file, bytes_of(staging)); !read) {
     engine_.abort();
-    return tl::make_unexpected(std::move(read).error());
+    return read;
   }
-  QUERN_CHECK(engine_.commit());
-  if (share_.shared()) {
-    policy::wait_for(device_);
-    share_.leave();
-  }
+  return engine_.commit();
+}
+
+base::expected<std::optional<weights_installed>> generation_worker::install_arrived() {
+  if (!link_->due()) return std::nullopt;
+  share_.take();
+  QUERN_TRY(const bool done, link_->install(engine_));
+  leave_device();
+  if (!done) return std::nullopt;
   return installed();
+}
+
+/// What is under way on the device would run beside a measurement.
+void generation_worker::leave_device() {
+  if (!share_.shared()) return;
+  policy::wait_for(device_);
+  share_.leave();
 }
 
 weights_installed generation_worker::installed() const {

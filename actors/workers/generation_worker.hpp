@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "actors/config/run_config.hpp"
 #include "actors/messages.hpp"
 #include "actors/workers/device_share.hpp"
+#include "actors/workers/weight_receiver.hpp"
 #include "base/status.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/text/chat.hpp"
@@ -21,8 +23,10 @@ namespace quern::actors {
 /// One thread: LibTorch's settings are thread-local.
 class generation_worker {
  public:
-  /// Loads the welcomed weights. Errors: whatever reading them gives.
-  static base::expected<generation_worker> make(const welcome& start, const run_config& config);
+  /// Loads the welcomed weights. `told`: of weights that come over a link, where the welcome names
+  /// one; on another thread. Errors: whatever reading them gives.
+  static base::expected<generation_worker> make(const welcome& start, const run_config& config,
+                                                weight_receiver::news told = {});
 
   /// Queues a group. A prompt that is longer than policy.max_prompt_tokens or leaves no room for
   /// the answer is an error that names both numbers.
@@ -35,8 +39,12 @@ class generation_worker {
   /// Samples that fit into the cache at once.
   [[nodiscard]] std::int64_t slots() const { return slots_; }
 
-  /// Reads, checks and installs announced weights; the next step samples with them.
-  base::expected<weights_installed> install(const weights_ready& ready);
+  /// Checks and installs announced weights, read from their file or, if they are here already, as
+  /// they came over the link; the next step samples with them. Nothing: they are not here yet, or
+  /// were installed before.
+  base::expected<std::optional<weights_installed>> install(const weights_ready& ready);
+  /// The same for what has come over the link since it was announced.
+  base::expected<std::optional<weights_installed>> install_arrived();
   [[nodiscard]] weights_installed installed() const;
 
  private:
@@ -44,6 +52,8 @@ class generation_worker {
     epoch_id epoch = 0;
     std::string prompt_tokens;
   };
+  base::status read_file(const weights_ready& ready);
+  void leave_device();
   generation_worker(policy::generator engine, policy::tokenizer text, policy::chat_format format,
                     const welcome& start, std::int64_t slots, std::int64_t max_prompt_tokens);
 
@@ -57,6 +67,8 @@ class generation_worker {
   std::unordered_map<sample_id, pending> pending_;
   at::Device device_ = at::kCPU;
   device_share share_;  ///< with evaluators that measure on the same GPU
+  /// Null: weights are in files. Last, so that it ends before what it writes to.
+  std::unique_ptr<weight_receiver> link_;
 };
 
 }  // namespace quern::actors

@@ -1,7 +1,10 @@
 // The actor that feeds a generation_worker.
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 #include <utility>
+
+#include <unistd.h>
 
 #include "actors/defaults.hpp"
 #include "actors/workers/generation_worker.hpp"
@@ -36,10 +39,28 @@ void give_up(generator_ptr self, const std::string& what) {
   self->quit(caf::exit_reason::user_shutdown);
 }
 
+/// Without its link it would never have new weights: this process ends at once, whatever the
+/// transport's threads are in, and the next one gets another link.
+[[noreturn]] void leave_link(const std::string& problem) {
+  base::log_error("generator",
+                  "the link for weights is over: {}; this process ends and starts again", problem);
+  std::fflush(nullptr);
+  ::_exit(defaults::group_failed_code);
+}
+
+void tell_installed(generator_ptr self,
+                    const base::expected<std::optional<weights_installed>>& done) {
+  if (!done) return give_up(self, done.error().message);
+  if (*done) self->send(self->state.control, **done);
+}
+
 void start(generator_ptr self, const welcome& start, const run_config& config) {
   generator_state& state = self->state;
   policy::set_threads(static_cast<int>(config.actors.generator_threads));
-  auto worker = generation_worker::make(start, config);
+  const auto me = caf::actor_cast<generator_ref>(self);
+  auto worker = generation_worker::make(start, config, [me](const std::string& problem) {
+    caf::anon_send(me, weights_arrived{problem});
+  });
   if (!worker) return give_up(self, worker.error().message);
   state.worker.emplace(std::move(*worker));
   state.head_start = config.algorithm.groups_per_step;
@@ -107,12 +128,12 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
           self->state.group_of[sample] = group.group;
         keep_stepping(self);
       },
-      [=](const weights_ready& ready) {
-        auto installed = self->state.worker->install(ready);
-        if (!installed) return give_up(self, installed.error().message);
-        self->send(self->state.control, *installed);
-      },
+      [=](const weights_ready& ready) { tell_installed(self, self->state.worker->install(ready)); },
       [=](const cancel_generation& which) { self->state.worker->cancel(which.samples); },
+      [=](const weights_arrived& news) {
+        if (!news.problem.empty()) leave_link(news.problem);
+        tell_installed(self, self->state.worker->install_arrived());
+      },
       [=](const tick&) { step(self); },
   };
 }

@@ -77,6 +77,12 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
         self->state.worker->save(
             order, [control](const checkpoint_saved& saved) { caf::anon_send(control, saved); });
       },
+      [=](const open_weight_link& order) {
+        // It costs the generator its weights, not the learner its run.
+        if (auto opened = self->state.worker->open_link(order, config); !opened)
+          base::log_error("learner", "no link for weights at {}: {}", order.address,
+                          opened.error().message);
+      },
   };
 }
 

@@ -85,6 +85,13 @@ base::status plan_memory(const policy::model_config& model, const run_config& co
   return policy::check_learner(model, demand, device.is_cuda() ? there : there / demand.ranks);
 }
 
+/// The process of a rank sees its own GPU alone.
+base::expected<device_share> learner_share(const run_config& config, std::int32_t rank) {
+  if (config.learner.device != "cuda") return device_share();
+  QUERN_TRY(const auto gpus, learner_devices(config));
+  return device_share::make(config, static_cast<int>(gpus[static_cast<std::size_t>(rank)]), 0);
+}
+
 std::vector<policy::training_sequence> share_of_rank(std::vector<policy::training_sequence> all,
                                                      const policy::communicator& group) {
   std::vector<policy::training_sequence> mine;
@@ -145,11 +152,10 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   if (group.ranks) QUERN_CHECK(group.ranks->barrier("start"));
   learning_worker made(std::move(group), std::move(trainer), start, loss, config.policy.temperature,
                        rank);
-  if (device.is_cuda()) {
-    QUERN_TRY(const auto gpus, learner_devices(config));
-    // The process sees its own GPU alone.
-    const auto own = static_cast<int>(gpus[static_cast<std::size_t>(rank)]);
-    QUERN_TRY(made.share_, device_share::make(config, own, 0));
+  QUERN_TRY(made.share_, learner_share(config, rank));
+  QUERN_TRY(const bool links, weights_by_link(config));
+  if (links && rank == 0) {
+    QUERN_TRY(made.links_, weight_sender::make(made.trainer_.weights(), start.version));
   }
   made.largest_file_ = static_cast<std::uint64_t>(config.storage.shard_mb) * 1'000'000;
   if (policy::needs_reference(loss)) {
@@ -216,7 +222,21 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   return done;
 }
 
+base::status learning_worker::open_link(const open_weight_link& order, const run_config& config) {
+  if (!links_ || order.epoch != start_.epoch) return {};
+  QUERN_TRY(device_share share, learner_share(config, rank_));
+  links_->open(order.address, std::move(share));
+  return {};
+}
+
+/// The file that they are in; empty where links carry them.
 base::expected<std::string> learning_worker::publish() {
+  if (!links_) return write_file();
+  links_->publish(trainer_.weights(), trainer_.version());
+  return std::string();
+}
+
+base::expected<std::string> learning_worker::write_file() const {
   const policy::parameter_arena& weights = trainer_.weights();
   const at::Tensor floats = policy::host_floats(weights.flat);
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(floats.const_data_ptr()),

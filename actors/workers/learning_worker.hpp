@@ -10,6 +10,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/messages.hpp"
 #include "actors/workers/device_share.hpp"
+#include "actors/workers/weight_sender.hpp"
 #include "base/status.hpp"
 #include "policy/collectives/communicator.hpp"
 #include "policy/engine/model.hpp"
@@ -47,6 +48,9 @@ class learning_worker {
   /// something. Errors are fatal (a batch of another version, a gradient that is not finite), or
   /// another rank's failure.
   base::expected<step_done> step(const train_batch& batch);
+  /// Rank 0: sends weights to one more generator from now on, on a thread of its own. An order of
+  /// another epoch is left alone. Error: unavailable, when its GPU cannot be asked for.
+  base::status open_link(const open_weight_link& order, const run_config& config);
   /// Writes model/ (rank 0) and this rank's shard of optimizer/ of the current version in the
   /// background. `done` is called on another thread, on rank 0 alone and when all ranks have
   /// written; a problem is told in the answer. Not called when the group fails meanwhile.
@@ -57,6 +61,7 @@ class learning_worker {
                   policy::loss_parameters loss, double temperature, std::int32_t rank);
   base::status add_reference_log_probs(std::vector<policy::training_sequence>& sequences);
   base::expected<std::string> publish();
+  base::expected<std::string> write_file() const;
 
   rank_group group_;
   policy::trainer trainer_;
@@ -68,6 +73,8 @@ class learning_worker {
   double temperature_;
   std::int32_t rank_;
   device_share share_;  ///< with evaluators that measure on the same GPU
+  /// To generators; null: weights are in files.
+  std::unique_ptr<weight_sender> links_;
   std::uint64_t largest_file_ = policy::default_shard_bytes;
   /// Last, so that it ends before what it writes.
   std::unique_ptr<policy::checkpoint_writer> writer_;

@@ -20,6 +20,10 @@ using base::fail;
 /// ends a group. Threads that are left in it end with the process.
 constexpr std::chrono::milliseconds gloo_patience = std::chrono::hours(24);
 
+/// LibTorch notes the collectives of all groups of a process in one table, and does not guard the
+/// first entry of a group against threads that look up those of other groups.
+std::mutex gloo_start;
+
 /// The meeting's values as the store through which Gloo's ranks exchange their addresses.
 class meeting_store final : public c10d::Store {
  public:
@@ -158,6 +162,7 @@ class gloo_backend final : public collective_backend {
   template <class Call>
   started start(Call call, std::function<void()> then = {}) {
     if (aborted_) return fail(errc::unavailable, "the communicator was aborted");
+    const std::lock_guard lock(gloo_start);
     try {
       return std::make_shared<gloo_operation>(call(), std::move(then));
     } catch (const std::exception& e) {

@@ -61,7 +61,8 @@ class meeting {
   [[nodiscard]] base::error error_of(const std::optional<rank_verdict>& verdict,
                                      std::string_view doing, std::string_view cause) const;
   [[nodiscard]] const watch_limits& limits() const;
-  /// Breaks the link without a good-bye, as the end of the process would. For tests.
+  /// Breaks the link without a good-bye, as the end of the process would: whatever either end waits
+  /// for fails.
   void cut();
 
  private:

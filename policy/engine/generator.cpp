@@ -94,8 +94,9 @@ base::expected<generator> generator::make(const parameter_arena& initial, std::i
   if (options.valid_tokens == 0) s->options.valid_tokens = initial.config.vocab_size;
   s->version = version;
   s->hash = initial.hash();
-  QUERN_TRY(s->engine, make_engine_for(initial, version, s->hash, s->options, context));
+  // Before the engine, whose pages take most of the memory that is left.
   s->staged = initial.like();
+  QUERN_TRY(s->engine, make_engine_for(initial, version, s->hash, s->options, context));
   return generator(std::move(s));
 }
 
@@ -144,6 +145,10 @@ base::status generator::announce(std::int64_t version, const base::hash128& hash
                 version, state_->version);
   state_->announced = {version, hash};
   return {};
+}
+
+parameter_arena generator::landing() const {
+  return state_->staged;
 }
 
 base::expected<parameter_arena> generator::staging() {

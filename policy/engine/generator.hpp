@@ -123,6 +123,9 @@ class generator {
   /// Refuses a version that is not above the current one, unless the run went back to a checkpoint
   /// (`rollback`). A second announce replaces the first.
   base::status announce(std::int64_t version, const base::hash128& hash, bool rollback = false);
+  /// Where weights may be written ahead of their announcement, by any thread, up to the next
+  /// commit; after that it may be another arena.
+  parameter_arena landing() const;
   /// Where the announced weights are to be written; conflict without an announcement.
   base::expected<parameter_arena> staging();
   /// Between two steps: checks the staged weights' hash, then flips. On a mismatch (corrupt) the

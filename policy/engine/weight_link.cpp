@@ -1,6 +1,7 @@
 #include "policy/engine/weight_link.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <deque>
 
 #include <ATen/ops/zeros.h>
@@ -18,13 +19,37 @@ constexpr std::int64_t chunk_bytes = std::int64_t{128} << 20;
 constexpr std::size_t chunks_ahead = 2;
 constexpr std::int64_t warm_up_elements = 1 << 20;
 
+/// While it lives, the watch takes an end that does not move for one that has failed.
+class transfer_under_way {
+ public:
+  transfer_under_way(meeting& link, std::string_view phase, std::int64_t version) : link_(link) {
+    link_.at(phase, version);
+    link_.busy(false);
+  }
+  ~transfer_under_way() { link_.busy(true); }
+  transfer_under_way(const transfer_under_way&) = delete;
+  transfer_under_way& operator=(const transfer_under_way&) = delete;
+
+ private:
+  meeting& link_;
+};
+
+std::string key_of(std::string_view what, std::int64_t number) {
+  return fmt::format("{} {}", what, number);
+}
+
 }  // namespace
 
 base::expected<std::unique_ptr<weight_link>> weight_link::open(const meeting_place& where,
                                                                at::Device device) {
   if (where.ranks != 2)
     return fail(errc::invalid_argument, "a link for weights has two ends, not {}", where.ranks);
-  QUERN_TRY(const auto met, meeting::join(where));
+  QUERN_TRY(auto met, meeting::join(where));
+  return open(std::move(met), device);
+}
+
+base::expected<std::unique_ptr<weight_link>> weight_link::open(std::shared_ptr<meeting> met,
+                                                               at::Device device) {
   std::unique_ptr<collective_backend> transport;
   if (device.is_cuda()) {
     QUERN_TRY(transport, make_nccl(met, "weights", device));
@@ -36,16 +61,48 @@ base::expected<std::unique_ptr<weight_link>> weight_link::open(const meeting_pla
 }
 
 base::status weight_link::warm_up(std::int64_t version) {
-  group_->link().at("warm-up of weights", version);
+  const transfer_under_way now(group_->link(), "warm-up of weights", version);
   const at::Tensor some = at::zeros({warm_up_elements}, at::TensorOptions().device(device_));
   QUERN_TRY(pending sent, group_->broadcast(some, 0, "warm-up"));
   return sent.wait();
 }
 
+base::status weight_link::agree(const transfer_plan& plan, at::ScalarType type) {
+  const std::string own = fmt::format("{} {}", base::to_hex(plan.hash), at::toString(type));
+  meeting& link = group_->link();
+  QUERN_CHECK(link.set(key_of("plan of rank", group_->rank()), own));
+  QUERN_TRY(const std::string other, link.get(key_of("plan of rank", 1 - group_->rank())));
+  if (other == own) return {};
+  return fail(errc::conflict, "this end of a link for weights has the plan {}, the other one {}",
+              own, other);
+}
+
+base::expected<std::int64_t> weight_link::ask() {
+  meeting& link = group_->link();
+  const std::int64_t number = asked_++;
+  QUERN_CHECK(link.set(key_of("asked", number), "yes"));
+  QUERN_TRY(const std::string text, link.get(key_of("offer", number)));
+  std::int64_t version = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (code != std::errc() || end != text.data() + text.size())
+    return fail(errc::corrupt, "a version '{}' was offered: a number is needed", text);
+  return version;
+}
+
+base::status weight_link::wait_until_asked() {
+  QUERN_CHECK(group_->link().get(key_of("asked", asked_)));
+  return {};
+}
+
+base::status weight_link::offer(std::int64_t version) {
+  return group_->link().set(key_of("offer", asked_++), std::to_string(version));
+}
+
 base::status weight_link::carry(const transfer_plan& plan, const at::Tensor& arena,
                                 std::int64_t version) {
   const bool sending = group_->rank() == 0;
-  group_->link().at(sending ? "sending weights" : "receiving weights", version);
+  const transfer_under_way now(group_->link(), sending ? "sending weights" : "receiving weights",
+                               version);
   const auto chunk = chunk_bytes / static_cast<std::int64_t>(arena.element_size());
   std::deque<pending> under_way;
   for (const copy_range& range : plan.copies) {

@@ -2,7 +2,9 @@
 // (also of different hosts), over Gloo in host memory. Every generator has a link of its own, a
 // group of two: one that dies ends its own link and nothing else. Through shared memory on one
 // host: policy/weights/weight_channel.hpp. Two-phase as there: the receiver fills a staging arena,
-// checks the hash that was announced, and only then switches.
+// checks the hash that was announced, and only then switches. Nothing is sent before the receiver
+// asks for it, so that a slow one holds up neither the sender's GPU nor other links, and gets the
+// version that is the newest when its turn comes.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +25,24 @@ class weight_link {
   /// the device.
   static base::expected<std::unique_ptr<weight_link>> open(const meeting_place& where,
                                                            at::Device device);
+  /// Where both ends have met already. `meeting::cut` of that meeting ends, from any thread,
+  /// whatever an end waits for.
+  static base::expected<std::unique_ptr<weight_link>> open(std::shared_ptr<meeting> met,
+                                                           at::Device device);
 
+  /// Both ends, before anything is sent: that they mean the same ranges and elements. Error:
+  /// conflict.
+  base::status agree(const transfer_plan& plan, at::ScalarType type);
   /// Both ends, ahead of the first version: the first transfer between two GPUs would else take a
   /// hundred times as long as those after it.
   base::status warm_up(std::int64_t version);
+  /// Rank 1: asks for a version, and waits for as long as it takes until one is offered, which is
+  /// then to be received.
+  base::expected<std::int64_t> ask();
+  /// Rank 0: waits, for as long as it takes, until it is asked for a version.
+  base::status wait_until_asked();
+  /// Rank 0, once each time that it was asked: what it sends next.
+  base::status offer(std::int64_t version);
   /// Rank 0: the ranges of `plan` out of `arena`, flat and of the plan's source layout.
   base::status send(const transfer_plan& plan, const at::Tensor& arena, std::int64_t version);
   /// Rank 1: into `arena`, flat and of the plan's target layout. After an error the arena holds
@@ -36,10 +52,14 @@ class weight_link {
 
  private:
   weight_link(std::unique_ptr<communicator> group, at::Device device)
-      : group_(std::move(group)), device_(device) {}
+      : group_(std::move(group)), device_(device) {
+    // Only a transfer is held to moving on: between two of them any time may pass.
+    group_->link().busy(true);
+  }
   base::status carry(const transfer_plan& plan, const at::Tensor& arena, std::int64_t version);
   std::unique_ptr<communicator> group_;
   at::Device device_;
+  std::int64_t asked_ = 0;  ///< times; equal on both ends between two transfers
 };
 
 }  // namespace quern::policy

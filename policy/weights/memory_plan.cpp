@@ -219,6 +219,8 @@ memory_plan plan_learner(const model_config& config, const learner_demand& deman
        demand.threads * config.max_positions * config.head_dim * float_bytes, ""},
       {"reference", demand.reference ? reference_bytes(config, demand, elements) : 0,
        "algorithm.preset"},
+      {"copies that links send from", demand.links ? 2 * elements * demand.weight_bytes : 0,
+       "actors.weights"},
       {"libraries of the GPU", demand.gpu ? library_bytes : 0, ""},
   };
   return plan;

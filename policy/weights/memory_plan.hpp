@@ -35,6 +35,7 @@ struct learner_demand {
   std::int64_t threads = 1;        ///< each has gradients and activations of its own
   recompute_mode recompute = recompute_mode::none;
   bool reference = false;  ///< a second, frozen model (KL term)
+  bool links = false;      ///< new weights are sent to generators from two copies
   bool gpu = false;        ///< else host memory
 };
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/learner_setup.hpp"
 #include "actors/measured_as.hpp"
 #include "base/file.hpp"
 #include "base/random.hpp"
@@ -232,4 +233,41 @@ TEST_CASE("how a run measures: lane, protocol, baseline and reward go together")
   CHECK(said({"env.protocol=cost_model/1"}).empty());
   config.env.baseline = "plain";
   CHECK(measured_as(config) == "paired/1@plain");
+}
+
+TEST_CASE("weights go over links between GPUs that are not shared, and where links are asked for") {
+  run_config config;
+  const auto by_link = [&](const char* how) {
+    config.actors.weights = how;
+    return weights_by_link(config);
+  };
+  const auto refused = [&](std::string_view part) {
+    const auto result = by_link("link");
+    REQUIRE_FALSE(result);
+    CAPTURE(result.error().message);
+    CHECK(contains(result.error().message, part));
+    CHECK(contains(result.error().message, "actors.weights to memory"));
+  };
+  CHECK_FALSE(by_link("auto").value());
+  CHECK_FALSE(by_link("memory").value());
+  CHECK(by_link("link").value());
+  config.learner.device = "cuda";
+  CHECK_FALSE(by_link("auto").value());
+  refused("learner.device is cuda and actors.generator_device is cpu");
+  config.actors.generator_device = "cuda";
+  CHECK_FALSE(by_link("auto").value());
+  CHECK_FALSE(by_link("memory").value());
+  refused("actors.generator_gpu is 0");
+  config.actors.generator_gpu = 2;
+  config.learner.ranks = 2;
+  CHECK(by_link("auto").value());
+  CHECK(by_link("link").value());
+  CHECK_FALSE(by_link("memory").value());
+  config.learner.devices = "4,2";
+  CHECK_FALSE(by_link("auto").value());
+  refused("actors.generator_gpu is 2");
+  config.learner.devices = "4";
+  CHECK_FALSE(by_link("auto"));
+  config.learner.device = "cpu";
+  CHECK_FALSE(by_link("auto").value());
 }

@@ -277,6 +277,18 @@ TEST_CASE("lane cuda without a GPU is refused, unless what is missing may be tol
   f.refused_with({"actors.generator_device is cuda"});
 }
 
+TEST_CASE("a link for weights needs a GPU at each end") {
+  fixture f;
+  f.config.actors.weights = "link";
+  f.config.learner.device = f.config.actors.generator_device = "cuda";
+  f.refused_with({"actors.weights is link", "actors.generator_gpu is 0", "the learner's, too"});
+  f.config.actors.generator_device = "cpu";
+  f.refused_with({"actors.weights is link", "a link joins two GPUs"});
+  if (!programs_are_there()) return;
+  f.config.learner.device = "cpu";
+  CHECK(preflight(f.config, f.run(), f.how));
+}
+
 TEST_CASE("a later stage of a chain is checked without the policy that it will have") {
   if (!programs_are_there()) return;
   fixture f;

@@ -1,7 +1,8 @@
-// The small deciders: tasks in passes, restarts, progress.
+// The small deciders: tasks in passes, restarts, progress, links.
 #include <cmath>
 #include <map>
 
+#include "actors/decide/link_book.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/decide/task_sampler.hpp"
@@ -89,6 +90,31 @@ TEST_CASE("progress: pace, time left, watchdog") {
   CHECK(endless.line(1_s) == "step 8  1.0 s/step");
   CHECK(duration_text(3723_s) == "1:02:03");
   CHECK(duration_text(-1) == "0:00");
+}
+
+TEST_CASE("links: one a generator, opened once the learner is there, each once") {
+  link_book links("/folder");
+  const std::string first = links.add(3), second = links.add(3);
+  CHECK(first == "unix:/folder/weights-3-1");
+  CHECK(second == "unix:/folder/weights-3-2");
+  CHECK(links.take_due().empty());
+  links.drop(first);
+  links.learner_came();
+  CHECK(links.take_due() == std::vector<std::string>{second});
+  CHECK(links.take_due().empty());
+  // A generator that comes again has an address that was never used.
+  const std::string third = links.add(3);
+  CHECK(links.take_due() == std::vector<std::string>{third});
+  links.add(3);
+  links.learner_lost();
+  CHECK(links.add(4) == "unix:/folder/weights-4-5");
+  CHECK(links.take_due().empty());
+  links.learner_came();
+  CHECK(links.take_due().size() == 1);
+  link_book none;
+  none.learner_came();
+  CHECK(none.add(1).empty());
+  CHECK(none.take_due().empty());
 }
 
 }  // namespace

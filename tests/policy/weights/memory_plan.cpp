@@ -135,6 +135,15 @@ TEST_CASE(
   CHECK(bytes_of(plan_learner(config, demand), "libraries") == 0);
 }
 
+TEST_CASE("links hold two more copies of the weights") {
+  learner_demand demand = on_a_gpu();
+  const std::int64_t without = plan_learner(half_a_billion(), demand).total();
+  demand.links = true;
+  const memory_plan with = plan_learner(half_a_billion(), demand);
+  CHECK(bytes_of(with, "copies") == 2 * bytes_of(with, "weights"));
+  CHECK(with.total() == without + bytes_of(with, "copies"));
+}
+
 TEST_CASE("what does not fit is told with a table and the settings that make it fit") {
   const model_config config = one_and_a_half();
   learner_demand demand;

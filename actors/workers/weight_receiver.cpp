@@ -1,0 +1,118 @@
+#include "actors/workers/weight_receiver.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace quern::actors {
+
+base::expected<std::unique_ptr<weight_receiver>> weight_receiver::make(weight_source from,
+                                                                       device_share share,
+                                                                       news told) {
+  policy::layout learner;
+  learner.ranks = from.ranks;
+  QUERN_TRY(const auto source,
+            policy::make_catalogue(from.model, policy::weight_dtype::f32, learner));
+  QUERN_TRY(const auto own, policy::make_catalogue(from.model, policy::weight_dtype::f32));
+  QUERN_TRY(auto plan, policy::make_plan(source, own));
+  return std::unique_ptr<weight_receiver>(
+      new weight_receiver(std::move(from), std::move(plan), std::move(share), std::move(told)));
+}
+
+weight_receiver::weight_receiver(weight_source from, policy::transfer_plan plan, device_share share,
+                                 news told)
+    : from_(std::move(from)),
+      plan_(std::move(plan)),
+      share_(std::move(share)),
+      told_(std::move(told)),
+      thread_([this] { run(); }) {}
+
+weight_receiver::~weight_receiver() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  free_.notify_all();
+  end_.end();
+  thread_.join();
+}
+
+void weight_receiver::begin(policy::parameter_arena room) {
+  {
+    const std::lock_guard lock(mutex_);
+    arrived_.reset();
+    room_ = std::move(room);
+  }
+  free_.notify_all();
+}
+
+void weight_receiver::announce(const weights_ready& ready) {
+  announced_ = ready;
+}
+
+std::optional<weights_version> weight_receiver::arrived() const {
+  const std::lock_guard lock(mutex_);
+  return arrived_;
+}
+
+bool weight_receiver::due() const {
+  const auto here = arrived();
+  return here && announced_ && *here <= announced_->version;
+}
+
+base::expected<bool> weight_receiver::install(policy::generator& engine) {
+  if (!due()) return false;
+  base::status done;
+  const bool wanted = arrived() == announced_->version;
+  if (wanted) {
+    const weights_ready ready = *std::exchange(announced_, std::nullopt);
+    done = engine.announce(ready.version, ready.hash);
+    if (done) done = engine.commit();
+  }
+  begin(engine.landing());
+  QUERN_CHECK(done);
+  return wanted;
+}
+
+std::optional<policy::parameter_arena> weight_receiver::wait_for_room() {
+  std::unique_lock lock(mutex_);
+  free_.wait(lock, [&] { return stopping_ || room_; });
+  if (stopping_) return std::nullopt;
+  return std::exchange(room_, std::nullopt);
+}
+
+void weight_receiver::run() {
+  base::status result;
+  try {
+    result = receive_all();
+  } catch (const std::exception& e) {
+    result = base::fail(base::errc::unavailable, "{}", e.what());
+  }
+  const bool unasked = !end_.ended();
+  end_.end();
+  if (!result && unasked) told_(result.error().message);
+}
+
+base::status weight_receiver::receive_all() {
+  QUERN_TRY(const auto link, end_.open({from_.address, 1, 2, {}}, from_.device,
+                                       std::numeric_limits<base::nanoseconds_t>::max()));
+  QUERN_CHECK(link->agree(plan_, from_.type));
+  {
+    const device_share::hold turn(share_);
+    QUERN_CHECK(link->warm_up(from_.version));
+  }
+  while (auto room = wait_for_room()) {
+    QUERN_TRY(const weights_version version, link->ask());
+    {
+      const device_share::hold turn(share_);
+      QUERN_CHECK(link->receive(plan_, room->flat, version));
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      arrived_ = version;
+    }
+    told_("");
+  }
+  return {};
+}
+
+}  // namespace quern::actors

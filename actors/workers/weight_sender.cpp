@@ -1,0 +1,166 @@
+#include "actors/workers/weight_sender.hpp"
+
+#include <algorithm>
+
+#include "base/log.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+
+/// A generator is at the meeting place before it loads its weights.
+constexpr base::nanoseconds_t generator_patience = 60'000'000'000;
+
+}  // namespace
+
+base::expected<std::unique_ptr<weight_sender>> weight_sender::make(
+    const policy::parameter_arena& weights, weights_version version) {
+  QUERN_TRY(const auto plain, policy::make_catalogue(weights.config, weights.layout.dtype));
+  QUERN_TRY(auto plan, policy::make_plan(weights.layout, plain));
+  try {
+    return std::unique_ptr<weight_sender>(new weight_sender(std::move(plan), weights, version));
+  } catch (const std::exception& e) {
+    return fail(errc::exhausted,
+                "no memory on {} for two copies of {} weights, which links send from: use fewer "
+                "bytes there, or set actors.weights to memory ({})",
+                weights.flat.device().str(), weights.flat.numel(), e.what());
+  }
+}
+
+weight_sender::weight_sender(policy::transfer_plan plan, const policy::parameter_arena& weights,
+                             weights_version version)
+    : plan_(std::move(plan)), start_(version) {
+  for (snapshot& one : snapshots_)
+    one = {weights.like().flat, version, 0};
+}
+
+weight_sender::~weight_sender() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  news_.notify_all();
+  for (const auto& one : connections_)
+    one->end.end();
+  for (const auto& one : connections_)
+    one->thread.join();
+}
+
+void weight_sender::open(const std::string& address, device_share share) {
+  forget_failed();
+  auto made = std::make_unique<connection>();
+  made->address = address;
+  made->share = std::move(share);
+  connection& own = *made;
+  {
+    const std::lock_guard lock(mutex_);
+    connections_.push_back(std::move(made));
+  }
+  own.thread = std::thread([this, &own] { serve(own); });
+}
+
+/// The room of links that have failed, once there are new ones.
+void weight_sender::forget_failed() {
+  std::vector<std::unique_ptr<connection>> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto over = std::stable_partition(connections_.begin(), connections_.end(),
+                                            [](const auto& one) { return !one->over; });
+    std::move(over, connections_.end(), std::back_inserter(failed));
+    connections_.erase(over, connections_.end());
+  }
+  for (const auto& one : failed)
+    one->thread.join();
+}
+
+std::size_t weight_sender::links() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                                [](const auto& one) { return !one->over; }));
+}
+
+void weight_sender::publish(const policy::parameter_arena& weights, weights_version version) {
+  std::unique_lock lock(mutex_);
+  const std::size_t other = 1 - newest_;
+  snapshot& next = snapshots_[other];
+  news_.wait(lock, [&] { return next.readers == 0; });
+  // Nobody takes it before it is the newest. On a GPU this is queued where links queue what their
+  // transfers wait for, the device's default stream.
+  lock.unlock();
+  next.flat.copy_(weights.flat);
+  lock.lock();
+  next.version = version;
+  newest_ = other;
+  lock.unlock();
+  news_.notify_all();
+}
+
+bool weight_sender::wait_for_newer(weights_version than) {
+  std::unique_lock lock(mutex_);
+  news_.wait(lock, [&] { return stopping_ || snapshots_[newest_].version > than; });
+  return !stopping_;
+}
+
+weight_sender::snapshot& weight_sender::take_newest() {
+  const std::lock_guard lock(mutex_);
+  snapshot& newest = snapshots_[newest_];
+  ++newest.readers;
+  return newest;
+}
+
+void weight_sender::give_back(snapshot& read) {
+  {
+    const std::lock_guard lock(mutex_);
+    --read.readers;
+  }
+  news_.notify_all();
+}
+
+void weight_sender::serve(connection& own) {
+  base::status result;
+  try {
+    result = feed(own);
+  } catch (const std::exception& e) {
+    result = fail(errc::unavailable, "{}", e.what());
+  }
+  own.end.end();
+  const std::lock_guard lock(mutex_);
+  own.over = true;
+  if (!result && !stopping_)
+    base::log_warn("learner", "the link for weights at {} is over: {}", own.address,
+                   result.error().message);
+}
+
+base::status weight_sender::feed(connection& own) {
+  const at::Tensor& like = snapshots_.front().flat;
+  QUERN_TRY(const auto link,
+            own.end.open({own.address, 0, 2, {}}, like.device(), generator_patience));
+  QUERN_CHECK(link->agree(plan_, like.scalar_type()));
+  {
+    const device_share::hold turn(own.share);
+    QUERN_CHECK(link->warm_up(start_));
+  }
+  base::log_info("learner", "a link for weights is open at {}", own.address);
+  weights_version sent = start_;
+  while (true) {
+    QUERN_CHECK(link->wait_until_asked());
+    if (!wait_for_newer(sent)) return {};
+    QUERN_CHECK(send_newest(own, *link, sent));
+  }
+}
+
+base::status weight_sender::send_newest(connection& own, policy::weight_link& link,
+                                        weights_version& sent) {
+  // The turn comes first: who publishes has it, and would wait for a copy that is being read.
+  const device_share::hold turn(own.share);
+  snapshot& newest = take_newest();
+  sent = newest.version;
+  base::status result = link.offer(sent);
+  if (result) result = link.send(plan_, newest.flat, sent);
+  give_back(newest);
+  return result;
+}
+
+}  // namespace quern::actors

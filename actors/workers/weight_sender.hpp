@@ -1,0 +1,81 @@
+// New weights of a learner's rank 0 to generators, each over a link of its own, from copies that
+// stay as they are while the learner goes on.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "actors/decide/ids.hpp"
+#include "actors/workers/device_share.hpp"
+#include "actors/workers/link_end.hpp"
+#include "base/status.hpp"
+#include "policy/engine/arena.hpp"
+#include "policy/weights/plan.hpp"
+
+namespace quern::actors {
+
+/// Two copies of the weights take turns: links send the newest version, at their own pace and
+/// leaving out what was replaced meanwhile, while the next one is written over the other copy. A
+/// thread a link. Called by one thread.
+class weight_sender {
+ public:
+  /// For weights like these; `version` is what every generator begins with and is not sent. Error:
+  /// exhausted, where there is no memory for two copies.
+  static base::expected<std::unique_ptr<weight_sender>> make(const policy::parameter_arena& weights,
+                                                             weights_version version);
+  /// Ends all links.
+  ~weight_sender();
+  weight_sender(const weight_sender&) = delete;
+  weight_sender& operator=(const weight_sender&) = delete;
+
+  /// A generator comes to `address` within a minute: it gets the newest version, and then every
+  /// one that is the newest when it asks. Returns at once. A link that fails ends with a line in
+  /// the log, and nothing else does. `share`: the GPU, where evaluators measure on it.
+  void open(const std::string& address, device_share share = {});
+  /// The weights of a new version. They are copied, behind what this thread has queued on the
+  /// device; waits for links that still send the last version but one.
+  void publish(const policy::parameter_arena& weights, weights_version version);
+  /// Links that have not failed, those not open yet included.
+  [[nodiscard]] std::size_t links() const;
+
+ private:
+  struct snapshot {
+    at::Tensor flat;
+    weights_version version = 0;
+    int readers = 0;
+  };
+  struct connection {
+    std::string address;
+    device_share share;
+    link_end end;
+    bool over = false;
+    std::thread thread;
+  };
+  weight_sender(policy::transfer_plan plan, const policy::parameter_arena& weights,
+                weights_version version);
+  void serve(connection& own);
+  base::status feed(connection& own);
+  base::status send_newest(connection& own, policy::weight_link& link, weights_version& sent);
+  bool wait_for_newer(weights_version than);
+  snapshot& take_newest();
+  void give_back(snapshot& read);
+  void forget_failed();
+
+  const policy::transfer_plan plan_;
+  const weights_version start_;
+  mutable std::mutex mutex_;
+  std::condition_variable news_;
+  std::array<snapshot, 2> snapshots_;
+  std::size_t newest_ = 0;
+  bool stopping_ = false;
+  std::vector<std::unique_ptr<connection>> connections_;
+};
+
+}  // namespace quern::actors
