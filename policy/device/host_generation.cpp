@@ -11,6 +11,7 @@
 #include "policy/device/host_kernels.hpp"
 #include "policy/device/library.hpp"
 #include "policy/engine/sampler.hpp"
+#include "policy/weights/weight_hash.hpp"
 
 namespace quern::policy {
 namespace {
@@ -192,12 +193,6 @@ std::int32_t host_sample(quern_sampling what, std::int32_t* state, quern_sampled
   return 0;
 }
 
-std::uint64_t hash_mix(std::uint64_t x) {
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31U);
-}
-
 std::int32_t host_hash_elements(std::int32_t type, quern_hashed_part what, const void* x,
                                 std::uint64_t* sums, void*) {
   return with_host_element(type, [&]<class T>(T) {
@@ -205,11 +200,11 @@ std::int32_t host_hash_elements(std::int32_t type, quern_hashed_part what, const
       for (std::int64_t c = 0; c < what.columns; ++c) {
         const std::uint64_t index = what.first + static_cast<std::uint64_t>(r) * what.stride +
                                     static_cast<std::uint64_t>(c);
-        const std::uint64_t bits =
-            std::bit_cast<std::uint32_t>(value_of(as<T>(x)[r * what.columns + c]));
-        const std::uint64_t k = hash_mix(what.seed_low + (index + 1) * 0x9e3779b97f4a7c15ULL);
-        sums[0] += hash_mix(k ^ bits);
-        sums[1] += hash_mix((k + what.seed_high) ^ (bits * 0xd6e8feb86659fd93ULL + 1));
+        const auto one =
+            element_hash({what.seed_high, what.seed_low}, index,
+                         std::bit_cast<std::uint32_t>(value_of(as<T>(x)[r * what.columns + c])));
+        sums[0] += one.low;
+        sums[1] += one.high;
       }
   });
 }

@@ -7,12 +7,6 @@ namespace quern::policy {
 
 namespace {
 
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31U);
-}
-
 template <class T>
 base::hash128 sum_row(base::hash128 seed, std::uint64_t first, std::span<const std::byte> row) {
   base::hash128 sum;
@@ -25,12 +19,6 @@ base::hash128 sum_row(base::hash128 seed, std::uint64_t first, std::span<const s
 }
 
 }  // namespace
-
-base::hash128 element_hash(base::hash128 seed, std::uint64_t index, std::uint32_t bits) {
-  const std::uint64_t k = mix(seed.low + (index + 1) * 0x9e3779b97f4a7c15ULL);
-  const std::uint64_t wide = bits;
-  return {mix((k + seed.high) ^ (wide * 0xd6e8feb86659fd93ULL + 1)), mix(k ^ wide)};
-}
 
 base::hash128 tensor_seed(const parameter& parameter, weight_dtype dtype) {
   base::hasher hash;

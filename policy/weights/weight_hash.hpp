@@ -24,7 +24,16 @@ constexpr base::hash128 add(base::hash128 a, base::hash128 b) {
 ///   k = mix(seed.low + (index + 1) * 0x9e3779b97f4a7c15)
 ///   low = mix(k ^ bits),  high = mix((k + seed.high) ^ (bits * 0xd6e8feb86659fd93 + 1))
 /// Written so that a GPU can add up lanes with atomics and get the same bits.
-base::hash128 element_hash(base::hash128 seed, std::uint64_t index, std::uint32_t bits);
+constexpr base::hash128 element_hash(base::hash128 seed, std::uint64_t index, std::uint32_t bits) {
+  constexpr auto mix = [](std::uint64_t x) {
+    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31U);
+  };
+  const std::uint64_t k = mix(seed.low + (index + 1) * 0x9e3779b97f4a7c15ULL);
+  const std::uint64_t wide = bits;
+  return {mix((k + seed.high) ^ (wide * 0xd6e8feb86659fd93ULL + 1)), mix(k ^ wide)};
+}
 
 /// xxh128 of name, dtype and whole shape.
 base::hash128 tensor_seed(const parameter& parameter, weight_dtype dtype);

@@ -2,6 +2,7 @@
 #include "policy/weights/memory_plan.hpp"
 
 #include "support/test.hpp"
+#include "tools/model_shapes.hpp"
 
 using namespace quern;
 using namespace quern::policy;
@@ -10,31 +11,11 @@ namespace {
 
 constexpr std::int64_t gigabyte = 1'000'000'000;
 
-/// The shape of Qwen2.5-1.5B.
 model_config one_and_a_half() {
-  model_config c;
-  c.arch = architecture::qwen2;
-  c.vocab_size = 151936;
-  c.hidden_size = 1536;
-  c.intermediate_size = 8960;
-  c.layers = 28;
-  c.heads = 12;
-  c.kv_heads = 2;
-  c.head_dim = 128;
-  c.max_positions = 32768;
-  c.tied_embeddings = true;
-  return c;
+  return tools::qwen_shape("1.5B").value();
 }
-
-/// The shape of Qwen2.5-0.5B.
 model_config half_a_billion() {
-  model_config c = one_and_a_half();
-  c.hidden_size = 896;
-  c.intermediate_size = 4864;
-  c.layers = 24;
-  c.heads = 14;
-  c.head_dim = 64;
-  return c;
+  return tools::qwen_shape("0.5B").value();
 }
 
 /// A learner in bfloat16 on a GPU, as tools/bench_train.cpp makes one.
