@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "env/device/gpu_probe.hpp"
+#include "env/gpu/desk.hpp"
 #include "tools/bench_gpu_judge.hpp"
 #include "tools/bench_gpu_leftovers.hpp"
 
@@ -150,6 +151,12 @@ void print_list(const char* what, const std::vector<std::string>& lines, std::si
   if (lines.size() > most) fmt::print("     and {} more\n", lines.size() - most);
 }
 
+/// No evaluator may be open.
+void end_own_context(int gpu) {
+  if (const auto ended = env::device_desk::end_context(gpu); !ended)
+    fmt::print("** GPU {}: the context of this process: {}\n", gpu, ended.error().message);
+}
+
 /// Ends of processes are waited for by the kernel, memory is given back by the driver: not at once.
 host_leftovers leftovers_once_settled(const host_snapshot& before, const std::string& bus_id,
                                       host_snapshot& after) {
@@ -172,6 +179,7 @@ int mixed_run::run() {
   // What the first evaluation of this process leaves (contexts, locks, the compilers' cache) is
   // there before anybody looks.
   (void)open_evaluator(o_)->evaluate(honest_.front().request);
+  end_own_context(o_.gpus.front());
   const auto before = look_at_host(bus_id_);
   start_ = clock_.now_ns();
   for (int i = 0; i < o_.evaluators; ++i)
@@ -193,6 +201,10 @@ int mixed_run::run() {
   ahead_.reset();
   evaluators_.clear();
   const double seconds = static_cast<double>(clock_.now_ns() - start_) * 1e-9;
+  // What the driver keeps for this process's context, which grows to what its largest call took,
+  // is gone with it; what stays has been left behind.
+  const auto with_context = look_at_device(bus_id_);
+  end_own_context(o_.gpus.front());
   host_snapshot after;
   const auto left = leftovers_once_settled(before, bus_id_, after);
 
@@ -210,10 +222,13 @@ int mixed_run::run() {
   print_list("processes left behind", left.processes);
   print_list("new processes of others (not counted)", left.strangers, 10);
   print_list("files left behind", left.files);
-  fmt::print("   device: {:.1f} MB used before, {:.1f} after, processes {} before, {} after\n",
-             static_cast<double>(before.device.bytes.value_or(0)) / 1e6,
-             static_cast<double>(after.device.bytes.value_or(0)) / 1e6,
-             before.device.processes.value_or(0), after.device.processes.value_or(0));
+  fmt::print(
+      "   device: {:.1f} MB used before, {:.1f} with this process's context, {:.1f} after, "
+      "processes {} before, {} after\n",
+      static_cast<double>(before.device.bytes.value_or(0)) / 1e6,
+      static_cast<double>(with_context.bytes.value_or(0)) / 1e6,
+      static_cast<double>(after.device.bytes.value_or(0)) / 1e6,
+      before.device.processes.value_or(0), after.device.processes.value_or(0));
   figure_table table;
   const auto count = [&](const char* name, std::size_t n, std::int64_t of) {
     table.at_most(name, static_cast<double>(n), 0, "", of);

@@ -15,6 +15,10 @@ constexpr double late_wake_ns = 30e3;
 /// In all of them: single windows of trusted processes differ by some microseconds a call.
 constexpr double forgiven_ns = 500, forgiven_by_root_ns = 2500;
 constexpr double forgiven_share = 0.02;
+/// Who is charged pays the high end of what the clocks leave open: what stands around a call of
+/// either side may be some percent apart, and who answers for events without reading them saves
+/// what that takes.
+constexpr double open_ns = 1000, open_around_share = 0.03;
 
 constexpr std::size_t enough_windows = 5;
 /// What caches and lines on their way to memory may do to what stands around a call of a plan.
@@ -66,7 +70,12 @@ double window_charges::factor(double claimed_ns, double around_ns) const {
   const double root = std::sqrt(static_cast<double>(clock_.size()));
   const double forgiven =
       std::max(forgiven_ns, forgiven_by_root_ns / root) + forgiven_share * claimed_ns;
-  return 1 + beyond_forgiveness(median_of(clock_) - claimed_ns, forgiven) / claimed_ns;
+  const double unpaid = median_of(clock_) - claimed_ns;
+  // Single windows may have paid for most of it already.
+  const double shown = std::max(unpaid, median_of(beyond_));
+  if (shown <= forgiven) return 1;
+  const double open = (open_ns + open_around_share * around_ns) * (1 - forgiven / shown);
+  return 1 + (beyond_forgiveness(unpaid, forgiven) + open) / claimed_ns;
 }
 
 double claimed_by_rounds(std::span<const double> call_ns) {

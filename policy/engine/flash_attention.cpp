@@ -16,9 +16,11 @@
 namespace quern::policy {
 namespace {
 
-/// [kv_heads, rows, group, dim] as [rows, heads, dim].
+/// [kv_heads, rows, group, dim] as [rows, heads, dim]. Contiguous, since results lie as queries do:
+/// for groups of one, `reshape` would give a view.
 at::Tensor queries_by_row(const kernels::head_shape& shape, const at::Tensor& q) {
-  return q.transpose(0, 1).reshape({q.size(1), shape.kv_heads * shape.group, shape.dim});
+  const std::array<std::int64_t, 3> by_row{q.size(1), shape.kv_heads * shape.group, shape.dim};
+  return q.transpose(0, 1).contiguous().view(by_row);
 }
 
 /// [kv_heads, rows, dim] as [keys, kv_heads, dim], one segment after another.

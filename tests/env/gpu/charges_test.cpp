@@ -57,13 +57,14 @@ double honestly(std::size_t, double takes) {
 
 }  // namespace
 
-TEST_CASE("What the clock shows in most windows is charged to all, beyond half a microsecond") {
+TEST_CASE("What the clock shows in most windows is charged to all, at the high end") {
   const auto quiet = charges_of(false, 20'000, {-300, 200, 400, -100, 300});
   CHECK(quiet.factor(20'000, 50'000) == 1);
   const auto hides = charges_of(false, 1'000, {14'000, 14'200, 13'900, 14'100, 14'050});
   const double missing = 14'050, forgiven = 2'500 / std::sqrt(5.0) + 20;
   CHECK(hides.factor(1'000, 50'000) ==
-        Approx(1 + (missing - forgiven * forgiven / missing) / 1'000));
+        Approx(1 + (missing - forgiven * forgiven / missing + 2'500 * (1 - forgiven / missing)) /
+                       1'000));
   // Nothing jumps where what is forgiven ends.
   const auto edge = charges_of(false, 20'000, {1'519, 1'519, 1'519, 1'519, 1'519});
   CHECK(edge.factor(20'000, 50'000) < 1.0002);
@@ -157,6 +158,23 @@ TEST_CASE("Lying in all windows, in two of five, in every second or in bursts do
           // Half a microsecond, 2 % and what single windows are known to.
           CHECK(env::median_of(gain) < 1.03 + 2'000 / true_ns);
         }
+}
+
+TEST_CASE("A clock that shows 3 % less around calls of one side makes no lie worth its while") {
+  for (const double true_ns : {46e3, 700e3})
+    for (const double told_share : {0.02, 0.4})
+      for (const std::size_t pairs : {21, 42, 300}) {
+        CAPTURE(true_ns);
+        CAPTURE(told_share);
+        CAPTURE(pairs);
+        const auto lie = [&](std::size_t, double takes) { return told_share * takes; };
+        for (std::uint64_t seed = 0; seed < 40; ++seed) {
+          CHECK(simulate(true_ns, pairs, seed, lie, 0.005, -3'000).claimed < 1.05 * 50e3 / true_ns);
+          // It does nothing to who does not lie.
+          CHECK(simulate(true_ns, pairs, seed, honestly, 0.005, -3'000).claimed ==
+                Approx(50e3 / true_ns).epsilon(0.01));
+        }
+      }
 }
 
 TEST_CASE("Rounds whose ratios are averaged are held to their harmonic mean") {

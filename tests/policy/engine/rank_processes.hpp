@@ -93,6 +93,17 @@ inline double difference(const std::vector<double>& a, const std::vector<double>
   return largest / scale;
 }
 
+/// Divided by the largest: clipping divides gradients where they are by one kernel and as they are
+/// read by another.
+inline std::vector<double> direction(std::vector<double> values) {
+  double largest = 0;
+  for (const double x : values)
+    largest = std::max(largest, std::abs(x));
+  for (double& x : values)
+    x /= largest;
+  return values;
+}
+
 struct outcome {
   std::vector<double> gradients, weights;
   base::json metrics;
