@@ -54,6 +54,11 @@ int bench_gpu(int argc, char** argv) {
   app.add_option("--evaluators", o.evaluators, "mixed: side by side on the GPU")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
+  app.add_option("--settle-every", o.settle_every,
+                 "mixed: after so many evaluations all processes end, and what the device still "
+                 "holds is printed; 0: at the end only")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
   app.add_option("--seed", o.seed, "mixed: which, in which order")->capture_default_str();
   app.add_option("--kernels", o.kernels, "agreement")
       ->check(CLI::Range(1, 1000))

@@ -17,6 +17,7 @@ namespace quern::tools {
 struct gpu_bench_options {
   std::string what, suite, only, form, source = ".", out;
   int trials = 20, rounds = 1, threads = 8, repeat = 1, count = 500, kernels = 20, evaluators = 1;
+  int settle_every = 0;  ///< evaluations; 0: at the end only
   int from = 0, to = 1000000;
   std::vector<int> gpus = {0};
   std::uint64_t seed = 1;

@@ -106,8 +106,20 @@ device_use look_at_device(const std::string& bus_id) {
   return use;
 }
 
+std::map<std::string, int> look_at_descriptors() {
+  std::map<std::string, int> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd", error)) {
+    std::error_code gone;
+    const auto target = fs::read_symlink(entry.path(), gone).string();
+    // "socket:[123]" is another one each time.
+    if (!gone) ++found[target.substr(0, target.find(":["))];
+  }
+  return found;
+}
+
 host_snapshot look_at_host(const std::string& bus_id) {
-  return {look_at_processes(), look_at_files(), look_at_device(bus_id)};
+  return {look_at_processes(), look_at_descriptors(), look_at_files(), look_at_device(bus_id)};
 }
 
 host_leftovers left_behind(const host_snapshot& before, const host_snapshot& after) {
@@ -121,6 +133,11 @@ host_leftovers left_behind(const host_snapshot& before, const host_snapshot& aft
   }
   std::set_difference(after.files.begin(), after.files.end(), before.files.begin(),
                       before.files.end(), std::back_inserter(left.files));
+  for (const auto& [what, now] : after.descriptors) {
+    const auto known = before.descriptors.find(what);
+    const int more = now - (known == before.descriptors.end() ? 0 : known->second);
+    if (more > 0) left.descriptors.push_back(fmt::format("{}: {} more", what, more));
+  }
   if (before.device.bytes && after.device.bytes)
     left.device_bytes = static_cast<std::int64_t>(*after.device.bytes) -
                         static_cast<std::int64_t>(*before.device.bytes);

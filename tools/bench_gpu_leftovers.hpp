@@ -27,8 +27,12 @@ struct device_use {
 /// `bus_id` of the device; empty: none.
 device_use look_at_device(const std::string& bus_id);
 
+/// Files that this process has open, by what they are: a path, "socket", "pipe", ….
+std::map<std::string, int> look_at_descriptors();
+
 struct host_snapshot {
   std::map<int, host_process> processes;
+  std::map<std::string, int> descriptors;
   std::set<std::string> files;  ///< below /tmp, /var/tmp, /dev/shm, $TMPDIR, $XDG_RUNTIME_DIR
   device_use device;
 };
@@ -41,7 +45,8 @@ struct host_leftovers {
   std::vector<std::string> processes;
   std::vector<std::string> strangers;  ///< other new ones: for people to look at
   std::vector<std::string> files;
-  std::int64_t device_bytes = 0;  ///< more than before; 0 where nothing is known
+  std::vector<std::string> descriptors;  ///< of this process
+  std::int64_t device_bytes = 0;         ///< more than before; 0 where nothing is known
 };
 
 host_leftovers left_behind(const host_snapshot& before, const host_snapshot& after);

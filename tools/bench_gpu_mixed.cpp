@@ -47,6 +47,7 @@ class mixed_run {
 
  private:
   void draw();
+  void judge_part(std::size_t from, std::size_t to);
   void on_evaluator(std::size_t which);
   void take(std::size_t item, const judged_file& j, double ms);
   void judge(const candidate_file& f, const judged_file& j, const std::string& line);
@@ -54,10 +55,10 @@ class mixed_run {
   const gpu_bench_options& o_;
   std::vector<candidate_file> honest_, hostile_;
   std::vector<mixed_item> items_;
-  std::vector<env::evaluation_request> requests_;
   std::vector<std::unique_ptr<env::gpu_evaluator>> evaluators_;
   std::unique_ptr<twin_speeds> twins_;
-  std::unique_ptr<build_ahead> ahead_;
+  build_ahead* ahead_ = nullptr;   ///< of the part
+  std::size_t from_ = 0, to_ = 0;  ///< the part
   std::atomic<std::size_t> next_{0};
   std::mutex guard_;
   std::map<std::string, std::int64_t> first_claims_;  ///< of honest ones, by file and form
@@ -80,14 +81,44 @@ void mixed_run::draw() {
     // Never the same text twice: a verdict from the cache would judge nothing.
     item.request.source = marked_source(item.request.source, fmt::format("mix_{}", i));
     item.request.seed = static_cast<std::uint64_t>(i);
-    requests_.push_back(item.request);
     items_.push_back(std::move(item));
   }
 }
 
+/// By evaluators of its own, which end with it.
+void mixed_run::judge_part(std::size_t from, std::size_t to) {
+  for (int i = 0; i < o_.evaluators; ++i)
+    evaluators_.push_back(open_evaluator(o_));
+  if (!twins_) {
+    std::vector<candidate_file> drawn;
+    for (const auto& item : items_)
+      drawn.push_back(*item.file);
+    twins_ = std::make_unique<twin_speeds>(*evaluators_.front(), o_, drawn);
+  }
+  // Artefacts are found by whoever judges: one cache of all evaluators.
+  std::vector<env::evaluation_request> requests;
+  std::vector<std::size_t> slow;
+  for (std::size_t i = from; i < to; ++i) {
+    if (!items_[i].file->compiles) slow.push_back(requests.size());
+    requests.push_back(items_[i].request);
+  }
+  next_ = from_ = from;
+  to_ = to;
+  {
+    build_ahead ahead(*evaluators_.front(), requests, o_.threads, slow);
+    ahead_ = &ahead;
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < evaluators_.size(); ++i)
+      threads.emplace_back([this, i] { on_evaluator(i); });
+    for (auto& t : threads)
+      t.join();
+  }
+  evaluators_.clear();
+}
+
 void mixed_run::on_evaluator(std::size_t which) {
-  for (std::size_t i = next_++; i < items_.size(); i = next_++) {
-    ahead_->now_at(i);
+  for (std::size_t i = next_++; i < to_; i = next_++) {
+    ahead_->now_at(i - from_);
     const auto begun = clock_.now_ns();
     const auto j = judge_file(*evaluators_[which], *items_[i].file, items_[i].request, *twins_);
     take(i, j, static_cast<double>(clock_.now_ns() - begun) * 1e-6);
@@ -105,10 +136,15 @@ void mixed_run::take(std::size_t item, const judged_file& j, double ms) {
   judge(f, j, line);
   if (++judged_ % evaluations_a_line != 0 && judged_ != static_cast<int>(items_.size())) return;
   const auto now = look_at_device(bus_id_);
-  fmt::print("   {:4} of {}: {:.0f} s; wrong {}, accepted {}, noisy {}; {:.0f} MB of the device\n",
-             judged_, items_.size(), static_cast<double>(clock_.now_ns() - start_) * 1e-9,
-             wrong_.size(), accepted_.size(), honest_noisy_,
-             static_cast<double>(now.bytes.value_or(0)) / 1e6);
+  int open_files = 0;
+  for (const auto& [what, count] : look_at_descriptors())
+    open_files += count;
+  fmt::print(
+      "   {:4} of {}: {:.0f} s; wrong {}, accepted {}, noisy {}; {:.0f} MB of the device, {} files "
+      "open\n",
+      judged_, items_.size(), static_cast<double>(clock_.now_ns() - start_) * 1e-9, wrong_.size(),
+      accepted_.size(), honest_noisy_, static_cast<double>(now.bytes.value_or(0)) / 1e6,
+      open_files);
   std::fflush(stdout);
 }
 
@@ -165,8 +201,8 @@ host_leftovers leftovers_once_settled(const host_snapshot& before, const std::st
   for (;;) {
     after = look_at_host(bus_id);
     auto left = left_behind(before, after);
-    const bool clean =
-        left.processes.empty() && left.files.empty() && left.device_bytes <= device_slack;
+    const bool clean = left.processes.empty() && left.files.empty() && left.descriptors.empty() &&
+                       left.device_bytes <= device_slack;
     if (clean || static_cast<double>(clock.now_ns() - start) * 1e-9 > settle_s) return left;
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
@@ -182,24 +218,17 @@ int mixed_run::run() {
   end_own_context(o_.gpus.front());
   const auto before = look_at_host(bus_id_);
   start_ = clock_.now_ns();
-  for (int i = 0; i < o_.evaluators; ++i)
-    evaluators_.push_back(open_evaluator(o_));
-  std::vector<candidate_file> drawn;
-  for (const auto& item : items_)
-    drawn.push_back(*item.file);
-  twins_ = std::make_unique<twin_speeds>(*evaluators_.front(), o_, drawn);
-  // Artefacts are found by whoever judges: one cache of all evaluators.
-  std::vector<std::size_t> slow;
-  for (std::size_t i = 0; i < items_.size(); ++i)
-    if (!items_[i].file->compiles) slow.push_back(i);
-  ahead_ = std::make_unique<build_ahead>(*evaluators_.front(), requests_, o_.threads, slow);
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < evaluators_.size(); ++i)
-    threads.emplace_back([this, i] { on_evaluator(i); });
-  for (auto& t : threads)
-    t.join();
-  ahead_.reset();
-  evaluators_.clear();
+  const auto part = o_.settle_every > 0 ? static_cast<std::size_t>(o_.settle_every) : items_.size();
+  for (std::size_t from = 0; from < items_.size(); from += part) {
+    const std::size_t to = std::min(from + part, items_.size());
+    judge_part(from, to);
+    if (to == items_.size()) break;
+    end_own_context(o_.gpus.front());
+    host_snapshot now;
+    const auto left = leftovers_once_settled(before, bus_id_, now);
+    fmt::print("   {:4} of {}: all processes ended; {:.2f} MB of the device left behind\n", to,
+               items_.size(), static_cast<double>(left.device_bytes) / 1e6);
+  }
   const double seconds = static_cast<double>(clock_.now_ns() - start_) * 1e-9;
   // What the driver keeps for this process's context, which grows to what its largest call took,
   // is gone with it; what stays has been left behind.
@@ -222,6 +251,7 @@ int mixed_run::run() {
   print_list("processes left behind", left.processes);
   print_list("new processes of others (not counted)", left.strangers, 10);
   print_list("files left behind", left.files);
+  print_list("files left open in this process", left.descriptors);
   fmt::print(
       "   device: {:.1f} MB used before, {:.1f} with this process's context, {:.1f} after, "
       "processes {} before, {} after\n",
@@ -240,6 +270,8 @@ int mixed_run::run() {
   count("processes left behind", left.processes.size(),
         static_cast<std::int64_t>(after.processes.size()));
   count("files left behind", left.files.size(), static_cast<std::int64_t>(after.files.size()) + 1);
+  count("kinds of files left open", left.descriptors.size(),
+        static_cast<std::int64_t>(after.descriptors.size()));
   table.at_most("device memory left behind",
                 static_cast<double>(std::max<std::int64_t>(left.device_bytes, 0)) / 1e6,
                 static_cast<double>(device_slack) / 1e6, "MB", after.device.bytes ? 1 : 0);

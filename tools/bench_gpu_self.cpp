@@ -21,7 +21,7 @@ namespace {
 
 constexpr double long_call_ns = 200e3;
 /// A P99 of fewer is hardly more than a guess.
-constexpr int least_trials_for_p99 = 20;
+constexpr int least_calibrating_trials = 20;
 constexpr std::array<int, 4> percents_more = {0, 2, 5, 20};
 
 /// One kernel, so much slower, over its trials.
@@ -174,14 +174,9 @@ int print_figures(const pooled& p) {
                 device_s.empty() ? 0 : *std::max_element(device_s.begin(), device_s.end()), 1, "s",
                 of_device);
   table.at_most("evaluations that failed", failed, 0, "", trials);
-  const double long_p99 = 100 * env::quantile_of(long_ones.errors, 0.99);
-  if (long_ones.trials >= least_trials_for_p99)
-    table.at_most("against itself, above 200 us: P99 of the error", long_p99, 0.5, "%",
-                  long_ones.judged());
-  else if (long_ones.trials > 0)
-    fmt::print(
-        "against itself, above 200 us: the largest error is {:.2f} % (of {}: too few for a P99)\n",
-        long_p99, long_ones.judged());
+  if (long_ones.trials > 0)
+    table.at_most("against itself, above 200 us: P99 of the error",
+                  100 * env::quantile_of(long_ones.errors, 0.99), 0.5, "%", long_ones.judged());
   if (short_ones.trials > 0)
     table.at_most("against itself, below 200 us: claimed not 1.00",
                   percent(short_ones.told, static_cast<double>(short_ones.judged())), 1, "%",
@@ -232,11 +227,11 @@ int keep_calibration(std::vector<env::null_point> points, const std::string& dev
 }  // namespace
 
 int bench_self(const gpu_bench_options& o) {
-  if (o.calibrate && (!o.only.empty() || o.whole || o.trials < least_trials_for_p99)) {
+  if (o.calibrate && (!o.only.empty() || o.whole || o.trials < least_calibrating_trials)) {
     std::fprintf(stderr,
                  "bench_gpu: --calibrate goes by all made-up kernels: without --only and --whole, "
                  "with --trials of at least %d (it is %d)\n",
-                 least_trials_for_p99, o.trials);
+                 least_calibrating_trials, o.trials);
     return 2;
   }
   const auto cases = o.whole ? kernels_of_a_suite(o) : made_up_kernels();

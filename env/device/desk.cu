@@ -182,7 +182,7 @@ extern "C" int32_t quern_desk_allocate(quern_desk* desk, uint64_t bytes, quern_p
   if (settle(desk,
              desk->api->export_handle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
              "exporting device memory") < 0) {
-    quern::gpu::unmap_allocation(*desk->api, m);
+    (void)quern::gpu::unmap_allocation(*desk->api, m);
     return -1;
   }
   *out = {m.address, rounded, handle, fd};
@@ -192,13 +192,15 @@ extern "C" int32_t quern_desk_allocate(quern_desk* desk, uint64_t bytes, quern_p
 extern "C" int32_t quern_desk_release(quern_desk* desk, quern_piece* piece) {
   use(desk);
   // Nothing that is still queued may touch it.
-  if (settle(desk, cudaStreamSynchronize(desk->stream), "waiting for the device") < 0) return -1;
+  const int32_t waited =
+      settle(desk, cudaStreamSynchronize(desk->stream), "waiting for the device");
   quern::gpu::mapping m{piece->address, piece->bytes, piece->handle};
-  quern::gpu::unmap_allocation(*desk->api, m);
+  const auto unmapped = quern::gpu::unmap_allocation(*desk->api, m);
   if (piece->fd >= 0) close(piece->fd);
   *piece = {};
   piece->fd = -1;
-  return 0;
+  // Of a broken context nothing else is to be expected.
+  return waited < 0 ? waited : settle(desk, unmapped, "giving device memory back");
 }
 
 extern "C" int32_t quern_desk_fill(quern_desk* desk, uint64_t address, const quern_content* what) {

@@ -82,12 +82,14 @@ CUresult map_allocation(const driver& d, int device, CUmemGenericAllocationHandl
   return CUDA_SUCCESS;
 }
 
-void unmap_allocation(const driver& d, mapping& m) {
-  if (m.bytes == 0) return;
-  (void)d.mem_unmap(m.address, m.bytes);
-  (void)d.address_free(m.address, m.bytes);
-  if (m.handle != 0) (void)d.mem_release(m.handle);
+CUresult unmap_allocation(const driver& d, mapping& m) {
+  if (m.bytes == 0) return CUDA_SUCCESS;
+  const CUresult results[] = {d.mem_unmap(m.address, m.bytes), d.address_free(m.address, m.bytes),
+                              m.handle != 0 ? d.mem_release(m.handle) : CUDA_SUCCESS};
   m = {};
+  for (const CUresult e : results)
+    if (e != CUDA_SUCCESS) return e;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace quern::gpu

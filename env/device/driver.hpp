@@ -48,7 +48,8 @@ struct mapping {
 /// behind, but the handle stays the caller's.
 CUresult map_allocation(const driver& d, int device, CUmemGenericAllocationHandle handle,
                         std::uint64_t bytes, std::uint64_t hint, bool writable, mapping& out);
-/// Unmaps, and releases the handle unless it is 0.
-void unmap_allocation(const driver& d, mapping& m);
+/// Unmaps, and releases the handle unless it is 0; the first error, behind which the rest is done
+/// nevertheless.
+CUresult unmap_allocation(const driver& d, mapping& m);
 
 }  // namespace quern::gpu

@@ -114,8 +114,8 @@ extern "C" uint64_t quern_window_address(const quern_window* w, int32_t piece) {
 extern "C" int32_t quern_window_drop(quern_window* w, int32_t piece) {
   if (piece < 0 || piece >= QUERN_PIECES || w->pieces[piece].bytes == 0) return 0;
   if (settle(w, cudaStreamSynchronize(w->stream), "waiting for the device") < 0) return -1;
-  if (piece == QUERN_INPUTS) quern::gpu::unmap_allocation(*w->api, w->writable_inputs);
-  quern::gpu::unmap_allocation(*w->api, w->pieces[piece]);
+  if (piece == QUERN_INPUTS) (void)quern::gpu::unmap_allocation(*w->api, w->writable_inputs);
+  (void)quern::gpu::unmap_allocation(*w->api, w->pieces[piece]);
   w->slots = 0;
   return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include "base/log.hpp"
 #include "base/program.hpp"
 
 namespace quern::env {
@@ -112,6 +113,8 @@ base::status device_desk::end_context(int device) {
 }
 
 device_desk::~device_desk() {
+  // Nobody asks any more.
+  if (!failed_.empty()) base::log_warn("evaluator", "GPU {}: {}", device_, failed_);
   if (desk_ != nullptr) call_->close(desk_);
 }
 
