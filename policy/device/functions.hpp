@@ -57,6 +57,10 @@ int32_t gather_pages(int32_t type, quern_heads shape, quern_pages pages, int32_t
 int32_t copy_pages(void* base, int64_t slab_bytes, int32_t slabs, int64_t page_bytes,
                    const int32_t* pairs, int32_t count, void* stream);
 int32_t sample(quern_sampling what, int32_t* state, quern_sampled* out, void* stream);
+int32_t few_rows_product(int32_t type, int32_t rows, int32_t columns, int32_t width, const void* x,
+                         const void* w, const void* bias, void* y, void* stream);
+int32_t few_rows_swiglu(int32_t type, int32_t rows, int32_t columns, int32_t width, const void* x,
+                        const void* w, void* act, void* stream);
 int32_t hash_elements(int32_t type, quern_hashed_part what, const void* x, uint64_t* sums,
                       void* stream);
 

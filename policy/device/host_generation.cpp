@@ -193,6 +193,43 @@ std::int32_t host_sample(quern_sampling what, std::int32_t* state, quern_sampled
   return 0;
 }
 
+/// Row r of x with row i of w.
+template <class T>
+double host_product(const T* x, const T* w, std::int64_t width, std::int64_t r, std::int64_t i) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < width; ++k)
+    sum += static_cast<double>(value_of(x[r * width + k])) * value_of(w[i * width + k]);
+  return sum;
+}
+
+std::int32_t host_few_rows_product(std::int32_t type, std::int32_t rows, std::int32_t columns,
+                                   std::int32_t width, const void* x, const void* w,
+                                   const void* bias, void* y, void*) {
+  if (rows < 0 || rows > quern_few_rows || columns < 1 || width < 1) return bad_call;
+  return with_host_element(type, [&]<class T>(T) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t i = 0; i < columns; ++i)
+        as<T>(y)[r * columns + i] =
+            rounded<T>(host_product(as<T>(x), as<T>(w), width, r, i) +
+                       (bias != nullptr ? static_cast<double>(value_of(as<T>(bias)[i])) : 0.0));
+  });
+}
+
+std::int32_t host_few_rows_swiglu(std::int32_t type, std::int32_t rows, std::int32_t columns,
+                                  std::int32_t width, const void* x, const void* w, void* act,
+                                  void*) {
+  if (rows < 0 || rows > quern_few_rows || columns < 1 || width < 1) return bad_call;
+  return with_host_element(type, [&]<class T>(T) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const double gate = value_of(rounded<T>(host_product(as<T>(x), as<T>(w), width, r, i))),
+                     up = value_of(
+                         rounded<T>(host_product(as<T>(x), as<T>(w), width, r, columns + i)));
+        as<T>(act)[r * columns + i] = rounded<T>(gate / (1 + std::exp(-gate)) * up);
+      }
+  });
+}
+
 std::int32_t host_hash_elements(std::int32_t type, quern_hashed_part what, const void* x,
                                 std::uint64_t* sums, void*) {
   return with_host_element(type, [&]<class T>(T) {
@@ -244,6 +281,8 @@ constexpr quern_policy_kernels host_table{"host",
                                           &host_gather_pages,
                                           &host_copy_pages,
                                           &host_sample,
+                                          &host_few_rows_product,
+                                          &host_few_rows_swiglu,
                                           &host_hash_elements};
 
 }  // namespace

@@ -104,6 +104,9 @@ struct quern_sampling {
   int32_t* counters;
 };
 
+/// Rows that few_rows_product and few_rows_swiglu take at most.
+enum { quern_few_rows = 4 };
+
 /// Sums over rows (gradients of norm weights) are made in this many parts at most: `room` of the
 /// backward functions is quern_partials * width floats (split_heads_backward: 2 * dim).
 enum { quern_partials = 256 };
@@ -225,6 +228,18 @@ struct quern_policy_kernels {
   /// the completion has ended. A slot must not be named twice.
   int32_t (*sample)(struct quern_sampling what, int32_t* state, struct quern_sampled* out,
                     void* stream);
+
+  /// For generation of a few sequences: y[r, i] = x[r] . w[i] + bias[i], rounded once. x [rows,
+  /// width], w [columns, width], bias [columns] or null, y [rows, columns]. rows at most
+  /// quern_few_rows; rows of x and w multiples of 16 bytes, x and w aligned to them. The order of
+  /// a sum depends on width and columns.
+  int32_t (*few_rows_product)(int32_t type, int32_t rows, int32_t columns, int32_t width,
+                              const void* x, const void* w, const void* bias, void* y,
+                              void* stream);
+  /// act[r, i] = silu(x[r] . w[i]) * (x[r] . w[columns + i]), both products rounded: the product
+  /// and swiglu in one. w [2 * columns, width], act [rows, columns]; the rest as above.
+  int32_t (*few_rows_swiglu)(int32_t type, int32_t rows, int32_t columns, int32_t width,
+                             const void* x, const void* w, void* act, void* stream);
 
   /// Adds the lanes of policy/weights/weight_hash.hpp's element_hash over the elements as float32
   /// to sums[0] (low) and sums[1] (high).

@@ -51,6 +51,8 @@ const quern_policy_kernels table{
     &device::gather_pages,
     &device::copy_pages,
     &device::sample,
+    &device::few_rows_product,
+    &device::few_rows_swiglu,
     &device::hash_elements,
 };
 

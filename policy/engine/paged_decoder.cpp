@@ -59,7 +59,49 @@ struct paged_decoder::state {
              const std::int32_t* tail, const at::Tensor& added, void* stream);
   void attend(const pass_shape& shape, const quern_rows& rows, const quern_pages& pages,
               const std::int32_t* tail, at::Tensor& out, void* stream);
+  /// out = input w^T + bias (may be undefined).
+  void product(at::Tensor& out, const at::Tensor& input, const at::Tensor& w,
+               const at::Tensor& bias, void* stream) const;
+  void gated(const pass_shape& shape, const at::Tensor& input, const at::Tensor& w, void* stream);
+  [[nodiscard]] bool is_few(const at::Tensor& input) const;
 };
+
+/// cuBLAS takes three times as long for a few rows as reading the matrix does. Never of float32,
+/// whose results are held to those of the learner's products bit by bit.
+bool paged_decoder::state::is_few(const at::Tensor& input) const {
+  return element == quern_bf16 && input.size(0) <= quern_few_rows && input.size(1) % 8 == 0;
+}
+
+void paged_decoder::state::product(at::Tensor& out, const at::Tensor& input, const at::Tensor& w,
+                                   const at::Tensor& bias, void* stream) const {
+  if (is_few(input))
+    check(kernels->few_rows_product(element, static_cast<std::int32_t>(input.size(0)),
+                                    static_cast<std::int32_t>(w.size(0)),
+                                    static_cast<std::int32_t>(w.size(1)), input.const_data_ptr(),
+                                    w.const_data_ptr(), pointer<void>(bias), out.mutable_data_ptr(),
+                                    stream),
+          "few_rows_product");
+  else if (bias.defined())
+    at::addmm_out(out, bias, input, w.t());
+  else
+    at::mm_out(out, input, w.t());
+}
+
+/// act = swiglu(input w^T).
+void paged_decoder::state::gated(const pass_shape& shape, const at::Tensor& input,
+                                 const at::Tensor& w, void* stream) {
+  const auto inner = static_cast<std::int32_t>(config.intermediate_size);
+  if (is_few(input))
+    return check(kernels->few_rows_swiglu(
+                     element, shape.rows, inner, static_cast<std::int32_t>(w.size(1)),
+                     input.const_data_ptr(), w.const_data_ptr(), act.mutable_data_ptr(), stream),
+                 "few_rows_swiglu");
+  at::Tensor wide = gate_up.narrow(0, 0, shape.rows);
+  at::mm_out(wide, input, w.t());
+  check(kernels->swiglu(element, shape.rows, inner, gate_up.const_data_ptr(),
+                        act.mutable_data_ptr(), stream),
+        "swiglu");
+}
 
 void paged_decoder::state::allocate() {
   const model_config& c = config;
@@ -191,18 +233,14 @@ void paged_decoder::state::layer(std::int64_t index, const pass_shape& shape,
   const auto width = static_cast<std::int32_t>(config.hidden_size);
   const auto part = [&](const at::Tensor& x) { return x.narrow(0, 0, shape.rows); };
   const quern_rows rows{shape.rows, slots, pointer<std::int32_t>(position)};
-  at::Tensor projected = part(qkv), mixed = part(attention), wide = part(gate_up),
-             active = part(act), result = part(delta);
-  const at::Tensor input = part(normed);
+  at::Tensor projected = part(qkv), mixed = part(attention), result = part(delta);
+  const at::Tensor input = part(normed), active = part(act);
 
   check(kernels->add_rms_norm(element, shape.rows, width, eps, pointer<void>(added),
                               hidden.mutable_data_ptr(), w.attention_norm.const_data_ptr(),
                               normed.mutable_data_ptr(), nullptr, stream),
         "add_rms_norm");
-  if (w.qkv_bias.defined())
-    at::addmm_out(projected, w.qkv_bias, input, w.qkv.t());
-  else
-    at::mm_out(projected, input, w.qkv.t());
+  product(projected, input, w.qkv, w.qkv_bias, stream);
   const quern_head_steps steps{pointer<void>(w.q_norm), pointer<void>(w.k_norm), eps,
                                pointer<float>(rope.cos), pointer<float>(rope.sin)};
   const quern_pages pages = pages_of(index);
@@ -210,16 +248,13 @@ void paged_decoder::state::layer(std::int64_t index, const pass_shape& shape,
                                 q.mutable_data_ptr(), stream),
         "heads_to_pages");
   attend(shape, rows, pages, tail, mixed, stream);
-  at::mm_out(result, mixed, w.out.t());
+  product(result, mixed, w.out, {}, stream);
   check(kernels->add_rms_norm(element, shape.rows, width, eps, delta.const_data_ptr(),
                               hidden.mutable_data_ptr(), w.mlp_norm.const_data_ptr(),
                               normed.mutable_data_ptr(), nullptr, stream),
         "add_rms_norm");
-  at::mm_out(wide, input, w.gate_up.t());
-  check(kernels->swiglu(element, shape.rows, config.intermediate_size, gate_up.const_data_ptr(),
-                        act.mutable_data_ptr(), stream),
-        "swiglu");
-  at::mm_out(result, active, w.down.t());
+  gated(shape, input, w.gate_up, stream);
+  product(result, active, w.down, {}, stream);
 }
 
 void paged_decoder::queue(const pass_shape& shape, const at::Tensor& input,

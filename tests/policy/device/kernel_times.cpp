@@ -140,6 +140,30 @@ void product_time(std::int64_t rows, std::int64_t in, std::int64_t out, bool to_
              2.0 * out * in);
 }
 
+void few_rows_times(const quern_policy_kernels& k, std::int32_t width, std::int32_t inner) {
+  struct matrix {
+    std::int32_t in, out;
+  };
+  for (const matrix m : {matrix{width, width}, matrix{inner, width}, matrix{width, 2 * inner}}) {
+    const at::Tensor x = at::randn({1, m.in}, half), w = at::randn({m.out, m.in}, half),
+                     y = at::empty({1, m.out}, half);
+    const std::string size = " 1 x " + std::to_string(m.in) + " x " + std::to_string(m.out);
+    const double bytes = 2.0 * m.in * m.out;
+    print_time("few_rows_product" + size, time_of([&] {
+                 return k.few_rows_product(quern_bf16, 1, m.out, m.in, x.const_data_ptr(),
+                                           w.const_data_ptr(), nullptr, y.mutable_data_ptr(),
+                                           nullptr);
+               }),
+               bytes);
+    if (m.out != 2 * inner) continue;
+    print_time("few_rows_swiglu" + size, time_of([&] {
+                 return k.few_rows_swiglu(quern_bf16, 1, inner, m.in, x.const_data_ptr(),
+                                          w.const_data_ptr(), y.mutable_data_ptr(), nullptr);
+               }),
+               bytes);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -150,6 +174,8 @@ int main() {
                 table ? "" : table.error().message.c_str());
     return 0;
   }
+  few_rows_times(**table, 896, 4864);
+  few_rows_times(**table, 1536, 8960);
   for (std::int32_t rows : {1, 64, 256}) {
     attention_times(**table, {2, 7, 64}, rows, 576);
     attention_times(**table, {2, 6, 128}, rows, 576);
