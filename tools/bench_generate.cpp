@@ -26,7 +26,7 @@ struct settings {
   std::vector<int> batches{1, 64, 256};
   int context = 576, decode = 256, prompt = 4096, completion = 2048, group = 8, groups = 8;
   int prompt_rows = 8192, page = 64, rows = 256;
-  bool exact = false;
+  bool exact = false, graphs = true;
 };
 
 /// Tokens a second that are wanted of decoding at a mean context of 576 on an H200; 0: none said.
@@ -67,6 +67,7 @@ generator_options options_for(const settings& s, int slots, int capacity) {
   o.page = s.page;
   o.prompt_rows = s.prompt_rows;
   o.exact = s.exact;
+  o.graphs = s.graphs;
   o.rows = s.rows;
   return o;
 }
@@ -189,6 +190,7 @@ int main(int argc, char** argv) {
   app.add_option("--page", s.page, "positions of a page");
   app.add_option("--rows", s.rows, "rows of a pass, exact")->check(CLI::Range(1, 4096));
   app.add_flag("--exact", s.exact, "results that do not depend on the batch");
+  app.add_flag("!--no-graphs", s.graphs, "kernel by kernel");
   CLI11_PARSE(app, argc, argv);
   load_cuda();
   try {

@@ -116,12 +116,13 @@ void device_queue::wait() const {
   if (stream_) c10::impl::VirtualGuardImpl(device_.type()).synchronizeStream(*stream_);
 }
 
-std::int32_t device_queue::capture(const std::function<void()>& work) {
+base::expected<std::int32_t> device_queue::capture(const std::function<void()>& work) {
   captured_work context{&work, {}};
   std::int32_t number = 0;
   if (functions_->capture(graphs_, &call_work, &context, &number) != 0)
-    throw std::runtime_error(
-        fmt::format("capture of a graph: {} {}", functions_->problem(graphs_), context.problem));
+    return base::fail(base::errc::unavailable, "capture of a graph: {}{}{}",
+                      functions_->problem(graphs_), context.problem.empty() ? "" : ": ",
+                      context.problem);
   return number;
 }
 

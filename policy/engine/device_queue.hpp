@@ -64,9 +64,9 @@ class device_queue {
   void wait() const;
 
   bool can_capture() const { return graphs_ != nullptr; }
-  /// The number of a graph of what `work` queues, which must have run once before. Throws
-  /// std::runtime_error where the device refuses.
-  std::int32_t capture(const std::function<void()>& work);
+  /// The number of a graph of what `work` queues, which must have run once before; unavailable
+  /// where it cannot be captured, and then nothing of it was done.
+  base::expected<std::int32_t> capture(const std::function<void()>& work);
   void replay(std::int32_t graph);
 
  private:

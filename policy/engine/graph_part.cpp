@@ -47,7 +47,9 @@ extern "C" int32_t quern_policy_graph_capture(quern_policy_graphs* g, quern_poli
                                               void* context, int32_t* number) {
   return guarded(g, [&] {
     c10::cuda::device_synchronize();
-    auto graph = std::make_unique<at::cuda::CUDAGraph>();
+    *number = static_cast<int32_t>(g->graphs.size());
+    // Kept where it fails, too: LibTorch's allocator goes on asking it whether it captures.
+    auto& graph = g->graphs.emplace_back(std::make_unique<at::cuda::CUDAGraph>());
     graph->capture_begin(g->pool, cudaStreamCaptureModeThreadLocal);
     const int32_t called = call(context);
     graph->capture_end();
@@ -56,8 +58,6 @@ extern "C" int32_t quern_policy_graph_capture(quern_policy_graphs* g, quern_poli
       return -1;
     }
     c10::cuda::device_synchronize();
-    *number = static_cast<int32_t>(g->graphs.size());
-    g->graphs.push_back(std::move(graph));
     return 0;
   });
 }

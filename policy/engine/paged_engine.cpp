@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/log.hpp"
 #include "policy/engine/device_queue.hpp"
 #include "policy/engine/generation_engine.hpp"
 #include "policy/engine/generation_schedule.hpp"
@@ -79,7 +81,7 @@ class paged_engine final : public generation_engine {
   paged_requests requests_;
   std::vector<std::size_t> tables_sent_;  ///< of each slot: pages that its table on the device has
   pass_buffers fixed_;                    ///< of passes that can be captured
-  std::map<std::int32_t, std::int32_t> graphs_;  ///< by rows
+  std::map<std::int32_t, std::optional<std::int32_t>> graphs_;  ///< by rows; none: not captured
   std::vector<std::uint64_t> cancelled_;
   std::deque<passed> pending_;
   generator_counters counters_;
@@ -171,24 +173,30 @@ void paged_engine::launch(const pass_input& input, pass_buffers& buffers) {
   }
   const pass_shape& shape = input.shape();
   const auto graph = graphs_.find(shape.rows);
-  if (graph != graphs_.end()) {
-    queue_.replay(graph->second);
+  if (graph != graphs_.end() && graph->second) {
+    queue_.replay(*graph->second);
   } else {
     decoder_.queue(shape, buffers.input, buffers.output);
   }
 }
 
 /// A pass of a shape that comes again and again. The first time it runs on padding, so that
-/// libraries load and choose, and is captured.
+/// libraries load and choose, and is captured; where that fails it is queued kernel by kernel ever
+/// after, which takes the host longer and gives the same.
 void paged_engine::run_graph(pass_input& input, std::vector<std::uint64_t> serials) {
   const pass_shape& shape = input.shape();
   if (queue_.can_capture() && !graphs_.contains(shape.rows)) {
     const pass_input padding(shape.rows, shape.samples);
     launch(padding, fixed_);
-    const std::int32_t graph =
-        queue_.capture([&] { decoder_.queue(shape, fixed_.input, fixed_.output); });
-    graphs_[shape.rows] = graph;
-    ++counters_.graphs;
+    const auto graph = queue_.capture([&] { decoder_.queue(shape, fixed_.input, fixed_.output); });
+    auto& known = graphs_[shape.rows];
+    if (graph) {
+      known = *graph;
+      ++counters_.graphs;
+    } else {
+      base::log_warn("generator", "passes of {} rows go kernel by kernel, at less speed: {}",
+                     shape.rows, graph.error().message);
+    }
   }
   launch(input, fixed_);
   ++counters_.forward_passes;
@@ -329,7 +337,7 @@ base::expected<std::unique_ptr<generation_engine>> make_paged_engine(
     QUERN_TRY(kernels, cuda_policy_kernels());
   }
   const bool half = !own.full_precision;
-  QUERN_TRY(device_queue queue, device_queue::make(device, true));
+  QUERN_TRY(device_queue queue, device_queue::make(device, own.graphs));
   const device_queue::scope here(queue);
   parameter_arena weights;
   try {

@@ -282,6 +282,24 @@ TEST_CASE("the hash of weights on the GPU is the host's") {
   }
 }
 
+TEST_CASE("passes that are not captured give what graphs give") {
+  if (!go_on_with_generation()) return;
+  const parameter_arena arena =
+      parameter_arena::random(medium_config(architecture::qwen2), 5).value();
+  const auto requests = asked(12, 1000, 100);
+  generator_options o;
+  o.slots = 6;
+  const auto with = generate(make_on_gpu(arena, o), requests);
+  o.graphs = false;
+  generator engine = make_on_gpu(arena, o);
+  REQUIRE(engine.submit(requests));
+  const results_by_id without = by_id(engine.run());
+  CHECK(engine.counters().graphs == 0);
+  const agreement a = compare_results(with, without);
+  CHECK(a.equal == a.sequences);
+  CHECK(a.largest == 0);
+}
+
 TEST_CASE("weights that change between two steps reach the graphs") {
   if (!go_on_with_generation()) return;
   const parameter_arena before =
