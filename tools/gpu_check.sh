@@ -187,6 +187,11 @@ if [ -x "$build/bin/bench_train" ]; then
       --seconds "$(pick "training of $model" 8 30)"
   done
 fi
+if [ -x "$build/bin/bench_sft_loss" ]; then
+  step "loss of 0.5B beside PyTorch" 10 "$(pick "loss of 0.5B beside PyTorch" 300 600)" \
+    env CUDA_VISIBLE_DEVICES=@GPU@ tools/sft_loss_against_pytorch --build "$build" --out "$work/sft_loss" --model 0.5B \
+    --device cuda --precision bfloat16 --steps "$(pick "loss of 0.5B beside PyTorch" 40 200)"
+fi
 for suite in cuda_quick cuda; do
   if is_quick tasks && [ $suite = cuda ]; then continue; fi
   step "tasks of $suite" 4 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"
