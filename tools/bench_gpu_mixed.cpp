@@ -228,6 +228,7 @@ int mixed_run::run() {
     const auto left = leftovers_once_settled(before, bus_id_, now);
     fmt::print("   {:4} of {}: all processes ended; {:.2f} MB of the device left behind\n", to,
                items_.size(), static_cast<double>(left.device_bytes) / 1e6);
+    std::fflush(stdout);
   }
   const double seconds = static_cast<double>(clock_.now_ns() - start_) * 1e-9;
   // What the driver keeps for this process's context, which grows to what its largest call took,
