@@ -59,8 +59,10 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const std::string config_yaml = to_yaml(config);
   QUERN_TRY(const std::string device_class, device_class_of(config));
   QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
-  QUERN_TRY(const auto watch,
-            monitor::make(config, run.paths(), head->version(), ::isatty(STDERR_FILENO) == 1));
+  const base::steady_clock clock;
+  const auto roles = std::make_shared<role_board>(clock);
+  QUERN_TRY(const auto watch, monitor::make(config, run.paths(), head->version(), *roles,
+                                            ::isatty(STDERR_FILENO) == 1));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
   QUERN_CHECK(run.own(weights_folder));
   QUERN_TRY(const std::string hosts_socket, run.socket("hosts"));
@@ -70,7 +72,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
   const auto board = std::make_shared<device_board>();
-  dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}, board};
+  dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}, board, roles};
   QUERN_TRY(dispatching.gateway, gateway_of(config, hosts_socket, head->epoch()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(dispatch);
@@ -88,7 +90,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
 
   const replay_ref replaying = spawn_replay(
       system, {&config, config_yaml, base::build_id(), device_class, weights_folder.string(),
-               head.get(), watch.get(), dispatch, supervisor});
+               head.get(), watch.get(), dispatch, supervisor, roles.get()});
   self.owns(replaying);
   *replay_slot = replaying;
   sink->supervisor = supervisor;

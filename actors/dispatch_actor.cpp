@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "actors/decide/role_report.hpp"
 #include "actors/defaults.hpp"
 #include "actors/measured_as.hpp"
 #include "base/log.hpp"
@@ -117,6 +118,7 @@ void send_jobs(dispatch_ptr self) {
     frame.claim_e2 = order->claim_e2;
     frame.source = job.source;
     state.holders[frame.lease] = order->device;
+    state.setup.roles->job_sent(frame.lease, order->device);
     base::log_debug("dispatch", "sample {}, attempt {}, goes to host {:x}", job.sample,
                     order->held.attempt, frame.session);
     state.hosts->send_job(std::move(frame));
@@ -129,6 +131,7 @@ void send_jobs(dispatch_ptr self) {
 }
 
 void cancel(dispatch_state& state, lease_id lease) {
+  state.setup.roles->job_over(lease);
   if (const auto holder = state.holders.extract(lease); !holder.empty()) {
     state.hosts->cancel(holder.mapped().session, lease, holder.mapped().device);
   }
@@ -175,6 +178,7 @@ void on_answer(dispatch_ptr self, const host_answer& answer) {
   const base::nanoseconds_t now = state.clock.now_ns();
   lease_result result;
   std::string json = answer.text;
+  state.setup.roles->job_over(answer.lease, device_wait_of(answer.text));
   if (answer.failed) {
     result = answer.returned ? state.desk->returned(answer.session, answer.lease, now)
                              : state.desk->failed(answer.session, answer.lease, now);
@@ -191,6 +195,7 @@ void on_answer(dispatch_ptr self, const host_answer& answer) {
     case lease_outcome::accepted:
     case lease_outcome::retry:
     case lease_outcome::exhausted:
+      if (!answer.failed) state.setup.roles->did(run_role::evaluator, 1);
       if (answer.failed || json.empty()) {
         const auto job = state.jobs.find(result.sample);
         if (job != state.jobs.end()) json = infra_error(state, job->second, answer.text);
@@ -232,6 +237,7 @@ void on_devices(dispatch_ptr self, const host_devices& host) {
       base::log_error("dispatch", "device {} of host {:x} takes no work: {}", device, host.session,
                       trouble->second.reason);
     state.desk->device_out({host.session, device}, trouble != out.end());
+    state.setup.roles->device_takes_work({host.session, device}, trouble == out.end());
   }
   if (state.setup.board) state.setup.board->troubles(host.session, std::move(out));
   send_jobs(self);
@@ -256,6 +262,8 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
     state.hosts->refuse(host.session, "refused", joined.error().message, "");
     return;
   }
+  for (const wire_device& device : host.devices)
+    state.setup.roles->device_takes_work({host.session, device.id}, true);
   if (host.pid != 0) {
     state.pids[host.session] = host.pid;
     self->send(state.sink->supervisor, process_contact{host.pid, false});
@@ -274,6 +282,7 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
   }
   if (host.draining) return state.desk->host_draining(host.session);
   base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
+  state.setup.roles->session_over(host.session);
   state.devices.erase(host.session);
   if (const auto known = state.pids.extract(host.session)) {
     self->send(state.sink->supervisor, process_contact{known.mapped(), true});
@@ -310,6 +319,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   dispatch_state& state = self->state;
   state.setup = with->setup;
   state.sink = with->sink;
+  if (!state.setup.roles) state.setup.roles = std::make_shared<role_board>(state.clock);
   state.events =
       std::make_unique<forwarder>(*state.setup.tasks, caf::actor_cast<dispatch_ref>(self));
   auto started = gateway::start(state.setup.gateway, *state.events, state.clock);

@@ -9,6 +9,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/decide/device_board.hpp"
 #include "actors/decide/evaluation_desk.hpp"
+#include "actors/decide/role_board.hpp"
 #include "actors/gateway.hpp"
 #include "actors/protocol.hpp"
 #include "actors/replay/task_book.hpp"
@@ -23,6 +24,8 @@ struct dispatch_setup {
   gateway_options gateway;
   /// What `quern status` tells of hosts and devices; may be null.
   std::shared_ptr<device_board> board = {};
+  /// Is told which devices have a job; may be null.
+  std::shared_ptr<role_board> roles = {};
 };
 
 /// Where verdicts and news of hosts go; set before the first process is started.

@@ -76,10 +76,15 @@ QUERN_MESSAGE(weights_installed, epoch, version, hash)
 // ---- generation ----------------------------------------------------------------------------
 
 /// A generator takes work: jobs granted in all since its hello. Control sends while sent < granted.
+/// Also said when it begins to work, when it has nothing left to do, and once each status_interval
+/// in between, with what it did since its hello.
 struct generation_credit {
   std::int64_t granted = 0;
+  bool working = false;
+  std::int64_t tokens = 0;          ///< sampled
+  std::int64_t device_wait_ns = 0;  ///< for its turn on a GPU that it shares
 };
-QUERN_MESSAGE(generation_credit, granted)
+QUERN_MESSAGE(generation_credit, granted, working, tokens, device_wait_ns)
 
 /// One prompt, `samples.size()` completions. Random numbers are addressed by (seed, sample).
 struct generate_group {
@@ -157,9 +162,10 @@ QUERN_MESSAGE(learner_ready, epoch, version, hash)
 struct step_done {
   epoch_id epoch = 0;
   weights_ready weights;
-  std::string metrics;  ///< JSON object
+  std::string metrics;              ///< JSON object
+  std::int64_t device_wait_ns = 0;  ///< for its turn on a GPU that it shares, since its hello
 };
-QUERN_MESSAGE(step_done, epoch, weights, metrics)
+QUERN_MESSAGE(step_done, epoch, weights, metrics, device_wait_ns)
 
 /// To every rank: write its part of model/ and optimizer/ of the current version into `folder`,
 /// while steps go on.

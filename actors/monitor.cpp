@@ -10,9 +10,26 @@
 
 namespace quern::actors {
 
+namespace {
+
+void add_ages(const std::map<std::int64_t, std::int64_t>& ages, base::ordered_json& line) {
+  base::ordered_json by_age = base::ordered_json::object();
+  std::int64_t samples = 0, sum = 0;
+  for (const auto& [age, count] : ages) {
+    by_age[std::to_string(age)] = count;
+    samples += count;
+    sum += age * count;
+  }
+  line["ages"] = std::move(by_age);
+  if (samples > 0) line["age_mean"] = static_cast<double>(sum) / static_cast<double>(samples);
+}
+
+}  // namespace
+
 monitor::monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
-                 bool terminal)
+                 role_board& roles, bool terminal)
     : config_(config),
+      roles_(roles),
       writer_(std::move(writer)),
       progress_({.steps = config.learner.steps}, steps_done, base::steady_clock().now_ns()),
       terminal_(terminal),
@@ -21,9 +38,11 @@ monitor::monitor(const run_config& config, storage::jsonl_writer writer, std::in
 
 base::expected<std::unique_ptr<monitor>> monitor::make(const run_config& config,
                                                        const storage::run_paths& paths,
-                                                       std::int64_t steps_done, bool terminal) {
+                                                       std::int64_t steps_done, role_board& roles,
+                                                       bool terminal) {
   QUERN_TRY(auto writer, storage::jsonl_writer::open(paths.metrics()));
-  return std::unique_ptr<monitor>(new monitor(config, std::move(writer), steps_done, terminal));
+  return std::unique_ptr<monitor>(
+      new monitor(config, std::move(writer), steps_done, roles, terminal));
 }
 
 void monitor::judged(const std::vector<judged_sample>& samples) {
@@ -51,6 +70,8 @@ void monitor::stepped(weights_version version, const std::string& metrics, const
                              {"ok", static_cast<double>(ok_) / count},
                              {"reward", reward_sum_ / count},
                              {"in_flight", head.in_flight()}};
+  add_ages(head.batch_ages(), line);
+  line.update(roles_.since_last_step());
   if (auto parsed = base::parse_json(metrics)) line["learner"] = *parsed;
   if (auto written = writer_.append(line); !written) {
     base::log_error("monitor", "{}", written.error().message);
@@ -87,6 +108,7 @@ base::json monitor::snapshot() const {
           {"steps", config_.learner.steps},
           {"progress", progress_.line(clock_.now_ns())},
           {"verdicts", verdicts},
+          {"loop", base::json::parse(roles_.window().dump())},
           {"last_step", last_}};
 }
 

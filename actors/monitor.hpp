@@ -11,6 +11,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/decide/progress.hpp"
+#include "actors/decide/role_board.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/json.hpp"
 #include "storage/jsonl.hpp"
@@ -21,13 +22,15 @@ namespace quern::actors {
 class monitor {
  public:
   /// `terminal`: progress is one line that is written over; otherwise a line for each step.
+  /// `roles` outlives it.
   static base::expected<std::unique_ptr<monitor>> make(const run_config& config,
                                                        const storage::run_paths& paths,
-                                                       std::int64_t steps_done, bool terminal);
+                                                       std::int64_t steps_done, role_board& roles,
+                                                       bool terminal);
 
   /// Samples that were judged since the last call.
   void judged(const std::vector<judged_sample>& samples);
-  /// A step was made; `metrics` is the learner's JSON object.
+  /// A step was made; `metrics` is the learner's JSON object. Before `head` hears of it.
   void stepped(weights_version version, const std::string& metrics, const replay& head);
   /// Leaves the progress line.
   void finish();
@@ -37,10 +40,11 @@ class monitor {
 
  private:
   monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
-          bool terminal);
+          role_board& roles, bool terminal);
   void show(const std::string& line) const;
 
   const run_config& config_;
+  role_board& roles_;
   mutable std::mutex guard_;
   storage::jsonl_writer writer_;
   progress progress_;

@@ -19,6 +19,8 @@ struct generator_entry {
   generator_ref ref;
   std::int64_t granted = 0;
   std::int64_t sent = 0;
+  std::int64_t tokens = 0;  ///< sampled since its hello
+  role_member member = 0;   ///< from the first weights on
   weights_version installed = -1;
   std::string link;             ///< where its weights come to; empty: they are in files
   std::set<sample_id> samples;  ///< asked for and not yet here
@@ -40,6 +42,7 @@ struct replay_state {
   std::map<caf::actor_addr, std::int32_t> pids;       ///< of every worker that said hello
   link_book links;
   std::optional<weights_ready> newest;  ///< of this epoch, what was announced last
+  role_member learner_member = 0;       ///< all ranks, from learner_ready on
   bool advancing = false;
   bool ended = false;
 };
@@ -120,11 +123,20 @@ void carry_out(replay_ptr self, replay_orders& orders) {
     if (orders.save) self->send(rank.ref, *orders.save);
     if (orders.train) self->send(rank.ref, *orders.train);
   }
+  if (orders.train) state.setup.roles->working(state.learner_member, true);
   state.setup.watch->judged(state.setup.head->take_judged());
   if (orders.end) {
     state.ended = true;
     self->send(state.setup.supervisor, *orders.end);
   }
+}
+
+void hear(replay_state& state, generator_entry& entry, const generation_credit& credit) {
+  role_board& roles = *state.setup.roles;
+  entry.granted = std::max(entry.granted, credit.granted);
+  roles.did(run_role::generator, credit.tokens - std::exchange(entry.tokens, credit.tokens));
+  roles.waited_for_device(entry.member, credit.device_wait_ns);
+  roles.working(entry.member, credit.working);
 }
 
 void advance(replay_ptr self) {
@@ -133,6 +145,9 @@ void advance(replay_ptr self) {
   tell_credit(self->state);
   auto orders = self->state.setup.head->advance();
   if (!orders) return fail_run(self, orders.error().message);
+  const role_wait held_up = self->state.setup.head->held_up();
+  if (held_up != role_wait::unknown)
+    self->state.setup.roles->waits_for(run_role::generator, held_up);
   carry_out(self, *orders);
 }
 
@@ -189,6 +204,7 @@ void on_installed(replay_ptr self, generator_entry& entry, const weights_install
   const auto& newest = self->state.newest;
   if (entry.installed < 0 && newest && newest->version > now.version)
     self->send(entry.ref, *newest);
+  if (entry.member == 0) entry.member = self->state.setup.roles->joined(run_role::generator);
   entry.installed = now.version;
   settle(self, self->state.setup.head->on_weights(now.epoch, now.version, now.hash));
 }
@@ -204,9 +220,11 @@ void lose_learner(replay_ptr self) {
       self->send(state.setup.supervisor, process_contact{known->second, true});
   }
   state.learners.clear();
+  state.setup.roles->left(std::exchange(state.learner_member, 0));
   state.links.learner_lost();
   state.newest.reset();
   for (auto& [addr, entry] : state.generators) {
+    state.setup.roles->left(entry.member);
     self->send_exit(entry.ref, caf::exit_reason::user_shutdown);
   }
   state.generators.clear();
@@ -235,6 +253,7 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
                    lost->second.samples.size());
     const std::vector<sample_id> samples(lost->second.samples.begin(), lost->second.samples.end());
     state.links.drop(lost->second.link);
+    state.setup.roles->left(lost->second.member);
     state.generators.erase(lost);
     state.setup.head->generator_lost(samples);
     return advance_soon(self);
@@ -250,6 +269,9 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
 void on_step_done(replay_ptr self, const step_done& step) {
   replay_state& state = self->state;
   if (step.epoch != state.setup.head->epoch()) return;
+  state.setup.roles->waited_for_device(state.learner_member, step.device_wait_ns);
+  state.setup.roles->working(state.learner_member, false);
+  state.setup.roles->did(run_role::learner, 1);
   state.setup.watch->stepped(step.weights.version, step.metrics, *state.setup.head);
   const base::status result = state.setup.head->on_step(step);
   state.newest = step.weights;
@@ -290,7 +312,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       },
       [=](const generation_credit& credit) {
         if (auto* entry = from_generator()) {
-          entry->granted = std::max(entry->granted, credit.granted);
+          hear(self->state, *entry, credit);
           advance_soon(self);
         }
       },
@@ -298,28 +320,45 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         if (auto* entry = from_generator()) on_installed(self, *entry, installed);
       },
       [=](const generated_sample& sample) {
+        const role_board::control_work now(*self->state.setup.roles);
         if (auto* entry = from_generator()) entry->samples.erase(sample.sample);
         settle(self, head->on_generated(sample));
       },
-      [=](const sample_verdict& verdict) { settle(self, head->on_verdict(verdict)); },
+      [=](const sample_verdict& verdict) {
+        const role_board::control_work now(*self->state.setup.roles);
+        settle(self, head->on_verdict(verdict));
+      },
       [=](const learner_ready& ready) {
         if (ready.epoch != head->epoch()) return;
         head->learner_ready(true);
+        if (self->state.learner_member == 0)
+          self->state.learner_member = self->state.setup.roles->joined(run_role::learner);
         self->state.links.learner_came();
         open_links(self);
         settle(self, head->on_weights(ready.epoch, ready.version, ready.hash));
       },
-      [=](const step_done& step) { on_step_done(self, step); },
-      [=](const checkpoint_saved& saved) { settle(self, head->on_checkpoint(saved)); },
+      [=](const step_done& step) {
+        const role_board::control_work now(*self->state.setup.roles);
+        on_step_done(self, step);
+      },
+      [=](const checkpoint_saved& saved) {
+        const role_board::control_work now(*self->state.setup.roles);
+        settle(self, head->on_checkpoint(saved));
+      },
       [=](const drain& order) {
         head->drain(static_cast<ending>(order.how));
+        // From now on nobody is to be kept at work.
+        self->state.setup.roles->pause(true);
         advance_soon(self);
       },
       [=](const fatal_problem& problem) {
         base::log_error(problem.where, "{}", problem.what);
         fail_run(self, problem.where + ": " + problem.what);
       },
-      [=](const tick&) { advance(self); },
+      [=](const tick&) {
+        const role_board::control_work now(*self->state.setup.roles);
+        advance(self);
+      },
   };
 }
 

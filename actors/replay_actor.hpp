@@ -8,6 +8,7 @@
 #include <string>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/role_board.hpp"
 #include "actors/monitor.hpp"
 #include "actors/protocol.hpp"
 #include "actors/replay/replay.hpp"
@@ -25,6 +26,7 @@ struct replay_actor_setup {
   monitor* watch = nullptr;
   dispatch_ref dispatch;
   supervisor_ref supervisor;
+  role_board* roles = nullptr;
 };
 
 /// Detached: the ledger blocks on the disk. Events are taken as they come and acted upon together,

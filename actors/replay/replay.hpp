@@ -14,6 +14,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/decide/replay_book.hpp"
+#include "actors/decide/role_times.hpp"
 #include "actors/decide/task_sampler.hpp"
 #include "actors/messages.hpp"
 #include "actors/replay/prompter.hpp"
@@ -106,6 +107,11 @@ class replay {
   [[nodiscard]] epoch_id epoch() const { return book_->epoch(); }
   [[nodiscard]] weights_version version() const { return book_->version(); }
   [[nodiscard]] std::size_t in_flight() const { return book_->live(); }
+  /// Why the last `advance` issued no more groups than it did; unknown: no generator had room.
+  [[nodiscard]] role_wait held_up() const { return held_up_; }
+  /// Samples of the batch under way by the number of steps that they are behind; none under way:
+  /// empty.
+  [[nodiscard]] std::map<std::int64_t, std::int64_t> batch_ages() const;
   [[nodiscard]] base::expected<storage::state_counts> counts() const { return ledger_->counts(); }
   [[nodiscard]] const storage::ledger& rows() const { return *ledger_; }
   [[nodiscard]] const storage::archive& variants() const { return *archive_; }
@@ -183,6 +189,7 @@ class replay {
   std::vector<double> stepping_rewards_;                  ///< of the batch under way, in its order
   std::map<weights_version, base::json> states_to_save_;  ///< state.json of versions being saved
   std::int64_t free_groups_ = 0;
+  role_wait held_up_ = role_wait::unknown;
   weights_version installed_ = 0;
   weights_version last_checkpoint_ = 0;
   bool learner_ready_ = false;

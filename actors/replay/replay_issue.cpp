@@ -49,6 +49,7 @@ base::status replay::issue_groups(replay_orders& orders) {
     --free_groups_;
   }
   bool more = true;
+  held_up_ = role_wait::unknown;
   while (more && free_groups_ > 0) {
     QUERN_TRY(more, issue_one(orders));
   }
@@ -75,9 +76,13 @@ void replay::order_scouts(const book_task& task, group_id turn, replay_orders& o
 base::expected<bool> replay::issue_one(replay_orders& orders) {
   const std::int64_t still_needed =
       (config_.learner.steps - version()) * config_.algorithm.groups_per_step;
-  if (book_->window().charged() >= still_needed) return false;
+  const auto held_up = [this](role_wait by) {
+    held_up_ = by;
+    return false;
+  };
+  if (book_->window().charged() >= still_needed) return held_up(role_wait::goal);
   const auto permit = book_->may_issue(installed_);
-  if (!permit) return false;
+  if (!permit) return held_up(role_wait::window);
   // Where cores are few, scouts would slow the generator down while all wait for it.
   const bool scouts_wait = permit->sequence <= config_.algorithm.groups_per_step &&
                            !book_->in_state(sample_state::issued).empty();
@@ -90,10 +95,10 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
   QUERN_TRY(const book_task* task, tasks_.find(sampler_->task_of(permit->sequence)));
   std::vector<shown_exemplar> exemplars;
   if (shows_exemplars(permit->sequence)) {
-    if (scouts_wait && !has_exemplars(*task)) return false;
+    if (scouts_wait && !has_exemplars(*task)) return held_up(role_wait::exemplars);
     const auto state = scouting_.find(task->id);
     if (state != scouting_.end() && state->second.missing > 0 && !has_exemplars(*task))
-      return false;
+      return held_up(role_wait::exemplars);
     QUERN_TRY(exemplars, prompter_->choose(*task, *archive_, permit->sequence, permit->version));
     if (exemplars.size() < 2) exemplars.clear();
   }
@@ -117,6 +122,19 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
   newest_group_ = issued.group;
   --free_groups_;
   return true;
+}
+
+std::map<std::int64_t, std::int64_t> replay::batch_ages() const {
+  std::map<std::int64_t, std::int64_t> ages;
+  const auto& chosen = book_->under_way();
+  if (!chosen) return ages;
+  for (const batch_group& group : chosen->groups) {
+    for (const batch_member& member : group.members) {
+      const auto& segments = samples_.at(member.sample).made.segments;
+      if (!segments.empty()) ++ages[chosen->from - segments.front().version];
+    }
+  }
+  return ages;
 }
 
 base::expected<train_batch> replay::make_batch(const batch& chosen) {

@@ -36,10 +36,12 @@ base::expected<device_share> device_share::make(const run_config& config, int gp
 
 void device_share::take() {
   if (!turn_ || turn_->held()) return;
+  const base::nanoseconds_t asked_ns = clock_.now_ns();
   if (!turn_->wait(patience_s))
     base::log_warn("device", "the GPU was not given back for {} s: going on beside others",
                    patience_s);
   taken_ns_ = clock_.now_ns();
+  waited_ns_ += taken_ns_ - asked_ns;
 }
 
 void device_share::rest() {

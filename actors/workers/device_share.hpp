@@ -28,6 +28,8 @@ class device_share {
   void rest();
   /// Gives it back: nothing is to be done for now.
   void leave();
+  /// How long `take` has waited in all.
+  [[nodiscard]] base::nanoseconds_t waited_ns() const { return waited_ns_; }
 
   /// Takes it for a scope, at whose end nothing is under way on the device.
   class hold {
@@ -45,6 +47,7 @@ class device_share {
   std::optional<env::device_turn> turn_;
   base::steady_clock clock_;
   base::nanoseconds_t taken_ns_ = 0;
+  base::nanoseconds_t waited_ns_ = 0;
 };
 
 }  // namespace quern::actors

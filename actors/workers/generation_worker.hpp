@@ -36,6 +36,9 @@ class generation_worker {
   std::vector<generated_sample> step();
   [[nodiscard]] bool idle() const { return engine_.idle(); }
   [[nodiscard]] std::size_t in_flight() const { return engine_.in_flight(); }
+  /// Since the beginning: tokens sampled, and time waited for a GPU that is shared.
+  [[nodiscard]] std::int64_t tokens() const { return engine_.counters().sampled_tokens; }
+  [[nodiscard]] base::nanoseconds_t device_wait_ns() const { return share_.waited_ns(); }
   /// Samples that fit into the cache at once.
   [[nodiscard]] std::int64_t slots() const { return slots_; }
 

@@ -9,6 +9,7 @@
 #include "actors/defaults.hpp"
 #include "actors/workers/generation_worker.hpp"
 #include "actors/workers/worker_actors.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/priority.hpp"
 #include "policy/engine/threads.hpp"
@@ -26,6 +27,9 @@ struct generator_state {
   std::unordered_map<sample_id, group_id> group_of;
   std::int64_t granted = 0;
   bool stepping = false;
+  bool working = false;             ///< as control was told last
+  base::nanoseconds_t told_ns = 0;  ///< when that was
+  base::steady_clock clock;
   std::int64_t head_start = 0;  ///< groups of the first step that are still to be made
   std::int64_t held_back = 0;   ///< groups not asked for until then
 };
@@ -54,6 +58,14 @@ void tell_installed(generator_ptr self,
   if (*done) self->send(self->state.control, **done);
 }
 
+void tell_control(generator_ptr self, bool working) {
+  generator_state& state = self->state;
+  state.working = working;
+  state.told_ns = state.clock.now_ns();
+  self->send(state.control, generation_credit{state.granted, working, state.worker->tokens(),
+                                              state.worker->device_wait_ns()});
+}
+
 void start(generator_ptr self, const welcome& start, const run_config& config) {
   generator_state& state = self->state;
   policy::set_threads(static_cast<int>(config.actors.generator_threads));
@@ -69,12 +81,13 @@ void start(generator_ptr self, const welcome& start, const run_config& config) {
                             defaults::generator_queue / config.algorithm.group_size;
   state.granted = std::min(room, state.head_start);
   state.held_back = room - state.granted;
-  self->send(state.control, generation_credit{state.granted});
+  tell_control(self, false);
 }
 
 void keep_stepping(generator_ptr self) {
   if (self->state.stepping || self->state.worker->idle()) return;
   self->state.stepping = true;
+  if (!self->state.working) tell_control(self, true);
   self->send(self, tick{});
 }
 
@@ -96,10 +109,12 @@ void step(generator_ptr self) {
     base::set_niceness(19);
     state.granted += std::exchange(state.held_back, 0);
   }
-  if (groups > 0) {
-    state.granted += groups;
-    self->send(state.control, generation_credit{state.granted});
-  }
+  state.granted += groups;
+  const bool working = !state.worker->idle();
+  constexpr base::nanoseconds_t interval =
+      std::chrono::nanoseconds(defaults::status_interval).count();
+  if (groups > 0 || working != state.working || state.clock.now_ns() - state.told_ns >= interval)
+    tell_control(self, working);
   keep_stepping(self);
 }
 

@@ -216,6 +216,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.weights.epoch = batch.epoch;
   done.weights.version = trainer_.version();
   if (rank_ > 0) return done;
+  done.device_wait_ns = share_.waited_ns();
   done.weights.hash = trainer_.weights().hash();
   QUERN_TRY(done.weights.file, publish());
   done.metrics = base::dump(policy::to_json(metrics));

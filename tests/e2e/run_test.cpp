@@ -8,12 +8,53 @@
 #include "base/json.hpp"
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
+#include "storage/jsonl.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::test;
 namespace fs = std::filesystem;
 using base::operator""_s;
+
+namespace {
+
+/// What metrics and status tell of roles, whatever the numbers are.
+void check_roles(const base::json& told) {
+  CAPTURE(base::dump(told));
+  CHECK(told["span_s"].get<double>() > 0);
+  CHECK(told["tokens_generated"].get<std::int64_t>() > 0);
+  CHECK(told["evaluations"].get<std::int64_t>() > 0);
+  CHECK(told["held_back"]["text"].is_string());
+  for (const char* role : {"generator", "learner", "evaluator", "control"}) {
+    const base::json& of = told["roles"][role];
+    const double sum =
+        of["busy"].get<double>() + of["idle"].get<double>() + of["device_wait"].get<double>();
+    CHECK(sum == doctest::Approx(1).epsilon(0.001));
+    CHECK(of["busy"].get<double>() > 0);
+    CHECK(of["absent"].get<double>() < 1);
+  }
+}
+
+void check_metrics(const fs::path& run, std::int64_t steps) {
+  std::int64_t lines = 0;
+  REQUIRE(storage::read_jsonl(run / "metrics.jsonl", [&](const base::json& line) -> base::status {
+    ++lines;
+    // The first samples of a run are made and judged before its first step.
+    if (lines == 1) check_roles(line);
+    CHECK(line["roles"].size() == 4);
+    CHECK(line["tokens_per_s"].is_number());
+    CHECK(line["evaluations_per_h"].is_number());
+    std::int64_t samples = 0;
+    for (const auto& [age, count] : line["ages"].items())
+      samples += count.get<std::int64_t>();
+    CHECK(samples > 0);
+    CHECK(line["age_mean"].get<double>() >= 0);
+    return {};
+  }));
+  CHECK(lines == steps);
+}
+
+}  // namespace
 
 TEST_CASE("train, status, sample and export do what they say") {
   auto folder = base::temp_folder::make();
@@ -42,9 +83,14 @@ TEST_CASE("train, status, sample and export do what they say") {
   REQUIRE(parsed);
   CHECK((*parsed)["running"] == false);
   CHECK((*parsed)["ledger"]["law_holds"] == true);
-  CHECK(contains(
-      run_to_end({program("quern"), "status", run.string()}, folder->path() / "status.txt").output,
-      ": complete\n"));
+  check_roles((*parsed)["loop"]);
+  const finished told =
+      run_to_end({program("quern"), "status", run.string()}, folder->path() / "status.txt");
+  CAPTURE(told.output);
+  CHECK(contains(told.output, ": complete\n"));
+  CHECK(contains(told.output, "role        busy    idle  device wait   waits for\n"));
+  CHECK(contains(told.output, (*parsed)["loop"]["held_back"]["text"].get<std::string>()));
+  check_metrics(run, 2);
 
   REQUIRE(base::write_file_atomic(folder->path() / "prompt", "cpp-avx2\ndef forward(x):\n"));
   const finished sampled =
@@ -176,6 +222,12 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
   CHECK(wait_until(60_s, [&] {
     return counts_of(run).of(storage::sample_state::generated) > 0 || control->poll();
   }));
+  // A run that goes on tells what its roles do; one of them is missing.
+  const finished told =
+      run_to_end({program("quern"), "status", run.string()}, folder->path() / "status");
+  CAPTURE(told.output);
+  CHECK(contains(told.output, "evaluator  not there\n"));
+  CHECK_FALSE(contains(told.output, "generator  not there\n"));
   const auto join = [&](const char* key) {
     return base::subprocess::start(
         {.argv = {program("quern"), "evaluator", "--connect", address, "--sandbox", "best_effort",

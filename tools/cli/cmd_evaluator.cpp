@@ -13,7 +13,9 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "env/gpu/gpu_evaluator.hpp"
 #include "env/gpu/open_judge.hpp"
+#include "env/gpu/parts.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/task/suite.hpp"
@@ -98,6 +100,23 @@ base::expected<judge_list> open_devices(env::evaluator_options options,
 env::candidate_judge& judge_of(const judge_list& judges, const env::host_job& job) {
   // The gateway names only devices that this host offered.
   return *judges.at(job.job.device);
+}
+
+/// How long the judge has waited for its turns on the device in all; 0 on a core, which it has for
+/// itself.
+double device_wait_s(const env::candidate_judge& judge) {
+  const auto* gpu = dynamic_cast<const env::gpu_evaluator*>(&judge);
+  return gpu == nullptr ? 0 : gpu->parts().seconds(static_cast<std::size_t>(env::gpu_part::lease));
+}
+
+/// The verdict's JSON, with the time that it waited for its turn on the device: of this evaluation,
+/// also where the verdict is an older one.
+std::string judged(env::candidate_judge& judge, const env::evaluation_request& request) {
+  const double before_s = device_wait_s(judge);
+  base::json told = env::to_json(judge.evaluate(request));
+  const double waited_s = device_wait_s(judge) - before_s;
+  if (waited_s > 0) told["device_wait_ns"] = static_cast<std::int64_t>(waited_s * 1e9);
+  return base::dump(told);
 }
 
 /// Where the time of this host went.
@@ -198,7 +217,7 @@ int cmd_evaluator(int argc, char** argv) {
       [&](const env::host_job& job, const std::atomic<bool>&) -> env::host_result {
         const auto request = request_of(tasks, job);
         if (!request) return {true, request.error().message};
-        return {false, base::dump(env::to_json(judge_of(*judges, job).evaluate(*request)))};
+        return {false, judged(judge_of(*judges, job), *request)};
       },
       [&](const env::host_job& job) {
         if (const auto request = request_of(tasks, job))

@@ -1,13 +1,18 @@
-// quern status, pause and stop: asks the control process of a run, or its ledger when none is
+// quern status, pause and stop: asks the control process of a run, or its files when none is
 // there.
+#include <deque>
+
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/stages.hpp"
 #include "actors/console.hpp"
+#include "actors/decide/progress.hpp"
+#include "actors/decide/role_report.hpp"
 #include "actors/finish.hpp"
 #include "actors/sft_run.hpp"
 #include "base/text.hpp"
+#include "storage/jsonl.hpp"
 #include "storage/ledger.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_lock.hpp"
@@ -64,6 +69,48 @@ void print_ledger(const base::json& rows) {
   if (!rows["dropped"].empty()) fmt::print("  dropped: {}\n", base::dump(rows["dropped"]));
   fmt::print("  steps behind when used: {}, with tokens of several versions: {}\n",
              base::dump(rows["ages"]), rows["mixed_versions"].get<std::int64_t>());
+}
+
+/// What the roles did when the run last went on: the newest steps of metrics.jsonl, as many as the
+/// window of one that goes on holds. Nothing: it made none that tell.
+std::optional<actors::loop_time> read_last_steps(const storage::run_paths& paths) {
+  constexpr base::nanoseconds_t window = actors::role_times::options{}.window;
+  std::deque<actors::loop_time> steps;
+  actors::loop_time seen;
+  // A damaged line ends the reading; what was before it still tells something.
+  (void)storage::read_jsonl(paths.metrics(), [&](const base::json& line) -> base::status {
+    const auto step = actors::read_loop_time(line);
+    if (!step) return {};
+    steps.push_back(*step);
+    seen += *step;
+    while (seen.wall - steps.front().wall >= window) {
+      seen -= steps.front();
+      steps.pop_front();
+    }
+    return {};
+  });
+  return steps.empty() ? std::nullopt : std::optional(seen);
+}
+
+/// Of a run that goes on, as its control process says; else by its files.
+std::optional<actors::loop_time> read_loop(const storage::run_paths& paths,
+                                           const base::expected<base::json>& live) {
+  if (live && live->contains("loop")) {
+    if (const auto told = actors::read_loop_time((*live)["loop"])) return *told;
+  }
+  return read_last_steps(paths);
+}
+
+void print_loop(const actors::loop_time& seen, bool live) {
+  const std::string span = actors::duration_text(seen.wall);
+  fmt::print("{}", actors::role_table(seen, live ? "last " + span : "last " + span + " of steps"));
+}
+
+base::ordered_json loop_json(const std::optional<actors::loop_time>& seen) {
+  if (!seen) return {};
+  base::ordered_json told = actors::to_json(*seen);
+  told["held_back"] = actors::bottleneck_json(*seen);
+  return told;
 }
 
 /// What the files of a fine-tuning run tell; it has no ledger.
@@ -154,10 +201,12 @@ int cmd_status(int argc, char** argv) {
   const auto locked = storage::is_locked(paths.lock());
   const bool running = locked && *locked;
   const auto live = running ? ask(paths, "status") : base::expected<base::json>(base::json());
+  const auto loop = read_loop(paths, live);
   if (as_json) {
-    fmt::print("{}\n", base::dump(base::json{{"running", running},
-                                             {"live", live.value_or(base::json())},
-                                             {tuning ? "sft" : "ledger", *rows}}));
+    fmt::print("{}\n", base::dump(base::ordered_json{{"running", running},
+                                                     {"live", live.value_or(base::json())},
+                                                     {tuning ? "sft" : "ledger", *rows},
+                                                     {"loop", loop_json(loop)}}));
     return done;
   }
   fmt::print("{}: {}\n", present->string(), state_text(running, is_complete(paths, *rows)));
@@ -168,6 +217,7 @@ int cmd_status(int argc, char** argv) {
     }
   }
   if (live && live->contains("hosts")) print_hosts((*live)["hosts"]);
+  if (loop) print_loop(*loop, live && live->contains("loop"));
   tuning ? print_sft(*rows) : print_ledger(*rows);
   return done;
 }

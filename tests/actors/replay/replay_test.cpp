@@ -153,7 +153,15 @@ class world {
     step_done done;
     done.epoch = batch.epoch;
     done.weights = {batch.epoch, batch.from + 1, weights_of(batch.from + 1), "even"};
+    std::size_t aged = 0;
+    for (const auto& [age, samples] : head_->batch_ages()) {
+      CHECK(age >= 0);
+      CHECK(age <= config_.actors.staleness);
+      aged += static_cast<std::size_t>(samples);
+    }
+    if (batch.epoch == head_->epoch()) CHECK(aged == batch.samples.size());
     CHECK(head_->on_step(done));
+    CHECK(head_->batch_ages().empty());
     installed_ = std::max(installed_, batch.from + 1);
     steps_made[{batch.epoch, batch.from}] += 1;
     head_->learner_ready(true);
