@@ -280,7 +280,10 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
     if (host.draining) state.setup.board->draining(host.session);
     if (!host.draining) state.setup.board->left(host.session);
   }
-  if (host.draining) return state.desk->host_draining(host.session);
+  if (host.draining) {
+    state.setup.roles->session_takes_no_work(host.session);
+    return state.desk->host_draining(host.session);
+  }
   base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
   state.setup.roles->session_over(host.session);
   state.devices.erase(host.session);

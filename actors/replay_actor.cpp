@@ -19,8 +19,9 @@ struct generator_entry {
   generator_ref ref;
   std::int64_t granted = 0;
   std::int64_t sent = 0;
-  std::int64_t tokens = 0;  ///< sampled since its hello
-  role_member member = 0;   ///< from the first weights on
+  std::int64_t tokens = 0;                                 ///< sampled since its hello
+  role_member member = 0;                                  ///< from the first weights on
+  base::nanoseconds_t device_wait = 0, waited_before = 0;  ///< for turns; the second: until then
   weights_version installed = -1;
   std::string link;             ///< where its weights come to; empty: they are in files
   std::set<sample_id> samples;  ///< asked for and not yet here
@@ -135,7 +136,8 @@ void hear(replay_state& state, generator_entry& entry, const generation_credit& 
   role_board& roles = *state.setup.roles;
   entry.granted = std::max(entry.granted, credit.granted);
   roles.did(run_role::generator, credit.tokens - std::exchange(entry.tokens, credit.tokens));
-  roles.waited_for_device(entry.member, credit.device_wait_ns);
+  entry.device_wait = credit.device_wait_ns;
+  roles.waited_for_device(entry.member, entry.device_wait - entry.waited_before);
   roles.working(entry.member, credit.working);
 }
 
@@ -204,7 +206,10 @@ void on_installed(replay_ptr self, generator_entry& entry, const weights_install
   const auto& newest = self->state.newest;
   if (entry.installed < 0 && newest && newest->version > now.version)
     self->send(entry.ref, *newest);
-  if (entry.member == 0) entry.member = self->state.setup.roles->joined(run_role::generator);
+  if (entry.member == 0) {
+    entry.member = self->state.setup.roles->joined(run_role::generator);
+    entry.waited_before = entry.device_wait;
+  }
   entry.installed = now.version;
   settle(self, self->state.setup.head->on_weights(now.epoch, now.version, now.hash));
 }

@@ -2,8 +2,8 @@
 # Every test and benchmark that needs a GPU, on a host that has one: hardware and date first, the last
 # lines of each step as it ends, then a table of all steps. The last line is "N passed, N failed".
 #
-#   tools/gpu_check.sh               set up, build, test, measure: about 35 minutes on an H200 with 16 cores
-#   tools/gpu_check.sh --quick       the same steps with fewer trials: about 8 minutes
+#   tools/gpu_check.sh               set up, build, test, measure: about 45 minutes on an H200 with 16 cores
+#   tools/gpu_check.sh --quick       the same steps with fewer trials: about 10 minutes
 #   tools/gpu_check.sh --quick --full A,B  but for steps whose name contains A or B
 #   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0); what
 #                                    measures speed comes before, with nothing beside it
@@ -183,8 +183,11 @@ if [ -x "$build/bin/bench_generate" ]; then
 fi
 if [ -x "$build/bin/bench_train" ]; then
   for model in 0.5B 1.5B; do
+    # What 1.5B takes within 60 GB.
+    recompute=none
+    if [ $model = 1.5B ]; then recompute=mlp; fi
     alone "training of $model" 16 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_train" --model $model \
-      --seconds "$(pick "training of $model" 8 30)"
+      --recompute $recompute --seconds "$(pick "training of $model" 8 30)"
   done
 fi
 if [ -x "$build/bin/bench_sft_loss" ]; then
@@ -205,6 +208,18 @@ for test in "$build"/bin/gpu_*_test; do
   case "$name" in gpu_host_test|gpu_ranks_test) how=alone ;; *) how=on_first ;; esac
   $how "$name" 4 "$(pick "$name" 200 600)" "$test"
 done
+# Runs whose processes are killed, with learner and generator on GPUs.
+on_gpus="learner.device=cuda actors.generator_device=cuda"
+if [ -x "$build/bin/test_e2e" ]; then
+  step "kills of a run on a GPU" 12 600 \
+    env QUERN_TEST_SETTINGS="$on_gpus learner.devices=@GPU@ actors.generator_gpu=@GPU@" "$build/bin/test_e2e" \
+    --test-case="kill -9 of every process*,a process that is frozen*"
+fi
+if [ -x "$build/bin/test_ranks_e2e" ] && [ ${#gpus[@]} -gt 1 ]; then
+  alone "kills of ranks on two GPUs" 12 600 \
+    env QUERN_TEST_SETTINGS="$on_gpus learner.devices=${gpus[0]},${gpus[1]} actors.generator_gpu=${gpus[1]}" \
+    "$build/bin/test_ranks_e2e"
+fi
 [ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }
 
 echo 0 >"$work/next"

@@ -217,8 +217,8 @@ void system(keys& table) {
   QUERN_TEXT(
       actors.weights, resume, QUERN_WORDS("auto", "memory", "link"),
       "how new weights reach a generator: memory: files in shared memory; link: from arena to "
-      "arena, by NCCL between two GPUs, on the CPU through sockets; auto: link where learner "
-      "and generator have GPUs of their own, else memory");
+      "arena, by NCCL between two GPUs, on the CPU through sockets; auto: link where rank 0 of "
+      "the learner and the generator have different GPUs, else memory");
   QUERN_NUMBER(actors.lease_s, resume, 1, 86400, "longest time that a host may keep a job");
   QUERN_NUMBER(actors.heartbeat_s, resume, 0.05, 60,
                "between signs of life of hosts and processes");

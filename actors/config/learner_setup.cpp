@@ -4,6 +4,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "actors/config/device_class.hpp"
+
 namespace quern::actors {
 
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config) {
@@ -48,12 +50,22 @@ base::expected<bool> weights_by_link(const run_config& config) {
   }
   QUERN_TRY(const auto devices, learner_devices(config));
   const std::int64_t gpu = config.actors.generator_gpu;
-  if (std::find(devices.begin(), devices.end(), gpu) == devices.end()) return true;
+  // Rank 0 sends, so NCCL minds nobody else's GPU. But where evaluators have it by turns, rank 1
+  // may keep the generator's turn while it waits for rank 0, which waits for what it sends.
+  const bool others = std::find(devices.begin() + 1, devices.end(), gpu) != devices.end();
+  const bool by_turns = lane_of(config) == env::lane::cuda && config.env.evaluators > 0;
+  if (gpu != devices.front() && !(others && by_turns)) return true;
   if (!asked) return false;
+  if (gpu != devices.front())
+    return base::fail(base::errc::invalid_argument,
+                      "actors.weights is link, but actors.generator_gpu is {}, which a rank of the "
+                      "learner has, too, while evaluators of this run measure on GPUs; name "
+                      "another one, or set actors.weights to memory",
+                      gpu);
   return base::fail(base::errc::invalid_argument,
-                    "actors.weights is link, but actors.generator_gpu is {}, which is the "
-                    "learner's, too: NCCL refuses two ranks on one GPU; name another one, or set "
-                    "actors.weights to memory",
+                    "actors.weights is link, but actors.generator_gpu is {}, which is that of the "
+                    "learner's rank 0, too: NCCL refuses both ends on one GPU; name another one, "
+                    "or set actors.weights to memory",
                     gpu);
 }
 

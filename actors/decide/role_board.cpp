@@ -75,6 +75,12 @@ void role_board::session_over(session_id session) {
   std::erase_if(leases_, [session](const auto& entry) { return entry.second.first == session; });
 }
 
+void role_board::session_takes_no_work(session_id session) {
+  const std::lock_guard lock(guard_);
+  for (auto& [id, state] : devices_)
+    if (id.first == session) times_.left(std::exchange(state.member, 0), clock_.now_ns());
+}
+
 void role_board::job_sent(lease_id lease, const device_key& device) {
   const std::lock_guard lock(guard_);
   const auto known = devices_.find({device.session, device.device});
@@ -89,7 +95,9 @@ void role_board::job_over(lease_id lease, nanoseconds_t device_wait) {
   if (held.empty()) return;
   device_state& state = devices_[held.mapped()];
   const nanoseconds_t now = clock_.now_ns();
-  state.device_wait += std::max<nanoseconds_t>(device_wait, 0);
+  // A host may say what it likes.
+  constexpr nanoseconds_t longest = 3'600'000'000'000;
+  state.device_wait += std::clamp<nanoseconds_t>(device_wait, 0, longest);
   times_.waited_for_device(state.member, state.device_wait, now);
   if (--state.jobs == 0) times_.working(state.member, false, now);
 }

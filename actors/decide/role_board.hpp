@@ -30,6 +30,8 @@ class role_board {
   /// Whether it takes work from now on. Jobs of one that does not may still come back.
   void device_takes_work(const device_key& device, bool on);
   void session_over(session_id session);
+  /// It drains: none of its devices takes work any more.
+  void session_takes_no_work(session_id session);
   void job_sent(lease_id lease, const device_key& device);
   /// Answered, expired or taken back; `device_wait`: how much of it was spent waiting for a turn.
   void job_over(lease_id lease, nanoseconds_t device_wait = 0);

@@ -138,6 +138,8 @@ void role_times::waits_for(run_role role, role_wait what, nanoseconds_t now) {
 
 void role_times::did(run_role role, std::int64_t amount, nanoseconds_t now) {
   advance(now);
+  // No time passes, so that rates would count it twice.
+  if (paused_) return;
   part().of(role).done += amount;
   total_.of(role).done += amount;
 }

@@ -109,13 +109,15 @@ class role_times {
   void waited_for_device(role_member member, nanoseconds_t total, nanoseconds_t now);
   /// What those of the role that have nothing to do wait for, from now on.
   void waits_for(run_role role, role_wait what, nanoseconds_t now);
+  /// Nothing while the run is paused.
   void did(run_role role, std::int64_t amount, nanoseconds_t now);
   /// While it is on no time passes for anybody.
   void pause(bool on, nanoseconds_t now);
 
   /// The last `options.window`, to within a part of it.
   [[nodiscard]] loop_time window(nanoseconds_t now);
-  /// Since the beginning. It never falls.
+  /// Since the beginning. What was busy may turn out to have waited for a device; all else only
+  /// grows.
   [[nodiscard]] loop_time total(nanoseconds_t now);
 
  private:

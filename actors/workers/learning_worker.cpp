@@ -185,6 +185,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
     return fail(errc::internal, "a batch for version {} came to a learner of version {}",
                 batch.from, trainer_.version());
   }
+  if (waited_before_ < 0) waited_before_ = share_.waited_ns();
   const device_share::hold turn(share_);
   std::map<group_id, std::vector<double>> rewards;
   for (const training_sample& sample : batch.samples)
@@ -216,7 +217,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.weights.epoch = batch.epoch;
   done.weights.version = trainer_.version();
   if (rank_ > 0) return done;
-  done.device_wait_ns = share_.waited_ns();
+  done.device_wait_ns = share_.waited_ns() - waited_before_;
   done.weights.hash = trainer_.weights().hash();
   QUERN_TRY(done.weights.file, publish());
   done.metrics = base::dump(policy::to_json(metrics));

@@ -72,7 +72,8 @@ class learning_worker {
   policy::loss_parameters loss_;
   double temperature_;
   std::int32_t rank_;
-  device_share share_;  ///< with evaluators that measure on the same GPU
+  device_share share_;                      ///< with evaluators that measure on the same GPU
+  base::nanoseconds_t waited_before_ = -1;  ///< for turns, before the first step; -1: none yet
   /// To generators; null: weights are in files.
   std::unique_ptr<weight_sender> links_;
   std::uint64_t largest_file_ = policy::default_shard_bytes;

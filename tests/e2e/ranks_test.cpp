@@ -60,7 +60,8 @@ TEST_CASE(
   CHECK(contains(said, "rank 1 of the learner is gone"));
   // Another number of ranks goes on from them.
   const auto resumed = run_to_end({program("quern"), "resume", run.string(), "--set",
-                                   "learner.ranks=1", "--set", "learner.steps=5"},
+                                   "learner.ranks=1", "--set", "learner.devices=", "--set",
+                                   "learner.steps=5"},
                                   folder.path() / "resumed");
   CAPTURE(resumed.output);
   CHECK(resumed.code == 0);

@@ -2,9 +2,11 @@
 #include "e2e/run_fixture.hpp"
 
 #include <charconv>
+#include <cstdlib>
 
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
+#include "base/text.hpp"
 #include "storage/ledger.hpp"
 #include "support/test.hpp"
 
@@ -25,6 +27,9 @@ std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
       "tasks.held_out_count=2",     "env.sandbox=best_effort",
       "policy.max_new_tokens=300"};
   all.insert(all.end(), settings.begin(), settings.end());
+  const char* everywhere = std::getenv("QUERN_TEST_SETTINGS");
+  for (const auto one : base::split(everywhere != nullptr ? everywhere : "", ' '))
+    if (!one.empty()) all.emplace_back(one);
   std::vector<std::string> argv = {program("quern"), "train",
                                    (source_dir() / "configs/quickstart.yaml").string()};
   for (std::string& one : all) {

@@ -264,6 +264,14 @@ TEST_CASE("weights go over links between GPUs that are not shared, and where lin
   CHECK(by_link("link").value());
   CHECK_FALSE(by_link("memory").value());
   config.learner.devices = "4,2";
+  CHECK(by_link("auto").value());
+  config.env.lane = "cuda";
+  CHECK_FALSE(by_link("auto").value());
+  refused("which a rank of the learner has, too");
+  config.env.evaluators = 0;
+  CHECK(by_link("auto").value());
+  config.env.lane = "cpp";
+  config.learner.devices = "2,4";
   CHECK_FALSE(by_link("auto").value());
   refused("actors.generator_gpu is 2");
   config.learner.devices = "4";

@@ -281,7 +281,7 @@ TEST_CASE("a link for weights needs a GPU at each end") {
   fixture f;
   f.config.actors.weights = "link";
   f.config.learner.device = f.config.actors.generator_device = "cuda";
-  f.refused_with({"actors.weights is link", "actors.generator_gpu is 0", "the learner's, too"});
+  f.refused_with({"actors.weights is link", "actors.generator_gpu is 0", "learner's rank 0, too"});
   f.config.actors.generator_device = "cpu";
   f.refused_with({"actors.weights is link", "a link joins two GPUs"});
   if (!programs_are_there()) return;

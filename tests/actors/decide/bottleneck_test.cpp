@@ -2,6 +2,7 @@
 #include "actors/decide/bottleneck.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/role_report.hpp"
@@ -214,6 +215,17 @@ TEST_CASE("a device is at work while it has a job, however many") {
   clock.advance(10_s);
   board.job_over(104, 1'000'000'000);
   CHECK(board.since_last_step()["roles"]["evaluator"]["device_wait"] == 0.1);
+  // What a host says of itself may be anything.
+  for (const lease_id lease : {105, 106}) {
+    board.job_sent(lease, here);
+    clock.advance(1_s);
+    board.job_over(lease, std::numeric_limits<std::int64_t>::max());
+  }
+  CHECK(board.since_last_step()["roles"]["evaluator"]["device_wait"] == 1);
+  // One that drains waits for nothing.
+  board.session_takes_no_work(7);
+  clock.advance(10_s);
+  CHECK(board.since_last_step()["roles"]["evaluator"]["absent"] == 1);
 }
 
 TEST_CASE("control works while it holds a message; a late word on a device spoils no step") {

@@ -82,6 +82,9 @@ TEST_CASE("while a run is paused no time passes for anybody") {
   times.pause(true, 8_s);
   CHECK(times.window(5'000_s) == before);
   CHECK(times.total(5'000_s) == before);
+  // What is done in no time would be a rate without bounds.
+  times.did(run_role::learner, 7, 5'000_s);
+  CHECK(times.total(5'000_s) == before);
   // What changes meanwhile counts from the end of the pause on.
   times.working(one, true, 6'000_s);
   times.pause(false, 7'000_s);
