@@ -218,8 +218,7 @@ class agreement_run {
     const auto unsure = static_cast<double>(n + 1) - static_cast<double>(of_sure.size());
     table.at_most("largest difference of those that are sure to 2 %",
                   100 * *std::max_element(of_sure.begin(), of_sure.end()), 1, "%", n);
-    table.at_most("others", unsure, std::max(1.0, most_unsure_share * static_cast<double>(n)), "",
-                  n);
+    table.at_most("others", unsure, std::floor(most_unsure_share * static_cast<double>(n)), "", n);
     table.at_least("within 1 %, or what they state themselves",
                    n == 0 ? 0 : 100.0 * agree / static_cast<double>(n), 100, "%", n);
     fmt::print("{} of {} are within 1 %\n", within, n);

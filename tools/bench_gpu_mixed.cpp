@@ -188,9 +188,17 @@ void print_list(const char* what, const std::vector<std::string>& lines, std::si
 }
 
 /// No evaluator may be open.
-void end_own_context(int gpu) {
-  if (const auto ended = env::device_desk::end_context(gpu); !ended)
+bool end_own_context(int gpu) {
+  const auto ended = env::device_desk::end_context(gpu);
+  if (!ended)
     fmt::print("** GPU {}: the context of this process: {}\n", gpu, ended.error().message);
+  return ended.has_value();
+}
+
+/// What a context takes, by the device's memory with it and without.
+std::int64_t context_bytes(const device_use& with, const host_snapshot& without) {
+  return static_cast<std::int64_t>(with.bytes.value_or(0)) -
+         static_cast<std::int64_t>(without.device.bytes.value_or(0));
 }
 
 /// Ends of processes are waited for by the kernel, memory is given back by the driver: not at once.
@@ -215,7 +223,8 @@ int mixed_run::run() {
   // What the first evaluation of this process leaves (contexts, locks, the compilers' cache) is
   // there before anybody looks.
   (void)open_evaluator(o_)->evaluate(honest_.front().request);
-  end_own_context(o_.gpus.front());
+  const auto first_context = look_at_device(bus_id_);
+  bool ended = end_own_context(o_.gpus.front());
   const auto before = look_at_host(bus_id_);
   start_ = clock_.now_ns();
   const auto part = o_.settle_every > 0 ? static_cast<std::size_t>(o_.settle_every) : items_.size();
@@ -223,7 +232,7 @@ int mixed_run::run() {
     const std::size_t to = std::min(from + part, items_.size());
     judge_part(from, to);
     if (to == items_.size()) break;
-    end_own_context(o_.gpus.front());
+    ended &= end_own_context(o_.gpus.front());
     host_snapshot now;
     const auto left = leftovers_once_settled(before, bus_id_, now);
     fmt::print("   {:4} of {}: all processes ended; {:.2f} MB of the device left behind\n", to,
@@ -234,7 +243,7 @@ int mixed_run::run() {
   // What the driver keeps for this process's context, which grows to what its largest call took,
   // is gone with it; what stays has been left behind.
   const auto with_context = look_at_device(bus_id_);
-  end_own_context(o_.gpus.front());
+  ended &= end_own_context(o_.gpus.front());
   host_snapshot after;
   const auto left = leftovers_once_settled(before, bus_id_, after);
 
@@ -273,6 +282,12 @@ int mixed_run::run() {
   count("files left behind", left.files.size(), static_cast<std::int64_t>(after.files.size()) + 1);
   count("kinds of files left open", left.descriptors.size(),
         static_cast<std::int64_t>(after.descriptors.size()));
+  count("contexts of this process that could not be ended", ended ? 0 : 1, 1);
+  table.at_most("what this process's context has grown by",
+                static_cast<double>(context_bytes(with_context, after) -
+                                    context_bytes(first_context, before)) /
+                    1e6,
+                static_cast<double>(device_slack) / 1e6, "MB", after.device.bytes ? 1 : 0);
   table.at_most("device memory left behind",
                 static_cast<double>(std::max<std::int64_t>(left.device_bytes, 0)) / 1e6,
                 static_cast<double>(device_slack) / 1e6, "MB", after.device.bytes ? 1 : 0);

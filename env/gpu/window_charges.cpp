@@ -15,9 +15,9 @@ constexpr double late_wake_ns = 30e3;
 /// In all of them: single windows of trusted processes differ by some microseconds a call.
 constexpr double forgiven_ns = 500, forgiven_by_root_ns = 2500;
 constexpr double forgiven_share = 0.02;
-/// Who is charged pays the high end of what the clocks leave open: what stands around a call of
-/// either side may be some percent apart, and who answers for events without reading them saves
-/// what that takes.
+/// What the clocks leave open: what stands around a call of either side may be some percent apart,
+/// and who answers for events without reading them saves what that takes. Who contradicts his
+/// events by more than that pays the high end of it.
 constexpr double open_ns = 1000, open_around_share = 0.03;
 
 constexpr std::size_t enough_windows = 5;
@@ -74,8 +74,9 @@ double window_charges::factor(double claimed_ns, double around_ns) const {
   // Single windows may have paid for most of it already.
   const double shown = std::max(unpaid, median_of(beyond_));
   if (shown <= forgiven) return 1;
-  const double open = (open_ns + open_around_share * around_ns) * (1 - forgiven / shown);
-  return 1 + (beyond_forgiveness(unpaid, forgiven) + open) / claimed_ns;
+  const double open = open_ns + open_around_share * around_ns, doubtful = forgiven + open;
+  const double told = std::clamp((shown - doubtful) / doubtful, 0.0, 1.0);
+  return 1 + (beyond_forgiveness(unpaid, forgiven) + told * open) / claimed_ns;
 }
 
 double claimed_by_rounds(std::span<const double> call_ns) {

@@ -31,9 +31,9 @@ class window_charges {
   /// What all calls are to be multiplied with, at least 1. `claimed_ns`: what the whole measurement
   /// would take a call for. Half of all windows took longer than the clock's median says, whichever
   /// of them lie: a claim below that is raised to it, but for half a microsecond (more, where the
-  /// windows are few) and 2 %, and above it by what the clocks leave open, a microsecond and 3 % of
-  /// the `around_ns` around a call. Of plans: what the median shows beyond events, where that is
-  /// much beside the call and `around_ns`.
+  /// windows are few) and 2 %, and where it is contradicted by far, above it by what the clocks
+  /// leave open: a microsecond and 3 % of the `around_ns` around a call. Of plans: what the median
+  /// shows beyond events, where that is much beside the call and `around_ns`.
   [[nodiscard]] double factor(double claimed_ns, double around_ns) const;
 
  private:

@@ -25,6 +25,17 @@ std::string words_of_error(const std::exception& e) {
   return e.what();
 }
 
+/// LibTorch's allocator counts a capture that was refused as one that goes on: its pool is closed,
+/// and those that follow have another.
+void leave_pool(quern_policy_graphs* g) {
+  try {
+    c10::cuda::CUDACachingAllocator::endAllocateToPool(c10::cuda::current_device(), g->pool);
+  } catch (const std::exception&) {
+    // It was not open.
+  }
+  g->pool = at::cuda::graph_pool_handle();
+}
+
 template <class Body>
 int32_t guarded(quern_policy_graphs* g, Body body) {
   try {
@@ -45,7 +56,7 @@ extern "C" quern_policy_graphs* quern_policy_graph_open(void) {
 
 extern "C" int32_t quern_policy_graph_capture(quern_policy_graphs* g, quern_policy_graph_call call,
                                               void* context, int32_t* number) {
-  return guarded(g, [&] {
+  const int32_t result = guarded(g, [&] {
     c10::cuda::device_synchronize();
     *number = static_cast<int32_t>(g->graphs.size());
     // Kept where it fails, too: LibTorch's allocator goes on asking it whether it captures.
@@ -60,6 +71,8 @@ extern "C" int32_t quern_policy_graph_capture(quern_policy_graphs* g, quern_poli
     c10::cuda::device_synchronize();
     return 0;
   });
+  if (result != 0) leave_pool(g);
+  return result;
 }
 
 extern "C" int32_t quern_policy_graph_replay(quern_policy_graphs* g, int32_t number) {

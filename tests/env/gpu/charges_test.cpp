@@ -63,8 +63,12 @@ TEST_CASE("What the clock shows in most windows is charged to all, at the high e
   const auto hides = charges_of(false, 1'000, {14'000, 14'200, 13'900, 14'100, 14'050});
   const double missing = 14'050, forgiven = 2'500 / std::sqrt(5.0) + 20;
   CHECK(hides.factor(1'000, 50'000) ==
-        Approx(1 + (missing - forgiven * forgiven / missing + 2'500 * (1 - forgiven / missing)) /
-                       1'000));
+        Approx(1 + (missing - forgiven * forgiven / missing + 2'500) / 1'000));
+  // What the clocks leave open themselves adds nothing.
+  const double near = 3'600;
+  const auto open = charges_of(false, 20'000, {near, near, near, near, near});
+  CHECK(open.factor(20'000, 50'000) ==
+        Approx(1 + (near - 1'518.034 * 1'518.034 / near) / 20'000).epsilon(1e-6));
   // Nothing jumps where what is forgiven ends.
   const auto edge = charges_of(false, 20'000, {1'519, 1'519, 1'519, 1'519, 1'519});
   CHECK(edge.factor(20'000, 50'000) < 1.0002);
@@ -120,6 +124,18 @@ TEST_CASE("Honest kernels get what they are worth") {
       for (const double one : worth)
         CHECK(one < 1.03);
     }
+}
+
+TEST_CASE("What clocks leave open is charged to no honest kernel, whichever way they err") {
+  for (const double bias_ns : {0.0, 1'500.0, 3'000.0}) {
+    CAPTURE(bias_ns);
+    std::vector<double> taken;
+    for (std::uint64_t seed = 0; seed < 200; ++seed)
+      taken.push_back(50e3 / 46e3 / simulate(46e3, 42, seed, honestly, 0.005, bias_ns).claimed - 1);
+    // Half of them see more than the bias; nobody pays more than what was shown.
+    CHECK(env::quantile_of(taken, 0.5) < 0.005 + bias_ns / 46e3);
+    CHECK(env::quantile_of(taken, 0.95) < 0.03 + bias_ns / 46e3);
+  }
 }
 
 TEST_CASE("An honest kernel that varies is not charged for it") {
