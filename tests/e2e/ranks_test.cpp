@@ -59,10 +59,10 @@ TEST_CASE(
   const std::string said = base::read_file(folder.path() / "log").value_or("");
   CHECK(contains(said, "rank 1 of the learner is gone"));
   // Another number of ranks goes on from them.
-  const auto resumed = run_to_end({program("quern"), "resume", run.string(), "--set",
-                                   "learner.ranks=1", "--set", "learner.devices=", "--set",
-                                   "learner.steps=5"},
-                                  folder.path() / "resumed");
+  const auto resumed =
+      run_to_end({program("quern"), "resume", run.string(), "--set", "learner.ranks=1", "--set",
+                  "learner.devices=", "--set", "learner.steps=5"},
+                 folder.path() / "resumed");
   CAPTURE(resumed.output);
   CHECK(resumed.code == 0);
   CHECK(version_of(run) == steps + 1);
