@@ -195,10 +195,25 @@ bool end_own_context(int gpu) {
   return ended.has_value();
 }
 
-/// What a context takes, by the device's memory with it and without.
-std::int64_t context_bytes(const device_use& with, const host_snapshot& without) {
-  return static_cast<std::int64_t>(with.bytes.value_or(0)) -
-         static_cast<std::int64_t>(without.device.bytes.value_or(0));
+/// All that one process can have of a device, in bytes, by taking it. The driver keeps what managed
+/// memory of candidates took in a pool of its own (64 chunks of 2 MiB at a time), which NVML counts
+/// as used until the last process of the device ends or somebody needs it: asked for everything, it
+/// gives the pool back.
+std::uint64_t take_all(int gpu) {
+  constexpr std::uint64_t largest = 4ULL << 30, smallest = 2ULL << 20;
+  auto desk = env::device_desk::open(gpu);
+  if (!desk) {
+    fmt::print("** GPU {}: its memory cannot be asked for: {}\n", gpu, desk.error().message);
+    return 0;
+  }
+  std::vector<env::device_piece> pieces;
+  std::uint64_t all = 0;
+  for (std::uint64_t size = largest; size >= smallest; size /= 2)
+    for (auto piece = (*desk)->allocate(size); piece; piece = (*desk)->allocate(size)) {
+      all += piece->bytes();
+      pieces.push_back(std::move(*piece));
+    }
+  return all;
 }
 
 /// Ends of processes are waited for by the kernel, memory is given back by the driver: not at once.
@@ -223,7 +238,8 @@ int mixed_run::run() {
   // What the first evaluation of this process leaves (contexts, locks, the compilers' cache) is
   // there before anybody looks.
   (void)open_evaluator(o_)->evaluate(honest_.front().request);
-  const auto first_context = look_at_device(bus_id_);
+  const auto all_before = take_all(o_.gpus.front());
+  const auto first = look_at_host(bus_id_);
   bool ended = end_own_context(o_.gpus.front());
   const auto before = look_at_host(bus_id_);
   start_ = clock_.now_ns();
@@ -240,9 +256,11 @@ int mixed_run::run() {
     std::fflush(stdout);
   }
   const double seconds = static_cast<double>(clock_.now_ns() - start_) * 1e-9;
-  // What the driver keeps for this process's context, which grows to what its largest call took,
-  // is gone with it; what stays has been left behind.
-  const auto with_context = look_at_device(bus_id_);
+  const auto unasked = look_at_device(bus_id_);
+  const auto all_after = take_all(o_.gpus.front());
+  host_snapshot with_context;
+  const auto left_with_context = leftovers_once_settled(first, bus_id_, with_context);
+  // What stays without the context that the driver keeps for this process is nobody's.
   ended &= end_own_context(o_.gpus.front());
   host_snapshot after;
   const auto left = leftovers_once_settled(before, bus_id_, after);
@@ -263,10 +281,12 @@ int mixed_run::run() {
   print_list("files left behind", left.files);
   print_list("files left open in this process", left.descriptors);
   fmt::print(
-      "   device: {:.1f} MB used before, {:.1f} with this process's context, {:.1f} after, "
-      "processes {} before, {} after\n",
+      "   device: {:.1f} MB used before; {:.1f} once all had ended, {:.1f} after somebody had "
+      "asked for "
+      "all of it, {:.1f} without this process's context; processes {} before, {} after\n",
       static_cast<double>(before.device.bytes.value_or(0)) / 1e6,
-      static_cast<double>(with_context.bytes.value_or(0)) / 1e6,
+      static_cast<double>(unasked.bytes.value_or(0)) / 1e6,
+      static_cast<double>(with_context.device.bytes.value_or(0)) / 1e6,
       static_cast<double>(after.device.bytes.value_or(0)) / 1e6,
       before.device.processes.value_or(0), after.device.processes.value_or(0));
   figure_table table;
@@ -283,14 +303,15 @@ int mixed_run::run() {
   count("kinds of files left open", left.descriptors.size(),
         static_cast<std::int64_t>(after.descriptors.size()));
   count("contexts of this process that could not be ended", ended ? 0 : 1, 1);
-  table.at_most("what this process's context has grown by",
-                static_cast<double>(context_bytes(with_context, after) -
-                                    context_bytes(first_context, before)) /
-                    1e6,
-                static_cast<double>(device_slack) / 1e6, "MB", after.device.bytes ? 1 : 0);
-  table.at_most("device memory left behind",
-                static_cast<double>(std::max<std::int64_t>(left.device_bytes, 0)) / 1e6,
-                static_cast<double>(device_slack) / 1e6, "MB", after.device.bytes ? 1 : 0);
+  const auto memory = [&](const char* name, const host_leftovers& one) {
+    table.at_most(name, static_cast<double>(std::max<std::int64_t>(one.device_bytes, 0)) / 1e6,
+                  static_cast<double>(device_slack) / 1e6, "MB", after.device.bytes ? 1 : 0);
+  };
+  table.at_most("device memory that can no longer be had",
+                static_cast<double>(all_before) / 1e6 - static_cast<double>(all_after) / 1e6,
+                static_cast<double>(device_slack) / 1e6, "MB", all_before > 0 ? 1 : 0);
+  memory("device memory left behind", left_with_context);
+  memory("device memory left behind without a context", left);
   const int missed = table.print();
   fmt::print("   honest and noisy: {} of {}; other claims than at first: {} of {} (warnings)\n",
              honest_noisy_, honest_seen_, drifting_.size(), compared_);

@@ -1,6 +1,6 @@
 // Fine-tuning by the project's own learner, written down so that it can be done again elsewhere:
 // initial weights as a Hugging Face directory, every step's tokens and loss mask, and the loss and
-// gradient norm of each step. tools/reference_training.py reads the folder and trains the same in
+// gradient norm of each step. tools/reference/training.py reads the folder and trains the same in
 // plain PyTorch; tools/sft_loss_against_pytorch does both.
 //
 //   FOLDER/model/         weights before the first step, with config.json

@@ -2,8 +2,8 @@
 # Every test and benchmark that needs a GPU, on a host that has one: hardware and date first, the last
 # lines of each step as it ends, then a table of all steps. The last line is "N passed, N failed".
 #
-#   tools/gpu_check.sh               set up, build, test, measure: about 45 minutes on an H200 with 16 cores
-#   tools/gpu_check.sh --quick       the same steps with fewer trials: about 10 minutes
+#   tools/gpu_check.sh               set up, build, test, measure; more than half an hour on an H200 with 16 cores
+#   tools/gpu_check.sh --quick       the same steps with fewer trials
 #   tools/gpu_check.sh --quick --full A,B  but for steps whose name contains A or B
 #   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0); what
 #                                    measures speed comes before, with nothing beside it

@@ -67,6 +67,14 @@ std::string_view run_path_text(std::string_view file) {
   return end == std::string_view::npos ? std::string_view() : file.substr(begin, end - begin);
 }
 
+/// A sandbox shows a link as a link: what it points to must be there, too.
+void add_with_target(std::vector<fs::path>& to, const fs::path& folder) {
+  to.push_back(folder);
+  std::error_code code;
+  if (!fs::is_symlink(folder, code)) return;
+  if (auto target = fs::canonical(folder, code); !code) to.push_back(std::move(target));
+}
+
 }  // namespace
 
 std::vector<fs::path> run_path_of(std::string_view file, const fs::path& folder) {
@@ -87,12 +95,12 @@ base::expected<std::vector<fs::path>> torch_library_folders(const fs::path& prog
   for (const auto& folder : run_path_of(bytes, program.parent_path())) {
     std::error_code code;
     if (!fs::is_directory(folder, code)) continue;
-    result.push_back(folder);
+    add_with_target(result, folder);
     // ".../site-packages/torch/lib" and ".../site-packages/nvidia": LibTorch's own run path leads
     // there.
     const auto wheels = (folder / "../../nvidia").lexically_normal();
     if (fs::exists(folder / "libtorch_cpu.so", code) && fs::is_directory(wheels, code))
-      result.push_back(wheels);
+      add_with_target(result, wheels);
   }
   return result;
 }

@@ -144,18 +144,22 @@ claim_limits claims_under(const measure_protocol& protocol, const claim_limits& 
   return {std::numeric_limits<std::int64_t>::max(), 0};
 }
 
-void settle_claim(verdict& v, const claim_limits& limits, std::optional<std::int64_t> second_e2) {
+void settle_claim(verdict& v, const claim_limits& limits, std::span<const std::int64_t> again_e2) {
   if (v.kind != verdict_kind::ok || !v.speedup_e2) return;
   const std::int64_t claim = *v.speedup_e2;
-  if (second_e2) {
-    if (const auto both = confirmed_e2(claim, *second_e2)) {
-      v.speedup_e2 = *both;
+  if (!again_e2.empty()) {
+    std::vector<std::int64_t> all{claim};
+    all.insert(all.end(), again_e2.begin(), again_e2.end());
+    if (const auto borne_out = confirmed_e2(all)) {
+      v.speedup_e2 = *borne_out;
       v.confirmed = true;
       return;
     }
     v.kind = verdict_kind::unconfirmed;
-    v.detail = fmt::format("measured {}.{:02}x, then {}.{:02}x in fresh processes", claim / 100,
-                           claim % 100, *second_e2 / 100, *second_e2 % 100);
+    v.detail = fmt::format("measured {}.{:02}x", claim / 100, claim % 100);
+    for (const std::int64_t one : again_e2)
+      v.detail += fmt::format(", then {}.{:02}x", one / 100, one % 100);
+    v.detail += " in fresh processes";
     v.confirmed = false;
     v.speedup_e2.reset();
     return;

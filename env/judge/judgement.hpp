@@ -57,7 +57,9 @@ bool looks_twice(const measure_protocol& protocol);
 claim_limits claims_under(const measure_protocol& protocol, const claim_limits& asked);
 
 /// Settles a claim in `v` (kind ok, speedup_e2 as measured): a claim above the limits is capped and
-/// marked unconfirmed, unless `second_e2`, measured in fresh processes, decides it.
-void settle_claim(verdict& v, const claim_limits& limits, std::optional<std::int64_t> second_e2);
+/// marked unconfirmed, unless `again_e2`, measured in fresh processes, decides it. Empty: it was
+/// not measured again.
+void settle_claim(verdict& v, const claim_limits& limits,
+                  std::span<const std::int64_t> again_e2 = {});
 
 }  // namespace quern::env

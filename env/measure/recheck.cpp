@@ -2,6 +2,7 @@
 #include "env/measure/recheck.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace quern::env {
 
@@ -16,10 +17,16 @@ bool needs_recheck(std::int64_t speedup_e2, const claim_limits& limits) {
   return speedup_e2 > unconfirmed_cap_e2(limits);
 }
 
-std::optional<std::int64_t> confirmed_e2(std::int64_t first_e2, std::int64_t second_e2) {
+std::optional<std::int64_t> confirmed_e2(std::span<const std::int64_t> claims_e2) {
+  std::vector<std::int64_t> sorted(claims_e2.begin(), claims_e2.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() < 2 || sorted[0] <= 0 || sorted[1] * 10 > sorted[0] * 11) return std::nullopt;
+  return sorted[0];
+}
+
+bool needs_third(std::int64_t first_e2, std::int64_t second_e2) {
   const auto [low, high] = std::minmax(first_e2, second_e2);
-  if (low <= 0 || high * 10 > low * 11) return std::nullopt;
-  return low;
+  return low > 0 && high * 10 > low * 11 && high * 10 <= low * 15;
 }
 
 bool beats_roofline(double call_ns, double floor_ns) {

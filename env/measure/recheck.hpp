@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace quern::env {
 
@@ -21,10 +22,14 @@ std::int64_t unconfirmed_cap_e2(const claim_limits& limits);
 /// Whether the claim is above that.
 bool needs_recheck(std::int64_t speedup_e2, const claim_limits& limits);
 
-/// Whether a second measurement, in fresh processes, bears the first out: at most 10 % apart, as a
-/// ratio of the larger to the smaller. Then the lower of both counts, which this returns; nothing
-/// is returned for `unconfirmed`.
-std::optional<std::int64_t> confirmed_e2(std::int64_t first_e2, std::int64_t second_e2);
+/// Whether measurements in fresh processes bear a claim out: the two lowest of all are at most 10 %
+/// apart, as a ratio of the larger to the smaller. Then the lowest counts, which this returns;
+/// nothing is returned for `unconfirmed`.
+std::optional<std::int64_t> confirmed_e2(std::span<const std::int64_t> claims_e2);
+
+/// Whether a third measurement is to decide between two that are too far apart: up to half as much
+/// again is what the places of an honest kernel's memory can do.
+bool needs_third(std::int64_t first_e2, std::int64_t second_e2);
 
 /// Whether a time is impossible: less than half the roofline floor. The floor assumes cache
 /// bandwidth and one core's peak; the factor covers what those were measured wrong by, and boost

@@ -66,8 +66,8 @@ struct paged_decoder::state {
   [[nodiscard]] bool is_few(const at::Tensor& input) const;
 };
 
-/// cuBLAS takes three times as long for a few rows as reading the matrix does. Never of float32,
-/// whose results are held to those of the learner's products bit by bit.
+/// For a few rows cuBLAS is far from the memory's speed (policy_kernel_times prints both). Never of
+/// float32, whose results are held to those of the learner's products bit by bit.
 bool paged_decoder::state::is_few(const at::Tensor& input) const {
   return element == quern_bf16 && input.size(0) <= quern_few_rows && input.size(1) % 8 == 0;
 }

@@ -185,7 +185,14 @@ class evaluating_judge final : public env::corpus_judge {
     request.source = source;
     request.verify_only = protocol.empty();
     if (!protocol.empty()) request.protocol = protocol;
-    return with_.evaluate(request);
+    env::verdict judged = with_.evaluate(request);
+    // Else every sample that is left would be dropped, for no fault of its own.
+    if (!env::judges_candidate(judged.kind))
+      if (const auto trouble = with_.trouble())
+        return base::fail(base::errc::unavailable,
+                          "the device judges no more ({}): put it right, then quern resume",
+                          trouble->reason);
+    return judged;
   }
   [[nodiscard]] int look_ahead() const override { return ahead_ ? tasks_ahead : 0; }
   void announce(const std::shared_ptr<const env::task>& subject,

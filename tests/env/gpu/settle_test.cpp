@@ -169,6 +169,30 @@ TEST_CASE("a large claim that is confirmed at once counts for the lower of both"
   CHECK(settle_with(faked({{0, 2}}), how).measured == rounds{0});
 }
 
+TEST_CASE("where two measurements of a large claim are somewhat apart, a third decides") {
+  measuring how;
+  how.confirm_at_once = true;
+  // Memory lay badly once: the lowest counts.
+  const auto uneven = settle_with(faked({{0, 40}, {3, 35}, {4, 36}}), how);
+  CHECK(uneven.measured == rounds{0, 3, 4});
+  CHECK(uneven.v.kind == verdict_kind::ok);
+  CHECK(uneven.v.speedup_e2 == 3500);
+  CHECK(uneven.v.confirmed == true);
+  CHECK(uneven.runs.size() == 3);
+
+  const auto falling = settle_with(faked({{0, 40}, {3, 35}, {4, 30}}), how);
+  CHECK(falling.v.kind == verdict_kind::unconfirmed);
+  CHECK(falling.v.detail == "measured 40.00x, then 35.00x, then 30.00x in fresh processes");
+
+  // No third one helps a claim that was twice as large as what follows.
+  CHECK(settle_with(faked({{0, 40}, {3, 20}, {4, 20}}), how).measured == rounds{0, 3});
+
+  // A third that says nothing leaves it at two.
+  fake_device device = faked({{0, 40}, {3, 35}, {4, 50}});
+  device.noisy_above = 45;
+  CHECK(settle_with(device, how).v.kind == verdict_kind::unconfirmed);
+}
+
 TEST_CASE("a recheck is measured under its own number and decides the remembered claim") {
   measuring how;
   how.recheck = true;

@@ -84,20 +84,20 @@ TEST_CASE("faster than physics is a hack, but not a slow machine's doubt") {
 
 TEST_CASE("large claims: capped, confirmed by a second measurement, or unconfirmed") {
   auto v = ok(4000);
-  settle_claim(v, {}, std::nullopt);
+  settle_claim(v, {});
   CHECK(v.kind == verdict_kind::ok);
   CHECK(v.speedup_e2 == 3000);
   CHECK(v.confirmed == false);
   v = ok(4000);
-  settle_claim(v, {}, 3900);
+  settle_claim(v, {}, std::vector<std::int64_t>{3900});
   CHECK(v.speedup_e2 == 3900);
   CHECK(v.confirmed == true);
   v = ok(4000);
-  settle_claim(v, {}, 2000);
+  settle_claim(v, {}, std::vector<std::int64_t>{2000});
   CHECK(v.kind == verdict_kind::unconfirmed);
   CHECK_FALSE(v.speedup_e2.has_value());
   v = ok(200);
-  settle_claim(v, {}, std::nullopt);
+  settle_claim(v, {});
   CHECK(v.speedup_e2 == 200);
   CHECK_FALSE(v.confirmed == false);
 }

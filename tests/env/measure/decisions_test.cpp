@@ -104,11 +104,28 @@ TEST_CASE("large claims") {
 }
 
 TEST_CASE("a second measurement confirms within 10 %, and the lower of both counts") {
-  CHECK(confirmed_e2(3300, 3000) == 3000);
-  CHECK(confirmed_e2(3000, 3300) == 3000);
-  CHECK_FALSE(confirmed_e2(3301, 3000).has_value());
-  CHECK_FALSE(confirmed_e2(5000, 100).has_value());
-  CHECK_FALSE(confirmed_e2(5000, 0).has_value());
+  CHECK(confirmed_e2(std::vector<std::int64_t>{3300, 3000}) == 3000);
+  CHECK(confirmed_e2(std::vector<std::int64_t>{3000, 3300}) == 3000);
+  CHECK_FALSE(confirmed_e2(std::vector<std::int64_t>{3301, 3000}).has_value());
+  CHECK_FALSE(confirmed_e2(std::vector<std::int64_t>{5000, 100}).has_value());
+  CHECK_FALSE(confirmed_e2(std::vector<std::int64_t>{5000, 0}).has_value());
+  CHECK_FALSE(confirmed_e2(std::vector<std::int64_t>{5000}).has_value());
+}
+
+TEST_CASE("large claims: of three measurements the lowest counts, if the next is near it") {
+  const auto of = [](std::vector<std::int64_t> claims) { return confirmed_e2(claims); };
+  CHECK(of({307, 274, 280}) == 274);
+  CHECK(of({280, 307, 274}) == 274);
+  CHECK_FALSE(of({307, 274, 240}).has_value());
+  // What is near above the lowest makes nothing of the highest.
+  CHECK_FALSE(of({307, 300, 200}).has_value());
+  CHECK(needs_third(307, 274));
+  CHECK(needs_third(274, 307));
+  CHECK_FALSE(needs_third(307, 300));  // the second bears the first out
+  CHECK(needs_third(300, 200));
+  CHECK_FALSE(needs_third(301, 200));
+  CHECK_FALSE(needs_third(3000, 100));
+  CHECK_FALSE(needs_third(3000, 0));
 }
 
 TEST_CASE("roofline: impossible is far below the floor only") {

@@ -2,7 +2,10 @@
 // are kept as a graph needs it, and a process that cannot open a device says why.
 #include "env/reference/device_call.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/file.hpp"
 #include "env/device/gpu_probe.hpp"
@@ -190,6 +193,35 @@ TEST_CASE("the folders of LibTorch are read from the program that links it") {
   for (const auto& folder : *folders)
     CHECK(folder.is_absolute());
   CHECK_FALSE(torch_library_folders(test::program_dir() / "no such program").has_value());
+}
+
+TEST_CASE("folders of LibTorch that are links come with what they point to") {
+  namespace fs = std::filesystem;
+  const auto made = base::temp_folder::make().value();
+  const fs::path real = fs::canonical(made.path()) / "real",
+                 seen = fs::canonical(made.path()) / "seen";
+  fs::create_directories(real / "torch/lib");
+  fs::create_directories(real / "nvidia");
+  fs::create_directories(seen);
+  std::ofstream(real / "torch/lib/libtorch_cpu.so") << "";
+  fs::create_directory_symlink(real / "torch", seen / "torch");
+  fs::create_directory_symlink(real / "nvidia", seen / "nvidia");
+  // The program with another run path.
+  auto bytes = base::read_file(test::program_dir() / "quern-torch").value();
+  const auto old = run_path_of(bytes, "/").at(0).string();
+  const auto at = bytes.find(old);
+  REQUIRE(at != std::string::npos);
+  const std::string path("$ORIGIN/torch/lib\0", 18);
+  REQUIRE(old.size() >= path.size());
+  bytes.replace(at, path.size(), path);
+  REQUIRE(base::write_file_atomic(seen / "program", bytes).has_value());
+  const auto folders = torch_library_folders(seen / "program").value();
+  const auto has = [&](const fs::path& one) {
+    return std::find(folders.begin(), folders.end(), one) != folders.end();
+  };
+  CHECK(has(seen / "torch/lib"));
+  CHECK(has(seen / "nvidia"));
+  CHECK(has(real / "nvidia"));
 }
 
 TEST_CASE("a damaged program has no run path, and nothing is read beyond it") {

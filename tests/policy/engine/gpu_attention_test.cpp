@@ -13,20 +13,14 @@
 #include "policy/engine/attention.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/flash_attention.hpp"
+#include "policy/engine/gpu_device.hpp"
 #include "policy/engine/products.hpp"
 #include "policy/engine/small_models.hpp"
-#include "support/gpu.hpp"
 
 using namespace quern;
 using namespace quern::policy;
 
 namespace {
-
-// Before the first operator of the process: see load_cuda.
-const bool cuda_loaded_for_attention = [] {
-  load_cuda();
-  return true;
-}();
 
 /// Results and gradients, in float64 on the CPU.
 struct attended {
@@ -97,16 +91,13 @@ const std::vector<rows_case> rows_cases{
 }  // namespace
 
 TEST_CASE("fused attention in bfloat16 is that of float64 but for rounding, forward and backward") {
-  const auto device = choose_device("cuda");
-  if (!test::go_on_with_gpu(cuda_loaded_for_attention && device.has_value(),
-                            device ? "" : device.error().message))
-    return;
+  if (!test::go_on_with_cuda()) return;
   constexpr double rounding = 0.015;
   for (const kernels::head_shape shape :
        {kernels::head_shape{2, 6, 64}, {2, 6, 128}, {2, 7, 64}, {3, 1, 128}})
     for (const rows_case& rows : rows_cases) {
       const attended exact = attend_on(shape, rows.segments, at::kDouble, at::kCPU),
-                     fused = attend_on(shape, rows.segments, at::kBFloat16, *device),
+                     fused = attend_on(shape, rows.segments, at::kBFloat16, test::cuda_device()),
                      other = attend_on(shape, rows.other, at::kDouble, at::kCPU);
       const double out = off_by(fused.out, exact.out), dq = off_by(fused.dq, exact.dq),
                    dk = off_by(fused.dk, exact.dk), dv = off_by(fused.dv, exact.dv),

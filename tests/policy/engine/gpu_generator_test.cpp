@@ -16,9 +16,9 @@
 #include "policy/engine/generation_requests.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/engine/goldens.hpp"
+#include "policy/engine/gpu_device.hpp"
 #include "policy/engine/small_models.hpp"
 #include "policy/engine/trainer.hpp"
-#include "support/gpu.hpp"
 
 using namespace quern;
 using namespace quern::policy;
@@ -29,17 +29,8 @@ using quern::test::some_tokens;
 
 namespace {
 
-// Before the first operator of the process: see load_cuda.
-const bool cuda_is_loaded = [] {
-  load_cuda();
-  return true;
-}();
-
 bool go_on_with_generation() {
-  const auto device = choose_device("cuda");
-  if (!test::go_on_with_gpu(cuda_is_loaded && device.has_value(),
-                            device ? "" : device.error().message))
-    return false;
+  if (!test::go_on_with_cuda()) return false;
   const auto kernels = cuda_policy_kernels();
   if (!test::go_on_with_gpu(kernels.has_value(), kernels ? "" : kernels.error().message))
     return false;

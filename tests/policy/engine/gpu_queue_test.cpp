@@ -8,26 +8,13 @@
 #include "policy/device/library.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/device_queue.hpp"
-#include "support/gpu.hpp"
+#include "policy/engine/gpu_device.hpp"
 
 using namespace quern;
 using namespace quern::policy;
 
-namespace {
-
-// Before the first operator of the process: see load_cuda.
-const bool cuda_loaded_for_queue = [] {
-  load_cuda();
-  return true;
-}();
-
-}  // namespace
-
 TEST_CASE("a capture that the device refuses is an error, and the queue goes on") {
-  const auto device = choose_device("cuda");
-  if (!test::go_on_with_gpu(cuda_loaded_for_queue && device.has_value(),
-                            device ? "" : device.error().message))
-    return;
+  if (!test::go_on_with_cuda()) return;
   const auto graphs = cuda_graph_functions();
   if (!test::go_on_with_gpu(graphs.has_value(), graphs ? "" : graphs.error().message)) return;
   device_queue queue = std::move(device_queue::make(at::Device(at::kCUDA), true)).value();

@@ -1,10 +1,9 @@
 // A step of training on a GPU is the step on the CPU.
-#include "support/gpu.hpp"
-
 #include <cstdio>
 #include <string>
 
 #include "policy/engine/device.hpp"
+#include "policy/engine/gpu_device.hpp"
 #include "policy/engine/half_training.hpp"
 #include "policy/engine/small_models.hpp"
 #include "policy/engine/trainer.hpp"
@@ -14,12 +13,6 @@ using namespace quern::policy;
 using doctest::Approx;
 
 namespace {
-
-// Before the first operator of the process: see load_cuda.
-const bool loaded = [] {
-  load_cuda();
-  return true;
-}();
 
 std::vector<training_sequence> some_records() {
   std::vector<training_sequence> batch;
@@ -60,34 +53,30 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 TEST_CASE("losses and weights of training on a GPU are those of the CPU") {
-  const auto device = choose_device("cuda");
-  if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))
-    return;
+  if (!test::go_on_with_cuda()) return;
   for (architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama}) {
     CAPTURE(model_type(arch));
     const learned host = learn_on(arch, at::kCPU, 1e-2);
-    const learned gpu = learn_on(arch, *device, 1e-2);
+    const learned gpu = learn_on(arch, test::cuda_device(), 1e-2);
     for (std::size_t step = 0; step < host.losses.size(); ++step)
       CHECK(gpu.losses[step] == Approx(host.losses[step]).epsilon(1e-9));
     CHECK(host.losses.back() < host.losses.front());
     CHECK(largest_difference(host.weights, gpu.weights) < 1e-8);
     // The comparison must be able to fail.
-    const learned other = learn_on(arch, *device, 2e-2);
+    const learned other = learn_on(arch, test::cuda_device(), 2e-2);
     CHECK(largest_difference(host.weights, other.weights) > 1e-4);
   }
 }
 
 TEST_CASE("gradients in bfloat16 on a GPU are those of float64 on the CPU but for rounding") {
-  const auto device = choose_device("cuda");
-  if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))
-    return;
+  if (!test::go_on_with_cuda()) return;
   for (const architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama})
     for (const preset loss : {preset::sft, preset::grpo}) {
       CAPTURE(model_type(arch));
       CAPTURE(to_string(loss));
       const auto exact = test::gradients_in(arch, at::kDouble, loss);
-      const auto half = test::gradients_in(arch, at::kBFloat16, loss, *device);
-      const auto single = test::gradients_in(arch, at::kFloat, loss, *device);
+      const auto half = test::gradients_in(arch, at::kBFloat16, loss, test::cuda_device());
+      const auto single = test::gradients_in(arch, at::kFloat, loss, test::cuda_device());
       const double error = test::relative_error(half.flat, exact.flat);
       std::printf("gradients of %s: bfloat16 off by %.2g, float32 by %.2g\n",
                   std::string(model_type(arch)).c_str(), error,
@@ -100,13 +89,11 @@ TEST_CASE("gradients in bfloat16 on a GPU are those of float64 on the CPU but fo
 }
 
 TEST_CASE("recomputing in bfloat16 on a GPU changes gradients by the order of additions alone") {
-  const auto device = choose_device("cuda");
-  if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))
-    return;
+  if (!test::go_on_with_cuda()) return;
   for (const architecture arch : {architecture::qwen2, architecture::qwen3}) {
     CAPTURE(model_type(arch));
     const auto in_mode = [&](recompute_mode mode) {
-      return test::gradients_in(arch, at::kBFloat16, preset::grpo, *device, mode);
+      return test::gradients_in(arch, at::kBFloat16, preset::grpo, test::cuda_device(), mode);
     };
     const auto kept = in_mode(recompute_mode::none);
     for (const recompute_mode mode : {recompute_mode::mlp, recompute_mode::full}) {
@@ -120,15 +107,13 @@ TEST_CASE("recomputing in bfloat16 on a GPU changes gradients by the order of ad
       CHECK(again.metrics.loss == Approx(kept.metrics.loss).epsilon(1e-4));
     }
     // The comparison must be able to fail.
-    const auto other = test::gradients_in(arch, at::kBFloat16, preset::sft, *device);
+    const auto other = test::gradients_in(arch, at::kBFloat16, preset::sft, test::cuda_device());
     CHECK(test::relative_error(other.flat, kept.flat) > 0.1);
   }
 }
 
 TEST_CASE("bfloat16 on a GPU learns what it learns on the CPU") {
-  const auto device = choose_device("cuda");
-  if (!test::go_on_with_gpu(loaded && device.has_value(), device ? "" : device.error().message))
-    return;
+  if (!test::go_on_with_cuda()) return;
   const auto losses = [](at::Device where, double rate) {
     auto options = test::half_options(preset::sft);
     options.optimizer.learning_rate = rate;
@@ -141,10 +126,10 @@ TEST_CASE("bfloat16 on a GPU learns what it learns on the CPU") {
       result.push_back(learner.step(batch).value().loss);
     return result;
   };
-  const auto host = losses(at::kCPU, 3e-3), gpu = losses(*device, 3e-3);
+  const auto host = losses(at::kCPU, 3e-3), gpu = losses(test::cuda_device(), 3e-3);
   for (std::size_t i = 0; i < host.size(); ++i)
     CHECK(gpu[i] == Approx(host[i]).epsilon(0.03));
   CHECK(gpu.back() < 0.9 * gpu.front());
   // The comparison must be able to fail.
-  CHECK(losses(*device, 0).back() == Approx(gpu.front()).epsilon(0.01));
+  CHECK(losses(test::cuda_device(), 0).back() == Approx(gpu.front()).epsilon(0.01));
 }

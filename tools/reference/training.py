@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains in plain PyTorch what bench_sft_loss trained, and compares the loss of every step.
 
-  reference_training.py --out FOLDER [--precision float32,bfloat16] [--device cpu] [--controls NAME,...]
+  training.py --out FOLDER [--precision float32,bfloat16] [--device cpu] [--controls NAME,...]
                         [--threads 1] [--record FILE] [--build DIR [what bench_sft_loss takes]]
 
 FOLDER/PRECISION is what bench_sft_loss wrote; with --build it is started first. Weights are float32
@@ -27,11 +27,10 @@ import warnings
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 try:
     import torch
-    import torch.optim  # the folder torch beside this file passes for an empty package
 except ImportError as error:
-    print(f"reference_training: {sys.executable} cannot import torch ({error})", file=sys.stderr)
+    print(f"training.py: {sys.executable} cannot import torch ({error})", file=sys.stderr)
     sys.exit(77)
-from reference_decoder import Decoder
+from decoder import Decoder
 
 CONTROLS = ("no-mask", "wrong-beta2", "no-clip", "mask-shift")
 WANTED_PERCENT = 1
@@ -149,7 +148,7 @@ def start_program(options, folder, precision, more):
     program = options.build / "bin" / "bench_sft_loss"
     code = subprocess.run([program, "--out", folder, "--precision", precision, "--device", options.device, *more]).returncode
     if code != 0:
-        sys.exit(f"reference_training: bench_sft_loss ended with {code}")
+        sys.exit(f"training.py: bench_sft_loss ended with {code}")
 
 
 def main():
