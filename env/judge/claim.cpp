@@ -8,19 +8,16 @@ namespace {
 constexpr std::uint64_t first_round = 0, recheck_round = 1, wide_round = 2, confirming_round = 3,
                         deciding_round = 4;
 
-/// Measures a claim again, and a third time where that decides. Empty: what came was no speed-up.
-/// False: the verdict says already what was wrong.
-bool measure_again(const measuring& how, std::int64_t claim_e2, std::vector<process_pairs>& fresh,
+/// Measures once more. False: the verdict says already what was wrong. What is no speed-up adds
+/// nothing.
+bool measure_again(const measuring& how, std::uint64_t round, std::vector<process_pairs>& fresh,
                    std::vector<std::int64_t>& again_e2) {
-  for (const std::uint64_t round : {confirming_round, deciding_round}) {
-    if (round == deciding_round && !needs_third(claim_e2, again_e2.front())) break;
-    std::vector<process_pairs> more;
-    if (!how.measure(round, more)) return false;
-    const auto judged = how.judge(more);
-    if (judged.kind != verdict_kind::ok) break;
-    again_e2.push_back(judged.speedup_e2);
-    fresh.insert(fresh.end(), more.begin(), more.end());
-  }
+  std::vector<process_pairs> more;
+  if (!how.measure(round, more)) return false;
+  const auto judged = how.judge(more);
+  if (judged.kind != verdict_kind::ok) return true;
+  again_e2.push_back(judged.speedup_e2);
+  fresh.insert(fresh.end(), more.begin(), more.end());
   return true;
 }
 
@@ -42,7 +39,7 @@ void measure_and_settle(const measuring& how, std::vector<process_pairs>& runs,
     first_e2 = claim_e2;
     again_e2.push_back(j.speedup_e2);
   } else if (large && (how.confirm_at_once || how.recheck)) {
-    if (!measure_again(how, j.speedup_e2, fresh, again_e2)) return;
+    if (!measure_again(how, confirming_round, fresh, again_e2)) return;
   } else if (!large && j.kind == verdict_kind::ok) {
     // Pooled with what was measured of the same source before.
     auto all = runs;
@@ -50,6 +47,9 @@ void measure_and_settle(const measuring& how, std::vector<process_pairs>& runs,
     if (auto pooled = how.judge(all); !runs.empty() && pooled.kind == verdict_kind::ok)
       j = std::move(pooled);
   }
+  if (again_e2.size() == 1 && needs_third(first_e2.value_or(j.speedup_e2), again_e2.front()) &&
+      !measure_again(how, deciding_round, fresh, again_e2))
+    return;
   runs.insert(runs.end(), fresh.begin(), fresh.end());
   v.kind = j.kind;
   v.reason = j.reason;

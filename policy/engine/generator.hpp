@@ -3,7 +3,9 @@
 //
 // On the host every forward pass works on exactly `rows` rows (padding included), each row one
 // token of one sequence at one position, prompt or completion alike; so a sequence's tokens and
-// log-probs do not depend on what else is in the batch. On a GPU the cache is in pages, prompts are
+// log-probs do not depend on what else is in the batch, as long as operators have one thread
+// (set_threads): several share out the rows, and on some CPUs the last row of a share differs in
+// its last bit from the same row elsewhere. On a GPU the cache is in pages, prompts are
 // computed in chunks, decoding runs in CUDA graphs with the sampling in them, and results are read
 // a step late; there the batch decides bits unless `exact` is asked for.
 #pragma once

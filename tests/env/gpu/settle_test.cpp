@@ -205,6 +205,12 @@ TEST_CASE("a recheck is measured under its own number and decides the remembered
   CHECK(borne_out.v.confirmed == true);
   CHECK(borne_out.runs.size() == 2);
 
+  // Somewhat apart: a third decides here, too.
+  const auto decided = settle_with(faked({{1, 35}, {4, 36}}), how, before);
+  CHECK(decided.measured == rounds{1, 4});
+  CHECK(decided.v.speedup_e2 == 3500);
+  CHECK(decided.v.confirmed == true);
+
   const auto refuted = settle_with(faked({{1, 1.5}}), how, before);
   CHECK(refuted.v.kind == verdict_kind::unconfirmed);
   CHECK_FALSE(refuted.v.speedup_e2.has_value());

@@ -103,6 +103,17 @@ kernel_run attention_of(const paged_rows& p, std::int32_t shift) {
 const std::vector<std::int32_t> mixed_lengths{1,   31,  32,  33,  64, 65,  0,    127, 128,
                                               129, 255, 256, 257, 0,  576, 1023, 1500};
 
+/// More work items than blocks that a device has at once: every block takes several, one after the
+/// other.
+const std::vector<std::int32_t> many_lengths = [] {
+  std::vector<std::int32_t> lengths;
+  for (int i = 0; i < 120; ++i)
+    for (std::int32_t length : {1, 33, 0, 129, 257, 300})
+      lengths.push_back(length);
+  return lengths;
+}();
+const std::vector<quern_heads> shapes_of_many{{2, 6, 128}, {2, 7, 64}, {2, 9, 128}};
+
 const std::vector<quern_heads> generation_shapes{
     {2, 7, 64}, {2, 6, 128}, {4, 7, 128}, {8, 4, 128}, {8, 2, 128}, {1, 16, 64},
     {3, 1, 64}, {2, 9, 128}, {2, 3, 8},   {2, 3, 32},  {1, 20, 64}, {1, 2, 256}};
@@ -140,6 +151,20 @@ at::Tensor flash(const kernel_side& s, const paged_rows& p, const paged_tensors&
   return out;
 }
 
+void compare_with_flash(const kernel_side& s, const paged_rows& p) {
+  const paged_tensors t = tensors_of(s, p, 0, all_rows(p)),
+                      wrong = tensors_of(s, p, -1, all_rows(p));
+  attend(s, p, t);
+  attend(s, p, wrong);
+  CHECK(t.counters.eq(0).all().item<bool>());
+  const at::Tensor theirs = flash(s, p, t);
+  const double error = distance(theirs, t.out), control = distance(theirs, wrong.out);
+  std::printf("%-58s error %.2e (up to 2e-02)  control %.2e\n",
+              shape_name("paged_attention, flash", p).c_str(), error, control);
+  CHECK(error < 2e-2);
+  CHECK(control > 4e-2);
+}
+
 }  // namespace
 
 TEST_CASE("attention over pages is the scalar kernel's, and every counter returns to zero") {
@@ -158,19 +183,10 @@ TEST_CASE("attention over pages is the scalar kernel's, and every counter return
 TEST_CASE("attention over pages is ATen's flash attention") {
   if (!go_on_with_kernels()) return;
   const kernel_side s(**cuda_policy_kernels(), at::kCUDA);
-  for (const quern_heads& shape : generation_shapes) {
-    const paged_rows p{shape, at::kBFloat16, mixed_lengths};
-    const paged_tensors t = tensors_of(s, p, 0, all_rows(p)),
-                        wrong = tensors_of(s, p, -1, all_rows(p));
-    attend(s, p, t);
-    attend(s, p, wrong);
-    const at::Tensor theirs = flash(s, p, t);
-    const double error = distance(theirs, t.out), control = distance(theirs, wrong.out);
-    std::printf("%-58s error %.2e (up to 2e-02)  control %.2e\n",
-                shape_name("paged_attention, flash", p).c_str(), error, control);
-    CHECK(error < 2e-2);
-    CHECK(control > 4e-2);
-  }
+  for (const quern_heads& shape : generation_shapes)
+    compare_with_flash(s, {shape, at::kBFloat16, mixed_lengths});
+  for (const quern_heads& shape : shapes_of_many)
+    compare_with_flash(s, {shape, at::kBFloat16, many_lengths});
 }
 
 TEST_CASE("a row's attention is the same bits alone and in any batch") {
@@ -192,6 +208,16 @@ TEST_CASE("a row's attention is the same bits alone and in any batch") {
       CHECK(alone.out[0].equal(together.out[row]));
     }
     CHECK_FALSE(together.out[8].equal(together.out[9]));
+  }
+  for (const quern_heads& shape : shapes_of_many) {
+    const paged_rows p{shape, at::kBFloat16, many_lengths};
+    const paged_tensors together = tensors_of(s, p, 0, all_rows(p));
+    attend(s, p, together);
+    for (std::int32_t row = 0; row < p.rows(); row += 37) {
+      const paged_tensors alone = tensors_of(s, p, 0, {row});
+      attend(s, p, alone);
+      CHECK(alone.out[0].equal(together.out[row]));
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include "policy/engine/generator.hpp"
 #include "policy/engine/goldens.hpp"
 #include "policy/engine/small_models.hpp"
+#include "policy/engine/threads.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -124,6 +125,7 @@ TEST_CASE("sequences that lose their pages are computed again from their tokens"
 }
 
 TEST_CASE("exact: a sample is the same bits alone, in company and after preemption") {
+  set_threads(1);  // with two, MKL on an AMD CPU gives the third of five rows other bits
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 3).value();
   const auto requests = mixed_requests();
