@@ -5,6 +5,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
+#include "actors/decide/reception.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node.hpp"
@@ -13,7 +14,6 @@
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
-#include "env/plugin/key_file.hpp"
 #include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
@@ -38,25 +38,13 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
   return end.get();
 }
 
-/// Where hosts connect: those of this machine over ipc://, others over tcp:// with keys.
-base::expected<gateway_options> gateway_of(const run_config& config,
-                                           const std::string& hosts_socket, epoch_id epoch) {
-  gateway_options options = local_gateway(config, hosts_socket, epoch);
-  if (config.env.bind.empty()) return options;
-  options.endpoints.push_back(config.env.bind);
-  gateway_keys keys;
-  QUERN_TRY(keys.own, env::read_key_file(config.env.keys));
-  QUERN_TRY(keys.hosts, env::read_public_keys(config.env.hosts));
-  options.keys = std::move(keys);
-  return options;
-}
-
 }  // namespace
 
 base::expected<run_end> run_control(const run_config& config, storage::run_directory& run,
                                     const task_book& tasks) {
   base::pause_signals signals;
   const std::string config_yaml = to_yaml(config);
+  QUERN_TRY(const run_hosts hosts, hosts_of_run(config));
   QUERN_TRY(const std::string device_class, device_class_of(config));
   QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
   const base::steady_clock clock;
@@ -73,9 +61,12 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const auto sink = std::make_shared<dispatch_sink>();
   const auto board = std::make_shared<device_board>();
   dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}, board, roles};
-  QUERN_TRY(dispatching.gateway, gateway_of(config, hosts_socket, head->epoch()));
+  QUERN_TRY(dispatching.gateway,
+            gateway_of(config, hosts, run.paths(), hosts_socket, head->epoch()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(dispatch);
+  run_entrance entrance = entrance_of(dispatching.gateway, sink->endpoints);
+  QUERN_TRY(entrance.secret, make_run_secret());
 
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
@@ -88,20 +79,16 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);
   self.owns(supervisor);
 
-  const replay_ref replaying = spawn_replay(
-      system, {&config, config_yaml, base::build_id(), device_class, weights_folder.string(),
-               head.get(), watch.get(), dispatch, supervisor, roles.get()});
+  const replay_ref replaying =
+      spawn_replay(system, {&config, config_yaml, base::build_id(), device_class,
+                            weights_folder.string(), head.get(), watch.get(), dispatch, supervisor,
+                            roles.get(), entrance.secret, hosts.where.spread()});
   self.owns(replaying);
   *replay_slot = replaying;
   sink->supervisor = supervisor;
   sink->replay = replaying;
-  const auto port = system.middleman().publish(replaying, 0, "127.0.0.1");
-  if (!port) {
-    return base::fail(base::errc::io, "cannot listen on 127.0.0.1: {}",
-                      system.render(port.error()));
-  }
-  QUERN_TRY(*plans, plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket,
-                                   {"learner", "generator"}));
+  QUERN_TRY(entrance.port, listen_for_processes(system, replaying, hosts.control()));
+  QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, {"learner", "generator"}));
   const console_commands commands{
       [&] {
         base::json now = watch->snapshot();

@@ -20,8 +20,9 @@ constexpr auto node_silence = 5s;
 /// seconds before, evaluations that run are not waited for.
 constexpr auto node_end = 30s;
 
-/// hello to welcome: both are on one host or one fast network.
-constexpr auto hello_timeout = 10s;
+/// hello to welcome: seconds at most on one host. Where roles are on several, nobody is welcomed
+/// before the learner's rank 0, which may take start_timeout, has told where groups meet.
+constexpr auto welcome_timeout = 70s;
 /// From start of a process to its hello: loading LibTorch from a cold disk takes seconds.
 constexpr auto start_timeout = 60s;
 /// A checkpoint of the largest policy to a slow disk.
@@ -30,6 +31,8 @@ constexpr auto checkpoint_timeout = 600s;
 constexpr auto drain_timeout = 60s;
 /// From the last order to the end of a process.
 constexpr auto exit_grace = 3s;
+/// A process that lost the launch command it lives by, and does not end, is killed.
+constexpr auto input_grace = 3s;
 /// The others notice that control died (pipe, parent-death signal, connection) well inside 5 s.
 constexpr auto orphan_grace = 2s;
 

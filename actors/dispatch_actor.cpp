@@ -33,6 +33,7 @@ class forwarder final : public gateway_events {
     news.lanes = from.lanes;
     news.pid = static_cast<std::int32_t>(from.pid);
     news.name = from.name;
+    news.start = static_cast<std::int32_t>(from.start);
     for (const env::host_device& device : from.devices) {
       news.devices.push_back({device.id, device.device_class, device.slots});
     }
@@ -83,8 +84,8 @@ struct dispatch_state {
   std::unique_ptr<gateway> hosts;
   std::unique_ptr<evaluation_desk> desk;
   std::unordered_map<sample_id, evaluate_sample> jobs;
-  std::unordered_map<lease_id, device_key> holders;  ///< until acknowledged or cancelled
-  std::unordered_map<session_id, std::int32_t> pids;
+  std::unordered_map<lease_id, device_key> holders;     ///< until acknowledged or cancelled
+  std::unordered_map<session_id, std::int32_t> starts;  ///< of hosts that the run started
   std::unordered_map<session_id, std::vector<std::int64_t>> devices;
   base::steady_clock clock;
   epoch_id epoch = 0;
@@ -264,9 +265,9 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
   }
   for (const wire_device& device : host.devices)
     state.setup.roles->device_takes_work({host.session, device.id}, true);
-  if (host.pid != 0) {
-    state.pids[host.session] = host.pid;
-    self->send(state.sink->supervisor, process_contact{host.pid, false});
+  if (host.start != 0) {
+    state.starts[host.session] = host.start;
+    self->send(state.sink->supervisor, process_contact{host.start, false, true});
   }
   if (state.setup.board)
     state.setup.board->joined(host.session, {host.name, host.pid, host.lanes, devices_of(host)});
@@ -287,8 +288,8 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
   base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
   state.setup.roles->session_over(host.session);
   state.devices.erase(host.session);
-  if (const auto known = state.pids.extract(host.session)) {
-    self->send(state.sink->supervisor, process_contact{known.mapped(), true});
+  if (const auto known = state.starts.extract(host.session)) {
+    self->send(state.sink->supervisor, process_contact{known.mapped(), true, true});
   }
   for (const lease_result& result : state.desk->host_lost(host.session)) {
     lost(self, result, "the host was lost: " + host.why);
@@ -332,6 +333,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
     return dispatch_ref::behavior_type::make_empty_behavior();
   }
   state.hosts = std::move(*started);
+  state.sink->endpoints = state.hosts->endpoints();
   with->bound.set_value({});
   evaluation_desk::limits limits;
   limits.queue.queue = defaults::evaluation_queue;

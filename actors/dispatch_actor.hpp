@@ -32,6 +32,8 @@ struct dispatch_setup {
 struct dispatch_sink {
   replay_ref replay;
   supervisor_ref supervisor;  ///< is told which hosts answer
+  /// Filled in by spawn_dispatch: where hosts connect, with real ports.
+  std::vector<std::string> endpoints;
 };
 
 /// Starts the gateway and the actor. `sink` is read when a verdict is passed on and outlives the

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -154,6 +156,12 @@ void gateway::state::greet(const peer& from, const env::hello_message& hello) {
     count(&gateway_statistics::refused_hellos);
     send(from, env::refused_message{std::move(code), std::move(text), std::move(hint)});
   };
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const auto& [field, value] : {std::pair("pid", hello.pid), std::pair("start", hello.start)})
+    if (value < 0 || value > most)
+      return refuse_hello("number",
+                          fmt::format("{} is {}, 0 to {} is possible", field, value, most),
+                          "leave it out: it is for the one who started the host");
   const auto version = env::common_protocol(hello.proto_min, hello.proto_max);
   if (!version) {
     return refuse_hello("protocol", version.error().message, "use the same release on both sides");

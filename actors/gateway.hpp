@@ -38,6 +38,7 @@ struct gateway_options {
 class gateway_events {
  public:
   virtual ~gateway_events() = default;
+  /// Numbers of a process and of its start are within int32.
   virtual void host_joined(session_id session, const env::hello_message& hello) = 0;
   virtual void credit(session_id session, std::int64_t device, std::int64_t granted) = 0;
   /// A verdict (JSON, not yet read). It is repeated until it is acknowledged.

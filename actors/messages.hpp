@@ -20,15 +20,19 @@ inline constexpr sample_id first_panel = sample_id{1} << 61;
 
 // ---- joining -------------------------------------------------------------------------------
 
-/// A process to control, first thing. Refused unless build and configuration are control's own.
+/// A process to control, first thing. Refused unless it knows the run's secret, and build and
+/// configuration are control's own.
 struct hello {
   std::string role;  ///< "generator" or "learner"
   std::string build;
   base::hash128 config;
-  std::int32_t pid = 0;
-  std::int32_t rank = 0;  ///< of a learner
+  std::int32_t start = 0;  ///< which start of a process by the supervisor it is
+  std::int32_t rank = 0;   ///< of a learner
+  std::string secret;
+  /// Of rank 0 in a run on several hosts: the directory of its meetings (policy/collectives).
+  std::string meetings;
 };
-QUERN_MESSAGE(hello, role, build, config, pid, rank)
+QUERN_MESSAGE(hello, role, build, config, start, rank, secret, meetings)
 
 /// What it works on. `checkpoint`: folder of the weights that the epoch begins with.
 struct welcome {
@@ -249,10 +253,11 @@ struct host_joined {
   std::string build;
   std::vector<std::string> lanes;
   std::vector<wire_device> devices;
-  std::int32_t pid = 0;   ///< 0: unknown
-  std::string name = {};  ///< for people; may be empty
+  std::int32_t pid = 0;    ///< 0: unknown
+  std::string name = {};   ///< for people; may be empty
+  std::int32_t start = 0;  ///< which start of a process by the supervisor it is; 0: of none
 };
-QUERN_MESSAGE(host_joined, session, build, lanes, devices, pid, name)
+QUERN_MESSAGE(host_joined, session, build, lanes, devices, pid, name, start)
 
 /// A device of a host that takes no work.
 struct wire_quarantine {
@@ -324,23 +329,25 @@ QUERN_MESSAGE(fatal_problem, where, what)
 struct process_ended {
   std::string role;
   std::string how;
-  std::int32_t pid = 0;
+  std::int32_t start = 0;
 };
-QUERN_MESSAGE(process_ended, role, how, pid)
+QUERN_MESSAGE(process_ended, role, how, start)
 
 /// Whether a process answers: told to the supervisor by who talks to it. One that does not, though
-/// it lives, is frozen and is killed after a grace.
+/// it lives, is frozen and is killed after a grace. `start` is the number that it was started with;
+/// its process number may be one of another host.
 struct process_contact {
-  std::int32_t pid = 0;
+  std::int32_t start = 0;
   bool lost = false;
+  bool evaluator = false;  ///< so it says itself: of another role it is not believed
 };
-QUERN_MESSAGE(process_contact, pid, lost)
+QUERN_MESSAGE(process_contact, start, lost, evaluator)
 
 /// The supervisor to itself: if this process still does not answer, kill it.
 struct process_check {
   std::string role;
-  std::int32_t pid = 0;
+  std::int32_t start = 0;
 };
-QUERN_MESSAGE(process_check, role, pid)
+QUERN_MESSAGE(process_check, role, start)
 
 }  // namespace quern::actors

@@ -70,6 +70,15 @@ base::expected<replay_ref> connect_to_control(caf::actor_system& system,
                     where.host, where.port, system.render(found.error()));
 }
 
+base::expected<std::uint16_t> listen_for_processes(caf::actor_system& system,
+                                                   const replay_ref& control,
+                                                   const std::string& address) {
+  const auto port = system.middleman().publish(control, 0, address.c_str());
+  if (port) return *port;
+  return base::fail(base::errc::io, "cannot listen on {}: {}", address,
+                    system.render(port.error()));
+}
+
 base::hash128 config_hash(const std::string& config_yaml) {
   return base::xxh128(config_yaml);
 }

@@ -63,6 +63,12 @@ base::expected<control_address> parse_address(const std::string& text);
 base::expected<replay_ref> connect_to_control(caf::actor_system& system,
                                               const control_address& where);
 
+/// Lets processes of the run connect to `control` at a free port of `address`, which is returned.
+/// Errors: io, with CAF's reason.
+base::expected<std::uint16_t> listen_for_processes(caf::actor_system& system,
+                                                   const replay_ref& control,
+                                                   const std::string& address);
+
 /// What control and its processes must agree on.
 base::hash128 config_hash(const std::string& config_yaml);
 

@@ -8,6 +8,7 @@
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
 #include "actors/dispatch_actor.hpp"
+#include "actors/entrance.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/node.hpp"
 #include "actors/processes.hpp"
@@ -35,6 +36,7 @@ struct panel_setup {
   panel_side side = panel_side::first;
   std::string model;
   std::string config_yaml;
+  reception who;
   std::string weights_folder;
   std::string device_class;
   dispatch_ref dispatch;
@@ -52,7 +54,7 @@ struct panel_state {
   std::map<sample_id, generate_group> asked;
   std::map<sample_id, std::string> sources;
   generator_ref generator;
-  std::int32_t generator_pid = 0;
+  entrance door;
   std::int64_t granted = 0;
   std::int64_t sent = 0;
 };
@@ -142,12 +144,18 @@ void on_completion(panel_ptr self, const generated_sample& sample) {
   }
 }
 
+/// Somebody who connected, but was not let in.
+bool stranger(panel_ptr self) {
+  return !self->state.door.known(self);
+}
+
 replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
   panel_state& state = self->state;
   state.setup = std::move(setup);
+  state.door = entrance(state.setup.who);
   self->set_down_handler([=](const caf::down_msg& down) {
-    if (down.source != self->state.generator.address()) return;
-    self->send(self->state.setup.supervisor, process_contact{self->state.generator_pid, true});
+    if (const auto start = self->state.door.forget(down.source))
+      self->send(self->state.setup.supervisor, process_contact{*start, true});
   });
   if (state.setup.side == panel_side::first) {
     const auto scouts = state.setup.questions->scouts();
@@ -158,8 +166,9 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
   if (state.scouts_left == 0) fix_questions(self);
   return {
       [=](const hello& from, const generator_ref& ref) -> caf::result<welcome> {
-        self->send(self->state.setup.supervisor, process_contact{from.pid, false});
-        self->state.generator_pid = from.pid;
+        if (auto no = self->state.door.refuse(from, "generator", ref.address()))
+          return std::move(*no);
+        self->send(self->state.setup.supervisor, process_contact{from.start, false});
         self->monitor(ref);
         meet(self, ref);
         welcome answer;
@@ -172,19 +181,27 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
         return caf::make_error(caf::sec::runtime_error, "a panel has no learner");
       },
       [=](const generation_credit& credit) {
+        if (stranger(self)) return;
         self->state.granted = credit.granted;
         ask(self);
       },
       [](const weights_installed&) {},
-      [=](const generated_sample& sample) { on_completion(self, sample); },
-      [=](const sample_verdict& verdict) { on_answer(self, verdict); },
+      [=](const generated_sample& sample) {
+        if (!stranger(self)) on_completion(self, sample);
+      },
+      [=](const sample_verdict& verdict) {
+        if (!stranger(self)) on_answer(self, verdict);
+      },
       [](const learner_ready&) {},
       [](const step_done&) {},
       [](const checkpoint_saved&) {},
       [=](const drain& order) {
+        if (stranger(self)) return;
         self->send(self->state.setup.supervisor, drained{order.how, false});
       },
-      [=](const fatal_problem& problem) { fail_panel(self, problem.where + ": " + problem.what); },
+      [=](const fatal_problem& problem) {
+        if (!stranger(self)) fail_panel(self, problem.where + ": " + problem.what);
+      },
       [](const tick&) {},
   };
 }
@@ -209,10 +226,14 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   node self;
   caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
-  const dispatch_setup dispatching{&config, &tasks, setup.device_class, 0,
-                                   local_gateway(config, hosts_socket, 0)};
+  QUERN_TRY(const run_hosts hosts, hosts_of_run(config));
+  QUERN_TRY(const gateway_options opening, gateway_of(config, hosts, run.paths(), hosts_socket, 0));
+  const dispatch_setup dispatching{&config, &tasks, setup.device_class, 0, opening};
   QUERN_TRY(setup.dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(setup.dispatch);
+  run_entrance entrance = entrance_of(opening, sink->endpoints);
+  QUERN_TRY(entrance.secret, make_run_secret());
+  setup.who = {base::build_id(), config_hash(setup.config_yaml), entrance.secret};
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
   const auto plans = std::make_shared<std::vector<process_plan>>();
@@ -228,10 +249,8 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   *replay_slot = asking;
   sink->supervisor = supervisor;
   sink->replay = asking;
-  const auto port = system.middleman().publish(asking, 0, "127.0.0.1");
-  if (!port) return base::fail(base::errc::io, "cannot listen on 127.0.0.1");
-  QUERN_TRY(*plans,
-            plan_processes(config, run.paths(), *port, "ipc://" + hosts_socket, {"generator"}));
+  QUERN_TRY(entrance.port, listen_for_processes(system, asking, hosts.control()));
+  QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, {"generator"}));
   // A panel that is not complete is measured anew, so that stopping it is pausing it.
   const console_commands commands{
       [&]() -> base::json {

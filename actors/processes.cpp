@@ -1,92 +1,183 @@
 #include "actors/processes.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "base/program.hpp"
+#include "env/plugin/key_file.hpp"
 
 namespace quern::actors {
 
 namespace {
 
+namespace fs = std::filesystem;
+
+bool evaluators_elsewhere(const placement& where) {
+  return std::any_of(where.evaluators.begin(), where.evaluators.end(),
+                     [](const std::string& host) { return !host.empty(); });
+}
+
+/// Key pairs of a run that nobody has to make. They stay: a host that shares the folder may show an
+/// old file for a while after it was replaced.
+base::expected<env::curve_keys> keys_in(const fs::path& file) {
+  std::error_code ignored;
+  if (fs::exists(file, ignored)) return env::read_key_file(file);
+  return env::make_key_file(file);
+}
+
+fs::path keys_of_evaluators(const storage::run_paths& paths) {
+  return paths.root / "evaluators.keys";
+}
+
+void settle_at(process_plan& plan, const run_config& config, const std::string& host) {
+  plan.host = host;
+  if (!host.empty()) plan.launch = config.cluster.launch;
+}
+
+/// A role of quern-torch on its host.
+base::expected<process_plan> plan_worker(const run_config& config, const run_hosts& hosts,
+                                         const storage::run_paths& paths,
+                                         const run_entrance& entrance, const std::string& kind,
+                                         const std::string& role, const std::string& host) {
+  QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
+  process_plan plan{role,
+                    {.argv = {torch.string(), kind, "--control",
+                              fmt::format("{}:{}", hosts.control(), entrance.port), "--config",
+                              paths.config().string()},
+                     .log = paths.log_of(role),
+                     .input = entrance.secret + "\n"}};
+  settle_at(plan, config, host);
+  if (hosts.where.spread())
+    plan.spec.argv.insert(plan.spec.argv.end(), {"--host", hosts.addresses.at(host)});
+  QUERN_TRY(const bool links, weights_by_link(config));
+  // In-fabric reductions need a service that shared hosts may lack.
+  if (links || config.learner.ranks > 1) plan.spec.environment.emplace_back("NCCL_NVLS_ENABLE=0");
+  return plan;
+}
+
 /// One process a rank: "learner" is rank 0, the others are learner-1 and so on. Each sees the GPU
 /// that is its own and no other.
-base::status plan_ranks(const run_config& config, const storage::run_paths& paths,
-                        const process_plan& first, std::vector<process_plan>& plans) {
+base::status plan_ranks(const run_config& config, const run_hosts& hosts,
+                        const storage::run_paths& paths, const run_entrance& entrance,
+                        std::vector<process_plan>& plans) {
   QUERN_TRY(const auto devices, learner_devices(config));
   for (std::int64_t rank = 0; rank < config.learner.ranks; ++rank) {
-    process_plan plan = first;
-    if (rank > 0) {
-      plan.role = fmt::format("{}-{}", first.role, rank);
-      plan.spec.log = paths.log_of(plan.role);
-    }
+    const auto place = static_cast<std::size_t>(rank);
+    const std::string role = rank == 0 ? "learner" : fmt::format("learner-{}", rank);
+    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "learner", role,
+                                             hosts.where.ranks[place]));
     if (config.learner.ranks > 1)
       plan.spec.argv.insert(plan.spec.argv.end(), {"--rank", fmt::format("{}", rank)});
     if (config.learner.device == "cuda")
-      plan.spec.environment.push_back(
-          fmt::format("CUDA_VISIBLE_DEVICES={}", devices[static_cast<std::size_t>(rank)]));
+      plan.spec.environment.push_back(fmt::format("CUDA_VISIBLE_DEVICES={}", devices[place]));
     plans.push_back(std::move(plan));
   }
   return {};
 }
 
+base::expected<process_plan> plan_evaluator(const run_config& config, const run_hosts& hosts,
+                                            const storage::run_paths& paths,
+                                            const run_entrance& entrance, std::int64_t number) {
+  QUERN_TRY(const auto quern, base::sibling_program("quern"));
+  const std::string role = fmt::format("evaluator-{}", number);
+  const std::string& host = hosts.where.evaluators[static_cast<std::size_t>(number)];
+  process_plan plan{
+      role,
+      {.argv = {quern.string(), "evaluator", "--connect",
+                host.empty() ? entrance.endpoints.front() : entrance.endpoints.back(), "--sandbox",
+                config.env.sandbox, "--time-budget", fmt::format("{}", config.env.time_budget_s),
+                "--precision", fmt::format("{}", config.env.precision), "--noise-limit",
+                fmt::format("{}", config.env.noise_limit), "--static-screen",
+                config.env.static_screen ? "on" : "off", "--core",
+                fmt::format("{}", config.env.core), "--log-level", config.observe.log_level},
+       .log = paths.log_of(role)}};
+  plan.evaluator = true;
+  settle_at(plan, config, host);
+  std::vector<std::string>& argv = plan.spec.argv;
+  if (!host.empty())
+    argv.insert(argv.end(), {"--keys", keys_of_evaluators(paths).string(), "--gateway-key",
+                             entrance.gateway_key, "--until-input-ends"});
+  if (lane_of(config) == env::lane::cuda) {
+    QUERN_TRY(const int gpu, gpu_of_evaluator(config, number));
+    argv.insert(argv.end(), {"--gpus", std::to_string(gpu)});
+  }
+  return plan;
+}
+
 }  // namespace
 
+base::expected<run_hosts> hosts_of_run(const run_config& config) {
+  run_hosts made;
+  QUERN_TRY(made.where, placement_of(config));
+  QUERN_TRY(made.addresses, addresses_of(config, made.where));
+  return made;
+}
+
 base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
+                                                         const run_hosts& hosts,
                                                          const storage::run_paths& paths,
-                                                         std::uint16_t port,
-                                                         const std::string& gateway,
+                                                         const run_entrance& entrance,
                                                          const std::vector<std::string>& workers) {
   std::vector<process_plan> plans;
-  QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
-  QUERN_TRY(const auto quern, base::sibling_program("quern"));
-  const std::string address = fmt::format("127.0.0.1:{}", port);
-  QUERN_TRY(const bool links, weights_by_link(config));
   for (const std::string& role : workers) {
-    process_plan one = {
-        role,
-        {.argv = {torch.string(), role, "--control", address, "--config", paths.config().string()},
-         .log = paths.log_of(role)}};
-    // In-fabric reductions need a service that shared hosts may lack.
-    if (links || config.learner.ranks > 1) one.spec.environment.emplace_back("NCCL_NVLS_ENABLE=0");
     if (role == "learner") {
-      QUERN_CHECK(plan_ranks(config, paths, one, plans));
-    } else {
-      plans.push_back(one);
-      if (config.actors.generator_device == "cuda")
-        plans.back().spec.environment.push_back(
-            fmt::format("CUDA_VISIBLE_DEVICES={}", config.actors.generator_gpu));
+      QUERN_CHECK(plan_ranks(config, hosts, paths, entrance, plans));
+      continue;
     }
+    QUERN_TRY(process_plan plan,
+              plan_worker(config, hosts, paths, entrance, role, role, hosts.where.generator));
+    if (config.actors.generator_device == "cuda")
+      plan.spec.environment.push_back(
+          fmt::format("CUDA_VISIBLE_DEVICES={}", config.actors.generator_gpu));
+    plans.push_back(std::move(plan));
   }
-  QUERN_TRY(const std::vector<int> gpus, gpus_of(config));
   for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
-    const std::string role = fmt::format("evaluator-{}", i);
-    plans.push_back(
-        {role,
-         {.argv = {quern.string(), "evaluator", "--connect", gateway, "--sandbox",
-                   config.env.sandbox, "--time-budget", fmt::format("{}", config.env.time_budget_s),
-                   "--precision", fmt::format("{}", config.env.precision), "--noise-limit",
-                   fmt::format("{}", config.env.noise_limit), "--static-screen",
-                   config.env.static_screen ? "on" : "off", "--core",
-                   fmt::format("{}", config.env.core), "--log-level", config.observe.log_level},
-          .log = paths.log_of(role)}});
-    if (lane_of(config) == env::lane::cuda) {
-      const int gpu = gpus[static_cast<std::size_t>(i) % gpus.size()];
-      plans.back().spec.argv.insert(plans.back().spec.argv.end(), {"--gpus", std::to_string(gpu)});
-    }
+    QUERN_TRY(process_plan plan, plan_evaluator(config, hosts, paths, entrance, i));
+    plans.push_back(std::move(plan));
   }
   return plans;
 }
 
-gateway_options local_gateway(const run_config& config, const std::string& hosts_socket,
-                              epoch_id epoch) {
+base::expected<gateway_options> gateway_of(const run_config& config, const run_hosts& hosts,
+                                           const storage::run_paths& paths,
+                                           const std::string& hosts_socket, epoch_id epoch) {
   gateway_options options;
   options.endpoints = {"ipc://" + hosts_socket};
   options.epoch = epoch;
   options.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
   options.heartbeat_ms = static_cast<std::int64_t>(config.actors.heartbeat_s * 1000);
+  const bool elsewhere = evaluators_elsewhere(hosts.where);
+  if (config.env.bind.empty() && !elsewhere) return options;
+  gateway_keys keys;
+  if (!config.env.keys.empty()) {
+    QUERN_TRY(keys.own, env::read_key_file(config.env.keys));
+  } else {
+    QUERN_TRY(keys.own, keys_in(paths.root / "gateway.keys"));
+  }
+  if (!config.env.bind.empty()) {
+    options.endpoints.push_back(config.env.bind);
+    QUERN_TRY(keys.hosts, env::read_public_keys(config.env.hosts));
+  }
+  if (elsewhere) {
+    const std::string& own = hosts.control();
+    options.endpoints.push_back(own.find(':') == std::string::npos
+                                    ? fmt::format("tcp://{}:*", own)
+                                    : fmt::format("tcp://[{}]:*", own));
+    QUERN_TRY(const env::curve_keys pair, keys_in(keys_of_evaluators(paths)));
+    keys.hosts.insert(pair.public_key);
+  }
+  options.keys = std::move(keys);
   return options;
+}
+
+run_entrance entrance_of(const gateway_options& opened, std::vector<std::string> endpoints) {
+  run_entrance made;
+  made.endpoints = std::move(endpoints);
+  if (opened.keys) made.gateway_key = opened.keys->own.public_key;
+  return made;
 }
 
 restart_limits restart_limits_of(const run_config& config) {

@@ -1,29 +1,59 @@
-// Which processes a run consists of, how each is started, and the limits that they are held to.
+// Which processes a run consists of, on which hosts, how each is started, and the limits that they
+// are held to.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "actors/config/placement.hpp"
+#include "actors/config/process_plan.hpp"
 #include "actors/config/run_config.hpp"
+#include "actors/decide/restart_policy.hpp"
 #include "actors/gateway.hpp"
-#include "actors/supervisor.hpp"
 #include "base/status.hpp"
 #include "storage/run_directory.hpp"
 
 namespace quern::actors {
 
-/// `workers` are roles of quern-torch that connect to `port` on this host (a learner: one process a
-/// rank); evaluator hosts connect to `gateway`. Error: a program that is not beside this one.
+/// The hosts of a run, with their addresses in numbers; "" is this machine.
+struct run_hosts {
+  placement where;
+  std::map<std::string, std::string> addresses;
+
+  /// What control listens on: the loopback where nothing lives elsewhere.
+  [[nodiscard]] const std::string& control() const { return addresses.at(""); }
+};
+
+/// Asks the resolver. Errors: as placement_of and addresses_of.
+base::expected<run_hosts> hosts_of_run(const run_config& config);
+
+/// What the processes of a run need to find it.
+struct run_entrance {
+  std::uint16_t port = 0;              ///< of control's node
+  std::vector<std::string> endpoints;  ///< of the gateway, as gateway_of wants them, with ports
+  std::string gateway_key;             ///< public; for evaluators on other hosts
+  std::string secret;                  ///< of reception: written to the input of each worker
+};
+
+/// `workers` are roles of quern-torch that connect to control (a learner: one process a rank);
+/// evaluator hosts connect to the gateway. Error: a program that is not beside this one.
 base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
+                                                         const run_hosts& hosts,
                                                          const storage::run_paths& paths,
-                                                         std::uint16_t port,
-                                                         const std::string& gateway,
+                                                         const run_entrance& entrance,
                                                          const std::vector<std::string>& workers);
 
-/// The gateway to this machine's hosts, with the configuration's times.
-gateway_options local_gateway(const run_config& config, const std::string& hosts_socket,
-                              epoch_id epoch);
+/// Where evaluator hosts connect: those of this machine over ipc://, which is the first endpoint;
+/// others with keys at env.bind; those that the run starts elsewhere with keys of the run's folder
+/// at the last endpoint, a free port of cluster.address. Errors: keys that cannot be read or made.
+base::expected<gateway_options> gateway_of(const run_config& config, const run_hosts& hosts,
+                                           const storage::run_paths& paths,
+                                           const std::string& hosts_socket, epoch_id epoch);
+
+/// What a gateway of these options has opened; port and secret are the caller's.
+run_entrance entrance_of(const gateway_options& opened, std::vector<std::string> endpoints);
 
 /// `actors.restarts` within `actors.restart_window_s`.
 restart_limits restart_limits_of(const run_config& config);

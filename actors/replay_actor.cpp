@@ -7,6 +7,7 @@
 #include "actors/config/learner_setup.hpp"
 #include "actors/decide/link_book.hpp"
 #include "actors/defaults.hpp"
+#include "actors/entrance.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/node.hpp"
 #include "actors/replay/rollout.hpp"
@@ -40,7 +41,7 @@ struct replay_state {
   replay_actor_setup setup;
   std::map<caf::actor_addr, generator_entry> generators;
   std::map<caf::actor_addr, learner_entry> learners;  ///< ranks of this epoch
-  std::map<caf::actor_addr, std::int32_t> pids;       ///< of every worker that said hello
+  entrance door;
   link_book links;
   std::optional<weights_ready> newest;  ///< of this epoch, what was announced last
   role_member learner_member = 0;       ///< all ranks, from learner_ready on
@@ -153,14 +154,13 @@ void advance(replay_ptr self) {
   carry_out(self, *orders);
 }
 
-std::optional<welcome> greet(replay_ptr self, const hello& from) {
+/// Somebody who connected, but was not let in.
+bool stranger(replay_ptr self) {
+  return !self->state.door.known(self);
+}
+
+welcome greet(replay_ptr self) {
   const replay_actor_setup& setup = self->state.setup;
-  if (from.build != setup.build || from.config != config_hash(setup.config_yaml)) {
-    base::log_error(
-        "replay", "a {} of build {} is refused: this is {}, and the configuration must be the same",
-        from.role, from.build, setup.build);
-    return std::nullopt;
-  }
   const starting_point& start = setup.head->start();
   welcome answer;
   answer.epoch = start.epoch;
@@ -170,17 +170,8 @@ std::optional<welcome> greet(replay_ptr self, const hello& from) {
   answer.reference = start.reference;
   answer.config_yaml = setup.config_yaml;
   answer.weights_folder = setup.weights_folder;
-  answer.meeting = fmt::format("unix:{}/learners-{}", setup.weights_folder, start.epoch);
+  answer.meeting = fmt::format("{}/learners-{}", self->state.door.place(), start.epoch);
   return answer;
-}
-
-caf::error refusal() {
-  return caf::make_error(caf::sec::runtime_error, "another build or configuration");
-}
-
-void meet(replay_ptr self, const hello& from, const caf::actor_addr& address) {
-  self->state.pids[address] = from.pid;
-  self->send(self->state.setup.supervisor, process_contact{from.pid, false});
 }
 
 /// To rank 0, which is there whenever a link is due.
@@ -192,10 +183,11 @@ void open_links(replay_ptr self) {
         self->send(rank.ref, open_weight_link{state.setup.head->epoch(), address});
 }
 
-welcome meet_generator(replay_ptr self, const generator_ref& ref, welcome answer) {
+welcome meet_generator(replay_ptr self, const generator_ref& ref) {
+  welcome answer = greet(self);
   generator_entry& entry = self->state.generators[ref.address()];
   entry.ref = ref;
-  entry.link = self->state.links.add(answer.epoch);
+  entry.link = self->state.links.add(answer.epoch, self->state.door.place());
   answer.weights_link = entry.link;
   open_links(self);
   return answer;
@@ -221,10 +213,11 @@ void lose_learner(replay_ptr self) {
   for (auto& [addr, rank] : state.learners) {
     self->send_exit(rank.ref, caf::exit_reason::user_shutdown);
     // It may hang in a collective with the lost one: the supervisor sees to it that it goes.
-    if (const auto known = state.pids.find(addr); known != state.pids.end())
-      self->send(state.setup.supervisor, process_contact{known->second, true});
+    if (const auto start = state.door.start_of(addr))
+      self->send(state.setup.supervisor, process_contact{*start, true});
   }
   state.learners.clear();
+  if (state.setup.spread) state.door.meet_at("");
   state.setup.roles->left(std::exchange(state.learner_member, 0));
   state.links.learner_lost();
   state.newest.reset();
@@ -250,9 +243,8 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
   replay_state& state = self->state;
   if (state.ended) return;
   // Also of a generator that was sent away with its learner and did not go.
-  if (const auto known = state.pids.extract(who)) {
-    self->send(state.setup.supervisor, process_contact{known.mapped(), true});
-  }
+  if (const auto start = state.door.forget(who))
+    self->send(state.setup.supervisor, process_contact{*start, true});
   if (const auto lost = state.generators.find(who); lost != state.generators.end()) {
     base::log_warn("replay", "a generator is gone; {} samples are made again",
                    lost->second.samples.size());
@@ -288,8 +280,10 @@ void on_step_done(replay_ptr self, const step_done& step) {
 
 replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup) {
   self->state.setup = std::move(setup);
-  if (weights_by_link(*self->state.setup.config).value_or(false))
-    self->state.links = link_book(self->state.setup.weights_folder);
+  const replay_actor_setup& with = self->state.setup;
+  self->state.links = link_book(weights_by_link(*with.config).value_or(false));
+  self->state.door = entrance({with.build, config_hash(with.config_yaml), with.secret});
+  if (!with.spread) self->state.door.meet_at("unix:" + with.weights_folder);
   self->set_down_handler([=](const caf::down_msg& down) { on_down(self, down.source); });
   const auto from_generator = [=]() -> generator_entry* {
     const auto found =
@@ -299,21 +293,21 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
   replay* head = self->state.setup.head;
   return {
       [=](const hello& from, const generator_ref& ref) -> caf::result<welcome> {
-        auto answer = greet(self, from);
-        if (!answer) return refusal();
-        meet(self, from, ref.address());
+        entrance& door = self->state.door;
+        if (auto no = door.refuse(from, "generator", ref.address())) return std::move(*no);
+        self->send(self->state.setup.supervisor, process_contact{from.start, false});
         self->monitor(ref);
-        return meet_generator(self, ref, std::move(*answer));
+        return door.answer(self, ref.address(), false, [=] { return meet_generator(self, ref); });
       },
       [=](const hello& from, const learner_ref& ref) -> caf::result<welcome> {
-        if (!greet(self, from)) return refusal();
+        entrance& door = self->state.door;
+        if (auto no = door.refuse(from, "learner", ref.address())) return std::move(*no);
         // It may begin an epoch, and what it is welcomed with is of that one.
         join_learner(self, from.rank, ref);
-        auto answer = greet(self, from);
-        if (!answer) return refusal();
-        meet(self, from, ref.address());
+        self->send(self->state.setup.supervisor, process_contact{from.start, false});
         self->monitor(ref);
-        return *answer;
+        if (from.rank == 0 && self->state.setup.spread) door.meet_at(from.meetings);
+        return door.answer(self, ref.address(), true, [=] { return greet(self); });
       },
       [=](const generation_credit& credit) {
         if (auto* entry = from_generator()) {
@@ -325,16 +319,18 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         if (auto* entry = from_generator()) on_installed(self, *entry, installed);
       },
       [=](const generated_sample& sample) {
+        if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
         if (auto* entry = from_generator()) entry->samples.erase(sample.sample);
         settle(self, head->on_generated(sample));
       },
       [=](const sample_verdict& verdict) {
+        if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
         settle(self, head->on_verdict(verdict));
       },
       [=](const learner_ready& ready) {
-        if (ready.epoch != head->epoch()) return;
+        if (stranger(self) || ready.epoch != head->epoch()) return;
         head->learner_ready(true);
         if (self->state.learner_member == 0)
           self->state.learner_member = self->state.setup.roles->joined(run_role::learner);
@@ -343,24 +339,29 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         settle(self, head->on_weights(ready.epoch, ready.version, ready.hash));
       },
       [=](const step_done& step) {
+        if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
         on_step_done(self, step);
       },
       [=](const checkpoint_saved& saved) {
+        if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
         settle(self, head->on_checkpoint(saved));
       },
       [=](const drain& order) {
+        if (stranger(self)) return;
         head->drain(static_cast<ending>(order.how));
         // From now on nobody is to be kept at work.
         self->state.setup.roles->pause(true);
         advance_soon(self);
       },
       [=](const fatal_problem& problem) {
+        if (stranger(self)) return;
         base::log_error(problem.where, "{}", problem.what);
         fail_run(self, problem.where + ": " + problem.what);
       },
       [=](const tick&) {
+        if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
         advance(self);
       },

@@ -27,6 +27,8 @@ struct replay_actor_setup {
   dispatch_ref dispatch;
   supervisor_ref supervisor;
   role_board* roles = nullptr;
+  std::string secret;   ///< what processes of the run are given when they are started
+  bool spread = false;  ///< roles are on several hosts: groups meet where rank 0 says
 };
 
 /// Detached: the ledger blocks on the disk. Events are taken as they come and acted upon together,

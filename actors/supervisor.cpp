@@ -17,9 +17,11 @@ enum class answering { awaited, yes, no };
 
 struct running {
   process_plan plan;
-  base::subprocess process;
+  base::subprocess process;  ///< or the launch command of one on another host
+  std::int32_t start = 0;
   std::thread watcher;
   answering answers = answering::awaited;
+  std::optional<base::nanoseconds_t> killed_at = {};  ///< it was asked to end, on another host
 };
 
 struct supervisor_state {
@@ -30,8 +32,9 @@ struct supervisor_state {
   supervisor_state& operator=(const supervisor_state&) = delete;
 
   void end_all() {
+    // A launch command ends when the process has that it stands for.
     for (auto& [role, child] : children)
-      child.process.send_signal(SIGTERM);
+      child.plan.host.empty() ? child.process.send_signal(SIGTERM) : child.process.close_input();
     const base::nanoseconds_t deadline =
         clock.now_ns() + std::chrono::nanoseconds(defaults::exit_grace).count();
     for (auto& [role, child] : children) {
@@ -45,6 +48,7 @@ struct supervisor_state {
 
   supervisor_setup setup;
   std::map<std::string, running> children;
+  std::int32_t starts = 0;
   std::optional<restart_policy> restarts;
   base::steady_clock clock;
   bool ended = false;
@@ -62,49 +66,58 @@ void finish(supervisor_ptr self, run_end how) {
 
 void start(supervisor_ptr self, const process_plan& plan) {
   if (self->state.ended) return;
-  auto child = base::subprocess::start(plan.spec);
+  const std::int32_t start = ++self->state.starts;
+  const auto spec = started_as(plan, start);
+  if (!spec) return finish(self, {ending::pause, false, spec.error().message});
+  auto child = base::subprocess::start(*spec);
   if (!child) return finish(self, {ending::pause, false, child.error().message});
   const int fd = child->pid_fd();
-  const auto pid = static_cast<std::int32_t>(child->pid());
   const auto me = caf::actor_cast<supervisor_ref>(self);
-  running entry{plan, std::move(*child), {}, answering::awaited};
-  entry.watcher = std::thread([fd, pid, me, role = plan.role] {
+  running entry{plan, std::move(*child), start, {}};
+  entry.watcher = std::thread([fd, start, me, role = plan.role] {
     pollfd watched{fd, POLLIN, 0};
     while (::poll(&watched, 1, -1) < 0) {
     }
-    caf::anon_send(me, process_ended{role, "", pid});
+    caf::anon_send(me, process_ended{role, "", start});
   });
   self->state.children.emplace(plan.role, std::move(entry));
-  self->delayed_send(self, defaults::start_timeout, process_check{plan.role, pid});
+  self->delayed_send(self, defaults::start_timeout, process_check{plan.role, start});
 }
 
 void on_contact(supervisor_ptr self, const process_contact& news) {
   for (auto& [role, child] : self->state.children) {
-    if (child.process.pid() != news.pid) continue;
+    if (child.start != news.start || (news.evaluator && !child.plan.evaluator)) continue;
     child.answers = news.lost ? answering::no : answering::yes;
     if (!news.lost) return;
     // It may be on its way out, or come back with a new session.
-    return self->delayed_send(self, defaults::exit_grace, process_check{role, news.pid});
+    return self->delayed_send(self, defaults::exit_grace, process_check{role, news.start});
   }
 }
 
-/// Kills a process that lives and does not answer; its end is news like any other.
+/// Kills a process that lives and does not answer; its end is news like any other. A launch command
+/// is asked first: one that is killed at once may leave alive, beside its successor, what it has
+/// started.
 void kill_frozen(supervisor_ptr self, const process_check& doubt) {
-  const auto child = self->state.children.find(doubt.role);
-  if (child == self->state.children.end() || child->second.process.pid() != doubt.pid ||
-      child->second.answers == answering::yes) {
-    return;
-  }
-  base::log_warn("supervisor", "{} (process {}) lives and does not answer: killed", doubt.role,
-                 doubt.pid);
-  child->second.process.send_signal(SIGKILL);
+  const auto found = self->state.children.find(doubt.role);
+  if (found == self->state.children.end() || found->second.start != doubt.start) return;
+  running& child = found->second;
+  const base::nanoseconds_t now = self->state.clock.now_ns();
+  if (child.killed_at ? now < *child.killed_at : child.answers == answering::yes) return;
+  const bool asked = child.killed_at || child.plan.host.empty();
+  base::log_warn("supervisor", "{} (process {}) lives and does not answer: {}", doubt.role,
+                 child.process.pid(), asked ? "killed" : "its launch command is to end");
+  if (asked) return child.process.send_signal(SIGKILL);
+  child.killed_at = now + std::chrono::nanoseconds(defaults::exit_grace).count();
+  child.process.close_input();
+  child.process.send_signal(SIGTERM);
+  self->delayed_send(self, defaults::exit_grace, doubt);
 }
 
 void on_end(supervisor_ptr self, const process_ended& news) {
   supervisor_state& state = self->state;
   if (state.ended) return;
   const auto child = state.children.find(news.role);
-  if (child == state.children.end() || child->second.process.pid() != news.pid) return;
+  if (child == state.children.end() || child->second.start != news.start) return;
   const std::string how = base::describe(child->second.process.poll().value_or(base::exit_state{}));
   const process_plan plan = child->second.plan;
   child->second.watcher.join();

@@ -8,17 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "actors/config/process_plan.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/protocol.hpp"
-#include "base/subprocess.hpp"
 
 namespace quern::actors {
-
-/// A process of the run. `role` is its name in logs and messages ("generator", "evaluator-0").
-struct process_plan {
-  std::string role;
-  base::subprocess_spec spec;
-};
 
 /// How a run ended.
 struct run_end {

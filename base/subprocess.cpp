@@ -38,9 +38,31 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+/// What a child reads, in a pipe; both ends are none where it reads what its parent does.
+struct child_input {
+  unique_fd read;
+  unique_fd write;
+
+  static expected<child_input> make(const subprocess_spec& spec) {
+    // A pipe holds at least so much before anybody reads it.
+    constexpr std::size_t most = 4096;
+    child_input made;
+    if (!spec.input) return made;
+    if (spec.input->size() > most)
+      return fail(errc::invalid_argument, "input of {} bytes for {}, at most {} are possible",
+                  spec.input->size(), spec.argv[0], most);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
+    made.read.reset(ends[0]);
+    made.write.reset(ends[1]);
+    QUERN_CHECK(write_all(made.write.get(), *spec.input));
+    return made;
+  }
+};
+
 /// Between fork and exec: only async-signal-safe calls. Reports errno through `report`.
-[[noreturn]] void become(char* const* argv, char* const* environment, int log, int report,
-                         bool die_with_parent, pid_t parent) {
+[[noreturn]] void become(char* const* argv, char* const* environment, int input, int log,
+                         int report, bool die_with_parent, pid_t parent) {
   if (die_with_parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);
@@ -50,6 +72,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   // A group of its own: Ctrl-C in a terminal reaches the parent alone, who pauses in order.
   ::setpgid(0, 0);
+  if (input >= 0) ::dup2(input, STDIN_FILENO);
   if (log >= 0) {
     ::dup2(log, STDOUT_FILENO);
     ::dup2(log, STDERR_FILENO);
@@ -80,6 +103,7 @@ expected<subprocess> subprocess::start(const subprocess_spec& spec) {
     log.reset(::open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!log) return fail_errno("cannot open log " + spec.log.string());
   }
+  QUERN_TRY(child_input input, child_input::make(spec));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe");
   const unique_fd failure(ends[0]);
@@ -88,7 +112,8 @@ expected<subprocess> subprocess::start(const subprocess_spec& spec) {
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot start " + spec.argv[0]);
   if (pid == 0) {
-    become(argv.data(), environment.data(), log.get(), report.get(), spec.die_with_parent, parent);
+    become(argv.data(), environment.data(), input.read.get(), log.get(), report.get(),
+           spec.die_with_parent, parent);
   }
   report.reset();
   int number = 0;
@@ -103,12 +128,13 @@ expected<subprocess> subprocess::start(const subprocess_spec& spec) {
     ::waitpid(pid, nullptr, 0);
     return problem;
   }
-  return subprocess(pid, std::move(pid_fd));
+  return subprocess(pid, std::move(pid_fd), std::move(input.write));
 }
 
 subprocess::subprocess(subprocess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       pid_fd_(std::move(other.pid_fd_)),
+      input_(std::move(other.input_)),
       ended_(other.ended_) {}
 
 subprocess& subprocess::operator=(subprocess&& other) noexcept {
@@ -116,6 +142,7 @@ subprocess& subprocess::operator=(subprocess&& other) noexcept {
     end();
     pid_ = std::exchange(other.pid_, -1);
     pid_fd_ = std::move(other.pid_fd_);
+    input_ = std::move(other.input_);
     ended_ = other.ended_;
   }
   return *this;

@@ -21,6 +21,9 @@ struct subprocess_spec {
   std::vector<std::string> environment = {};
   /// Where stdout and stderr go (appended); empty: the parent's.
   std::filesystem::path log = {};
+  /// Written to the child's standard input, which then stays open for as long as the child is
+  /// owned, or until close_input; at most 4 KiB. None: the parent's standard input.
+  std::optional<std::string> input = {};
   /// SIGKILL when the thread that started it ends: start from a thread that lives as long as the
   /// process does.
   bool die_with_parent = true;
@@ -55,12 +58,16 @@ class subprocess {
   std::optional<exit_state> wait(nanoseconds_t timeout);
   /// No effect on a child that has ended.
   void send_signal(int number);
+  /// The child reads the end of what it was given as input.
+  void close_input() { input_.reset(); }
 
  private:
-  subprocess(pid_t pid, unique_fd pid_fd) : pid_(pid), pid_fd_(std::move(pid_fd)) {}
+  subprocess(pid_t pid, unique_fd pid_fd, unique_fd input)
+      : pid_(pid), pid_fd_(std::move(pid_fd)), input_(std::move(input)) {}
   void end() noexcept;
   pid_t pid_ = -1;
   unique_fd pid_fd_;
+  unique_fd input_;
   std::optional<exit_state> ended_;
 };
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "actors/config/placement.hpp"
 #include "actors/measured_as.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -287,6 +288,7 @@ base::status check_config(const run_config& config) {
                 config.env.noise_limit, config.env.precision);
   }
   QUERN_CHECK(check_measuring(config));
+  QUERN_CHECK(placement_of(config));
   if (!config.env.bind.empty() && !config.env.bind.starts_with("tcp://")) {
     return fail(errc::invalid_argument, "env.bind: '{}' is not of the form tcp://ADDRESS:PORT",
                 config.env.bind);

@@ -116,8 +116,11 @@ void tasks_and_env(keys& table) {
                "then dropped");
   QUERN_NUMBER(env.evaluators, resume, 0, 1024,
                "evaluator hosts started with the run; others may join at env.bind");
+  QUERN_TEXT(env.evaluator_hosts, resume, {},
+             "names of the hosts where these are started, in turn, with commas between; empty: "
+             "here; key pairs are made in the run's folder");
   QUERN_TEXT(env.gpus, resume, {},
-             "lane cuda: GPUs of this machine that measure, 0,1,...; evaluator hosts take them in "
+             "lane cuda: GPUs of their host that measure, 0,1,...; evaluator hosts take them in "
              "turn, one GPU each");
   QUERN_TEXT(env.device_class, fixed, {},
              "lane cuda: class of the GPUs that measure, as quern doctor tells it; empty: that of "
@@ -185,8 +188,12 @@ void method(keys& table) {
   QUERN_NUMBER(learner.ranks, resume, 1, 64,
                "processes of the learner, one GPU each on cuda; they share each batch and the "
                "optimiser's state (ZeRO-1); stage sft has one");
+  QUERN_TEXT(learner.hosts, resume, {},
+             "names of the hosts where the ranks are, one a rank, with commas between; the value "
+             "of cluster.address is this machine; empty: all are here; stage sft is always here");
   QUERN_TEXT(learner.devices, resume, {},
-             "GPUs of the ranks on cuda: 0,1,...; empty: rank 0 has GPU 0 and so on");
+             "GPUs of the ranks on cuda, by the numbers of their hosts: 0,1,...; empty: the first "
+             "rank of a host has its GPU 0 and so on");
   QUERN_TEXT(learner.recompute, resume, QUERN_WORDS("none", "mlp", "full"),
              "what the backward pass computes again instead of keeping it: less memory, more time, "
              "the same results");
@@ -205,7 +212,12 @@ void system(keys& table) {
                "optimiser steps by which the oldest token of a sample may be behind; a hard bound");
   QUERN_TEXT(actors.stale_groups, resume, QUERN_WORDS("drop", "wait", "mask_tokens"),
              "what becomes of a group that is too old");
-  QUERN_NUMBER(actors.generator_threads, resume, 1, 1024, "cores of the generator");
+  QUERN_TEXT(actors.generator_host, resume, {},
+             "name of the host where the generator is; empty: here");
+  QUERN_NUMBER(
+      actors.generator_threads, resume, 1, 1024,
+      "cores of the generator; with several, samples on a CPU may depend in their last bits on "
+      "what else is in the batch");
   QUERN_TEXT(actors.generator_device, resume, QUERN_WORDS("cpu", "cuda"),
              "what the generator computes on; cuda without a GPU is an error");
   QUERN_NUMBER(
@@ -218,13 +230,23 @@ void system(keys& table) {
       actors.weights, resume, QUERN_WORDS("auto", "memory", "link"),
       "how new weights reach a generator: memory: files in shared memory; link: from arena to "
       "arena, by NCCL between two GPUs, on the CPU through sockets; auto: link where rank 0 of "
-      "the learner and the generator have different GPUs, else memory");
+      "the learner and the generator have different GPUs, or one of them lives on another host, "
+      "else memory");
   QUERN_NUMBER(actors.lease_s, resume, 1, 86400, "longest time that a host may keep a job");
   QUERN_NUMBER(actors.heartbeat_s, resume, 0.05, 60,
                "between signs of life of hosts and processes");
   QUERN_NUMBER(actors.restarts, resume, 0, 1000, "restarts of one process within restart_window_s");
   QUERN_NUMBER(actors.restart_window_s, resume, 1, 86400,
                "beyond the limit the run stops, resumable");
+  QUERN_TEXT(cluster.launch, resume, {},
+             "how a process is started on another host: a command of this machine with {host} in "
+             "it, such as ssh -o BatchMode=yes {host}, which passes standard input and output on; "
+             "the words of the process follow, or stand for {command} as one text for a shell "
+             "(ssh gets the text in any case)");
+  QUERN_TEXT(cluster.address, resume, {},
+             "address or name of this machine by which the other hosts reach it; what control "
+             "listens on where a role is elsewhere. The network must be one that can be trusted, "
+             "and the run's folder and this build be at the same paths on every host");
   QUERN_NUMBER(storage.checkpoint_every_steps, resume, 1, 1e6,
                "a crash costs the steps since the last one");
   QUERN_NUMBER(storage.keep_checkpoints, resume, 2, 1000,

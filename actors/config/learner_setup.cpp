@@ -4,20 +4,28 @@
 #include <charconv>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "actors/config/device_class.hpp"
+#include "actors/config/placement.hpp"
 
 namespace quern::actors {
 
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config) {
+  QUERN_TRY(const placement where, placement_of(config));
   std::vector<std::int64_t> devices;
+  const auto taken = [&](std::int64_t number) {
+    for (std::size_t i = 0; i < devices.size() && devices.size() < where.ranks.size(); ++i)
+      if (devices[i] == number && where.ranks[i] == where.ranks[devices.size()]) return true;
+    return false;
+  };
   std::string_view rest = config.learner.devices;
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), one.size() + 1));
     std::int64_t number = -1;
     const auto [end, code] = std::from_chars(one.data(), one.data() + one.size(), number);
-    if (code != std::errc() || end != one.data() + one.size() || number < 0 ||
-        std::find(devices.begin(), devices.end(), number) != devices.end())
+    if (code != std::errc() || end != one.data() + one.size() || number < 0 || taken(number))
       return base::fail(base::errc::invalid_argument,
                         "learner.devices is '{}': numbers of different GPUs with commas between "
                         "are needed",
@@ -25,8 +33,10 @@ base::expected<std::vector<std::int64_t>> learner_devices(const run_config& conf
     devices.push_back(number);
   }
   if (devices.empty())
-    for (std::int64_t rank = 0; rank < config.learner.ranks; ++rank)
-      devices.push_back(rank);
+    for (std::size_t rank = 0; rank < where.ranks.size(); ++rank)
+      devices.push_back(std::count(where.ranks.begin(),
+                                   where.ranks.begin() + static_cast<std::ptrdiff_t>(rank),
+                                   where.ranks[rank]));
   if (std::ssize(devices) != config.learner.ranks)
     return base::fail(base::errc::invalid_argument,
                       "learner.devices names {} GPUs, but learner.ranks is {}: one GPU a rank",
@@ -38,9 +48,26 @@ base::expected<bool> weights_by_link(const run_config& config) {
   const bool asked = config.actors.weights == "link";
   const bool learner_on_gpu = config.learner.device == "cuda",
              generator_on_gpu = config.actors.generator_device == "cuda";
+  QUERN_TRY(const placement where, placement_of(config));
+  // The memory through which weights go is control's: two on another host do not have it.
+  const bool shared = where.generator.empty() && where.ranks.front().empty();
+  const auto place = [&](const std::string& host) { return host.empty() ? "here" : "on " + host; };
+  const std::string apart = fmt::format("the learner's rank 0 is {} and the generator {}",
+                                        place(where.ranks.front()), place(where.generator));
+  if (config.actors.weights == "memory" && !shared)
+    return base::fail(base::errc::invalid_argument,
+                      "actors.weights is memory, which is this machine's, but {}: set "
+                      "actors.weights to auto or link, or let both live here",
+                      apart);
   if (config.actors.weights == "memory") return false;
-  if (!learner_on_gpu && !generator_on_gpu) return asked;
+  if (!learner_on_gpu && !generator_on_gpu) return asked || !shared;
   if (learner_on_gpu != generator_on_gpu) {
+    if (!shared)
+      return base::fail(base::errc::invalid_argument,
+                        "learner.device is {} and actors.generator_device is {}, but {}: weights "
+                        "go there over a link, which joins two GPUs, or two processes on the CPU; "
+                        "set both to cuda or both to cpu, or let both live here",
+                        config.learner.device, config.actors.generator_device, apart);
     if (!asked) return false;
     return base::fail(base::errc::invalid_argument,
                       "actors.weights is link, but learner.device is {} and "
@@ -52,16 +79,28 @@ base::expected<bool> weights_by_link(const run_config& config) {
   const std::int64_t gpu = config.actors.generator_gpu;
   // Rank 0 sends, so NCCL minds nobody else's GPU. But where evaluators have it by turns, rank 1
   // may keep the generator's turn while it waits for rank 0, which waits for what it sends.
-  const bool others = std::find(devices.begin() + 1, devices.end(), gpu) != devices.end();
-  const bool by_turns = lane_of(config) == env::lane::cuda && config.env.evaluators > 0;
-  if (gpu != devices.front() && !(others && by_turns)) return true;
-  if (!asked) return false;
-  if (gpu != devices.front())
+  bool others = false;
+  for (std::size_t rank = 1; rank < devices.size(); ++rank)
+    others |= devices[rank] == gpu && where.ranks[rank] == where.generator;
+  QUERN_TRY(const auto measuring, measuring_gpus(config, where.generator));
+  const bool by_turns = !measuring.empty();
+  const bool different = where.generator != where.ranks.front() || gpu != devices.front();
+  if (different && !(others && by_turns)) return true;
+  if (!asked && shared) return false;
+  if (different)
+    return base::fail(
+        base::errc::invalid_argument,
+        "actors.weights is {}, but actors.generator_gpu is {}, which a rank of the "
+        "learner has, too, while evaluators of this run measure on GPUs; name "
+        "another one, or {}",
+        config.actors.weights, gpu,
+        shared ? "set actors.weights to memory" : "let generator and rank 0 live here");
+  if (!shared)
     return base::fail(base::errc::invalid_argument,
-                      "actors.weights is link, but actors.generator_gpu is {}, which a rank of the "
-                      "learner has, too, while evaluators of this run measure on GPUs; name "
-                      "another one, or set actors.weights to memory",
-                      gpu);
+                      "{}, both with GPU {}: weights go there over a link, and NCCL refuses both "
+                      "ends on one GPU; name another one in actors.generator_gpu, or let both live "
+                      "here",
+                      apart, gpu);
   return base::fail(base::errc::invalid_argument,
                     "actors.weights is link, but actors.generator_gpu is {}, which is that of the "
                     "learner's rank 0, too: NCCL refuses both ends on one GPU; name another one, "

@@ -11,12 +11,14 @@
 
 namespace quern::actors {
 
-/// By rank: learner.devices, or 0, 1, ... where that is empty. Errors: a list that is none, or is
-/// not of learner.ranks.
+/// By rank, numbers of the rank's own host: learner.devices, or 0, 1, ... on each host where that
+/// is empty. Errors: a list that is none, or is not of learner.ranks; as placement_of.
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config);
 
 /// Whether weights go to generators over links (policy/engine/weight_link.hpp) and not through
-/// shared memory. Errors: actors.weights asks for links that cannot be; as learner_devices.
+/// shared memory, which is that of control's machine: whatever lives on another one has links.
+/// Errors: actors.weights asks for links, or for memory, that cannot be; a link is needed and
+/// cannot be (devices of two kinds, one GPU); as learner_devices.
 base::expected<bool> weights_by_link(const run_config& config);
 
 /// For policy::plan_learner, at the largest batch that the run can make.

@@ -1,14 +1,18 @@
 #include "actors/config/preflight.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 
 #include <unistd.h>
 
+#include "actors/config/cluster_check.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/config/fresh_model.hpp"
 #include "actors/config/learner_setup.hpp"
+#include "actors/config/placement.hpp"
 #include "actors/replay/prompter.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
@@ -41,12 +45,16 @@ base::status of_key(std::string_view key, std::string_view value,
   return fail(errc::invalid_argument, "{} is '{}': {}", key, value, result.error().message);
 }
 
-/// All ranks of a learner on the CPU; a GPU is asked by the rank that computes on it.
+/// The ranks of a learner on this CPU; a GPU, or another host, is asked by the rank that computes
+/// on it.
 base::status check_memory(const policy::model_config& model, const run_config& config) {
   if (config.learner.device == "cuda" || config.stage == "sft") return {};
+  QUERN_TRY(const placement where, placement_of(config));
+  const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");
+  if (here == 0) return {};
   const std::int64_t there =
       std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
-  return policy::check_learner(model, learner_demand_of(config), there / config.learner.ranks);
+  return policy::check_learner(model, learner_demand_of(config), there / here);
 }
 
 base::status check_files_of_model(const fs::path& folder, const run_config& config) {
@@ -120,14 +128,16 @@ base::status check_device(const run_config& config) {
   return {};
 }
 
-/// GPUs that the policy is to compute on.
+/// GPUs of this machine that the policy is to compute on.
 base::status check_policy_gpus(const run_config& config) {
   if (::access("/dev/nvidiactl", F_OK) == 0) return {};
-  for (const auto& [key, value] :
-       {std::pair("learner.device", config.learner.device),
-        std::pair("actors.generator_device",
-                  is_sft(config) ? "cpu" : config.actors.generator_device)}) {
-    if (value != "cuda") continue;
+  QUERN_TRY(const placement where, placement_of(config));
+  const bool learns = std::count(where.ranks.begin(), where.ranks.end(), "") > 0;
+  const bool generates = !is_sft(config) && where.generator.empty();
+  for (const auto& [key, value, here] :
+       {std::tuple("learner.device", config.learner.device, learns),
+        std::tuple("actors.generator_device", config.actors.generator_device, generates)}) {
+    if (value != "cuda" || !here) continue;
     return fail(errc::invalid_argument,
                 "{} is cuda, but no NVIDIA driver is loaded here (no /dev/nvidiactl): say cpu, or "
                 "use a machine with a GPU",
@@ -136,10 +146,16 @@ base::status check_policy_gpus(const run_config& config) {
   return {};
 }
 
+base::expected<bool> evaluates_here(const run_config& config) {
+  QUERN_TRY(const placement where, placement_of(config));
+  return std::count(where.evaluators.begin(), where.evaluators.end(), "") > 0;
+}
+
 base::status check_programs(const run_config& config) {
   QUERN_CHECK(base::sibling_program("quern"));
   QUERN_CHECK(base::sibling_program("quern-torch"));
-  if (config.env.evaluators == 0) return {};
+  QUERN_TRY(const bool evaluates, evaluates_here(config));
+  if (!evaluates) return {};
   QUERN_CHECK(base::sibling_program("quern-runner"));
   QUERN_CHECK(env::find_compiler());
   if (auto core = env::check_core(config.env.core); !core) {
@@ -273,7 +289,8 @@ base::expected<std::string> check_device_class(const run_config& config,
                                                missing_hardware* missing) {
   QUERN_CHECK(gpus_of(config));
   auto found = device_class_of(config);
-  if (lane_of(config) == env::lane::cuda && config.env.evaluators > 0 && found &&
+  QUERN_TRY(const bool evaluates, evaluates_here(config));
+  if (lane_of(config) == env::lane::cuda && evaluates && found &&
       ::access("/dev/nvidiactl", F_OK) != 0) {
     found = fail(errc::unavailable,
                  "env.evaluators is {}, but no NVIDIA driver is loaded here (no /dev/nvidiactl): "
@@ -298,6 +315,7 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   QUERN_CHECK(check_folders(config, folder, how));
   QUERN_CHECK(check_programs(config));
   QUERN_CHECK(of_machine(missing, check_hosts(config)));
+  QUERN_CHECK(of_machine(missing, check_cluster(config)));
   if (is_sft(config)) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
     QUERN_CHECK(check_fresh_model(config));

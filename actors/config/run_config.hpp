@@ -60,6 +60,7 @@ struct run_config {
     double precision = 0.02;
     double noise_limit = 0.06;
     std::int64_t evaluators = 1;
+    std::string evaluator_hosts = "";
     std::string gpus = "0";
     std::string device_class = "";
     std::int64_t core = -1;
@@ -104,6 +105,7 @@ struct run_config {
     std::string device = "auto";
     std::string precision = "float32";
     std::int64_t ranks = 1;
+    std::string hosts = "";
     std::string devices = "";
     std::string recompute = "none";
     std::int64_t loss_chunk = 1024;
@@ -115,6 +117,7 @@ struct run_config {
   struct {
     std::int64_t staleness = 2;
     std::string stale_groups = "drop";
+    std::string generator_host = "";
     std::int64_t generator_threads = 1;
     std::string generator_device = "cpu";
     std::int64_t generator_gpu = 0;
@@ -125,6 +128,11 @@ struct run_config {
     std::int64_t restarts = 5;
     double restart_window_s = 60;
   } actors;
+
+  struct {
+    std::string launch = "";
+    std::string address = "";
+  } cluster;
 
   struct {
     std::int64_t checkpoint_every_steps = 4;

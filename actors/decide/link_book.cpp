@@ -6,9 +6,9 @@
 
 namespace quern::actors {
 
-std::string link_book::add(epoch_id epoch) {
-  if (folder_.empty()) return "";
-  due_.push_back(fmt::format("unix:{}/weights-{}-{}", folder_, epoch, ++made_));
+std::string link_book::add(epoch_id epoch, const std::string& place) {
+  if (!wanted_) return "";
+  due_.push_back(fmt::format("{}/weights-{}-{}", place, epoch, ++made_));
   return due_.back();
 }
 

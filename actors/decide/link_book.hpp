@@ -15,11 +15,11 @@ class link_book {
  public:
   /// No links: every address is empty.
   link_book() = default;
-  /// Addresses are sockets in `folder`.
-  explicit link_book(std::string folder) : folder_(std::move(folder)) {}
+  explicit link_book(bool wanted) : wanted_(wanted) {}
 
-  /// The address for a generator that came.
-  std::string add(epoch_id epoch);
+  /// The address for a generator that came; `place` is where the run's groups meet: "unix:/FOLDER"
+  /// on one host, "tcp://HOST:PORT" of the learner's directory otherwise.
+  std::string add(epoch_id epoch, const std::string& place);
   /// Its generator is gone.
   void drop(const std::string& address);
   /// Rank 0 is there, or is lost and with it all links.
@@ -29,7 +29,7 @@ class link_book {
   std::vector<std::string> take_due();
 
  private:
-  std::string folder_;
+  bool wanted_ = false;
   std::int64_t made_ = 0;
   bool learner_ = false;
   std::vector<std::string> due_;

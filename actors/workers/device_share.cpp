@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/config/device_class.hpp"
+#include "actors/config/placement.hpp"
 #include "base/log.hpp"
 #include "env/device/gpu_probe.hpp"
 
@@ -16,14 +16,11 @@ constexpr double patience_s = 300;
 
 }  // namespace
 
-base::expected<device_share> device_share::make(const run_config& config, int gpu, int visible) {
+base::expected<device_share> device_share::make(const run_config& config,
+                                                const std::string& on_host, int gpu, int visible) {
   device_share made;
-  if (lane_of(config) != env::lane::cuda || config.env.evaluators == 0) return made;
-  QUERN_TRY(const auto measuring, gpus_of(config));
-  const auto used =
-      std::min<std::size_t>(measuring.size(), static_cast<std::size_t>(config.env.evaluators));
-  const auto end = measuring.begin() + static_cast<std::ptrdiff_t>(used);
-  if (std::find(measuring.begin(), end, gpu) == end) return made;
+  QUERN_TRY(const auto measuring, measuring_gpus(config, on_host));
+  if (std::find(measuring.begin(), measuring.end(), gpu) == measuring.end()) return made;
   QUERN_TRY(const auto host, env::probe_gpus());
   if (static_cast<std::size_t>(visible) >= host.gpus.size())
     return base::fail(base::errc::unavailable, "GPU {} is not there: this process sees {}", visible,

@@ -15,10 +15,11 @@ namespace quern::actors {
 class device_share {
  public:
   device_share() = default;
-  /// `gpu`: number of the worker's GPU on this machine, `visible`: the number by which this process
-  /// knows it. Shares nothing where no evaluator of the run measures there. Error: the GPU's
-  /// address cannot be found out.
-  static base::expected<device_share> make(const run_config& config, int gpu, int visible);
+  /// `gpu`: number of the worker's GPU on `on_host` (config/placement.hpp), which this machine is;
+  /// `visible`: the number by which this process knows it. Shares nothing where no evaluator of the
+  /// run measures there. Error: the GPU's address cannot be found out.
+  static base::expected<device_share> make(const run_config& config, const std::string& on_host,
+                                           int gpu, int visible);
 
   [[nodiscard]] bool shared() const { return turn_.has_value(); }
   /// Waits for the device, unless it is held already.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/config/placement.hpp"
 #include "actors/workers/arena_bytes.hpp"
 #include "actors/workers/element_type.hpp"
 #include "policy/engine/device.hpp"
@@ -14,7 +15,9 @@ namespace {
 /// The process sees the generator's GPU alone.
 base::expected<device_share> generator_share(const run_config& config, at::Device device) {
   if (!device.is_cuda()) return device_share();
-  return device_share::make(config, static_cast<int>(config.actors.generator_gpu), 0);
+  QUERN_TRY(const placement where, placement_of(config));
+  return device_share::make(config, where.generator, static_cast<int>(config.actors.generator_gpu),
+                            0);
 }
 
 /// The weights that the learner begins with, by which the version is known. What comes over a link
@@ -30,11 +33,13 @@ base::expected<policy::parameter_arena> first_weights(const welcome& start,
 
 base::expected<std::unique_ptr<weight_receiver>> open_receiver(const welcome& start,
                                                                const run_config& config,
+                                                               const own_address& here,
                                                                at::Device device,
                                                                weight_receiver::news told) {
   if (start.weights_link.empty()) return nullptr;
   weight_source from;
   from.address = start.weights_link;
+  from.host = here.host;
   from.version = start.version;
   QUERN_TRY(from.model, policy::load_model_config(start.checkpoint));
   from.ranks = static_cast<std::int32_t>(config.learner.ranks);
@@ -59,10 +64,11 @@ generation_worker::generation_worker(policy::generator engine, policy::tokenizer
 
 base::expected<generation_worker> generation_worker::make(const welcome& start,
                                                           const run_config& config,
+                                                          const own_address& here,
                                                           weight_receiver::news told) {
   QUERN_TRY(const at::Device device, policy::choose_device(config.actors.generator_device));
   // Before anything that takes long: the learner waits for it.
-  QUERN_TRY(auto link, open_receiver(start, config, device, std::move(told)));
+  QUERN_TRY(auto link, open_receiver(start, config, here, device, std::move(told)));
   QUERN_TRY(auto arena, first_weights(start, config, device));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));

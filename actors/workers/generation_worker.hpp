@@ -12,6 +12,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/messages.hpp"
 #include "actors/workers/device_share.hpp"
+#include "actors/workers/own_address.hpp"
 #include "actors/workers/weight_receiver.hpp"
 #include "base/status.hpp"
 #include "policy/engine/generator.hpp"
@@ -26,6 +27,7 @@ class generation_worker {
   /// Loads the welcomed weights. `told`: of weights that come over a link, where the welcome names
   /// one; on another thread. Errors: whatever reading them gives.
   static base::expected<generation_worker> make(const welcome& start, const run_config& config,
+                                                const own_address& here = {},
                                                 weight_receiver::news told = {});
 
   /// Queues a group. A prompt that is longer than policy.max_prompt_tokens or leaves no room for

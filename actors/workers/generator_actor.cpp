@@ -66,11 +66,12 @@ void tell_control(generator_ptr self, bool working) {
                                               state.worker->device_wait_ns()});
 }
 
-void start(generator_ptr self, const welcome& start, const run_config& config) {
+void start(generator_ptr self, const welcome& start, const run_config& config,
+           const own_address& here) {
   generator_state& state = self->state;
   policy::set_threads(static_cast<int>(config.actors.generator_threads));
   const auto me = caf::actor_cast<generator_ref>(self);
-  auto worker = generation_worker::make(start, config, [me](const std::string& problem) {
+  auto worker = generation_worker::make(start, config, here, [me](const std::string& problem) {
     caf::anon_send(me, weights_arrived{problem});
   });
   if (!worker) return give_up(self, worker.error().message);
@@ -119,16 +120,17 @@ void step(generator_ptr self) {
 }
 
 generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref control,
-                                             hello introduction, run_config config) {
+                                             hello introduction, run_config config,
+                                             own_address here) {
   self->state.control = control;
   self->monitor(control);
   self->set_down_handler([=](const caf::down_msg&) {
     base::log_error("generator", "control is gone");
     self->quit(caf::exit_reason::remote_link_unreachable);
   });
-  self->request(control, defaults::hello_timeout, std::move(introduction),
+  self->request(control, defaults::welcome_timeout, std::move(introduction),
                 caf::actor_cast<generator_ref>(self))
-      .then([=](const welcome& welcomed) { start(self, welcomed, config); },
+      .then([=](const welcome& welcomed) { start(self, welcomed, config, here); },
             [=](const caf::error& problem) {
               base::log_error("generator", "control refused: {}", self->system().render(problem));
               self->quit(caf::exit_reason::user_shutdown);
@@ -156,8 +158,8 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
 }  // namespace
 
 void spawn_generator(caf::actor_system& system, const replay_ref& control,
-                     const hello& introduction, const run_config& config) {
-  system.spawn<caf::detached>(generator_actor, control, introduction, config);
+                     const hello& introduction, const run_config& config, const own_address& here) {
+  system.spawn<caf::detached>(generator_actor, control, introduction, config, here);
 }
 
 }  // namespace quern::actors

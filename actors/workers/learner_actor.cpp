@@ -43,16 +43,17 @@ void fail(learner_ptr self, const base::error& problem, const run_config& config
   give_up(self, problem.message);
 }
 
-void start(learner_ptr self, const welcome& start, const run_config& config, std::int32_t rank) {
+void start(learner_ptr self, const welcome& start, const run_config& config, std::int32_t rank,
+           const own_address& here) {
   policy::set_threads(1);  // the trainer's workers are the threads
-  auto worker = learning_worker::make(start, config, rank);
+  auto worker = learning_worker::make(start, config, rank, here);
   if (!worker) return fail(self, worker.error(), config);
   self->state.worker.emplace(std::move(*worker));
   if (rank == 0) self->send(self->state.control, self->state.worker->ready());
 }
 
 learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, hello introduction,
-                                         run_config config) {
+                                         run_config config, own_address here) {
   self->state.control = control;
   self->monitor(control);
   self->set_down_handler([=](const caf::down_msg&) {
@@ -60,9 +61,9 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
     self->quit(caf::exit_reason::remote_link_unreachable);
   });
   const std::int32_t rank = introduction.rank;
-  self->request(control, defaults::hello_timeout, std::move(introduction),
+  self->request(control, defaults::welcome_timeout, std::move(introduction),
                 caf::actor_cast<learner_ref>(self))
-      .then([=](const welcome& welcomed) { start(self, welcomed, config, rank); },
+      .then([=](const welcome& welcomed) { start(self, welcomed, config, rank, here); },
             [=](const caf::error& problem) {
               base::log_error("learner", "control refused: {}", self->system().render(problem));
               self->quit(caf::exit_reason::user_shutdown);
@@ -74,8 +75,11 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
         if (rank == 0) self->send(self->state.control, std::move(*done));
       },
       [=](const save_checkpoint& order) {
-        self->state.worker->save(
-            order, [control](const checkpoint_saved& saved) { caf::anon_send(control, saved); });
+        // In the name of this actor, since control listens to nobody that it does not know.
+        const auto me = caf::actor_cast<caf::actor>(self);
+        self->state.worker->save(order, [control, me](const checkpoint_saved& saved) {
+          caf::send_as(me, control, saved);
+        });
       },
       [=](const open_weight_link& order) {
         // It costs the generator its weights, not the learner its run.
@@ -89,8 +93,8 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
 }  // namespace
 
 void spawn_learner(caf::actor_system& system, const replay_ref& control, const hello& introduction,
-                   const run_config& config) {
-  system.spawn<caf::detached>(learner_actor, control, introduction, config);
+                   const run_config& config, const own_address& here) {
+  system.spawn<caf::detached>(learner_actor, control, introduction, config, here);
 }
 
 }  // namespace quern::actors

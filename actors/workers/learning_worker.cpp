@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/learner_setup.hpp"
+#include "actors/config/placement.hpp"
 #include "actors/workers/element_type.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -44,13 +45,16 @@ policy::trainer_options options_of(const run_config& config, policy::loss_parame
 }
 
 base::expected<rank_group> join_ranks(const welcome& start, const run_config& config,
-                                      std::int32_t rank, at::Device device) {
+                                      std::int32_t rank, const own_address& here,
+                                      at::Device device) {
   rank_group group;
   if (config.learner.ranks == 1) return group;
   policy::meeting_place where;
   where.address = start.meeting;
   where.rank = rank;
   where.ranks = static_cast<std::int32_t>(config.learner.ranks);
+  where.host = here.host;
+  where.directory = here.meetings;
   where.limits.silence = where.limits.stall =
       static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9);
   QUERN_TRY(group.link, policy::meeting::join(where));
@@ -60,7 +64,7 @@ base::expected<rank_group> join_ranks(const welcome& start, const run_config& co
   if (device.is_cuda()) {
     QUERN_TRY(transport, policy::make_nccl(group.link, "gradients", device));
   } else {
-    QUERN_TRY(transport, policy::make_gloo(group.link, "gradients", "127.0.0.1"));
+    QUERN_TRY(transport, policy::make_gloo(group.link, "gradients", here.host));
   }
   group.ranks = std::make_unique<policy::communicator>(group.link, std::move(transport));
   return group;
@@ -77,19 +81,23 @@ base::status load_optimizer_state(policy::trainer& trainer, const std::string& p
 
 /// What the rank will hold, before it does.
 base::status plan_memory(const policy::model_config& model, const run_config& config,
-                         at::Device device) {
+                         std::int32_t rank, at::Device device) {
+  QUERN_TRY(const placement hosts, placement_of(config));
   const policy::learner_demand demand = learner_demand_of(config);
   const std::int64_t there = policy::memory_of(device);
   base::log_info("learner", "memory on {}:\n{}", device.str(),
                  policy::plan_learner(model, demand).table(there));
-  return policy::check_learner(model, demand, device.is_cuda() ? there : there / demand.ranks);
+  return policy::check_learner(model, demand,
+                               device.is_cuda() ? there : there / hosts.ranks_beside(rank));
 }
 
 /// The process of a rank sees its own GPU alone.
 base::expected<device_share> learner_share(const run_config& config, std::int32_t rank) {
   if (config.learner.device != "cuda") return device_share();
   QUERN_TRY(const auto gpus, learner_devices(config));
-  return device_share::make(config, static_cast<int>(gpus[static_cast<std::size_t>(rank)]), 0);
+  QUERN_TRY(const placement hosts, placement_of(config));
+  const auto place = static_cast<std::size_t>(rank);
+  return device_share::make(config, hosts.ranks[place], static_cast<int>(gpus[place]), 0);
 }
 
 std::vector<policy::training_sequence> share_of_rank(std::vector<policy::training_sequence> all,
@@ -127,14 +135,15 @@ learning_worker::learning_worker(rank_group group, policy::trainer trainer, welc
       writer_(std::make_unique<policy::checkpoint_writer>(group_.link.get())) {}
 
 base::expected<learning_worker> learning_worker::make(const welcome& start,
-                                                      const run_config& config, std::int32_t rank) {
+                                                      const run_config& config, std::int32_t rank,
+                                                      const own_address& here) {
   QUERN_TRY(const at::Device device,
             policy::choose_device(config.learner.device == "cuda" ? "cuda" : "cpu"));
-  QUERN_TRY(rank_group group, join_ranks(start, config, rank, device));
+  QUERN_TRY(rank_group group, join_ranks(start, config, rank, here, device));
   policy::layout place;
   place.ranks = static_cast<std::int32_t>(config.learner.ranks);
   QUERN_TRY(const policy::model_config model, policy::load_model_config(start.checkpoint));
-  QUERN_CHECK(plan_memory(model, config, device));
+  QUERN_CHECK(plan_memory(model, config, rank, device));
   const at::ScalarType type = element_type_of(config);
   QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint, type, device, place));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
@@ -155,7 +164,7 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   QUERN_TRY(made.share_, learner_share(config, rank));
   QUERN_TRY(const bool links, weights_by_link(config));
   if (links && rank == 0) {
-    QUERN_TRY(made.links_, weight_sender::make(made.trainer_.weights(), start.version));
+    QUERN_TRY(made.links_, weight_sender::make(made.trainer_.weights(), start.version, here));
   }
   made.largest_file_ = static_cast<std::uint64_t>(config.storage.shard_mb) * 1'000'000;
   if (policy::needs_reference(loss)) {

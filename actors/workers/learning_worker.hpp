@@ -10,6 +10,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/messages.hpp"
 #include "actors/workers/device_share.hpp"
+#include "actors/workers/own_address.hpp"
 #include "actors/workers/weight_sender.hpp"
 #include "base/status.hpp"
 #include "policy/collectives/communicator.hpp"
@@ -40,7 +41,7 @@ class learning_worker {
   /// Meets the other ranks, then loads weights and optimiser of the welcomed checkpoint. Errors:
   /// `unavailable` when another rank failed (see group_failed), whatever reading them gives.
   static base::expected<learning_worker> make(const welcome& start, const run_config& config,
-                                              std::int32_t rank = 0);
+                                              std::int32_t rank = 0, const own_address& here = {});
 
   [[nodiscard]] std::int32_t rank() const { return rank_; }
   [[nodiscard]] learner_ready ready() const;

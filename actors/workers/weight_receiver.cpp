@@ -93,7 +93,7 @@ void weight_receiver::run() {
 }
 
 base::status weight_receiver::receive_all() {
-  QUERN_TRY(const auto link, end_.open({from_.address, 1, 2, {}}, from_.device,
+  QUERN_TRY(const auto link, end_.open({from_.address, 1, 2, {}, from_.host}, from_.device,
                                        std::numeric_limits<base::nanoseconds_t>::max()));
   QUERN_CHECK(link->agree(plan_, from_.type));
   {

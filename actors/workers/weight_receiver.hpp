@@ -23,7 +23,8 @@ namespace quern::actors {
 /// What comes over a link, and where to.
 struct weight_source {
   std::string address;
-  weights_version version = 0;  ///< that the generator begins with
+  std::string host = "127.0.0.1";  ///< by which the learner's rank 0 reaches this process
+  weights_version version = 0;     ///< that the generator begins with
   policy::model_config model;
   std::int32_t ranks = 1;            ///< of the learner, whose arena is laid out for them
   at::ScalarType type = at::kFloat;  ///< of the learner's arena and of the generator's

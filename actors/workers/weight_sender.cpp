@@ -16,11 +16,12 @@ constexpr base::nanoseconds_t generator_patience = 60'000'000'000;
 }  // namespace
 
 base::expected<std::unique_ptr<weight_sender>> weight_sender::make(
-    const policy::parameter_arena& weights, weights_version version) {
+    const policy::parameter_arena& weights, weights_version version, own_address here) {
   QUERN_TRY(const auto plain, policy::make_catalogue(weights.config, weights.layout.dtype));
   QUERN_TRY(auto plan, policy::make_plan(weights.layout, plain));
   try {
-    return std::unique_ptr<weight_sender>(new weight_sender(std::move(plan), weights, version));
+    return std::unique_ptr<weight_sender>(
+        new weight_sender(std::move(plan), weights, version, std::move(here)));
   } catch (const std::exception& e) {
     return fail(errc::exhausted,
                 "no memory on {} for two copies of {} weights, which links send from: use fewer "
@@ -30,8 +31,8 @@ base::expected<std::unique_ptr<weight_sender>> weight_sender::make(
 }
 
 weight_sender::weight_sender(policy::transfer_plan plan, const policy::parameter_arena& weights,
-                             weights_version version)
-    : plan_(std::move(plan)), start_(version) {
+                             weights_version version, own_address here)
+    : plan_(std::move(plan)), start_(version), here_(std::move(here)) {
   for (snapshot& one : snapshots_)
     one = {weights.like().flat, version, 0};
 }
@@ -135,8 +136,8 @@ void weight_sender::serve(connection& own) {
 
 base::status weight_sender::feed(connection& own) {
   const at::Tensor& like = snapshots_.front().flat;
-  QUERN_TRY(const auto link,
-            own.end.open({own.address, 0, 2, {}}, like.device(), generator_patience));
+  QUERN_TRY(const auto link, own.end.open({own.address, 0, 2, {}, here_.host, here_.meetings},
+                                          like.device(), generator_patience));
   QUERN_CHECK(link->agree(plan_, like.scalar_type()));
   {
     const device_share::hold turn(own.share);

@@ -15,6 +15,7 @@
 #include "actors/decide/ids.hpp"
 #include "actors/workers/device_share.hpp"
 #include "actors/workers/link_end.hpp"
+#include "actors/workers/own_address.hpp"
 #include "base/status.hpp"
 #include "policy/engine/arena.hpp"
 #include "policy/weights/plan.hpp"
@@ -28,8 +29,10 @@ class weight_sender {
  public:
   /// For weights like these; `version` is what every generator begins with and is not sent. Error:
   /// exhausted, where there is no memory for two copies.
+  /// Generators of other hosts find their links in the directory of `here`.
   static base::expected<std::unique_ptr<weight_sender>> make(const policy::parameter_arena& weights,
-                                                             weights_version version);
+                                                             weights_version version,
+                                                             own_address here = {});
   /// Ends all links.
   ~weight_sender();
   weight_sender(const weight_sender&) = delete;
@@ -59,7 +62,7 @@ class weight_sender {
     std::thread thread;
   };
   weight_sender(policy::transfer_plan plan, const policy::parameter_arena& weights,
-                weights_version version);
+                weights_version version, own_address here);
   void serve(connection& own);
   base::status feed(connection& own);
   base::status send_newest(connection& own, policy::weight_link& link, weights_version& sent);
@@ -70,6 +73,7 @@ class weight_sender {
 
   const policy::transfer_plan plan_;
   const weights_version start_;
+  const own_address here_;
   mutable std::mutex mutex_;
   std::condition_variable news_;
   std::array<snapshot, 2> snapshots_;

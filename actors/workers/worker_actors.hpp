@@ -5,16 +5,17 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/protocol.hpp"
+#include "actors/workers/own_address.hpp"
 
 namespace quern::actors {
 
 /// Feeds a generation_worker. Messages are read between two decode steps, so that new weights are
 /// installed and work is cancelled within one.
 void spawn_generator(caf::actor_system& system, const replay_ref& control,
-                     const hello& introduction, const run_config& config);
+                     const hello& introduction, const run_config& config, const own_address& here);
 
 /// Feeds a learning_worker.
 void spawn_learner(caf::actor_system& system, const replay_ref& control, const hello& introduction,
-                   const run_config& config);
+                   const run_config& config, const own_address& here);
 
 }  // namespace quern::actors

@@ -28,7 +28,7 @@ void host_session::greet(nanoseconds_t now, host_actions& actions) {
   next_hello_ = now + profile_.retry_ns;
   actions.send.push_back(hello_message{oldest_protocol, newest_protocol, profile_.build, nonce_,
                                        profile_.lanes, profile_.devices, profile_.pid,
-                                       profile_.name});
+                                       profile_.name, profile_.start});
 }
 
 void host_session::say_credit(std::int64_t device, host_actions& actions) {

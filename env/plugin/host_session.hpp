@@ -19,8 +19,9 @@ struct host_profile {
   std::string build;
   std::vector<std::string> lanes;
   std::vector<host_device> devices;
-  std::int64_t pid = 0;   ///< told in HELLO; 0: not told
-  std::string name = {};  ///< likewise; empty: not told
+  std::int64_t pid = 0;    ///< told in HELLO; 0: not told
+  std::string name = {};   ///< likewise; empty: not told
+  std::int64_t start = 0;  ///< likewise; 0: not told
   /// HELLO, NEED and unacknowledged verdicts are sent again after so long.
   base::nanoseconds_t retry_ns = 500'000'000;
   /// No new credit while so many verdicts wait for their acknowledgement: the gateway cannot

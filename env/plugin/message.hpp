@@ -40,6 +40,8 @@ struct hello_message {
   std::int64_t pid = 0;
   /// What people call the host; may be empty (left out on the wire).
   std::string name = {};
+  /// Number that the run gave the host when it started it; 0 (left out on the wire): it did not.
+  std::int64_t start = 0;
   bool operator==(const hello_message&) const = default;
 };
 

@@ -208,6 +208,7 @@ void fields(A& io, auto& m) {
     io.devices("devices", m.devices);
     io.optional_integer("pid", m.pid);
     io.optional_text("name", m.name);
+    io.optional_integer("start", m.start);
   } else if constexpr (std::is_same_v<T, welcome_message>) {
     io.word("nonce", m.nonce);
     io.integer("proto", m.proto);

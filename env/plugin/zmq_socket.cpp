@@ -34,6 +34,12 @@ base::status set(void* socket, int option, const std::string& value) {
   return {};
 }
 
+/// Only where an address is of IPv6: a name that has both kinds is meant to be found by IPv4, since
+/// libzmq would try the first answer of the resolver alone.
+base::status choose_family(void* socket, const std::string& endpoint) {
+  return set(socket, ZMQ_IPV6, endpoint.starts_with("tcp://[") ? 1 : 0);
+}
+
 struct zmq_frame {
   zmq_msg_t raw;
   zmq_frame() { zmq_msg_init(&raw); }
@@ -107,11 +113,13 @@ base::status zmq_socket::bind(const std::string& endpoint) {
                 "socket path '{}' has {} bytes; the kernel's limit is {}; use a shorter folder",
                 endpoint.substr(ipc.size()), endpoint.size() - ipc.size(), longest_ipc_path);
   }
+  QUERN_CHECK(choose_family(handle_, endpoint));
   if (zmq_bind(handle_, endpoint.c_str()) != 0) return zmq_failure("binding to " + endpoint);
   return {};
 }
 
 base::status zmq_socket::connect(const std::string& endpoint) {
+  QUERN_CHECK(choose_family(handle_, endpoint));
   if (zmq_connect(handle_, endpoint.c_str()) != 0) return zmq_failure("connecting to " + endpoint);
   return {};
 }

@@ -22,10 +22,34 @@ using base::fail;
 
 constexpr int link_patience_ms = 1000;
 constexpr auto reach_again = std::chrono::milliseconds(20);
+/// A directory is one for all meetings of its process, and each question is a connection.
+constexpr auto ask_again = std::chrono::milliseconds(200);
 
 }  // namespace
 
 struct meeting::state {
+  ~state() {
+    if (where.directory) where.directory->remove(name_of_meeting(where.address));
+  }
+
+  /// Of rank 0: ranks can connect as soon as this returns.
+  base::status serve() {
+    if (!where.directory) {
+      QUERN_TRY(server, meeting_server::start(where.address, where.ranks, where.limits));
+      return {};
+    }
+    QUERN_TRY(base::unique_fd listening, listen_at("tcp://" + where.directory->host() + ":0"));
+    QUERN_TRY(const std::uint16_t port, port_of(listening.get()));
+    server = meeting_server::start(std::move(listening), where.ranks, where.limits);
+    where.directory->add(name_of_meeting(where.address), port);
+    return {};
+  }
+
+  base::expected<base::unique_fd> reach() const {
+    QUERN_TRY(const std::string place, find_meeting(where.address));
+    return connect_to(place);
+  }
+
   meeting_place where;
   std::unique_ptr<meeting_server> server;  ///< of rank 0
   base::unique_fd socket;
@@ -162,19 +186,18 @@ base::expected<std::shared_ptr<meeting>> meeting::join(const meeting_place& wher
   auto s = std::make_unique<state>();
   s->where = where;
   s->beat.phase = "meeting";
-  if (where.rank == 0) {
-    QUERN_TRY(s->server, meeting_server::start(where.address, where.ranks, where.limits));
-  }
+  if (where.rank == 0) QUERN_CHECK(s->serve());
+  const auto pause = name_of_meeting(where.address).empty() ? reach_again : ask_again;
   const base::nanoseconds_t deadline = s->clock.now_ns() + where.limits.arrival;
   while (!s->socket) {
-    auto reached = connect_to(where.address);
+    auto reached = s->reach();
     if (reached) {
       s->socket = std::move(*reached);
     } else if (reached.error().code == errc::invalid_argument || s->clock.now_ns() >= deadline) {
       return fail(errc::unavailable, "rank {} of {}: rank 0 is not at the meeting place: {}",
                   where.rank, where.ranks, reached.error().message);
     } else {
-      std::this_thread::sleep_for(reach_again);
+      std::this_thread::sleep_for(pause);
     }
   }
   base::byte_writer hello;
@@ -204,6 +227,9 @@ std::int32_t meeting::rank() const {
 }
 std::int32_t meeting::ranks() const {
   return state_->where.ranks;
+}
+const std::string& meeting::host() const {
+  return state_->where.host;
 }
 const watch_limits& meeting::limits() const {
   return state_->where.limits;

@@ -9,15 +9,22 @@
 #include <string_view>
 
 #include "base/status.hpp"
+#include "policy/collectives/meeting_directory.hpp"
 #include "policy/collectives/rank_watch.hpp"
 
 namespace quern::policy {
 
 struct meeting_place {
-  std::string address;     ///< "unix:/PATH" on one host, "tcp://HOST:PORT" of rank 0 otherwise
+  /// "unix:/PATH" on one host; otherwise "tcp://HOST:PORT" of rank 0, or "tcp://HOST:PORT/NAME" in
+  /// the directory of its process.
+  std::string address;
   std::int32_t rank = 0;   ///< 0 serves
   std::int32_t ranks = 1;  ///< all are needed
   watch_limits limits;     ///< equal on all ranks
+  /// By which the other ranks reach this one, where a transport has connections of its own.
+  std::string host = "127.0.0.1";
+  /// Of rank 0, for an address with a NAME: the meeting takes a free port and is found there.
+  std::shared_ptr<meeting_directory> directory = nullptr;
 };
 
 /// Thread-safe. One thread of its own gives the signs of life, so that a long computation is not
@@ -33,6 +40,7 @@ class meeting {
 
   [[nodiscard]] std::int32_t rank() const;
   [[nodiscard]] std::int32_t ranks() const;
+  [[nodiscard]] const std::string& host() const;
 
   /// A value for all. Keys are written once by convention.
   base::status set(const std::string& key, const std::string& value);

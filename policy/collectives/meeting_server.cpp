@@ -43,6 +43,7 @@ class meeting_server::desk {
       : listening_(std::move(listening)),
         ranks_(ranks),
         interval_(beat_interval(limits)),
+        hello_patience_(limits.silence),
         watch_(ranks, limits, clock_.now_ns()) {}
 
   void run(const std::atomic<bool>& stopping) {
@@ -52,6 +53,7 @@ class meeting_server::desk {
       // All news first: a server that was itself held up must not take them for silence.
       for (std::size_t i = 0; i < guests_.size(); ++i)
         hear(guests_[i]);
+      send_strangers_away();
       std::erase_if(guests_, [](const guest& one) { return one.over; });
       judge();
       if (const base::nanoseconds_t now = clock_.now_ns(); now - spoke_ >= interval_) {
@@ -67,6 +69,7 @@ class meeting_server::desk {
     base::unique_fd socket;
     frame_reader reader;
     std::int32_t rank = -1;
+    base::nanoseconds_t came = 0;
     bool over = false;
   };
   struct question {
@@ -89,7 +92,16 @@ class meeting_server::desk {
     if (!one.socket) return;
     const int yes = 1;
     ::setsockopt(one.socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    one.came = clock_.now_ns();
     guests_.push_back(std::move(one));
+  }
+
+  /// A rank says hello as soon as it is connected: who is silent for longer than a rank may be is
+  /// none.
+  void send_strangers_away() {
+    const base::nanoseconds_t now = clock_.now_ns();
+    for (guest& one : guests_)
+      one.over |= one.rank < 0 && now - one.came >= hello_patience_;
   }
 
   void hear(guest& one) {
@@ -186,6 +198,7 @@ class meeting_server::desk {
   base::unique_fd listening_;
   std::int32_t ranks_;
   base::nanoseconds_t interval_;
+  base::nanoseconds_t hello_patience_;
   rank_watch watch_;
   std::vector<guest> guests_;
   std::map<std::string, std::string> values_;
@@ -199,6 +212,11 @@ base::expected<std::unique_ptr<meeting_server>> meeting_server::start(const std:
                                                                       std::int32_t ranks,
                                                                       const watch_limits& limits) {
   QUERN_TRY(base::unique_fd listening, listen_at(address));
+  return start(std::move(listening), ranks, limits);
+}
+
+std::unique_ptr<meeting_server> meeting_server::start(base::unique_fd listening, std::int32_t ranks,
+                                                      const watch_limits& limits) {
   return std::unique_ptr<meeting_server>(
       new meeting_server(std::make_unique<desk>(std::move(listening), ranks, limits)));
 }

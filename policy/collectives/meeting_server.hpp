@@ -24,6 +24,9 @@ class meeting_server {
   static base::expected<std::unique_ptr<meeting_server>> start(const std::string& address,
                                                                std::int32_t ranks,
                                                                const watch_limits& limits);
+  /// On a socket that listens already.
+  static std::unique_ptr<meeting_server> start(base::unique_fd listening, std::int32_t ranks,
+                                               const watch_limits& limits);
   /// Tells those who are still there that it ends.
   ~meeting_server();
   meeting_server(const meeting_server&) = delete;

@@ -1,10 +1,12 @@
 #include "policy/collectives/meeting_wire.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/bytes.hpp"
+#include "base/clock.hpp"
 
 namespace quern::policy {
 namespace {
@@ -24,6 +27,9 @@ using base::fail;
 constexpr std::string_view unix_scheme = "unix:";
 constexpr std::string_view tcp_scheme = "tcp://";
 constexpr int waiting_connections = 256;
+/// Of a connection over TCP, many times what a network takes for it. Where packets are dropped the
+/// kernel would try for minutes, and whoever ends the thread that connects waits for it.
+constexpr base::nanoseconds_t connect_patience = 1'000'000'000;
 
 void write_beat(base::byte_writer& out, const rank_beat& where) {
   out.u64(where.sequence);
@@ -80,6 +86,31 @@ base::expected<base::unique_fd> open_socket(int family) {
   return made;
 }
 
+/// The number of the error; 0: connected.
+int connect_within(int socket, const addrinfo& where, base::nanoseconds_t patience) {
+  const int flags = ::fcntl(socket, F_GETFL);
+  if (::fcntl(socket, F_SETFL, flags | O_NONBLOCK) != 0) return errno;
+  int code = ::connect(socket, where.ai_addr, where.ai_addrlen) == 0 ? 0 : errno;
+  // Also after a signal the kernel goes on by itself.
+  if (code == EINPROGRESS || code == EINTR) {
+    const base::steady_clock clock;
+    const base::nanoseconds_t deadline = clock.now_ns() + patience;
+    pollfd open{socket, POLLOUT, 0};
+    int ready = 0;
+    do {
+      const auto left = std::max<base::nanoseconds_t>(deadline - clock.now_ns(), 0);
+      ready = ::poll(&open, 1, static_cast<int>((left + 999'999) / 1'000'000));
+    } while (ready < 0 && errno == EINTR);
+    socklen_t size = sizeof(code);
+    if (ready <= 0)
+      code = ETIMEDOUT;
+    else
+      ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &size);
+  }
+  ::fcntl(socket, F_SETFL, flags);
+  return code;
+}
+
 }  // namespace
 
 std::string encode_beat(const rank_beat& where, meeting_word word) {
@@ -120,13 +151,15 @@ base::expected<rank_verdict> decode_verdict(std::string_view bytes) {
 
 bool frame_reader::fill(int socket) {
   std::array<char, 16384> chunk{};
-  while (true) {
+  // With so much the next frame is whole, or is none; the rest may wait where it is.
+  while (buffer_.size() < sizeof(std::uint32_t) + largest_frame) {
     const ssize_t count = ::recv(socket, chunk.data(), chunk.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     if (count == 0) return false;
     buffer_.append(chunk.data(), static_cast<std::size_t>(count));
   }
+  return true;
 }
 
 std::optional<std::string> frame_reader::next() {
@@ -196,11 +229,20 @@ base::expected<base::unique_fd> connect_to(const std::string& address) {
                 address);
   QUERN_TRY(const addresses found, tcp_addresses(address, false));
   QUERN_TRY(base::unique_fd made, open_socket(found->ai_family));
-  if (::connect(made.get(), found->ai_addr, found->ai_addrlen) != 0)
-    return base::fail_errno("cannot reach the meeting place " + address);
+  errno = connect_within(made.get(), *found, connect_patience);
+  if (errno != 0) return base::fail_errno("cannot reach the meeting place " + address);
   const int yes = 1;
   ::setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   return made;
+}
+
+base::expected<std::uint16_t> port_of(int socket) {
+  sockaddr_storage where{};
+  socklen_t size = sizeof(where);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&where), &size) != 0)
+    return base::fail_errno("cannot tell the port of a socket");
+  // The port lies at the same place in addresses of both kinds.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&where)->sin_port);
 }
 
 }  // namespace quern::policy

@@ -40,11 +40,14 @@ base::expected<rank_verdict> decode_verdict(std::string_view bytes);
 /// Bytes as they arrive, cut into frames.
 class frame_reader {
  public:
-  /// Reads what is there without blocking. False: the other end is gone.
+  /// Reads what is there without blocking, at most about a largest_frame ahead of `next`. False:
+  /// the other end is gone.
   bool fill(int socket);
   /// The next whole payload. A frame above largest_frame makes the stream unreadable: `broken`.
   std::optional<std::string> next();
   [[nodiscard]] bool broken() const { return broken_; }
+  /// Bytes that `next` has not given yet.
+  [[nodiscard]] std::size_t held() const { return buffer_.size(); }
 
  private:
   std::string buffer_;
@@ -54,8 +57,12 @@ class frame_reader {
 /// False when the other end is gone or does not take it within `patience_ms`.
 bool send_frame(int socket, std::string_view payload, int patience_ms);
 
-/// "unix:/path" or "tcp://HOST:PORT". Errors name the address.
+/// "unix:/path" or "tcp://HOST:PORT"; to listen at port 0 is to take a free one. Errors name the
+/// address.
 base::expected<base::unique_fd> listen_at(const std::string& address);
+/// Over TCP it waits a second at most.
 base::expected<base::unique_fd> connect_to(const std::string& address);
+/// The port that a tcp socket listens at.
+base::expected<std::uint16_t> port_of(int socket);
 
 }  // namespace quern::policy

@@ -54,7 +54,7 @@ base::expected<std::unique_ptr<weight_link>> weight_link::open(std::shared_ptr<m
   if (device.is_cuda()) {
     QUERN_TRY(transport, make_nccl(met, "weights", device));
   } else {
-    QUERN_TRY(transport, make_gloo(met, "weights", "127.0.0.1"));
+    QUERN_TRY(transport, make_gloo(met, "weights", met->host()));
   }
   return std::unique_ptr<weight_link>(
       new weight_link(std::make_unique<communicator>(met, std::move(transport)), device));

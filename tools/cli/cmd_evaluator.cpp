@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "base/input_end.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/gpu/gpu_evaluator.hpp"
@@ -27,6 +28,9 @@ namespace quern::tools {
 namespace {
 
 env::host_loop* running = nullptr;
+
+/// From the end of input, which asks it to end, to a kill: what it evaluates is not waited for.
+constexpr base::nanoseconds_t input_grace_ns = 3'000'000'000;
 
 void on_signal(int number) {
   if (running == nullptr) return;
@@ -170,7 +174,14 @@ int cmd_evaluator(int argc, char** argv) {
       ->check(number_within(0.1, 1e6));
   app.add_option("--log-level", log_level, "debug | info | warning | error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  std::int64_t start = 0;
+  app.add_option("--start", start, "number that the run gave it, which it tells the run")
+      ->check(whole_within(0, 2147483647));
+  bool until_input_ends = false;
+  app.add_flag("--until-input-ends", until_input_ends,
+               "end with standard input: for a launch command on another machine");
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (until_input_ends) base::end_with_input(input_grace_ns);
   if (!endpoint.starts_with("ipc://") && !endpoint.starts_with("tcp://")) {
     fmt::print(stderr, "quern evaluator: --connect is '{}', not ipc://PATH or tcp://HOST:PORT\n",
                endpoint);
@@ -201,6 +212,7 @@ int cmd_evaluator(int argc, char** argv) {
   host.profile.lanes = {std::string(env::name_of(judges->begin()->second->lane()))};
   host.profile.pid = ::getpid();
   host.profile.name = host_name();
+  host.profile.start = start;
   for (const auto& [id, judge] : *judges) {
     judge->warm_up();
     host.profile.devices.push_back(

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/config/cluster_check.hpp"
 #include "actors/config/config_file.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/preflight.hpp"
@@ -55,6 +56,7 @@ void print_plan(const actors::run_config& config, const actors::task_book& tasks
       "# processes: control, {}, generator, {} evaluator hosts\n",
       config.learner.ranks == 1 ? "learner" : fmt::format("{} learner ranks", config.learner.ranks),
       config.env.evaluators);
+  fmt::print("{}", actors::describe_hosts(config));
   fmt::print("# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
              config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
              config.actors.staleness);

@@ -1,10 +1,12 @@
 // quern-torch generator and learner: nodes of a run. quern-torch sft: the fine-tuning of stage sft.
-#include <unistd.h>
+#include <chrono>
 
 #include "actors/config/config_file.hpp"
+#include "actors/defaults.hpp"
 #include "actors/node.hpp"
 #include "actors/workers/sft_worker.hpp"
 #include "actors/workers/worker_actors.hpp"
+#include "base/input_end.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "tools/cli/command.hpp"
@@ -15,7 +17,22 @@ namespace quern::tools {
 namespace {
 
 using spawner = void (*)(caf::actor_system&, const actors::replay_ref&, const actors::hello&,
-                         const actors::run_config&);
+                         const actors::run_config&, const actors::own_address&);
+
+/// What makes it a process of the run: the secret comes by standard input, whose end is its own.
+base::status introduce(actors::hello& from, const actors::run_config& config) {
+  const auto secret = base::read_input_line();
+  if (!secret)
+    return base::fail(base::errc::invalid_argument,
+                      "the run's secret is the first line of standard input: {}; a launch command "
+                      "must pass its input on (ssh without -n)",
+                      secret.error().message);
+  from.secret = *secret;
+  base::end_with_input(std::chrono::nanoseconds(actors::defaults::input_grace).count());
+  from.build = base::build_id();
+  from.config = actors::config_hash(actors::to_yaml(config));
+  return {};
+}
 
 int run_worker(int argc, char** argv, spawner spawn) {
   CLI::App app(std::string("quern-torch ") + argv[0] + ": started by quern train");
@@ -25,23 +42,34 @@ int run_worker(int argc, char** argv, spawner spawn) {
   app.add_option("--config", file, "resolved configuration of the run")->required();
   std::int32_t rank = 0;
   app.add_option("--rank", rank, "of several learners");
+  std::int32_t start = 0;
+  app.add_option("--start", start, "number of this start, by which the run knows it");
+  actors::own_address here;
+  const auto* host =
+      app.add_option("--host", here.host, "address by which other hosts reach this process");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_config(file, {});
   if (!config) return report(argv[0], config.error());
   base::set_log_level(config->observe.log_level);
   const auto address = actors::parse_address(control);
   if (!address) return report(argv[0], address.error());
+  actors::hello introduction;
+  introduction.role = argv[0];
+  introduction.start = start;
+  introduction.rank = rank;
+  if (auto known = introduce(introduction, *config); !known) return report(argv[0], known.error());
+  const bool leads = introduction.role == "learner" && rank == 0;
+  if (host->count() > 0 && leads) {
+    auto opened = policy::meeting_directory::open(here.host);
+    if (!opened) return report(argv[0], opened.error());
+    here.meetings = std::move(*opened);
+    introduction.meetings = here.meetings->address();
+  }
   actors::node self;
   caf::actor_system& system = self.system();
   const auto replay = actors::connect_to_control(system, *address);
   if (!replay) return report(argv[0], replay.error());
-  actors::hello introduction;
-  introduction.role = argv[0];
-  introduction.build = base::build_id();
-  introduction.config = actors::config_hash(actors::to_yaml(*config));
-  introduction.pid = static_cast<std::int32_t>(::getpid());
-  introduction.rank = rank;
-  spawn(system, *replay, introduction, *config);
+  spawn(system, *replay, introduction, *config, here);
   system.await_all_actors_done();
   return done;
 }

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "actors/config/cluster_check.hpp"
 #include "actors/config/config_file.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
@@ -298,4 +299,66 @@ TEST_CASE("a later stage of a chain is checked without the policy that it will h
   CHECK(preflight(f.config, f.run(), f.how));
   f.config.policy.template_name = "contrastive_demos";
   f.refused_with({"policy.template_name"});
+}
+
+TEST_CASE("hosts: what this machine can know of them, and what it need not have for them") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.cluster.address = "127.0.0.1";
+  f.config.cluster.launch = "env {host}";
+  f.config.learner.ranks = 2;
+  f.config.learner.hosts = "127.0.0.2,127.0.0.3";
+  f.config.actors.generator_host = "127.0.0.1";
+  CHECK(preflight(f.config, f.run(), f.how));
+  const std::string told = describe_hosts(f.config);
+  CAPTURE(told);
+  for (const char* line : {"control       here, 127.0.0.1", "rank 0        127.0.0.2",
+                           "rank 1        127.0.0.3", "generator     here", "evaluator 0   here"})
+    CHECK(test::contains(told, line));
+  CHECK(describe_hosts({}).empty());
+  f.config.cluster.launch = "no-such-launcher {host}";
+  f.refused_with({"cluster.launch begins with 'no-such-launcher'"});
+  missing_hardware missing;
+  CHECK(preflight(f.config, f.run(), f.how, &missing));
+  REQUIRE(missing.size() == 1);
+  CHECK(test::contains(missing.front(), "no-such-launcher"));
+  f.config.cluster.launch = "env {host}";
+  f.config.actors.weights = "memory";
+  f.refused_with({"actors.weights is memory", "rank 0 is on 127.0.0.2 and the generator here"});
+  f.config.actors.weights = "auto";
+  // On one other host, where a link is impossible and control's memory is not.
+  f.config.actors.generator_host = "127.0.0.2";
+  f.config.learner.device = "cuda";
+  f.refused_with({"actors.generator_device is cpu", "generator on 127.0.0.2", "both to cuda"});
+  f.config.actors.generator_device = "cuda";
+  f.refused_with({"generator on 127.0.0.2", "both with GPU 0", "actors.generator_gpu"});
+  f.config.learner.device = f.config.actors.generator_device = "cpu";
+  CHECK(preflight(f.config, f.run(), f.how));
+  f.config.cluster.address = "0.0.0.0";
+  f.refused_with({"0.0.0.0", "every address"});
+  f.config.cluster.address = "127.0.0.1";
+  f.config.learner.hosts = "127.0.0.2,localhost";
+  f.refused_with({"127.0.0.1 and localhost are one host (127.0.0.1)"});
+  f.config.learner.hosts = "127.0.0.2,::1";
+  f.refused_with({"host ::1 is ::1", "of one kind"});
+  // Addresses for documentation: no machine has them.
+  f.config.cluster.address = "192.0.2.1";
+  f.config.learner.hosts = "192.0.2.2,192.0.2.3";
+  f.config.actors.generator_host = "192.0.2.4";
+  f.refused_with({"cluster.address is '192.0.2.1'", "cannot listen", "of its own"});
+  f.config.learner.hosts = "127.0.0.2,192.0.2.3";
+  f.refused_with({"127.0.0.2", "no other host reaches it"});
+  if (fs::exists("/dev/nvidiactl")) return;
+  // A GPU is needed where the role is.
+  f.config.cluster.address = "127.0.0.1";
+  f.config.learner.hosts = "127.0.0.2,127.0.0.3";
+  f.config.actors.generator_host = "127.0.0.4";
+  f.config.learner.device = f.config.actors.generator_device = "cuda";
+  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(test::contains(describe_hosts(f.config), "rank 1        127.0.0.3, GPU 0"));
+  f.config.learner.hosts = "127.0.0.2,127.0.0.1";
+  f.refused_with({"learner.device is cuda", "/dev/nvidiactl"});
+  f.config.learner.hosts = "127.0.0.2,127.0.0.3";
+  f.config.actors.generator_host = "";
+  f.refused_with({"actors.generator_device is cuda", "/dev/nvidiactl"});
 }

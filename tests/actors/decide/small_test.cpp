@@ -93,8 +93,9 @@ TEST_CASE("progress: pace, time left, watchdog") {
 }
 
 TEST_CASE("links: one a generator, opened once the learner is there, each once") {
-  link_book links("/folder");
-  const std::string first = links.add(3), second = links.add(3);
+  constexpr const char* place = "unix:/folder";
+  link_book links(true);
+  const std::string first = links.add(3, place), second = links.add(3, place);
   CHECK(first == "unix:/folder/weights-3-1");
   CHECK(second == "unix:/folder/weights-3-2");
   CHECK(links.take_due().empty());
@@ -103,17 +104,17 @@ TEST_CASE("links: one a generator, opened once the learner is there, each once")
   CHECK(links.take_due() == std::vector<std::string>{second});
   CHECK(links.take_due().empty());
   // A generator that comes again has an address that was never used.
-  const std::string third = links.add(3);
+  const std::string third = links.add(3, place);
   CHECK(links.take_due() == std::vector<std::string>{third});
-  links.add(3);
+  links.add(3, place);
   links.learner_lost();
-  CHECK(links.add(4) == "unix:/folder/weights-4-5");
+  CHECK(links.add(4, "tcp://10.0.0.7:99") == "tcp://10.0.0.7:99/weights-4-5");
   CHECK(links.take_due().empty());
   links.learner_came();
   CHECK(links.take_due().size() == 1);
   link_book none;
   none.learner_came();
-  CHECK(none.add(1).empty());
+  CHECK(none.add(1, place).empty());
   CHECK(none.take_due().empty());
 }
 

@@ -271,6 +271,17 @@ TEST_CASE("who speaks another language is told so") {
   REQUIRE(run.open(where.options()));
   raw_host host(where.endpoint());
   auto hello = host.hello(1);
+  // Beyond what the number of a process can be: never one that it was cut to.
+  hello.start = (std::int64_t{1} << 32) + 1;
+  host.send(hello);
+  const auto number = host.next<env::refused_message>();
+  CHECK(number.code == "number");
+  CHECK(number.text == "start is 4294967297, 0 to 2147483647 is possible");
+  hello.start = 0;
+  hello.pid = -1;
+  host.send(hello);
+  CHECK(host.next<env::refused_message>().code == "number");
+  hello.pid = 0;
   hello.proto_min = 7;
   hello.proto_max = 9;
   host.send(hello);
@@ -286,7 +297,7 @@ TEST_CASE("who speaks another language is told so") {
   host.send(env::welcome_message{});
   CHECK(host.next<env::error_message>().code == "unexpected");
   const auto counts = run.door().statistics();
-  CHECK(counts.refused_hellos == 1);
+  CHECK(counts.refused_hellos == 3);
   CHECK(counts.unknown_types == 1);
   CHECK(run.joined.empty());
 }

@@ -50,10 +50,11 @@ bool comes_true(Condition condition) {
 class pupil {
  public:
   explicit pupil(const std::string& address, std::int32_t ranks = learner_ranks,
-                 at::ScalarType type = at::kFloat)
+                 at::ScalarType type = at::kFloat, const std::string& host = "127.0.0.1")
       : engine_(make_engine(type)) {
     weight_source from;
     from.address = address;
+    from.host = host;
     from.model = model();
     from.ranks = ranks;
     from.type = type;
@@ -132,6 +133,24 @@ TEST_CASE("every version reaches every generator, from a layout for four ranks i
   }
   CHECK(f.sender->links() == 2);
   CHECK(one.arrivals() == 4);
+}
+
+TEST_CASE("between hosts links are found in the directory of the learner's rank 0") {
+  fixture f;
+  const auto directory = policy::meeting_directory::open("127.0.0.2").value();
+  f.sender = weight_sender::make(weights_of(0, learner_ranks), 0, {"127.0.0.2", directory}).value();
+  const auto address = [&](const char* name) { return directory->address() + "/" + name; };
+  pupil one(address("1"), learner_ranks, at::kFloat, "127.0.0.3");
+  pupil two(address("2"), learner_ranks, at::kFloat, "127.0.0.4");
+  f.sender->open(address("1"));
+  f.sender->open(address("2"));
+  f.publish(1);
+  CHECK(one.installs(1));
+  CHECK(two.installs(1));
+  two.die();
+  f.publish(2);
+  CHECK(one.installs(2));
+  CHECK(comes_true([&] { return f.sender->links() == 1; }));
 }
 
 TEST_CASE("a slow generator holds nobody up, and gets the newest version when it has room") {

@@ -75,6 +75,8 @@ inline message random_message(std::size_t index, base::random_stream& random) {
         if constexpr (requires { m.source; }) m.source = random_text(random, 2000);
         if constexpr (requires { m.verdict; }) m.verdict = random_text(random, 2000);
         if constexpr (requires { m.name; }) m.name = random_text(random, 20);
+        if constexpr (requires { m.pid; }) m.pid = number();
+        if constexpr (requires { m.start; }) m.start = number();
         if constexpr (requires { m.claim_e2; }) m.claim_e2 = number();
         if constexpr (requires { m.returned; }) m.returned = number();
         if constexpr (requires { m.quarantined; }) {

@@ -25,6 +25,28 @@ TEST_CASE("a ROUTER says that a connection is unknown") {
   CHECK(socket->send("nobody", {"a"}) == env::send_outcome::unreachable);
 }
 
+TEST_CASE("addresses of IPv4 and of IPv6 can be bound and connected to") {
+  env::zmq_context context;
+  for (const std::string address : {"127.0.0.1", "[::1]"}) {
+    CAPTURE(address);
+    auto here = env::zmq_socket::open(context, env::socket_kind::router);
+    auto there = env::zmq_socket::open(context, env::socket_kind::dealer);
+    REQUIRE(here);
+    REQUIRE(there);
+    const auto bound = here->bind("tcp://" + address + ":*");
+    if (!bound && address.front() == '[' && !base::read_file("/proc/net/if_inet6"))
+      return quern::test::skip("this machine has no IPv6");
+    REQUIRE(bound);
+    REQUIRE(here->endpoint().starts_with("tcp://" + address + ":"));
+    REQUIRE(there->connect(here->endpoint()));
+    REQUIRE(there->send({}, {"grain"}));
+    REQUIRE(env::wait_for(*here, -1, 20'000).socket);
+    CHECK(here->receive().value().value().parts == env::frames{"grain"});
+    // The same socket may be at one of either kind.
+    CHECK(here->bind("tcp://127.0.0.1:*"));
+  }
+}
+
 TEST_CASE("the key check admits its list and nobody else") {
   env::zmq_context context;
   const auto friendly = env::make_curve_keys();

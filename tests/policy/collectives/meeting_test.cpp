@@ -3,11 +3,14 @@
 
 #include <thread>
 
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/bytes.hpp"
 #include "base/file.hpp"
+#include "policy/collectives/meeting_server.hpp"
 #include "policy/collectives/meeting_wire.hpp"
 #include "support/test.hpp"
 
@@ -69,6 +72,97 @@ TEST_CASE("frames are put together from any cut, and a length that cannot be is 
   CHECK(reader.fill(other.get()));
   CHECK_FALSE(reader.next());
   CHECK(reader.broken());
+}
+
+TEST_CASE("no more is read ahead than the largest frame, and that one is read") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const base::unique_fd one(ends[0]), other(ends[1]);
+  base::byte_writer frame;
+  frame.text(std::string(largest_frame, 'g'));
+  std::jthread writer([&, fd = one.get()] {
+    for (int i = 0; i < 3; ++i)
+      (void)base::write_all(fd, frame.buffer());
+  });
+  frame_reader reader;
+  while (reader.held() < frame.buffer().size())
+    REQUIRE(reader.fill(other.get()));
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    REQUIRE(reader.fill(other.get()));
+  }
+  CHECK(reader.held() < frame.buffer().size() + 64'000);
+  int found = 0;
+  while (found < 3) {
+    REQUIRE(reader.fill(other.get()));
+    while (const auto payload = reader.next()) {
+      REQUIRE(payload->size() == largest_frame);
+      ++found;
+    }
+  }
+}
+
+TEST_CASE("where packets are dropped a connection is given up within its time") {
+  // A listener that accepts nobody: once its queue is full the kernel drops whoever knocks.
+  const base::unique_fd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(where);
+  REQUIRE(::bind(full.get(), reinterpret_cast<const sockaddr*>(&where), size) == 0);
+  REQUIRE(::listen(full.get(), 0) == 0);
+  REQUIRE(::getsockname(full.get(), reinterpret_cast<sockaddr*>(&where), &size) == 0);
+  const std::string address = "tcp://127.0.0.1:" + std::to_string(ntohs(where.sin_port));
+  std::vector<base::unique_fd> waiting;
+  const base::steady_clock clock;
+  base::nanoseconds_t took = 0;
+  std::string problem;
+  while (problem.empty() && waiting.size() < 8) {
+    const base::nanoseconds_t begin = clock.now_ns();
+    auto reached = connect_to(address);
+    took = clock.now_ns() - begin;
+    if (reached)
+      waiting.push_back(std::move(*reached));
+    else
+      problem = reached.error().message;
+  }
+  CHECK(problem.find("cannot reach the meeting place " + address) != std::string::npos);
+  CHECK(took >= 500_ms);
+  CHECK(took < 10_s);
+  // Who does connect gets a socket that waits for what it reads, as before.
+  CHECK((::fcntl(waiting.at(0).get(), F_GETFL) & O_NONBLOCK) == 0);
+}
+
+TEST_CASE("who never says hello is sent away, who waits for others is not") {
+  const auto folder = base::temp_folder::make().value();
+  const std::string address = "unix:" + (folder.path() / "m").string();
+  const auto server = meeting_server::start(address, 3, {60_s, 200_ms, 2_s}).value();
+  const auto silent = connect_to(address).value(), polite = connect_to(address).value();
+  REQUIRE(send_frame(polite.get(), std::string("\1\1\0\0\0", 5), 100));
+  pollfd news{silent.get(), POLLIN, 0};
+  REQUIRE(::poll(&news, 1, 20'000) == 1);
+  char byte = 0;
+  CHECK(::recv(silent.get(), &byte, 1, MSG_DONTWAIT) == 0);
+  // The other one hears of rank 0's silence at least, on a connection that is open.
+  news = {polite.get(), POLLIN, 0};
+  REQUIRE(::poll(&news, 1, 20'000) == 1);
+  CHECK(::recv(polite.get(), &byte, 1, MSG_DONTWAIT) == 1);
+}
+
+TEST_CASE("a directory is asked some times a second, not at once again") {
+  const auto listening = listen_at("tcp://127.0.0.1:0").value();
+  const std::string address = "tcp://127.0.0.1:" + std::to_string(port_of(listening.get()).value());
+  std::jthread joining([&] {
+    CHECK_FALSE(meeting::join({address + "/group", 1, 2, {1_s, 1_s, 2_s}}));
+  });
+  int questions = 0;
+  pollfd knock{listening.get(), POLLIN, 0};
+  while (::poll(&knock, 1, 1500) == 1) {
+    const base::unique_fd guest(::accept(listening.get(), nullptr, nullptr));
+    ++questions;
+  }
+  CHECK(questions >= 2);
+  CHECK(questions <= 7);
 }
 
 TEST_CASE("ranks meet, share values, add up and part") {
@@ -162,4 +256,64 @@ TEST_CASE("over TCP as well") {
   REQUIRE(ranks[1]);
   REQUIRE(ranks[0]->set("k", "v"));
   CHECK(ranks[1]->get("k").value() == "v");
+}
+
+TEST_CASE("at a directory nobody chooses a port, and several meetings have one address") {
+  const auto directory = meeting_directory::open("127.0.0.2").value();
+  REQUIRE(directory->address().starts_with("tcp://127.0.0.2:"));
+  const auto address = [&](int number) {
+    return directory->address() + "/group-" + std::to_string(number);
+  };
+  CHECK(name_of_meeting(address(1)) == "group-1");
+  CHECK(name_of_meeting("unix:/a/b").empty());
+  CHECK(find_meeting("unix:/a/b").value() == "unix:/a/b");
+  std::vector<std::shared_ptr<meeting>> ranks(4);
+  {
+    std::vector<std::jthread> joining;
+    // The others come first: they ask again until rank 0 is there.
+    for (std::int32_t i = 3; i >= 0; --i)
+      joining.emplace_back([&, i] {
+        meeting_place where{address(i / 2), i % 2, 2, {60_s, 1_s, 2_s}};
+        where.host = i % 2 == 0 ? "127.0.0.2" : "127.0.0.3";
+        if (i % 2 == 0) {
+          where.directory = directory;
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
+        if (auto joined = meeting::join(where))
+          ranks[static_cast<std::size_t>(i)] = std::move(*joined);
+      });
+  }
+  for (const auto& rank : ranks)
+    REQUIRE(rank);
+  CHECK(ranks[1]->host() == "127.0.0.3");
+  REQUIRE(ranks[0]->set("k", "of the first"));
+  REQUIRE(ranks[2]->set("k", "of the second"));
+  CHECK(ranks[1]->get("k").value() == "of the first");
+  CHECK(ranks[3]->get("k").value() == "of the second");
+  CHECK(find_meeting(address(0)));
+  ranks.clear();
+  // A meeting that is over is not found any more, nor is one that never was.
+  for (const int number : {0, 7}) {
+    const auto found = find_meeting(address(number));
+    REQUIRE_FALSE(found);
+    CHECK(found.error().message.find("has not begun") != std::string::npos);
+  }
+  const auto late = meeting::join({address(0), 1, 2, {100_ms, 1_s, 2_s}});
+  REQUIRE_FALSE(late);
+  CHECK(late.error().message.find("rank 0 is not at the meeting place") != std::string::npos);
+}
+
+TEST_CASE("a directory lets strangers wait, and goes on") {
+  const auto directory = meeting_directory::open("127.0.0.1").value();
+  directory->add("known", 4711);
+  // Says nothing; says what is no frame.
+  const auto silent = connect_to(directory->address()).value();
+  const auto loud = connect_to(directory->address()).value();
+  REQUIRE(base::write_all(loud.get(), std::string(64, '\xff')));
+  // The silent one is given up within its patience, which is longer than that of one question.
+  std::string found;
+  for (int i = 0; i < 100 && found.empty(); ++i)
+    found = find_meeting(directory->address() + "/known").value_or("");
+  CHECK(found == "tcp://127.0.0.1:4711");
+  CHECK_FALSE(meeting_directory::open("192.0.2.1"));
 }

@@ -1,0 +1,110 @@
+// The processes of a run, each with the host it lives on.
+#include "actors/processes.hpp"
+
+#include <algorithm>
+
+#include <sys/stat.h>
+
+#include "base/file.hpp"
+#include "base/program.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+namespace {
+
+using texts = std::vector<std::string>;
+
+std::string value_of(const texts& argv, const std::string& option) {
+  const auto at = std::find(argv.begin(), argv.end(), option);
+  return at == argv.end() || at + 1 == argv.end() ? "" : *(at + 1);
+}
+
+bool says(const texts& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+struct planned {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  run_config config;
+  run_entrance entrance{4000, {"ipc:///hosts", "tcp://127.0.0.1:5000"}, "PUBLIC", "hush"};
+
+  std::vector<process_plan> plans(const texts& workers) const {
+    return plan_processes(config, hosts_of_run(config).value(), {folder.path()}, entrance, workers)
+        .value();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("on one machine nothing is launched, and control is at the loopback") {
+  if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
+  planned f;
+  f.config.env.evaluators = 2;
+  const auto plans = f.plans({"learner", "generator"});
+  REQUIRE(plans.size() == 4);
+  for (const process_plan& plan : plans) {
+    CHECK(plan.host.empty());
+    CHECK(plan.launch.empty());
+    CHECK_FALSE(says(plan.spec.argv, "--host"));
+    CHECK_FALSE(says(plan.spec.argv, "--until-input-ends"));
+    for (const std::string& word : plan.spec.argv)
+      CHECK_FALSE(test::contains(word, "hush"));
+    CHECK(plan.spec.environment.empty());
+  }
+  CHECK(value_of(plans[0].spec.argv, "--control") == "127.0.0.1:4000");
+  CHECK(plans[0].spec.input == "hush\n");
+  CHECK(plans[3].role == "evaluator-1");
+  CHECK(value_of(plans[3].spec.argv, "--connect") == "ipc:///hosts");
+  CHECK_FALSE(plans[3].spec.input);
+  const auto gateway =
+      gateway_of(f.config, hosts_of_run(f.config).value(), {f.folder.path()}, "/hosts", 1).value();
+  CHECK(gateway.endpoints == texts{"ipc:///hosts"});
+  CHECK_FALSE(gateway.keys);
+}
+
+TEST_CASE("on several hosts each process has its host, its address and what it needs to get in") {
+  if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
+  planned f;
+  f.config.cluster.launch = "sh -c {command} {host}";
+  f.config.cluster.address = "127.0.0.1";
+  f.config.learner.ranks = 2;
+  f.config.learner.device = "cuda";
+  f.config.learner.hosts = "127.0.0.1,127.0.0.3";
+  f.config.actors.generator_device = "cuda";
+  f.config.actors.generator_host = "127.0.0.4";
+  f.config.env.evaluators = 2;
+  f.config.env.evaluator_hosts = "127.0.0.5,127.0.0.1";
+  const auto plans = f.plans({"learner", "generator"});
+  REQUIRE(plans.size() == 5);
+  CHECK(plans[0].host.empty());
+  CHECK(value_of(plans[0].spec.argv, "--host") == "127.0.0.1");
+  CHECK(plans[1].role == "learner-1");
+  CHECK(plans[1].host == "127.0.0.3");
+  CHECK(plans[1].launch == f.config.cluster.launch);
+  CHECK(value_of(plans[1].spec.argv, "--host") == "127.0.0.3");
+  CHECK(value_of(plans[1].spec.argv, "--rank") == "1");
+  CHECK(value_of(plans[1].spec.argv, "--control") == "127.0.0.1:4000");
+  CHECK(plans[1].spec.environment == texts{"NCCL_NVLS_ENABLE=0", "CUDA_VISIBLE_DEVICES=0"});
+  CHECK(plans[2].host == "127.0.0.4");
+  CHECK(value_of(plans[3].spec.argv, "--connect") == "tcp://127.0.0.1:5000");
+  CHECK(value_of(plans[3].spec.argv, "--gateway-key") == "PUBLIC");
+  CHECK(says(plans[3].spec.argv, "--until-input-ends"));
+  CHECK(plans[3].evaluator);
+  CHECK_FALSE(plans[2].evaluator);
+  CHECK(plans[4].host.empty());
+  CHECK(value_of(plans[4].spec.argv, "--connect") == "ipc:///hosts");
+  const storage::run_paths paths{f.folder.path()};
+  const auto hosts = hosts_of_run(f.config).value();
+  const auto gateway = gateway_of(f.config, hosts, paths, "/hosts", 1).value();
+  CHECK(gateway.endpoints == texts{"ipc:///hosts", "tcp://127.0.0.1:*"});
+  REQUIRE(gateway.keys);
+  CHECK(gateway.keys->hosts.size() == 1);
+  struct stat info {};
+  REQUIRE(::stat(value_of(plans[3].spec.argv, "--keys").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  // They are the same at the next start.
+  CHECK(gateway_of(f.config, hosts, paths, "/hosts", 2).value().keys->own.public_key ==
+        gateway.keys->own.public_key);
+}

@@ -1,0 +1,136 @@
+// The supervisor with shell scripts for processes: whom it kills, and how.
+#include "actors/supervisor.hpp"
+
+#include "actors/defaults.hpp"
+#include "actors/dispatch_actor.hpp"
+#include "actors/node.hpp"
+#include "base/file.hpp"
+#include "env/plugin/zmq_socket.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+namespace {
+
+process_plan script(const std::string& role, const std::string& text,
+                    const std::filesystem::path& log) {
+  return {role, {.argv = {"/bin/sh", "-c", text}, .log = log}};
+}
+
+/// Processes under a supervisor; numbers of starts are those of `plans`, from 1.
+struct supervised {
+  node self;
+  std::shared_ptr<std::promise<run_end>> end = std::make_shared<std::promise<run_end>>();
+  supervisor_ref supervisor;
+
+  explicit supervised(std::vector<process_plan> plans) {
+    supervisor_setup setup;
+    setup.processes = std::make_shared<std::vector<process_plan>>(std::move(plans));
+    setup.replay = std::make_shared<replay_ref>();
+    setup.end = end;
+    supervisor = spawn_supervisor(self.system(), setup);
+    self.owns(supervisor);
+    caf::anon_send(supervisor, tick{});
+  }
+  void tell(const process_contact& news) { caf::anon_send(supervisor, news); }
+};
+
+/// An evaluator host that says it was the run's start `number`, and leaves as soon as it is let in.
+void come_and_leave(env::zmq_socket& socket, std::int64_t number) {
+  env::hello_message hello{
+      1, 1, "raw", static_cast<std::uint64_t>(number), {"cpp"}, {{0, "cpp-test", 1}}};
+  hello.start = number;
+  REQUIRE(socket.send({}, env::encode(hello).value()));
+  while (true) {
+    REQUIRE(env::wait_for(socket, -1, 20'000).socket);
+    const auto in = socket.receive().value();
+    if (!in) continue;
+    const auto what = env::decode(in->parts).value();
+    if (const auto* welcome = std::get_if<env::welcome_message>(&what)) {
+      REQUIRE(socket.send({}, env::encode(env::bye_message{welcome->session, 0}).value()));
+      return;
+    }
+  }
+}
+
+/// How often a script has said `word`, once it is `count` times or `seconds` have passed.
+std::size_t said(const std::filesystem::path& log, std::string_view word, std::size_t count,
+                 std::chrono::seconds seconds) {
+  const auto until = std::chrono::steady_clock::now() + seconds;
+  while (true) {
+    const std::string text = base::read_file(log).value_or("");
+    std::size_t found = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      ++found;
+    if (found >= count || std::chrono::steady_clock::now() >= until) return found;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+constexpr const char* sleeper = "echo began; exec sleep 600";
+
+}  // namespace
+
+TEST_CASE("what an evaluator says of itself is believed of evaluators alone") {
+  const auto folder = base::temp_folder::make().value();
+  run_config config;
+  config.tasks.count = 1;
+  config.tasks.held_out_count = 0;
+  const auto tasks = task_book::make(config).value();
+  const auto learner_log = folder.path() / "learner", evaluator_log = folder.path() / "evaluator";
+  auto evaluator = script("evaluator-0", sleeper, evaluator_log);
+  evaluator.evaluator = true;
+  supervised run({script("learner", sleeper, learner_log), evaluator});
+  REQUIRE(said(learner_log, "began", 1, std::chrono::seconds(20)) == 1);
+  REQUIRE(said(evaluator_log, "began", 1, std::chrono::seconds(20)) == 1);
+  const auto sink = std::make_shared<dispatch_sink>();
+  sink->supervisor = run.supervisor;
+  dispatch_setup setup{&config, &tasks, "cpp-test", 1, {}};
+  setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
+  setup.gateway.epoch = 1;
+  const auto dispatch = spawn_dispatch(run.self.system(), setup, sink);
+  REQUIRE(dispatch);
+  run.self.owns(*dispatch);
+  env::zmq_context context;
+  auto host = env::zmq_socket::open(context, env::socket_kind::dealer).value();
+  REQUIRE(host.connect(sink->endpoints.at(0)));
+  // The first is the learner's number.
+  come_and_leave(host, 1);
+  come_and_leave(host, 2);
+  // The learner's check would have come before that of the evaluator, which was killed.
+  CHECK(said(evaluator_log, "began", 2, std::chrono::seconds(30)) == 2);
+  CHECK(said(learner_log, "began", 2, std::chrono::seconds(1)) == 1);
+  run.tell({1, true, false});
+  CHECK(said(learner_log, "began", 2, std::chrono::seconds(30)) == 2);
+  run.self.end_actors();
+}
+
+TEST_CASE("the launch command of a frozen process is asked to end before it is killed") {
+  const auto folder = base::temp_folder::make().value();
+  const auto polite_log = folder.path() / "polite", deaf_log = folder.path() / "deaf";
+  // What it has started on another host is ended by the end of input, and a request passed on.
+  auto polite = script("generator",
+                       "echo began; trap 'echo asked; exit 0' TERM; cat; echo input over; "
+                       "while true; do sleep 0.05; done",
+                       polite_log);
+  auto deaf = script("learner",
+                     "echo began; trap '' TERM; cat; echo input over; "
+                     "while true; do sleep 0.05; done",
+                     deaf_log);
+  for (process_plan* plan : {&polite, &deaf}) {
+    plan->host = "node1";
+    plan->launch = "env HOST={host}";
+  }
+  supervised run({polite, deaf});
+  REQUIRE(said(polite_log, "began", 1, std::chrono::seconds(20)) == 1);
+  REQUIRE(said(deaf_log, "began", 1, std::chrono::seconds(20)) == 1);
+  const auto asked = std::chrono::steady_clock::now();
+  run.tell({1, true});
+  run.tell({2, true});
+  CHECK(said(polite_log, "asked", 1, std::chrono::seconds(30)) == 1);
+  CHECK(said(polite_log, "began", 2, std::chrono::seconds(30)) == 2);
+  CHECK(said(deaf_log, "input over", 1, std::chrono::seconds(30)) == 1);
+  CHECK(said(deaf_log, "began", 2, std::chrono::seconds(30)) == 2);
+  CHECK(std::chrono::steady_clock::now() - asked >= 2 * defaults::exit_grace);
+}
