@@ -108,6 +108,17 @@ base::expected<bool> weights_by_link(const run_config& config) {
                     gpu);
 }
 
+base::expected<std::int64_t> learner_bytes_beside_generator(const run_config& config,
+                                                            const policy::model_config& model) {
+  if (config.learner.device != "cuda" || config.actors.generator_device != "cuda") return 0;
+  QUERN_TRY(const placement where, placement_of(config));
+  QUERN_TRY(const auto devices, learner_devices(config));
+  for (std::size_t rank = 0; rank < devices.size(); ++rank)
+    if (where.ranks[rank] == where.generator && devices[rank] == config.actors.generator_gpu)
+      return policy::plan_learner(model, learner_demand_of(config)).total();
+  return 0;
+}
+
 policy::learner_demand learner_demand_of(const run_config& config) {
   const std::int64_t longest = config.policy.max_prompt_tokens + config.policy.max_new_tokens;
   policy::learner_demand demand;

@@ -21,6 +21,11 @@ base::expected<std::vector<std::int64_t>> learner_devices(const run_config& conf
 /// cannot be (devices of two kinds, one GPU); as learner_devices.
 base::expected<bool> weights_by_link(const run_config& config);
 
+/// Bytes that a rank of the learner plans to have of the generator's GPU, which it shares; 0: none
+/// does. Errors: as learner_devices.
+base::expected<std::int64_t> learner_bytes_beside_generator(const run_config& config,
+                                                            const policy::model_config& model);
+
 /// For policy::plan_learner, at the largest batch that the run can make.
 policy::learner_demand learner_demand_of(const run_config& config);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/workers/arena_bytes.hpp"
 #include "actors/workers/element_type.hpp"
@@ -81,6 +82,7 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
   options.valid_tokens = text.vocab_size();
   options.device = device;
   options.full_precision = config.actors.generator_precision == "float32";
+  QUERN_TRY(options.leave_bytes, learner_bytes_beside_generator(config, arena.config));
   QUERN_TRY(auto engine, policy::generator::make(arena, start.version, options));
   generation_worker made(std::move(engine), std::move(text), format, start, slots,
                          config.policy.max_prompt_tokens);

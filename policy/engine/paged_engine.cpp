@@ -302,14 +302,14 @@ base::expected<std::int32_t> pages_of_store(const quern_policy_kernels& kernels,
     std::int64_t free_bytes = 0, total_bytes = 0;
     if (const auto code = kernels.memory(&free_bytes, &total_bytes); code != 0)
       return fail(errc::unavailable, "memory of the device: {}", kernels.problem(code));
-    allowed = free_bytes / 5 * 4;
+    allowed = std::clamp<std::int64_t>(total_bytes - options.leave_bytes, 0, free_bytes) / 5 * 4;
   }
   const std::int64_t pages = std::min(one * options.slots, allowed / bytes);
   if (pages < one)
     return fail(errc::exhausted,
                 "{} bytes hold {} pages of {} positions, but one sequence of {} positions needs "
-                "{}: raise cache_bytes or lower the capacity",
-                allowed, pages, options.page, options.capacity, one);
+                "{}: raise cache_bytes or lower the capacity ({} bytes are left to others)",
+                allowed, pages, options.page, options.capacity, one, options.leave_bytes);
   return static_cast<std::int32_t>(pages);
 }
 

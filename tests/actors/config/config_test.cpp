@@ -279,3 +279,33 @@ TEST_CASE("weights go over links between GPUs that are not shared, and where lin
   config.learner.device = "cpu";
   CHECK_FALSE(by_link("auto").value());
 }
+
+TEST_CASE(
+    "a generator leaves a rank of the learner that shares its GPU what that one plans to take") {
+  run_config config;
+  policy::model_config model;
+  model.vocab_size = 1000;
+  model.hidden_size = 64;
+  model.intermediate_size = 128;
+  model.layers = 2;
+  model.heads = 4;
+  model.kv_heads = 2;
+  model.head_dim = 16;
+  model.max_positions = 2048;
+  const auto left = [&] { return learner_bytes_beside_generator(config, model).value(); };
+  CHECK(left() == 0);  // both on the CPU
+  config.learner.device = config.actors.generator_device = "cuda";
+  CHECK(left() == policy::plan_learner(model, learner_demand_of(config)).total());
+  CHECK(left() > 0);
+  config.actors.generator_gpu = 1;
+  CHECK(left() == 0);
+  config.learner.ranks = 2;
+  CHECK(left() > 0);  // rank 1 has GPU 1
+  config.learner.devices = "0,2";
+  CHECK(left() == 0);
+  config.learner.devices = "0,1";
+  config.actors.generator_host = "node1";
+  config.cluster.launch = "ssh {host}";
+  config.cluster.address = "node0";
+  CHECK(left() == 0);  // another host's GPU 1
+}

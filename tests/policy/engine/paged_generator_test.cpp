@@ -122,6 +122,13 @@ TEST_CASE("sequences that lose their pages are computed again from their tokens"
   const auto small = generator::make(arena, 0, o);
   REQUIRE_FALSE(small);
   CHECK(small.error().message.find("raise cache_bytes") != std::string::npos);
+  // All of the memory is somebody else's.
+  o.cache_bytes = 0;
+  REQUIRE(generator::make(arena, 0, o));
+  o.leave_bytes = std::int64_t{1} << 60;
+  const auto none = generator::make(arena, 0, o);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().message.find("are left to others") != std::string::npos);
 }
 
 TEST_CASE("exact: a sample is the same bits alone, in company and after preemption") {
