@@ -85,8 +85,8 @@ struct generator_options {
   std::int64_t cache_bytes = 0;  ///< of all pages; 0: for all slots, at most 80 % of what is free
   /// Of the device's memory, for others that may not have taken theirs yet: not counted as free.
   std::int64_t leave_bytes = 0;
-  std::int32_t page = 64;        ///< positions of a page
-  bool graphs = true;  ///< false: passes go kernel by kernel, as where none can be captured
+  std::int32_t page = 64;  ///< positions of a page
+  bool graphs = true;      ///< false: passes go kernel by kernel, as where none can be captured
   std::int32_t prompt_rows = 4096;  ///< prompt tokens of a pass
 };
 
