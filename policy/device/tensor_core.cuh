@@ -28,7 +28,7 @@ __device__ inline uint32_t transposed(uint32_t row) {
 
 #else
 
-// Kernels that tests run on threads of the host: tests/policy/device/simt.hpp.
+// Kernels that tests emulate: tests/policy/device/simt.hpp.
 void multiply(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
               uint32_t b1);
 uint32_t transposed(uint32_t row);

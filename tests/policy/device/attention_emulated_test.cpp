@@ -1,4 +1,4 @@
-// The tensor-core attention on threads of the host, against a plain sum in float64. What a GPU adds
+// The tensor-core attention on emulated threads, against a plain sum in float64. What a GPU adds
 // is tested there: gpu_policy_pages_test.cpp.
 // CUDA's names come before the kernel that uses them.
 // clang-format off
@@ -87,8 +87,8 @@ void attend_emulated(paged_batch& b, int blocks) {
       b.queries.data(),
       b.out.data(),
       static_cast<float>(1.4426950408889634 / std::sqrt(static_cast<double>(dim)))};
-  test::simt::launch(policy::device::paged_attention_kernel<dim, head_tiles>, a, blocks,
-                     policy::device::attention_threads);
+  emu::launch(dim3(static_cast<unsigned>(blocks)), dim3(policy::device::attention_threads),
+              [&] { policy::device::paged_attention_kernel<dim, head_tiles>(a); });
 }
 
 /// The largest difference of any result from float64. `shift`: the row is taken to be so much
@@ -129,14 +129,18 @@ double largest_error(const paged_batch& b, std::int32_t shift) {
 template <int dim, int head_tiles>
 void check_shape(std::int32_t kv_heads, std::int32_t group) {
   // Fewer blocks than work items: each takes several, one after the other.
-  paged_batch batch({kv_heads, group, dim}, {1, 300, 17, 0, 257});
-  attend_emulated<dim, head_tiles>(batch, 2);
-  CAPTURE(dim);
-  CAPTURE(group);
-  CHECK(largest_error(batch, 0) < 0.02);
-  CHECK(largest_error(batch, -1) > 0.1);
-  CHECK(std::count(batch.counters.begin(), batch.counters.end(), 0) ==
-        static_cast<std::ptrdiff_t>(batch.counters.size()));
+  for (const int order : {0, 1, 2}) {  // of threads: forward, backward, shuffled
+    emu::order = order;
+    paged_batch batch({kv_heads, group, dim}, {1, 300, 17, 0, 257});
+    attend_emulated<dim, head_tiles>(batch, 2);
+    CAPTURE(dim);
+    CAPTURE(group);
+    CAPTURE(order);
+    CHECK(largest_error(batch, 0) < 0.02);
+    CHECK(largest_error(batch, -1) > 0.1);
+    CHECK(std::count(batch.counters.begin(), batch.counters.end(), 0) ==
+          static_cast<std::ptrdiff_t>(batch.counters.size()));
+  }
 }
 
 }  // namespace
