@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <fstream>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "actors/config/learner_setup.hpp"
 #include "actors/console.hpp"
+#include "actors/decide/restart_policy.hpp"
+#include "actors/defaults.hpp"
+#include "actors/process_group.hpp"
+#include "actors/processes.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
@@ -24,44 +32,77 @@ struct end_requests {
   bool arrived() { return signals.arrived(100) || pause || stop; }
 };
 
-/// Exit code of a process that can be gone on with.
-constexpr int paused_code = 3;
-
-/// Runs processes side by side to their end. Paused: they are asked to end and may be started
-/// again.
-base::expected<run_end> run_all(const std::vector<process_plan>& plans, end_requests& requests) {
-  std::vector<base::subprocess> children;
-  for (const process_plan& plan : plans) {
-    QUERN_TRY(auto child, base::subprocess::start(plan.spec));
-    children.push_back(std::move(child));
-  }
-  bool pausing = false;
-  run_end end{ending::stop, true, ""};
-  for (std::size_t i = 0; i < children.size(); ++i) {
-    while (!children[i].wait(0)) {
-      if (requests.arrived() && !std::exchange(pausing, true)) {
-        for (base::subprocess& child : children)
-          child.send_signal(SIGTERM);
-      }
-    }
-    const base::exit_state state = *children[i].poll();
-    // A maker whose part of the time is over has paused by itself.
-    if (pausing || (state.code == paused_code && state.signal == 0)) {
-      end = {requests.stop ? ending::stop : ending::pause, false, ""};
-    } else if (state.code != 0 || state.signal != 0) {
-      // Fine-tuning itself has no log: it says on the terminal what is wrong.
-      const std::string log = plans[i].spec.log.string();
-      end = {ending::pause, false,
-             fmt::format("{} ended: {}; {}", plans[i].role, base::describe(state),
-                         log.empty() ? "what it said stands above" : "its log is " + log)};
-    }
-  }
-  return end;
+run_end run_end_of(const group_end& group, const end_requests& requests) {
+  if (group.paused) return {requests.stop ? ending::stop : ending::pause, false, ""};
+  if (!group.problem.empty()) return {ending::pause, false, group.problem};
+  return {ending::stop, true, ""};
 }
 
 std::filesystem::path corpus_of(const run_config& config, const storage::run_paths& paths) {
   return config.tasks.corpus_folder.empty() ? paths.root / "corpus"
                                             : std::filesystem::path(config.tasks.corpus_folder);
+}
+
+/// One process a rank: "sft" is rank 0 and speaks on the terminal, the others are sft-1 and so on.
+base::expected<std::vector<process_plan>> plan_tuners(const run_config& config,
+                                                      const storage::run_paths& paths,
+                                                      const std::string& meeting) {
+  QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
+  QUERN_TRY(const auto devices, learner_devices(config));
+  std::vector<process_plan> tuners;
+  for (std::int64_t rank = 0; rank < config.learner.ranks; ++rank) {
+    const std::string role = rank == 0 ? "sft" : fmt::format("sft-{}", rank);
+    process_plan tuner{
+        role,
+        {.argv = {torch.string(), "sft", "--config", paths.config().string(), "--corpus",
+                  corpus_of(config, paths).string(), "--run", paths.root.string()}}};
+    if (rank > 0) tuner.spec.log = paths.log_of(role);
+    if (config.learner.ranks > 1) {
+      tuner.spec.argv.insert(tuner.spec.argv.end(),
+                             {"--rank", std::to_string(rank), "--meeting", meeting});
+      // In-fabric reductions need a service that shared hosts may lack.
+      tuner.spec.environment.emplace_back("NCCL_NVLS_ENABLE=0");
+    }
+    const bool chosen = config.learner.ranks > 1 || !config.learner.devices.empty();
+    if (chosen && config.learner.device != "cpu")
+      tuner.spec.environment.push_back(
+          fmt::format("CUDA_VISIBLE_DEVICES={}", devices[static_cast<std::size_t>(rank)]));
+    tuners.push_back(std::move(tuner));
+  }
+  return tuners;
+}
+
+/// Waits; false: an end was requested meanwhile.
+bool pass(base::nanoseconds_t delay, end_requests& requests) {
+  const base::steady_clock clock;
+  for (const auto start = clock.now_ns(); clock.now_ns() - start < delay;)
+    if (requests.arrived()) return false;
+  return true;
+}
+
+/// A rank that dies costs the steps since the checkpoint: all start again, within the limits that
+/// hold for every process of a run. An error that one of them tells ends the run.
+base::expected<run_end> fine_tune(const run_config& config, storage::run_directory& run,
+                                  end_requests& requests) {
+  const base::steady_clock clock;
+  restart_policy restarts(restart_limits_of(config));
+  const auto patience = static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9) +
+                        std::chrono::nanoseconds(defaults::exit_grace).count();
+  for (int start = 0;; ++start) {
+    QUERN_TRY(const std::string socket, run.socket(fmt::format("ranks-{}", start)));
+    QUERN_TRY(const auto tuners, plan_tuners(config, run.paths(), "unix:" + socket));
+    QUERN_TRY(process_group group, process_group::start(tuners, patience));
+    const group_end end = group.wait([&] { return requests.arrived(); });
+    if (end.paused || !end.lost) return run_end_of(end, requests);
+    const auto decision = restarts.died("sft", clock.now_ns());
+    if (!decision.restart)
+      return run_end{ending::pause, false,
+                     fmt::format("{}, for the {}th time within {} s", end.problem, decision.deaths,
+                                 config.actors.restart_window_s)};
+    base::log_warn("sft", "{}; it goes on from the last checkpoint", end.problem);
+    if (!pass(decision.delay_ns, requests))
+      return run_end{requests.stop ? ending::stop : ending::pause, false, ""};
+  }
 }
 
 }  // namespace
@@ -100,7 +141,6 @@ base::expected<run_end> run_sft(const run_config& config, storage::run_directory
       [&](ending how) { (how == ending::pause ? requests.pause : requests.stop) = true; }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
-  QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
   const std::filesystem::path corpus = corpus_of(config, paths);
   QUERN_CHECK(base::make_folders(corpus));
   std::vector<process_plan> makers;
@@ -113,13 +153,12 @@ base::expected<run_end> run_sft(const run_config& config, storage::run_directory
           .log = paths.log_of(role)}});
   }
   base::log_info("sft", "making the corpus in {} with {} makers", corpus.string(), makers.size());
-  QUERN_TRY(const run_end made, run_all(makers, requests));
+  constexpr base::nanoseconds_t for_ever = std::numeric_limits<base::nanoseconds_t>::max();
+  QUERN_TRY(process_group making, process_group::start(makers, for_ever));
+  const run_end made = run_end_of(making.wait([&] { return requests.arrived(); }), requests);
   if (!made.finished) return made;
   base::log_info("sft", "fine-tuning for {} steps", config.learner.steps);
-  const process_plan tuner{"sft",
-                           {.argv = {torch.string(), "sft", "--config", paths.config().string(),
-                                     "--corpus", corpus.string(), "--run", paths.root.string()}}};
-  return run_all({tuner}, requests);
+  return fine_tune(config, run, requests);
 }
 
 }  // namespace quern::actors

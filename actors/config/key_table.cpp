@@ -187,7 +187,7 @@ void method(keys& table) {
              "float32 either way; bfloat16 is for GPUs, on a CPU it is computed slowly");
   QUERN_NUMBER(learner.ranks, resume, 1, 64,
                "processes of the learner, one GPU each on cuda; they share each batch and the "
-               "optimiser's state (ZeRO-1); stage sft has one");
+               "optimiser's state (ZeRO-1)");
   QUERN_TEXT(learner.hosts, resume, {},
              "names of the hosts where the ranks are, one a rank, with commas between; the value "
              "of cluster.address is this machine; empty: all are here; stage sft is always here");

@@ -121,21 +121,24 @@ base::expected<std::int64_t> learner_bytes_beside_generator(const run_config& co
 
 policy::learner_demand learner_demand_of(const run_config& config) {
   const std::int64_t longest = config.policy.max_prompt_tokens + config.policy.max_new_tokens;
+  const bool tuning = config.stage == "sft";
   policy::learner_demand demand;
   demand.ranks = config.learner.ranks;
   demand.weight_bytes = config.learner.precision == "bfloat16" ? 2 : 4;
   demand.longest_sequence = longest;
-  demand.sequences = config.algorithm.groups_per_step * (config.algorithm.group_size + 1);
-  demand.shared_prompt = config.algorithm.group_size > 1 ? config.policy.max_prompt_tokens : 0;
-  demand.micro_batch_tokens =
-      std::min(config.learner.micro_batch_tokens,
-               longest * config.algorithm.groups_per_step * config.algorithm.group_size);
+  const std::int64_t samples = tuning
+                                   ? config.learner.batch_samples
+                                   : config.algorithm.groups_per_step * config.algorithm.group_size;
+  demand.sequences = samples + (tuning ? 0 : config.algorithm.groups_per_step);
+  demand.shared_prompt =
+      !tuning && config.algorithm.group_size > 1 ? config.policy.max_prompt_tokens : 0;
+  demand.micro_batch_tokens = std::min(config.learner.micro_batch_tokens, longest * samples);
   demand.loss_chunk = config.learner.loss_chunk;
   demand.threads = config.learner.threads;
   demand.recompute =
       policy::parse_recompute(config.learner.recompute).value_or(policy::recompute_mode::none);
-  demand.reference = config.algorithm.kl_weight > 0;
-  demand.links = config.stage != "sft" && weights_by_link(config).value_or(false);
+  demand.reference = !tuning && config.algorithm.kl_weight > 0;
+  demand.links = !tuning && weights_by_link(config).value_or(false);
   demand.gpu = config.learner.device == "cuda";
   return demand;
 }

@@ -25,7 +25,7 @@ struct placement {
   [[nodiscard]] std::int64_t ranks_beside(std::int64_t rank) const;
 };
 
-/// Stage sft is one process here, whatever is named. Errors: a list that is not of learner.ranks, a
+/// Stage sft is all here, whatever is named. Errors: a list that is not of learner.ranks, a
 /// name that is none, a host without cluster.launch or cluster.address.
 base::expected<placement> placement_of(const run_config& config);
 

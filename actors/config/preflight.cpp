@@ -48,7 +48,8 @@ base::status of_key(std::string_view key, std::string_view value,
 /// The ranks of a learner on this CPU; a GPU, or another host, is asked by the rank that computes
 /// on it.
 base::status check_memory(const policy::model_config& model, const run_config& config) {
-  if (config.learner.device == "cuda" || config.stage == "sft") return {};
+  const bool may_be_gpu = is_sft(config) && config.learner.device == "auto";
+  if (config.learner.device == "cuda" || may_be_gpu) return {};
   QUERN_TRY(const placement where, placement_of(config));
   const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");
   if (here == 0) return {};
@@ -100,7 +101,7 @@ base::status check_fresh_model(const run_config& config) {
   const double needed = training_bytes_per_parameter * static_cast<double>(layout.elements);
   const double there =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  if (needed <= there) return {};
+  if (needed <= there) return check_memory(model, config);
   return fail(errc::invalid_argument,
               "the keys policy.* make a model of {} parameters: to train it takes {}, this machine "
               "has {}; lower policy.layers, policy.width or policy.mlp_width",
@@ -119,10 +120,12 @@ base::status check_schedule(const run_config& config) {
 
 base::status check_device(const run_config& config) {
   QUERN_CHECK(learner_devices(config));
-  if (is_sft(config) && config.learner.ranks > 1) {
-    return fail(errc::invalid_argument,
-                "learner.ranks is {}, but stage sft learns in one process: set it to 1",
-                config.learner.ranks);
+  if (is_sft(config) && config.learner.ranks > 1 && !config.learner.hosts.empty()) {
+    return fail(
+        errc::invalid_argument,
+        "learner.hosts is '{}', but stage sft learns on this machine: leave it empty there, "
+        "and set learner.ranks to as many GPUs as are here",
+        config.learner.hosts);
   }
   if (!is_sft(config)) QUERN_CHECK(weights_by_link(config));
   return {};

@@ -1,8 +1,5 @@
 // The actor that feeds a learning_worker.
-#include <cstdio>
 #include <optional>
-
-#include <unistd.h>
 
 #include "actors/defaults.hpp"
 #include "actors/workers/learning_worker.hpp"
@@ -28,14 +25,6 @@ void give_up(learner_ptr self, const std::string& what) {
   base::log_error("learner", "{}", what);
   self->send(self->state.control, fatal_problem{"learner", what});
   self->quit(caf::exit_reason::user_shutdown);
-}
-
-/// Another rank failed: this process ends at once, whatever its threads are in, and control starts
-/// all ranks again from the last checkpoint.
-[[noreturn]] void leave_group(const base::error& problem) {
-  base::log_error("learner", "{}; this rank ends and starts again", problem.message);
-  std::fflush(nullptr);
-  ::_exit(defaults::group_failed_code);
 }
 
 void fail(learner_ptr self, const base::error& problem, const run_config& config) {

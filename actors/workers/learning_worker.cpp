@@ -9,12 +9,12 @@
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/workers/element_type.hpp"
+#include "actors/workers/trainer_setup.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "policy/engine/checkpoint.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/evaluate.hpp"
-#include "policy/engine/share.hpp"
 #include "policy/loss/advantage.hpp"
 #include "policy/text/tokenizer.hpp"
 #include "policy/weights/plan.hpp"
@@ -26,71 +26,6 @@ namespace {
 using base::errc;
 using base::fail;
 
-policy::trainer_options options_of(const run_config& config, policy::loss_parameters loss,
-                                   std::int64_t valid_tokens) {
-  policy::trainer_options options;
-  options.loss = loss;
-  options.optimizer.learning_rate = config.learner.learning_rate;
-  options.optimizer.schedule = *policy::parse_schedule(config.learner.schedule);
-  options.optimizer.warmup_steps = config.learner.warmup_steps;
-  options.optimizer.total_steps = config.learner.steps;
-  options.optimizer.weight_decay = config.learner.weight_decay;
-  options.optimizer.max_grad_norm = config.learner.max_grad_norm;
-  options.pack.max_rows = config.learner.micro_batch_tokens;
-  options.workers = static_cast<std::int32_t>(config.learner.threads);
-  options.valid_tokens = valid_tokens;
-  options.recompute = *policy::parse_recompute(config.learner.recompute);
-  options.loss_chunk = config.learner.loss_chunk;
-  return options;
-}
-
-base::expected<rank_group> join_ranks(const welcome& start, const run_config& config,
-                                      std::int32_t rank, const own_address& here,
-                                      at::Device device) {
-  rank_group group;
-  if (config.learner.ranks == 1) return group;
-  policy::meeting_place where;
-  where.address = start.meeting;
-  where.rank = rank;
-  where.ranks = static_cast<std::int32_t>(config.learner.ranks);
-  where.host = here.host;
-  where.directory = here.meetings;
-  where.limits.silence = where.limits.stall =
-      static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9);
-  QUERN_TRY(group.link, policy::meeting::join(where));
-  // Only the step itself is held to moving on.
-  group.link->busy(true);
-  std::unique_ptr<policy::collective_backend> transport;
-  if (device.is_cuda()) {
-    QUERN_TRY(transport, policy::make_nccl(group.link, "gradients", device));
-  } else {
-    QUERN_TRY(transport, policy::make_gloo(group.link, "gradients", here.host));
-  }
-  group.ranks = std::make_unique<policy::communicator>(group.link, std::move(transport));
-  return group;
-}
-
-base::status load_optimizer_state(policy::trainer& trainer, const std::string& path) {
-  std::error_code ignored;
-  if (path.empty()) return {};
-  if (!std::filesystem::is_directory(path, ignored))
-    return policy::load_optimizer(trainer.optimizer(), path);
-  QUERN_CHECK(policy::load_shards(trainer.optimizer(), path));
-  return trainer.gather_weights();
-}
-
-/// What the rank will hold, before it does.
-base::status plan_memory(const policy::model_config& model, const run_config& config,
-                         std::int32_t rank, at::Device device) {
-  QUERN_TRY(const placement hosts, placement_of(config));
-  const policy::learner_demand demand = learner_demand_of(config);
-  const std::int64_t there = policy::memory_of(device);
-  base::log_info("learner", "memory on {}:\n{}", device.str(),
-                 policy::plan_learner(model, demand).table(there));
-  return policy::check_learner(model, demand,
-                               device.is_cuda() ? there : there / hosts.ranks_beside(rank));
-}
-
 /// The process of a rank sees its own GPU alone.
 base::expected<device_share> learner_share(const run_config& config, std::int32_t rank) {
   if (config.learner.device != "cuda") return device_share();
@@ -98,14 +33,6 @@ base::expected<device_share> learner_share(const run_config& config, std::int32_
   QUERN_TRY(const placement hosts, placement_of(config));
   const auto place = static_cast<std::size_t>(rank);
   return device_share::make(config, hosts.ranks[place], static_cast<int>(gpus[place]), 0);
-}
-
-std::vector<policy::training_sequence> share_of_rank(std::vector<policy::training_sequence> all,
-                                                     const policy::communicator& group) {
-  std::vector<policy::training_sequence> mine;
-  for (const std::size_t index : policy::share_of(all, group.rank(), group.ranks()))
-    mine.push_back(std::move(all[index]));
-  return mine;
 }
 
 }  // namespace
@@ -139,7 +66,7 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
                                                       const own_address& here) {
   QUERN_TRY(const at::Device device,
             policy::choose_device(config.learner.device == "cuda" ? "cuda" : "cpu"));
-  QUERN_TRY(rank_group group, join_ranks(start, config, rank, here, device));
+  QUERN_TRY(rank_group group, join_ranks(start.meeting, config, rank, here, device));
   policy::layout place;
   place.ranks = static_cast<std::int32_t>(config.learner.ranks);
   QUERN_TRY(const policy::model_config model, policy::load_model_config(start.checkpoint));
@@ -152,10 +79,10 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   policy::parallel_context context;
   context.dp = place.ranks;
   context.dp_rank = rank;
-  QUERN_TRY(auto trainer,
-            policy::trainer::make(std::move(arena), options_of(config, loss, text.vocab_size()),
-                                  context, group.ranks.get()));
-  QUERN_CHECK(load_optimizer_state(trainer, start.optimizer));
+  QUERN_TRY(auto trainer, policy::trainer::make(std::move(arena),
+                                                trainer_options_of(config, loss, text.vocab_size()),
+                                                context, group.ranks.get()));
+  if (!start.optimizer.empty()) QUERN_CHECK(load_optimizer_state(trainer, start.optimizer));
   trainer.set_version(start.version);
   // Nobody is ready before all are.
   if (group.ranks) QUERN_CHECK(group.ranks->barrier("start"));
@@ -316,10 +243,6 @@ void learning_worker::save(const save_checkpoint& order,
   };
   writer_->write(policy::snapshot(trainer_.optimizer()), folder / "optimizer", std::move(model),
                  told);
-}
-
-bool group_failed(const base::error& problem, const run_config& config) {
-  return config.learner.ranks > 1 && problem.code == errc::unavailable;
 }
 
 }  // namespace quern::actors

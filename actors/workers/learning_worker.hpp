@@ -11,9 +11,9 @@
 #include "actors/messages.hpp"
 #include "actors/workers/device_share.hpp"
 #include "actors/workers/own_address.hpp"
+#include "actors/workers/rank_group.hpp"
 #include "actors/workers/weight_sender.hpp"
 #include "base/status.hpp"
-#include "policy/collectives/communicator.hpp"
 #include "policy/engine/model.hpp"
 #include "policy/engine/sharded_checkpoint.hpp"
 #include "policy/engine/trainer.hpp"
@@ -28,12 +28,6 @@ policy::loss_parameters loss_parameters_of(const run_config& config);
 /// without its masked head.
 policy::training_sequence to_sequence(const training_sample& sample, double advantage,
                                       double temperature);
-
-/// The ranks of a learner, from the inside of one of them.
-struct rank_group {
-  std::shared_ptr<policy::meeting> link;
-  std::unique_ptr<policy::communicator> ranks;
-};
 
 /// One thread.
 class learning_worker {
@@ -81,8 +75,5 @@ class learning_worker {
   /// Last, so that it ends before what it writes.
   std::unique_ptr<policy::checkpoint_writer> writer_;
 };
-
-/// Whether an error is that of another rank: this one must start anew, the run goes on.
-bool group_failed(const base::error& problem, const run_config& config);
 
 }  // namespace quern::actors

@@ -1,10 +1,17 @@
 #include "actors/workers/sft_worker.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
 
 #include "actors/config/fresh_model.hpp"
 #include "actors/workers/element_type.hpp"
+#include "actors/workers/rank_group.hpp"
+#include "actors/workers/trainer_setup.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -12,6 +19,7 @@
 #include "base/random.hpp"
 #include "policy/engine/checkpoint.hpp"
 #include "policy/engine/device.hpp"
+#include "policy/engine/sharded_checkpoint.hpp"
 #include "policy/engine/threads.hpp"
 #include "policy/text/bpe_trainer.hpp"
 #include "policy/text/chat.hpp"
@@ -45,75 +53,232 @@ base::expected<policy::training_sequence> to_sequence(const policy::tokenizer& t
 }
 
 policy::trainer_options options_of(const run_config& config, std::int64_t vocabulary) {
-  policy::trainer_options options;
-  options.loss = policy::preset_defaults(policy::preset::sft);
-  options.optimizer.learning_rate = config.learner.learning_rate;
-  options.optimizer.schedule = *policy::parse_schedule(config.learner.schedule);
-  options.optimizer.warmup_steps = config.learner.warmup_steps;
-  options.optimizer.total_steps = config.learner.steps;
+  auto options =
+      trainer_options_of(config, policy::preset_defaults(policy::preset::sft), vocabulary);
   options.optimizer.floor = 0.05;
-  options.optimizer.weight_decay = config.learner.weight_decay;
-  options.optimizer.max_grad_norm = config.learner.max_grad_norm;
-  options.pack.max_rows = config.learner.micro_batch_tokens;
   options.pack.share_prompts = false;
-  options.workers = static_cast<std::int32_t>(config.learner.threads);
-  options.valid_tokens = vocabulary;
   return options;
 }
 
-/// The tokenizer and the weights to go on from: of the last checkpoint, or fresh ones.
-struct fine_tuning {
-  fs::path tokenizer_folder;
-  policy::tokenizer text;
-  policy::trainer trainer;
-};
-
-base::expected<fine_tuning> begin(const run_config& config, const fs::path& run,
-                                  storage::checkpoint_store& checkpoints,
-                                  const std::vector<corpus_text>& records, at::Device device) {
-  const fs::path folder = run / "tokenizer";
-  if (!fs::exists(folder / "tokenizer.json")) {
+/// The tokenizer's folder of the run; rank 0 makes it, the others wait for that.
+base::expected<fs::path> tokenizer_folder(const run_config& config, const fs::path& run,
+                                          const std::vector<corpus_text>& records,
+                                          const rank_group& group, std::int32_t rank) {
+  fs::path folder = run / "tokenizer";
+  if (rank == 0 && !fs::exists(folder / "tokenizer.json")) {
     QUERN_CHECK(base::make_folders(folder));
     QUERN_TRY(const std::string vocabulary, make_vocabulary(config, records));
     policy::special_names special;
     special.end = end_of_text;
     QUERN_CHECK(policy::save_tokenizer(folder, vocabulary, special));
   }
-  QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(folder));
-  const auto versions = checkpoints.versions();
-  if (!versions.empty()) {
-    QUERN_TRY(const auto choice, checkpoints.choose(versions));
-    QUERN_TRY(auto arena, policy::parameter_arena::load(choice.chosen.folder / "model",
-                                                        element_type_of(config), device));
-    QUERN_TRY(auto trainer,
-              policy::trainer::make(std::move(arena), options_of(config, text.vocab_size())));
-    QUERN_CHECK(policy::load_optimizer(trainer.optimizer(),
-                                       choice.chosen.folder / "optimizer.safetensors"));
-    trainer.set_version(choice.chosen.version);
-    return fine_tuning{folder, std::move(text), std::move(trainer)};
-  }
-  const auto end_token = text.find(end_of_text);
-  if (!end_token) return fail(errc::corrupt, "{} has no token {}", folder.string(), end_of_text);
-  QUERN_TRY(auto arena,
-            policy::parameter_arena::random(fresh_model(config, text.vocab_size(), *end_token),
-                                            static_cast<std::uint64_t>(config.run.seed),
-                                            element_type_of(config), device));
-  QUERN_TRY(auto trainer,
-            policy::trainer::make(std::move(arena), options_of(config, text.vocab_size())));
-  return fine_tuning{folder, std::move(text), std::move(trainer)};
+  if (group.ranks) QUERN_CHECK(group.ranks->barrier("the tokenizer"));
+  return folder;
 }
 
-base::status save(fine_tuning& tuning, storage::checkpoint_store& checkpoints,
-                  std::int64_t shard_mb) {
-  const auto fill = [&](const fs::path& folder) -> base::status {
-    QUERN_CHECK(base::make_folders(folder / "model"));
-    QUERN_CHECK(policy::save_model(tuning.trainer.weights(), folder / "model",
-                                   tuning.tokenizer_folder, {},
-                                   static_cast<std::uint64_t>(shard_mb) * 1'000'000));
-    return policy::save_optimizer(tuning.trainer.optimizer(), folder / "optimizer.safetensors");
+/// A rank of fine-tuning, with weights and optimiser of the last checkpoint, or fresh ones.
+class fine_tuning {
+ public:
+  static base::expected<fine_tuning> make(const run_config& config, const fs::path& run,
+                                          const std::vector<corpus_text>& records,
+                                          const tuning_place& place);
+
+  [[nodiscard]] std::int64_t version() const { return trainer_.version(); }
+  [[nodiscard]] std::int64_t vocabulary() const { return text_.vocab_size(); }
+  /// One that is too long is left out, the first of them with a warning.
+  base::status take(const corpus_text& record, std::vector<policy::training_sequence>& batch);
+  base::expected<policy::step_metrics> step(std::vector<policy::training_sequence> batch);
+  /// Whether any rank was asked to pause.
+  base::expected<bool> any(bool asked);
+  base::status save();
+
+ private:
+  fine_tuning(const run_config& config, const fs::path& run, fs::path tokenizer_folder,
+              policy::tokenizer text, rank_group group, policy::trainer trainer)
+      : config_(config),
+        checkpoints_(run / "checkpoints", config.storage.keep_checkpoints),
+        tokenizer_folder_(std::move(tokenizer_folder)),
+        text_(std::move(text)),
+        group_(std::move(group)),
+        trainer_(std::move(trainer)),
+        writer_(std::make_unique<policy::checkpoint_writer>(group_.link.get())) {}
+
+  [[nodiscard]] bool leads() const { return !group_.link || group_.link->rank() == 0; }
+  base::status write_part(const fs::path& folder, std::function<base::status()> model);
+
+  run_config config_;
+  storage::checkpoint_store checkpoints_;
+  fs::path tokenizer_folder_;
+  policy::tokenizer text_;
+  rank_group group_;
+  policy::trainer trainer_;
+  std::int64_t left_out_ = 0;
+  /// One for all checkpoints: it numbers them for the ranks. Last, as it uses the meeting.
+  std::unique_ptr<policy::checkpoint_writer> writer_;
+};
+
+base::expected<fine_tuning> fine_tuning::make(const run_config& config, const fs::path& run,
+                                              const std::vector<corpus_text>& records,
+                                              const tuning_place& place) {
+  QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
+  QUERN_TRY(rank_group group, join_ranks(place.meeting, config, place.rank, {}, device));
+  QUERN_TRY(fs::path folder, tokenizer_folder(config, run, records, group, place.rank));
+  QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(folder));
+  const auto end_token = text.find(end_of_text);
+  if (!end_token) return fail(errc::corrupt, "{} has no token {}", folder.string(), end_of_text);
+  const auto model = fresh_model(config, text.vocab_size(), *end_token);
+  QUERN_CHECK(plan_memory(model, config, place.rank, device));
+
+  const storage::checkpoint_store checkpoints(run / "checkpoints");
+  const auto versions = checkpoints.versions();
+  std::optional<storage::checkpoint> last;
+  if (!versions.empty()) {
+    QUERN_TRY(const auto choice, checkpoints.choose(versions));
+    last = choice.chosen;
+  }
+  policy::layout layout;
+  layout.ranks = static_cast<std::int32_t>(config.learner.ranks);
+  const auto weights = [&]() -> base::expected<policy::parameter_arena> {
+    const at::ScalarType type = element_type_of(config);
+    if (last) return policy::parameter_arena::load(last->folder / "model", type, device, layout);
+    return policy::parameter_arena::random(model, static_cast<std::uint64_t>(config.run.seed), type,
+                                           device, layout);
   };
-  QUERN_TRY(const auto written, checkpoints.write(tuning.trainer.version(), fill));
-  return checkpoints.publish(written.version);
+  QUERN_TRY(auto arena, weights());
+  policy::parallel_context context;
+  context.dp = layout.ranks;
+  context.dp_rank = place.rank;
+  QUERN_TRY(auto trainer,
+            policy::trainer::make(std::move(arena), options_of(config, text.vocab_size()), context,
+                                  group.ranks.get()));
+  if (last) {
+    const fs::path shards = last->folder / "optimizer";
+    QUERN_CHECK(load_optimizer_state(
+        trainer, fs::exists(shards) ? shards : last->folder / "optimizer.safetensors"));
+    trainer.set_version(last->version);
+  }
+  return fine_tuning(config, run, std::move(folder), std::move(text), std::move(group),
+                     std::move(trainer));
+}
+
+base::status fine_tuning::take(const corpus_text& record,
+                               std::vector<policy::training_sequence>& batch) {
+  const auto& model = trainer_.weights().config;
+  QUERN_TRY(auto sequence, to_sequence(text_, record, model.eos_tokens.at(0)));
+  const auto prompt =
+      std::find(sequence.loss_mask.begin(), sequence.loss_mask.end(), std::uint8_t{1}) -
+      sequence.loss_mask.begin();
+  const std::int64_t limit = model.max_positions;
+  if (std::ssize(sequence.tokens) <= limit && prompt <= config_.policy.max_prompt_tokens) {
+    batch.push_back(std::move(sequence));
+  } else if (left_out_++ == 0) {
+    base::log_warn("sft",
+                   "a record has a prompt of {} tokens (policy.max_prompt_tokens is {}) and {} in "
+                   "all (the model takes {}): such records are left out",
+                   prompt, config_.policy.max_prompt_tokens, sequence.tokens.size(), limit);
+  }
+  return {};
+}
+
+base::expected<policy::step_metrics> fine_tuning::step(
+    std::vector<policy::training_sequence> batch) {
+  const policy::batch_totals totals = policy::count(batch);
+  if (!group_.ranks) return trainer_.step(batch, totals);
+  batch = share_of_rank(std::move(batch), *group_.ranks);
+  group_.link->busy(false);
+  auto metrics = trainer_.step(batch, totals);
+  group_.link->busy(true);
+  return metrics;
+}
+
+base::expected<bool> fine_tuning::any(bool asked) {
+  if (!group_.ranks) return asked;
+  return group_.ranks->any(asked, "whether to pause");
+}
+
+/// The optimiser's shard of this rank, and of rank 0 what else there is.
+base::status fine_tuning::write_part(const fs::path& folder, std::function<base::status()> model) {
+  base::status result;
+  writer_->write(policy::snapshot(trainer_.optimizer()), folder / "optimizer", std::move(model),
+                 [&](base::status written) { result = std::move(written); });
+  writer_->wait();
+  return result;
+}
+
+/// Rank 0 makes the checkpoint; where it does, the others learn by their meeting.
+base::status fine_tuning::save() {
+  const std::string key = fmt::format("checkpoint of step {}", version());
+  if (!leads()) {
+    QUERN_TRY(const std::string folder, group_.link->get(key));
+    return write_part(folder, {});
+  }
+  const auto fill = [&](const fs::path& folder) -> base::status {
+    if (group_.link) QUERN_CHECK(group_.link->set(key, folder.string()));
+    return write_part(folder, [&]() -> base::status {
+      QUERN_CHECK(base::make_folders(folder / "model"));
+      return policy::save_model(trainer_.weights(), folder / "model", tokenizer_folder_, {},
+                                static_cast<std::uint64_t>(config_.storage.shard_mb) * 1'000'000);
+    });
+  };
+  QUERN_TRY(const auto written, checkpoints_.write(version(), fill));
+  return checkpoints_.publish(written.version);
+}
+
+/// Exit code of a process that can be gone on with.
+constexpr int paused_code = 3;
+
+base::expected<int> tune(const run_config& config, const fs::path& corpus, const fs::path& run,
+                         const tuning_place& place) {
+  base::pause_signals signals;
+  policy::set_threads(1);  // the trainer's workers are the threads
+  QUERN_TRY(const auto records, read_corpus(corpus));
+  QUERN_TRY(auto tuning, fine_tuning::make(config, run, records, place));
+  const bool leads = place.rank == 0;
+  std::optional<storage::jsonl_writer> metrics_file;
+  if (leads) {
+    QUERN_TRY(metrics_file, storage::jsonl_writer::open(run / "metrics.jsonl"));
+  }
+  base::log_info("sft", "{} records, {} tokens in the vocabulary, from step {}", records.size(),
+                 tuning.vocabulary(), tuning.version());
+  const base::steady_clock clock;
+  const base::nanoseconds_t started = clock.now_ns();
+  std::int64_t saved = tuning.version();
+  while (tuning.version() < config.learner.steps) {
+    std::vector<policy::training_sequence> batch;
+    for (const std::size_t index :
+         batch_of_step(static_cast<std::uint64_t>(config.run.seed), tuning.version(),
+                       config.learner.batch_samples, records.size()))
+      QUERN_CHECK(tuning.take(records[index], batch));
+    if (batch.empty()) {
+      return fail(errc::invalid_argument,
+                  "no record of step {} is short enough: raise policy.max_prompt_tokens ({}) or "
+                  "policy.max_new_tokens ({})",
+                  tuning.version() + 1, config.policy.max_prompt_tokens,
+                  config.policy.max_new_tokens);
+    }
+    QUERN_TRY(const policy::step_metrics metrics, tuning.step(std::move(batch)));
+    if (metrics.skipped)
+      return fail(errc::internal,
+                  "the gradient of step {} is not finite: lower learner.learning_rate and resume",
+                  tuning.version() + 1);
+    const double seconds = static_cast<double>(clock.now_ns() - started) / 1e9;
+    if (leads)
+      QUERN_CHECK(metrics_file->append({{"step", metrics.version},
+                                        {"seconds", seconds},
+                                        {"learner", policy::to_json(metrics)}}));
+    QUERN_TRY(const bool pausing, tuning.any(signals.arrived(0)));
+    if (leads && (metrics.version % 25 == 0 || pausing)) {
+      base::log_info("sft", "step {}/{}  loss {:.4f}  {:.0f} s", metrics.version,
+                     config.learner.steps, metrics.loss, seconds);
+    }
+    const bool last = metrics.version == config.learner.steps;
+    if (pausing || last || metrics.version - saved >= config.storage.checkpoint_every_steps) {
+      QUERN_CHECK(tuning.save());
+      saved = metrics.version;
+    }
+    if (pausing && !last) return paused_code;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -180,65 +345,10 @@ std::vector<std::size_t> batch_of_step(std::uint64_t seed, std::int64_t step, st
 }
 
 base::expected<int> run_fine_tuning(const run_config& config, const fs::path& corpus,
-                                    const fs::path& run) {
-  base::pause_signals signals;
-  policy::set_threads(1);  // the trainer's workers are the threads
-  QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
-  QUERN_TRY(const auto records, read_corpus(corpus));
-  storage::checkpoint_store checkpoints(run / "checkpoints", config.storage.keep_checkpoints);
-  QUERN_TRY(fine_tuning tuning, begin(config, run, checkpoints, records, device));
-  QUERN_TRY(auto metrics_file, storage::jsonl_writer::open(run / "metrics.jsonl"));
-  const std::int32_t end_token = tuning.trainer.weights().config.eos_tokens.at(0);
-  const std::int64_t limit = tuning.trainer.weights().config.max_positions;
-  base::log_info("sft", "{} records, {} tokens in the vocabulary, from step {}", records.size(),
-                 tuning.text.vocab_size(), tuning.trainer.version());
-  const base::steady_clock clock;
-  const base::nanoseconds_t started = clock.now_ns();
-  std::int64_t saved = tuning.trainer.version();
-  std::int64_t left_out = 0;
-  while (tuning.trainer.version() < config.learner.steps) {
-    std::vector<policy::training_sequence> batch;
-    for (const std::size_t index :
-         batch_of_step(static_cast<std::uint64_t>(config.run.seed), tuning.trainer.version(),
-                       config.learner.batch_samples, records.size())) {
-      QUERN_TRY(auto sequence, to_sequence(tuning.text, records[index], end_token));
-      const auto prompt =
-          std::find(sequence.loss_mask.begin(), sequence.loss_mask.end(), std::uint8_t{1}) -
-          sequence.loss_mask.begin();
-      if (static_cast<std::int64_t>(sequence.tokens.size()) <= limit &&
-          prompt <= config.policy.max_prompt_tokens) {
-        batch.push_back(std::move(sequence));
-      } else if (left_out++ == 0) {
-        base::log_warn("sft",
-                       "a record has a prompt of {} tokens (policy.max_prompt_tokens is {}) and {} "
-                       "in all (the model takes {}): such records are left out",
-                       prompt, config.policy.max_prompt_tokens, sequence.tokens.size(), limit);
-      }
-    }
-    if (batch.empty()) {
-      return fail(errc::invalid_argument,
-                  "no record of step {} is short enough: raise policy.max_prompt_tokens ({}) or "
-                  "policy.max_new_tokens ({})",
-                  tuning.trainer.version() + 1, config.policy.max_prompt_tokens,
-                  config.policy.max_new_tokens);
-    }
-    QUERN_TRY(const policy::step_metrics metrics, tuning.trainer.step(batch));
-    const double seconds = static_cast<double>(clock.now_ns() - started) / 1e9;
-    QUERN_CHECK(metrics_file.append(
-        {{"step", metrics.version}, {"seconds", seconds}, {"learner", policy::to_json(metrics)}}));
-    const bool pausing = signals.arrived(0);
-    if (metrics.version % 25 == 0 || pausing) {
-      base::log_info("sft", "step {}/{}  loss {:.4f}  {:.0f} s", metrics.version,
-                     config.learner.steps, metrics.loss, seconds);
-    }
-    const bool last = metrics.version == config.learner.steps;
-    if (pausing || last || metrics.version - saved >= config.storage.checkpoint_every_steps) {
-      QUERN_CHECK(save(tuning, checkpoints, config.storage.shard_mb));
-      saved = metrics.version;
-    }
-    if (pausing && !last) return 3;
-  }
-  return 0;
+                                    const fs::path& run, const tuning_place& place) {
+  auto ended = tune(config, corpus, run, place);
+  if (!ended && group_failed(ended.error(), config)) leave_group(ended.error());
+  return ended;
 }
 
 }  // namespace quern::actors

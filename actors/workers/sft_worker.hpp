@@ -1,6 +1,6 @@
-// Supervised fine-tuning: from a corpus of verified kernels to a policy. Resumable: a checkpoint
-// holds model, optimiser and the number of steps, and which samples a step takes is a function of
-// its number.
+// Supervised fine-tuning: from a corpus of verified kernels to a policy, by one process or by
+// several ranks. Resumable, by another number of ranks, too: a checkpoint holds model, optimiser
+// and the number of steps, and which samples a step takes is a function of its number.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,18 @@ base::expected<std::string> make_vocabulary(const run_config& config,
 std::vector<std::size_t> batch_of_step(std::uint64_t seed, std::int64_t step, std::int64_t batch,
                                        std::size_t records);
 
-/// Trains to the end or until a signal asks for a pause, writing checkpoints below RUN/checkpoints
-/// and a line a step to RUN/metrics.jsonl. Exit code: done or paused.
+/// Which process of fine-tuning this is.
+struct tuning_place {
+  std::int32_t rank = 0;
+  std::string meeting = {};  ///< of policy::meeting_place; nothing where learner.ranks is 1
+};
+
+/// Trains to the end or until a signal asks any rank for a pause; rank 0 writes checkpoints below
+/// RUN/checkpoints and a line a step to RUN/metrics.jsonl. Every rank reads the corpus and takes
+/// its share of each batch. Exit code: done or paused. Where another rank fails, this process ends
+/// by leave_group.
 base::expected<int> run_fine_tuning(const run_config& config, const std::filesystem::path& corpus,
-                                    const std::filesystem::path& run);
+                                    const std::filesystem::path& run,
+                                    const tuning_place& place = {});
 
 }  // namespace quern::actors

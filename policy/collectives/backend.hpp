@@ -36,6 +36,7 @@ class collective_backend {
  public:
   virtual ~collective_backend() = default;
   using started = base::expected<std::shared_ptr<operation>>;
+  [[nodiscard]] virtual at::Device device() const = 0;
   virtual started all_reduce(at::Tensor& data, reduction how) = 0;
   /// `out`: the rank's part of the sum over ranks of `in`, which has `ranks` times as many elements
   /// and may be used as room.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/full.h>
 
 namespace quern::policy {
 namespace {
@@ -39,7 +39,7 @@ base::status pending::order() {
 
 communicator::communicator(std::shared_ptr<meeting> link,
                            std::unique_ptr<collective_backend> transport)
-    : link_(std::move(link)), transport_(std::move(transport)), nothing_(at::zeros({1})) {}
+    : link_(std::move(link)), transport_(std::move(transport)) {}
 
 communicator::~communicator() {
   if (link_->failure()) abort();
@@ -95,9 +95,17 @@ base::expected<pending> communicator::broadcast(at::Tensor data, std::int32_t ro
   return begin(what, transport_->broadcast(data, root));
 }
 
+base::expected<bool> communicator::any(bool here, std::string_view what) {
+  const at::Tensor said =
+      at::full({1}, here ? 1.0F : 0.0F, at::TensorOptions().device(transport_->device()));
+  QUERN_TRY(pending all, all_reduce(said, reduction::max, what));
+  QUERN_CHECK(all.wait());
+  return said.item<float>() > 0;
+}
+
 base::status communicator::barrier(std::string_view what) {
-  QUERN_TRY(pending all, all_reduce(nothing_, reduction::max, what));
-  return all.wait();
+  QUERN_CHECK(any(false, what));
+  return {};
 }
 
 base::status communicator::finish(operation& work, std::string_view what) {

@@ -59,6 +59,8 @@ class communicator {
   base::expected<pending> reduce_scatter(at::Tensor out, at::Tensor in, std::string_view what);
   base::expected<pending> all_gather(at::Tensor out, at::Tensor in, std::string_view what);
   base::expected<pending> broadcast(at::Tensor data, std::int32_t root, std::string_view what);
+  /// Whether any rank says so; all get the same answer.
+  base::expected<bool> any(bool here, std::string_view what);
   /// Returns when every rank has come here.
   base::status barrier(std::string_view what);
   void abort() noexcept;
@@ -71,7 +73,6 @@ class communicator {
 
   std::shared_ptr<meeting> link_;
   std::unique_ptr<collective_backend> transport_;
-  at::Tensor nothing_;  ///< what a barrier adds up
 };
 
 }  // namespace quern::policy

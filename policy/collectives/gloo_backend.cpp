@@ -126,6 +126,7 @@ class gloo_backend final : public collective_backend {
     if (aborted_) static_cast<void>(group_.release());
   }
 
+  [[nodiscard]] at::Device device() const override { return at::kCPU; }
   started all_reduce(at::Tensor& data, reduction how) override {
     return start([&] {
       c10d::AllreduceOptions options;

@@ -132,6 +132,7 @@ class nccl_backend final : public collective_backend {
     link_->abort();
   }
 
+  [[nodiscard]] at::Device device() const override { return device_; }
   started all_reduce(at::Tensor& data, reduction how) override {
     const int kind = how == reduction::max ? nccl::max : nccl::sum;
     return start(data, [&](int type, void* stream) {
@@ -168,6 +169,9 @@ class nccl_backend final : public collective_backend {
   template <class Call>
   started start(const at::Tensor& data, Call call) {
     if (link_->aborted) return fail(errc::unavailable, "nccl: the communicator was aborted");
+    if (data.device() != device_)
+      return fail(errc::internal, "nccl: a tensor on {} for ranks on {}", data.device().str(),
+                  device_.str());
     QUERN_TRY(const int type, kind_of(data.scalar_type()));
     try {
       c10::Event ready(device_.type());

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "storage/ledger.hpp"
@@ -27,9 +28,8 @@ std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
       "tasks.held_out_count=2",     "env.sandbox=best_effort",
       "policy.max_new_tokens=300"};
   all.insert(all.end(), settings.begin(), settings.end());
-  const char* everywhere = std::getenv("QUERN_TEST_SETTINGS");
-  for (const auto one : base::split(everywhere != nullptr ? everywhere : "", ' '))
-    if (!one.empty()) all.emplace_back(one);
+  for (std::string& one : settings_of_machine())
+    all.push_back(std::move(one));
   std::vector<std::string> argv = {program("quern"), "train",
                                    (source_dir() / "configs/quickstart.yaml").string()};
   for (std::string& one : all) {
@@ -37,6 +37,33 @@ std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
     argv.push_back(std::move(one));
   }
   return argv;
+}
+
+std::vector<std::string> settings_of_machine() {
+  std::vector<std::string> found;
+  const char* everywhere = std::getenv("QUERN_TEST_SETTINGS");
+  for (const auto one : base::split(everywhere != nullptr ? everywhere : "", ' '))
+    if (!one.empty()) found.emplace_back(one);
+  return found;
+}
+
+const char* const sft_config = R"(quern_config: 1
+run: {name: sft}
+stage: sft
+policy: {layers: 1, width: 32, heads: 2, kv_heads: 1, head_width: 16, mlp_width: 64,
+         vocabulary: 300, max_prompt_tokens: 900, max_new_tokens: 420}
+tasks: {seed: 1000, corpus_tasks: 4, corpus_variants: 2, corpus_exemplars_share: 0}
+env: {evaluators: 1, sandbox: best_effort}
+learner: {steps: 100000, batch_samples: 2, device: cpu}
+storage: {checkpoint_every_steps: 2}
+)";
+
+std::int64_t sft_checkpoint_of(const fs::path& run, const fs::path& log) {
+  // Logs are appended to.
+  fs::remove(log);
+  const finished status = run_to_end({program("quern"), "status", run.string(), "--json"}, log);
+  if (status.code != 0) return -1;
+  return base::parse_json(status.output).value()["sft"]["checkpoint"].get<std::int64_t>();
 }
 
 finished run_to_end(std::vector<std::string> argv, const fs::path& log) {

@@ -22,6 +22,9 @@ std::string program(const char* name);
 std::vector<std::string> train_command(const std::filesystem::path& run, std::int64_t steps,
                                        const std::vector<std::string>& settings = {});
 
+/// The settings in QUERN_TEST_SETTINGS.
+std::vector<std::string> settings_of_machine();
+
 struct finished {
   int code = -1;  ///< minus the signal where one ended it
   std::string output;
@@ -36,6 +39,11 @@ storage::state_counts counts_of(const std::filesystem::path& run);
 std::int64_t version_of(const std::filesystem::path& run);
 /// The law holds, nothing is in flight, something was trained, every event is in order.
 void check_law(const std::filesystem::path& run);
+
+/// A small fine-tuning run that ends with learner.steps alone.
+extern const char* const sft_config;
+/// Its last durable step, as `quern status` says; -1 before there is one. `log` is written over.
+std::int64_t sft_checkpoint_of(const std::filesystem::path& run, const std::filesystem::path& log);
 
 /// Processes whose command line holds all of `words`.
 std::vector<pid_t> find_processes(const std::vector<std::string>& words);

@@ -2,7 +2,6 @@
 #include <signal.h>
 
 #include "base/file.hpp"
-#include "base/json.hpp"
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
 #include "support/test.hpp"
@@ -12,48 +11,25 @@ using namespace quern::test;
 namespace fs = std::filesystem;
 using base::operator""_s;
 
-namespace {
-
-constexpr auto config = R"(quern_config: 1
-run: {name: sft}
-stage: sft
-policy: {layers: 1, width: 32, heads: 2, kv_heads: 1, head_width: 16, mlp_width: 64,
-         vocabulary: 300, max_prompt_tokens: 900, max_new_tokens: 420}
-tasks: {seed: 1000, corpus_tasks: 4, corpus_variants: 2, corpus_exemplars_share: 0}
-env: {evaluators: 1, sandbox: best_effort}
-learner: {steps: 100000, batch_samples: 2, device: cpu}
-storage: {checkpoint_every_steps: 2}
-)";
-
-std::int64_t checkpoint_of(const fs::path& run, const fs::path& log) {
-  // Logs are appended to.
-  fs::remove(log);
-  const finished status = run_to_end({program("quern"), "status", run.string(), "--json"}, log);
-  if (status.code != 0) return -1;
-  return base::parse_json(status.output).value()["sft"]["checkpoint"].get<std::int64_t>();
-}
-
-}  // namespace
-
 TEST_CASE("fine-tuning pauses on request, tells where it stands and goes on from there") {
   auto folder = base::temp_folder::make();
   REQUIRE(folder);
   const fs::path run = folder->path() / "run", log = folder->path() / "log",
                  asked = folder->path() / "asked";
-  REQUIRE(base::write_file_atomic(folder->path() / "sft.yaml", config));
+  REQUIRE(base::write_file_atomic(folder->path() / "sft.yaml", sft_config));
   auto control = base::subprocess::start(
       {.argv = {program("quern"), "train", (folder->path() / "sft.yaml").string(), "--set",
                 "run.folder=" + run.string()},
        .log = log});
   REQUIRE(control);
-  REQUIRE(wait_until(240_s, [&] { return checkpoint_of(run, asked) >= 2 || control->poll(); }));
+  REQUIRE(wait_until(240_s, [&] { return sft_checkpoint_of(run, asked) >= 2 || control->poll(); }));
   const finished pause = run_to_end({program("quern"), "pause", run.string()}, asked);
   CHECK(pause.code == 0);
   const auto paused = control->wait(60_s);
   CAPTURE(base::read_file(log).value_or(""));
   REQUIRE(paused);
   CHECK(paused->code == 3);
-  const std::int64_t before = checkpoint_of(run, asked);
+  const std::int64_t before = sft_checkpoint_of(run, asked);
   REQUIRE(before >= 2);
 
   const std::string steps = "learner.steps=" + std::to_string(before + 3);
@@ -62,7 +38,7 @@ TEST_CASE("fine-tuning pauses on request, tells where it stands and goes on from
   CAPTURE(resumed.output);
   CHECK(resumed.code == 0);
   CHECK(resumed.output.find("at step " + std::to_string(before)) != std::string::npos);
-  CHECK(checkpoint_of(run, asked) == before + 3);
+  CHECK(sft_checkpoint_of(run, asked) == before + 3);
   const finished again = run_to_end({program("quern"), "resume", run.string()}, asked);
   CHECK(again.code == 4);
 }

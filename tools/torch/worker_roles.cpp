@@ -91,11 +91,14 @@ int role_sft(int argc, char** argv) {
   app.add_option("--config", file, "resolved configuration of the run")->required();
   app.add_option("--corpus", corpus, "folder of the corpus")->required();
   app.add_option("--run", run, "run directory")->required();
+  actors::tuning_place place;
+  app.add_option("--rank", place.rank, "of several (learner.ranks)");
+  app.add_option("--meeting", place.meeting, "where the ranks meet");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_config(file, {});
   if (!config) return report("sft", config.error());
   base::set_log_level(config->observe.log_level);
-  const auto ended = actors::run_fine_tuning(*config, corpus, run);
+  const auto ended = actors::run_fine_tuning(*config, corpus, run, place);
   if (!ended) return report("sft", ended.error());
   return *ended;
 }

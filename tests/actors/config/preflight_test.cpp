@@ -301,6 +301,22 @@ TEST_CASE("a later stage of a chain is checked without the policy that it will h
   f.refused_with({"policy.template_name"});
 }
 
+TEST_CASE("stage sft learns on this machine, with as many ranks as are asked for") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.stage = "sft";
+  f.config.learner.ranks = 2;
+  CHECK(preflight(f.config, f.run(), f.how));
+  f.config.learner.hosts = "127.0.0.2,127.0.0.3";
+  f.refused_with({"learner.hosts is '127.0.0.2,127.0.0.3'", "stage sft learns on this machine"});
+  // A model that this machine can keep, and its ranks beside it cannot train.
+  f.config.learner.hosts = "";
+  f.config.learner.device = "cpu";
+  f.config.learner.batch_samples = 1 << 20;
+  f.config.learner.micro_batch_tokens = std::int64_t{1} << 31;
+  f.refused_with({"learner.micro_batch_tokens"});
+}
+
 TEST_CASE("hosts: what this machine can know of them, and what it need not have for them") {
   if (!programs_are_there()) return;
   fixture f;

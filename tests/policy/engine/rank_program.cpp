@@ -56,6 +56,7 @@ auto must(base::expected<Value> value) {
 class dropping_backend final : public collective_backend {
  public:
   explicit dropping_backend(std::unique_ptr<collective_backend> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] at::Device device() const override { return inner_->device(); }
   started all_reduce(at::Tensor& data, reduction how) override {
     return inner_->all_reduce(data, how);
   }
@@ -159,6 +160,15 @@ struct rank_process {
   std::optional<trainer> learner;
 };
 
+/// What one rank says all learn, and no more than that.
+base::status agree(communicator& group) {
+  QUERN_TRY(const bool last, group.any(group.rank() + 1 == group.ranks(), "a word of the last"));
+  QUERN_TRY(const bool nobody, group.any(false, "no word"));
+  QUERN_CHECK(group.barrier("the end"));
+  if (last && !nobody) return {};
+  return base::fail(base::errc::internal, "one said yes: {}, nobody did: {}", last, nobody);
+}
+
 /// Gradients of the first step, loss and norm of three, weights after them.
 void train(const order& what) {
   rank_process self(what);
@@ -170,6 +180,7 @@ void train(const order& what) {
     self.dump(self.learner->gradient_arena(), "gradients");
   }
   self.dump(self.learner->weights(), "weights");
+  if (self.group) must(agree(*self.group));
   if (what.rank == 0) must(base::write_file_atomic(what.folder / "metrics", base::dump(told)));
 }
 
