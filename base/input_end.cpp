@@ -34,10 +34,9 @@ void end_with_input(nanoseconds_t grace) {
       const ssize_t count = ::read(STDIN_FILENO, ignored.data(), ignored.size());
       if (count == 0 || (count < 0 && errno != EINTR)) break;
     }
-    log_warn("input",
-             "standard input ended: the launch command or control is gone, or has ended this "
-             "process; a launch command must pass its input on (ssh needs no -n, srun no "
-             "--input=none)");
+    log_info("input",
+             "standard input ended, and so does this process: control ends it so, or is gone, or "
+             "the launch command does not pass its input on (ssh -n, srun --input=none)");
     ::kill(::getpid(), SIGTERM);
     std::this_thread::sleep_for(std::chrono::nanoseconds(grace));
     ::kill(::getpid(), SIGKILL);

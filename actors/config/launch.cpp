@@ -41,6 +41,14 @@ bool gives_words_to_a_shell(const std::string& program) {
   return std::filesystem::path(program).filename() == "ssh";
 }
 
+/// Each ssh in a row has a shell of its own that takes the text apart.
+std::string quoted_for_shells(std::string text, const std::vector<std::string>& pattern) {
+  const auto shells = std::count_if(pattern.begin(), pattern.end(), gives_words_to_a_shell);
+  for (std::ptrdiff_t more = 1; more < shells; ++more)
+    text = shell_quoted(text);
+  return text;
+}
+
 /// Another program that starts ssh: the words would be taken apart by the shell at its end.
 bool hides_a_shell(const std::string& pattern) {
   const auto all = words_of(pattern);
@@ -113,6 +121,7 @@ base::expected<std::vector<std::string>> launch_command(const std::string& patte
   for (const std::string& word : command)
     text += (text.empty() ? "" : " ") + shell_quoted(word);
   std::vector<std::string> made = words_of(pattern);
+  text = quoted_for_shells(std::move(text), made);
   made.front() = program;
   for (std::string& word : made)
     word = replaced(replaced(std::move(word), host_mark, host), command_mark, text);

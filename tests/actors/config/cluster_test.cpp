@@ -5,6 +5,7 @@
 #include "actors/config/placement.hpp"
 #include "actors/config/process_plan.hpp"
 #include "base/file.hpp"
+#include "base/subprocess.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -249,6 +250,27 @@ TEST_CASE("a launch command gets words, or one text where a shell reads them") {
   CHECK(check_launch("srun --ntasks=1 --nodelist={host} --comment=ssh"));
   refused_with(launch_command("no-such-launcher {host}", "node7", {}, argv),
                {"cluster.launch begins with 'no-such-launcher'", "PATH"});
+}
+
+TEST_CASE("through two hosts in a row each shell takes one layer of quotes") {
+  const auto folder = base::temp_folder::make().value();
+  const std::string ssh = (folder.path() / "ssh").string();
+  // As ssh does: its words with blanks between, to a shell.
+  REQUIRE(base::write_file_atomic(ssh, "#!/bin/sh\nshift\nexec /bin/sh -c \"$*\"\n"));
+  std::filesystem::permissions(ssh, std::filesystem::perms::owner_all);
+  const texts argv = {"/bin/echo", "a  b", "it's", "$HOME", "a;b", "*"};
+  for (const std::string& pattern :
+       {ssh + " jump " + ssh + " {host} {command}",
+        ssh + " jump " + ssh + " inner " + ssh + " {host} {command}", ssh + " {host} {command}"}) {
+    CAPTURE(pattern);
+    const auto log = folder.path() / "log";
+    std::filesystem::remove(log);
+    auto child = base::subprocess::start(
+        {.argv = launch_command(pattern, "node7", {}, argv).value(), .log = log});
+    REQUIRE(child);
+    REQUIRE(child->wait(60'000'000'000));
+    CHECK(base::read_file(log).value() == "a  b it's $HOME a;b *\n");
+  }
 }
 
 TEST_CASE("what ssh's shell reads is what was planned, and each start has its number") {
