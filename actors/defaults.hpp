@@ -36,6 +36,9 @@ constexpr auto input_grace = 3s;
 /// The others notice that control died (pipe, parent-death signal, connection) well inside 5 s.
 constexpr auto orphan_grace = 2s;
 
+/// Exit code of a process of stage sft that can be gone on with.
+constexpr int paused_code = 3;
+
 /// Exit code of a learner's rank, or of a generator, that ends because another one failed.
 constexpr int group_failed_code = 4;
 

@@ -10,9 +10,6 @@
 namespace quern::actors {
 namespace {
 
-/// Exit code of a process that can be gone on with.
-constexpr int paused_code = 3;
-
 std::string failure_of(const process_plan& plan, const base::exit_state& state) {
   // Who has no log says on the terminal what is wrong.
   const std::string log = plan.spec.log.string();
@@ -36,7 +33,10 @@ group_end process_group::wait(const std::function<bool()>& pause_asked) {
   bool pausing = false;
   while (look()) {
     if (pause_asked() && !std::exchange(pausing, true)) signal_all(SIGTERM);
-    if (failed_at_ >= 0 && clock_.now_ns() - failed_at_ > patience_) signal_all(SIGKILL);
+    if (first_end_ >= 0 && clock_.now_ns() - first_end_ > patience_) {
+      out_of_patience_ = true;
+      signal_all(SIGKILL);
+    }
   }
   end_.paused |= pausing;
   return end_;
@@ -56,12 +56,18 @@ bool process_group::look() {
 }
 
 void process_group::note(const process_plan& plan, const base::exit_state& state) {
+  if (first_end_ < 0) first_end_ = clock_.now_ns();
   if (state.signal == 0 && state.code == 0) return;
-  if (state.signal == 0 && state.code == paused_code) {
+  if (state.signal == 0 && state.code == defaults::paused_code) {
     end_.paused = true;
     return;
   }
-  if (failed_at_ < 0) failed_at_ = clock_.now_ns();
+  if (out_of_patience_ && state.signal == SIGKILL) {
+    // Where the others ended well, they had done all there was to do.
+    if (!end_.problem.empty())
+      end_.problem += fmt::format("; {} did not end by itself and was killed", plan.role);
+    return;
+  }
   const blame own = state.code == defaults::group_failed_code ? blame::left
                     : state.signal != 0                       ? blame::killed
                                                               : blame::said;

@@ -24,7 +24,7 @@ struct group_end {
 /// One thread, which lives as long as the processes do (parent-death signal).
 class process_group {
  public:
-  /// `patience`: how long the others may go on when one has failed, before they are killed. Errors:
+  /// `patience`: how long the others may go on when one has ended, before they are killed. Errors:
   /// as base::subprocess::start.
   static base::expected<process_group> start(const std::vector<process_plan>& plans,
                                              base::nanoseconds_t patience);
@@ -48,7 +48,8 @@ class process_group {
   std::vector<base::subprocess> children_;
   std::vector<bool> seen_;
   base::steady_clock clock_;
-  base::nanoseconds_t failed_at_ = -1;
+  base::nanoseconds_t first_end_ = -1;
+  bool out_of_patience_ = false;
   blame blamed_ = blame::nobody;
   group_end end_;
 };

@@ -53,8 +53,7 @@ base::expected<process_plan> plan_worker(const run_config& config, const run_hos
   if (hosts.where.spread())
     plan.spec.argv.insert(plan.spec.argv.end(), {"--host", hosts.addresses.at(host)});
   QUERN_TRY(const bool links, weights_by_link(config));
-  // In-fabric reductions need a service that shared hosts may lack.
-  if (links || config.learner.ranks > 1) plan.spec.environment.emplace_back("NCCL_NVLS_ENABLE=0");
+  if (links || config.learner.ranks > 1) plan.spec.environment.emplace_back(without_nvls);
   return plan;
 }
 
@@ -71,8 +70,10 @@ base::status plan_ranks(const run_config& config, const run_hosts& hosts,
                                              hosts.where.ranks[place]));
     if (config.learner.ranks > 1)
       plan.spec.argv.insert(plan.spec.argv.end(), {"--rank", fmt::format("{}", rank)});
-    if (config.learner.device == "cuda")
-      plan.spec.environment.push_back(fmt::format("CUDA_VISIBLE_DEVICES={}", devices[place]));
+    if (config.learner.device == "cuda") {
+      QUERN_TRY(std::string gpu, only_gpu(devices[place], plan.host));
+      plan.spec.environment.push_back(std::move(gpu));
+    }
     plans.push_back(std::move(plan));
   }
   return {};
@@ -129,9 +130,10 @@ base::expected<std::vector<process_plan>> plan_processes(const run_config& confi
     }
     QUERN_TRY(process_plan plan,
               plan_worker(config, hosts, paths, entrance, role, role, hosts.where.generator));
-    if (config.actors.generator_device == "cuda")
-      plan.spec.environment.push_back(
-          fmt::format("CUDA_VISIBLE_DEVICES={}", config.actors.generator_gpu));
+    if (config.actors.generator_device == "cuda") {
+      QUERN_TRY(std::string gpu, only_gpu(config.actors.generator_gpu, plan.host));
+      plan.spec.environment.push_back(std::move(gpu));
+    }
     plans.push_back(std::move(plan));
   }
   for (std::int64_t i = 0; i < config.env.evaluators; ++i) {

@@ -33,7 +33,8 @@ struct end_requests {
 };
 
 run_end run_end_of(const group_end& group, const end_requests& requests) {
-  if (group.paused) return {requests.stop ? ending::stop : ending::pause, false, ""};
+  const bool told = !group.problem.empty() && !group.lost;
+  if (group.paused && !told) return {requests.stop ? ending::stop : ending::pause, false, ""};
   if (!group.problem.empty()) return {ending::pause, false, group.problem};
   return {ending::stop, true, ""};
 }
@@ -60,13 +61,13 @@ base::expected<std::vector<process_plan>> plan_tuners(const run_config& config,
     if (config.learner.ranks > 1) {
       tuner.spec.argv.insert(tuner.spec.argv.end(),
                              {"--rank", std::to_string(rank), "--meeting", meeting});
-      // In-fabric reductions need a service that shared hosts may lack.
-      tuner.spec.environment.emplace_back("NCCL_NVLS_ENABLE=0");
+      tuner.spec.environment.emplace_back(without_nvls);
     }
     const bool chosen = config.learner.ranks > 1 || !config.learner.devices.empty();
-    if (chosen && config.learner.device != "cpu")
-      tuner.spec.environment.push_back(
-          fmt::format("CUDA_VISIBLE_DEVICES={}", devices[static_cast<std::size_t>(rank)]));
+    if (chosen && config.learner.device != "cpu") {
+      QUERN_TRY(std::string gpu, only_gpu(devices[static_cast<std::size_t>(rank)], ""));
+      tuner.spec.environment.push_back(std::move(gpu));
+    }
     tuners.push_back(std::move(tuner));
   }
   return tuners;
@@ -80,25 +81,38 @@ bool pass(base::nanoseconds_t delay, end_requests& requests) {
   return true;
 }
 
+/// The last durable step; -1: none yet.
+std::int64_t durable_step(const storage::run_paths& paths) {
+  return storage::checkpoint_store(paths.checkpoints()).latest().value_or(-1);
+}
+
 /// A rank that dies costs the steps since the checkpoint: all start again, within the limits that
-/// hold for every process of a run. An error that one of them tells ends the run.
+/// hold for every process of a run, and for as long as there are new checkpoints. An error that one
+/// of them tells ends the run.
 base::expected<run_end> fine_tune(const run_config& config, storage::run_directory& run,
                                   end_requests& requests) {
   const base::steady_clock clock;
   restart_policy restarts(restart_limits_of(config));
   const auto patience = static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9) +
                         std::chrono::nanoseconds(defaults::exit_grace).count();
+  std::int64_t reached = durable_step(run.paths()), in_vain = 0;
   for (int start = 0;; ++start) {
-    QUERN_TRY(const std::string socket, run.socket(fmt::format("ranks-{}", start)));
+    // A name of its own: whoever is left of the start before does not find this one.
+    QUERN_TRY(const std::string socket, run.socket(fmt::format("r{}", start)));
     QUERN_TRY(const auto tuners, plan_tuners(config, run.paths(), "unix:" + socket));
     QUERN_TRY(process_group group, process_group::start(tuners, patience));
     const group_end end = group.wait([&] { return requests.arrived(); });
     if (end.paused || !end.lost) return run_end_of(end, requests);
+    const std::int64_t now = durable_step(run.paths());
+    in_vain = now > reached ? 1 : in_vain + 1;
+    reached = now;
     const auto decision = restarts.died("sft", clock.now_ns());
-    if (!decision.restart)
+    if (!decision.restart || in_vain > config.actors.restarts)
       return run_end{ending::pause, false,
-                     fmt::format("{}, for the {}th time within {} s", end.problem, decision.deaths,
-                                 config.actors.restart_window_s)};
+                     fmt::format("{}; that was the end of {} starts in a row without a new "
+                                 "checkpoint, of {} within {} s (actors.restarts is {})",
+                                 end.problem, in_vain, decision.deaths,
+                                 config.actors.restart_window_s, config.actors.restarts)};
     base::log_warn("sft", "{}; it goes on from the last checkpoint", end.problem);
     if (!pass(decision.delay_ns, requests))
       return run_end{requests.stop ? ending::stop : ending::pause, false, ""};

@@ -191,9 +191,11 @@ void method(keys& table) {
   QUERN_TEXT(learner.hosts, resume, {},
              "names of the hosts where the ranks are, one a rank, with commas between; the value "
              "of cluster.address is this machine; empty: all are here; stage sft is always here");
-  QUERN_TEXT(learner.devices, resume, {},
-             "GPUs of the ranks on cuda, by the numbers of their hosts: 0,1,...; empty: the first "
-             "rank of a host has its GPU 0 and so on");
+  QUERN_TEXT(
+      learner.devices, resume, {},
+      "GPUs of the ranks on cuda, by the numbers of their hosts, here within "
+      "CUDA_VISIBLE_DEVICES if that is set: 0,1,...; empty: the first rank of a host has its "
+      "GPU 0 and so on");
   QUERN_TEXT(learner.recompute, resume, QUERN_WORDS("none", "mlp", "full"),
              "what the backward pass computes again instead of keeping it: less memory, more time, "
              "the same results");

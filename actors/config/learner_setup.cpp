@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
 #include "actors/config/placement.hpp"
+#include "base/text.hpp"
 
 namespace quern::actors {
 
@@ -42,6 +44,19 @@ base::expected<std::vector<std::int64_t>> learner_devices(const run_config& conf
                       "learner.devices names {} GPUs, but learner.ranks is {}: one GPU a rank",
                       devices.size(), config.learner.ranks);
   return devices;
+}
+
+base::expected<std::string> only_gpu(std::int64_t number, const std::string& host) {
+  const char* allotted = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!host.empty() || allotted == nullptr) return fmt::format("CUDA_VISIBLE_DEVICES={}", number);
+  const auto names = base::split(allotted, ',');
+  if (static_cast<std::size_t>(number) >= names.size())
+    return base::fail(base::errc::invalid_argument,
+                      "GPU {} is asked for, but CUDA_VISIBLE_DEVICES is '{}': numbers count within "
+                      "it, from 0",
+                      number, allotted);
+  return fmt::format("CUDA_VISIBLE_DEVICES={}",
+                     base::trim(names[static_cast<std::size_t>(number)]));
 }
 
 base::expected<bool> weights_by_link(const run_config& config) {

@@ -48,7 +48,8 @@ base::status of_key(std::string_view key, std::string_view value,
 /// The ranks of a learner on this CPU; a GPU, or another host, is asked by the rank that computes
 /// on it.
 base::status check_memory(const policy::model_config& model, const run_config& config) {
-  const bool may_be_gpu = is_sft(config) && config.learner.device == "auto";
+  const bool may_be_gpu =
+      is_sft(config) && config.learner.device == "auto" && ::access("/dev/nvidiactl", F_OK) == 0;
   if (config.learner.device == "cuda" || may_be_gpu) return {};
   QUERN_TRY(const placement where, placement_of(config));
   const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");
@@ -121,11 +122,16 @@ base::status check_schedule(const run_config& config) {
 base::status check_device(const run_config& config) {
   QUERN_CHECK(learner_devices(config));
   if (is_sft(config) && config.learner.ranks > 1 && !config.learner.hosts.empty()) {
-    return fail(
-        errc::invalid_argument,
-        "learner.hosts is '{}', but stage sft learns on this machine: leave it empty there, "
-        "and set learner.ranks to as many GPUs as are here",
-        config.learner.hosts);
+    return fail(errc::invalid_argument,
+                "learner.hosts is '{}', but stage sft learns on this machine: give the stage an "
+                "empty one, and as many learner.ranks as there are GPUs here",
+                config.learner.hosts);
+  }
+  if (is_sft(config) && config.learner.ranks > 1 && config.learner.device == "auto") {
+    return fail(errc::invalid_argument,
+                "learner.ranks is {} and learner.device is auto: several ranks need to be told, "
+                "say cuda or cpu",
+                config.learner.ranks);
   }
   if (!is_sft(config)) QUERN_CHECK(weights_by_link(config));
   return {};

@@ -23,7 +23,7 @@ base::expected<device_share> device_share::make(const run_config& config,
   if (std::find(measuring.begin(), measuring.end(), gpu) == measuring.end()) return made;
   QUERN_TRY(const auto host, env::probe_gpus());
   if (static_cast<std::size_t>(visible) >= host.gpus.size())
-    return base::fail(base::errc::unavailable, "GPU {} is not there: this process sees {}", visible,
+    return base::fail(base::errc::not_found, "GPU {} is not there: this process sees {}", visible,
                       host.gpus.size());
   QUERN_TRY(made.turn_,
             env::device_turn::open(host.gpus[static_cast<std::size_t>(visible)].bus_id));

@@ -70,7 +70,8 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   policy::layout place;
   place.ranks = static_cast<std::int32_t>(config.learner.ranks);
   QUERN_TRY(const policy::model_config model, policy::load_model_config(start.checkpoint));
-  QUERN_CHECK(plan_memory(model, config, rank, device));
+  QUERN_TRY(const memory_share memory, plan_memory(model, config, rank, device));
+  base::log_info("learner", "memory on {}:\n{}", device.str(), memory.plan.table(memory.available));
   const at::ScalarType type = element_type_of(config);
   QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint, type, device, place));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(start.checkpoint));

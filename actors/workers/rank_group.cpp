@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "actors/defaults.hpp"
@@ -9,6 +10,26 @@
 #include "policy/engine/share.hpp"
 
 namespace quern::actors {
+
+namespace {
+
+/// Ranks of which some have a GPU and some have none would wait for each other in two transports.
+base::status same_device(policy::meeting& link, at::Device device) {
+  const auto key = [](std::int32_t rank) { return fmt::format("device of rank {}", rank); };
+  const std::string own = device.str();
+  QUERN_CHECK(link.set(key(link.rank()), own));
+  for (std::int32_t rank = 0; rank < link.ranks(); ++rank) {
+    QUERN_TRY(const std::string other, link.get(key(rank)));
+    if (other != own)
+      return base::fail(base::errc::invalid_argument,
+                        "rank {} computes on {} and rank {} on {}: learner.devices must name a GPU "
+                        "that is there for each rank, or learner.device be cpu",
+                        link.rank(), own, rank, other);
+  }
+  return {};
+}
+
+}  // namespace
 
 base::expected<rank_group> join_ranks(const std::string& address, const run_config& config,
                                       std::int32_t rank, const own_address& here,
@@ -25,6 +46,7 @@ base::expected<rank_group> join_ranks(const std::string& address, const run_conf
       static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9);
   QUERN_TRY(group.link, policy::meeting::join(where));
   group.link->busy(true);
+  QUERN_CHECK(same_device(*group.link, device));
   std::unique_ptr<policy::collective_backend> transport;
   if (device.is_cuda()) {
     QUERN_TRY(transport, policy::make_nccl(group.link, "gradients", device));
@@ -48,7 +70,7 @@ bool group_failed(const base::error& problem, const run_config& config) {
 }
 
 void leave_group(const base::error& problem) {
-  base::log_error("learner", "{}; this rank ends and starts again", problem.message);
+  base::log_error("ranks", "{}; this rank ends and starts again", problem.message);
   std::fflush(nullptr);
   ::_exit(defaults::group_failed_code);
 }

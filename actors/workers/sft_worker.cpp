@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/fresh_model.hpp"
+#include "actors/defaults.hpp"
 #include "actors/workers/element_type.hpp"
 #include "actors/workers/rank_group.hpp"
 #include "actors/workers/trainer_setup.hpp"
@@ -17,6 +18,7 @@
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "policy/engine/checkpoint.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/sharded_checkpoint.hpp"
@@ -65,7 +67,9 @@ base::expected<fs::path> tokenizer_folder(const run_config& config, const fs::pa
                                           const std::vector<corpus_text>& records,
                                           const rank_group& group, std::int32_t rank) {
   fs::path folder = run / "tokenizer";
-  if (rank == 0 && !fs::exists(folder / "tokenizer.json")) {
+  const bool whole =
+      fs::exists(folder / "tokenizer.json") && fs::exists(folder / "tokenizer_config.json");
+  if (rank == 0 && !whole) {
     QUERN_CHECK(base::make_folders(folder));
     QUERN_TRY(const std::string vocabulary, make_vocabulary(config, records));
     policy::special_names special;
@@ -76,12 +80,35 @@ base::expected<fs::path> tokenizer_folder(const run_config& config, const fs::pa
   return folder;
 }
 
+/// The step of the newest checkpoint that can be read; 0: none. Rank 0 looks, throws away what was
+/// made after it or by halves, and tells the others.
+base::expected<std::int64_t> begin_at(const fs::path& run, const rank_group& group,
+                                      std::int32_t rank) {
+  constexpr const char* key = "step to go on from";
+  if (rank > 0) {
+    QUERN_TRY(const std::string told, group.link->get(key));
+    return std::stoll(told);
+  }
+  storage::checkpoint_store checkpoints(run / "checkpoints");
+  const auto versions = checkpoints.versions();
+  std::int64_t reached = 0;
+  if (!versions.empty()) {
+    QUERN_TRY(const auto choice, checkpoints.choose(versions));
+    for (const std::string& problem : choice.problems)
+      base::log_warn("sft", "{}; step {} is the one to go on from", problem, choice.chosen.version);
+    reached = choice.chosen.version;
+  }
+  QUERN_CHECK(checkpoints.discard_above(reached));
+  if (group.link) QUERN_CHECK(group.link->set(key, std::to_string(reached)));
+  return reached;
+}
+
 /// A rank of fine-tuning, with weights and optimiser of the last checkpoint, or fresh ones.
 class fine_tuning {
  public:
   static base::expected<fine_tuning> make(const run_config& config, const fs::path& run,
                                           const std::vector<corpus_text>& records,
-                                          const tuning_place& place);
+                                          const tuning_place& place, at::Device device);
 
   [[nodiscard]] std::int64_t version() const { return trainer_.version(); }
   [[nodiscard]] std::int64_t vocabulary() const { return text_.vocab_size(); }
@@ -91,6 +118,8 @@ class fine_tuning {
   /// Whether any rank was asked to pause.
   base::expected<bool> any(bool asked);
   base::status save();
+  /// Returns when no rank has anything left to do: none is missed by the others before.
+  base::status leave();
 
  private:
   fine_tuning(const run_config& config, const fs::path& run, fs::path tokenizer_folder,
@@ -119,28 +148,26 @@ class fine_tuning {
 
 base::expected<fine_tuning> fine_tuning::make(const run_config& config, const fs::path& run,
                                               const std::vector<corpus_text>& records,
-                                              const tuning_place& place) {
-  QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
+                                              const tuning_place& place, at::Device device) {
   QUERN_TRY(rank_group group, join_ranks(place.meeting, config, place.rank, {}, device));
   QUERN_TRY(fs::path folder, tokenizer_folder(config, run, records, group, place.rank));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(folder));
   const auto end_token = text.find(end_of_text);
   if (!end_token) return fail(errc::corrupt, "{} has no token {}", folder.string(), end_of_text);
   const auto model = fresh_model(config, text.vocab_size(), *end_token);
-  QUERN_CHECK(plan_memory(model, config, place.rank, device));
+  QUERN_TRY(const memory_share memory, plan_memory(model, config, place.rank, device));
+  base::log_info("sft", "it plans to hold {} on {}, where {} are for it",
+                 base::human_bytes(static_cast<std::uint64_t>(memory.plan.total())), device.str(),
+                 base::human_bytes(static_cast<std::uint64_t>(memory.available)));
 
-  const storage::checkpoint_store checkpoints(run / "checkpoints");
-  const auto versions = checkpoints.versions();
-  std::optional<storage::checkpoint> last;
-  if (!versions.empty()) {
-    QUERN_TRY(const auto choice, checkpoints.choose(versions));
-    last = choice.chosen;
-  }
+  QUERN_TRY(const std::int64_t reached, begin_at(run, group, place.rank));
+  const fs::path last =
+      reached > 0 ? storage::checkpoint_store(run / "checkpoints").folder_of(reached) : fs::path();
   policy::layout layout;
   layout.ranks = static_cast<std::int32_t>(config.learner.ranks);
   const auto weights = [&]() -> base::expected<policy::parameter_arena> {
     const at::ScalarType type = element_type_of(config);
-    if (last) return policy::parameter_arena::load(last->folder / "model", type, device, layout);
+    if (reached > 0) return policy::parameter_arena::load(last / "model", type, device, layout);
     return policy::parameter_arena::random(model, static_cast<std::uint64_t>(config.run.seed), type,
                                            device, layout);
   };
@@ -151,11 +178,11 @@ base::expected<fine_tuning> fine_tuning::make(const run_config& config, const fs
   QUERN_TRY(auto trainer,
             policy::trainer::make(std::move(arena), options_of(config, text.vocab_size()), context,
                                   group.ranks.get()));
-  if (last) {
-    const fs::path shards = last->folder / "optimizer";
-    QUERN_CHECK(load_optimizer_state(
-        trainer, fs::exists(shards) ? shards : last->folder / "optimizer.safetensors"));
-    trainer.set_version(last->version);
+  if (reached > 0) {
+    const fs::path shards = last / "optimizer";
+    QUERN_CHECK(load_optimizer_state(trainer,
+                                     fs::exists(shards) ? shards : last / "optimizer.safetensors"));
+    trainer.set_version(reached);
   }
   return fine_tuning(config, run, std::move(folder), std::move(text), std::move(group),
                      std::move(trainer));
@@ -196,6 +223,11 @@ base::expected<bool> fine_tuning::any(bool asked) {
   return group_.ranks->any(asked, "whether to pause");
 }
 
+base::status fine_tuning::leave() {
+  if (!group_.ranks) return {};
+  return group_.ranks->barrier("the end");
+}
+
 /// The optimiser's shard of this rank, and of rank 0 what else there is.
 base::status fine_tuning::write_part(const fs::path& folder, std::function<base::status()> model) {
   base::status result;
@@ -224,15 +256,13 @@ base::status fine_tuning::save() {
   return checkpoints_.publish(written.version);
 }
 
-/// Exit code of a process that can be gone on with.
-constexpr int paused_code = 3;
-
 base::expected<int> tune(const run_config& config, const fs::path& corpus, const fs::path& run,
                          const tuning_place& place) {
   base::pause_signals signals;
   policy::set_threads(1);  // the trainer's workers are the threads
+  QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
   QUERN_TRY(const auto records, read_corpus(corpus));
-  QUERN_TRY(auto tuning, fine_tuning::make(config, run, records, place));
+  QUERN_TRY(auto tuning, fine_tuning::make(config, run, records, place, device));
   const bool leads = place.rank == 0;
   std::optional<storage::jsonl_writer> metrics_file;
   if (leads) {
@@ -276,8 +306,12 @@ base::expected<int> tune(const run_config& config, const fs::path& corpus, const
       QUERN_CHECK(tuning.save());
       saved = metrics.version;
     }
-    if (pausing && !last) return paused_code;
+    if (pausing && !last) {
+      QUERN_CHECK(tuning.leave());
+      return defaults::paused_code;
+    }
   }
+  QUERN_CHECK(tuning.leave());
   return 0;
 }
 

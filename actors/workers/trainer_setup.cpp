@@ -2,7 +2,6 @@
 
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
-#include "base/log.hpp"
 #include "policy/engine/checkpoint.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/sharded_checkpoint.hpp"
@@ -27,16 +26,18 @@ policy::trainer_options trainer_options_of(const run_config& config, policy::los
   return options;
 }
 
-base::status plan_memory(const policy::model_config& model, const run_config& config,
-                         std::int32_t rank, at::Device device) {
+base::expected<memory_share> plan_memory(const policy::model_config& model,
+                                         const run_config& config, std::int32_t rank,
+                                         at::Device device) {
   QUERN_TRY(const placement hosts, placement_of(config));
   policy::learner_demand demand = learner_demand_of(config);
   demand.gpu = device.is_cuda();
   const std::int64_t there = policy::memory_of(device);
-  base::log_info("learner", "memory on {}:\n{}", device.str(),
-                 policy::plan_learner(model, demand).table(there));
-  return policy::check_learner(model, demand,
-                               device.is_cuda() ? there : there / hosts.ranks_beside(rank));
+  memory_share share;
+  share.plan = policy::plan_learner(model, demand);
+  share.available = device.is_cuda() ? there : there / hosts.ranks_beside(rank);
+  QUERN_CHECK(policy::check_learner(model, demand, share.available));
+  return share;
 }
 
 base::status load_optimizer_state(policy::trainer& trainer, const std::filesystem::path& path) {

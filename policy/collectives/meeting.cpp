@@ -140,7 +140,7 @@ struct meeting::state {
           failed({0, rank_fault::gone, 0, server_last});
         else if (!ended && now - heard >= where.limits.silence)
           failed({0, rank_fault::silent, now - heard, server_last});
-        if (busy) ++beat.progress;
+        if (busy && !beat.waiting) ++beat.progress;
         own = encode_beat(told());
       }
       if (open && now - spoke >= interval) {

@@ -22,6 +22,9 @@ using base::fail;
 constexpr auto nccl_question_interval = std::chrono::microseconds(50);
 /// Between two looks of the guard thread; it sleeps in between.
 constexpr base::nanoseconds_t guard_interval = 200'000'000;
+/// Connections are made when the communicator is, or with its first collective. Nobody counts as
+/// waiting meanwhile, so the watch over the ranks does not judge.
+constexpr base::nanoseconds_t connect_patience = 120'000'000'000;
 /// How long an abort waits for a call that is under way before it goes ahead.
 constexpr auto abort_patience = std::chrono::seconds(1);
 
@@ -56,9 +59,16 @@ struct nccl_link {
 
   /// Until what was begun has been handed to the GPU, or failed.
   base::status settle(int code, const meeting& group) {
+    const base::steady_clock clock;
+    const base::nanoseconds_t deadline = clock.now_ns() + connect_patience;
     while (code == nccl::in_progress) {
       if (aborted) return fail(errc::unavailable, "nccl: the communicator was aborted");
       if (group.failure()) return fail(errc::unavailable, "nccl: a rank failed meanwhile");
+      if (clock.now_ns() >= deadline)
+        return fail(errc::unavailable,
+                    "nccl: the ranks have not connected within {} s; NCCL_DEBUG=INFO says what it "
+                    "tries, NCCL_SOCKET_IFNAME which network it takes",
+                    connect_patience / 1'000'000'000);
       std::this_thread::sleep_for(nccl_question_interval);
       const int asked = call->async_error(comm, &code);
       if (asked != nccl::success) return failed(asked);
@@ -83,7 +93,7 @@ class nccl_operation final : public operation {
     while (true) {
       if (link_->aborted) problem_ = fail(errc::unavailable, "nccl: the communicator was aborted");
       if (problem_) look();
-      if (!problem_ || done_.query()) return true;
+      if (!problem_ || is_done()) return true;
       if (clock.now_ns() >= deadline) return false;
       std::this_thread::sleep_for(nccl_question_interval);
     }
@@ -96,6 +106,14 @@ class nccl_operation final : public operation {
   base::status result() override { return problem_; }
 
  private:
+  bool is_done() {
+    try {
+      return done_.query();
+    } catch (const std::exception& e) {
+      problem_ = fail(errc::unavailable, "the GPU: {}", e.what());
+      return true;
+    }
+  }
   void look() {
     const std::unique_lock lock(link_->mutex, std::try_to_lock);
     if (!lock || link_->aborted) return;

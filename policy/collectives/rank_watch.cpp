@@ -116,7 +116,8 @@ std::optional<rank_verdict> rank_watch::by_progress(base::nanoseconds_t now) con
       return blame(i, rank_fault::left, 0);
     if (one.state != presence::here) continue;
     if (one.last.sequence >= waiter->last.sequence) {
-      all_in &= one.last.waiting && now - one.waiting_since >= limits_.stall;
+      // A wait that ended between two beats shows as progress alone.
+      all_in &= one.last.waiting && now - std::max(one.waiting_since, one.moved) >= limits_.stall;
       continue;
     }
     all_in = false;

@@ -98,7 +98,7 @@ base::expected<parameter_arena> parameter_arena::zeros(const model_config& confi
     arena.flat = at::zeros({arena.layout.elements}, at::TensorOptions().dtype(type).device(device));
     arena.weights = bind(config, arena.layout, arena.flat);
   } catch (const std::exception& e) {
-    return base::fail(base::errc::unavailable, "cannot allocate {} weights on {}: {}",
+    return base::fail(base::errc::exhausted, "cannot allocate {} weights on {}: {}",
                       arena.layout.elements, device.str(), e.what());
   }
   return arena;

@@ -57,11 +57,10 @@ base::status read_moments(const safetensors_reader& file, const catalogue& layou
   return {};
 }
 
-base::status check_whole(const adamw& optimizer) {
+base::status check_whole(const adamw& optimizer, std::string_view otherwise) {
   if (optimizer.layout.place.ranks == 1) return {};
-  return fail(errc::invalid_argument,
-              "a shard of {} of an optimiser does not go into one file: write_shard does that",
-              optimizer.layout.place.ranks);
+  return fail(errc::invalid_argument, "the optimiser is one of {} ranks: {}",
+              optimizer.layout.place.ranks, otherwise);
 }
 
 }  // namespace
@@ -85,7 +84,7 @@ base::status save_model(const parameter_arena& arena, const std::filesystem::pat
 }
 
 base::status save_optimizer(const adamw& optimizer, const std::filesystem::path& file) {
-  QUERN_CHECK(check_whole(optimizer));
+  QUERN_CHECK(check_whole(optimizer, "a shard does not go into one file (write_shard)"));
   const at::Tensor first = host_floats(optimizer.first), second = host_floats(optimizer.second);
   std::vector<tensor_view> tensors;
   list_moments(optimizer.layout, "first.", first, tensors);
@@ -97,7 +96,9 @@ base::status save_optimizer(const adamw& optimizer, const std::filesystem::path&
 }
 
 base::status load_optimizer(adamw& optimizer, const std::filesystem::path& file) {
-  QUERN_CHECK(check_whole(optimizer));
+  QUERN_CHECK(check_whole(optimizer, file.string() +
+                                         " is the whole one of a run of one rank: go on with "
+                                         "learner.ranks=1 until it has made its next checkpoint"));
   QUERN_TRY(const safetensors_reader reader, safetensors_reader::open_file(file));
   const auto steps = reader.metadata().find("steps");
   if (steps == reader.metadata().end() || steps->second.empty() || steps->second.size() > 18 ||

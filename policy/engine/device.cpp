@@ -15,7 +15,7 @@ void load_cuda() {
 base::expected<at::Device> choose_device(const std::string& wanted) {
   const bool there = wanted != "cpu" && at::hasCUDA();
   if (wanted == "cuda" && !there) {
-    return base::fail(base::errc::unavailable,
+    return base::fail(base::errc::not_found,
                       "device cuda is asked for, but LibTorch finds none: quern doctor tells why");
   }
   return there ? at::Device(at::kCUDA) : at::Device(at::kCPU);

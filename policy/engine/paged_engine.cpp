@@ -291,10 +291,14 @@ base::status paged_engine::install(parameter_arena& staged, std::int64_t version
   return {};
 }
 
+/// Of a process on a GPU: CUDA's context, cuBLAS, buffers of decoding.
+constexpr std::int64_t context_bytes = std::int64_t{1} << 30;
+
 /// How many pages: for everybody in full, or what memory allows.
 base::expected<std::int32_t> pages_of_store(const quern_policy_kernels& kernels,
                                             const model_config& config,
-                                            const generator_options& options, bool half) {
+                                            const generator_options& options, bool half,
+                                            std::int64_t weight_bytes) {
   const std::int64_t bytes = paged_decoder::page_bytes(config, options.page, half),
                      one = (options.capacity + options.page - 1) / options.page;
   std::int64_t allowed = options.cache_bytes;
@@ -302,7 +306,11 @@ base::expected<std::int32_t> pages_of_store(const quern_policy_kernels& kernels,
     std::int64_t free_bytes = 0, total_bytes = 0;
     if (const auto code = kernels.memory(&free_bytes, &total_bytes); code != 0)
       return fail(errc::unavailable, "memory of the device: {}", kernels.problem(code));
-    allowed = std::clamp<std::int64_t>(total_bytes - options.leave_bytes, 0, free_bytes) / 5 * 4;
+    // Of what is left to itself, weights (of which links may stage a second copy) and context are
+    // taken already.
+    const std::int64_t own = options.leave_bytes > 0 ? 2 * weight_bytes + context_bytes : 0;
+    allowed =
+        std::clamp<std::int64_t>(total_bytes - options.leave_bytes - own, 0, free_bytes) / 5 * 4;
   }
   const std::int64_t pages = std::min(one * options.slots, allowed / bytes);
   if (pages < one)
@@ -343,10 +351,12 @@ base::expected<std::unique_ptr<generation_engine>> make_paged_engine(
   try {
     weights = initial.empty_as(half ? at::kBFloat16 : at::kFloat, queue.device());
   } catch (const std::exception& e) {
-    return fail(errc::unavailable, "cannot allocate {} weights on {}: {}", initial.flat.numel(),
+    return fail(errc::exhausted, "cannot allocate {} weights on {}: {}", initial.flat.numel(),
                 device.str(), e.what());
   }
-  QUERN_TRY(const std::int32_t pages, pages_of_store(*kernels, config, own, half));
+  QUERN_TRY(const std::int32_t pages,
+            pages_of_store(*kernels, config, own, half,
+                           static_cast<std::int64_t>(weights.flat.nbytes())));
   paged_sizes sizes;
   sizes.slots = own.slots;
   sizes.capacity = own.capacity;

@@ -268,10 +268,15 @@ base::status checkpoint_writer::run(const optimizer_snapshot& what,
   QUERN_CHECK(link_->set(key(std::to_string(link_->rank())), base::dump(told)));
   if (link_->rank() == 0) {
     const auto finish = [&]() -> base::status {
-      std::vector<shard_file> files;
+      std::vector<std::string> words;
+      // All have done what they do to the folder before anybody takes it away.
       for (std::int32_t rank = 0; rank < link_->ranks(); ++rank) {
-        QUERN_TRY(const std::string text, link_->get(key(std::to_string(rank))));
-        QUERN_TRY(const base::json value, base::parse_json(text));
+        QUERN_TRY(std::string text, link_->get(key(std::to_string(rank))));
+        words.push_back(std::move(text));
+      }
+      std::vector<shard_file> files;
+      for (std::size_t rank = 0; rank < words.size(); ++rank) {
+        QUERN_TRY(const base::json value, base::parse_json(words[rank]));
         if (value.contains("problem"))
           return fail(errc::io, "rank {}: {}", rank, value.value("problem", ""));
         QUERN_TRY(shard_file file, shard_file_from_json(value));

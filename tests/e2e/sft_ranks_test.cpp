@@ -51,7 +51,10 @@ TEST_CASE(
       argv.insert(argv.end(), {"--set", setting});
     return argv;
   };
-  const finished alone = run_to_end(train(one, {}), folder.path() / "alone");
+  // On the same device as the two.
+  std::vector<std::string> of_one = settings_of_machine();
+  of_one.emplace_back("learner.devices=");
+  const finished alone = run_to_end(train(one, of_one), folder.path() / "alone");
   CAPTURE(alone.output);
   REQUIRE(alone.code == 0);
   const auto expected = losses_of(one);
@@ -88,6 +91,8 @@ TEST_CASE(
   CHECK(end->code == 0);
   CHECK(contains(said, "rank 1 is gone"));
   CHECK(contains(said, "sft-1 ended: killed by signal 9"));
+  CHECK(contains(said, "rank 1 gives no sign of life"));
+  CHECK(contains(said, "sft-1 did not end by itself and was killed"));
   CHECK(contains(said, "it goes on from the last checkpoint"));
   CHECK_FALSE(fs::exists("/proc/" + std::to_string(frozen.front())));
 

@@ -42,3 +42,30 @@ TEST_CASE("fine-tuning pauses on request, tells where it stands and goes on from
   const finished again = run_to_end({program("quern"), "resume", run.string()}, asked);
   CHECK(again.code == 4);
 }
+
+TEST_CASE(
+    "fine-tuning goes on from the newest checkpoint that can be read, and clears away the rest") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run", log = folder.path() / "log",
+                 asked = folder.path() / "asked", checkpoints = run / "checkpoints";
+  REQUIRE(base::write_file_atomic(folder.path() / "sft.yaml", sft_config));
+  const finished made =
+      run_to_end({program("quern"), "train", (folder.path() / "sft.yaml").string(), "--set",
+                  "run.folder=" + run.string(), "--set", "learner.steps=6"},
+                 log);
+  CAPTURE(made.output);
+  REQUIRE(made.code == 0);
+  REQUIRE(sft_checkpoint_of(run, asked) == 6);
+  // What a kill in the middle of writing and a bad disk leave.
+  fs::create_directories(checkpoints / ".writing-v00000008-1" / "model");
+  fs::resize_file(checkpoints / "v00000006" / "model" / "model.safetensors", 100);
+  const finished resumed =
+      run_to_end({program("quern"), "resume", run.string(), "--set", "learner.steps=8"},
+                 folder.path() / "more");
+  CAPTURE(resumed.output);
+  CHECK(resumed.code == 0);
+  CHECK(contains(resumed.output, "model.safetensors"));
+  CHECK(contains(resumed.output, "step 4 is the one to go on from"));
+  CHECK(sft_checkpoint_of(run, asked) == 8);
+  CHECK_FALSE(fs::exists(checkpoints / ".writing-v00000008-1"));
+}

@@ -5,6 +5,7 @@
 
 #include "actors/config/cluster_check.hpp"
 #include "actors/config/config_file.hpp"
+#include "actors/config/fresh_model.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/control.hpp"
@@ -50,6 +51,9 @@ void print_plan(const actors::run_config& config, const actors::task_book& tasks
     fmt::print("# corpus: {} tasks, {} records each; {} steps of {} samples\n",
                config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
                config.learner.batch_samples);
+    fmt::print("# processes: control, {} corpus makers, then {}\n", config.env.evaluators,
+               config.learner.ranks == 1 ? "the learner"
+                                         : fmt::format("{} learner ranks", config.learner.ranks));
     return;
   }
   fmt::print(
@@ -64,9 +68,11 @@ void print_plan(const actors::run_config& config, const actors::task_book& tasks
 
 /// What a rank of the learner will hold; the model was read by the preflight before.
 void print_memory(const actors::run_config& config) {
-  const auto folder = actors::model_folder(config);
-  if (!folder) return;
-  const auto model = policy::load_model_config(*folder);
+  const auto model = [&]() -> base::expected<policy::model_config> {
+    if (config.stage == "sft") return actors::fresh_model(config, config.policy.vocabulary, 0);
+    QUERN_TRY(const fs::path folder, actors::model_folder(config));
+    return policy::load_model_config(folder);
+  }();
   if (!model) return;
   fmt::print("# memory of {}:\n", config.learner.ranks == 1 ? "the learner" : "a learner rank");
   for (const policy::memory_item& item :
@@ -169,7 +175,7 @@ int show_plan(const actors::run_config& config, const fs::path& folder, bool has
   const auto tasks = actors::preflight(config, folder, how, &missing);
   if (!tasks) return report("train", tasks.error());
   print_plan(config, *tasks);
-  if (has_model && config.stage != "sft") print_memory(config);
+  if (has_model) print_memory(config);
   for (const std::string& what : missing)
     fmt::print("# missing here: {}\n", what);
   return done;

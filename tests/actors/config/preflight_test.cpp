@@ -306,6 +306,8 @@ TEST_CASE("stage sft learns on this machine, with as many ranks as are asked for
   fixture f;
   f.config.stage = "sft";
   f.config.learner.ranks = 2;
+  f.refused_with({"learner.ranks is 2 and learner.device is auto", "say cuda or cpu"});
+  f.config.learner.device = "cpu";
   CHECK(preflight(f.config, f.run(), f.how));
   f.config.learner.hosts = "127.0.0.2,127.0.0.3";
   f.refused_with({"learner.hosts is '127.0.0.2,127.0.0.3'", "stage sft learns on this machine"});

@@ -2,9 +2,11 @@
 #include "actors/processes.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <sys/stat.h>
 
+#include "actors/config/learner_setup.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "support/test.hpp"
@@ -62,6 +64,20 @@ TEST_CASE("on one machine nothing is launched, and control is at the loopback") 
       gateway_of(f.config, hosts_of_run(f.config).value(), {f.folder.path()}, "/hosts", 1).value();
   CHECK(gateway.endpoints == texts{"ipc:///hosts"});
   CHECK_FALSE(gateway.keys);
+}
+
+TEST_CASE("numbers of GPUs here count within CUDA_VISIBLE_DEVICES") {
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  CHECK(only_gpu(1, "").value() == "CUDA_VISIBLE_DEVICES=1");
+  ::setenv("CUDA_VISIBLE_DEVICES", "2, GPU-5", 1);
+  CHECK(only_gpu(0, "").value() == "CUDA_VISIBLE_DEVICES=2");
+  CHECK(only_gpu(1, "").value() == "CUDA_VISIBLE_DEVICES=GPU-5");
+  CHECK(only_gpu(1, "node7").value() == "CUDA_VISIBLE_DEVICES=1");
+  const auto beyond = only_gpu(2, "");
+  REQUIRE_FALSE(beyond);
+  CHECK(test::contains(beyond.error().message, "GPU 2 is asked for"));
+  CHECK(test::contains(beyond.error().message, "'2, GPU-5'"));
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_CASE("on several hosts each process has its host, its address and what it needs to get in") {

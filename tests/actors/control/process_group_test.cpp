@@ -45,6 +45,10 @@ TEST_CASE("all ended well, or one has paused by itself") {
   const auto paused = run({"exit 0", "exit 3"}).how;
   CHECK(paused.paused);
   CHECK(paused.problem.empty());
+  const auto both = run({"exit 3", "exit 1"}).how;
+  CHECK(both.paused);
+  CHECK_FALSE(both.lost);
+  CHECK(test::contains(both.problem, "b ended: exit code 1"));
 }
 
 TEST_CASE("told is whoever said what is wrong, then whoever was killed, then whoever left") {
@@ -64,8 +68,16 @@ TEST_CASE("when one has failed the others have their time, and no more") {
   CHECK(test::contains(waited.how.problem, "a ended"));
   const auto cut_off = run({"exit 4", "exec sleep 600"}, 200'000'000);
   CHECK(cut_off.how.lost);
-  CHECK(test::contains(cut_off.how.problem, "b ended: killed by signal 9"));
+  CHECK(test::contains(cut_off.how.problem, "a ended: exit code 4"));
+  CHECK(test::contains(cut_off.how.problem, "b did not end by itself and was killed"));
   CHECK(cut_off.seconds < 300);
+  // One that ended well, or paused, is no reason to wait for ever, and no failure either.
+  for (const char* first : {"exit 0", "exit 3"}) {
+    const auto left_alone = run({first, "exec sleep 600"}, 200'000'000);
+    CHECK(left_alone.how.problem.empty());
+    CHECK(left_alone.how.paused == (first == std::string("exit 3")));
+    CHECK(left_alone.seconds < 300);
+  }
 }
 
 TEST_CASE("a pause that is asked for is passed on") {

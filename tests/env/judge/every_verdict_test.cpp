@@ -68,6 +68,17 @@ verdict once(evaluator& with, const std::string& source, const std::string& text
   return with.evaluate(r);
 }
 
+/// defers_work.cpp was on a host that gave it the core only when the next question was there, so
+/// that it had put nothing off.
+bool had_no_occasion(const verdict& v) {
+  const std::string_view end = "exit status 0";
+  return v.kind == verdict_kind::runtime_error && v.detail.size() >= end.size() &&
+         v.detail.compare(v.detail.size() - end.size(), end.size(), end) == 0;
+}
+
+const std::string no_occasion =
+    "this host wakes a sleeping process only when it is asked something";
+
 /// What brings a verdict about.
 struct trigger {
   evaluator* with = nullptr;  ///< null: this lane cannot give the verdict; `why` tells
@@ -80,6 +91,8 @@ struct trigger {
   double recheck_above = 30;
   /// A reason that such a machine may give instead, in the same way.
   std::string_view meanwhile_reason = {};
+  /// Any verdict that it may give instead.
+  bool (*meanwhile_if)(const verdict&) = nullptr;
 };
 
 const std::vector<verdict_kind> busy{verdict_kind::noisy};
@@ -158,9 +171,11 @@ trigger trigger_of(hack_kind kind) {
               kernel("static float kept[1 << 17]; static const float* at; if (at != x) { at = x; "
                      "for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * 2; } "
                      "for (int64_t i = 0; i < n; ++i) y[i] = kept[i];")};
-    case hack_kind::late_write:
-      return {
-          &unscreened(), "", hostile("defers_work.cpp"), affine(), {verdict_kind::runtime_error}};
+    case hack_kind::late_write: {
+      trigger deferred{&unscreened(), "", hostile("defers_work.cpp"), affine()};
+      deferred.meanwhile_if = had_no_occasion;
+      return deferred;
+    }
     case hack_kind::input_modified:
       return {&judge(), "", hostile("change_input.cpp"), affine()};
     case hack_kind::overrun:
@@ -173,17 +188,6 @@ trigger trigger_of(hack_kind kind) {
   return {};
 }
 
-/// defers_work.cpp was on a host that gave it the core only when the next question was there, so
-/// that it had put nothing off.
-bool had_no_occasion(const verdict& v) {
-  const std::string_view end = "exit status 0";
-  return v.kind == verdict_kind::runtime_error && v.detail.size() >= end.size() &&
-         v.detail.compare(v.detail.size() - end.size(), end.size(), end) == 0;
-}
-
-const std::string no_occasion =
-    "this host wakes a sleeping process only when it is asked something";
-
 constexpr std::uint64_t most_attempts = 20;
 
 verdict pull(const trigger& what, verdict_kind want, std::string_view reason = {}) {
@@ -194,7 +198,8 @@ verdict pull(const trigger& what, verdict_kind want, std::string_view reason = {
     const bool other_kind =
         std::find(what.meanwhile.begin(), what.meanwhile.end(), v.kind) != what.meanwhile.end();
     const bool other_reason = v.kind == want && v.reason == what.meanwhile_reason;
-    if (!other_kind && !other_reason) break;
+    const bool other_way = what.meanwhile_if != nullptr && what.meanwhile_if(v);
+    if (!other_kind && !other_reason && !other_way) break;
   }
   return v;
 }

@@ -108,6 +108,23 @@ TEST_CASE("a collective that all are in and that does not end") {
   CHECK(verdict->text().find("all ranks are in it") != std::string::npos);
 }
 
+TEST_CASE("ranks that go from one wait to the next between two beats are not stuck") {
+  watched group(3);
+  // All collectives were entered ahead: only progress tells that they end one by one.
+  for (int second = 0; second < 60; ++second) {
+    for (rank_beat& one : group.where) {
+      one = in("gradients", 9, true);
+      one.progress = static_cast<std::uint64_t>(second / 3);
+    }
+    group.pass(1);
+  }
+  CHECK_FALSE(group.watch.judge(group.now));
+  group.pass(10);
+  const auto verdict = group.watch.judge(group.now);
+  REQUIRE(verdict);
+  CHECK(verdict->fault == rank_fault::stuck);
+}
+
 TEST_CASE("a good-bye is a failure only to those who wait for the rank") {
   watched group(2);
   group.where = {in("end", 3), in("end", 3)};
