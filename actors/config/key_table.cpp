@@ -201,9 +201,11 @@ void method(keys& table) {
              "the same results");
   QUERN_NUMBER(learner.loss_chunk, resume, 1, 1e6,
                "rows of logits that exist at once; changes memory, not results");
-  QUERN_NUMBER(learner.rank_deadline_s, resume, 0.5, 600,
-               "a rank that gives no sign of life for so long, or does not move while others wait "
-               "for it, has failed: all start again from the last checkpoint");
+  QUERN_NUMBER(
+      learner.rank_deadline_s, resume, 0.5, 600,
+      "a rank that gives no sign of life for so long, or does not move while others wait "
+      "for it, has failed: all start again from the last checkpoint; longer than a GPU takes "
+      "for the forward pass of a micro-batch, and the network for one tensor's gradients");
   QUERN_NUMBER(learner.batch_samples, fixed, 1, 1e6, "stage sft: samples of an optimiser step");
   QUERN_NUMBER(learner.permute_rewards, fixed, 0, 1,
                "shuffle rewards inside a batch: a control that must not learn");

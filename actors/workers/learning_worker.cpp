@@ -157,6 +157,8 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.device_wait_ns = share_.waited_ns() - waited_before_;
   done.weights.hash = trainer_.weights().hash();
   QUERN_TRY(done.weights.file, publish());
+  // Links copy on the GPU, which belongs to evaluators again when this turn ends.
+  if (share_.shared()) policy::wait_for(trainer_.weights().flat.device());
   done.metrics = base::dump(policy::to_json(metrics));
   return done;
 }
