@@ -23,9 +23,6 @@ class operation {
   virtual ~operation() = default;
   /// Blocks up to `patience` until it has ended. True: it has, as `result` tells.
   virtual bool wait_for(base::nanoseconds_t patience) = 0;
-  /// On a GPU: what the calling thread enqueues from now on waits for the result, the host does
-  /// not; true. False where only `wait_for` can do that.
-  virtual bool order() { return false; }
   /// Of a finished one: what the transport has to say.
   virtual base::status result() = 0;
 };

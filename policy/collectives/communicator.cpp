@@ -32,11 +32,6 @@ base::status pending::wait() {
   return owner_->finish(*work, what_);
 }
 
-base::status pending::order() {
-  if (work_ && work_->order()) return {};
-  return wait();
-}
-
 communicator::communicator(std::shared_ptr<meeting> link,
                            std::unique_ptr<collective_backend> transport)
     : link_(std::move(link)), transport_(std::move(transport)) {}

@@ -28,9 +28,6 @@ class pending {
   ~pending();
   /// Blocks until the result is there, or the group has failed. Nothing for an empty one.
   base::status wait();
-  /// Until the result may be used by what this thread does next: blocks on the CPU, orders streams
-  /// on a GPU. A failure is then told by the next collective or `wait`.
-  base::status order();
 
  private:
   friend class communicator;

@@ -85,8 +85,8 @@ struct nccl_link {
 
 class nccl_operation final : public operation {
  public:
-  nccl_operation(std::shared_ptr<nccl_link> link, c10::Event done, at::Device device)
-      : link_(std::move(link)), done_(std::move(done)), device_(device) {}
+  nccl_operation(std::shared_ptr<nccl_link> link, c10::Event done)
+      : link_(std::move(link)), done_(std::move(done)) {}
   bool wait_for(base::nanoseconds_t patience) override {
     const base::steady_clock clock;
     const base::nanoseconds_t deadline = clock.now_ns() + patience;
@@ -97,11 +97,6 @@ class nccl_operation final : public operation {
       if (clock.now_ns() >= deadline) return false;
       std::this_thread::sleep_for(nccl_question_interval);
     }
-  }
-  bool order() override {
-    const c10::impl::VirtualGuardImpl guard(device_.type());
-    done_.block(guard.getStream(device_));
-    return true;
   }
   base::status result() override { return problem_; }
 
@@ -124,7 +119,6 @@ class nccl_operation final : public operation {
   }
   std::shared_ptr<nccl_link> link_;
   c10::Event done_;
-  at::Device device_;
   base::status problem_;
 };
 
@@ -201,7 +195,7 @@ class nccl_backend final : public collective_backend {
       }
       c10::Event done(device_.type());
       done.record(stream_);
-      return std::make_shared<nccl_operation>(link_, std::move(done), device_);
+      return std::make_shared<nccl_operation>(link_, std::move(done));
     } catch (const std::exception& e) {
       return fail(errc::unavailable, "nccl: {}", e.what());
     }

@@ -199,10 +199,10 @@ base::expected<pass_totals> trainer::state::sum_up(token_sums here) {
   square.copy_(adamw::squares(shard_gradients));
   if (group != nullptr) {
     QUERN_TRY(pending adding, group->all_reduce(all.sums, reduction::sum, "sums of the step"));
-    QUERN_CHECK(adding.order());
+    QUERN_CHECK(adding.wait());
     QUERN_TRY(pending comparing,
               group->all_reduce(all.maxima, reduction::max, "maxima of the step"));
-    QUERN_CHECK(comparing.order());
+    QUERN_CHECK(comparing.wait());
   }
   all.norm = square.sqrt();
   return all;
@@ -226,7 +226,7 @@ base::expected<pass_totals> trainer::state::backward(std::span<const training_se
   run_all(batches, batch, totals);
   auto ended = std::exchange(reduced, {});
   for (pending& one : reducing)
-    if (auto result = one.order(); ended) ended = result;
+    if (auto result = one.wait(); ended) ended = result;
   reducing.clear();
   QUERN_CHECK(ended);
   token_sums here = workers[0].total;
