@@ -288,13 +288,15 @@ base::status start_ranks(const settings& s, const std::vector<std::string>& word
   if (s.scaling) {
     QUERN_TRY(alone, measure_ranks(1, words));
   }
-  QUERN_TRY(const base::json together, measure_ranks(s.ranks, words));
+  QUERN_TRY(base::json together, measure_ranks(s.ranks, words));
+  if (s.scaling) {
+    const double times =
+        together.at("tokens_per_s").get<double>() / alone.at("tokens_per_s").get<double>();
+    std::printf("%d ranks train %.2f times as fast as one (wanted %.2f)\n", s.ranks, times,
+                wanted_share * s.ranks);
+    together["times_of_one_rank"] = times;
+  }
   std::printf("%s\n", base::dump_pretty(together).c_str());
-  if (!s.scaling) return {};
-  const double times =
-      together.at("tokens_per_s").get<double>() / alone.at("tokens_per_s").get<double>();
-  std::printf("%d ranks train %.2f times as fast as one (wanted %.2f)\n", s.ranks, times,
-              wanted_share * s.ranks);
   return {};
 }
 

@@ -23,6 +23,10 @@ inline constexpr const char* without_nvls = "NCCL_NVLS_ENABLE=0";
 /// CUDA_VISIBLE_DEVICES, if that is set. Error: it has no such GPU.
 base::expected<std::string> only_gpu(std::int64_t number, const std::string& host);
 
+/// GPUs that roles on this machine are to have, where `there` are here, numbered from 0. Error: one
+/// that is not, with the key that names it.
+base::status check_gpu_numbers(const run_config& config, std::int64_t there);
+
 /// Whether weights go to generators over links (policy/engine/weight_link.hpp) and not through
 /// shared memory, which is that of control's machine: whatever lives on another one has links.
 /// Errors: actors.weights asks for links, or for memory, that cannot be; a link is needed and

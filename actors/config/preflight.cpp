@@ -139,7 +139,10 @@ base::status check_device(const run_config& config) {
 
 /// GPUs of this machine that the policy is to compute on.
 base::status check_policy_gpus(const run_config& config) {
-  if (::access("/dev/nvidiactl", F_OK) == 0) return {};
+  if (::access("/dev/nvidiactl", F_OK) == 0) {
+    const std::int64_t shown = gpus_shown();
+    return shown == 0 ? base::status{} : check_gpu_numbers(config, shown);
+  }
   QUERN_TRY(const placement where, placement_of(config));
   const bool learns = std::count(where.ranks.begin(), where.ranks.end(), "") > 0;
   const bool generates = !is_sft(config) && where.generator.empty();

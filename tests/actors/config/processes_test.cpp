@@ -80,6 +80,42 @@ TEST_CASE("numbers of GPUs here count within CUDA_VISIBLE_DEVICES") {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+TEST_CASE(
+    "a GPU that is not here is refused with the key that names it; those of other hosts are "
+    "theirs") {
+  run_config config;
+  config.learner.device = "cuda";
+  config.learner.ranks = 2;
+  CHECK(check_gpu_numbers(config, 2));
+  const auto refused = [&](std::int64_t there, std::string_view key) {
+    const auto checked = check_gpu_numbers(config, there);
+    REQUIRE_FALSE(checked);
+    CAPTURE(checked.error().message);
+    CHECK(test::contains(checked.error().message, key));
+  };
+  refused(1, "learner.devices asks for GPU 1, but 1 is here");
+  config.learner.devices = "0,5";
+  refused(4, "learner.devices asks for GPU 5, but 4 are here");
+  config.learner.hosts = "here,node1";
+  config.cluster.address = "here";
+  config.cluster.launch = "env {host}";
+  CHECK(check_gpu_numbers(config, 1));
+  config.actors.generator_device = "cuda";
+  config.actors.generator_gpu = 3;
+  refused(3, "actors.generator_gpu asks for GPU 3");
+  config.actors.generator_host = "node1";
+  CHECK(check_gpu_numbers(config, 3));
+  config.env.lane = "cuda";
+  config.env.gpus = "0,3";
+  config.env.evaluators = 2;
+  refused(3, "env.gpus asks for GPU 3");
+  config.stage = "sft";
+  config.learner.device = "cpu";
+  refused(3, "env.gpus");
+  config.env.gpus = "0,2";
+  CHECK(check_gpu_numbers(config, 3));
+}
+
 TEST_CASE("on several hosts each process has its host, its address and what it needs to get in") {
   if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
   planned f;
