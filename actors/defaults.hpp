@@ -22,10 +22,9 @@ constexpr auto node_end = 30s;
 
 /// hello to welcome: seconds at most on one host. Where roles are on several, nobody is welcomed
 /// before the learner's rank 0, which may take start_timeout, has told where groups meet.
-constexpr auto welcome_timeout = 190s;
-/// From start of a process to its hello: LibTorch's CUDA part is gigabytes, which all ranks of a
-/// host read from a cold disk, maybe over a network, at once.
-constexpr auto start_timeout = 180s;
+constexpr auto welcome_timeout = 70s;
+/// From start of a process to its hello: loading LibTorch from a cold disk takes seconds.
+constexpr auto start_timeout = 60s;
 /// A checkpoint of the largest policy to a slow disk.
 constexpr auto checkpoint_timeout = 600s;
 /// What is in flight may finish before a process that was asked to end is killed.

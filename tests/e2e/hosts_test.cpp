@@ -173,13 +173,13 @@ TEST_CASE("rank 0 and generator on one host that is not control's have no memory
   const std::string launch = (folder.path() / "launch").string();
   REQUIRE(base::write_file_atomic(launch, launcher_apart));
   fs::permissions(launch, fs::perms::owner_all);
-  const auto done =
-      run_to_end(train_command(run, 3,
-                               {"learner.ranks=2", "learner.hosts=127.0.0.2,127.0.0.2",
-                                "actors.generator_host=127.0.0.2", "cluster.address=127.0.0.1",
-                                "cluster.launch=" + launch + " {host} {command}",
-                                "observe.panel=false", "env.protocol=cost_model/1"}),
-                 folder.path() / "log");
+  const auto done = run_to_end(
+      train_command(
+          run, 3,
+          {"learner.hosts=127.0.0.2", "learner.devices=", "actors.generator_host=127.0.0.2",
+           "cluster.address=127.0.0.1", "cluster.launch=" + launch + " {host} {command}",
+           "observe.panel=false", "env.protocol=cost_model/1"}),
+      folder.path() / "log");
   CAPTURE(done.output);
   const auto said = [&](const char* role) {
     return base::read_file(run / "logs" / role).value_or("");

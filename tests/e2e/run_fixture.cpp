@@ -27,9 +27,9 @@ std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
       "algorithm.group_size=4",     "tasks.count=4",
       "tasks.held_out_count=2",     "env.sandbox=best_effort",
       "policy.max_new_tokens=300"};
-  all.insert(all.end(), settings.begin(), settings.end());
   for (std::string& one : settings_of_machine())
     all.push_back(std::move(one));
+  all.insert(all.end(), settings.begin(), settings.end());
   std::vector<std::string> argv = {program("quern"), "train",
                                    (source_dir() / "configs/quickstart.yaml").string()};
   for (std::string& one : all) {

@@ -17,8 +17,8 @@ namespace quern::test {
 /// Path of a program of this build.
 std::string program(const char* name);
 
-/// `quern train` of a small run in `run`, with further settings KEY=VALUE, and behind them those of
-/// QUERN_TEST_SETTINGS (by spaces): with these the same tests run on GPUs (tools/gpu_check.sh).
+/// `quern train` of a small run in `run`, with the settings KEY=VALUE of QUERN_TEST_SETTINGS (by
+/// spaces), with which the same tests run on GPUs (tools/gpu_check.sh), and behind them `settings`.
 std::vector<std::string> train_command(const std::filesystem::path& run, std::int64_t steps,
                                        const std::vector<std::string>& settings = {});
 

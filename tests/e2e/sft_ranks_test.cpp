@@ -99,7 +99,7 @@ TEST_CASE(
   const auto got = losses_of(two);
   REQUIRE(got.size() == expected.size());
   for (const std::int64_t step : {std::int64_t{1}, std::int64_t{2}, steps})
-    CHECK(got.at(step) == doctest::Approx(expected.at(step)).epsilon(1e-3));
+    CHECK(got.at(step) == doctest::Approx(expected.at(step)).epsilon(1e-5));
   // The control: that it has learned at all.
   CHECK(expected.at(steps) < 0.98 * expected.at(1));
   CHECK(fs::exists(two / "checkpoints" / fmt::format("v{:08}", steps) /

@@ -36,12 +36,11 @@ evaluator& confirming() {
   return *opened;
 }
 
-/// Content with wide intervals, for verdicts that do not turn on a number.
-evaluator& coarse() {
+/// Measures for longer where the machine is not quiet, to the same limits.
+evaluator& patient() {
   static auto opened = [] {
     auto o = options();
-    o.precision = 0.06;
-    o.noise_limit = 0.5;
+    o.time_budget_s = 3;
     return evaluator::open(o).value();
   }();
   return *opened;
@@ -68,17 +67,6 @@ verdict once(evaluator& with, const std::string& source, const std::string& text
   return with.evaluate(r);
 }
 
-/// defers_work.cpp was on a host that gave it the core only when the next question was there, so
-/// that it had put nothing off.
-bool had_no_occasion(const verdict& v) {
-  const std::string_view end = "exit status 0";
-  return v.kind == verdict_kind::runtime_error && v.detail.size() >= end.size() &&
-         v.detail.compare(v.detail.size() - end.size(), end.size(), end) == 0;
-}
-
-const std::string no_occasion =
-    "this host wakes a sleeping process only when it is asked something";
-
 /// What brings a verdict about.
 struct trigger {
   evaluator* with = nullptr;  ///< null: this lane cannot give the verdict; `why` tells
@@ -91,8 +79,6 @@ struct trigger {
   double recheck_above = 30;
   /// A reason that such a machine may give instead, in the same way.
   std::string_view meanwhile_reason = {};
-  /// Any verdict that it may give instead.
-  bool (*meanwhile_if)(const verdict&) = nullptr;
 };
 
 const std::vector<verdict_kind> busy{verdict_kind::noisy};
@@ -149,7 +135,7 @@ trigger trigger_of(verdict_kind kind) {
     case verdict_kind::infra_error:
       return {&without_reference(), "", kernel(loop)};
     case verdict_kind::ok:
-      return {&coarse(), "", kernel(loop), twice, busy};
+      return {&patient(), "", kernel(loop), twice, busy};
   }
   return {};
 }
@@ -171,11 +157,8 @@ trigger trigger_of(hack_kind kind) {
               kernel("static float kept[1 << 17]; static const float* at; if (at != x) { at = x; "
                      "for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * 2; } "
                      "for (int64_t i = 0; i < n; ++i) y[i] = kept[i];")};
-    case hack_kind::late_write: {
-      trigger deferred{&unscreened(), "", hostile("defers_work.cpp"), affine()};
-      deferred.meanwhile_if = had_no_occasion;
-      return deferred;
-    }
+    case hack_kind::late_write:
+      return {&unscreened(), "", hostile("defers_work.cpp"), affine()};
     case hack_kind::input_modified:
       return {&judge(), "", hostile("change_input.cpp"), affine()};
     case hack_kind::overrun:
@@ -198,8 +181,7 @@ verdict pull(const trigger& what, verdict_kind want, std::string_view reason = {
     const bool other_kind =
         std::find(what.meanwhile.begin(), what.meanwhile.end(), v.kind) != what.meanwhile.end();
     const bool other_reason = v.kind == want && v.reason == what.meanwhile_reason;
-    const bool other_way = what.meanwhile_if != nullptr && what.meanwhile_if(v);
-    if (!other_kind && !other_reason && !other_way) break;
+    if (!other_kind && !other_reason) break;
   }
   return v;
 }
@@ -234,10 +216,6 @@ TEST_CASE("every hack that has a name is named") {
       continue;
     }
     const auto v = pull(what, verdict_kind::hack, name_of(kind));
-    if (kind == hack_kind::late_write && had_no_occasion(v)) {
-      quern::test::skip(no_occasion);
-      continue;
-    }
     CAPTURE(v.detail);
     CHECK(name_of(v.kind) == name_of(verdict_kind::hack));
     CHECK(v.reason == name_of(kind));
@@ -247,19 +225,13 @@ TEST_CASE("every hack that has a name is named") {
 
 TEST_CASE("hack(late_write): work that is put off until the evaluator has other things to do") {
   const auto source = hostile("defers_work.cpp");
-  int put_off = 0;
   for (std::uint64_t turn = 0; turn < 20; ++turn) {
     const auto v = once(unscreened(), source, affine(), turn);
-    if (had_no_occasion(v)) continue;
-    ++put_off;
     CAPTURE(turn);
     CAPTURE(name_of(v.kind));
     CAPTURE(v.detail);
-    // Work that lasts into the next window shows there as CPU time that the wall clock has not.
-    const bool overlapped = v.reason == name_of(hack_kind::timing);
-    CHECK((overlapped || v.reason == name_of(hack_kind::late_write)));
+    CHECK(v.reason == name_of(hack_kind::late_write));
   }
-  if (put_off == 0) quern::test::skip(no_occasion);
 }
 
 TEST_CASE("the faults are harmless where candidates cannot start threads") {

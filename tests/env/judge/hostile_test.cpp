@@ -77,8 +77,6 @@ void run_all(bool screen) {
     CAPTURE(v.reason);
     CAPTURE(v.detail);
     CHECK(as_expected);
-    // So ends a candidate that knows that it should have been seen, and was not.
-    CHECK_FALSE(quern::test::contains(v.detail, "exit status 42"));
     CHECK((v.kind == verdict_kind::ok || !v.speedup_e2.has_value()));
     if (file == "honest.cpp") continue;
     CHECK(v.kind != verdict_kind::ok);

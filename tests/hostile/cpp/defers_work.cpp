@@ -1,11 +1,9 @@
 // Honest until it is timed; then it finds the question in the runner's memory, answers it, and from
 // there on serves the runs itself, so that it can answer first and work afterwards, while the
-// evaluator has other things to do. On anything but a run it leaves, with exit status 42 if it had
-// worked unseen after half of its answers, and with 0 if the host never gave it the core in time.
+// evaluator has other things to do. On anything but a run it leaves.
 extern "C" long send(int, const void*, unsigned long, int);
 extern "C" long recv(int, void*, unsigned long, int);
-extern "C" int usleep(unsigned);
-extern "C" int clock_gettime(int, void*);
+extern "C" int sched_yield();
 extern "C" void _exit(int);
 namespace {
 constexpr int evaluator = 3;
@@ -25,7 +23,7 @@ struct window {
   uintptr_t x, y, x_stride, y_stride;
   int64_t n;
 } seen;
-int calls, windows, answers, worked_unasked;
+int calls, windows;
 
 void compute(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
@@ -53,14 +51,6 @@ void answer_run(const question& q) {
   send(evaluator, &a, sizeof a, 0x4000);
 }
 
-int64_t own_cpu_ns() {
-  // The clock of the process stands still between ticks where its CPU time is limited.
-  constexpr int thread_cpu_time = 3;
-  int64_t t[2] = {};
-  clock_gettime(thread_cpu_time, t);
-  return t[0] * 1000000000 + t[1];
-}
-
 bool question_waits() {
   constexpr int peek = 0x2, do_not_wait = 0x40;
   question q;
@@ -70,19 +60,14 @@ bool question_waits() {
 void serve(question q) {
   for (;;) {
     answer_run(q);
-    ++answers;
-    // The evaluator looks at its clocks as soon as it has the core: let it. A millisecond or two.
-    usleep(300);
-    const int64_t start = own_cpu_ns();
-    int64_t unasked = 0;
-    for (int part = 0; part < 16; ++part) {
+    // The evaluator looks at its clocks as soon as it has the core: let it. No sleep: a host may
+    // wake a sleeper only with the next question.
+    sched_yield();
+    // A millisecond or two, less where it is asked meanwhile.
+    for (int part = 0; part < 16 && !question_waits(); ++part)
       for (volatile int work = 0; work < 3 << 16; work = work + 1) {
       }
-      if (!question_waits()) unasked = own_cpu_ns() - start;
-    }
-    worked_unasked += unasked > 400000;
-    if (recv(evaluator, &q, sizeof q, 0) != sizeof q || q.what != run)
-      _exit(worked_unasked >= 5 && 2 * worked_unasked >= answers ? 42 : 0);
+    if (recv(evaluator, &q, sizeof q, 0) != sizeof q || q.what != run) _exit(0);
   }
 }
 }  // namespace
