@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
+#include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "base/program.hpp"
 #include "env/plugin/key_file.hpp"

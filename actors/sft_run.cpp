@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/console.hpp"
 #include "actors/decide/restart_policy.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -53,13 +52,6 @@ base::expected<std::string> gpu_name(int number) {
 }
 
 }  // namespace
-
-std::int64_t gpus_shown() {
-  const auto shown = std::ssize(gpu_names());
-  const char* allotted = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (shown == 0 || allotted == nullptr) return shown;
-  return std::ssize(base::split(allotted, ','));
-}
 
 env::lane lane_of(const run_config& config) {
   return config.env.lane == "cuda" ? env::lane::cuda : env::lane::cpp;

@@ -1,7 +1,6 @@
 // What a run measures on.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,10 +15,6 @@ env::lane lane_of(const run_config& config);
 
 /// env.gpus as numbers. Error: invalid_argument, naming key and value.
 base::expected<std::vector<int>> gpus_of(const run_config& config);
-
-/// How many GPUs this machine shows, or CUDA_VISIBLE_DEVICES lets one see of them; a container may
-/// have fewer. 0: no driver tells.
-std::int64_t gpus_shown();
 
 /// The device class that the run's times, scores and prompts are of: of this machine's processor
 /// (lane cpp); env.device_class or that of the first GPU of env.gpus (lane cuda). Error:

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
 #include "actors/config/placement.hpp"
-#include "base/text.hpp"
 
 namespace quern::actors {
 
@@ -44,40 +42,6 @@ base::expected<std::vector<std::int64_t>> learner_devices(const run_config& conf
                       "learner.devices names {} GPUs, but learner.ranks is {}: one GPU a rank",
                       devices.size(), config.learner.ranks);
   return devices;
-}
-
-base::expected<std::string> only_gpu(std::int64_t number, const std::string& host) {
-  const char* allotted = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!host.empty() || allotted == nullptr) return fmt::format("CUDA_VISIBLE_DEVICES={}", number);
-  const auto names = base::split(allotted, ',');
-  if (static_cast<std::size_t>(number) >= names.size())
-    return base::fail(base::errc::invalid_argument,
-                      "GPU {} is asked for, but CUDA_VISIBLE_DEVICES is '{}': numbers count within "
-                      "it, from 0",
-                      number, allotted);
-  return fmt::format("CUDA_VISIBLE_DEVICES={}",
-                     base::trim(names[static_cast<std::size_t>(number)]));
-}
-
-base::status check_gpu_numbers(const run_config& config, std::int64_t there) {
-  const auto check = [&](std::string_view key, std::int64_t number) -> base::status {
-    if (number < there) return {};
-    return base::fail(base::errc::invalid_argument,
-                      "{} asks for GPU {}, but {} here, counted from 0: take another number, or "
-                      "fewer learner.ranks",
-                      key, number, there == 1 ? "1 is" : fmt::format("{} are", there));
-  };
-  QUERN_TRY(const placement where, placement_of(config));
-  QUERN_TRY(const auto devices, learner_devices(config));
-  for (std::size_t rank = 0; rank < devices.size(); ++rank)
-    if (config.learner.device == "cuda" && where.ranks[rank].empty())
-      QUERN_CHECK(check("learner.devices", devices[rank]));
-  if (config.stage != "sft" && config.actors.generator_device == "cuda" && where.generator.empty())
-    QUERN_CHECK(check("actors.generator_gpu", config.actors.generator_gpu));
-  QUERN_TRY(const auto measuring, measuring_gpus(config, ""));
-  for (const int gpu : measuring)
-    QUERN_CHECK(check("env.gpus", gpu));
-  return {};
 }
 
 base::expected<bool> weights_by_link(const run_config& config) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "actors/config/run_config.hpp"
@@ -15,17 +14,6 @@ namespace quern::actors {
 /// By rank, numbers of the rank's own host: learner.devices, or 0, 1, ... on each host where that
 /// is empty. Errors: a list that is none, or is not of learner.ranks; as placement_of.
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config);
-
-/// NCCL's in-fabric reductions need a service that shared hosts may lack.
-inline constexpr const char* without_nvls = "NCCL_NVLS_ENABLE=0";
-
-/// What lets a process see one GPU of `host` alone. On this machine ("") numbers count within
-/// CUDA_VISIBLE_DEVICES, if that is set. Error: it has no such GPU.
-base::expected<std::string> only_gpu(std::int64_t number, const std::string& host);
-
-/// GPUs that roles on this machine are to have, where `there` are here, numbered from 0. Error: one
-/// that is not, with the key that names it.
-base::status check_gpu_numbers(const run_config& config, std::int64_t there);
 
 /// Whether weights go to generators over links (policy/engine/weight_link.hpp) and not through
 /// shared memory, which is that of control's machine: whatever lives on another one has links.

@@ -11,6 +11,7 @@
 #include "actors/config/cluster_check.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/config/fresh_model.hpp"
+#include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/replay/prompter.hpp"

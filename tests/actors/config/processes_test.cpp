@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-#include "actors/config/learner_setup.hpp"
+#include "actors/config/gpus.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "support/test.hpp"
