@@ -38,7 +38,8 @@ class core_choice {
 int core_beside(int core);
 
 /// Lets a process come before others on its core, where the host allows it (root); otherwise
-/// nothing happens. For runners while they are timed.
+/// nothing happens. Where the kernel shares processors out by session (sched(7), autogroup), before
+/// the others of its session, which sandboxed children are in. For runners while they are timed.
 void come_first(int pid);
 
 /// Exclusive use of a core and the calling thread pinned to it, until destroyed. The thread is

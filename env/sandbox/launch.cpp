@@ -49,7 +49,6 @@ void send_report(int socket, const message& what, int work_fd) {
   char byte = 0;
   // The parent may be killed before it says go: then this read ends at once.
   if (read(go, &byte, 1) != 1) _exit(127);
-  setsid();
   if (!put_on_layers(plan, report.failure)) {
     send_report(plan.report_fd, report, -1);
     _exit(127);

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -198,6 +199,19 @@ bool parent_is_gone(int life_fd) {
   return poll(&item, 1, 0) > 0 && (item.revents & POLLHUP) != 0;
 }
 
+/// A group of its own, to be killed whole, and no terminal, in which it could type. Not a session
+/// of its own: where the kernel shares processors out by session (sched(7), autogroup), priorities
+/// would say nothing between an evaluator and the runners that it times.
+bool leave_terminal(setup_failure& failure) {
+  if (setpgid(0, 0) != 0) return fail_at(failure, layer::rlimits, "making a process group");
+  const int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal < 0) return true;
+  const bool left = ioctl(terminal, TIOCNOTTY) == 0;
+  if (!left) fail_at(failure, layer::rlimits, "leaving the terminal");
+  close(terminal);
+  return left;
+}
+
 }  // namespace
 
 bool fail_at(setup_failure& failure, layer which, const char* step) {
@@ -265,6 +279,7 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
 bool put_on_layers(setup_plan& plan, setup_failure& failure) {
   const auto wants = [&](layer which) { return plan.want.has(which); };
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (!leave_terminal(failure)) return false;
   umask(022);  // what it leaves in its work folder is for the parent to read
   if (plan.core >= 0) {
     cpu_set_t cores;

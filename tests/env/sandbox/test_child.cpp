@@ -1,7 +1,10 @@
 // Children: how they end, what they may use, and that nothing is left of them.
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sandbox_fixture.hpp"
@@ -239,6 +243,61 @@ TEST_CASE("only the named descriptors survive, in the named places") {
   CHECK(run(*children, spec).out == "0 1 2 3 9 ");
   close(pipe_ends[0]);
   close(pipe_ends[1]);
+}
+
+namespace {
+
+/// The number of a process's controlling terminal: 0 is none, -1 is no such process.
+int terminal_of(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return -1;
+  // Behind the name in brackets: state, parent, group, session, terminal.
+  std::istringstream rest(line.substr(line.rfind(')') + 1));
+  std::string state;
+  int parent = 0, group = 0, session = 0, terminal = -1;
+  rest >> state >> parent >> group >> session >> terminal;
+  return terminal;
+}
+
+/// In a session with a terminal of its own: 0, or what a sandboxed child of it has of the terminal.
+int child_at_a_terminal() {
+  if (setsid() < 0) return 2;
+  const int master = posix_openpt(O_RDWR | O_NOCTTY);
+  if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return 2;
+  if (open(ptsname(master), O_RDWR) < 0) return 2;
+  if (terminal_of(getpid()) <= 0) return 3;
+  auto children = make_spawner();
+  auto child = children->spawn(deed("sleep"));
+  if (!child) return 4;
+  return terminal_of((*child)->pid()) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+TEST_CASE("a child has no terminal, though the evaluator has one") {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(child_at_a_terminal());
+  REQUIRE(pid > 0);
+  int status = 0;
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) {
+    std::fprintf(stderr, "skipped: a child's terminal: this host lends no pseudoterminal\n");
+    return;
+  }
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a child is in a group of its own and in the evaluator's session") {
+  auto children = make_spawner();
+  auto child = children->spawn(deed("sleep"));
+  REQUIRE(child.has_value());
+  const int pid = (*child)->pid();
+  CHECK(getpgid(pid) == pid);
+  // Another session would be another share of the processor, within which alone its priority
+  // counts.
+  CHECK(getsid(pid) == getsid(0));
 }
 
 TEST_CASE("a wrong request is refused with its reason") {
