@@ -95,6 +95,10 @@ std::int64_t placement::ranks_beside(std::int64_t rank) const {
   return std::count(ranks.begin(), ranks.end(), ranks.at(static_cast<std::size_t>(rank)));
 }
 
+bool placement::beside_first(std::int64_t rank) const {
+  return ranks.at(static_cast<std::size_t>(rank)) == ranks.front();
+}
+
 base::expected<placement> placement_of(const run_config& config) {
   placement made;
   made.ranks.resize(static_cast<std::size_t>(config.learner.ranks));

@@ -23,6 +23,8 @@ struct placement {
   [[nodiscard]] bool spread() const { return !others().empty(); }
   /// Ranks on the host of this one, itself included.
   [[nodiscard]] std::int64_t ranks_beside(std::int64_t rank) const;
+  /// Whether rank 0 lives on the host of this one.
+  [[nodiscard]] bool beside_first(std::int64_t rank) const;
 };
 
 /// Stage sft is all here, whatever is named. Errors: a list that is not of learner.ranks, a

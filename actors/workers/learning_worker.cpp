@@ -227,12 +227,10 @@ void learning_worker::save(const save_checkpoint& order,
     return done(saved);
   }
   const std::filesystem::path folder = order.folder;
+  writer_->wait();  // the copies of the checkpoint before it are gone
   std::function<base::status()> model;
   if (rank_ == 0) {
-    policy::parameter_arena copy = trainer_.weights();
-    copy.flat = copy.flat.to(at::kCPU, at::kFloat, false, /*copy=*/true);
-    copy.weights = {};
-    model = [copy = std::move(copy), folder, from = start_.checkpoint,
+    model = [copy = policy::for_files(trainer_.weights()), folder, from = start_.checkpoint,
              largest = largest_file_]() -> base::status {
       QUERN_CHECK(base::make_folders(folder / "model"));
       return policy::save_model(copy, folder / "model", from, {}, largest);

@@ -37,6 +37,8 @@ base::expected<memory_share> plan_memory(const policy::model_config& model,
   share.plan = policy::plan_learner(model, demand);
   share.available = device.is_cuda() ? there : there / hosts.ranks_beside(rank);
   QUERN_CHECK(policy::check_learner(model, demand, share.available));
+  QUERN_CHECK(policy::check_host(model, demand, hosts.ranks_beside(rank), hosts.beside_first(rank),
+                                 policy::memory_of(at::kCPU)));
   return share;
 }
 

@@ -109,11 +109,12 @@ base::expected<parameter_arena> parameter_arena::random(const model_config& conf
                                                         at::Device device,
                                                         const policy::layout& place) {
   QUERN_TRY(parameter_arena arena, zeros(config, type, device, place));
-  at::Tensor values = at::zeros({arena.layout.elements}, at::kDouble);
-  for (const parameter& p : arena.layout.parameters)
-    fill_random(p, config, seed, values.mutable_data_ptr<double>() + p.offset);
-  // Through float32, so that a float64 arena of the same seed holds the same weights.
-  arena.flat.copy_(values.to(at::kFloat));
+  for (const parameter& p : arena.layout.parameters) {
+    at::Tensor values = at::zeros({p.count()}, at::kDouble);
+    fill_random(p, config, seed, values.mutable_data_ptr<double>());
+    // Through float32, so that a float64 arena of the same seed holds the same weights.
+    arena.flat.narrow(0, p.offset, p.count()).copy_(values.to(at::kFloat));
+  }
   return arena;
 }
 
@@ -123,16 +124,18 @@ base::expected<parameter_arena> parameter_arena::load(const std::filesystem::pat
   QUERN_TRY(model_config config, load_model_config(dir));
   QUERN_TRY(parameter_arena arena, zeros(config, type, device, place));
   QUERN_TRY(safetensors_reader file, safetensors_reader::open_dir(dir));
-  const at::Tensor floats = at::zeros({arena.layout.elements}, at::kFloat);
-  QUERN_CHECK(load_weights(file, arena.layout, bytes_of(floats)));
-  const float* values = floats.const_data_ptr<float>();
-  for (const parameter& p : arena.layout.parameters)
-    if (!std::all_of(values + p.offset, values + p.offset + p.count(),
-                     [](float v) { return std::isfinite(v); }))
+  QUERN_CHECK(check_weights(file, arena.layout));
+  // Tensor by tensor: several ranks of a host may load at once.
+  for (const parameter& p : arena.layout.parameters) {
+    const at::Tensor floats = at::empty({p.count()}, at::kFloat);
+    QUERN_CHECK(load_parameter(file, p, weight_dtype::f32, bytes_of(floats)));
+    const float* values = floats.const_data_ptr<float>();
+    if (!std::all_of(values, values + p.count(), [](float v) { return std::isfinite(v); }))
       return base::fail(base::errc::corrupt,
                         "{}: tensor {} holds an infinity or NaN: take an earlier checkpoint",
                         dir.string(), p.name);
-  arena.flat.copy_(floats);
+    arena.flat.narrow(0, p.offset, p.count()).copy_(floats);
+  }
   return arena;
 }
 

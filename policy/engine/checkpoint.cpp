@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/empty.h>
 
 #include "base/file.hpp"
 #include "policy/weights/model_dir.hpp"
@@ -41,7 +41,6 @@ void list_moments(const catalogue& layout, std::string_view prefix, const at::Te
 
 base::status read_moments(const safetensors_reader& file, const catalogue& layout,
                           at::Tensor& moments, std::string_view prefix) {
-  const at::Tensor floats = at::zeros({layout.elements}, at::kFloat);
   for (const parameter& p : layout.parameters) {
     const std::string name = std::string(prefix) + p.name;
     const tensor_view* found = file.find(name);
@@ -50,11 +49,23 @@ base::status read_moments(const safetensors_reader& file, const catalogue& layou
     if (found->shape != p.shape || found->dtype != weight_dtype::f32)
       return fail(errc::corrupt,
                   "optimiser file: {} has another shape or type than the model's parameter", name);
-    std::memcpy(floats.mutable_data_ptr<float>() + p.offset, found->data.data(),
-                found->data.size());
+    const at::Tensor floats = at::empty({p.count()}, at::kFloat);
+    std::memcpy(floats.mutable_data_ptr<float>(), found->data.data(), found->data.size());
+    moments.narrow(0, p.offset, p.count()).copy_(floats);
   }
-  moments.copy_(floats);
   return {};
+}
+
+at::ScalarType scalar_of(weight_dtype dtype) {
+  switch (dtype) {
+    case weight_dtype::f32:
+      return at::kFloat;
+    case weight_dtype::bf16:
+      return at::kBFloat16;
+    case weight_dtype::f16:
+      break;
+  }
+  return at::kHalf;
 }
 
 base::status check_whole(const adamw& optimizer, std::string_view otherwise) {
@@ -64,6 +75,14 @@ base::status check_whole(const adamw& optimizer, std::string_view otherwise) {
 }
 
 }  // namespace
+
+parameter_arena for_files(const parameter_arena& arena) {
+  parameter_arena copy = arena;
+  copy.weights = {};
+  copy.flat =
+      arena.flat.to(at::kCPU, scalar_of(arena.config.dtype), /*non_blocking=*/false, /*copy=*/true);
+  return copy;
+}
 
 base::status save_model(const parameter_arena& arena, const std::filesystem::path& dir,
                         const std::filesystem::path& tokenizer_from,
@@ -78,9 +97,13 @@ base::status save_model(const parameter_arena& arena, const std::filesystem::pat
                 base::read_file(tokenizer_from / name, tokenizer_file_limit));
       QUERN_CHECK(base::write_file_atomic(dir / name, content));
     }
-  const at::Tensor floats = host_floats(arena.flat);
-  return save_weights(dir, arena.layout, bytes_of(floats, 0, floats.numel()), arena.config.dtype,
-                      metadata, max_shard_bytes);
+  // Rounded where they are, so that no wider copy of them is made here.
+  const at::Tensor stored = arena.flat.to(at::kCPU, scalar_of(arena.config.dtype)).contiguous();
+  catalogue layout = arena.layout;
+  layout.dtype = arena.config.dtype;
+  return save_weights(dir, layout,
+                      {static_cast<const std::byte*>(stored.const_data_ptr()), layout.bytes()},
+                      layout.dtype, metadata, max_shard_bytes);
 }
 
 base::status save_optimizer(const adamw& optimizer, const std::filesystem::path& file) {

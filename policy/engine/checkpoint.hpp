@@ -17,6 +17,10 @@
 
 namespace quern::policy {
 
+/// A copy on the host in the type that files of it have, for `save_model` on another thread. Its
+/// `weights` are empty.
+parameter_arena for_files(const parameter_arena& arena);
+
 /// Writes config.json, generation_config.json and the weights in the arena's configured dtype.
 /// Tokenizer files are copied from `tokenizer_from` where that is given (tokenizer.json,
 /// tokenizer_config.json, chat template, special tokens). Each file is atomic.

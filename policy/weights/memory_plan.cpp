@@ -226,6 +226,19 @@ memory_plan plan_learner(const model_config& config, const learner_demand& deman
   return plan;
 }
 
+memory_plan plan_checkpoint(const model_config& config, const learner_demand& demand,
+                            bool writes_weights) {
+  const std::int64_t elements = parameters_of(config, demand.ranks),
+                     shard = elements / demand.ranks;
+  memory_plan plan;
+  plan.items = {
+      {"weights of a checkpoint",
+       writes_weights ? elements * static_cast<std::int64_t>(size_of(config.dtype)) : 0, ""},
+      {"master weights and moments of a checkpoint", 3 * shard * float_bytes, "learner.ranks"},
+  };
+  return plan;
+}
+
 memory_plan plan_generator(const model_config& config, const generator_demand& demand) {
   const std::int64_t elements = parameters_of(config, 1);
   memory_plan plan;
@@ -253,6 +266,23 @@ base::status check_learner(const model_config& config, const learner_demand& dem
               show_bytes(available), plan.table(available),
               possible ? fmt::format("it fits with {}", fmt::join(changes, " "))
                        : std::string("no setting makes it fit: use a smaller model"));
+}
+
+base::status check_host(const model_config& config, const learner_demand& demand,
+                        std::int64_t ranks_here, bool first_here, std::int64_t available) {
+  memory_plan plan = plan_checkpoint(config, demand, first_here);
+  const std::int64_t checkpoints =
+      plan.total() +
+      (ranks_here - 1) * plan_checkpoint(config, demand, /*writes_weights=*/false).total();
+  const std::int64_t training = demand.gpu ? 0 : ranks_here * plan_learner(config, demand).total();
+  if (checkpoints + training <= available) return {};
+  if (training > 0) plan.items.push_back({"training", training / ranks_here, ""});
+  return fail(errc::exhausted,
+              "{} ranks of the learner on one host need {} of its memory while they make a "
+              "checkpoint, {} is there; one of them:\n{}let fewer ranks live there "
+              "(learner.hosts), or use a smaller model",
+              ranks_here, show_bytes(checkpoints + training), show_bytes(available),
+              plan.table(available));
 }
 
 base::status check_generator(const model_config& config, const generator_demand& demand,

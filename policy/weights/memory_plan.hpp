@@ -62,6 +62,10 @@ struct memory_plan {
 
 memory_plan plan_learner(const model_config& config, const learner_demand& demand);
 memory_plan plan_generator(const model_config& config, const generator_demand& demand);
+/// Host memory that a rank's checkpoint takes on its way to files and back, beside what the rank
+/// trains with; rank 0 writes the weights, too.
+memory_plan plan_checkpoint(const model_config& config, const learner_demand& demand,
+                            bool writes_weights);
 
 /// Nothing if it fits into `available` bytes; else exhausted, with both numbers and the smallest
 /// change of one setting, or of several in this order, that makes it fit: learner.recompute,
@@ -71,5 +75,9 @@ base::status check_learner(const model_config& config, const learner_demand& dem
 /// The same with policy.max_new_tokens and algorithm.groups_per_step, which make the cache.
 base::status check_generator(const model_config& config, const generator_demand& demand,
                              std::int64_t available);
+/// Whether `ranks_here` ranks on one host, rank 0 among them or not, fit into its `available` bytes
+/// with a checkpoint of each on its way; else exhausted, with a table of one and the numbers.
+base::status check_host(const model_config& config, const learner_demand& demand,
+                        std::int64_t ranks_here, bool first_here, std::int64_t available);
 
 }  // namespace quern::policy

@@ -18,23 +18,6 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// Copies the part of a whole tensor that this arena holds.
-base::status load_parameter(const tensor_view& tensor, const catalogue& catalogue,
-                            const parameter& p, std::span<std::byte> arena) {
-  const std::size_t from_size = size_of(tensor.dtype);
-  const std::size_t to_size = size_of(catalogue.dtype);
-  const std::int64_t whole_columns = p.shape.size() == 2 ? p.shape[1] : 1;
-  for (std::int64_t row = 0; row < p.rows(); ++row) {
-    const auto from =
-        static_cast<std::size_t>((p.row_begin + row) * whole_columns + p.column_begin);
-    const auto to = static_cast<std::size_t>(p.offset + row * p.columns());
-    const auto count = static_cast<std::size_t>(p.columns());
-    QUERN_CHECK(convert(tensor.data.subspan(from * from_size, count * from_size), tensor.dtype,
-                        arena.subspan(to * to_size, count * to_size), catalogue.dtype));
-  }
-  return {};
-}
-
 bool same_bits(const tensor_view* a, const tensor_view* b) {
   return a != nullptr && b != nullptr && a->dtype == b->dtype && a->shape == b->shape &&
          std::equal(a->data.begin(), a->data.end(), b->data.begin(), b->data.end());
@@ -78,13 +61,36 @@ base::status check_weights(const safetensors_reader& file, const catalogue& cata
   return {};
 }
 
+base::status load_parameter(const safetensors_reader& file, const parameter& p, weight_dtype dtype,
+                            std::span<std::byte> values) {
+  const tensor_view* tensor = file.find(p.name);
+  const std::size_t from_size = tensor == nullptr ? 0 : size_of(tensor->dtype),
+                    to_size = size_of(dtype);
+  if (tensor == nullptr || tensor->shape != p.shape ||
+      values.size() != static_cast<std::size_t>(p.count()) * to_size)
+    return fail(errc::invalid_argument, "'{}' was not checked against the file", p.name);
+  const std::int64_t whole_columns = p.shape.size() == 2 ? p.shape[1] : 1;
+  const auto count = static_cast<std::size_t>(p.columns());
+  for (std::int64_t row = 0; row < p.rows(); ++row) {
+    const auto from =
+        static_cast<std::size_t>((p.row_begin + row) * whole_columns + p.column_begin);
+    const auto to = static_cast<std::size_t>(row) * count;
+    QUERN_CHECK(convert(tensor->data.subspan(from * from_size, count * from_size), tensor->dtype,
+                        values.subspan(to * to_size, count * to_size), dtype));
+  }
+  return {};
+}
+
 base::status load_weights(const safetensors_reader& file, const catalogue& catalogue,
                           std::span<std::byte> arena) {
   QUERN_CHECK(check_arena(catalogue, arena.size()));
   QUERN_CHECK(check_weights(file, catalogue));
   std::fill(arena.begin(), arena.end(), std::byte{0});
+  const std::size_t size = size_of(catalogue.dtype);
   for (const auto& p : catalogue.parameters)
-    QUERN_CHECK(load_parameter(*file.find(p.name), catalogue, p, arena));
+    QUERN_CHECK(load_parameter(file, p, catalogue.dtype,
+                               arena.subspan(static_cast<std::size_t>(p.offset) * size,
+                                             static_cast<std::size_t>(p.count()) * size)));
   return {};
 }
 

@@ -26,6 +26,11 @@ base::status check_weights(const safetensors_reader& file, const catalogue& cata
 base::status load_weights(const safetensors_reader& file, const catalogue& catalogue,
                           std::span<std::byte> arena);
 
+/// One parameter alone: the part of the file's tensor that `p` holds, dense, as `dtype`, into
+/// `values` (p.count() of them). The file is one that `check_weights` took.
+base::status load_parameter(const safetensors_reader& file, const parameter& p, weight_dtype dtype,
+                            std::span<std::byte> values);
+
 inline constexpr std::uint64_t default_shard_bytes = 5'000'000'000;
 
 /// Writes the weights of a whole (not tensor-parallel) arena into DIR as model.safetensors or

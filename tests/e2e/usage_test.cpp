@@ -93,6 +93,7 @@ TEST_CASE("a dry run of what is right says its plan and makes nothing") {
   CAPTURE(end.output);
   CHECK(end.code == 0);
   CHECK(end.output.find("# tasks: 4 trained on, 2 held out") != std::string::npos);
+  CHECK(end.output.find("# host memory of the learner while a checkpoint") != std::string::npos);
   CHECK_FALSE(fs::exists(run));
 }
 

@@ -74,12 +74,19 @@ void print_memory(const actors::run_config& config) {
     return policy::load_model_config(folder);
   }();
   if (!model) return;
-  fmt::print("# memory of {}:\n", config.learner.ranks == 1 ? "the learner" : "a learner rank");
-  for (const policy::memory_item& item :
-       policy::plan_learner(*model, actors::learner_demand_of(config)).items)
-    if (item.bytes > 0)
-      fmt::print("#   {:<46}{:>12}  {}\n", item.what,
-                 base::human_bytes(static_cast<std::uint64_t>(item.bytes)), item.setting);
+  const auto print = [](const policy::memory_plan& plan) {
+    for (const policy::memory_item& item : plan.items)
+      if (item.bytes > 0)
+        fmt::print("#   {:<46}{:>12}  {}\n", item.what,
+                   base::human_bytes(static_cast<std::uint64_t>(item.bytes)), item.setting);
+  };
+  const policy::learner_demand demand = actors::learner_demand_of(config);
+  const std::string_view of = config.learner.ranks == 1 ? "the learner" : "a learner rank";
+  fmt::print("# memory of {}:\n", of);
+  print(policy::plan_learner(*model, demand));
+  fmt::print("# host memory of {} while a checkpoint is made, beside that:\n",
+             config.learner.ranks == 1 ? "the learner" : "rank 0");
+  print(policy::plan_checkpoint(*model, demand, /*writes_weights=*/true));
 }
 
 int tell_end(const fs::path& resume_as, const actors::run_end& end) {

@@ -53,6 +53,34 @@ TEST_CASE("a model directory brings the same weights back, for each architecture
     }
 }
 
+TEST_CASE("the copy for files holds what is stored, and both ways to a file give the same bytes") {
+  for (const weight_dtype stored : {weight_dtype::f32, weight_dtype::bf16, weight_dtype::f16}) {
+    model_config config = small_config(architecture::qwen2);
+    config.dtype = stored;
+    CAPTURE(torch_name(stored));
+    const parameter_arena arena = parameter_arena::random(config, 5).value();
+    parameter_arena copy = for_files(arena);
+    CHECK(copy.flat.nbytes() == static_cast<std::size_t>(arena.flat.numel()) * size_of(stored));
+    const auto folder = base::temp_folder::make().value();
+    REQUIRE(save_model(arena, folder.path() / "one"));
+    REQUIRE(save_model(copy, folder.path() / "two"));
+    const auto bytes_in = [&](const char* name) {
+      return base::read_file(folder.path() / name / "model.safetensors").value();
+    };
+    CHECK(bytes_in("one") == bytes_in("two"));
+    // By the library's own conversion, which is checked against torch's.
+    const at::Tensor floats = arena.flat;
+    REQUIRE(save_weights(folder.path() / "three", arena.layout,
+                         {static_cast<const std::byte*>(floats.const_data_ptr()), floats.nbytes()},
+                         stored));
+    CHECK(bytes_in("one") == bytes_in("three"));
+    // A copy: what is trained on meanwhile is not in it.
+    const at::Tensor before = copy.flat.clone();
+    arena.flat.add_(1);
+    CHECK(copy.flat.equal(before));
+  }
+}
+
 TEST_CASE("equal seeds give equal weights, and float64 arenas hold the float32 values") {
   const model_config config = small_config(architecture::qwen2);
   const parameter_arena a = parameter_arena::random(config, 5).value(),

@@ -149,6 +149,30 @@ TEST_CASE("what does not fit is told with a table and the settings that make it 
   CHECK(check_learner(config, demand, all - 1));
 }
 
+TEST_CASE("ranks of one host have room for their checkpoints, too") {
+  model_config config = one_and_a_half();
+  config.dtype = weight_dtype::bf16;
+  learner_demand demand = on_a_gpu();
+  demand.ranks = 4;
+  const memory_plan first = plan_checkpoint(config, demand, true),
+                    other = plan_checkpoint(config, demand, false);
+  CHECK(bytes_of(first, "weights") == doctest::Approx(1.544e9 * 2).epsilon(0.001));
+  CHECK(bytes_of(other, "weights") == 0);
+  CHECK(bytes_of(first, "master") == doctest::Approx(1.544e9 * 12 / 4).epsilon(0.001));
+  const std::int64_t four = first.total() + 3 * other.total();
+  CHECK(check_host(config, demand, 4, true, four));
+  CHECK(check_host(config, demand, 4, false, 4 * other.total()));
+  const auto refused = check_host(config, demand, 4, true, four - 1);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == base::errc::exhausted);
+  for (const char* part : {"4 ranks", "weights of a checkpoint", "learner.hosts"})
+    CHECK(quern::test::contains(refused.error().message, part));
+  // On the CPU they train in the same memory.
+  demand.gpu = false;
+  CHECK_FALSE(check_host(config, demand, 4, true, four));
+  CHECK(check_host(config, demand, 4, true, four + 4 * plan_learner(config, demand).total()));
+}
+
 TEST_CASE("a generator's two arenas and its cache") {
   const model_config config = one_and_a_half();
   generator_demand demand;

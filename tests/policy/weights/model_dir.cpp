@@ -104,6 +104,11 @@ TEST_CASE("files that do not fit the model are refused by name") {
   doubled[all.size()].data = changed;
   CHECK(mentions(with(doubled), "tied"));
   CHECK_FALSE(load_weights(file, c, std::span(arena).first(8)));
+  const parameter& first = c.parameters.front();
+  const auto size = static_cast<std::size_t>(first.count()) * 4;
+  CHECK(load_parameter(file, first, weight_dtype::f32, std::span(arena).first(size)));
+  CHECK(mentions(load_parameter(file, first, weight_dtype::f32, std::span(arena).first(size - 4)),
+                 first.name));
 }
 
 TEST_CASE("a part of the weights is loaded but never saved as a whole") {
