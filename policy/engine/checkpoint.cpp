@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include "base/file.hpp"
 #include "policy/weights/model_dir.hpp"
@@ -79,8 +80,10 @@ base::status check_whole(const adamw& optimizer, std::string_view otherwise) {
 parameter_arena for_files(const parameter_arena& arena) {
   parameter_arena copy = arena;
   copy.weights = {};
-  copy.flat =
-      arena.flat.to(at::kCPU, scalar_of(arena.config.dtype), /*non_blocking=*/false, /*copy=*/true);
+  copy.flat = at::zeros({arena.layout.elements}, scalar_of(arena.config.dtype));
+  // Tensor by tensor: what is rounded on its way from a GPU goes through a wide copy on the host.
+  for (const parameter& p : arena.layout.parameters)
+    copy.flat.narrow(0, p.offset, p.count()).copy_(arena.flat.narrow(0, p.offset, p.count()));
   return copy;
 }
 
@@ -97,8 +100,9 @@ base::status save_model(const parameter_arena& arena, const std::filesystem::pat
                 base::read_file(tokenizer_from / name, tokenizer_file_limit));
       QUERN_CHECK(base::write_file_atomic(dir / name, content));
     }
-  // Rounded where they are, so that no wider copy of them is made here.
-  const at::Tensor stored = arena.flat.to(at::kCPU, scalar_of(arena.config.dtype)).contiguous();
+  const bool as_stored =
+      arena.flat.is_cpu() && arena.flat.scalar_type() == scalar_of(arena.config.dtype);
+  const at::Tensor stored = as_stored ? arena.flat : for_files(arena).flat;
   catalogue layout = arena.layout;
   layout.dtype = arena.config.dtype;
   return save_weights(dir, layout,

@@ -278,11 +278,14 @@ base::status check_host(const model_config& config, const learner_demand& demand
   if (checkpoints + training <= available) return {};
   if (training > 0) plan.items.push_back({"training", training / ranks_here, ""});
   return fail(errc::exhausted,
-              "{} ranks of the learner on one host need {} of its memory while they make a "
-              "checkpoint, {} is there; one of them:\n{}let fewer ranks live there "
+              "{} needs {} of host memory while a checkpoint is made, {} is there; {}:\n{}{} "
               "(learner.hosts), or use a smaller model",
-              ranks_here, show_bytes(checkpoints + training), show_bytes(available),
-              plan.table(available));
+              ranks_here == 1 ? "a learner's rank"
+                              : fmt::format("a host with {} ranks of the learner", ranks_here),
+              show_bytes(checkpoints + training), show_bytes(available),
+              first_here ? "rank 0" : "each of them", plan.table(available),
+              ranks_here == 1 ? "let more ranks share the model, on more hosts"
+                              : "let fewer ranks live there");
 }
 
 base::status check_generator(const model_config& config, const generator_demand& demand,
