@@ -36,16 +36,6 @@ evaluator& confirming() {
   return *opened;
 }
 
-/// Measures for longer where the machine is not quiet, to the same limits.
-evaluator& patient() {
-  static auto opened = [] {
-    auto o = options();
-    o.time_budget_s = 3;
-    return evaluator::open(o).value();
-  }();
-  return *opened;
-}
-
 evaluator& without_reference() {
   static auto opened = [] {
     auto o = options();
