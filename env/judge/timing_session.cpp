@@ -168,7 +168,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   const base::nanoseconds_t asked = clock_.now_ns();
   auto wall = link.run(0, slots, limits);
   const std::int64_t cpu_after = link.cpu_ns();
-  const auto looked_ns = static_cast<double>(clock_.now_ns() - asked);
+  const base::nanoseconds_t looked = clock_.now_ns() - asked;
   if (!wall) {
     if (candidate)
       return request_.checker->explain(wall.error(), &candidate_memory_, &instance_, "time");
@@ -190,14 +190,16 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   ns = std::max(ns, 0.1 * wall_ns);
   disturbed |= waited > disturbed_share * wall_ns;
   if (candidate) {
-    // One core: more CPU time than wall time is work that was done elsewhere. To the wall time
-    // until the CPU clock was looked at: the answer may have let others have the core in between.
-    if (cpu_ns > 1.2 * looked_ns + 5e5)
+    // What it may have used between its answer and our look at its clock is held against the
+    // answer. One core: more CPU time than wall time beyond that is work that was done elsewhere.
+    const std::int64_t late = std::clamp<std::int64_t>(
+        cpu_after - cpu - *wall, 0, std::max<base::nanoseconds_t>(looked - *wall, 0));
+    if (cpu_ns - static_cast<double>(late) > 1.2 * wall_ns + 5e5)
       return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
               fmt::format("{} us of CPU time in a window of {:.0f} us", (cpu_after - cpu) / 1000,
                           ns / 1000),
               std::nullopt};
-    return request_.checker->check_quiet(candidate_memory_, instance_, slots, cpu_after);
+    return request_.checker->check_quiet(candidate_memory_, instance_, slots, cpu_after - late);
   }
   if (request_.baseline.reference != nullptr)
     if (auto flushed = link.flush(baseline_limits); !flushed)

@@ -238,10 +238,8 @@ TEST_CASE("unconfirmed: fast in some processes only") {
   auto o = options();
   o.static_screen = false;
   o.confirm_at_once = true;
-  // Coarse, so that a busy machine does not make it measure in a second pair of processes, of which
-  // one may be slow, before there is a claim.
-  o.precision = 0.06;
-  o.noise_limit = 0.5;
+  // Long enough for a claim without a second pair of processes, of which one may be slow.
+  o.time_budget_s = 3;
   const auto with = evaluator::open(o).value();
   // Where the stack lies decides, which differs from process to process.
   const std::string moody = kernel(
