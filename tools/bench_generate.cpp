@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "policy/device/library.hpp"
 #include "policy/engine/device.hpp"
@@ -22,7 +23,7 @@ using namespace quern;
 using namespace quern::policy;
 
 struct settings {
-  std::string model = "0.5B", only;
+  std::string model = "0.5B", only, config;
   std::vector<int> batches{1, 64, 256};
   int context = 576, decode = 256, prompt = 4096, completion = 2048, group = 8, groups = 8;
   int prompt_rows = 8192, page = 64, rows = 256;
@@ -153,8 +154,10 @@ base::expected<base::json> measure_groups(const settings& s, const parameter_are
 }
 
 base::expected<base::json> measure(const settings& s) {
-  QUERN_TRY(const at::Device device, choose_device("cuda"));
   QUERN_TRY(const model_config config, tools::qwen_shape(s.model));
+  if (!s.config.empty())
+    QUERN_CHECK(base::write_file_atomic(s.config, base::dump_pretty(config_json(config))));
+  QUERN_TRY(const at::Device device, choose_device("cuda"));
   QUERN_TRY(parameter_arena arena, parameter_arena::zeros(config, at::kBFloat16, device));
   arena.fill_with_noise(0.02);
   base::json all = base::json::array();
@@ -177,6 +180,7 @@ int main(int argc, char** argv) {
   CLI::App app("Tokens a second of generation on a GPU");
   app.add_option("--model", s.model, "shape: 0.5B, 1.5B or 7B of Qwen2.5");
   app.add_option("--only", s.only, "decode or groups; both without it");
+  app.add_option("--config", s.config, "file to write the model's config.json to, first of all");
   app.add_option("--batch", s.batches, "batch sizes of decoding")->check(CLI::Range(1, 4096));
   app.add_option("--context", s.context, "mean context of decoding")->check(CLI::Range(64, 32000));
   app.add_option("--decode", s.decode, "steps that are clocked")->check(CLI::Range(8, 20000));

@@ -33,7 +33,8 @@ for gpu in "${gpus[@]}"; do
   [[ "$gpu" =~ ^[0-9]+$ ]] || { echo "gpu_check: --gpus: '$gpu' is no number of a GPU; say 0,1,2" >&2; exit 2; }
 done
 if [ -z "$build" ]; then
-  tools/setup.sh
+  # PyTorch and transformers are what some steps compare with.
+  tools/setup.sh --python
   cmake --preset dev -DQUERN_CUDA=ON
   cmake --build build/dev -j "$(nproc)"
   build=build/dev
@@ -180,6 +181,8 @@ if [ -x "$build/bin/bench_generate" ]; then
   for model in 0.5B 1.5B; do
     alone "generation of $model" 20 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only decode
   done
+  alone "generation beside transformers" 8 300 env CUDA_VISIBLE_DEVICES=@GPU@ tools/generation_beside_transformers \
+    --build "$build" --new "$(pick "generation beside transformers" 64 128)"
 fi
 if [ -x "$build/bin/bench_train" ]; then
   for model in 0.5B 1.5B; do

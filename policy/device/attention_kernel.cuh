@@ -136,12 +136,24 @@ __device__ chunk_place place_of(const attention_arguments& a, const int32_t* tab
           static_cast<const bf16*>(a.pages.values) + at, count};
 }
 
+/// Splits of a row of `length` keys, and the keys of each but the last: equal parts, since a block
+/// that has a long one would be waited for; whole turns of a block's warps.
+__device__ inline int splits_of(int length) {
+  return (length + quern_split - 1) / quern_split;
+}
+__device__ inline int keys_of_split(int length) {
+  const int splits = splits_of(length), equal = (length + splits - 1) / splits;
+  return (equal + quern_split_step - 1) / quern_split_step * quern_split_step;
+}
+
 /// All chunks of this warp.
 template <int dim, int head_tiles>
 __device__ void attend(const attention_arguments& a, const attention_work& work, int head, int warp,
                        int lane, warp_state<dim, head_tiles>& state) {
   constexpr int chunk = attention_form<dim, head_tiles>::chunk, stride = attention_warps * chunk;
-  const int begin = work.split * quern_split, end = min(work.length, begin + quern_split);
+  static_assert(quern_split_step % stride == 0 && quern_split % quern_split_step == 0);
+  const int keys_each = keys_of_split(work.length), begin = work.split * keys_each,
+            end = min(work.length, begin + keys_each);
   int from = begin + warp * chunk;
   if (from >= end) return;
   const int32_t* table = a.pages.tables + static_cast<int64_t>(work.slot) * a.pages.table_width;
@@ -198,7 +210,7 @@ __global__ void __launch_bounds__(attention_threads, (attention_form<dim, head_t
     find_slot(a, next);
     store_warp<dim, head_tiles>(state, group, warp, lane, shared);
     __syncthreads();
-    const int splits = (work.length + quern_split - 1) / quern_split;
+    const int splits = splits_of(work.length);
     for (int i = threadIdx.x; i < group * dim; i += attention_threads) {
       const int member = i / dim, d = i % dim, query = head * group + member;
       float top = 0, sum = 0;

@@ -72,8 +72,10 @@ enum { quern_most_stops = quern_slot_words - quern_slot_first_stop };
 struct quern_attention_plan {
   int32_t *items, *first_item;
 };
-/// Keys of one split. Fixed, so that a row's sums do not depend on the batch.
-enum { quern_split = 256 };
+/// The most keys of one split; a row's splits are as long as each other, in whole quern_split_step
+/// keys, but for the last. Fixed, so that a row's sums do not depend on the batch; long, since
+/// every split adds its part written, a fence, an atomic and the parts read again.
+enum { quern_split = 1024, quern_split_step = 64 };
 
 /// Room that paged_attention needs: per item and query head dim + 2 floats, and one zeroed counter
 /// per row and kv head, which is zero again afterwards.

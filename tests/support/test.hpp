@@ -24,6 +24,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/program.hpp"
+
 namespace quern::test {
 
 /// The source tree (golden files, suites).
@@ -31,9 +33,9 @@ inline std::filesystem::path source_dir() {
   return QUERN_SOURCE_DIR;
 }
 
-/// The folder with the built programs.
+/// The folder with the built programs, wherever it was moved to.
 inline std::filesystem::path program_dir() {
-  return std::filesystem::path(QUERN_BINARY_DIR) / "bin";
+  return base::program_folder();
 }
 
 inline bool contains(std::string_view text, std::string_view part) {

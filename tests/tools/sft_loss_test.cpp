@@ -93,10 +93,10 @@ TEST_CASE("fine-tuning has the loss that it has in PyTorch") {
   const auto folder = base::temp_folder::make();
   REQUIRE(folder);
   const fs::path out = folder->path() / "out";
-  const ending end =
-      run({(test::source_dir() / "tools/sft_loss_against_pytorch").string(), "--build",
-           QUERN_BINARY_DIR, "--out", out.string(), "--controls", "mask-shift"},
-          folder->path() / "log");
+  const ending end = run({(test::source_dir() / "tools/sft_loss_against_pytorch").string(),
+                          "--build", test::program_dir().parent_path().string(), "--out",
+                          out.string(), "--controls", "mask-shift"},
+                         folder->path() / "log");
   CAPTURE(end.said);
   if (end.code == no_torch)
     return test::skip("no Python that imports torch: run tools/setup.sh --python");

@@ -131,7 +131,7 @@ void check_shape(std::int32_t kv_heads, std::int32_t group) {
   // Fewer blocks than work items: each takes several, one after the other.
   for (const int order : {0, 1, 2}) {  // of threads: forward, backward, shuffled
     emu::order = order;
-    paged_batch batch({kv_heads, group, dim}, {1, 300, 17, 0, 257});
+    paged_batch batch({kv_heads, group, dim}, {1, quern_split + 44, 17, 0, quern_split + 1});
     attend_emulated<dim, head_tiles>(batch, 2);
     CAPTURE(dim);
     CAPTURE(group);

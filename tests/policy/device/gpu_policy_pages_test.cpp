@@ -28,7 +28,26 @@ struct paged_rows {
   std::int32_t longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
   std::int32_t width() const { return longest() / page_size + 1; }
   std::int32_t splits() const { return longest() / quern_split + 1; }
-  std::int32_t pages() const { return rows() * width(); }
+  std::int32_t pages_of(std::int32_t slot) const {
+    return lengths[static_cast<std::size_t>(slot)] / page_size + 1;
+  }
+  std::int32_t pages() const {
+    std::int32_t pages = 0;
+    for (std::int32_t slot = 0; slot < rows(); ++slot)
+      pages += pages_of(slot);
+    return pages;
+  }
+  /// [rows, width]; 0 behind the pages of a slot.
+  std::vector<std::int32_t> tables() const {
+    std::vector<std::int32_t> entries(static_cast<std::size_t>(rows() * width()), 0);
+    std::int64_t taken = 0;
+    const std::int64_t all = pages();
+    for (std::int32_t slot = 0; slot < rows(); ++slot)
+      for (std::int32_t i = 0; i < pages_of(slot); ++i)  // 7919 is prime: a permutation
+        entries[static_cast<std::size_t>(slot * width() + i)] =
+            static_cast<std::int32_t>(taken++ * 7919 % all);
+    return entries;
+  }
 };
 
 struct paged_tensors {
@@ -52,15 +71,13 @@ paged_tensors tensors_of(const kernel_side& s, const paged_rows& p, std::int32_t
   const auto [kv, group, dim] = p.shape;
   t.keys = s.numbers({p.pages(), kv, page_size, dim}, p.type, 1);
   t.values = s.numbers({p.pages(), kv, page_size, dim}, p.type, 2);
-  std::vector<std::int32_t> order(static_cast<std::size_t>(p.pages())), slots, positions;
-  for (std::size_t i = 0; i < order.size(); ++i)  // 7919 is prime: a permutation
-    order[i] = static_cast<std::int32_t>(i * 7919 % order.size());
+  std::vector<std::int32_t> slots, positions;
   for (std::int32_t row : chosen) {
     slots.push_back(row);
     const std::int32_t length = row < 0 ? 0 : p.lengths[static_cast<std::size_t>(row)];
     positions.push_back(length == 0 ? -1 : std::max(0, length - 1 + shift));
   }
-  t.tables = s.integers(order).view({p.rows(), p.width()});
+  t.tables = s.integers(p.tables()).view({p.rows(), p.width()});
   const auto rows = static_cast<std::int64_t>(chosen.size());
   const at::Tensor given = s.integers(positions), token = s.zeros({rows}, at::kInt),
                    state = s.zeros({p.rows(), quern_slot_words}, at::kInt);
@@ -100,15 +117,15 @@ kernel_run attention_of(const paged_rows& p, std::int32_t shift) {
   };
 }
 
-const std::vector<std::int32_t> mixed_lengths{1,   31,  32,  33,  64, 65,  0,    127, 128,
-                                              129, 255, 256, 257, 0,  576, 1023, 1500};
+const std::vector<std::int32_t> mixed_lengths{1,   31,  32,  33, 64,  65,   0,    127,  128,  129,
+                                              255, 256, 257, 0,  576, 1023, 1024, 1025, 1500, 2100};
 
 /// More work items than blocks that a device has at once: every block takes several, one after the
 /// other.
 const std::vector<std::int32_t> many_lengths = [] {
   std::vector<std::int32_t> lengths;
   for (int i = 0; i < 120; ++i)
-    for (std::int32_t length : {1, 33, 0, 129, 257, 300})
+    for (std::int32_t length : {1, 33, 0, 129, 257, 1100})
       lengths.push_back(length);
   return lengths;
 }();
