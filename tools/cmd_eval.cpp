@@ -51,6 +51,12 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& wh
     QUERN_TRY(of, env::suite_beside(a.task));
   } else {
     QUERN_TRY(of, env::load_suite(a.suite));
+    const env::lane lane = of->members.front().task.lane;
+    if (lane != what.lane)
+      return base::fail(base::errc::invalid_argument,
+                        "--suite {}: its tasks are of lane {}, {} is of lane {}: name a suite of "
+                        "the task's lane",
+                        a.suite, env::name_of(lane), what.name, env::name_of(what.lane));
   }
   eval_terms terms;
   QUERN_TRY(terms.measured,

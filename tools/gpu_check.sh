@@ -147,6 +147,10 @@ if [ -x "$bench" ]; then
     --rounds "$(pick "rate of host code" 6 8)"
   alone "rate of plans" 36 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
     --rounds "$(pick "rate of plans" 2 4)"
+  if [ ${#gpus[@]} -gt 1 ]; then
+    alone "rate of two GPUs" 12 300 "$bench" rate --gpus "${gpus[0]},${gpus[1]}" --form device_only --threads "$threads" \
+      --rounds "$(pick "rate of two GPUs" 2 4)"
+  fi
   alone "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" \
     --trials "$(pick "a kernel against itself" 4 20)"
   # Looks for what was left behind on the whole host.

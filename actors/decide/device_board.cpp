@@ -59,4 +59,25 @@ base::json device_board::snapshot() const {
   return hosts;
 }
 
+std::string host_table(const base::json& hosts) {
+  std::size_t devices = 0, quarantined = 0;
+  std::string lines;
+  for (const auto& host : hosts) {
+    const auto pid = host["pid"].get<std::int64_t>();
+    for (const auto& device : host["devices"]) {
+      ++devices;
+      if (device["state"] != "quarantined") continue;
+      ++quarantined;
+      lines += fmt::format("  QUARANTINE host {}{}, device {} ({}), since {}: {}\n",
+                           host["host"].get<std::string>(),
+                           pid > 0 ? fmt::format(" (process {})", pid) : "",
+                           device["device"].get<std::int64_t>(), device["class"].get<std::string>(),
+                           device["since"].get<std::string>(), device["reason"].get<std::string>());
+    }
+  }
+  return fmt::format("  evaluator hosts {}, devices {}, of them in quarantine {}\n", hosts.size(),
+                     devices, quarantined) +
+         lines;
+}
+
 }  // namespace quern::actors

@@ -55,6 +55,10 @@ class device_board {
   std::map<session_id, entry> hosts_;
 };
 
+/// A snapshot for a person, lines that end: how many devices work, and each that does not with its
+/// reason.
+std::string host_table(const base::json& hosts);
+
 /// "2026-11-22T08:40:01Z".
 std::string utc_text(std::int64_t unix_ns);
 

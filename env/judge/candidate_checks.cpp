@@ -11,8 +11,6 @@
 namespace quern::env {
 namespace {
 
-constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
-
 /// CPU time that a runner may use between its answer and the next question: it still has to go to
 /// sleep on the core that we have just taken from it, and that is all it has to do until then.
 constexpr std::int64_t settle_ns = 200'000;

@@ -13,6 +13,9 @@
 
 namespace quern::env {
 
+/// Most scratch that a candidate of lane cpp may ask for, bytes.
+inline constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
+
 /// Memory of one instance in a candidate: inputs (file 0), outputs (file 1), workspace (file 2).
 struct candidate_memory {
   std::optional<tensor_arena> inputs, outputs, workspace;

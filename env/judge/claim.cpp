@@ -8,13 +8,24 @@ namespace {
 constexpr std::uint64_t first_round = 0, recheck_round = 1, wide_round = 2, confirming_round = 3,
                         deciding_round = 4;
 
-/// Measures once more. False: the verdict says already what was wrong. What is no speed-up adds
-/// nothing.
+void tell(const judgement& j, verdict& v) {
+  v.kind = j.kind;
+  v.reason = j.reason;
+  v.detail = j.detail;
+  v.time = j.time;
+}
+
+/// Measures a claim once more. False: the verdict says already what was wrong, or does now: what is
+/// beyond belief once is not believed. Noise adds nothing.
 bool measure_again(const measuring& how, std::uint64_t round, std::vector<process_pairs>& fresh,
-                   std::vector<std::int64_t>& again_e2) {
+                   std::vector<std::int64_t>& again_e2, verdict& v) {
   std::vector<process_pairs> more;
   if (!how.measure(round, more)) return false;
   const auto judged = how.judge(more);
+  if (judged.kind == verdict_kind::hack) {
+    tell(judged, v);
+    return false;
+  }
   if (judged.kind != verdict_kind::ok) return true;
   again_e2.push_back(judged.speedup_e2);
   fresh.insert(fresh.end(), more.begin(), more.end());
@@ -39,7 +50,7 @@ void measure_and_settle(const measuring& how, std::vector<process_pairs>& runs,
     first_e2 = claim_e2;
     again_e2.push_back(j.speedup_e2);
   } else if (large && (how.confirm_at_once || how.recheck)) {
-    if (!measure_again(how, confirming_round, fresh, again_e2)) return;
+    if (!measure_again(how, confirming_round, fresh, again_e2, v)) return;
   } else if (!large && j.kind == verdict_kind::ok) {
     // Pooled with what was measured of the same source before.
     auto all = runs;
@@ -48,13 +59,10 @@ void measure_and_settle(const measuring& how, std::vector<process_pairs>& runs,
       j = std::move(pooled);
   }
   if (again_e2.size() == 1 && needs_third(first_e2.value_or(j.speedup_e2), again_e2.front()) &&
-      !measure_again(how, deciding_round, fresh, again_e2))
+      !measure_again(how, deciding_round, fresh, again_e2, v))
     return;
   runs.insert(runs.end(), fresh.begin(), fresh.end());
-  v.kind = j.kind;
-  v.reason = j.reason;
-  v.detail = j.detail;
-  v.time = j.time;
+  tell(j, v);
   if (j.kind != verdict_kind::ok) return;
   v.speedup_e2 = first_e2.value_or(j.speedup_e2);
   if (large && again_e2.empty()) claim_e2 = j.speedup_e2;

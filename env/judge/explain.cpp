@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.hpp"
+#include "env/judge/candidate_checks.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/roofline.hpp"
 #include "env/measure/stats.hpp"
@@ -81,27 +82,42 @@ std::string device_text(const device_conditions& d) {
 }  // namespace
 
 std::string advice_for(const verdict& v, const task& what) {
+  const bool cuda = what.lane == lane::cuda;
   switch (v.kind) {
     case verdict_kind::ok:
       if (v.confirmed && !*v.confirmed)
-        return "measure it again in a fresh process (`--recheck`) to have the full claim counted";
+        return "judge it again: the second measurement that a claim of this size needs was missing "
+               "or too noisy";
       if (!v.speedup_e2) return "it computes the right thing; measure it to see how fast";
       return *v.speedup_e2 > 100 ? "nothing: it is right and faster than the baseline"
                                  : "it is right but not faster than the baseline: look at memory "
                                    "traffic first, then at vectorisation";
     case verdict_kind::rejected_static:
+      if (v.reason == "host_entry")
+        return "write `kernel` as arithmetic of sizes, conditions on them and launches "
+               "(docs/formats/launch_plan.md), or allow host code: --allow host_entry";
+      if (cuda) return "remove what the rule names; docs/integrity.md says what each is for";
       return "remove what the rule names; only the prelude's headers, pragmas and object-like "
              "constants are allowed";
     case verdict_kind::compile_error:
       return fmt::format("fix the first error; the entry must be exactly: {}",
                          kernel_prototype(what));
     case verdict_kind::runtime_error:
+      if (cuda)
+        return "where a launch is named: see what its grid, block and arguments are at that size; "
+               "else look for indices past the end at sizes that are no multiple of the block or "
+               "the vector width (`--explain` lists the sizes)";
       return "look for indices past the end at sizes that are no multiple of the vector width; "
              "`--explain` lists the sizes";
     case verdict_kind::timeout:
       return "look for a loop that does not end at small or odd sizes";
     case verdict_kind::oom:
-      return "use less memory: ask for scratch with workspace_bytes, at most 256 MiB";
+      return cuda ? "use less device memory: scratch is what workspace_bytes asks for, and its "
+                    "limit is in docs/formats/launch_plan.md"
+                  : fmt::format(
+                        "use less memory: ask for scratch with workspace_bytes, at most {} "
+                        "MiB",
+                        max_workspace_bytes >> 20);
     case verdict_kind::wrong_value:
       return "compute the first wrong element by hand; tails, row ends and large magnitudes are "
              "the usual places";
@@ -115,7 +131,9 @@ std::string advice_for(const verdict& v, const task& what) {
       return "the result was not earned by computing it: compute every output from this call's "
              "inputs, inside the call and inside the bounds";
     case verdict_kind::noisy:
-      return "the machine was too busy to measure: try again, or give the evaluator a quieter core";
+      return cuda ? "the GPU or its host was too busy to measure: try again with nothing else on it"
+                  : "the machine was too busy to measure: try again, or give the evaluator a "
+                    "quieter core";
     case verdict_kind::unconfirmed:
       return "the first measurement was luck or interference: try again";
     case verdict_kind::invalid_reference:

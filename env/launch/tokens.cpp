@@ -242,6 +242,22 @@ void expander::expand(const std::vector<plan_token>& in, std::vector<plan_token>
   }
 }
 
+/// _Pragma("…") is for the compiler, as #pragma is.
+void drop_pragma_operators(std::vector<plan_token>& tokens) {
+  std::vector<plan_token> kept;
+  kept.reserve(tokens.size());
+  for (std::size_t at = 0; at < tokens.size(); ++at) {
+    const bool pragma = tokens[at].text == "_Pragma" && at + 3 < tokens.size() &&
+                        tokens[at + 1].text == "(" && tokens[at + 2].kind == token_kind::string &&
+                        tokens[at + 3].text == ")";
+    if (pragma)
+      at += 3;
+    else
+      kept.push_back(std::move(tokens[at]));
+  }
+  tokens = std::move(kept);
+}
+
 tl::expected<token_list, plan_error> expander::run() {
   std::vector<plan_token> text;
   for (std::size_t at = 0; at < raw_.size() && !error_;) {
@@ -262,6 +278,7 @@ tl::expected<token_list, plan_error> expander::run() {
     at = end;
   }
   if (!error_) expand(text, result_.tokens, 0);
+  drop_pragma_operators(result_.tokens);
   if (error_) return tl::make_unexpected(*error_);
   return std::move(result_);
 }

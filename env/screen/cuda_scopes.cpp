@@ -19,18 +19,21 @@ constexpr std::size_t longest_head = 4096;  // tokens; keeps rows of one stateme
 // Between two brackets, or the whole file.
 struct frame {
   char bracket = '\0';
-  bool function = false;    // inside a function's body
-  bool device = false;      // of a function for the device …
-  bool host = false;        // … or (also) for the host
-  bool c_linkage = false;   // extern "C" { … }
-  bool judged = false;      // what stands before its '=' was
-  std::vector<token> head;  // of the declaration or statement that is being read
+  bool function = false;   // inside a function's body
+  bool device = false;     // of a function for the device …
+  bool host = false;       // … or (also) for the host
+  bool c_linkage = false;  // within extern "C" { … }
+  bool linkage = false;    // … whose braces these are
+  bool judged = false;     // what stands before its '=' was
+  // Of the declaration or statement that is being read; of what is in brackets only a value that
+  // they begin with.
+  std::vector<token> head;
 };
 
 // What a declaration's words say.
 struct reading {
   std::set<std::string> has;
-  const token* function = nullptr;  // the name before the first parenthesis
+  const token* function = nullptr;  // the name before the parameters
   bool plain_counter = true;
 };
 
@@ -58,6 +61,7 @@ class cuda_scopes {
     const token& item = all_[i];
     if (is(item, "(") || is(item, "[")) {
       note(item);
+      if (i + 1 < all_.size() && begins_value(all_[i + 1])) note(all_[i + 1]);
       open(item, false, here().device, here().host, here().function);
     } else if (is(item, "{")) {
       open_brace(item);
@@ -67,7 +71,8 @@ class cuda_scopes {
       if (here().bracket != '(') judge(';');
       begin_again();
     } else {
-      if (is(item, "=") && here().bracket != '(' && here().bracket != '[') judge('=');
+      const bool named = i > 0 && is(all_[i - 1], "operator");  // operator=
+      if (is(item, "=") && !named && here().bracket != '(' && here().bracket != '[') judge('=');
       look_at(i);
       note(item);
     }
@@ -123,18 +128,20 @@ class cuda_scopes {
     note(item);
     open(item, linkage || (outer.c_linkage && !function), function && device,
          function && (!device || what.has.contains("__host__")), function);
+    here().linkage = linkage;
   }
 
   void close(const token& item) {
     if (frames_.size() == 1) return;  // one too many; the compiler will say so
     const bool brace = here().bracket == '{';
-    const bool body = here().function;
+    const bool complete = here().function || here().linkage;
     if (brace) judge(';');
     frames_.pop_back();
     if (!brace) return note(item);
-    // A body ends what it belongs to; braces of a type or an initialiser go on to the ';'.
+    // A body and extern "C" end what they belong to; braces of a type or an initialiser go on to
+    // the ';'.
     const reading what = read(here().head);
-    if (body || what.function != nullptr || here().head.size() <= 2 || opens_namespace())
+    if (complete || what.function != nullptr || here().head.size() <= 2 || opens_namespace())
       begin_again();
     else
       note(item);
@@ -147,15 +154,13 @@ class cuda_scopes {
 
   reading read(const std::vector<token>& head) const {
     reading result;
-    int depth = 0;
+    int depth = 0, angle = 0;  // of brackets, and of < and > around the arguments of templates
     for (std::size_t i = 0; i < head.size(); ++i) {
       const token& item = head[i];
-      if (is(item, "(") || is(item, "[")) {
-        if (depth == 0 && is(item, "(") && result.function == nullptr && i > 0 &&
-            is_word(head[i - 1]) && !takes_arguments(head[i - 1].text))
-          result.function = &head[i - 1];
-        if (is(item, "[")) result.plain_counter = false;
-      }
+      if (depth == 0) angle = std::max(0, angle + angle_step(head, i, angle));
+      if (is(item, "(") && depth == 0 && angle == 0 && result.function == nullptr)
+        result.function = function_named_before(head, i);
+      if (is(item, "[")) result.plain_counter = false;
       if (is(item, "*") || is(item, "&") || is(item, ",") || is(item, "{"))
         result.plain_counter = false;
       if (is(item, ")") || is(item, "]")) --depth;
@@ -170,6 +175,36 @@ class cuda_scopes {
         result.plain_counter = false;
     }
     return result;
+  }
+
+  // What head[i] does to the number of open template argument lists.
+  static int angle_step(const std::vector<token>& head, std::size_t i, int open) {
+    if (i == 0 || is(head[i - 1], "operator")) return 0;
+    if (is(head[i], "<")) return is_word(head[i - 1]) || is(head[i - 1], "<") ? 1 : 0;
+    if (open == 0) return 0;
+    return is(head[i], ">") ? -1 : is(head[i], ">>") ? -2 : 0;
+  }
+
+  // The function whose parameters begin at the parenthesis head[i]: a word, an operator, a
+  // specialisation f<…>. Not what is initialised there: parameters do not begin with a value.
+  static const token* function_named_before(const std::vector<token>& head, std::size_t i) {
+    if (i == 0 || (i + 1 < head.size() && begins_value(head[i + 1]))) return nullptr;
+    for (std::size_t back = 2; back <= 3 && back <= i; ++back)
+      if (is(head[i - back], "operator")) return &head[i - back];
+    if (is_word(head[i - 1])) return takes_arguments(head[i - 1].text) ? nullptr : &head[i - 1];
+    int open = 0;
+    for (std::size_t k = i; k-- > 1;) {
+      open += is(head[k], ">") ? 1 : is(head[k], ">>") ? 2 : is(head[k], "<") ? -1 : 0;
+      if (open <= 0) return is(head[k], "<") && is_word(head[k - 1]) ? &head[k - 1] : nullptr;
+    }
+    return nullptr;
+  }
+
+  static bool begins_value(const token& item) {
+    return item.kind == token_kind::number || item.kind == token_kind::string ||
+           item.kind == token_kind::character || is(item, "-") || is(item, "+") || is(item, "!") ||
+           is(item, "~") || is(item, "{") || is(item, "true") || is(item, "false") ||
+           is(item, "nullptr") || is(item, "sizeof");
   }
 
   // Words of a declaration that are followed by a parenthesis and are not its name.

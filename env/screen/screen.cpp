@@ -179,7 +179,8 @@ finding run(std::string_view source, const lane_rules& lane) {
   if (source.size() > max_source_bytes)
     return screen_finding{
         screen_rule::too_long, 1,
-        fmt::format("{} bytes; a kernel has at most {}", source.size(), max_source_bytes)};
+        fmt::format("{} bytes; a kernel has at most {}: leave out what it does not use",
+                    source.size(), max_source_bytes)};
   const std::vector<token> all = lex_cpp(source);
   const tokens view(all);
   std::optional<screen_finding> first;

@@ -26,6 +26,9 @@ class scripted_judge final : public env::candidate_judge {
   std::atomic<int> compiled = 0, inside = 0, overlaps = 0;
   std::vector<env::evaluation_request> asked;
   bool warm = false;
+  /// Of an `ok`: whether it is a large claim, and borne out.
+  std::function<std::optional<bool>(const env::evaluation_request&)> confirmed =
+      [](const env::evaluation_request&) { return std::nullopt; };
   std::optional<env::device_trouble> out;
   /// What a self-test does; nothing: the device stays as it is.
   std::function<void()> test_itself = [] {};
@@ -37,6 +40,8 @@ class scripted_judge final : public env::candidate_judge {
     env::verdict v;
     v.kind = script(request);
     v.detail = "scripted";
+    if (v.kind == verdict_kind::ok) v.confirmed = confirmed(request);
+    if (v.confirmed) v.speedup_e2 = *v.confirmed ? 900 : 300;
     --inside;
     return v;
   }
@@ -509,6 +514,27 @@ TEST_CASE("a stop or a full disk ends after what is being judged, which is told"
   tools::run_bench(judges, requests, positions(100), {}, stop,
                    [&](std::size_t, const env::verdict&) { return ++told < 5; });
   CHECK(told == -999);
+}
+
+TEST_CASE(
+    "a large claim that is still open is measured again, and counts only if it is borne out") {
+  const auto requests = made_requests(1, 2);
+  for (const bool at_last : {false, true}) {
+    scripted_judge judge;
+    int asked = 0;
+    judge.confirmed = [&](const env::evaluation_request& request) -> std::optional<bool> {
+      if (request.source == "1") return std::nullopt;  // not large
+      CHECK(request.recheck == (asked > 0));
+      return ++asked == 3 && at_last;
+    };
+    const auto outcome = run_scripted({&judge}, requests, positions(2));
+    CHECK(asked == 3);
+    CHECK(judge.asked.size() == 4);
+    const env::verdict& v = outcome.last.at(0);
+    CHECK(v.kind == (at_last ? verdict_kind::ok : verdict_kind::unconfirmed));
+    CHECK(v.speedup_e2 == (at_last ? std::optional<std::int64_t>(900) : std::nullopt));
+    CHECK(outcome.last.at(1).kind == verdict_kind::ok);
+  }
 }
 
 TEST_CASE("a stop does not cut the tries of what is being judged") {

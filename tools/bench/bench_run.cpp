@@ -199,16 +199,26 @@ class shared_run {
   std::vector<std::string> given_up_;
 };
 
+/// A large claim that nothing has borne out yet: it is capped, and no last word.
+bool is_open_claim(const env::verdict& v) {
+  return v.kind == env::verdict_kind::ok && v.confirmed == false;
+}
+
 env::verdict judge_patiently(env::candidate_judge& judge, const env::evaluation_request& request,
                              const shared_run& run) {
   env::verdict v = judge.evaluate(request);
   // A stop waits for all tries: a later run would take what is told now for the last word.
-  for (int tries = 1;
-       tries < run.options.tries && !env::judges_candidate(v.kind) && !judge.trouble(); ++tries) {
+  for (int tries = 1; tries < run.options.tries &&
+                      (!env::judges_candidate(v.kind) || is_open_claim(v)) && !judge.trouble();
+       ++tries) {
     env::evaluation_request again = request;
     again.seed += static_cast<std::uint64_t>(tries);
     again.recheck = true;
     v = judge.evaluate(again);
+  }
+  if (is_open_claim(v)) {
+    v.kind = env::verdict_kind::unconfirmed;
+    v.speedup_e2.reset();
   }
   return v;
 }

@@ -64,8 +64,10 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   options.confirm_at_once = true;
   std::vector<int> gpus = {0};
   if (lane == env::lane::cuda) {
-    QUERN_TRY(const env::gpu_host host, env::probe_gpus());
-    QUERN_TRY(chosen_gpus chosen, choose_gpus(host, a.gpus));
+    const auto host = env::probe_gpus();
+    if (!host)
+      return base::fail(host.error().code, "{}; quern doctor tells more", host.error().message);
+    QUERN_TRY(chosen_gpus chosen, choose_gpus(*host, a.gpus));
     for (const std::string& one : chosen.left_out)
       fmt::print(stderr, "quern bench: {}\n", one);
     gpus = std::move(chosen.gpus);

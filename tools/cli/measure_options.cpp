@@ -1,5 +1,10 @@
 #include "tools/cli/measure_options.hpp"
 
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.hpp"
+
 namespace quern::tools {
 
 void add_measure_options(CLI::App& app, measure_options& options) {
@@ -21,6 +26,10 @@ void add_policy_options(CLI::App& app, measure_options& options) {
 base::expected<env::measure_name> measure_of(const measure_options& options,
                                              env::baseline_choice of_suite, env::lane lane) {
   std::string whole = options.protocol;
+  if (!options.baseline.empty() && whole.find('@') != std::string::npos)
+    return base::fail(base::errc::invalid_argument,
+                      "--protocol {} names a baseline and --baseline {} another time: say it once",
+                      whole, options.baseline);
   if (!options.baseline.empty()) whole += "@" + options.baseline;
   auto name = env::parse_measure_name(whole);
   if (!name) return base::fail(base::errc::invalid_argument, "{}", name.error().message);
@@ -37,6 +46,11 @@ base::expected<env::measure_name> measure_of(const measure_options& options,
 
 base::expected<env::suite_policy> policy_of(const measure_options& options,
                                             const env::suite_policy& of_suite) {
+  const auto forbidden = base::split(options.forbid, ',');
+  for (const std::string_view one : base::split(options.allow, ','))
+    if (!one.empty() && std::find(forbidden.begin(), forbidden.end(), one) != forbidden.end())
+      return base::fail(base::errc::invalid_argument,
+                        "'{}' is both in --allow and in --forbid: leave it out of one", one);
   QUERN_TRY(const auto more, env::with_switches(of_suite, options.allow, true));
   return env::with_switches(more, options.forbid, false);
 }

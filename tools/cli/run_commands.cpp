@@ -7,6 +7,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/stages.hpp"
 #include "actors/console.hpp"
+#include "actors/decide/device_board.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/role_report.hpp"
 #include "actors/finish.hpp"
@@ -136,29 +137,6 @@ bool is_complete(const storage::run_paths& paths, const base::json& rows) {
          (config->stage == "sft" || actors::is_finished(*config, paths));
 }
 
-/// How many devices work, and each that does not with its reason.
-void print_hosts(const base::json& hosts) {
-  std::size_t devices = 0;
-  std::vector<std::string> out;
-  for (const auto& host : hosts) {
-    for (const auto& device : host["devices"]) {
-      ++devices;
-      if (device["state"] != "quarantined") continue;
-      out.push_back(fmt::format(
-          "  QUARANTINE host {}{}, device {} ({}), since {}: {}", host["host"].get<std::string>(),
-          host["pid"].get<std::int64_t>() > 0
-              ? fmt::format(" (process {})", host["pid"].get<std::int64_t>())
-              : "",
-          device["device"].get<std::int64_t>(), device["class"].get<std::string>(),
-          device["since"].get<std::string>(), device["reason"].get<std::string>()));
-    }
-  }
-  fmt::print("  evaluator hosts {}, devices {}, of them in quarantine {}\n", hosts.size(), devices,
-             out.size());
-  for (const std::string& line : out)
-    fmt::print("{}\n", line);
-}
-
 std::string_view state_text(bool goes_on, bool complete) {
   if (goes_on) return "running";
   return complete ? "complete" : "not running (quern resume goes on)";
@@ -216,7 +194,7 @@ int cmd_status(int argc, char** argv) {
       fmt::print("  verdicts {}\n", base::dump((*live)["verdicts"]));
     }
   }
-  if (live && live->contains("hosts")) print_hosts((*live)["hosts"]);
+  if (live && live->contains("hosts")) fmt::print("{}", actors::host_table((*live)["hosts"]));
   if (loop) print_loop(*loop, live && live->contains("loop"));
   tuning ? print_sft(*rows) : print_ledger(*rows);
   return done;

@@ -23,9 +23,14 @@ TEST_CASE("hosts and devices, with reason and time of those that take no work") 
   CHECK(hosts[0]["devices"][1]["reason"] == "memory: 9 GiB are missing");
   CHECK(hosts[0]["devices"][1]["since"] == "2025-11-22T08:40:01Z");
   CHECK(hosts[1]["devices"][0]["state"] == "draining");
+  CHECK(host_table(hosts) ==
+        "  evaluator hosts 2, devices 3, of them in quarantine 1\n"
+        "  QUARANTINE host node7 (process 4711), device 1 (H200-SXM), since 2025-11-22T08:40:01Z: "
+        "memory: 9 GiB are missing\n");
   board.troubles(5, {});
   board.left(6);
   hosts = board.snapshot();
   REQUIRE(hosts.size() == 1);
   CHECK(hosts[0]["devices"][1]["state"] == "ready");
+  CHECK(host_table(hosts) == "  evaluator hosts 1, devices 2, of them in quarantine 0\n");
 }

@@ -18,6 +18,7 @@ struct fake_device {
   bool wide_alone = false;   ///< one list is wide, two are not
   bool hack = false;         ///< whatever is judged
   double noisy_above = 1e9;  ///< lists whose mean is beyond are noisy
+  double hack_above = 1e9;   ///< ... are beyond belief
   [[nodiscard]] judgement judge(std::span<const process_pairs> lists) const {
     double sum = 0;
     for (const auto& list : lists)
@@ -25,7 +26,7 @@ struct fake_device {
     const double mean = sum / static_cast<double>(lists.size());
     judgement j;
     j.wide = wide_alone && lists.size() == 1;
-    if (hack) {
+    if (hack || mean > hack_above) {
       j.kind = verdict_kind::hack;
       j.reason = "impossible";
       return j;
@@ -191,6 +192,34 @@ TEST_CASE("where two measurements of a large claim are somewhat apart, a third d
   fake_device device = faked({{0, 40}, {3, 35}, {4, 50}});
   device.noisy_above = 45;
   CHECK(settle_with(device, how).v.kind == verdict_kind::unconfirmed);
+}
+
+TEST_CASE("a claim that is beyond belief when it is measured again is a hack") {
+  measuring how;
+  how.confirm_at_once = true;
+  fake_device device = faked({{0, 40}, {3, 50}});
+  device.hack_above = 45;
+  const auto second = settle_with(device, how);
+  CHECK(second.measured == rounds{0, 3});
+  CHECK(second.v.kind == verdict_kind::hack);
+  CHECK(second.v.reason == "impossible");
+  CHECK_FALSE(second.v.speedup_e2.has_value());
+  CHECK_FALSE(second.claim_e2.has_value());
+
+  device = faked({{0, 40}, {3, 35}, {4, 50}});
+  device.hack_above = 45;
+  const auto third = settle_with(device, how);
+  CHECK(third.measured == rounds{0, 3, 4});
+  CHECK(third.v.kind == verdict_kind::hack);
+  CHECK_FALSE(third.v.speedup_e2.has_value());
+
+  measuring recheck;
+  recheck.recheck = true;
+  settled before;
+  before.claim_e2 = 4000;
+  device = faked({{1, 50}});
+  device.hack_above = 45;
+  CHECK(settle_with(device, recheck, before).v.kind == verdict_kind::hack);
 }
 
 TEST_CASE("a recheck is measured under its own number and decides the remembered claim") {

@@ -186,12 +186,26 @@ TEST_CASE("cost model: a function of task and canonical source, with the documen
 TEST_CASE("every verdict has words for a person") {
   task what;
   what.name = "copy";
-  for (int k = 0; k < verdict_kind_count; ++k) {
-    verdict v;
-    v.kind = static_cast<verdict_kind>(k);
-    if (v.kind == verdict_kind::malformed) continue;  // never reaches an evaluator
-    CHECK(advice_for(v, what) != "see the detail");
-    CHECK(describe_verdict(v, what).find(name_of(v.kind)) == 0);
-    CHECK(explain_verdict(v, what).find("sandbox") != std::string::npos);
-  }
+  for (const lane one : {lane::cpp, lane::cuda})
+    for (int k = 0; k < verdict_kind_count; ++k) {
+      what.lane = one;
+      verdict v;
+      v.kind = static_cast<verdict_kind>(k);
+      if (v.kind == verdict_kind::malformed) continue;  // never reaches an evaluator
+      CHECK(advice_for(v, what) != "see the detail");
+      CHECK(describe_verdict(v, what).find(name_of(v.kind)) == 0);
+      CHECK(explain_verdict(v, what).find("sandbox") != std::string::npos);
+    }
+  // Of what a lane has, and of reasons.
+  verdict v;
+  v.kind = verdict_kind::oom;
+  CHECK(quern::test::contains(advice_for(v, what), "device memory"));
+  v.kind = verdict_kind::rejected_static;
+  CHECK_FALSE(quern::test::contains(advice_for(v, what), "prelude"));
+  v.reason = "host_entry";
+  CHECK(quern::test::contains(advice_for(v, what), "launch_plan.md"));
+  what.lane = lane::cpp;
+  v = {};
+  v.kind = verdict_kind::oom;
+  CHECK(quern::test::contains(advice_for(v, what), "at most 256 MiB"));
 }

@@ -258,6 +258,20 @@ extern "C" void kernel(const float* x, const int* ids, float* y, int64_t n, int6
      "k<Mode::b, op><<<1 1 1|1 1 1|0>>>(out0+0, 1000); set<float><<<1 1 1|1 1 1|0>>>(out0+0, 2f, "
      "1); "
      "set<float><<<1 1 1|1 1 1|0>>>(out0+0, 2.5f, 1); set<int><<<1 1 1|1 1 1|0>>>(ws+0, 2, 1)"},
+    // pragmas of all spellings, wherever they stand
+    {R"(_Pragma("nv_diag_suppress 177")
+#define QUIET _Pragma("nv_diag_suppress 550")
+__global__ void k(float* y, int n) { _Pragma("unroll") for (int i = 0; i < n; ++i) y[i] = 1; }
+QUIET
+extern "C" _Pragma("nv_diag_default 550") void kernel(const float* x, const int* ids, float* y, int64_t n, int64_t m, void* w, cudaStream_t st) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) k<<<1, 1, 0, st>>>(y, i);
+  _Pragma("unroll")
+  for (int i = 0; i < 1; ++i) k<<<1, 1, 0, st>>>(y, 7);
+}
+)",
+     "k<<<1 1 1|1 1 1|0>>>(out0+0, 0); k<<<1 1 1|1 1 1|0>>>(out0+0, 1); k<<<1 1 1|1 1 "
+     "1|0>>>(out0+0, 7)"},
 };
 
 }  // namespace

@@ -224,19 +224,45 @@ TEST_CASE("cuda: device variables that survive the call") {
         "#define DEVICE __device__\nDEVICE float kept[4];",
         "#define A __device__\n#define B A\nB float kept[4];",
         "template <int N> __device__ float kept[N];", "__device__ __half kept{};",
-        "alignas(16) __device__ float kept[4];"})
+        "alignas(16) __device__ float kept[4];", "__device__ float kept(0);",
+        "__device__ t kept(-1, 2);", "__device__ array<float, sizeof(int)> kept;",
+        "template <> __device__ float kept<4>(0);", "__device__ std::array<f<(3)>, 2> kept;"})
     check_refused(screen_rule::device_state, text);
   check_refused(screen_rule::device_state, in_kernel("static float kept[32]; y[0] = kept[0];"));
   for (const char* text :
-       {"__device__ unsigned arrived;", "__device__ unsigned int arrived = 0;",
-        "static __device__ int arrived;", "__constant__ float weights[64];",
-        "__device__ const float table[2] = {1, 2};", "__device__ constexpr float two = 2;",
-        "constexpr float table[2] = {1, 2};", "__device__ float twice(float x);",
+       {"__device__ unsigned arrived;",
+        "__device__ unsigned int arrived = 0;",
+        "static __device__ int arrived;",
+        "__constant__ float weights[64];",
+        "__device__ const float table[2] = {1, 2};",
+        "__device__ constexpr float two = 2;",
+        "constexpr float table[2] = {1, 2};",
+        "__device__ float twice(float x);",
         "__device__ __forceinline__ float twice(float x) { return 2 * x; }",
         "template <class T> __device__ T twice(T x) { return x + x; }",
         "__global__ void __launch_bounds__(256, 2) g(float* y) { y[0] = 1; }",
-        "static __global__ void g(float* y) { y[0] = 1; }"})
+        "static __global__ void g(float* y) { y[0] = 1; }",
+        "__device__ float4 operator+(float4 a, float4 b);",
+        "__device__ __forceinline__ float4 operator+(float4 a, float4 b) { return a; }",
+        "__device__ float4& operator+=(float4& a, float4 b) { return a; }",
+        "__device__ bool operator<(v a, v b) { return a.x < b.x; }",
+        "__device__ v operator<<(v a, int b) { return a; }",
+        "struct v { __device__ int& operator[](int i) { return x[i]; } int x[4]; };",
+        "struct v { __device__ v& operator=(const v& o) { x = o.x; return *this; } int x; };",
+        "struct v { __device__ operator float() const { return x; } int x; };",
+        "struct v { __device__ float operator()(int i) const { return i; } };",
+        "struct v { friend __device__ v operator*(v a, v b) { return a; } int x; };",
+        "template <> __device__ float to_float<float>(float v) { return v; }",
+        "template <> __device__ float to_float<a<b<float>>>(a<b<float>> v) { return v; }",
+        "template <class T, int N = sizeof(T)> __device__ float f(T v) { return v; }",
+        "#define ALIGNED(n) alignas(n)\nstruct v { ALIGNED(16) int x; __device__ int f(int); };"})
     check_allowed(text);
+  // The bodies of such functions are device code.
+  check_refused(screen_rule::device_launch,
+                "__device__ v operator+(v a, v b) { scale<<<1, 32>>>(y, y, 1); return a; }");
+  check_refused(screen_rule::forbidden_name,
+                "template <> __device__ int* f<int>(int v) { return new int; }");
+  check_allowed("__device__ v operator+(v a, v b) { asm(\"bar.sync 0;\"); return a; }");
   check_allowed(in_kernel("static __shared__ float tile[32]; extern __shared__ float more[];"));
   check_allowed(in_kernel("static constexpr int N = 4; static const float t[2] = {1, 2};"));
   check_allowed(in_host("static cudaGraphExec_t graph = nullptr;"));
@@ -254,6 +280,12 @@ TEST_CASE("cuda: kernels start no kernels, and declarations of what is elsewhere
         "extern \"C\" __device__ int vprintf_of(const char*, void*);"})
     check_refused(screen_rule::external, text);
   check_allowed("extern \"C\" {\n__global__ void g(float* y) { y[0] = 1; }\n}");
+  check_allowed(
+      "extern \"C\" {\n__global__ void g(float* y) { y[0] = 1; }\n}\nstruct v { int x; };");
+  check_allowed("extern \"C\" {}\nusing f = float;");
+  const auto in_block = screen("extern \"C\" {\n" + device_part + host_part + "}");
+  CHECK_MESSAGE(!in_block, (in_block ? in_block->text : ""));
+  check_refused(screen_rule::external, "extern \"C\" {}\nextern int x;");
   check_allowed("extern \"C\" __global__ void g(float* y) { y[0] = 1; }");
   check_allowed("extern \"C\" int64_t workspace_bytes(int64_t n) { return 4 * n; }");
   check_allowed("extern __shared__ float buffer[];");

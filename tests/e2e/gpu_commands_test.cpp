@@ -1,0 +1,118 @@
+// `quern bench` and `quern eval` of lane cuda through their command lines: a kill in the middle,
+// the report, and what limits a kernel.
+#include <algorithm>
+#include <csignal>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/subprocess.hpp"
+#include "e2e/run_fixture.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "env/task/suite.hpp"
+#include "support/gpu.hpp"
+
+using namespace quern;
+using namespace quern::test;
+namespace fs = std::filesystem;
+using base::operator""_s;
+
+namespace {
+
+constexpr std::size_t most_kernels = 16;
+const fs::path suite_folder = source_dir() / "env/suites/cuda_quick";
+
+bool go_on() {
+  return go_on_with_gpu(env::has_nvidia_driver(), "no NVIDIA driver is loaded");
+}
+
+/// Honest kernels of the suite and one that is wrong, into `folder`; how many.
+std::size_t write_kernels(const fs::path& folder) {
+  REQUIRE(base::make_folders(folder));
+  const auto suite = env::load_suite(suite_folder);
+  REQUIRE(suite.has_value());
+  std::size_t written = 0;
+  for (const auto& entry : fs::directory_iterator(source_dir() / "tests/honest/cuda")) {
+    const std::string name = entry.path().filename().string();
+    const std::string task = name.substr(0, name.find('.'));
+    const bool known =
+        std::any_of(suite->members.begin(), suite->members.end(),
+                    [&](const env::suite_member& one) { return one.task.name == task; });
+    if (!known || !name.ends_with(".cu") || written + 1 == most_kernels) continue;
+    fs::copy_file(entry.path(), folder / name);
+    ++written;
+  }
+  auto text = base::read_file(source_dir() / "tests/honest/cuda/softmax_rows.naive.cu");
+  REQUIRE(text);
+  const std::string_view sum = "/ sum";
+  text->replace(text->find(sum), sum.size(), "/ (1.1f * sum)");
+  REQUIRE(base::write_file_atomic(folder / "softmax_rows.wrong.cu", *text));
+  return written + 1;
+}
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::vector<std::string> all;
+  const std::string text = base::read_file(file).value_or("");
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
+    all.push_back(text.substr(begin, end - begin));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("quern bench on a GPU survives a kill in the middle, and reports") {
+  if (!go_on()) return;
+  const auto made = base::temp_folder::make();
+  REQUIRE(made);
+  const fs::path folder = made->path(), results = folder / "out/results.jsonl";
+  const std::size_t kernels = write_kernels(folder / "candidates");
+  const std::vector<std::string> command = {program("quern"),
+                                            "bench",
+                                            suite_folder.string(),
+                                            "--candidates",
+                                            (folder / "candidates").string(),
+                                            "--out",
+                                            results.string(),
+                                            "--budget-s",
+                                            "0.15",
+                                            "--gpus",
+                                            "0"};
+  {
+    auto child = base::subprocess::start({.argv = command, .log = folder / "killed"});
+    REQUIRE(child);
+    REQUIRE(wait_until(200_s, [&] { return lines_of(results).size() >= 4; }));
+    child->send_signal(SIGKILL);
+    REQUIRE(child->wait(60_s));
+  }
+  const auto before = lines_of(results);
+  REQUIRE(before.size() < kernels + 1);
+  const finished end = run_to_end(command, folder / "log");
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  const auto after = lines_of(results);
+  REQUIRE(after.size() == kernels + 1);
+  CHECK(std::equal(before.begin(), before.end(), after.begin()));
+
+  const auto report =
+      base::parse_json(base::read_file(results.parent_path() / "report.json").value_or(""));
+  REQUIRE(report.has_value());
+  CHECK((*report)["candidates"] == kernels);
+  CHECK((*report)["without_verdict"] == 0);
+  CHECK((*report)["verdicts"].value("wrong_value", 0) == 1);
+  CHECK((*report)["verdicts"].value("ok", 0) >= kernels - 2);  // one may be noisy three times
+  CHECK(contains(base::read_file(results.parent_path() / "report.html").value_or(""), "</html>"));
+}
+
+TEST_CASE("quern eval --explain on a GPU says where the kernel stands and what limits it") {
+  if (!go_on()) return;
+  const auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  const finished end =
+      run_to_end({program("quern"), "eval", (suite_folder / "softmax_rows.task.yaml").string(),
+                  (source_dir() / "tests/honest/cuda/softmax_rows.naive.cu").string(), "--explain",
+                  "--gpu", "0"},
+                 folder->path() / "log");
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  for (const char* part : {"ok", "memory ", "arithmetic ", "limited by ", "sm ", "to do "})
+    CHECK(contains(end.output, part));
+}
