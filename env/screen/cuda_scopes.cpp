@@ -120,8 +120,10 @@ class cuda_scopes {
       return open(item, false, outer.device, outer.host, true);
     }
     const reading what = read(outer.head);
-    const bool linkage = outer.head.size() == 2 && is(outer.head[0], "extern") &&
-                         outer.head[1].kind == token_kind::string;
+    // Pragmas may stand before it.
+    const std::size_t words = outer.head.size();
+    const bool linkage = words >= 2 && is(outer.head[words - 2], "extern") &&
+                         outer.head[words - 1].kind == token_kind::string;
     const bool function = what.function != nullptr && !linkage;
     if (!linkage) judge('{');
     const bool device = what.has.contains("__device__") || what.has.contains("__global__");

@@ -226,7 +226,8 @@ TEST_CASE("cuda: device variables that survive the call") {
         "template <int N> __device__ float kept[N];", "__device__ __half kept{};",
         "alignas(16) __device__ float kept[4];", "__device__ float kept(0);",
         "__device__ t kept(-1, 2);", "__device__ array<float, sizeof(int)> kept;",
-        "template <> __device__ float kept<4>(0);", "__device__ std::array<f<(3)>, 2> kept;"})
+        "template <> __device__ float kept<4>(0);", "_Pragma(\"unroll\") __device__ float kept[4];",
+        "__device__ std::array<f<(3)>, 2> kept;"})
     check_refused(screen_rule::device_state, text);
   check_refused(screen_rule::device_state, in_kernel("static float kept[32]; y[0] = kept[0];"));
   for (const char* text :
@@ -283,6 +284,9 @@ TEST_CASE("cuda: kernels start no kernels, and declarations of what is elsewhere
   check_allowed(
       "extern \"C\" {\n__global__ void g(float* y) { y[0] = 1; }\n}\nstruct v { int x; };");
   check_allowed("extern \"C\" {}\nusing f = float;");
+  check_allowed(
+      "_Pragma(\"unroll\")\nextern \"C\" {\n__device__ float f(float x) { return x; }\n}\nusing g "
+      "= float;");
   const auto in_block = screen("extern \"C\" {\n" + device_part + host_part + "}");
   CHECK_MESSAGE(!in_block, (in_block ? in_block->text : ""));
   check_refused(screen_rule::external, "extern \"C\" {}\nextern int x;");

@@ -204,7 +204,9 @@ def check(arguments, entry, cases):
     flat = re.sub(r'\s+', ' ', re.sub(r'__restrict__\s*', '', source)).replace('( ', '(')
     if not source.startswith('// '):
         problems.append('the first line is no comment')
-    if prototype(task) not in flat:
+    linkage = 'extern "C" '
+    in_block = linkage + '{' in flat and prototype(task).removeprefix(linkage) in flat
+    if prototype(task) not in flat and not in_block:
         problems.append('not the prototype: ' + prototype(task))
     base = arguments.work / entry['file']
     if arguments.nvcc:
