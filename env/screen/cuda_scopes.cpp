@@ -2,6 +2,9 @@
 #include "env/screen/cuda_scopes.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "env/screen/cuda_rules.hpp"
@@ -61,7 +64,7 @@ class cuda_scopes {
     const token& item = all_[i];
     if (is(item, "(") || is(item, "[")) {
       note(item);
-      if (i + 1 < all_.size() && begins_value(all_[i + 1])) note(all_[i + 1]);
+      if (i + 1 < all_.size() && begins_value(all_[i + 1])) note_value(all_[i + 1]);
       open(item, false, here().device, here().host, here().function);
     } else if (is(item, "{")) {
       open_brace(item);
@@ -72,10 +75,19 @@ class cuda_scopes {
       begin_again();
     } else {
       const bool named = i > 0 && is(all_[i - 1], "operator");  // operator=
-      if (is(item, "=") && !named && here().bracket != '(' && here().bracket != '[') judge('=');
+      if (is(item, "=") && !named && here().bracket != '(' && here().bracket != '[' && declares())
+        judge('=');
       look_at(i);
       note(item);
     }
+  }
+
+  // Whether an '=' is an initialiser's: that of a template's default comes before such words.
+  bool declares() const {
+    if (frames_.back().function) return true;
+    const reading what = read(frames_.back().head);
+    return what.has.contains("__device__") || what.has.contains("static") ||
+           what.has.contains("extern");
   }
 
   void look_at(std::size_t i) {
@@ -92,6 +104,15 @@ class cuda_scopes {
       found_ = finding_at(screen_rule::forbidden_name, item,
                           "device code has no heap: memory is the outputs, the workspace and "
                           "shared memory");
+  }
+
+  // A bracket would have no partner in the head.
+  void note_value(token item) {
+    if (is(item, "(") || is(item, "{")) {
+      item.kind = token_kind::number;
+      item.text = "0";
+    }
+    note(item);
   }
 
   void note(const token& item) {
@@ -120,10 +141,11 @@ class cuda_scopes {
       return open(item, false, outer.device, outer.host, true);
     }
     const reading what = read(outer.head);
-    // Pragmas may stand before it.
+    // Pragmas may stand before it, no declaration that a macro ends.
     const std::size_t words = outer.head.size();
     const bool linkage = words >= 2 && is(outer.head[words - 2], "extern") &&
-                         outer.head[words - 1].kind == token_kind::string;
+                         outer.head[words - 1].kind == token_kind::string &&
+                         read({outer.head.begin(), outer.head.end() - 2}).has.empty();
     const bool function = what.function != nullptr && !linkage;
     if (!linkage) judge('{');
     const bool device = what.has.contains("__device__") || what.has.contains("__global__");
@@ -156,11 +178,10 @@ class cuda_scopes {
 
   reading read(const std::vector<token>& head) const {
     reading result;
-    int depth = 0, angle = 0;  // of brackets, and of < and > around the arguments of templates
+    int depth = 0;
     for (std::size_t i = 0; i < head.size(); ++i) {
       const token& item = head[i];
-      if (depth == 0) angle = std::max(0, angle + angle_step(head, i, angle));
-      if (is(item, "(") && depth == 0 && angle == 0 && result.function == nullptr)
+      if (is(item, "(") && depth == 0 && result.function == nullptr)
         result.function = function_named_before(head, i);
       if (is(item, "[")) result.plain_counter = false;
       if (is(item, "*") || is(item, "&") || is(item, ",") || is(item, "{"))
@@ -171,7 +192,7 @@ class cuda_scopes {
       if (cuda_rules::is_specifier(item.text)) result.has.insert(item.text);
       if (const auto macro = macros_.find(item.text); macro != macros_.end())
         result.has.insert(macro->second.begin(), macro->second.end());
-      const bool last = i + 1 == head.size();
+      const bool last = i + 1 == head.size() || is(head[i + 1], "(");
       if (!last && !cuda_rules::is_specifier(item.text) && !macros_.contains(item.text) &&
           !cuda_rules::is_counter_type(item.text))
         result.plain_counter = false;
@@ -179,21 +200,17 @@ class cuda_scopes {
     return result;
   }
 
-  // What head[i] does to the number of open template argument lists.
-  static int angle_step(const std::vector<token>& head, std::size_t i, int open) {
-    if (i == 0 || is(head[i - 1], "operator")) return 0;
-    if (is(head[i], "<")) return is_word(head[i - 1]) || is(head[i - 1], "<") ? 1 : 0;
-    if (open == 0) return 0;
-    return is(head[i], ">") ? -1 : is(head[i], ">>") ? -2 : 0;
-  }
-
-  // The function whose parameters begin at the parenthesis head[i]: a word, an operator, a
-  // specialisation f<…>. Not what is initialised there: parameters do not begin with a value.
+  // The function whose parameters are in the parentheses that open at head[i]: a word, an operator,
+  // a specialisation f<…>. Not what is initialised there, and not what goes on behind them.
   static const token* function_named_before(const std::vector<token>& head, std::size_t i) {
     if (i == 0 || (i + 1 < head.size() && begins_value(head[i + 1]))) return nullptr;
+    const std::size_t behind = behind_group(head, i);
+    if (behind < head.size() && !follows_parameters(head[behind])) return nullptr;
     for (std::size_t back = 2; back <= 3 && back <= i; ++back)
       if (is(head[i - back], "operator")) return &head[i - back];
-    if (is_word(head[i - 1])) return takes_arguments(head[i - 1].text) ? nullptr : &head[i - 1];
+    const token& before = head[i - 1];
+    if (is_word(before))
+      return takes_arguments(before.text) || is_type(before.text) ? nullptr : &before;
     int open = 0;
     for (std::size_t k = i; k-- > 1;) {
       open += is(head[k], ">") ? 1 : is(head[k], ">>") ? 2 : is(head[k], "<") ? -1 : 0;
@@ -203,10 +220,27 @@ class cuda_scopes {
   }
 
   static bool begins_value(const token& item) {
+    constexpr auto values = std::to_array<std::string_view>(
+        {"-", "+", "!", "~", "{", "(", "true", "false", "nullptr", "sizeof"});
     return item.kind == token_kind::number || item.kind == token_kind::string ||
-           item.kind == token_kind::character || is(item, "-") || is(item, "+") || is(item, "!") ||
-           is(item, "~") || is(item, "{") || is(item, "true") || is(item, "false") ||
-           is(item, "nullptr") || is(item, "sizeof");
+           item.kind == token_kind::character || is_one_of(item, values);
+  }
+
+  static bool follows_parameters(const token& item) {
+    constexpr auto words = std::to_array<std::string_view>(
+        {"const", "volatile", "noexcept", "override", "final", "requires", "throw", "try",
+         "__attribute__", "->", ":", "=", "&", "&&", "{"});
+    return is_one_of(item, words);
+  }
+
+  static bool is_type(const std::string& word) {
+    return cuda_rules::is_counter_type(word) || word == "float" || word == "double" ||
+           word == "void" || word == "auto";
+  }
+
+  static bool is_one_of(const token& item, std::span<const std::string_view> texts) {
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](std::string_view text) { return is(item, text); });
   }
 
   // Words of a declaration that are followed by a parenthesis and are not its name.

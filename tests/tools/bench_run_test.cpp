@@ -533,8 +533,18 @@ TEST_CASE(
     const env::verdict& v = outcome.last.at(0);
     CHECK(v.kind == (at_last ? verdict_kind::ok : verdict_kind::unconfirmed));
     CHECK(v.speedup_e2 == (at_last ? std::optional<std::int64_t>(900) : std::nullopt));
+    CHECK(v.detail == (at_last ? "scripted" : "scripted, which none has done in 3 tries"));
     CHECK(outcome.last.at(1).kind == verdict_kind::ok);
   }
+  // Who asks once only has the claim as it stands.
+  scripted_judge judge;
+  judge.confirmed = [](const env::evaluation_request&) { return false; };
+  tools::bench_run_options once = impatient();
+  once.tries = 1;
+  const auto outcome = run_scripted({&judge}, requests, positions(2), once);
+  CHECK(judge.asked.size() == 2);
+  CHECK(outcome.last.at(0).kind == verdict_kind::ok);
+  CHECK(outcome.last.at(0).speedup_e2 == 300);
 }
 
 TEST_CASE("a stop does not cut the tries of what is being judged") {

@@ -216,9 +216,12 @@ env::verdict judge_patiently(env::candidate_judge& judge, const env::evaluation_
     again.recheck = true;
     v = judge.evaluate(again);
   }
-  if (is_open_claim(v)) {
+  // Who asks once may ask again later.
+  if (run.options.tries > 1 && is_open_claim(v)) {
     v.kind = env::verdict_kind::unconfirmed;
+    v.detail += fmt::format(", which none has done in {} tries", run.options.tries);
     v.speedup_e2.reset();
+    v.claim_e2.reset();
   }
   return v;
 }

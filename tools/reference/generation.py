@@ -20,15 +20,18 @@ except ImportError as error:
     print(f"generation.py: {sys.executable} cannot import torch and transformers ({error})", file=sys.stderr)
     sys.exit(77)
 
-# Of each program: tokens that are generated before the clock starts.
+# Tokens that are generated before the clock starts: by transformers in a call of their own, by bench_generate in each
+# sequence.
 WARM_UP = 8
+OUR_WARM_UP = 32
 
 
 def our_rates(options, model, config_file):
     """Tokens a second of decoding by batch; the model's config.json goes to the file."""
     program = options.build / "bin" / "bench_generate"
     run = subprocess.run([program, "--model", model, "--only", "decode", "--context", str(options.context), "--config",
-                          config_file, "--batch", *map(str, options.batch)], stdout=subprocess.PIPE, text=True)
+                          "--decode", str(options.new), "--config", config_file, "--batch",
+                          *map(str, options.batch)], stdout=subprocess.PIPE, text=True)
     if run.returncode != 0:
         sys.exit(f"generation.py: bench_generate ended with {run.returncode}")
     report = json.loads(run.stdout[run.stdout.index("\n[") + 1:])
@@ -89,9 +92,9 @@ def main():
     parser.add_argument("--context", type=int, default=576)
     parser.add_argument("--new", type=int, default=128)
     options = parser.parse_args()
-    if options.new < 2 or options.context <= options.new // 2:
-        parser.error(f"--context {options.context} --new {options.new}: at least 2 new tokens, and a context of more "
-                     "than half of them")
+    if options.new < 8 or options.context <= options.new // 2 + OUR_WARM_UP:
+        parser.error(f"--context {options.context} --new {options.new}: at least 8 new tokens, and a context of more "
+                     f"than half of them and {OUR_WARM_UP}")
     if not torch.cuda.is_available():
         sys.exit("generation.py: PyTorch finds no GPU here")
     transformers.logging.set_verbosity_error()

@@ -1,5 +1,6 @@
 // Every protocol over every baseline on a device, as `quern eval` asks for them: a right kernel is
 // ok and says what it was measured by and over, a wrong one never is.
+#include <algorithm>
 #include <cstdio>
 
 #include "base/file.hpp"
@@ -55,7 +56,7 @@ verdict judge(candidate_judge& with, const std::shared_ptr<const task>& what,
 
 }  // namespace
 
-TEST_CASE("every protocol over every baseline tells a right kernel from a wrong one") {
+TEST_CASE("every protocol measures over every baseline, and none a wrong kernel") {
   if (!test::go_on_with_gpu(has_nvidia_driver(), "no NVIDIA driver is loaded")) return;
   evaluator_options options;
   options.time_budget_s = 0.2;
@@ -85,13 +86,15 @@ TEST_CASE("every protocol over every baseline tells a right kernel from a wrong 
       REQUIRE(good.baseline.has_value());
       CHECK(good.baseline->name == name_of(over));
       REQUIRE(good.time.has_value());
-      CHECK(good.time->ref_ns.size() == good.time->cand_ns.size());
+      REQUIRE_FALSE(good.time->ref_ns.empty());
+      for (const auto& buckets : {good.time->ref_ns, good.time->cand_ns})
+        CHECK(*std::min_element(buckets.begin(), buckets.end()) > 0);
       CHECK(good.speedup_e2.has_value());
-      const verdict bad = judge(with, what, wrong, how);
-      CAPTURE(summary(bad));
-      CHECK(bad.kind == verdict_kind::wrong_value);
-      CHECK_FALSE(bad.speedup_e2.has_value());
-      std::printf("%-32s %s; wrong: %s\n", to_text(how).c_str(), summary(good).c_str(),
-                  summary(bad).c_str());
+      std::printf("%-32s %s\n", to_text(how).c_str(), summary(good).c_str());
     }
+  // Values are looked at before anything is timed, so that once is enough.
+  const verdict bad = judge(with, what, wrong, {});
+  CAPTURE(summary(bad));
+  CHECK(bad.kind == verdict_kind::wrong_value);
+  CHECK_FALSE(bad.speedup_e2.has_value());
 }

@@ -217,9 +217,11 @@ TEST_CASE("a claim that is beyond belief when it is measured again is a hack") {
   recheck.recheck = true;
   settled before;
   before.claim_e2 = 4000;
-  device = faked({{1, 50}});
+  device = faked({{1, 35}, {4, 50}});
   device.hack_above = 45;
-  CHECK(settle_with(device, recheck, before).v.kind == verdict_kind::hack);
+  const auto rechecked = settle_with(device, recheck, before);
+  CHECK(rechecked.measured == rounds{1, 4});
+  CHECK(rechecked.v.kind == verdict_kind::hack);
 }
 
 TEST_CASE("a recheck is measured under its own number and decides the remembered claim") {

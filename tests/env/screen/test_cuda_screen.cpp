@@ -218,16 +218,33 @@ TEST_CASE("cuda: names that no candidate needs") {
 
 TEST_CASE("cuda: device variables that survive the call") {
   for (const char* text :
-       {"__device__ float kept[1024];", "static __device__ float kept;", "__device__ float* last;",
-        "namespace a { __device__ int done[2]; }", "struct t { int a; };\n__device__ t kept;",
-        "__device__ unsigned long long first, second;", "__device__ float one = 1.0f;",
+       {"__device__ float kept[1024];",
+        "static __device__ float kept;",
+        "__device__ float* last;",
+        "namespace a { __device__ int done[2]; }",
+        "struct t { int a; };\n__device__ t kept;",
+        "__device__ unsigned long long first, second;",
+        "__device__ float one = 1.0f;",
         "#define DEVICE __device__\nDEVICE float kept[4];",
         "#define A __device__\n#define B A\nB float kept[4];",
-        "template <int N> __device__ float kept[N];", "__device__ __half kept{};",
-        "alignas(16) __device__ float kept[4];", "__device__ float kept(0);",
-        "__device__ t kept(-1, 2);", "__device__ array<float, sizeof(int)> kept;",
-        "template <> __device__ float kept<4>(0);", "_Pragma(\"unroll\") __device__ float kept[4];",
-        "__device__ std::array<f<(3)>, 2> kept;"})
+        "template <int N> __device__ float kept[N];",
+        "__device__ __half kept{};",
+        "alignas(16) __device__ float kept[4];",
+        "__device__ float kept(0);",
+        "__device__ t kept(-1, 2);",
+        "__device__ array<float, sizeof(int)> kept;",
+        "template <> __device__ float kept<4>(0);",
+        "_Pragma(\"unroll\") __device__ float kept[4];",
+        "__device__ std::array<f<(3)>, 2> kept;",
+        "__device__ array<float, f(N)> kept;",
+        "template <int N = 4> __device__ float kept[N];",
+        "template <int N = f()> __device__ float kept[N];",
+        "__device__ float (kept)[64];",
+        "__device__ float kept((0));",
+        "template <> __device__ float kept<4>((0));",
+        "template <class T> using id = T; __device__ id<float> (kept)[64];",
+        "#define END ;\n__device__ float kept[64] END extern \"C\" { __device__ int f(int); }",
+        "template <int N, bool S = N < 4> __device__ float kept[N];"})
     check_refused(screen_rule::device_state, text);
   check_refused(screen_rule::device_state, in_kernel("static float kept[32]; y[0] = kept[0];"));
   for (const char* text :
@@ -256,9 +273,22 @@ TEST_CASE("cuda: device variables that survive the call") {
         "template <> __device__ float to_float<float>(float v) { return v; }",
         "template <> __device__ float to_float<a<b<float>>>(a<b<float>> v) { return v; }",
         "template <class T, int N = sizeof(T)> __device__ float f(T v) { return v; }",
+        "template <int N, bool S = N < 4> __device__ float f(float x) { return x; }",
+        "template <int N> __device__ std::enable_if_t<N < 4, float> f(float x) { return x; }",
+        "struct v { __device__ v(int a) : x(a) {} __device__ ~v() {} int x; };",
+        "__device__ auto f(float x) -> decltype(x) { return x; }",
+        "__device__ float f(float x) noexcept { return x; }",
+        "__attribute__((noinline)) __device__ float f(float x) { return x; }",
+        "__global__ void __launch_bounds__((2 * 128)) g(float* y) { y[0] = 1; }",
+        "__device__ float f(float x) __attribute__((noinline)) { return x; }",
+        "__device__ unsigned arrived(0);",
         "#define ALIGNED(n) alignas(n)\nstruct v { ALIGNED(16) int x; __device__ int f(int); };"})
     check_allowed(text);
   // The bodies of such functions are device code.
+  check_refused(screen_rule::device_state,
+                "template <int N, bool S = N < 4> __global__ void g(float* y) "
+                "{ static float kept[4]; y[0] = kept[0]; }");
+  check_refused(screen_rule::device_state, in_kernel("if (y) static float kept[32]; y[0] = 1;"));
   check_refused(screen_rule::device_launch,
                 "__device__ v operator+(v a, v b) { scale<<<1, 32>>>(y, y, 1); return a; }");
   check_refused(screen_rule::forbidden_name,
@@ -267,6 +297,9 @@ TEST_CASE("cuda: device variables that survive the call") {
   check_allowed(in_kernel("static __shared__ float tile[32]; extern __shared__ float more[];"));
   check_allowed(in_kernel("static constexpr int N = 4; static const float t[2] = {1, 2};"));
   check_allowed(in_host("static cudaGraphExec_t graph = nullptr;"));
+  check_allowed(
+      in_host("auto f = [=] __device__ { return n; }; const auto g = [] __device__(float x) { "
+              "return x; };"));
 }
 
 TEST_CASE("cuda: kernels start no kernels, and declarations of what is elsewhere") {
