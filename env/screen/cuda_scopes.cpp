@@ -28,6 +28,9 @@ struct frame {
   bool c_linkage = false;  // within extern "C" { … }
   bool linkage = false;    // … whose braces these are
   bool judged = false;     // what stands before its '=' was
+  // An '=' is an initialiser's: __device__, static or extern was read, which come behind the
+  // defaults of a template.
+  bool declares = false;
   // Of the declaration or statement that is being read; of what is in brackets only a value that
   // they begin with.
   std::vector<token> head;
@@ -57,7 +60,7 @@ class cuda_scopes {
 
   void begin_again() {
     here().head.clear();
-    here().judged = false;
+    here().judged = here().declares = false;
   }
 
   void step(std::size_t i) {
@@ -75,19 +78,12 @@ class cuda_scopes {
       begin_again();
     } else {
       const bool named = i > 0 && is(all_[i - 1], "operator");  // operator=
-      if (is(item, "=") && !named && here().bracket != '(' && here().bracket != '[' && declares())
+      if (is(item, "=") && !named && here().bracket != '(' && here().bracket != '[' &&
+          (here().function || here().declares))
         judge('=');
       look_at(i);
       note(item);
     }
-  }
-
-  // Whether an '=' is an initialiser's: that of a template's default comes before such words.
-  bool declares() const {
-    if (frames_.back().function) return true;
-    const reading what = read(frames_.back().head);
-    return what.has.contains("__device__") || what.has.contains("static") ||
-           what.has.contains("extern");
   }
 
   void look_at(std::size_t i) {
@@ -106,6 +102,17 @@ class cuda_scopes {
                           "shared memory");
   }
 
+  bool declares(const token& item) const {
+    constexpr auto words = std::to_array<std::string_view>({"__device__", "static", "extern"});
+    if (!is_word(item)) return false;
+    const auto macro = macros_.find(item.text);
+    return is_one_of(item, words) ||
+           (macro != macros_.end() &&
+            std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+              return macro->second.contains(std::string(word));
+            }));
+  }
+
   // A bracket would have no partner in the head.
   void note_value(token item) {
     if (is(item, "(") || is(item, "{")) {
@@ -117,6 +124,7 @@ class cuda_scopes {
 
   void note(const token& item) {
     if (here().head.size() < longest_head) here().head.push_back(item);
+    here().declares = here().declares || declares(item);
   }
 
   void open(const token& bracket, bool c_linkage, bool device, bool host, bool function) {

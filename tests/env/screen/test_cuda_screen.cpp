@@ -370,10 +370,32 @@ TEST_CASE("cuda: any text gets an answer, and the same one in its canonical form
 }
 
 TEST_CASE("cuda: long and nested texts take linear time") {
-  for (const std::string unit :
-       {"[", "(", "{", "__device__ ", "static ", "namespace a{", "extern \"C\" {", "asm(\"x\" ",
-        "asm(", "f<<<1,2>>>", "#define A (\n", "#if 1\n", "#define A __device__\nA ", "template<",
-        "__device__ void f(){", "#include <", "\"", "a ", "#define A B\n"}) {
+  for (const std::string unit : {"[",
+                                 "(",
+                                 "{",
+                                 "__device__ ",
+                                 "static ",
+                                 "namespace a{",
+                                 "extern \"C\" {",
+                                 "asm(\"x\" ",
+                                 "asm(",
+                                 "f<<<1,2>>>",
+                                 "#define A (\n",
+                                 "#if 1\n",
+                                 "#define A __device__\nA ",
+                                 "template<",
+                                 "__device__ void f(){",
+                                 "#include <",
+                                 "\"",
+                                 "a ",
+                                 "#define A B\n",
+                                 "= ",
+                                 "a = ",
+                                 "f<a>() ",
+                                 "f> () ",
+                                 "a < ",
+                                 "operator+() ",
+                                 "__device__ f<a>(0) = "}) {
     std::string text;
     while (text.size() + unit.size() <= env::max_source_bytes)
       text += unit;
