@@ -125,6 +125,35 @@ TEST_CASE("results of another suite, protocol, device or environment are refused
   f.refuse(other, {"budget", "'500'", "'100'"});
 }
 
+TEST_CASE("what a file refuses is told before devices are known, and nothing is made") {
+  const results_fixture f;
+  auto header = made_header();
+  header.device_class = header.environment = "";
+  const auto none = tools::peek_results(f.path, header);
+  REQUIRE(none.has_value());
+  CHECK(none->empty());
+  CHECK_FALSE(std::filesystem::exists(f.path));
+  const std::string before = f.fill();
+  const auto there = tools::peek_results(f.path, header);
+  REQUIRE_MESSAGE(there.has_value(), there.error().message);
+  CHECK(there->size() == 3);
+  header.budget_ms += 1;
+  const auto other = tools::peek_results(f.path, header);
+  REQUIRE_FALSE(other.has_value());
+  CHECK(test::contains(other.error().message, "another budget"));
+  header = made_header();
+  header.environment = "of another compiler";
+  CHECK_FALSE(tools::peek_results(f.path, header).has_value());
+  {
+    const auto held = results_file::open(f.path, made_header());
+    REQUIRE(held.has_value());
+    const auto busy = tools::peek_results(f.path, made_header());
+    REQUIRE_FALSE(busy.has_value());
+    CHECK(test::contains(busy.error().message, "another quern bench"));
+  }
+  CHECK(f.text() == before);
+}
+
 TEST_CASE("a file of somebody else is refused, untouched") {
   const results_fixture f;
   for (const char* text : {"my notes", "my notes\n", "{\"a\": 1}\n", "[1]\n", "{\n", "\n",

@@ -24,6 +24,16 @@ base::status refuse_results(std::string_view what, std::string_view there, std::
                     what, there, now);
 }
 
+/// The file, held until it is closed.
+base::expected<base::unique_fd> lock_results(const fs::path& path, int how) {
+  base::unique_fd lock(::open(path.c_str(), how | O_CLOEXEC, 0644));
+  if (!lock) return base::fail_errno("cannot open " + path.string());
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK)
+    return base::fail(errc::conflict, "{}: another quern bench is writing to it", path.string());
+  return base::fail_errno("cannot lock " + path.string());
+}
+
 /// All whole lines behind the header, checked.
 base::expected<std::vector<bench_result>> read_results(const fs::path& path,
                                                        const bench_header& header) {
@@ -43,7 +53,8 @@ base::expected<std::vector<bench_result>> read_results(const fs::path& path,
     }
     auto one = result_from_json(value);
     if (!one) return base::fail(errc::corrupt, "{}: {}", where, one.error().message);
-    if (one->verdict.env != header.environment || one->verdict.protocol != header.protocol)
+    const bool other = !header.environment.empty() && one->verdict.env != header.environment;
+    if (other || one->verdict.protocol != header.protocol)
       return base::fail(errc::corrupt,
                         "{}: the verdict is of protocol '{}' and environment '{}', the file of "
                         "'{}' and '{}'",
@@ -130,9 +141,9 @@ base::status check_same(const bench_header& there, const bench_header& now) {
   }
   if (there.protocol != now.protocol)
     return refuse_results("protocol", there.protocol, now.protocol);
-  if (there.device_class != now.device_class)
+  if (!now.device_class.empty() && there.device_class != now.device_class)
     return refuse_results("device class", there.device_class, now.device_class);
-  if (there.environment != now.environment)
+  if (!now.environment.empty() && there.environment != now.environment)
     return refuse_results("environment (compiler, flags, libraries, device, build of quern)",
                           there.environment, now.environment);
   if (there.budget_ms != now.budget_ms)
@@ -141,14 +152,16 @@ base::status check_same(const bench_header& there, const bench_header& now) {
   return {};
 }
 
+base::expected<std::vector<bench_result>> peek_results(const fs::path& path,
+                                                       const bench_header& header) {
+  std::error_code code;
+  if (!fs::exists(path, code)) return std::vector<bench_result>();
+  QUERN_CHECK(lock_results(path, O_RDWR));
+  return read_results(path, header);
+}
+
 base::expected<results_file> results_file::open(const fs::path& path, const bench_header& header) {
-  base::unique_fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock) return base::fail_errno("cannot open " + path.string());
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK)
-      return base::fail(errc::conflict, "{}: another quern bench is writing to it", path.string());
-    return base::fail_errno("cannot lock " + path.string());
-  }
+  QUERN_TRY(base::unique_fd lock, lock_results(path, O_RDWR | O_CREAT));
   QUERN_TRY(const std::string text, base::read_file(path, max_results_bytes));
   const bool begun = text.find('\n') != std::string::npos;
   const std::string first = base::dump(to_json(header)) + "\n";

@@ -56,8 +56,13 @@ base::expected<bench_header> header_from_json(const base::json& value);
 base::expected<bench_result> result_from_json(const base::json& value);
 
 /// Nothing where results under `there` may be joined by those under `now`; else invalid_argument
-/// with what differs, both values and what to do.
+/// with what differs, both values and what to do. What of `now` is empty is not known yet.
 base::status check_same(const bench_header& there, const bench_header& now);
+
+/// The results of a file that may not exist, with the errors that opening it would have; changes
+/// and makes nothing. Device class and environment of `header` may be empty: not known yet.
+base::expected<std::vector<bench_result>> peek_results(const std::filesystem::path& path,
+                                                       const bench_header& header);
 
 /// The file of results. One process a file, by flock. Not thread-safe.
 class results_file {

@@ -254,16 +254,19 @@ base::expected<int> bench(bench_arguments a) {
   if (a.out.empty()) a.out = "bench-" + suite.name + "/results.jsonl";
   const fs::path folder = fs::absolute(a.out).parent_path();
   if (a.report.empty()) a.report = folder.string();
+  bench_header header;
+  header.suite = suite.name;
+  header.suite_hash = suite_hash(suite);
+  header.lane = env::name_of(lane);
+  header.protocol = env::to_text(a.measured);
+  header.budget_ms = std::llround(a.budget_s * 1000);
+  // What the file refuses is told before devices are opened, which takes seconds each.
+  QUERN_TRY(const auto earlier, peek_results(a.out, header));
+  QUERN_CHECK(matching(earlier, candidates, a.out));
   QUERN_TRY(const open_judges judges, open_all(a, suite, lane));
   QUERN_CHECK(base::make_folders(folder));
-  QUERN_TRY(std::string environment, judges.front()->environment_for(env::to_text(a.measured)));
-  const bench_header header{suite.name,
-                            suite_hash(suite),
-                            std::string(env::name_of(lane)),
-                            env::to_text(a.measured),
-                            judges.front()->device_class(),
-                            std::move(environment),
-                            std::llround(a.budget_s * 1000)};
+  header.device_class = judges.front()->device_class();
+  QUERN_TRY(header.environment, judges.front()->environment_for(header.protocol));
   QUERN_TRY(auto file, results_file::open(a.out, header));
   std::signal(SIGINT, on_bench_signal);
   std::signal(SIGTERM, on_bench_signal);
