@@ -125,3 +125,12 @@ function(quern_test name)
     set_tests_properties(${name} PROPERTIES WILL_FAIL TRUE)
   endif()
 endfunction()
+
+# Programs and libraries that a test starts or loads are built before it; those that this build leaves out are not.
+function(quern_test_needs name)
+  foreach(needed ${ARGN})
+    if(TARGET ${name} AND TARGET ${needed})
+      add_dependencies(${name} ${needed})
+    endif()
+  endforeach()
+endfunction()

@@ -149,7 +149,8 @@ if [ -x "$bench" ]; then
     --rounds "$(pick "rate of plans" 2 4)"
   if [ ${#gpus[@]} -gt 1 ]; then
     # Each of them with its share of the processors.
-    alone "rate of two GPUs" 12 300 taskset -c "$(share_of 0),$(share_of 1)" "$bench" rate --gpus "${gpus[0]},${gpus[1]}" --form device_only --threads "$threads" \
+    alone "rate of two GPUs" 12 300 taskset -c "$(share_of 0),$(share_of 1)" "$bench" rate \
+      --gpus "${gpus[0]},${gpus[1]}" --form device_only --threads "$threads" \
       --rounds "$(pick "rate of two GPUs" 2 4)"
   fi
   alone "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" \

@@ -29,9 +29,9 @@ OUR_WARM_UP = 32
 def our_rates(options, model, config_file):
     """Tokens a second of decoding by batch; the model's config.json goes to the file."""
     program = options.build / "bin" / "bench_generate"
-    run = subprocess.run([program, "--model", model, "--only", "decode", "--context", str(options.context), "--config",
-                          "--decode", str(options.new), "--config", config_file, "--batch",
-                          *map(str, options.batch)], stdout=subprocess.PIPE, text=True)
+    run = subprocess.run([program, "--model", model, "--only", "decode", "--context", str(options.context), "--decode",
+                          str(options.new), "--config", config_file, "--batch", *map(str, options.batch)],
+                         stdout=subprocess.PIPE, text=True)
     if run.returncode != 0:
         sys.exit(f"generation.py: bench_generate ended with {run.returncode}")
     report = json.loads(run.stdout[run.stdout.index("\n[") + 1:])
