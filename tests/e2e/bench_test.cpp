@@ -45,14 +45,7 @@ struct bench_fixture {
     for (const std::string_view part : parts)
       CHECK(contains(end.output, part));
   }
-  [[nodiscard]] std::vector<std::string> lines() const {
-    std::vector<std::string> all;
-    const std::string text = base::read_file(results).value_or("");
-    for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos;
-         begin = end + 1)
-      all.push_back(text.substr(begin, end - begin));
-    return all;
-  }
+  [[nodiscard]] std::vector<std::string> lines() const { return whole_lines_of(results); }
 };
 
 /// The plain kernels of the suite, each twice, and one of each kind of failure.

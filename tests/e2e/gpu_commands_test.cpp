@@ -49,14 +49,6 @@ std::size_t write_kernels(const fs::path& folder) {
   return written + 1;
 }
 
-std::vector<std::string> lines_of(const fs::path& file) {
-  std::vector<std::string> all;
-  const std::string text = base::read_file(file).value_or("");
-  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
-    all.push_back(text.substr(begin, end - begin));
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("quern bench on a GPU survives a kill in the middle, and reports") {
@@ -79,16 +71,16 @@ TEST_CASE("quern bench on a GPU survives a kill in the middle, and reports") {
   {
     auto child = base::subprocess::start({.argv = command, .log = folder / "killed"});
     REQUIRE(child);
-    REQUIRE(wait_until(200_s, [&] { return lines_of(results).size() >= 4; }));
+    REQUIRE(wait_until(200_s, [&] { return whole_lines_of(results).size() >= 4; }));
     child->send_signal(SIGKILL);
     REQUIRE(child->wait(60_s));
   }
-  const auto before = lines_of(results);
+  const auto before = whole_lines_of(results);
   REQUIRE(before.size() < kernels + 1);
   const finished end = run_to_end(command, folder / "log");
   CAPTURE(end.output);
   CHECK(end.code == 0);
-  const auto after = lines_of(results);
+  const auto after = whole_lines_of(results);
   REQUIRE(after.size() == kernels + 1);
   CHECK(std::equal(before.begin(), before.end(), after.begin()));
 

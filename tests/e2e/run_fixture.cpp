@@ -74,6 +74,14 @@ finished run_to_end(std::vector<std::string> argv, const fs::path& log) {
   return {end->signal == 0 ? end->code : -end->signal, base::read_file(log).value_or("")};
 }
 
+std::vector<std::string> whole_lines_of(const std::filesystem::path& file) {
+  std::vector<std::string> all;
+  const std::string text = base::read_file(file).value_or("");
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
+    all.push_back(text.substr(begin, end - begin));
+  return all;
+}
+
 storage::state_counts counts_of(const fs::path& run) {
   auto db = storage::database::open(run / "run.db", storage::database::access::read);
   if (!db) return {};

@@ -32,6 +32,9 @@ struct finished {
 /// Fails the test when the command does not end within ten minutes.
 finished run_to_end(std::vector<std::string> argv, const std::filesystem::path& log);
 
+/// Lines of a file that end, without their ends; none where there is no file.
+std::vector<std::string> whole_lines_of(const std::filesystem::path& file);
+
 /// What the ledger of a run holds; may be asked while the run goes on. All zero before there is
 /// one.
 storage::state_counts counts_of(const std::filesystem::path& run);
