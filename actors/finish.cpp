@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
-#include "actors/measured_as.hpp"
 #include "actors/panel_run.hpp"
+#include "actors/replay/best_kernels.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
-#include "env/task/task_codec.hpp"
 #include "storage/archive.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/ledger.hpp"
@@ -29,66 +28,6 @@ base::expected<reading> read_run(const storage::run_paths& paths) {
   QUERN_TRY(made.db, storage::database::open(paths.database(), storage::database::access::read));
   QUERN_TRY(made.ledger, storage::ledger::open(*made.db));
   return made;
-}
-
-/// Generated tasks that have a kernel, as a suite beside their kernels, so that quern bench can
-/// measure them again, over ATen too.
-base::status write_suite(const fs::path& folder, const std::vector<const book_task*>& tasks) {
-  std::string held_out;
-  for (const book_task* task : tasks) {
-    const std::string& name = task->task->name;
-    QUERN_CHECK(base::write_file_atomic(folder / (name + ".task.yaml"), env::to_yaml(*task->task)));
-    if (task->held_out) held_out += (held_out.empty() ? "" : ", ") + name;
-  }
-  return base::write_file_atomic(
-      folder / "suite.yaml",
-      fmt::format("quern_suite: 1\nsplit: {{by: task, held_out: [{}]}}\n", held_out));
-}
-
-/// The best kernel of each task that has one, of the run or of the panel, as NAME.cpp (NAME.cu in
-/// lane cuda) and NAME.verdict.json; how many.
-base::expected<int> write_kernels(const run_config& config, const storage::run_paths& paths,
-                                  const task_book& tasks, const reading& from,
-                                  const std::optional<panel>& measured) {
-  const storage::blob_store blobs(paths.blobs());
-  QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
-  const fs::path folder = paths.root / "kernels";
-  QUERN_CHECK(base::make_folders(folder));
-  QUERN_TRY(const std::string device_class, device_class_of(config));
-  const std::string_view ending = lane_of(config) == env::lane::cuda ? ".cu" : ".cpp";
-  const auto file_of = [&](const book_task& task) {
-    return folder / fmt::format("{}{}", task.task->name, ending);
-  };
-  int written = 0;
-  std::vector<const book_task*> generated;
-  const auto note = [&](const book_task& task) {
-    ++written;
-    if (config.tasks.source == "generated") generated.push_back(&task);
-  };
-  for (const book_task& task : tasks.tasks()) {
-    QUERN_TRY(const auto best,
-              archive->best({task.id, device_class, measured_as(config)}, INT64_MAX));
-    const bool of_run = best && best->sample != 0;
-    const auto asked = measured ? measured->best(task.id) : std::nullopt;
-    if (asked && (!of_run || asked->speedup_e2 > best->speedup_e2)) {
-      QUERN_CHECK(base::write_file_atomic(file_of(task), asked->source));
-      QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".verdict.json"),
-                                          asked->verdict + "\n"));
-      note(task);
-      continue;
-    }
-    if (!of_run) continue;
-    QUERN_TRY(const std::string text, archive->text(*best));
-    QUERN_CHECK(base::write_file_atomic(file_of(task), text));
-    if (best->verdict_id) {
-      QUERN_TRY(const auto verdict, from.ledger->verdict(*best->verdict_id));
-      QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".verdict.json"),
-                                          verdict.row.json + "\n"));
-    }
-    note(task);
-  }
-  if (!generated.empty()) QUERN_CHECK(write_suite(folder, generated));
-  return written;
 }
 
 fs::path panel_file(const storage::run_paths& paths) {
@@ -147,9 +86,15 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
     if (!measured->held_out().first.empty())
       text += gain_line("mean reward, held out", measured->held_out(), seed);
   }
-  QUERN_TRY(const int kernels, write_kernels(config, run.paths(), tasks, from, measured));
-  text += fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels,
-                      (run.paths().root / "kernels").string());
+  const storage::blob_store blobs(run.paths().blobs());
+  QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
+  QUERN_TRY(const std::string device_class, device_class_of(config));
+  const fs::path folder = run.paths().root / "kernels";
+  QUERN_TRY(const int kernels, write_best_kernels(folder, config, tasks,
+                                                  {archive.get(), from.ledger.get(),
+                                                   measured ? &*measured : nullptr, device_class}));
+  text +=
+      fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels, folder.string());
   return std::optional<std::string>(std::move(text));
 }
 

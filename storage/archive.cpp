@@ -222,8 +222,8 @@ base::expected<std::optional<variant>> archive::find(const variant_key& key,
   return known;
 }
 
-base::expected<std::optional<variant>> archive::best(const variant_key& key,
-                                                     std::int64_t version) const {
+base::expected<std::optional<variant>> archive::best(const variant_key& key, std::int64_t version,
+                                                     variants_of whose) const {
   statement& rows = sql_->best;
   rows.bind(1, key.task).bind(2, key.device_class).bind(3, key.protocol);
   while (true) {
@@ -231,6 +231,7 @@ base::expected<std::optional<variant>> archive::best(const variant_key& key,
     if (!row) return std::optional<variant>();
     const std::int64_t made = rows.integer(8);
     const std::int64_t epoch = rows.integer(9);
+    if (whose == variants_of::the_policy && rows.integer(10) == 0) continue;
     if (known_from(made, epoch) > version) continue;
     if (is_lost(made, epoch) && options_.lost == lost_variants::forget) continue;
     auto found = read_variant(rows);

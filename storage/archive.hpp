@@ -45,6 +45,12 @@ enum class lost_variants {
   forget  ///< as if never tried, until tried again: for runs that must repeat exactly
 };
 
+/// Whose variants are asked for.
+enum class variants_of {
+  everybody,
+  the_policy  ///< not those that were brought along
+};
+
 struct archive_options {
   bucket_edges edges = equal_buckets(25, 40);
   lost_variants lost = lost_variants::keep;
@@ -80,8 +86,9 @@ class archive {
   [[nodiscard]] base::expected<std::optional<variant>> find(const variant_key& key,
                                                             const base::hash128& source) const;
   /// The best score known as of `version`; none: cold start.
-  [[nodiscard]] base::expected<std::optional<variant>> best(const variant_key& key,
-                                                            std::int64_t version) const;
+  [[nodiscard]] base::expected<std::optional<variant>> best(
+      const variant_key& key, std::int64_t version,
+      variants_of whose = variants_of::everybody) const;
 
   /// Buckets to draw exemplars from; null when nothing of this key has a score. The pointer is good
   /// until the next record, rescore or rebuild.

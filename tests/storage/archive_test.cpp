@@ -58,6 +58,16 @@ TEST_CASE("a variant is kept once, with its text, and found again") {
   CHECK(run.store->keys().size() == 2);
 }
 
+TEST_CASE("the best of the policy is not one that was brought along") {
+  archive_fixture run;
+  must(run.store->record(made(relu, 1, 300, 0), "brought"));
+  CHECK_FALSE(must(run.store->best(relu, 9, variants_of::the_policy)).has_value());
+  must(run.store->record(made(relu, 2, 300, 5, 7), "written"));
+  CHECK(must(run.store->best(relu, 9))->sample == 0);
+  CHECK(must(run.store->best(relu, 9, variants_of::the_policy))->sample == 7);
+  CHECK_FALSE(must(run.store->best(relu, 4, variants_of::the_policy)).has_value());
+}
+
 TEST_CASE("variants without a score are remembered but never drawn") {
   archive_fixture run;
   must(run.store->record(made(relu, 1, std::nullopt, 0), "wrong"));

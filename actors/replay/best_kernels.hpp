@@ -1,0 +1,34 @@
+// The best kernels that a run's policy wrote, as files.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "actors/config/run_config.hpp"
+#include "actors/replay/panel.hpp"
+#include "actors/replay/task_book.hpp"
+#include "base/status.hpp"
+#include "storage/archive.hpp"
+#include "storage/ledger.hpp"
+
+namespace quern::actors {
+
+/// Where best kernels are looked for. Everything must outlive the call.
+struct kernel_sources {
+  const storage::archive* archive = nullptr;
+  const storage::ledger* ledger = nullptr;
+  const panel* measured = nullptr;  ///< null: no panel was measured
+  std::string device_class;
+};
+
+/// For each task with an `ok` kernel by the policy, of a sample or of an answer of the panel, the
+/// fastest as FOLDER/NAME.cpp (NAME.cu in lane cuda) and its verdict as NAME.verdict.json; variants
+/// that prompts brought along do not count, however fast. Generated tasks are written beside them
+/// as a suite, so that quern bench can measure them again, over ATen too. Returns how many tasks
+/// have one.
+base::expected<int> write_best_kernels(const std::filesystem::path& folder,
+                                       const run_config& config, const task_book& tasks,
+                                       const kernel_sources& from);
+
+}  // namespace quern::actors
