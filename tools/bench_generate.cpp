@@ -1,7 +1,7 @@
-// How fast a GPU generates with the policy engine: decoding alone, at a given mean context, and
-// long prompts with long completions in groups, prompts counted. Weights are random, of the shapes
-// of Qwen2.5: speed does not depend on their values. Prints a line a measurement, with what is
-// wanted on an H200 beside it, and one JSON object at the end.
+// How fast a GPU generates with the policy engine: decoding alone, at a given mean context; the
+// pause that new weights make; and long prompts with long completions in groups, prompts counted.
+// Weights are random, of the shapes of Qwen2.5: speed does not depend on their values. Prints a
+// line a measurement, with what is wanted on an H200 beside it, and one JSON object at the end.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -153,6 +153,53 @@ base::expected<base::json> measure_groups(const settings& s, const parameter_are
                     {"preemptions", engine.counters().preemptions}};
 }
 
+/// New weights between two steps of decoding, where they lie on the device and are hashed already:
+/// how much longer a step with them takes than the median of the others.
+base::expected<base::json> measure_installing(const settings& s, const parameter_arena& arena) {
+  constexpr int batch = 64, rounds = 12, between = 8, length = 448;
+  const int completion = 64 + rounds * (between + 1);
+  QUERN_TRY(auto engine, generator::make(arena, 0, options_for(s, batch, length + completion + 1)));
+  QUERN_CHECK(engine.submit(ask(s, arena.config, batch, 1, length, completion, 3)));
+  while (engine.counters().sampled_tokens < std::int64_t{32} * batch)
+    engine.step();
+  std::vector<double> plain, pauses;
+  for (int round = 1; round <= rounds; ++round) {
+    for (int i = 0; i < between; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      engine.step();
+      plain.push_back(seconds_since(start));
+    }
+    parameter_arena landing = engine.landing();
+    landing.flat.copy_(arena.flat);
+    const base::hash128 hash = landing.hash();
+    const auto start = std::chrono::steady_clock::now();
+    QUERN_CHECK(engine.announce(round, hash));
+    QUERN_CHECK(engine.commit(hash));
+    engine.step();
+    pauses.push_back(seconds_since(start));
+  }
+  std::sort(plain.begin(), plain.end());
+  const double step = plain[plain.size() / 2];
+  for (double& pause : pauses)
+    pause -= step;
+  std::sort(pauses.begin(), pauses.end());
+  const double middle = pauses[pauses.size() / 2], longest = pauses.back();
+  std::printf(
+      "install %-5s %.2f GB: pause %.0f us, the longest of %d %.0f us; a step of %d takes %.0f us; "
+      "wanted at most 1 step, is %.2f\n",
+      s.model.c_str(), static_cast<double>(arena.flat.nbytes()) / 1e9, middle * 1e6, rounds,
+      longest * 1e6, batch, step * 1e6, middle / step);
+  std::fflush(stdout);
+  return base::json{{"what", "install"},
+                    {"model", s.model},
+                    {"bytes", arena.flat.nbytes()},
+                    {"pause_us", middle * 1e6},
+                    {"longest_pause_us", longest * 1e6},
+                    {"step_us", step * 1e6},
+                    {"wanted_steps", 1.0},
+                    {"steps", middle / step}};
+}
+
 base::expected<base::json> measure(const settings& s) {
   QUERN_TRY(const model_config config, tools::qwen_shape(s.model));
   if (!s.config.empty())
@@ -161,12 +208,17 @@ base::expected<base::json> measure(const settings& s) {
   QUERN_TRY(parameter_arena arena, parameter_arena::zeros(config, at::kBFloat16, device));
   arena.fill_with_noise(0.02);
   base::json all = base::json::array();
-  if (s.only != "groups")
+  const auto asked = [&](const char* what) { return s.only.empty() || s.only == what; };
+  if (asked("decode"))
     for (int batch : s.batches) {
       QUERN_TRY(base::json one, measure_decoding(s, arena, batch));
       all.push_back(std::move(one));
     }
-  if (s.only != "decode") {
+  if (asked("install")) {
+    QUERN_TRY(base::json one, measure_installing(s, arena));
+    all.push_back(std::move(one));
+  }
+  if (asked("groups")) {
     QUERN_TRY(base::json one, measure_groups(s, arena));
     all.push_back(std::move(one));
   }
@@ -179,7 +231,8 @@ int main(int argc, char** argv) {
   settings s;
   CLI::App app("Tokens a second of generation on a GPU");
   app.add_option("--model", s.model, "shape: 0.5B, 1.5B or 7B of Qwen2.5");
-  app.add_option("--only", s.only, "decode or groups; both without it");
+  app.add_option("--only", s.only, "one of them; all without it")
+      ->check(CLI::IsMember({"decode", "install", "groups"}));
   app.add_option("--config", s.config, "file to write the model's config.json to, first of all");
   app.add_option("--batch", s.batches, "batch sizes of decoding")->check(CLI::Range(1, 4096));
   app.add_option("--context", s.context, "mean context of decoding")->check(CLI::Range(64, 32000));

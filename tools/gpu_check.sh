@@ -186,6 +186,7 @@ fi
 if [ -x "$build/bin/bench_generate" ]; then
   for model in 0.5B 1.5B; do
     alone "generation of $model" 20 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only decode
+    alone "new weights of $model" 12 60 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only install
   done
   alone "generation beside transformers" 8 300 env CUDA_VISIBLE_DEVICES=@GPU@ tools/generation_beside_transformers \
     --build "$build" --new "$(pick "generation beside transformers" 64 128)"

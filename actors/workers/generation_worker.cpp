@@ -4,11 +4,11 @@
 
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
-#include "actors/workers/arena_bytes.hpp"
 #include "actors/workers/element_type.hpp"
+#include "actors/workers/weight_file_reader.hpp"
+#include "actors/workers/weight_receiver.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/text/model_config.hpp"
-#include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
 namespace {
@@ -21,23 +21,29 @@ base::expected<device_share> generator_share(const run_config& config, at::Devic
                             0);
 }
 
-/// The weights that the learner begins with, by which the version is known. What comes over a link
-/// is of the learner's type and lies where it is computed with; files are float32, on the host.
+/// The weights that the learner begins with, of its type and where they are computed with. On the
+/// host they stay float32, rounded: that is what is computed with there.
 base::expected<policy::parameter_arena> first_weights(const welcome& start,
                                                       const run_config& config, at::Device device) {
-  if (!start.weights_link.empty())
+  if (device.is_cuda() || !start.weights_link.empty())
     return policy::parameter_arena::load(start.checkpoint, element_type_of(config), device);
   QUERN_TRY(auto arena, policy::parameter_arena::load(start.checkpoint));
   arena.flat.copy_(arena.flat.to(element_type_of(config)));
   return arena;
 }
 
-base::expected<std::unique_ptr<weight_receiver>> open_receiver(const welcome& start,
-                                                               const run_config& config,
-                                                               const own_address& here,
-                                                               at::Device device,
-                                                               weight_receiver::news told) {
-  if (start.weights_link.empty()) return nullptr;
+/// Over a link where the welcome names one, else from files.
+base::expected<std::unique_ptr<weight_fetcher>> open_weights(const welcome& start,
+                                                             const run_config& config,
+                                                             const own_address& here,
+                                                             at::Device device,
+                                                             weight_fetcher::news told) {
+  QUERN_TRY(device_share share, generator_share(config, device));
+  if (start.weights_link.empty()) {
+    return std::make_unique<weight_file_reader>(
+        weight_file_reader::source{start.weights_folder, start.version}, std::move(share),
+        std::move(told));
+  }
   weight_source from;
   from.address = start.weights_link;
   from.host = here.host;
@@ -46,7 +52,6 @@ base::expected<std::unique_ptr<weight_receiver>> open_receiver(const welcome& st
   from.ranks = static_cast<std::int32_t>(config.learner.ranks);
   from.type = element_type_of(config);
   from.device = device;
-  QUERN_TRY(device_share share, generator_share(config, device));
   return weight_receiver::make(std::move(from), std::move(share), std::move(told));
 }
 
@@ -58,7 +63,6 @@ generation_worker::generation_worker(policy::generator engine, policy::tokenizer
     : engine_(std::move(engine)),
       text_(std::move(text)),
       format_(format),
-      weights_folder_(start.weights_folder),
       epoch_(start.epoch),
       slots_(slots),
       max_prompt_tokens_(max_prompt_tokens) {}
@@ -66,10 +70,10 @@ generation_worker::generation_worker(policy::generator engine, policy::tokenizer
 base::expected<generation_worker> generation_worker::make(const welcome& start,
                                                           const run_config& config,
                                                           const own_address& here,
-                                                          weight_receiver::news told) {
+                                                          weight_fetcher::news told) {
   QUERN_TRY(const at::Device device, policy::choose_device(config.actors.generator_device));
   // Before anything that takes long: the learner waits for it.
-  QUERN_TRY(auto link, open_receiver(start, config, here, device, std::move(told)));
+  QUERN_TRY(auto weights, open_weights(start, config, here, device, std::move(told)));
   QUERN_TRY(auto arena, first_weights(start, config, device));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));
@@ -88,8 +92,8 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
                          config.policy.max_prompt_tokens);
   made.device_ = device;
   QUERN_TRY(made.share_, generator_share(config, device));
-  made.link_ = std::move(link);
-  if (made.link_) made.link_->begin(made.engine_.landing());
+  made.weights_ = std::move(weights);
+  made.weights_->inbox().begin(made.engine_.landing());
   return made;
 }
 
@@ -156,30 +160,15 @@ std::vector<generated_sample> generation_worker::step() {
 base::expected<std::optional<weights_installed>> generation_worker::install(
     const weights_ready& ready) {
   if (ready.version <= engine_.version()) return std::nullopt;
-  if (link_) {
-    link_->announce(ready);
-    return install_arrived();
-  }
-  share_.take();
-  QUERN_CHECK(read_file(ready));
-  leave_device();
-  return installed();
-}
-
-base::status generation_worker::read_file(const weights_ready& ready) {
-  QUERN_CHECK(engine_.announce(ready.version, ready.hash));
-  QUERN_TRY(policy::parameter_arena staging, engine_.staging());
-  if (auto read = policy::read_weights(weights_folder_, ready.file, bytes_of(staging)); !read) {
-    engine_.abort();
-    return read;
-  }
-  return engine_.commit();
+  weights_->inbox().announce(ready);
+  return install_arrived();
 }
 
 base::expected<std::optional<weights_installed>> generation_worker::install_arrived() {
-  if (!link_->due()) return std::nullopt;
+  weight_inbox& inbox = weights_->inbox();
+  if (!inbox.due()) return std::nullopt;
   share_.take();
-  QUERN_TRY(const bool done, link_->install(engine_));
+  QUERN_TRY(const bool done, inbox.install(engine_));
   leave_device();
   if (!done) return std::nullopt;
   return installed();

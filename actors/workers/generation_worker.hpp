@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -13,7 +12,7 @@
 #include "actors/messages.hpp"
 #include "actors/workers/device_share.hpp"
 #include "actors/workers/own_address.hpp"
-#include "actors/workers/weight_receiver.hpp"
+#include "actors/workers/weight_inbox.hpp"
 #include "base/status.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/text/chat.hpp"
@@ -24,11 +23,10 @@ namespace quern::actors {
 /// One thread: LibTorch's settings are thread-local.
 class generation_worker {
  public:
-  /// Loads the welcomed weights. `told`: of weights that come over a link, where the welcome names
-  /// one; on another thread. Errors: whatever reading them gives.
+  /// Loads the welcomed weights. `told`: of weights that have come, on another thread. Errors:
+  /// whatever reading them gives.
   static base::expected<generation_worker> make(const welcome& start, const run_config& config,
-                                                const own_address& here = {},
-                                                weight_receiver::news told = {});
+                                                const own_address& here, weight_fetcher::news told);
 
   /// Queues a group. A prompt that is longer than policy.max_prompt_tokens or leaves no room for
   /// the answer is an error that names both numbers.
@@ -44,11 +42,10 @@ class generation_worker {
   /// Samples that fit into the cache at once.
   [[nodiscard]] std::int64_t slots() const { return slots_; }
 
-  /// Checks and installs announced weights, read from their file or, if they are here already, as
-  /// they came over the link; the next step samples with them. Nothing: they are not here yet, or
-  /// were installed before.
+  /// Weights that may be installed once they are here. Installs them if they are, and the next step
+  /// samples with them. Nothing: they are not here yet, or were installed before.
   base::expected<std::optional<weights_installed>> install(const weights_ready& ready);
-  /// The same for what has come over the link since it was announced.
+  /// The same for what has come since it was announced.
   base::expected<std::optional<weights_installed>> install_arrived();
   [[nodiscard]] weights_installed installed() const;
 
@@ -57,7 +54,6 @@ class generation_worker {
     epoch_id epoch = 0;
     std::string prompt_tokens;
   };
-  base::status read_file(const weights_ready& ready);
   void leave_device();
   generation_worker(policy::generator engine, policy::tokenizer text, policy::chat_format format,
                     const welcome& start, std::int64_t slots, std::int64_t max_prompt_tokens);
@@ -65,15 +61,14 @@ class generation_worker {
   policy::generator engine_;
   policy::tokenizer text_;
   policy::chat_format format_;
-  std::filesystem::path weights_folder_;
   epoch_id epoch_;
   std::int64_t slots_;
   std::int64_t max_prompt_tokens_;
   std::unordered_map<sample_id, pending> pending_;
   at::Device device_ = at::kCPU;
   device_share share_;  ///< with evaluators that measure on the same GPU
-  /// Null: weights are in files. Last, so that it ends before what it writes to.
-  std::unique_ptr<weight_receiver> link_;
+  /// Last, so that it ends before what it writes to.
+  std::unique_ptr<weight_fetcher> weights_;
 };
 
 }  // namespace quern::actors

@@ -27,57 +27,9 @@ weight_receiver::weight_receiver(weight_source from, policy::transfer_plan plan,
       thread_([this] { run(); }) {}
 
 weight_receiver::~weight_receiver() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  free_.notify_all();
+  inbox().stop();
   end_.end();
   thread_.join();
-}
-
-void weight_receiver::begin(policy::parameter_arena room) {
-  {
-    const std::lock_guard lock(mutex_);
-    arrived_.reset();
-    room_ = std::move(room);
-  }
-  free_.notify_all();
-}
-
-void weight_receiver::announce(const weights_ready& ready) {
-  announced_ = ready;
-}
-
-std::optional<weights_version> weight_receiver::arrived() const {
-  const std::lock_guard lock(mutex_);
-  return arrived_;
-}
-
-bool weight_receiver::due() const {
-  const auto here = arrived();
-  return here && announced_ && *here <= announced_->version;
-}
-
-base::expected<bool> weight_receiver::install(policy::generator& engine) {
-  if (!due()) return false;
-  base::status done;
-  const bool wanted = arrived() == announced_->version;
-  if (wanted) {
-    const weights_ready ready = *std::exchange(announced_, std::nullopt);
-    done = engine.announce(ready.version, ready.hash);
-    if (done) done = engine.commit();
-  }
-  begin(engine.landing());
-  QUERN_CHECK(done);
-  return wanted;
-}
-
-std::optional<policy::parameter_arena> weight_receiver::wait_for_room() {
-  std::unique_lock lock(mutex_);
-  free_.wait(lock, [&] { return stopping_ || room_; });
-  if (stopping_) return std::nullopt;
-  return std::exchange(room_, std::nullopt);
 }
 
 void weight_receiver::run() {
@@ -100,16 +52,16 @@ base::status weight_receiver::receive_all() {
     const device_share::hold turn(share_);
     QUERN_CHECK(link->warm_up(from_.version));
   }
-  while (auto room = wait_for_room()) {
+  while (const auto room = inbox().wait_for_room()) {
     QUERN_TRY(const weights_version version, link->ask());
+    base::hash128 hash;
     {
       const device_share::hold turn(share_);
-      QUERN_CHECK(link->receive(plan_, room->flat, version));
+      at::Tensor flat = room->flat;
+      QUERN_CHECK(link->receive(plan_, flat, version));
+      hash = room->hash();
     }
-    {
-      const std::lock_guard lock(mutex_);
-      arrived_ = version;
-    }
+    inbox().arrived(version, hash);
     told_("");
   }
   return {};

@@ -1,6 +1,8 @@
 #include "actors/workers/weight_sender.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 
 #include "base/log.hpp"
 
@@ -157,11 +159,12 @@ base::status weight_sender::send_newest(connection& own, policy::weight_link& li
   // The turn comes first: who publishes has it, and would wait for a copy that is being read.
   const device_share::hold turn(own.share);
   snapshot& newest = take_newest();
+  // Whatever is thrown in between: who publishes waits for it.
+  const auto reading = std::unique_ptr<snapshot, std::function<void(snapshot*)>>(
+      &newest, [this](snapshot* read) { give_back(*read); });
   sent = newest.version;
-  base::status result = link.offer(sent);
-  if (result) result = link.send(plan_, newest.flat, sent);
-  give_back(newest);
-  return result;
+  QUERN_CHECK(link.offer(sent));
+  return link.send(plan_, newest.flat, sent);
 }
 
 }  // namespace quern::actors

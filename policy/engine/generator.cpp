@@ -158,12 +158,12 @@ base::expected<parameter_arena> generator::staging() {
   return state_->staged;
 }
 
-base::status generator::commit() {
+base::status generator::commit(std::optional<base::hash128> known) {
   state& s = *state_;
   if (!s.announced)
     return fail(errc::conflict, "no version was announced; there is nothing to commit");
   const auto [version, expected] = *std::exchange(s.announced, std::nullopt);
-  const base::hash128 found = s.staged.hash();
+  const base::hash128 found = known ? *known : s.staged.hash();
   if (found != expected)
     return fail(errc::corrupt,
                 "version {}: the staged weights hash to {}, announced was {}; version {} stays",

@@ -134,8 +134,9 @@ class generator {
   /// Where the announced weights are to be written; conflict without an announcement.
   base::expected<parameter_arena> staging();
   /// Between two steps: checks the staged weights' hash, then flips. On a mismatch (corrupt) the
-  /// old version stays and the announcement is void.
-  base::status commit();
+  /// old version stays and the announcement is void. `known`: their hash, where another thread has
+  /// computed it, so that no step waits for that.
+  base::status commit(std::optional<base::hash128> known = std::nullopt);
   void abort();
 
   std::int64_t version() const;

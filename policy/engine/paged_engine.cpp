@@ -36,6 +36,12 @@ struct pass_buffers {
   std::vector<std::int32_t> uploaded;  ///< what `input` holds
 };
 
+/// Pages of a sequence that its slot's table on the device has.
+struct sent_table {
+  std::uint64_t serial = 0;
+  std::size_t pages = 0;
+};
+
 class paged_engine final : public generation_engine {
  public:
   paged_engine(const generator_options& options, device_queue queue, parameter_arena weights,
@@ -46,7 +52,7 @@ class paged_engine final : public generation_engine {
         decoder_(std::move(decoder)),
         schedule_(limits),
         requests_(options.slots, options.capacity, weights_.config.eos_tokens),
-        tables_sent_(static_cast<std::size_t>(limits.slots), 0) {}
+        tables_sent_(static_cast<std::size_t>(limits.slots)) {}
 
   void start(std::int64_t version, const base::hash128& hash);
   void submit(std::span<const generation_request> requests) override;
@@ -63,7 +69,7 @@ class paged_engine final : public generation_engine {
  private:
   void compute(const schedule_step& plan);
   void send_edits(const schedule_step& plan);
-  void add_table_edits(std::int32_t slot, std::vector<std::int32_t>& edits);
+  void add_table_edits(std::int32_t slot, std::uint64_t serial, std::vector<std::int32_t>& edits);
   void pass_prompts(const schedule_step& plan);
   void pass_rows(const schedule_step& plan);
   void pass_together(const schedule_step& plan);
@@ -79,8 +85,8 @@ class paged_engine final : public generation_engine {
   paged_decoder decoder_;
   generation_schedule schedule_;
   paged_requests requests_;
-  std::vector<std::size_t> tables_sent_;  ///< of each slot: pages that its table on the device has
-  pass_buffers fixed_;                    ///< of passes that can be captured
+  std::vector<sent_table> tables_sent_;                         ///< of each slot
+  pass_buffers fixed_;                                          ///< of passes that can be captured
   std::map<std::int32_t, std::optional<std::int32_t>> graphs_;  ///< by rows; none: not captured
   std::vector<std::uint64_t> cancelled_;
   std::deque<passed> pending_;
@@ -132,22 +138,25 @@ void paged_engine::remember(const at::Tensor& output, std::vector<std::uint64_t>
       {steps_, made_by_, std::move(serials), queue_.download(output.narrow(0, 0, 4 * count))});
 }
 
-/// The pages of a slot that its table on the device does not have yet.
-void paged_engine::add_table_edits(std::int32_t slot, std::vector<std::int32_t>& edits) {
+/// The pages of the sequence in a slot that the slot's table on the device does not have yet.
+void paged_engine::add_table_edits(std::int32_t slot, std::uint64_t serial,
+                                   std::vector<std::int32_t>& edits) {
   const auto pages = schedule_.book().pages_of(slot);
-  std::size_t& sent = tables_sent_[static_cast<std::size_t>(slot)];
-  for (; sent < pages.size(); ++sent) {
+  sent_table& sent = tables_sent_[static_cast<std::size_t>(slot)];
+  // Who takes up the prompt of a leader that is gone begins behind the prompt's first piece.
+  if (sent.serial != serial) sent = {serial, 0};
+  for (; sent.pages < pages.size(); ++sent.pages) {
     edits.push_back(static_cast<std::int32_t>(decoder_.table_offset(slot)) +
-                    static_cast<std::int32_t>(sent));
-    edits.push_back(pages[sent]);
+                    static_cast<std::int32_t>(sent.pages));
+    edits.push_back(pages[sent.pages]);
   }
 }
 
 void paged_engine::send_edits(const schedule_step& plan) {
   std::vector<std::int32_t> edits;
   for (const prompt_piece& p : plan.pieces) {
-    if (p.begin == 0) tables_sent_[static_cast<std::size_t>(p.slot)] = 0;
-    add_table_edits(p.slot, edits);
+    if (p.begin == 0) tables_sent_[static_cast<std::size_t>(p.slot)] = {};
+    add_table_edits(p.slot, p.serial, edits);
     if (!p.last) continue;
     const auto add_state = [&](std::uint64_t serial, std::int32_t slot) {
       requests_.add_state(serial, static_cast<std::int32_t>(decoder_.state_offset(slot)), p.end - 1,
@@ -155,13 +164,13 @@ void paged_engine::send_edits(const schedule_step& plan) {
     };
     add_state(p.serial, p.slot);
     for (const prompt_piece::member& m : p.members) {
-      tables_sent_[static_cast<std::size_t>(m.slot)] = 0;
-      add_table_edits(m.slot, edits);
+      tables_sent_[static_cast<std::size_t>(m.slot)] = {};
+      add_table_edits(m.slot, m.serial, edits);
       add_state(m.serial, m.slot);
     }
   }
   for (const decode_row& row : plan.rows)
-    add_table_edits(row.slot, edits);
+    add_table_edits(row.slot, row.serial, edits);
   if (!edits.empty()) decoder_.apply(queue_.upload(edits));
 }
 

@@ -128,7 +128,8 @@ void slot_state::sweep_cancelled() {
   for (auto s = running.begin(); s != running.end();) {
     const auto here = s++;
     if (!here->cancelled) continue;
-    hand_over(*here);
+    // Who waits for the prompt has nothing of it to hand over.
+    if (!here->waits) hand_over(*here);
     finish(here, finish_reason::cancelled);
   }
 }

@@ -63,11 +63,11 @@ class pupil {
               ++(problem.empty() ? arrivals_ : problems_);
               if (!problem.empty()) problem_ = problem;
             }).value();
-    link_->begin(engine_.landing());
+    link_->inbox().begin(engine_.landing());
   }
 
   policy::generator& engine() { return engine_; }
-  weight_receiver& link() { return *link_; }
+  weight_inbox& link() { return link_->inbox(); }
   void die() { link_.reset(); }
   int arrivals() const {
     const std::lock_guard lock(mutex_);
@@ -79,13 +79,13 @@ class pupil {
   }
   /// Whether the announced version comes and is installed.
   bool installs(weights_version version) {
-    link_->announce(announcement(version));
+    link_->inbox().announce(announcement(version));
     return comes_true([&] {
-             const auto done = link_->install(engine_);
+             const auto done = link_->inbox().install(engine_);
              REQUIRE_MESSAGE(done, (done ? "" : done.error().message));
-             return *done;
+             return engine_.version() == version;
            }) &&
-           engine_.version() == version && engine_.weights_hash() == weights_of(version).hash();
+           engine_.weights_hash() == weights_of(version).hash();
   }
 
  private:

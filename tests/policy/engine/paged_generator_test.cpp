@@ -207,6 +207,34 @@ TEST_CASE("paged: cancels leave the others alone") {
   CHECK(engine.run()[0].tokens == expected.at(1).tokens);
 }
 
+TEST_CASE(
+    "paged: who takes up a cancelled leader's prompt in a slot that was used has its own pages") {
+  const parameter_arena arena =
+      parameter_arena::random(small_config(architecture::qwen3), 3).value();
+  const std::vector<generation_request> before{
+      ask(1, some_tokens(80, 5), 4), ask(2, some_tokens(80, 6), 4), ask(3, some_tokens(80, 7), 4)};
+  const std::vector<generation_request> group{ask(11, some_tokens(70, 2), 20),
+                                              ask(12, some_tokens(70, 2), 20),
+                                              ask(13, some_tokens(70, 2), 20)};
+  generator_options o;
+  o.slots = 3;
+  o.prompt_rows = 40;
+  const auto expected = run_all(make_paged(arena, o), group);
+  generator engine = make_paged(arena, o);
+  REQUIRE(engine.submit(before));
+  (void)engine.run();
+  REQUIRE(engine.submit(group));
+  engine.step();
+  REQUIRE(engine.cancel(11));
+  // Whose pages the slots of before had.
+  const generation_request other = ask(20, some_tokens(70, 8), 20);
+  REQUIRE(engine.submit({&other, 1}));
+  auto results = by_id(engine.run());
+  for (std::uint64_t id : {12U, 13U})
+    CHECK(results[id].tokens == expected.at(id).tokens);
+  CHECK(results[20].tokens == run_all(make_paged(arena, o), {other}).at(20).tokens);
+}
+
 TEST_CASE("paged: tokens say which version made them, though they are read a step late") {
   const parameter_arena old_weights =
                             parameter_arena::random(small_config(architecture::qwen3), 3).value(),

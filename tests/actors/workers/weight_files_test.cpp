@@ -1,0 +1,135 @@
+// Weights from files: read beside a generator's steps, however slow it is and whatever has replaced
+// a file meanwhile.
+#include <atomic>
+#include <span>
+#include <thread>
+
+#include "actors/workers/weight_file_reader.hpp"
+#include "base/file.hpp"
+#include "policy/engine/small_models.hpp"
+#include "policy/weights/weight_channel.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+namespace {
+
+policy::parameter_arena file_weights(weights_version version) {
+  return policy::parameter_arena::random(test::small_config(policy::architecture::qwen3),
+                                         static_cast<std::uint64_t>(version) + 1)
+      .value();
+}
+
+/// A generator with its reader, and the learner's folder.
+struct reading {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  policy::generator engine;
+  std::atomic<int> news = 0;
+  std::unique_ptr<weight_file_reader> reader;
+
+  explicit reading(base::nanoseconds_t patience = 30'000'000'000)
+      : engine(std::move(policy::generator::make(file_weights(0), 0, {})).value()) {
+    reader = std::make_unique<weight_file_reader>(
+        weight_file_reader::source{folder.path(), 0, patience}, device_share(),
+        [this](const std::string&) { ++news; });
+    inbox().begin(engine.landing());
+  }
+  weight_inbox& inbox() { return reader->inbox(); }
+
+  weights_ready publish(weights_version version) {
+    const policy::parameter_arena made = file_weights(version);
+    const std::span<const std::byte> bytes(static_cast<const std::byte*>(made.flat.data_ptr()),
+                                           made.flat.nbytes());
+    return {1, version, made.hash(),
+            policy::publish_weights(folder.path(), version, bytes).value()};
+  }
+  void wait_for_news(int count) const {
+    while (news < count)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("weights of files come while the generator goes on, and are installed when it asks") {
+  reading r;
+  for (weights_version version = 1; version <= 4; ++version) {
+    r.inbox().announce(r.publish(version));
+    r.wait_for_news(static_cast<int>(version));
+    CHECK(r.engine.version() == version - 1);
+    CHECK(r.inbox().install(r.engine).value());
+    CHECK(r.engine.version() == version);
+    CHECK(r.engine.weights_hash() == file_weights(version).hash());
+    CHECK_FALSE(r.inbox().due());
+  }
+}
+
+TEST_CASE("a file that was replaced before it was read is passed over for its successor") {
+  reading r;
+  const weights_ready first = r.publish(1);
+  (void)r.publish(2);
+  const weights_ready third = r.publish(3);
+  CHECK(first.file == third.file);
+  r.inbox().announce(first);
+  // It has read what version 3 is, and waits for it to be announced.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(r.news == 0);
+  r.inbox().announce(third);
+  r.wait_for_news(1);
+  CHECK(r.inbox().install(r.engine).value());
+  CHECK(r.engine.version() == 3);
+}
+
+TEST_CASE("a file that is not what was announced, and stays so, is an error") {
+  reading r(20'000'000);
+  weights_ready wrong = r.publish(1);
+  ++wrong.hash.low;
+  r.inbox().announce(wrong);
+  r.wait_for_news(1);
+  const auto refused = r.inbox().install(r.engine);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == base::errc::corrupt);
+  CHECK(test::contains(refused.error().message, "version 0 stays"));
+  CHECK(r.engine.version() == 0);
+  r.inbox().announce(r.publish(2));
+  r.wait_for_news(2);
+  CHECK(r.inbox().install(r.engine).value());
+  CHECK(r.engine.version() == 2);
+}
+
+TEST_CASE("a file that is not there, or is of another model, is an error that names it") {
+  reading r;
+  r.inbox().announce({1, 1, {}, "nowhere"});
+  r.wait_for_news(1);
+  const auto missing = r.inbox().install(r.engine);
+  REQUIRE_FALSE(missing);
+  CHECK(test::contains(missing.error().message, "nowhere"));
+  REQUIRE(base::write_file_atomic(r.folder.path() / "even", "short"));
+  r.inbox().announce({1, 2, {}, "even"});
+  r.wait_for_news(2);
+  CHECK(test::contains(r.inbox().install(r.engine).error().message, "5 bytes"));
+}
+
+TEST_CASE("versions that are announced while an older one is read do not starve the generator") {
+  reading r;
+  r.inbox().announce(r.publish(1));
+  r.wait_for_news(1);
+  const weights_ready second = r.publish(2);
+  r.inbox().announce(second);
+  // Version 1 has arrived and version 2 is the newest: the older one is as good as it was.
+  CHECK(r.inbox().install(r.engine).value());
+  CHECK(r.engine.version() == 1);
+  r.wait_for_news(2);
+  CHECK(r.inbox().install(r.engine).value());
+  CHECK(r.engine.version() == 2);
+}
+
+TEST_CASE("a reader that waits can be ended") {
+  { reading nothing_announced; }
+  reading replaced;
+  const weights_ready first = replaced.publish(1);
+  (void)replaced.publish(3);
+  replaced.inbox().announce(first);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
