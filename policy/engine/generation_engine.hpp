@@ -1,6 +1,7 @@
 // What computes behind a generator (generator.hpp): one implementation for the host, one for
-// devices. The generator checks requests and keeps the announced weights; an engine decides in
-// which order and on how many rows at a time it works. One thread.
+// devices; a server of another make is one more. The generator checks requests and keeps the
+// announced weights; an engine decides in which order and on how many rows at a time it works. One
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -81,9 +81,8 @@ struct generator::state {
   std::unique_ptr<generation_engine> engine;
 };
 
-base::expected<generator> generator::make(const parameter_arena& initial, std::int64_t version,
-                                          const generator_options& options,
-                                          const parallel_context& context) {
+base::expected<std::unique_ptr<generator::state>> generator::prepare(
+    const parameter_arena& initial, std::int64_t version, const generator_options& options) {
   auto s = std::make_unique<state>();
   s->options = options;
   if (s->options.capacity == 0)
@@ -94,9 +93,24 @@ base::expected<generator> generator::make(const parameter_arena& initial, std::i
   if (options.valid_tokens == 0) s->options.valid_tokens = initial.config.vocab_size;
   s->version = version;
   s->hash = initial.hash();
-  // Before the engine, whose pages take most of the memory that is left.
   s->staged = initial.like();
+  return s;
+}
+
+base::expected<generator> generator::make(const parameter_arena& initial, std::int64_t version,
+                                          const generator_options& options,
+                                          const parallel_context& context) {
+  // Before the engine, whose pages take most of the memory that is left.
+  QUERN_TRY(auto s, prepare(initial, version, options));
   QUERN_TRY(s->engine, make_engine_for(initial, version, s->hash, s->options, context));
+  return generator(std::move(s));
+}
+
+base::expected<generator> generator::make(const parameter_arena& initial, std::int64_t version,
+                                          const generator_options& options,
+                                          std::unique_ptr<generation_engine> engine) {
+  QUERN_TRY(auto s, prepare(initial, version, options));
+  s->engine = std::move(engine);
   return generator(std::move(s));
 }
 

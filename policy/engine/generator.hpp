@@ -96,6 +96,8 @@ struct generator_counters {
   std::int64_t graphs = 0;       ///< captured
 };
 
+class generation_engine;
+
 /// One thread. Weights: two arenas; `announce` names what is coming, the caller writes `staging()`
 /// (an arena like the initial one, on its device), `commit` checks the hash and flips; a paged
 /// generator copies instead, rounding where it generates in bfloat16, since its graphs hold
@@ -107,6 +109,11 @@ class generator {
   static base::expected<generator> make(const parameter_arena& initial, std::int64_t version,
                                         const generator_options& options = {},
                                         const parallel_context& context = {});
+  /// With an engine from elsewhere, which has these weights: what a server of another make is
+  /// adapted by. Weights arrive as with the own engines, and `install` takes them to it.
+  static base::expected<generator> make(const parameter_arena& initial, std::int64_t version,
+                                        const generator_options& options,
+                                        std::unique_ptr<generation_engine> engine);
   generator(generator&&) noexcept;
   generator& operator=(generator&&) noexcept;
   ~generator();
@@ -145,6 +152,9 @@ class generator {
 
  private:
   struct state;
+  static base::expected<std::unique_ptr<state>> prepare(const parameter_arena& initial,
+                                                        std::int64_t version,
+                                                        const generator_options& options);
   explicit generator(std::unique_ptr<state> parts);
   std::unique_ptr<state> state_;
 };
