@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <iterator>
 #include <optional>
 #include <thread>
@@ -173,14 +174,25 @@ void trainer::state::run_all(std::span<const micro_batch> batches,
     for (std::size_t bucket = arena.layout.buckets.size(); bucket-- > 0;)
       done(bucket);
   };
+  // Every thread comes to its end before what one of them threw goes on.
+  std::vector<std::exception_ptr> thrown(threads);
+  const auto guarded = [&](std::size_t index) {
+    try {
+      work(index);
+    } catch (...) {
+      thrown[index] = std::current_exception();
+    }
+  };
   std::vector<std::jthread> others;
   for (std::size_t i = 1; i < threads; ++i)
-    others.emplace_back([&work, i] {
+    others.emplace_back([&guarded, i] {
       at::init_num_threads();
-      work(i);
+      guarded(i);
     });
-  work(0);
+  guarded(0);
   others.clear();
+  for (const std::exception_ptr& one : thrown)
+    if (one) std::rethrow_exception(one);
   for (std::size_t i = 1; i < threads; ++i)
     workers[0].total.add(workers[i].total);
 }
@@ -342,7 +354,7 @@ base::expected<std::vector<std::vector<float>>> trainer::log_probs(
     std::span<const training_sequence> batch) {
   state& s = *state_;
   return token_log_probs(s.workers[0].model, s.arena.weights, batch, s.options.pack,
-                         s.options.valid_tokens);
+                         s.options.valid_tokens, s.options.loss_chunk);
 }
 
 const parameter_arena& trainer::weights() const {

@@ -355,6 +355,26 @@ TEST_CASE("a gradient that is not finite changes nothing") {
   CHECK(arena.flat.equal(before));
 }
 
+TEST_CASE("what is thrown on any thread of a step comes out of it, and does not end the process") {
+  const parameter_arena arena =
+      parameter_arena::random(small_config(architecture::qwen3), 8, at::kDouble).value();
+  trainer_options options;
+  options.loss = preset_defaults(preset::sft);
+  options.pack.max_rows = 30;
+  options.workers = 3;
+  trainer learner = make_trainer(arena, options);
+  const std::vector<training_sequence> batch = some_batch();
+  REQUIRE(learner.gradients(batch, count(batch)));
+  const at::Tensor expected = learner.gradient_arena().flat.clone();
+  // A row is left of the embedding: LibTorch throws for every token that has another.
+  const auto sizes = arena.weights.embedding.sizes().vec();
+  arena.weights.embedding.resize_({1, sizes[1]});
+  CHECK_THROWS_AS(learner.gradients(batch, count(batch)), std::exception);
+  arena.weights.embedding.resize_(sizes);
+  REQUIRE(learner.gradients(batch, count(batch)));
+  CHECK(learner.gradient_arena().flat.equal(expected));
+}
+
 TEST_CASE("bad batches and options are refused with the value") {
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 8).value();
