@@ -1,4 +1,5 @@
 // Collectives in host memory through the Gloo that libtorch_cpu.so contains.
+#include <charconv>
 #include <condition_variable>
 #include <csignal>
 #include <functional>
@@ -20,6 +21,14 @@ using base::fail;
 /// ends a group. Threads that are left in it end with the process.
 constexpr std::chrono::milliseconds gloo_patience = std::chrono::hours(24);
 
+/// The rank whose address is under a key of Gloo's, "rank_3" or "3"; -1: not known.
+std::int32_t rank_of_key(std::string_view key) {
+  key = key.substr(key.find_last_of("/_") + 1);
+  std::int32_t rank = -1;
+  const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), rank);
+  return code == std::errc() && end == key.data() + key.size() ? rank : -1;
+}
+
 /// LibTorch notes the collectives of all groups of a process in one table, and does not guard the
 /// first entry of a group against threads that look up those of other groups.
 std::mutex gloo_start;
@@ -37,9 +46,8 @@ class meeting_store final : public c10d::Store {
     check(link_->set(prefix_ + key, std::string(value.begin(), value.end())));
   }
   std::vector<std::uint8_t> get(const std::string& key) override {
-    const auto value = link_->get(prefix_ + key);
-    check(value);
-    return {value->begin(), value->end()};
+    const std::string value = look_up(key);
+    return {value.begin(), value.end()};
   }
   std::int64_t add(const std::string& key, std::int64_t value) override {
     const auto sum = link_->add(prefix_ + key, value);
@@ -48,9 +56,9 @@ class meeting_store final : public c10d::Store {
   }
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys)
-      check(link_->get(prefix_ + key));
+      look_up(key);
   }
-  // The watch ends a wait that is in vain.
+  // A wait ends by the group's own patience.
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
     wait(keys);
   }
@@ -63,6 +71,11 @@ class meeting_store final : public c10d::Store {
   }
 
  private:
+  std::string look_up(const std::string& key) {
+    auto value = link_->get(prefix_ + key, rank_of_key(key), link_->limits().connect);
+    check(value);
+    return std::move(*value);
+  }
   template <class Result>
   static void check(const Result& result) {
     if (!result) throw std::runtime_error(result.error().message);
@@ -181,6 +194,7 @@ base::expected<std::unique_ptr<collective_backend>> make_gloo(const std::shared_
                                                               const std::string& host) {
   // Gloo writes to sockets without MSG_NOSIGNAL: a rank would end without a word when another does.
   std::signal(SIGPIPE, SIG_IGN);
+  QUERN_CHECK(link->gather(std::string(name) + " over gloo", link->limits().connect));
   try {
     const auto options = c10d::ProcessGroupGloo::Options::create(gloo_patience);
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(host));

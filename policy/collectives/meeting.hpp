@@ -44,28 +44,42 @@ class meeting {
 
   /// A value for all. Keys are written once by convention.
   base::status set(const std::string& key, const std::string& value);
-  /// Waits until some rank has set it; ends early when the group fails.
+  /// Waits until some rank has set it; ends early when the group fails. Meanwhile this rank is not
+  /// held to its own limits.
   base::expected<std::string> get(const std::string& key);
+  /// The same, no longer than `patience`, for the rank `from`, -1 where it is not known which one
+  /// sets it. Error: unavailable, naming the rank.
+  base::expected<std::string> get(const std::string& key, std::int32_t from,
+                                  base::nanoseconds_t patience);
+  /// Says that this rank has come to `place`, a name that is used once, and waits for the others as
+  /// `get` does. Error: unavailable, naming all that have not come.
+  base::status gather(std::string_view place, base::nanoseconds_t patience);
   base::expected<std::int64_t> add(const std::string& key, std::int64_t amount);
 
   /// What this rank does now, and with which weights: part of every error.
   void at(std::string_view phase, std::int64_t version);
   /// The computation goes on. Cheap; call it at least once a second or so.
   void progress();
-  /// Until it is told otherwise, this rank does something that may take any time and tells no
-  /// progress (loading, writing): it cannot stall, only be gone or silent.
+  /// What it does, and with which weights, as people are told.
+  [[nodiscard]] std::string where() const;
+  /// Until it is told otherwise, this rank does something that tells no progress (loading,
+  /// writing): it cannot stall, only be gone or silent, or be at it for longer than `limit`.
+  void busy(std::string_view phase, base::nanoseconds_t limit);
+  /// The same for any time, in whatever phase it is; false: no longer.
   void busy(bool now);
   /// A collective was entered.
   void enter(std::string_view what);
   /// This thread begins or ends to wait for one.
   void waiting(bool now);
+  /// The same while connections are made for it, which has a limit of its own.
+  void connecting(bool now);
 
   /// The first failure; it stays.
   [[nodiscard]] std::optional<rank_verdict> failure() const;
   /// Waits up to `patience` for one.
   [[nodiscard]] std::optional<rank_verdict> wait_failure(base::nanoseconds_t patience) const;
   /// The failure as an error of this rank: rank, phase, version, the peer and what is wrong with
-  /// it. `doing`: the collective; `cause`: what the transport said, may be empty.
+  /// it. `doing`: the collective, may be empty; `cause`: what the transport said, may be empty.
   [[nodiscard]] base::error error_of(const std::optional<rank_verdict>& verdict,
                                      std::string_view doing, std::string_view cause) const;
   [[nodiscard]] const watch_limits& limits() const;

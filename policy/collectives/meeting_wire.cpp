@@ -37,6 +37,9 @@ void write_beat(base::byte_writer& out, const rank_beat& where) {
   out.i64(where.version);
   out.u8(where.waiting ? 1 : 0);
   out.text(where.phase);
+  out.u8(where.connecting ? 1 : 0);
+  out.i64(where.busy_for);
+  out.i64(where.busy_limit);
 }
 
 base::expected<rank_beat> read_beat(base::byte_reader& in) {
@@ -48,6 +51,10 @@ base::expected<rank_beat> read_beat(base::byte_reader& in) {
   where.waiting = waiting != 0;
   QUERN_TRY(const std::string_view phase, in.text());
   where.phase = phase;
+  QUERN_TRY(const std::uint8_t connecting, in.u8());
+  where.connecting = connecting != 0;
+  QUERN_TRY(where.busy_for, in.i64());
+  QUERN_TRY(where.busy_limit, in.i64());
   return where;
 }
 
@@ -140,7 +147,7 @@ base::expected<rank_verdict> decode_verdict(std::string_view bytes) {
   rank_verdict verdict;
   QUERN_TRY(const std::uint32_t rank, in.u32());
   QUERN_TRY(const std::uint8_t fault, in.u8());
-  if (fault > static_cast<std::uint8_t>(rank_fault::stuck))
+  if (fault > static_cast<std::uint8_t>(rank_fault::overdue))
     return fail(errc::corrupt, "fault {} of a rank is unknown", fault);
   verdict.rank = static_cast<std::int32_t>(rank);
   verdict.fault = static_cast<rank_fault>(fault);

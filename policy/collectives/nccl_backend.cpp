@@ -22,9 +22,9 @@ using base::fail;
 constexpr auto nccl_question_interval = std::chrono::microseconds(50);
 /// Between two looks of the guard thread; it sleeps in between.
 constexpr base::nanoseconds_t guard_interval = 200'000'000;
-/// Connections are made when the communicator is, or with its first collective. Nobody counts as
-/// waiting meanwhile, so the watch over the ranks does not judge.
-constexpr base::nanoseconds_t connect_patience = 120'000'000'000;
+/// What is not begun at once makes connections first, as the communicator itself and its first
+/// collectives do: from then on the rank counts as waiting for it, with the limit for that.
+constexpr base::nanoseconds_t begun_at_once = 1'000'000'000;
 /// How long an abort waits for a call that is under way before it goes ahead.
 constexpr auto abort_patience = std::chrono::seconds(1);
 
@@ -46,6 +46,29 @@ base::expected<int> kind_of(at::ScalarType type) {
   }
 }
 
+/// Tells the watch that a rank waits for connections, once that takes a while and for as long as
+/// this lives.
+class connecting_rank {
+ public:
+  explicit connecting_rank(meeting& group) : group_(group), begin_(clock_.now_ns()) {}
+  ~connecting_rank() {
+    if (told_) group_.connecting(false);
+  }
+  connecting_rank(const connecting_rank&) = delete;
+  connecting_rank& operator=(const connecting_rank&) = delete;
+  void look() {
+    if (told_ || clock_.now_ns() - begin_ < begun_at_once) return;
+    told_ = true;
+    group_.connecting(true);
+  }
+
+ private:
+  meeting& group_;
+  base::steady_clock clock_;
+  base::nanoseconds_t begin_;
+  bool told_ = false;
+};
+
 /// The communicator and whatever two threads share of it.
 struct nccl_link {
   const nccl::functions* call = nullptr;
@@ -57,18 +80,17 @@ struct nccl_link {
     return fail(errc::unavailable, "nccl: {} ({})", call->error_text(code), call->last_error(comm));
   }
 
-  /// Until what was begun has been handed to the GPU, or failed.
-  base::status settle(int code, const meeting& group) {
-    const base::steady_clock clock;
-    const base::nanoseconds_t deadline = clock.now_ns() + connect_patience;
+  /// Until what was begun has been handed to the GPU, or failed, or the watch over the ranks says
+  /// which of them it fails for.
+  base::status settle(int code, meeting& group) {
+    connecting_rank waiting(group);
     while (code == nccl::in_progress) {
+      waiting.look();
       if (aborted) return fail(errc::unavailable, "nccl: the communicator was aborted");
-      if (group.failure()) return fail(errc::unavailable, "nccl: a rank failed meanwhile");
-      if (clock.now_ns() >= deadline)
+      if (group.failure())
         return fail(errc::unavailable,
-                    "nccl: the ranks have not connected within {} s; NCCL_DEBUG=INFO says what it "
-                    "tries, NCCL_SOCKET_IFNAME which network it takes",
-                    connect_patience / 1'000'000'000);
+                    "nccl: the ranks have not connected; NCCL_DEBUG=INFO says "
+                    "what it tries, NCCL_SOCKET_IFNAME which network it takes");
       std::this_thread::sleep_for(nccl_question_interval);
       const int asked = call->async_error(comm, &code);
       if (asked != nccl::success) return failed(asked);
@@ -217,14 +239,17 @@ base::expected<std::unique_ptr<collective_backend>> make_nccl(const std::shared_
                                                               at::Device device) {
   auto link = std::make_shared<nccl_link>();
   QUERN_TRY(link->call, nccl::load());
-  const std::string key = std::string(name) + "/nccl";
+  const std::string key = std::string(name) + "/nccl", over = std::string(name) + " over nccl";
+  const base::nanoseconds_t patience = group->limits().connect;
+  QUERN_CHECK(group->gather(over, patience));
+  group->enter(over);
   nccl::unique_id id{};
   if (group->rank() == 0) {
     if (const int code = link->call->get_unique_id(&id); code != nccl::success)
       return fail(errc::unavailable, "nccl: no id for a group: {}", link->call->error_text(code));
     QUERN_CHECK(group->set(key, std::string(id.internal, sizeof(id.internal))));
   } else {
-    QUERN_TRY(const std::string told, group->get(key));
+    QUERN_TRY(const std::string told, group->get(key, 0, patience));
     if (told.size() != sizeof(id.internal))
       return fail(errc::corrupt, "nccl: an id of {} bytes, {} are needed", told.size(),
                   sizeof(id.internal));
@@ -239,9 +264,10 @@ base::expected<std::unique_ptr<collective_backend>> make_nccl(const std::shared_
     how.blocking = 0;
     const int code =
         link->call->init_rank_config(&link->comm, group->ranks(), id, group->rank(), &how);
-    if (auto begun = link->settle(code, *group); !begun) {
+    if (const auto begun = link->settle(code, *group); !begun) {
       link->abort();
-      return tl::make_unexpected(std::move(begun).error());
+      const auto verdict = group->wait_failure(group->limits().silence);
+      return tl::make_unexpected(group->error_of(verdict, over, begun.error().message));
     }
     return std::make_unique<nccl_backend>(group, std::move(link), device);
   } catch (const std::exception& e) {

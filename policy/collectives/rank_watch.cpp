@@ -8,8 +8,8 @@
 namespace quern::policy {
 namespace {
 
-constexpr std::array<std::string_view, 6> fault_texts{"absent", "gone",    "left",
-                                                      "silent", "stalled", "stuck"};
+constexpr std::array<std::string_view, 7> fault_texts{"absent",  "gone",  "left",   "silent",
+                                                      "stalled", "stuck", "overdue"};
 
 double seconds_of(base::nanoseconds_t duration) {
   return static_cast<double>(duration) / 1e9;
@@ -41,6 +41,9 @@ std::string rank_verdict::text() const {
     case rank_fault::stuck:
       return fmt::format("all ranks are in it and it does not end for {:.1f} s (rank {}: {})",
                          seconds_of(age), rank, seen);
+    case rank_fault::overdue:
+      return fmt::format("rank {} lives but is busy for {:.1f} s with what may take {:.1f} s ({})",
+                         rank, seconds_of(age), seconds_of(last.busy_limit), seen);
   }
   return {};
 }
@@ -58,7 +61,7 @@ void rank_watch::joined(std::int32_t rank, base::nanoseconds_t now) {
 void rank_watch::beat(std::int32_t rank, const rank_beat& where, base::nanoseconds_t now) {
   entry& one = ranks_[static_cast<std::size_t>(rank)];
   const bool moved = where.sequence != one.last.sequence || where.progress != one.last.progress ||
-                     where.phase != one.last.phase;
+                     where.phase != one.last.phase || where.busy_limit != one.last.busy_limit;
   if (moved) one.moved = now;
   if (where.waiting && (!one.last.waiting || where.sequence != one.last.sequence))
     one.waiting_since = now;
@@ -97,11 +100,23 @@ std::optional<rank_verdict> rank_watch::by_presence(base::nanoseconds_t now) con
   return std::nullopt;
 }
 
+std::optional<rank_verdict> rank_watch::by_limits() const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const rank_beat& last = ranks_[i].last;
+    if (ranks_[i].state == presence::here && last.busy_limit > 0 &&
+        last.busy_for >= last.busy_limit)
+      return blame(i, rank_fault::overdue, last.busy_for);
+  }
+  return std::nullopt;
+}
+
 std::optional<rank_verdict> rank_watch::by_progress(base::nanoseconds_t now) const {
   // Who waits longest in the newest collective that anybody waits for.
   const entry* waiter = nullptr;
+  base::nanoseconds_t patience = limits_.stall;
   for (const entry& one : ranks_) {
     if (one.state != presence::here || !one.last.waiting) continue;
+    if (one.last.connecting) patience = std::max(limits_.stall, limits_.connect);
     if (waiter == nullptr || one.last.sequence > waiter->last.sequence ||
         (one.last.sequence == waiter->last.sequence && one.waiting_since < waiter->waiting_since))
       waiter = &one;
@@ -115,13 +130,16 @@ std::optional<rank_verdict> rank_watch::by_progress(base::nanoseconds_t now) con
     if (one.state == presence::left && one.last.sequence < waiter->last.sequence)
       return blame(i, rank_fault::left, 0);
     if (one.state != presence::here) continue;
-    if (one.last.sequence >= waiter->last.sequence) {
+    const bool entered = one.last.sequence >= waiter->last.sequence;
+    if (entered && one.last.waiting) {
       // A wait that ended between two beats shows as progress alone.
-      all_in &= one.last.waiting && now - std::max(one.waiting_since, one.moved) >= limits_.stall;
+      all_in &= now - std::max(one.waiting_since, one.moved) >= patience;
       continue;
     }
     all_in = false;
-    if (now - one.moved < limits_.stall) continue;
+    // Who has entered it may hang all the same, in what connects or before it waits.
+    const base::nanoseconds_t still = entered ? limits_.connect : limits_.stall;
+    if (one.last.busy_limit > 0 || now - one.moved < still) continue;
     if (!behind || one.last.sequence < ranks_[*behind].last.sequence) behind = i;
   }
   if (waited < limits_.stall) return std::nullopt;
@@ -132,6 +150,7 @@ std::optional<rank_verdict> rank_watch::by_progress(base::nanoseconds_t now) con
 
 const std::optional<rank_verdict>& rank_watch::judge(base::nanoseconds_t now) {
   if (!verdict_) verdict_ = by_presence(now);
+  if (!verdict_) verdict_ = by_limits();
   if (!verdict_) verdict_ = by_progress(now);
   return verdict_;
 }

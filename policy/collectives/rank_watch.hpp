@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,13 @@ struct watch_limits {
   base::nanoseconds_t silence = 5'000'000'000;   ///< without a sign of life: frozen or cut off
   /// One rank waits in a collective for so long, while another has neither entered it nor moved.
   base::nanoseconds_t stall = 8'000'000'000;
+  /// What all ranks have entered may take so long where connections are made first.
+  base::nanoseconds_t connect = 120'000'000'000;
 };
+
+/// Of something that may take any time.
+inline constexpr base::nanoseconds_t without_limit =
+    std::numeric_limits<base::nanoseconds_t>::max();
 
 /// Where a rank is.
 struct rank_beat {
@@ -28,6 +35,10 @@ struct rank_beat {
   std::int64_t version = 0;    ///< of the weights that it works with
   bool waiting = false;        ///< for a collective, with nothing else to do
   std::string phase;           ///< "backward", "reduce_scatter layer.3"
+  bool connecting = false;     ///< it waits, and connections are being made for it
+  /// It does something that tells no progress, for so long by now, and that may take so long; a
+  /// limit of 0: it does not.
+  base::nanoseconds_t busy_for = 0, busy_limit = 0;
   bool operator==(const rank_beat&) const = default;
 };
 
@@ -38,6 +49,7 @@ enum class rank_fault : std::uint8_t {
   silent,   ///< connected, but gives no sign of life: stopped, or its host is frozen
   stalled,  ///< gives signs of life, but computes nothing and does not come to the collective
   stuck,    ///< all ranks are in the same collective, and it does not end; `rank` is the lowest
+  overdue   ///< does something that tells no progress, for longer than that may take
 };
 std::string_view to_string(rank_fault fault);
 
@@ -81,6 +93,7 @@ class rank_watch {
   [[nodiscard]] rank_verdict blame(std::size_t rank, rank_fault fault,
                                    base::nanoseconds_t age) const;
   [[nodiscard]] std::optional<rank_verdict> by_presence(base::nanoseconds_t now) const;
+  [[nodiscard]] std::optional<rank_verdict> by_limits() const;
   [[nodiscard]] std::optional<rank_verdict> by_progress(base::nanoseconds_t now) const;
 
   std::vector<entry> ranks_;

@@ -42,7 +42,7 @@ TEST_CASE("frames are put together from any cut, and a length that cannot be is 
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const base::unique_fd one(ends[0]), other(ends[1]);
-  const rank_beat sent{5, 6, -7, true, "phase"};
+  const rank_beat sent{5, 6, -7, true, "phase", true, 8, 9};
   frame_reader reader;
   // The bytes of forty frames, in pieces of seven.
   std::string stream;
@@ -210,6 +210,55 @@ TEST_CASE(
     CHECK(error.message.find(part) != std::string::npos);
   REQUIRE(group.ranks[1]->wait_failure(5_s));
   CHECK_FALSE(group.ranks[1]->get("never set"));
+}
+
+TEST_CASE("a rank that is busy for longer than it may be is named to all, though nobody waits") {
+  rank_group group(3);
+  for (const auto& one : group.ranks)
+    REQUIRE(one);
+  group.ranks[1]->at("waiting for a batch", 7);
+  group.ranks[1]->busy("publishing weights", 60_s);
+  group.ranks[2]->busy(true);
+  CHECK_FALSE(group.ranks[0]->wait_failure(300_ms));
+  CHECK(group.ranks[1]->where() == "publishing weights, version 7");
+  group.ranks[1]->busy("saving a checkpoint", 400_ms);
+  for (const auto& one : group.ranks) {
+    const auto verdict = one->wait_failure(5_s);
+    REQUIRE(verdict);
+    CHECK(verdict->rank == 1);
+    CHECK(verdict->fault == rank_fault::overdue);
+    const std::string said = one->error_of(verdict, "", "").message;
+    CAPTURE(said);
+    CHECK(said.find("saving a checkpoint, version 7") != std::string::npos);
+    CHECK(said.find("with what may take 0.4 s") != std::string::npos);
+  }
+}
+
+TEST_CASE("who waits for others is not held to its own limit, and is told who has not come") {
+  rank_group group(4);
+  for (const auto& one : group.ranks)
+    REQUIRE(one);
+  group.ranks[0]->at("connecting", 3);
+  group.ranks[0]->busy("connecting", 500_ms);
+  std::jthread second([&] { CHECK_FALSE(group.ranks[2]->gather("gradients", 1200_ms)); });
+  const auto gathered = group.ranks[0]->gather("gradients", 1200_ms);
+  second.join();
+  REQUIRE_FALSE(gathered);
+  CHECK(gathered.error().code == base::errc::unavailable);
+  CHECK(gathered.error().message ==
+        "rank 0 of 4, gradients in connecting, version 3: rank 1, rank 3 not there within 1.2 s");
+  group.ranks[0]->busy(false);
+  const auto told = group.ranks[0]->get("address", 3, 100_ms);
+  REQUIRE_FALSE(told);
+  CHECK(told.error().message ==
+        "rank 0 of 4, get address in connecting, version 3: rank 3 has not told it within 0.1 s");
+  // An answer that comes when nobody waits for it any more is of no harm.
+  REQUIRE(group.ranks[3]->set("address", "late"));
+  CHECK(group.ranks[0]->get("address", 3, 5_s).value() == "late");
+  CHECK_FALSE(group.ranks[0]->failure());
+  std::vector<std::jthread> coming;
+  for (const auto& one : group.ranks)
+    coming.emplace_back([&] { CHECK(one->gather("later", 5_s)); });
 }
 
 TEST_CASE("who is alone is told who is missing") {

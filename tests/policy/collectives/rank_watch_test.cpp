@@ -155,3 +155,86 @@ TEST_CASE("a rank that never comes, and a verdict that stays") {
   watch.gone(0);
   CHECK(watch.judge(61_s)->rank == 1);
 }
+
+TEST_CASE("a rank that is busy is waited for as long as that may take, then blamed") {
+  for (const bool others_wait : {true, false}) {
+    CAPTURE(others_wait);
+    watched group(3);
+    if (others_wait)
+      for (rank_beat& one : group.where)
+        one = in("start", 1, true);
+    const auto load = [&](int seconds) {
+      for (int s = 0; s < seconds && !group.watch.judge(group.now); ++s) {
+        group.where[1] = in("loading", 0);
+        group.where[1].busy_for = group.now + 1_s;
+        group.where[1].busy_limit = 600_s;
+        group.pass(1);
+      }
+    };
+    load(599);
+    CHECK_FALSE(group.watch.judge(group.now));
+    load(2);
+    const auto verdict = group.watch.judge(group.now);
+    REQUIRE(verdict);
+    CHECK(verdict->rank == 1);
+    CHECK(verdict->fault == rank_fault::overdue);
+    CHECK(verdict->text() ==
+          "rank 1 lives but is busy for 600.0 s with what may take 600.0 s (last seen in loading, "
+          "version 12)");
+  }
+}
+
+TEST_CASE("a rank that was busy and is idle now is held to the limit of a step again") {
+  watched group(2);
+  group.where[1] = in("saving", 4);
+  group.where[1].busy_limit = 600_s;
+  group.where[0] = in("gradients", 5, true);
+  group.pass(60);
+  CHECK_FALSE(group.watch.judge(group.now));
+  group.where[1] = in("waiting for a batch", 4);
+  group.pass(7);
+  CHECK_FALSE(group.watch.judge(group.now));
+  group.pass(3);
+  const auto verdict = group.watch.judge(group.now);
+  REQUIRE(verdict);
+  CHECK(verdict->rank == 1);
+  CHECK(verdict->fault == rank_fault::stalled);
+  CHECK(verdict->text().find("waiting for a batch, version 12") != std::string::npos);
+}
+
+TEST_CASE("connections take their time; who does not come to them is blamed as ever") {
+  const auto connecting = [](std::uint64_t sequence) {
+    rank_beat where = in("connecting", sequence, true);
+    where.connecting = true;
+    return where;
+  };
+  watched all(3);
+  for (rank_beat& one : all.where)
+    one = connecting(1);
+  all.pass(119);
+  CHECK_FALSE(all.watch.judge(all.now));
+  all.pass(3);
+  REQUIRE(all.watch.judge(all.now));
+  CHECK(all.watch.judge(all.now)->fault == rank_fault::stuck);
+
+  watched absent(3);
+  for (rank_beat& one : absent.where)
+    one = connecting(1);
+  absent.where[2] = in("meeting", 0);
+  absent.pass(10);
+  REQUIRE(absent.watch.judge(absent.now));
+  CHECK(absent.watch.judge(absent.now)->rank == 2);
+  CHECK(absent.watch.judge(absent.now)->fault == rank_fault::stalled);
+
+  // It has come, and hangs before it waits.
+  watched hanging(3);
+  for (rank_beat& one : hanging.where)
+    one = connecting(1);
+  hanging.where[1] = in("connecting", 1);
+  hanging.pass(119);
+  CHECK_FALSE(hanging.watch.judge(hanging.now));
+  hanging.pass(3);
+  REQUIRE(hanging.watch.judge(hanging.now));
+  CHECK(hanging.watch.judge(hanging.now)->rank == 1);
+  CHECK(hanging.watch.judge(hanging.now)->fault == rank_fault::stalled);
+}

@@ -103,9 +103,13 @@ struct rank_process {
     limits.silence = 1'000'000'000;
     limits.stall = 3'000'000'000;
     limits.arrival = 60'000'000'000;
+    if (asked.says("absent")) limits.connect = 1'500'000'000;
     if (asked.ranks > 1) {
       link = must(meeting::join(
           {"unix:" + (asked.folder / "meeting").string(), asked.rank, asked.ranks, limits}));
+      // Alive, but it never begins to connect.
+      while (asked.says("absent") && asked.rank == 1)
+        ::usleep(100'000);
       auto transport = device.is_cuda() ? must(make_nccl(link, "test", device))
                                         : must(make_gloo(link, "test", "127.0.0.1"));
       if (asked.says("drop") && asked.rank == 1)
@@ -235,7 +239,9 @@ void run_on(const order& what) {
   for (int step = 1;; ++step) {
     self.step(step);
     if (what.rank == 0) must(base::write_file_atomic(what.folder / "step", std::to_string(step)));
-    // Alive, and for ever busy with something else.
+    // Alive, and for ever busy with something else, which has a limit where it says so.
+    if (what.says("saving") && what.rank == 1 && step == 2)
+      self.link->busy("saving", 1'000'000'000);
     while (what.says("hang") && what.rank == 1 && step == 2)
       ::usleep(100'000);
   }

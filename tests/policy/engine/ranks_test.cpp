@@ -116,6 +116,17 @@ TEST_CASE("a rank that lives and does not come is named, too") {
   check_failure(folder.path(), 4, {"hang"}, 1, "has not moved", [](rank_processes&) {});
 }
 
+TEST_CASE("so is one that is busy with what never ends, by what that may take") {
+  const auto folder = base::temp_folder::make().value();
+  check_failure(folder.path(), 4, {"hang", "saving"}, 1, "last seen in saving",
+                [](rank_processes&) {});
+}
+
+TEST_CASE("and one that has met the others and never begins to connect") {
+  const auto folder = base::temp_folder::make().value();
+  check_failure(folder.path(), 2, {"absent"}, 1, "not there within 1.5 s", [](rank_processes&) {});
+}
+
 TEST_CASE("kill -9 while checkpoints are written: each is whole and loads, or is not one") {
   const auto folder = base::temp_folder::make().value();
   int whole = 0, unfinished = 0;
