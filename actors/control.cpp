@@ -1,5 +1,8 @@
 #include "actors/control.hpp"
 
+#include <atomic>
+#include <optional>
+
 #include <unistd.h>
 
 #include "actors/config/config_file.hpp"
@@ -21,13 +24,15 @@ namespace {
 
 /// Waits for the end; the first signal pauses.
 run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
-                     base::pause_signals& signals, double max_time_s) {
+                     base::pause_signals& signals, double max_time_s,
+                     std::atomic<std::optional<ending>>& asked_to_end) {
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
   bool asked = false;
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (signals.arrived(100)) {
       base::log_info("control", "pausing: waiting for the evaluations that run");
+      asked_to_end = ending::pause;
       caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
     }
     const double seconds = static_cast<double>(clock.now_ns() - started) / 1e9;
@@ -35,7 +40,13 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
       caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::stop)});
     }
   }
-  return end.get();
+  run_end ended = end.get();
+  // An order that came while the processes of the last step were ending reached nobody.
+  if (const auto how = asked_to_end.load(); how && ended.problem.empty()) {
+    ended.how = *how;
+    ended.finished = false;
+  }
+  return ended;
 }
 
 }  // namespace
@@ -89,16 +100,21 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   sink->replay = replaying;
   QUERN_TRY(entrance.port, listen_for_processes(system, replaying, hosts.control()));
   QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, {"learner", "generator"}));
-  const console_commands commands{
-      [&] {
-        base::json now = watch->snapshot();
-        now["hosts"] = board->snapshot();
-        return now;
-      },
-      [&](ending how) { caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(how)}); }};
+  std::atomic<std::optional<ending>> asked_to_end;
+  const console_commands commands{[&] {
+                                    base::json now = watch->snapshot();
+                                    now["hosts"] = board->snapshot();
+                                    return now;
+                                  },
+                                  [&](ending how) {
+                                    asked_to_end = how;
+                                    caf::anon_send(supervisor,
+                                                   drain{static_cast<std::uint8_t>(how)});
+                                  }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});
-  const run_end ended = wait_for_end(end->get_future(), supervisor, signals, config.run.max_time_s);
+  const run_end ended =
+      wait_for_end(end->get_future(), supervisor, signals, config.run.max_time_s, asked_to_end);
 
   watch->finish();
   self.end_actors();

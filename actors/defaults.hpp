@@ -25,16 +25,42 @@ constexpr auto node_end = 30s;
 constexpr auto welcome_timeout = 70s;
 /// From start of a process to its hello: loading LibTorch from a cold disk takes seconds.
 constexpr auto start_timeout = 60s;
-/// A checkpoint of the largest policy to a slow disk.
+/// What is read or written for a policy goes at least so fast (bytes a second): half of an old
+/// disk, or of a network file system that several hosts read from. Deadlines are beside that time.
+constexpr std::uint64_t slowest_storage = 50'000'000;
+/// A rank that has met the others connects to them: a GPU's context and NCCL take seconds each, and
+/// a minute where a host is busy.
+constexpr auto connect_deadline = 120s;
+/// What a rank does without telling that it goes on, beside its bytes: seconds. A file system that
+/// changes over to its other server takes minutes.
+constexpr auto phase_deadline = 300s;
+/// A vocabulary is trained by one thread on thousands of records: minutes.
+constexpr auto vocabulary_deadline = 1800s;
+/// Who shares a GPU goes on without a turn after 300 s (workers/device_share).
+constexpr auto turn_deadline = 360s;
+/// From the first rank's hello to a learner that is ready, beside its bytes: ranks meet within a
+/// minute, connect, and load.
+constexpr auto load_deadline = 600s;
+/// A batch that was sent is answered. On a GPU that evaluators measure on, the learner waits up to
+/// 300 s for its turn, and then as long for a generator that has begun to take weights and waits
+/// for its own.
+constexpr auto step_deadline = 900s;
+/// The same before there is a step to compare with: kernels are loaded, memory is taken.
+constexpr auto first_step_deadline = 1800s;
+/// A step may take so many times the median of recent ones: batches differ by their lengths, and
+/// evaluators have a shared GPU in between.
+constexpr std::int64_t step_times = 10;
+/// From the order to a checkpoint that is durable, beside its bytes, while steps go on.
 constexpr auto checkpoint_timeout = 600s;
-/// What is in flight may finish before a process that was asked to end is killed.
-constexpr auto drain_timeout = 60s;
+/// Between two looks at what a learner was sent and has not answered.
+constexpr auto look_interval = 1s;
 /// From the last order to the end of a process.
 constexpr auto exit_grace = 3s;
 /// A process that lost the launch command it lives by, and does not end, is killed.
 constexpr auto input_grace = 3s;
-/// The others notice that control died (pipe, parent-death signal, connection) well inside 5 s.
-constexpr auto orphan_grace = 2s;
+/// When a group of ranks has failed, for the thread that waits in a collective to say so and leave;
+/// then the process is ended, whatever that thread is in.
+constexpr auto leave_grace = 2s;
 
 /// Exit code of a process of stage sft that can be gone on with.
 constexpr int paused_code = 3;
@@ -42,8 +68,9 @@ constexpr int paused_code = 3;
 /// Exit code of a learner's rank, or of a generator, that ends because another one failed.
 constexpr int group_failed_code = 4;
 
-/// Largest message between nodes; heartbeats queue behind a payload.
-constexpr std::size_t largest_message_bytes = 4U << 20U;
+/// Exit code of a learner, a generator or a rank of stage sft that LibTorch or CUDA threw out of
+/// its work: it said what, and is started again.
+constexpr int worker_failed_code = 5;
 
 /// Samples that a generator holds at once, beyond those that its cache has slots for: it never
 /// waits for a message between two decode steps.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/decide/ids.hpp"
+#include "actors/decide/token_segments.hpp"
 #include "actors/wire.hpp"
 #include "base/hash.hpp"
 
@@ -102,26 +103,26 @@ struct generate_group {
 };
 QUERN_MESSAGE(generate_group, epoch, group, samples, prompt, seed, max_tokens, temperature)
 
-/// A stretch of tokens by one version.
+/// A stretch of the policy's tokens by one version.
 struct wire_segment {
-  std::int64_t first_token = 0;
+  std::int64_t first_token = 0;  ///< counts the policy's tokens alone, over all turns
   weights_version version = 0;
   base::hash128 weights;
 };
 QUERN_MESSAGE(wire_segment, first_token, version, weights)
 
-/// One finished completion.
+/// One finished sample, of any number of turns.
 struct generated_sample {
   epoch_id epoch = 0;
   sample_id sample = 0;
-  std::string prompt_tokens;  ///< block of int32
-  std::string tokens;         ///< block of int32
-  std::string log_probs;      ///< block of float, at the sampling temperature
-  std::vector<wire_segment> segments;
-  std::string text;
-  bool truncated = false;
+  std::string tokens;                   ///< all of them in order; block of int32
+  std::vector<token_segment> segments;  ///< who made them, and which are trained
+  std::string log_probs;  ///< of the policy's tokens, at the sampling temperature; block of float
+  std::vector<wire_segment> versions;  ///< of the policy's tokens
+  std::string text;                    ///< of the policy's last turn: what is judged
+  bool truncated = false;              ///< that turn has no end token
 };
-QUERN_MESSAGE(generated_sample, epoch, sample, prompt_tokens, tokens, log_probs, segments, text,
+QUERN_MESSAGE(generated_sample, epoch, sample, tokens, segments, log_probs, versions, text,
               truncated)
 
 /// Stop working on a sample; no answer follows.
@@ -132,19 +133,18 @@ QUERN_MESSAGE(cancel_generation, samples)
 
 // ---- learning ------------------------------------------------------------------------------
 
-/// One sample of a batch, with everything that the loss needs.
+/// One sample of a batch, with everything that the loss needs; tokens and what belongs to them as
+/// in generated_sample.
 struct training_sample {
   sample_id sample = 0;
   group_id group = 0;
-  std::string prompt_tokens;
   std::string tokens;
+  std::vector<token_segment> segments;  ///< not trained: also what is too old for this step
   std::string log_probs;
-  std::vector<wire_segment> segments;
+  std::vector<wire_segment> versions;
   float_bits reward = 0.0;
-  std::int64_t masked_tokens = 0;  ///< leading completion tokens that are not trained on
 };
-QUERN_MESSAGE(training_sample, sample, group, prompt_tokens, tokens, log_probs, segments, reward,
-              masked_tokens)
+QUERN_MESSAGE(training_sample, sample, group, tokens, segments, log_probs, versions, reward)
 
 /// The batch of the step from version `from` to `from + 1`.
 struct train_batch {
@@ -314,7 +314,7 @@ QUERN_MESSAGE(drain, how)
 /// The run came to its end in order: all steps done, paused or stopped.
 struct drained {
   std::uint8_t how = 0;
-  bool finished = false;  ///< all steps were done
+  bool finished = false;  ///< all steps were done, and nobody had asked for an end
 };
 QUERN_MESSAGE(drained, how, finished)
 

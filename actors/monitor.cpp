@@ -83,6 +83,17 @@ void monitor::stepped(weights_version version, const std::string& metrics, const
   reward_sum_ = 0;
 }
 
+void monitor::look() {
+  const std::lock_guard lock(guard_);
+  const base::nanoseconds_t now = clock_.now_ns();
+  if (!progress_.stalled(now)) return;
+  progress_.alive(now);
+  base::log_warn("monitor",
+                 "nothing was judged and no step was made for {}, at step {}: quern status says "
+                 "which role the run waits for",
+                 duration_text(progress_.stall_after()), version_);
+}
+
 void monitor::show(const std::string& line) const {
   if (terminal_) {
     std::fprintf(stderr, "\r\033[K%s", line.c_str());

@@ -32,6 +32,8 @@ class monitor {
   void judged(const std::vector<judged_sample>& samples);
   /// A step was made; `metrics` is the learner's JSON object. Before `head` hears of it.
   void stepped(weights_version version, const std::string& metrics, const replay& head);
+  /// Warns where nothing was judged and no step was made for long; asked now and then.
+  void look();
   /// Leaves the progress line.
   void finish();
 

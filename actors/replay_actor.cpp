@@ -6,51 +6,39 @@
 
 #include "actors/config/learner_setup.hpp"
 #include "actors/decide/link_book.hpp"
+#include "actors/decide/step_watch.hpp"
 #include "actors/defaults.hpp"
 #include "actors/entrance.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/node.hpp"
 #include "actors/replay/rollout.hpp"
+#include "actors/replay_guests.hpp"
 #include "base/log.hpp"
 
 namespace quern::actors {
 namespace {
-
-struct generator_entry {
-  generator_ref ref;
-  std::int64_t granted = 0;
-  std::int64_t sent = 0;
-  std::int64_t tokens = 0;                                 ///< sampled since its hello
-  role_member member = 0;                                  ///< from the first weights on
-  base::nanoseconds_t device_wait = 0, waited_before = 0;  ///< for turns; the second: until then
-  weights_version installed = -1;
-  std::string link;             ///< where its weights come to; empty: they are in files
-  std::set<sample_id> samples;  ///< asked for and not yet here
-};
-
-/// A rank of the learner. Rank 0 answers for all of them.
-struct learner_entry {
-  learner_ref ref;
-  std::int32_t rank = 0;
-};
 
 struct replay_state {
   replay_state() = default;
   // Not an aggregate: see QUERN_STATE.
   ~replay_state() {}
   replay_actor_setup setup;
-  std::map<caf::actor_addr, generator_entry> generators;
+  generator_entries generators;
   std::map<caf::actor_addr, learner_entry> learners;  ///< ranks of this epoch
   entrance door;
   link_book links;
   std::optional<weights_ready> newest;  ///< of this epoch, what was announced last
   role_member learner_member = 0;       ///< all ranks, from learner_ready on
+  base::steady_clock clock;
+  std::optional<step_watch> learner_watch;
   bool advancing = false;
   bool ended = false;
 };
 QUERN_STATE(replay_state);
 
 using replay_ptr = replay_ref::stateful_pointer<replay_state>;
+
+constexpr std::int32_t look_tick = 1;  ///< others are for `advance`
 
 void fail_run(replay_ptr self, const std::string& what) {
   if (self->state.ended) return;
@@ -69,16 +57,6 @@ void advance_soon(replay_ptr self) {
 void settle(replay_ptr self, const base::status& result) {
   if (!result) return fail_run(self, result.error().message);
   advance_soon(self);
-}
-
-generator_entry* with_room(replay_state& state) {
-  generator_entry* best = nullptr;
-  for (auto& [addr, entry] : state.generators) {
-    const std::int64_t room = entry.granted - entry.sent;
-    if (entry.installed < 0 || room <= 0) continue;
-    if (best == nullptr || room > best->granted - best->sent) best = &entry;
-  }
-  return best;
 }
 
 void tell_credit(replay_state& state) {
@@ -111,7 +89,7 @@ void carry_out(replay_ptr self, replay_orders& orders) {
     self->send(state.setup.dispatch, verdict_committed{lease});
   }
   for (generate_group& group : orders.generate) {
-    generator_entry* target = with_room(state);
+    generator_entry* target = with_room(state.generators);
     if (target == nullptr) return fail_run(self, "a group was issued that no generator asked for");
     ++target->sent;
     target->samples.insert(group.samples.begin(), group.samples.end());
@@ -125,7 +103,11 @@ void carry_out(replay_ptr self, replay_orders& orders) {
     if (orders.save) self->send(rank.ref, *orders.save);
     if (orders.train) self->send(rank.ref, *orders.train);
   }
-  if (orders.train) state.setup.roles->working(state.learner_member, true);
+  if (orders.save) state.learner_watch->sent(learner_work::checkpoint, orders.save->version);
+  if (orders.train) {
+    state.learner_watch->sent(learner_work::step, orders.train->from);
+    state.setup.roles->working(state.learner_member, true);
+  }
   state.setup.watch->judged(state.setup.head->take_judged());
   if (orders.end) {
     state.ended = true;
@@ -210,6 +192,12 @@ void on_installed(replay_ptr self, generator_entry& entry, const weights_install
 /// ranks and the generators that still hold them must start anew as well.
 void lose_learner(replay_ptr self) {
   replay_state& state = self->state;
+  const std::int64_t in_a_row = state.learner_watch->lost();
+  // One more than the supervisor starts again within its window: soon after each other is its news.
+  if (in_a_row > state.setup.config->actors.restarts + 1)
+    return fail_run(self, fmt::format("the learner was lost {} times without a step in between "
+                                      "(actors.restarts is {}); its log says what it was at",
+                                      in_a_row, state.setup.config->actors.restarts));
   for (auto& [addr, rank] : state.learners) {
     self->send_exit(rank.ref, caf::exit_reason::user_shutdown);
     // It may hang in a collective with the lost one: the supervisor sees to it that it goes.
@@ -236,6 +224,8 @@ void join_learner(replay_ptr self, std::int32_t rank, const learner_ref& ref) {
   const bool taken = std::any_of(state.learners.begin(), state.learners.end(),
                                  [&](const auto& entry) { return entry.second.rank == rank; });
   if (taken) lose_learner(self);
+  if (state.learners.empty())
+    state.learner_watch->sent(learner_work::load, state.setup.head->version());
   state.learners[ref.address()] = {ref, rank};
 }
 
@@ -263,9 +253,23 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
   lose_learner(self);
 }
 
+/// One that hangs is treated as one that died: the supervisor kills it.
+void look_at_learner(replay_ptr self) {
+  replay_state& state = self->state;
+  if (state.ended) return;
+  state.setup.watch->look();
+  if (const auto late = state.learner_watch->look()) {
+    base::log_error("replay", "{}; it is killed and starts again from the last checkpoint",
+                    late->text());
+    lose_learner(self);
+  }
+  self->delayed_send(self, defaults::look_interval, tick{look_tick});
+}
+
 void on_step_done(replay_ptr self, const step_done& step) {
   replay_state& state = self->state;
   if (step.epoch != state.setup.head->epoch()) return;
+  state.learner_watch->answered(learner_work::step);
   state.setup.roles->waited_for_device(state.learner_member, step.device_wait_ns);
   state.setup.roles->working(state.learner_member, false);
   state.setup.roles->did(run_role::learner, 1);
@@ -284,6 +288,9 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
   self->state.links = link_book(weights_by_link(*with.config).value_or(false));
   self->state.door = entrance({with.build, config_hash(with.config_yaml), with.secret});
   if (!with.spread) self->state.door.meet_at("unix:" + with.weights_folder);
+  self->state.learner_watch.emplace(step_limits::of_model(bytes_at(with.head->start().model)),
+                                    self->state.clock);
+  self->delayed_send(self, defaults::look_interval, tick{look_tick});
   self->set_down_handler([=](const caf::down_msg& down) { on_down(self, down.source); });
   const auto from_generator = [=]() -> generator_entry* {
     const auto found =
@@ -332,6 +339,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       [=](const learner_ready& ready) {
         if (stranger(self) || ready.epoch != head->epoch()) return;
         head->learner_ready(true);
+        self->state.learner_watch->answered(learner_work::load);
         if (self->state.learner_member == 0)
           self->state.learner_member = self->state.setup.roles->joined(run_role::learner);
         self->state.links.learner_came();
@@ -346,6 +354,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       [=](const checkpoint_saved& saved) {
         if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
+        self->state.learner_watch->answered(learner_work::checkpoint);
         settle(self, head->on_checkpoint(saved));
       },
       [=](const drain& order) {
@@ -360,8 +369,9 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         base::log_error(problem.where, "{}", problem.what);
         fail_run(self, problem.where + ": " + problem.what);
       },
-      [=](const tick&) {
+      [=](const tick& due) {
         if (stranger(self)) return;
+        if (due.what == look_tick) return look_at_learner(self);
         const role_board::control_work now(*self->state.setup.roles);
         advance(self);
       },

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
-#include <limits>
+#include <functional>
 
 #include <fmt/format.h>
 
+#include "actors/config/device_class.hpp"
 #include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/console.hpp"
 #include "actors/decide/restart_policy.hpp"
+#include "actors/decide/step_watch.hpp"
 #include "actors/defaults.hpp"
 #include "actors/process_group.hpp"
 #include "actors/processes.hpp"
@@ -19,23 +20,59 @@
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
+#include "env/grammar/corpus.hpp"
 #include "storage/checkpoint.hpp"
 
 namespace quern::actors {
 namespace {
 
-/// What asks a run to end early: signals, or a command on its console.
-struct end_requests {
-  base::pause_signals signals;
+/// A corpus maker that is asked to pause finishes its task; if it does not, the task is made again.
+constexpr base::nanoseconds_t maker_pause = 120'000'000'000;
+/// Who uses no time of a processor for so long hangs or is frozen. Above what a file system that
+/// changes over takes (phase_deadline), and a turn on a shared GPU (turn_deadline).
+constexpr std::chrono::nanoseconds longest_silence = defaults::checkpoint_timeout;
+static_assert(longest_silence > defaults::phase_deadline);
+static_assert(longest_silence > defaults::turn_deadline);
+
+/// What asks a run to end early: signals, a command on its console, or its time that is over.
+class end_requests {
+ public:
+  explicit end_requests(double max_time_s) : max_time_s_(max_time_s), started_(clock_.now_ns()) {}
   std::atomic<bool> pause = false, stop = false;
 
-  /// Waits up to a tenth of a second for one.
-  bool arrived() { return signals.arrived(100) || pause || stop; }
+  /// Waits up to a tenth of a second for one; those that came stay.
+  pause_request arrived() {
+    const bool signalled = signals_.arrived(100);
+    const base::nanoseconds_t now = clock_.now_ns();
+    if (signalled && signalled_ >= 0 && now - signalled_ > one_gesture) at_once_ = true;
+    if (signalled && signalled_ < 0) {
+      signalled_ = now;
+      pause = true;
+      base::log_info("sft", "pausing after what is at work; a second Ctrl-C ends it at once");
+    }
+    const double seconds = static_cast<double>(now - started_) / 1e9;
+    if (max_time_s_ > 0 && seconds > max_time_s_ && !stop.exchange(true))
+      base::log_info("sft", "stopping: run.max_time_s is {}", max_time_s_);
+    if (at_once_) return pause_request::at_once;
+    return pause || stop ? pause_request::in_order : pause_request::none;
+  }
+  /// The end that was asked for.
+  [[nodiscard]] ending how() const { return stop ? ending::stop : ending::pause; }
+
+ private:
+  /// Programs like timeout send a signal to a process and then to its group.
+  static constexpr base::nanoseconds_t one_gesture = 500'000'000;
+
+  base::pause_signals signals_;
+  base::steady_clock clock_;
+  double max_time_s_;
+  base::nanoseconds_t started_, signalled_ = -1;
+  bool at_once_ = false;
 };
 
 run_end run_end_of(const group_end& group, const end_requests& requests) {
   const bool told = !group.problem.empty() && !group.lost;
-  if (group.paused && !told) return {requests.stop ? ending::stop : ending::pause, false, ""};
+  if (group.paused && !told) return {requests.how(), false, ""};
   if (!group.problem.empty()) return {ending::pause, false, group.problem};
   return {ending::stop, true, ""};
 }
@@ -78,8 +115,45 @@ base::expected<std::vector<process_plan>> plan_tuners(const run_config& config,
 bool pass(base::nanoseconds_t delay, end_requests& requests) {
   const base::steady_clock clock;
   for (const auto start = clock.now_ns(); clock.now_ns() - start < delay;)
-    if (requests.arrived()) return false;
+    if (requests.arrived() != pause_request::none) return false;
   return true;
+}
+
+/// Processes that do one thing together and go on where they stopped.
+struct sft_phase {
+  std::string role;
+  std::string kept;  ///< what they go on from
+  group_limits limits;
+  std::function<base::expected<std::vector<process_plan>>(int start)> plans;
+  std::function<std::int64_t()> reached;  ///< grows with what is kept
+};
+
+/// One that dies costs what was done since the last record or checkpoint: all start again, within
+/// the limits that hold for every process of a run, and for as long as something new is kept. An
+/// error that one of them tells ends the run.
+base::expected<run_end> run_phase(const run_config& config, const sft_phase& phase,
+                                  end_requests& requests) {
+  const base::steady_clock clock;
+  restart_policy restarts(restart_limits_of(config));
+  std::int64_t reached = phase.reached(), in_vain = 0;
+  for (int start = 0;; ++start) {
+    QUERN_TRY(const auto plans, phase.plans(start));
+    QUERN_TRY(process_group group, process_group::start(plans, phase.limits));
+    const group_end end = group.wait([&] { return requests.arrived(); });
+    if (end.paused || !end.lost) return run_end_of(end, requests);
+    const std::int64_t now = phase.reached();
+    in_vain = now > reached ? 1 : in_vain + 1;
+    reached = now;
+    const auto decision = restarts.died(phase.role, clock.now_ns());
+    if (!decision.restart || in_vain > config.actors.restarts)
+      return run_end{ending::pause, false,
+                     fmt::format("{}; that was the end of {} starts in a row without a new {}, of "
+                                 "{} within {} s (actors.restarts is {})",
+                                 end.problem, in_vain, phase.kept, decision.deaths,
+                                 config.actors.restart_window_s, config.actors.restarts)};
+    base::log_warn("sft", "{}; it goes on from the last {}", end.problem, phase.kept);
+    if (!pass(decision.delay_ns, requests)) return run_end{requests.how(), false, ""};
+  }
 }
 
 /// The last durable step; -1: none yet.
@@ -87,37 +161,85 @@ std::int64_t durable_step(const storage::run_paths& paths) {
   return storage::checkpoint_store(paths.checkpoints()).latest().value_or(-1);
 }
 
-/// A rank that dies costs the steps since the checkpoint: all start again, within the limits that
-/// hold for every process of a run, and for as long as there are new checkpoints. An error that one
-/// of them tells ends the run.
 base::expected<run_end> fine_tune(const run_config& config, storage::run_directory& run,
                                   end_requests& requests) {
-  const base::steady_clock clock;
-  restart_policy restarts(restart_limits_of(config));
-  const auto patience = static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9) +
-                        std::chrono::nanoseconds(defaults::exit_grace).count();
-  std::int64_t reached = durable_step(run.paths()), in_vain = 0;
-  for (int start = 0;; ++start) {
+  const storage::run_paths& paths = run.paths();
+  // Written, and read again for its manifest, or read to go on from.
+  const std::uint64_t bytes = 2 * bytes_at(paths.checkpoints());
+  sft_phase tuning{"sft", "checkpoint", {}, {}, [&] { return durable_step(paths); }};
+  tuning.limits.others = static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9) +
+                         std::chrono::nanoseconds(defaults::exit_grace).count();
+  tuning.limits.pause = with_bytes(defaults::step_deadline + defaults::checkpoint_timeout, bytes);
+  tuning.limits.silence = with_bytes(longest_silence, bytes);
+  tuning.plans = [&](int start) -> base::expected<std::vector<process_plan>> {
     // A name of its own: whoever is left of the start before does not find this one.
     QUERN_TRY(const std::string socket, run.socket(fmt::format("r{}", start)));
-    QUERN_TRY(const auto tuners, plan_tuners(config, run.paths(), "unix:" + socket));
-    QUERN_TRY(process_group group, process_group::start(tuners, patience));
-    const group_end end = group.wait([&] { return requests.arrived(); });
-    if (end.paused || !end.lost) return run_end_of(end, requests);
-    const std::int64_t now = durable_step(run.paths());
-    in_vain = now > reached ? 1 : in_vain + 1;
-    reached = now;
-    const auto decision = restarts.died("sft", clock.now_ns());
-    if (!decision.restart || in_vain > config.actors.restarts)
-      return run_end{ending::pause, false,
-                     fmt::format("{}; that was the end of {} starts in a row without a new "
-                                 "checkpoint, of {} within {} s (actors.restarts is {})",
-                                 end.problem, in_vain, decision.deaths,
-                                 config.actors.restart_window_s, config.actors.restarts)};
-    base::log_warn("sft", "{}; it goes on from the last checkpoint", end.problem);
-    if (!pass(decision.delay_ns, requests))
-      return run_end{requests.stop ? ending::stop : ending::pause, false, ""};
+    return plan_tuners(config, paths, "unix:" + socket);
+  };
+  base::log_info("sft", "fine-tuning for {} steps", config.learner.steps);
+  return run_phase(config, tuning, requests);
+}
+
+/// What a run's makers would begin a corpus with, as far as check_corpus looks.
+env::corpus_plan chosen_plan(const run_config& config) {
+  env::corpus_plan plan;
+  plan.seed = static_cast<std::uint64_t>(config.tasks.seed);
+  plan.tasks = config.tasks.corpus_tasks;
+  plan.samples_per_task = static_cast<int>(config.tasks.corpus_variants);
+  plan.wrong_share = config.tasks.corpus_wrong_share;
+  plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
+  plan.task.lane = lane_of(config);
+  return plan;
+}
+
+/// `env.evaluators` makers at most; a corpus that was begun keeps its shards, and they share them.
+std::vector<process_plan> plan_makers(const run_config& config, const storage::run_paths& paths,
+                                      const std::string& quern, std::int64_t shards) {
+  std::vector<process_plan> makers;
+  const std::int64_t count = std::min(config.env.evaluators, shards);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string role = fmt::format("corpus-{}", i);
+    process_plan maker{
+        role,
+        {.argv = {quern, "tasks", "corpus", "--config", paths.config().string(), "--folder",
+                  corpus_of(config, paths).string(), "--shards", std::to_string(shards)},
+         .log = paths.log_of(role)}};
+    for (std::int64_t shard = i; shard < shards; shard += count)
+      maker.spec.argv.insert(maker.spec.argv.end(), {"--shard", std::to_string(shard)});
+    makers.push_back(std::move(maker));
   }
+  return makers;
+}
+
+/// Finished at once where nobody is to make one.
+base::expected<run_end> make_corpus_of_run(const run_config& config,
+                                           const storage::run_paths& paths,
+                                           end_requests& requests) {
+  const std::filesystem::path corpus = corpus_of(config, paths);
+  QUERN_TRY(const auto quern, base::sibling_program("quern"));
+  QUERN_CHECK(base::make_folders(corpus));
+  QUERN_TRY(const env::corpus_survey found, env::survey_corpus(corpus));
+  if (config.env.evaluators == 0) return run_end{ending::stop, true, ""};
+  QUERN_CHECK(env::check_corpus(found, corpus, chosen_plan(config)));
+  const std::int64_t shards = found.shards > 0 ? found.shards : config.env.evaluators;
+  const auto makers = plan_makers(config, paths, quern.string(), shards);
+  base::log_info("sft", "making the corpus in {} with {} makers{}", corpus.string(), makers.size(),
+                 shards == config.env.evaluators
+                     ? ""
+                     : fmt::format(": it was begun with {} shards and keeps them", shards));
+  sft_phase making{"corpus", "record", {}, {}, {}};
+  making.limits.pause = maker_pause;
+  making.limits.silence = longest_silence.count();
+  making.limits.pause_others = true;
+  making.plans = [&](int) { return makers; };
+  making.reached = [&] {
+    const auto now = env::survey_corpus(corpus);
+    return now ? now->records : 0;
+  };
+  QUERN_TRY(const run_end made, run_phase(config, making, requests));
+  // Another run may have made files here meanwhile: what is learnt from is looked at as it is now.
+  if (made.finished) QUERN_CHECK(env::survey_corpus(corpus));
+  return made;
 }
 
 }  // namespace
@@ -125,12 +247,8 @@ base::expected<run_end> fine_tune(const run_config& config, storage::run_directo
 base::expected<sft_position> sft_position_of(const run_config& config,
                                              const storage::run_paths& paths) {
   sft_position at;
-  std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(corpus_of(config, paths), ignored)) {
-    if (file.path().extension() != ".jsonl") continue;
-    std::ifstream lines(file.path(), std::ios::binary);
-    at.records += std::count(std::istreambuf_iterator<char>(lines), {}, '\n');
-  }
+  QUERN_TRY(const env::corpus_survey corpus, env::survey_corpus(corpus_of(config, paths)));
+  at.records = corpus.records;
   const storage::checkpoint_store checkpoints(paths.checkpoints());
   const auto latest = checkpoints.latest();
   if (latest) {
@@ -142,7 +260,7 @@ base::expected<sft_position> sft_position_of(const run_config& config,
 }
 
 base::expected<run_end> run_sft(const run_config& config, storage::run_directory& run) {
-  end_requests requests;
+  end_requests requests(config.run.max_time_s);
   const storage::run_paths& paths = run.paths();
   QUERN_TRY(const std::string console_socket, run.socket("console"));
   const console_commands commands{
@@ -155,24 +273,8 @@ base::expected<run_end> run_sft(const run_config& config, storage::run_directory
       },
       [&](ending how) { (how == ending::pause ? requests.pause : requests.stop) = true; }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
-  QUERN_TRY(const auto quern, base::sibling_program("quern"));
-  const std::filesystem::path corpus = corpus_of(config, paths);
-  QUERN_CHECK(base::make_folders(corpus));
-  std::vector<process_plan> makers;
-  for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
-    const std::string role = fmt::format("corpus-{}", i);
-    makers.push_back(
-        {role,
-         {.argv = {quern.string(), "tasks", "corpus", "--config", paths.config().string(),
-                   "--folder", corpus.string(), "--shard", std::to_string(i)},
-          .log = paths.log_of(role)}});
-  }
-  base::log_info("sft", "making the corpus in {} with {} makers", corpus.string(), makers.size());
-  constexpr base::nanoseconds_t for_ever = std::numeric_limits<base::nanoseconds_t>::max();
-  QUERN_TRY(process_group making, process_group::start(makers, for_ever));
-  const run_end made = run_end_of(making.wait([&] { return requests.arrived(); }), requests);
+  QUERN_TRY(const run_end made, make_corpus_of_run(config, paths, requests));
   if (!made.finished) return made;
-  base::log_info("sft", "fine-tuning for {} steps", config.learner.steps);
   return fine_tune(config, run, requests);
 }
 

@@ -8,8 +8,10 @@
 
 namespace quern::actors {
 
-/// Starts `env.evaluators` corpus makers (quern corpus), waits for them, then quern-torch sft.
-/// SIGINT, SIGTERM, `quern pause` and `quern stop` end it in order; it goes on where it stopped.
+/// Starts `env.evaluators` corpus makers (quern tasks corpus), waits for them, then quern-torch
+/// sft; who dies or hangs is started again. SIGINT, SIGTERM, `quern pause`, `quern stop` and
+/// run.max_time_s end it in order, within a limit; a second signal at once. It goes on where it
+/// stopped.
 /// The policy ends up in RUN/checkpoints/LATEST. Blocks.
 base::expected<run_end> run_sft(const run_config& config, storage::run_directory& run);
 

@@ -17,7 +17,7 @@ namespace quern::actors {
 /// How a run ended.
 struct run_end {
   ending how = ending::stop;
-  bool finished = false;  ///< all steps were done
+  bool finished = false;  ///< all steps were done, and nobody had asked for an end
   std::string problem;    ///< not empty: it failed, and can be resumed
 };
 

@@ -35,6 +35,10 @@ std::string to_block(const std::vector<Number>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Number));
 }
 template <class Number>
+std::int64_t count_in_block(const std::string& block) {
+  return static_cast<std::int64_t>(block.size() / sizeof(Number));
+}
+template <class Number>
 std::vector<Number> from_block(const std::string& block) {
   static_assert(std::is_trivially_copyable_v<Number>);
   std::vector<Number> values(block.size() / sizeof(Number));

@@ -14,9 +14,10 @@
 
 namespace quern::storage {
 
-/// A stretch of tokens that one set of weights made: from `first_token` to the next segment.
+/// A stretch of the policy's tokens that one set of weights made: from `first_token` to the next
+/// segment.
 struct segment {
-  std::int64_t first_token = 0;
+  std::int64_t first_token = 0;  ///< counts the policy's tokens alone, over all turns
   std::int64_t version = 0;
   base::hash128 weights;
   bool operator==(const segment&) const = default;

@@ -12,7 +12,7 @@ namespace quern::actors {
 /// A complete group that waits for its step, with what the masks need.
 struct ready_sample {
   sample_id sample = 0;
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0;  ///< the policy's
   std::vector<segment> segments;
 };
 struct ready_group {
@@ -23,7 +23,7 @@ struct ready_group {
 
 struct batch_member {
   sample_id sample = 0;
-  std::int64_t masked_tokens = 0;  ///< leading tokens that are too old to be trained on
+  std::int64_t masked_tokens = 0;  ///< the policy's first ones, too old to be trained on
 };
 struct batch_group {
   group_id group = 0;

@@ -35,6 +35,7 @@ class progress {
   [[nodiscard]] bool stalled(nanoseconds_t now) const {
     return now - last_sign_ >= options_.stall_ns;
   }
+  [[nodiscard]] nanoseconds_t stall_after() const { return options_.stall_ns; }
   /// "step 12/64  19 %  1.8 s/step  left 1:33"
   [[nodiscard]] std::string line(nanoseconds_t now) const;
 

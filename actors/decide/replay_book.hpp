@@ -82,7 +82,8 @@ class replay_book {
   /// The group of the permit was issued; its samples are `issued` in the ledger.
   base::status issued(group_id group, const issue_permit& by, std::vector<sample_id> samples);
 
-  /// A generator has finished a sample. Not counted if the epoch is over, the sample is not
+  /// A generator has finished a sample; `tokens` and `segments` are about those that the policy
+  /// sampled, in all turns. Not counted if the epoch is over, the sample is not
   /// `issued`, or its weights are not of this lineage. Errors: internal for a version beyond the
   /// learner's (a negative age).
   base::expected<sample_news> generated(epoch_id epoch, sample_id sample, std::int64_t tokens,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "actors/measured_as.hpp"
 #include "actors/replay/sample_blob.hpp"
 #include "base/file.hpp"
@@ -15,9 +17,10 @@ namespace {
 using base::errc;
 using base::fail;
 
+/// As the ledger has them: by version.
 std::vector<segment> segments_of(const generated_sample& sample) {
   std::vector<segment> parts;
-  for (const wire_segment& part : sample.segments) {
+  for (const wire_segment& part : sample.versions) {
     parts.push_back({part.first_token, part.version, part.weights});
   }
   return parts;
@@ -38,9 +41,11 @@ base::status replay::on_weights(epoch_id of, weights_version version, const base
 base::status replay::on_generated(const generated_sample& sample) {
   const auto known = samples_.find(sample.sample);
   if (known == samples_.end() || sample.epoch != epoch()) return {};
-  const auto tokens = static_cast<std::int64_t>(sample.tokens.size() / sizeof(std::int32_t));
+  if (auto whole = check_segments(sample.segments, sample.tokens, sample.log_probs); !whole)
+    return base::in_context(fmt::format("sample {}", sample.sample), std::move(whole.error()));
   QUERN_TRY(const sample_news news,
-            book_->generated(sample.epoch, sample.sample, tokens, segments_of(sample)));
+            book_->generated(sample.epoch, sample.sample, policy_tokens(sample.segments),
+                             segments_of(sample)));
   if (!news.counted) return {};
   QUERN_TRY(const base::hash128 hash, blobs_.put(encode_sample(sample)));
   QUERN_TRY(const storage::arrived arrived,
@@ -80,6 +85,7 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
   sample.judging = false;
   sample_news news;
   if (verdict.counts) {
+    unjudged_.judged();
     sample.reward = reward_.of(value).value_or(0);
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
                        value.speedup_e2.value_or(0), *sample.reward});
@@ -89,9 +95,33 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
     QUERN_TRY(news, book_->evaluated(verdict.epoch, verdict.sample));
   } else {
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0, 0});
+    QUERN_CHECK(count_unjudged(value));
     QUERN_TRY(news, book_->dropped(verdict.epoch, verdict.sample, env::name_of(value.kind)));
   }
   return apply(news.changes);
+}
+
+base::status replay::count_unjudged(const env::verdict& value) {
+  const bool evaluators = value.kind == env::verdict_kind::infra_error ||
+                          value.kind == env::verdict_kind::invalid_reference;
+  const auto said = [&] {
+    return fmt::format("{}{}{}", env::name_of(value.kind), value.detail.empty() ? "" : ": ",
+                       value.detail.substr(0, value.detail.find('\n')));
+  };
+  switch (unjudged_.unjudged(evaluators)) {
+    case unjudged_streak::action::none:
+      return {};
+    case unjudged_streak::action::warn:
+      base::log_warn("replay", "the last {} samples have no verdict; the newest: {}",
+                     unjudged_.length(), said());
+      return {};
+    case unjudged_streak::action::give_up:
+      break;
+  }
+  return base::fail(base::errc::unavailable,
+                    "the last {} samples have no verdict, at most {} in a row may have none for "
+                    "reasons of the evaluators; the newest: {}; mend it and quern resume",
+                    unjudged_.length(), unjudged_streak::most, said());
 }
 
 base::status replay::on_scout(const sample_verdict& verdict) {
@@ -289,9 +319,10 @@ base::status replay::end_if_drained(replay_orders& orders) {
   const bool judging = std::any_of(samples_.begin(), samples_.end(),
                                    [](const auto& entry) { return entry.second.judging; });
   if (!finished && judging) return {};
-  const ending how = finished ? ending::stop : *draining_;
-  if (how == ending::stop) QUERN_CHECK(ledger_->stop());
-  orders.end = drained{static_cast<std::uint8_t>(how), finished};
+  // Who asked for an end in the last step asked for one of all that would follow it, too.
+  const ending how = draining_.value_or(ending::stop);
+  if (finished || how == ending::stop) QUERN_CHECK(ledger_->stop());
+  orders.end = drained{static_cast<std::uint8_t>(how), finished && !draining_};
   return {};
 }
 

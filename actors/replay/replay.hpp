@@ -16,10 +16,12 @@
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/role_times.hpp"
 #include "actors/decide/task_sampler.hpp"
+#include "actors/decide/unjudged_streak.hpp"
 #include "actors/messages.hpp"
 #include "actors/replay/prompter.hpp"
 #include "actors/replay/task_book.hpp"
 #include "env/verdict/reward.hpp"
+#include "env/verdict/verdict.hpp"
 #include "policy/loss/advantage.hpp"
 #include "policy/loss/preset.hpp"
 #include "storage/archive.hpp"
@@ -150,6 +152,8 @@ class replay {
   /// The first step's groups show none: their samples must not wait for what has to be measured.
   [[nodiscard]] bool shows_exemplars(std::int64_t sequence) const;
   void order_scouts(const book_task& task, group_id turn, replay_orders& orders);
+  /// Error: nothing has been judged for so long that nothing will be.
+  base::status count_unjudged(const env::verdict& value);
   base::status on_scout(const sample_verdict& verdict);
   base::expected<train_batch> make_batch(const batch& chosen);
   base::status archive_candidate(const env::verdict& value, sample_id id, std::int64_t verdict_id);
@@ -185,6 +189,7 @@ class replay {
   group_id newest_group_ = 0;         ///< issued or restored by this process
   std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
   std::vector<std::uint64_t> leases_to_commit_;
+  unjudged_streak unjudged_;
   std::vector<judged_sample> judged_;
   std::vector<double> stepping_rewards_;                  ///< of the batch under way, in its order
   std::map<weights_version, base::json> states_to_save_;  ///< state.json of versions being saved

@@ -130,8 +130,8 @@ std::map<std::int64_t, std::int64_t> replay::batch_ages() const {
   if (!chosen) return ages;
   for (const batch_group& group : chosen->groups) {
     for (const batch_member& member : group.members) {
-      const auto& segments = samples_.at(member.sample).made.segments;
-      if (!segments.empty()) ++ages[chosen->from - segments.front().version];
+      const auto& versions = samples_.at(member.sample).made.versions;
+      if (!versions.empty()) ++ages[chosen->from - versions.front().version];
     }
   }
   return ages;
@@ -148,11 +148,10 @@ base::expected<train_batch> replay::make_batch(const batch& chosen) {
       training_sample sample;
       sample.sample = member.sample;
       sample.group = group.group;
-      sample.prompt_tokens = info.made.prompt_tokens;
       sample.tokens = info.made.tokens;
+      sample.segments = mask_head(info.made.segments, member.masked_tokens);
       sample.log_probs = info.made.log_probs;
-      sample.segments = info.made.segments;
-      sample.masked_tokens = member.masked_tokens;
+      sample.versions = info.made.versions;
       stepping_rewards_.push_back(info.reward.value_or(0));
       order.samples.push_back(std::move(sample));
     }

@@ -157,7 +157,7 @@ base::status replay::restore_group(const storage::group_row& row) {
       QUERN_TRY(const std::string blob, blobs_.get(*sample.tokens_hash));
       QUERN_TRY(info.made, decode_sample(blob));
       for (const storage::segment& part : sample.segments) {
-        info.made.segments.push_back({part.first_token, part.version, part.weights});
+        info.made.versions.push_back({part.first_token, part.version, part.weights});
         QUERN_CHECK(book_->know_weights(part.version, part.weights));
       }
     }

@@ -1,5 +1,5 @@
 // What a generator made of a sample, as one content-addressed blob: after a crash the learner is
-// fed from it, and nothing is ever tokenised again.
+// fed from it, and nothing is ever tokenised again. docs/formats/sample.md has the bytes.
 #pragma once
 
 #include <string>
@@ -10,10 +10,12 @@
 
 namespace quern::actors {
 
-/// Version byte, then tokens, log-probs and text; segments are in the ledger.
+/// Form 2. Versions, epoch and sample id are in the ledger.
 std::string encode_sample(const generated_sample& sample);
 
-/// Errors: corrupt, version. Fills prompt_tokens, tokens, log_probs, text and truncated.
+/// Reads form 2, and form 1, which runs of earlier builds have: one prompt and one completion that
+/// is trained. Fills tokens, segments, log_probs, text and truncated. Errors: version; corrupt,
+/// also where segments do not fit the tokens.
 base::expected<generated_sample> decode_sample(std::string_view blob);
 
 }  // namespace quern::actors

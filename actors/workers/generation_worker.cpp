@@ -139,11 +139,12 @@ std::vector<generated_sample> generation_worker::step() {
     generated_sample made;
     made.epoch = known.mapped().epoch;
     made.sample = sample;
-    made.prompt_tokens = std::move(known.mapped().prompt_tokens);
-    made.tokens = to_block(result.tokens);
+    made.segments = single_turn(count_in_block<std::int32_t>(known.mapped().prompt_tokens),
+                                std::ssize(result.tokens));
+    made.tokens = std::move(known.mapped().prompt_tokens) + to_block(result.tokens);
     made.log_probs = to_block(result.log_probs);
     for (const policy::version_segment& part : result.segments) {
-      made.segments.push_back({part.first, part.version, part.weights});
+      made.versions.push_back({part.first, part.version, part.weights});
     }
     made.text = text_.decode(result.tokens);
     made.truncated = result.reason == policy::finish_reason::length;

@@ -1,14 +1,17 @@
 // The actor that feeds a generation_worker.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "actors/defaults.hpp"
 #include "actors/workers/generation_worker.hpp"
 #include "actors/workers/worker_actors.hpp"
+#include "actors/workers/worker_end.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/priority.hpp"
@@ -32,6 +35,9 @@ struct generator_state {
   base::steady_clock clock;
   std::int64_t head_start = 0;  ///< groups of the first step that are still to be made
   std::int64_t held_back = 0;   ///< groups not asked for until then
+  const char* phase = "meeting";
+  weights_version version = 0;  ///< installed last
+  worker_code code;
 };
 QUERN_STATE(generator_state);
 
@@ -40,6 +46,7 @@ using generator_ptr = generator_ref::stateful_pointer<generator_state>;
 void give_up(generator_ptr self, const std::string& what) {
   base::log_error("generator", "{}", what);
   self->send(self->state.control, fatal_problem{"generator", what});
+  self->state.code->store(EXIT_FAILURE);
   self->quit(caf::exit_reason::user_shutdown);
 }
 
@@ -55,7 +62,9 @@ void give_up(generator_ptr self, const std::string& what) {
 void tell_installed(generator_ptr self,
                     const base::expected<std::optional<weights_installed>>& done) {
   if (!done) return give_up(self, done.error().message);
-  if (*done) self->send(self->state.control, **done);
+  if (!*done) return;
+  self->state.version = (*done)->version;
+  self->send(self->state.control, **done);
 }
 
 void tell_control(generator_ptr self, bool working) {
@@ -70,6 +79,8 @@ void start(generator_ptr self, const welcome& start, const run_config& config,
            const own_address& here) {
   generator_state& state = self->state;
   policy::set_threads(static_cast<int>(config.actors.generator_threads));
+  state.phase = "loading";
+  state.version = start.version;
   const auto me = caf::actor_cast<generator_ref>(self);
   auto worker = generation_worker::make(start, config, here, [me](const std::string& problem) {
     caf::anon_send(me, weights_arrived{problem});
@@ -95,6 +106,7 @@ void keep_stepping(generator_ptr self) {
 void step(generator_ptr self) {
   generator_state& state = self->state;
   state.stepping = false;
+  state.phase = "sampling";
   std::int64_t groups = 0;
   for (generated_sample& sample : state.worker->step()) {
     const auto group = state.group_of.extract(sample.sample);
@@ -121,11 +133,17 @@ void step(generator_ptr self) {
 
 generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref control,
                                              hello introduction, run_config config,
-                                             own_address here) {
+                                             own_address here, worker_code code) {
   self->state.control = control;
+  self->state.code = std::move(code);
+  self->set_exception_handler([=](std::exception_ptr& thrown) -> caf::error {
+    end_worker("generator", error_of(thrown, fmt::format("generator, {}, version {}",
+                                                         self->state.phase, self->state.version)));
+  });
   self->monitor(control);
   self->set_down_handler([=](const caf::down_msg&) {
     base::log_error("generator", "control is gone");
+    self->state.code->store(EXIT_FAILURE);
     self->quit(caf::exit_reason::remote_link_unreachable);
   });
   self->request(control, defaults::welcome_timeout, std::move(introduction),
@@ -133,10 +151,12 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
       .then([=](const welcome& welcomed) { start(self, welcomed, config, here); },
             [=](const caf::error& problem) {
               base::log_error("generator", "control refused: {}", self->system().render(problem));
+              self->state.code->store(EXIT_FAILURE);
               self->quit(caf::exit_reason::user_shutdown);
             });
   return {
       [=](const generate_group& group) {
+        self->state.phase = "taking a prompt";
         if (auto queued = self->state.worker->submit(group); !queued) {
           return give_up(self, queued.error().message);
         }
@@ -145,10 +165,14 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
           self->state.group_of[sample] = group.group;
         keep_stepping(self);
       },
-      [=](const weights_ready& ready) { tell_installed(self, self->state.worker->install(ready)); },
+      [=](const weights_ready& ready) {
+        self->state.phase = "installing weights";
+        tell_installed(self, self->state.worker->install(ready));
+      },
       [=](const cancel_generation& which) { self->state.worker->cancel(which.samples); },
       [=](const weights_arrived& news) {
         if (!news.problem.empty()) leave_link(news.problem);
+        self->state.phase = "installing weights";
         tell_installed(self, self->state.worker->install_arrived());
       },
       [=](const tick&) { step(self); },
@@ -157,9 +181,12 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
 
 }  // namespace
 
-void spawn_generator(caf::actor_system& system, const replay_ref& control,
-                     const hello& introduction, const run_config& config, const own_address& here) {
-  system.spawn<caf::detached>(generator_actor, control, introduction, config, here);
+worker_code spawn_generator(caf::actor_system& system, const replay_ref& control,
+                            const hello& introduction, const run_config& config,
+                            const own_address& here) {
+  auto code = std::make_shared<std::atomic<int>>(EXIT_SUCCESS);
+  system.spawn<caf::detached>(generator_actor, control, introduction, config, here, code);
+  return code;
 }
 
 }  // namespace quern::actors

@@ -1,9 +1,14 @@
 // The actor that feeds a learning_worker.
+#include <cstdlib>
 #include <optional>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "actors/defaults.hpp"
 #include "actors/workers/learning_worker.hpp"
 #include "actors/workers/worker_actors.hpp"
+#include "actors/workers/worker_end.hpp"
 #include "base/log.hpp"
 #include "policy/engine/threads.hpp"
 
@@ -16,6 +21,8 @@ struct learner_state {
   ~learner_state() {}
   std::optional<learning_worker> worker;
   replay_ref control;
+  weights_version start = 0;  ///< that it was welcomed with
+  worker_code code;
 };
 QUERN_STATE(learner_state);
 
@@ -24,7 +31,15 @@ using learner_ptr = learner_ref::stateful_pointer<learner_state>;
 void give_up(learner_ptr self, const std::string& what) {
   base::log_error("learner", "{}", what);
   self->send(self->state.control, fatal_problem{"learner", what});
+  self->state.code->store(EXIT_FAILURE);
   self->quit(caf::exit_reason::user_shutdown);
+}
+
+std::string name_of_rank(learner_ptr self, std::int32_t rank) {
+  const auto& worker = self->state.worker;
+  return fmt::format(
+      "learner rank {}, {}", rank,
+      worker ? worker->where() : fmt::format("loading, version {}", self->state.start));
 }
 
 void fail(learner_ptr self, const base::error& problem, const run_config& config) {
@@ -35,6 +50,7 @@ void fail(learner_ptr self, const base::error& problem, const run_config& config
 void start(learner_ptr self, const welcome& start, const run_config& config, std::int32_t rank,
            const own_address& here) {
   policy::set_threads(1);  // the trainer's workers are the threads
+  self->state.start = start.version;
   auto worker = learning_worker::make(start, config, rank, here);
   if (!worker) return fail(self, worker.error(), config);
   self->state.worker.emplace(std::move(*worker));
@@ -42,19 +58,25 @@ void start(learner_ptr self, const welcome& start, const run_config& config, std
 }
 
 learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, hello introduction,
-                                         run_config config, own_address here) {
+                                         run_config config, own_address here, worker_code code) {
   self->state.control = control;
+  self->state.code = std::move(code);
   self->monitor(control);
   self->set_down_handler([=](const caf::down_msg&) {
     base::log_error("learner", "control is gone");
+    self->state.code->store(EXIT_FAILURE);
     self->quit(caf::exit_reason::remote_link_unreachable);
   });
   const std::int32_t rank = introduction.rank;
+  self->set_exception_handler([=](std::exception_ptr& thrown) -> caf::error {
+    end_worker("learner", error_of(thrown, name_of_rank(self, rank)));
+  });
   self->request(control, defaults::welcome_timeout, std::move(introduction),
                 caf::actor_cast<learner_ref>(self))
       .then([=](const welcome& welcomed) { start(self, welcomed, config, rank, here); },
             [=](const caf::error& problem) {
               base::log_error("learner", "control refused: {}", self->system().render(problem));
+              self->state.code->store(EXIT_FAILURE);
               self->quit(caf::exit_reason::user_shutdown);
             });
   return {
@@ -81,9 +103,12 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
 
 }  // namespace
 
-void spawn_learner(caf::actor_system& system, const replay_ref& control, const hello& introduction,
-                   const run_config& config, const own_address& here) {
-  system.spawn<caf::detached>(learner_actor, control, introduction, config, here);
+worker_code spawn_learner(caf::actor_system& system, const replay_ref& control,
+                          const hello& introduction, const run_config& config,
+                          const own_address& here) {
+  auto code = std::make_shared<std::atomic<int>>(EXIT_SUCCESS);
+  system.spawn<caf::detached>(learner_actor, control, introduction, config, here, code);
+  return code;
 }
 
 }  // namespace quern::actors

@@ -8,8 +8,11 @@
 
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
+#include "actors/decide/step_watch.hpp"
+#include "actors/defaults.hpp"
 #include "actors/workers/element_type.hpp"
 #include "actors/workers/trainer_setup.hpp"
+#include "actors/workers/worker_end.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "policy/engine/checkpoint.hpp"
@@ -26,6 +29,10 @@ namespace {
 using base::errc;
 using base::fail;
 
+constexpr const char* idle_phase = "waiting for a batch";
+/// Weights, master weights and two moments, in float32.
+constexpr std::uint64_t checkpoint_copies = 4;
+
 /// The process of a rank sees its own GPU alone.
 base::expected<device_share> learner_share(const run_config& config, std::int32_t rank) {
   if (config.learner.device != "cuda") return device_share();
@@ -36,19 +43,6 @@ base::expected<device_share> learner_share(const run_config& config, std::int32_
 }
 
 }  // namespace
-
-policy::loss_parameters loss_parameters_of(const run_config& config) {
-  auto loss = policy::preset_defaults(*policy::parse_preset(config.algorithm.preset));
-  loss.clip_low = config.algorithm.clip_low;
-  loss.clip_high = config.algorithm.clip_high;
-  loss.importance_cap = config.algorithm.importance_cap;
-  loss.negative_scale = config.algorithm.negative_scale;
-  if (loss.name == policy::preset::cuda_l1) loss.kl_coefficient = config.algorithm.kl_weight;
-  if (loss.divide_by == policy::denominator::constant) {
-    loss.denominator_tokens = static_cast<double>(config.policy.max_new_tokens);
-  }
-  return loss;
-}
 
 learning_worker::learning_worker(rank_group group, policy::trainer trainer, welcome start,
                                  policy::loss_parameters loss, double temperature,
@@ -67,6 +61,11 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   QUERN_TRY(const at::Device device,
             policy::choose_device(config.learner.device == "cuda" ? "cuda" : "cpu"));
   QUERN_TRY(rank_group group, join_ranks(start.meeting, config, rank, here, device));
+  group.guard->at("loading", start.version);
+  const std::uint64_t bytes =
+      bytes_at(start.checkpoint) + bytes_at(start.optimizer) + bytes_at(start.reference);
+  std::optional<rank_guard::busy> loading(std::in_place, group.guard, "loading",
+                                          defaults::phase_deadline, bytes);
   policy::layout place;
   place.ranks = static_cast<std::int32_t>(config.learner.ranks);
   QUERN_TRY(const policy::model_config model, policy::load_model_config(start.checkpoint));
@@ -85,8 +84,6 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
                                                 context, group.ranks.get()));
   if (!start.optimizer.empty()) QUERN_CHECK(load_optimizer_state(trainer, start.optimizer));
   trainer.set_version(start.version);
-  // Nobody is ready before all are.
-  if (group.ranks) QUERN_CHECK(group.ranks->barrier("start"));
   learning_worker made(std::move(group), std::move(trainer), start, loss, config.policy.temperature,
                        rank);
   QUERN_TRY(made.share_, learner_share(config, rank));
@@ -99,14 +96,24 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
     QUERN_TRY(made.reference_, policy::parameter_arena::load(start.reference, type, device));
     QUERN_TRY(made.reference_model_, policy::decoder::make(*made.reference_));
   }
+  loading.reset();
+  // Nobody is ready before all are.
+  if (made.group_.ranks) {
+    QUERN_CHECK(made.group_.link->gather("start", with_bytes(defaults::load_deadline, bytes)));
+    QUERN_CHECK(made.group_.ranks->barrier("start"));
+  }
+  made.group_.guard->at(idle_phase, start.version);
   return made;
 }
 
 base::status learning_worker::add_reference_log_probs(
     std::vector<policy::training_sequence>& sequences) {
+  const rank_guard::busy now(group_.guard, "log-probs of the reference",
+                             defaults::first_step_deadline);
   const policy::trainer_options& options = trainer_.options();
-  QUERN_TRY(auto log_probs, policy::token_log_probs(*reference_model_, reference_->weights,
-                                                    sequences, options.pack, options.valid_tokens));
+  QUERN_TRY(auto log_probs,
+            policy::token_log_probs(*reference_model_, reference_->weights, sequences, options.pack,
+                                    options.valid_tokens, options.loss_chunk));
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     sequences[i].reference_log_probs = std::move(log_probs[i]);
   }
@@ -117,12 +124,25 @@ learner_ready learning_worker::ready() const {
   return {start_.epoch, trainer_.version(), trainer_.weights().hash()};
 }
 
+std::string learning_worker::where() const {
+  return group_.guard->where();
+}
+
+void learning_worker::take_turn() {
+  if (!share_.shared()) return;
+  const rank_guard::busy now(group_.guard, "waiting for its turn on the GPU",
+                             defaults::turn_deadline);
+  share_.take();
+}
+
 base::expected<step_done> learning_worker::step(const train_batch& batch) {
   if (batch.from != trainer_.version()) {
     return fail(errc::internal, "a batch for version {} came to a learner of version {}",
                 batch.from, trainer_.version());
   }
+  group_.guard->at("preparing a batch", trainer_.version());
   if (waited_before_ < 0) waited_before_ = share_.waited_ns();
+  take_turn();
   const device_share::hold turn(share_);
   std::map<group_id, std::vector<double>> rewards;
   for (const training_sample& sample : batch.samples)
@@ -134,15 +154,16 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   std::map<group_id, std::size_t> position;
   std::vector<policy::training_sequence> sequences;
   for (const training_sample& sample : batch.samples) {
-    sequences.push_back(
-        to_sequence(sample, advantages[sample.group][position[sample.group]++], temperature_));
+    const double advantage = advantages[sample.group][position[sample.group]++];
+    QUERN_TRY(auto sequence, to_sequence(sample, advantage, temperature_));
+    sequences.push_back(std::move(sequence));
   }
   const policy::batch_totals totals = policy::count(sequences);
   if (group_.ranks) sequences = share_of_rank(std::move(sequences), *group_.ranks);
   if (reference_) QUERN_CHECK(add_reference_log_probs(sequences));
-  if (group_.link) group_.link->busy(false);
+  group_.guard->at("step", trainer_.version());
   QUERN_TRY(const policy::step_metrics metrics, trainer_.step(sequences, totals));
-  if (group_.link) group_.link->busy(true);
+  group_.guard->at(idle_phase, trainer_.version());
   if (metrics.skipped) {
     return fail(errc::internal,
                 "the gradient of the step from version {} is not finite: lower "
@@ -154,6 +175,10 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.weights.epoch = batch.epoch;
   done.weights.version = trainer_.version();
   if (rank_ > 0) return done;
+  // A generator may hold the last weights but one until it has had its turn on the GPU.
+  const rank_guard::busy now(group_.guard, "publishing weights",
+                             defaults::turn_deadline + defaults::phase_deadline,
+                             bytes_of_weights());
   done.device_wait_ns = share_.waited_ns() - waited_before_;
   done.weights.hash = trainer_.weights().hash();
   QUERN_TRY(done.weights.file, publish());
@@ -165,9 +190,14 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
 
 base::status learning_worker::open_link(const open_weight_link& order, const run_config& config) {
   if (!links_ || order.epoch != start_.epoch) return {};
+  const rank_guard::busy now(group_.guard, "opening a link for weights", defaults::phase_deadline);
   QUERN_TRY(device_share share, learner_share(config, rank_));
   links_->open(order.address, std::move(share));
   return {};
+}
+
+std::uint64_t learning_worker::bytes_of_weights() const {
+  return static_cast<std::uint64_t>(trainer_.weights().flat.numel()) * sizeof(float);
 }
 
 /// The file that they are in; empty where links carry them.
@@ -192,29 +222,28 @@ base::expected<std::string> learning_worker::write_file() const {
   return policy::publish_weights(start_.weights_folder, trainer_.version(), plain);
 }
 
-policy::training_sequence to_sequence(const training_sample& sample, double advantage,
-                                      double temperature) {
+base::expected<policy::training_sequence> to_sequence(const training_sample& sample,
+                                                      double advantage, double temperature) {
+  if (auto whole = check_segments(sample.segments, sample.tokens, sample.log_probs); !whole)
+    return base::in_context(fmt::format("sample {}", sample.sample), std::move(whole.error()));
+  const std::int64_t sampled = policy_tokens(sample.segments);
+  std::vector<std::int64_t> versions(static_cast<std::size_t>(sampled), 0);
+  for (const wire_segment& part : sample.versions) {
+    if (part.first_token < 0 || part.first_token >= sampled) {
+      return fail(errc::invalid_argument,
+                  "sample {}: version {} begins at token {} of the policy's {}", sample.sample,
+                  part.version, part.first_token, sampled);
+    }
+    std::fill(versions.begin() + part.first_token, versions.end(), part.version);
+  }
   policy::training_sequence sequence;
-  sequence.tokens = from_block<std::int32_t>(sample.prompt_tokens);
-  const std::size_t prompt = sequence.tokens.size();
-  const auto completion = from_block<std::int32_t>(sample.tokens);
-  sequence.tokens.insert(sequence.tokens.end(), completion.begin(), completion.end());
-  const std::size_t total = sequence.tokens.size();
-  sequence.loss_mask.assign(total, 0);
-  const auto masked = static_cast<std::size_t>(sample.masked_tokens);
-  std::fill(sequence.loss_mask.begin() + static_cast<std::ptrdiff_t>(prompt + masked),
-            sequence.loss_mask.end(), std::uint8_t{1});
+  sequence.tokens = from_block<std::int32_t>(sample.tokens);
+  sequence.loss_mask = loss_mask(sample.segments);
   sequence.advantage = advantage;
   sequence.temperature = temperature;
-  sequence.behaviour_log_probs.assign(prompt, 0.0F);
-  const auto log_probs = from_block<float>(sample.log_probs);
-  sequence.behaviour_log_probs.insert(sequence.behaviour_log_probs.end(), log_probs.begin(),
-                                      log_probs.end());
-  sequence.versions.assign(total, 0);
-  for (const wire_segment& part : sample.segments) {
-    std::fill(sequence.versions.begin() + static_cast<std::ptrdiff_t>(prompt) + part.first_token,
-              sequence.versions.end(), part.version);
-  }
+  sequence.behaviour_log_probs =
+      by_token(sample.segments, from_block<float>(sample.log_probs), 0.0F);
+  sequence.versions = by_token(sample.segments, versions, std::int64_t{0});
   return sequence;
 }
 
@@ -227,13 +256,17 @@ void learning_worker::save(const save_checkpoint& order,
     return done(saved);
   }
   const std::filesystem::path folder = order.folder;
+  const rank_guard::busy now(group_.guard, "copying a checkpoint", defaults::checkpoint_timeout,
+                             checkpoint_copies * bytes_of_weights());
   writer_->wait();  // the copies of the checkpoint before it are gone
   std::function<base::status()> model;
   if (rank_ == 0) {
     model = [copy = policy::for_files(trainer_.weights()), folder, from = start_.checkpoint,
              largest = largest_file_]() -> base::status {
-      QUERN_CHECK(base::make_folders(folder / "model"));
-      return policy::save_model(copy, folder / "model", from, {}, largest);
+      return caught("the model of a checkpoint", [&]() -> base::status {
+        QUERN_CHECK(base::make_folders(folder / "model"));
+        return policy::save_model(copy, folder / "model", from, {}, largest);
+      });
     };
   }
   const auto told = [saved, done = std::move(done), rank = rank_,

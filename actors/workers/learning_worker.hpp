@@ -21,13 +21,11 @@
 
 namespace quern::actors {
 
-/// The formula that the configuration asks for.
-policy::loss_parameters loss_parameters_of(const run_config& config);
-
-/// A sample as the trainer takes it: prompt and completion in a row, only the completion trained,
-/// without its masked head.
-policy::training_sequence to_sequence(const training_sample& sample, double advantage,
-                                      double temperature);
+/// A sample of any number of turns as the trainer takes it. Log-probs and versions stand with the
+/// policy's tokens (0 elsewhere, where nothing reads them); the mask is that of the segments.
+/// Errors (invalid_argument): segments that do not fit, versions that begin beyond the tokens.
+base::expected<policy::training_sequence> to_sequence(const training_sample& sample,
+                                                      double advantage, double temperature);
 
 /// One thread.
 class learning_worker {
@@ -39,6 +37,8 @@ class learning_worker {
 
   [[nodiscard]] std::int32_t rank() const { return rank_; }
   [[nodiscard]] learner_ready ready() const;
+  /// What it is at: "backward, version 12". Any thread.
+  [[nodiscard]] std::string where() const;
   /// One step; rank 0 publishes the new weights before it returns, and only its answer means
   /// something. Errors are fatal (a batch of another version, a gradient that is not finite), or
   /// another rank's failure.
@@ -55,6 +55,8 @@ class learning_worker {
   learning_worker(rank_group group, policy::trainer trainer, welcome start,
                   policy::loss_parameters loss, double temperature, std::int32_t rank);
   base::status add_reference_log_probs(std::vector<policy::training_sequence>& sequences);
+  void take_turn();
+  [[nodiscard]] std::uint64_t bytes_of_weights() const;
   base::expected<std::string> publish();
   base::expected<std::string> write_file() const;
 

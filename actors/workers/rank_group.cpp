@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "actors/decide/step_watch.hpp"
 #include "actors/defaults.hpp"
 #include "base/log.hpp"
 #include "policy/engine/share.hpp"
@@ -19,7 +20,7 @@ base::status same_device(policy::meeting& link, at::Device device) {
   const std::string own = device.str();
   QUERN_CHECK(link.set(key(link.rank()), own));
   for (std::int32_t rank = 0; rank < link.ranks(); ++rank) {
-    QUERN_TRY(const std::string other, link.get(key(rank)));
+    QUERN_TRY(const std::string other, link.get(key(rank), rank, link.limits().connect));
     if (other != own)
       return base::fail(base::errc::invalid_argument,
                         "rank {} computes on {} and rank {} on {}: learner.devices must name a GPU "
@@ -29,13 +30,98 @@ base::status same_device(policy::meeting& link, at::Device device) {
   return {};
 }
 
+/// Between two looks at whether a rank that is alone takes too long.
+constexpr auto guard_look = std::chrono::milliseconds(200);
+
 }  // namespace
+
+rank_guard::rank_guard(std::shared_ptr<policy::meeting> link)
+    : link_(std::move(link)), thread_([this] { run(); }) {}
+
+rank_guard::~rank_guard() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  news_.notify_all();
+  thread_.join();
+}
+
+void rank_guard::at(std::string_view phase, weights_version version) {
+  const std::lock_guard lock(mutex_);
+  phase_ = phase;
+  version_ = version;
+  if (link_) link_->at(phase, version);
+}
+
+std::string rank_guard::where() const {
+  if (link_) return link_->where();
+  const std::lock_guard lock(mutex_);
+  return fmt::format("{}, version {}", busy_limit_ > 0 ? doing_ : phase_, version_);
+}
+
+rank_guard::busy::busy(std::shared_ptr<rank_guard> of, std::string_view phase,
+                       std::chrono::nanoseconds least, std::uint64_t bytes)
+    : of_(std::move(of)) {
+  of_->begin(phase, with_bytes(least, bytes));
+}
+
+rank_guard::busy::~busy() {
+  of_->end(std::uncaught_exceptions() > unwinding_);
+}
+
+void rank_guard::begin(std::string_view phase, nanoseconds_t limit) {
+  const std::lock_guard lock(mutex_);
+  doing_ = phase;
+  busy_since_ = clock_.now_ns();
+  busy_limit_ = limit;
+  if (link_) link_->busy(phase, limit);
+}
+
+void rank_guard::end(bool thrown_out) {
+  const std::lock_guard lock(mutex_);
+  if (thrown_out) phase_ = doing_;
+  busy_limit_ = 0;
+  if (!link_) return;
+  link_->at(phase_, version_);
+  link_->busy(false);
+}
+
+bool rank_guard::stopped(std::chrono::nanoseconds within) {
+  std::unique_lock lock(mutex_);
+  return news_.wait_for(lock, within, [&] { return stopping_; });
+}
+
+void rank_guard::run() {
+  while (!stopped(guard_look)) {
+    if (link_) {
+      if (const auto verdict = link_->failure()) return leave_after(*verdict);
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    const nanoseconds_t taken = clock_.now_ns() - busy_since_;
+    if (busy_limit_ == 0 || taken < busy_limit_) continue;
+    const auto problem = fmt::format(
+        "the only rank is busy for {:.1f} s with what may take {:.1f} s ({}, version {})",
+        static_cast<double>(taken) / 1e9, static_cast<double>(busy_limit_) / 1e9, doing_, version_);
+    lock.unlock();
+    leave_group({base::errc::unavailable, problem});
+  }
+}
+
+/// The thread that waits in a collective knows more, and leaves by itself.
+void rank_guard::leave_after(const policy::rank_verdict& verdict) {
+  if (!stopped(defaults::leave_grace)) leave_group(link_->error_of(verdict, "", ""));
+}
 
 base::expected<rank_group> join_ranks(const std::string& address, const run_config& config,
                                       std::int32_t rank, const own_address& here,
                                       at::Device device) {
   rank_group group;
-  if (config.learner.ranks == 1) return group;
+  if (config.learner.ranks == 1) {
+    group.guard = std::make_shared<rank_guard>(nullptr);
+    return group;
+  }
   policy::meeting_place where;
   where.address = address;
   where.rank = rank;
@@ -44,8 +130,10 @@ base::expected<rank_group> join_ranks(const std::string& address, const run_conf
   where.directory = here.meetings;
   where.limits.silence = where.limits.stall =
       static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9);
+  where.limits.connect = std::chrono::nanoseconds(defaults::connect_deadline).count();
   QUERN_TRY(group.link, policy::meeting::join(where));
-  group.link->busy(true);
+  group.guard = std::make_shared<rank_guard>(group.link);
+  const rank_guard::busy now(group.guard, "connecting", defaults::connect_deadline);
   QUERN_CHECK(same_device(*group.link, device));
   std::unique_ptr<policy::collective_backend> transport;
   if (device.is_cuda()) {

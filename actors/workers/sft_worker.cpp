@@ -3,27 +3,27 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "actors/config/fresh_model.hpp"
+#include "actors/decide/step_watch.hpp"
+#include "actors/decide/token_segments.hpp"
 #include "actors/defaults.hpp"
 #include "actors/workers/element_type.hpp"
 #include "actors/workers/rank_group.hpp"
 #include "actors/workers/trainer_setup.hpp"
+#include "actors/workers/worker_end.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
-#include "base/random.hpp"
 #include "base/text.hpp"
 #include "policy/engine/checkpoint.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/sharded_checkpoint.hpp"
 #include "policy/engine/threads.hpp"
-#include "policy/text/bpe_trainer.hpp"
 #include "policy/text/chat.hpp"
 #include "policy/text/tokenizer_files.hpp"
 #include "storage/checkpoint.hpp"
@@ -36,8 +36,8 @@ using base::errc;
 using base::fail;
 namespace fs = std::filesystem;
 
-/// Records that the vocabulary is trained on: more of them change nothing but the time it takes.
-constexpr std::size_t vocabulary_records = 3000;
+/// Of a weight: itself, master weight and two moments, in float32.
+constexpr std::uint64_t bytes_of_checkpoint = 16;
 
 base::expected<policy::training_sequence> to_sequence(const policy::tokenizer& text,
                                                       const corpus_text& record,
@@ -46,11 +46,11 @@ base::expected<policy::training_sequence> to_sequence(const policy::tokenizer& t
   policy::training_sequence sequence;
   QUERN_TRY(sequence.tokens,
             policy::encode_chat(text, policy::chat_format::none, std::span(&message, 1)));
-  sequence.loss_mask.assign(sequence.tokens.size(), 0);
+  const std::int64_t prompt = std::ssize(sequence.tokens);
   const auto completion = text.encode(record.completion);
   sequence.tokens.insert(sequence.tokens.end(), completion.begin(), completion.end());
   sequence.tokens.push_back(end_token);
-  sequence.loss_mask.resize(sequence.tokens.size(), 1);
+  sequence.loss_mask = loss_mask(single_turn(prompt, std::ssize(sequence.tokens) - prompt));
   return sequence;
 }
 
@@ -70,13 +70,16 @@ base::expected<fs::path> tokenizer_folder(const run_config& config, const fs::pa
   const bool whole =
       fs::exists(folder / "tokenizer.json") && fs::exists(folder / "tokenizer_config.json");
   if (rank == 0 && !whole) {
+    const rank_guard::busy now(group.guard, "training the vocabulary",
+                               defaults::vocabulary_deadline);
     QUERN_CHECK(base::make_folders(folder));
     QUERN_TRY(const std::string vocabulary, make_vocabulary(config, records));
     policy::special_names special;
     special.end = end_of_text;
     QUERN_CHECK(policy::save_tokenizer(folder, vocabulary, special));
   }
-  if (group.ranks) QUERN_CHECK(group.ranks->barrier("the tokenizer"));
+  const nanoseconds_t patience = with_bytes(2 * defaults::vocabulary_deadline, 0);
+  if (group.link) QUERN_CHECK(group.link->gather("the tokenizer", patience));
   return folder;
 }
 
@@ -85,10 +88,13 @@ base::expected<fs::path> tokenizer_folder(const run_config& config, const fs::pa
 base::expected<std::int64_t> begin_at(const fs::path& run, const rank_group& group,
                                       std::int32_t rank) {
   constexpr const char* key = "step to go on from";
+  const std::uint64_t bytes = bytes_at(run / "checkpoints");
   if (rank > 0) {
-    QUERN_TRY(const std::string told, group.link->get(key));
+    const nanoseconds_t patience = with_bytes(2 * defaults::phase_deadline, bytes);
+    QUERN_TRY(const std::string told, group.link->get(key, 0, patience));
     return std::stoll(told);
   }
+  const rank_guard::busy now(group.guard, "reading checkpoints", defaults::phase_deadline, bytes);
   storage::checkpoint_store checkpoints(run / "checkpoints");
   const auto versions = checkpoints.versions();
   std::int64_t reached = 0;
@@ -114,7 +120,14 @@ class fine_tuning {
   [[nodiscard]] std::int64_t vocabulary() const { return text_.vocab_size(); }
   /// One that is too long is left out, the first of them with a warning.
   base::status take(const corpus_text& record, std::vector<policy::training_sequence>& batch);
-  base::expected<policy::step_metrics> step(std::vector<policy::training_sequence> batch);
+  /// `limit`: of a rank that is alone; those of a group watch each other.
+  base::expected<policy::step_metrics> step(std::vector<policy::training_sequence> batch,
+                                            nanoseconds_t limit);
+  /// For a scope in which it is at something else.
+  [[nodiscard]] rank_guard::busy busy(std::string_view phase) const {
+    return rank_guard::busy(group_.guard, phase, defaults::phase_deadline);
+  }
+  [[nodiscard]] std::string where() const { return group_.guard->where(); }
   /// Whether any rank was asked to pause.
   base::expected<bool> any(bool asked);
   base::status save();
@@ -171,6 +184,8 @@ base::expected<fine_tuning> fine_tuning::make(const run_config& config, const fs
     return policy::parameter_arena::random(model, static_cast<std::uint64_t>(config.run.seed), type,
                                            device, layout);
   };
+  group.guard->at("loading", reached);
+  const rank_guard::busy now(group.guard, "loading", defaults::phase_deadline, bytes_at(last));
   QUERN_TRY(auto arena, weights());
   policy::parallel_context context;
   context.dp = layout.ranks;
@@ -207,14 +222,17 @@ base::status fine_tuning::take(const corpus_text& record,
   return {};
 }
 
-base::expected<policy::step_metrics> fine_tuning::step(
-    std::vector<policy::training_sequence> batch) {
+base::expected<policy::step_metrics> fine_tuning::step(std::vector<policy::training_sequence> batch,
+                                                       nanoseconds_t limit) {
   const policy::batch_totals totals = policy::count(batch);
-  if (!group_.ranks) return trainer_.step(batch, totals);
+  group_.guard->at("step", version());
+  if (!group_.ranks) {
+    const rank_guard::busy now(group_.guard, "step", std::chrono::nanoseconds(limit));
+    return trainer_.step(batch, totals);
+  }
   batch = share_of_rank(std::move(batch), *group_.ranks);
-  group_.link->busy(false);
   auto metrics = trainer_.step(batch, totals);
-  group_.link->busy(true);
+  group_.guard->at("after a step", version());
   return metrics;
 }
 
@@ -225,7 +243,9 @@ base::expected<bool> fine_tuning::any(bool asked) {
 
 base::status fine_tuning::leave() {
   if (!group_.ranks) return {};
-  return group_.ranks->barrier("the end");
+  QUERN_CHECK(group_.ranks->barrier("the end"));
+  group_.guard.reset();  // who leaves sooner than others has not failed them
+  return {};
 }
 
 /// The optimiser's shard of this rank, and of rank 0 what else there is.
@@ -240,8 +260,14 @@ base::status fine_tuning::write_part(const fs::path& folder, std::function<base:
 /// Rank 0 makes the checkpoint; where it does, the others learn by their meeting.
 base::status fine_tuning::save() {
   const std::string key = fmt::format("checkpoint of step {}", version());
+  // Written, and read again for its manifest.
+  const std::uint64_t bytes =
+      2 * bytes_of_checkpoint * static_cast<std::uint64_t>(trainer_.weights().flat.numel());
+  const rank_guard::busy now(group_.guard, "saving a checkpoint", defaults::checkpoint_timeout,
+                             bytes);
   if (!leads()) {
-    QUERN_TRY(const std::string folder, group_.link->get(key));
+    const nanoseconds_t patience = with_bytes(defaults::phase_deadline, 0);
+    QUERN_TRY(const std::string folder, group_.link->get(key, 0, patience));
     return write_part(folder, {});
   }
   const auto fill = [&](const fs::path& folder) -> base::status {
@@ -256,14 +282,10 @@ base::status fine_tuning::save() {
   return checkpoints_.publish(written.version);
 }
 
-base::expected<int> tune(const run_config& config, const fs::path& corpus, const fs::path& run,
-                         const tuning_place& place) {
-  base::pause_signals signals;
-  policy::set_threads(1);  // the trainer's workers are the threads
-  QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
-  QUERN_TRY(const auto records, read_corpus(corpus));
-  QUERN_TRY(auto tuning, fine_tuning::make(config, run, records, place, device));
-  const bool leads = place.rank == 0;
+/// Exit code: done or paused.
+base::expected<int> make_steps(const run_config& config, const fs::path& run,
+                               const std::vector<corpus_text>& records, fine_tuning& tuning,
+                               bool leads, base::pause_signals& signals) {
   std::optional<storage::jsonl_writer> metrics_file;
   if (leads) {
     QUERN_TRY(metrics_file, storage::jsonl_writer::open(run / "metrics.jsonl"));
@@ -272,13 +294,17 @@ base::expected<int> tune(const run_config& config, const fs::path& corpus, const
                  tuning.vocabulary(), tuning.version());
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
+  step_watch pace(step_limits::of_model(0), clock);
   std::int64_t saved = tuning.version();
   while (tuning.version() < config.learner.steps) {
     std::vector<policy::training_sequence> batch;
-    for (const std::size_t index :
-         batch_of_step(static_cast<std::uint64_t>(config.run.seed), tuning.version(),
-                       config.learner.batch_samples, records.size()))
-      QUERN_CHECK(tuning.take(records[index], batch));
+    {
+      const auto now = tuning.busy("making a batch");
+      for (const std::size_t index :
+           batch_of_step(static_cast<std::uint64_t>(config.run.seed), tuning.version(),
+                         config.learner.batch_samples, records.size()))
+        QUERN_CHECK(tuning.take(records[index], batch));
+    }
     if (batch.empty()) {
       return fail(errc::invalid_argument,
                   "no record of step {} is short enough: raise policy.max_prompt_tokens ({}) or "
@@ -286,16 +312,21 @@ base::expected<int> tune(const run_config& config, const fs::path& corpus, const
                   tuning.version() + 1, config.policy.max_prompt_tokens,
                   config.policy.max_new_tokens);
     }
-    QUERN_TRY(const policy::step_metrics metrics, tuning.step(std::move(batch)));
+    pace.sent(learner_work::step, tuning.version());
+    QUERN_TRY(const policy::step_metrics metrics,
+              tuning.step(std::move(batch), pace.limit_of(learner_work::step)));
+    pace.answered(learner_work::step);
     if (metrics.skipped)
       return fail(errc::internal,
                   "the gradient of step {} is not finite: lower learner.learning_rate and resume",
                   tuning.version() + 1);
     const double seconds = static_cast<double>(clock.now_ns() - started) / 1e9;
-    if (leads)
+    if (leads) {
+      const auto now = tuning.busy("writing metrics");
       QUERN_CHECK(metrics_file->append({{"step", metrics.version},
                                         {"seconds", seconds},
                                         {"learner", policy::to_json(metrics)}}));
+    }
     QUERN_TRY(const bool pausing, tuning.any(signals.arrived(0)));
     if (leads && (metrics.version % 25 == 0 || pausing)) {
       base::log_info("sft", "step {}/{}  loss {:.4f}  {:.0f} s", metrics.version,
@@ -315,74 +346,34 @@ base::expected<int> tune(const run_config& config, const fs::path& corpus, const
   return 0;
 }
 
+base::expected<int> tune(const run_config& config, const fs::path& corpus, const fs::path& run,
+                         const tuning_place& place) {
+  base::pause_signals signals;
+  policy::set_threads(1);  // the trainer's workers are the threads
+  QUERN_TRY(const at::Device device, policy::choose_device(config.learner.device));
+  QUERN_TRY(const auto records, read_corpus(corpus));
+  QUERN_TRY(auto tuning, fine_tuning::make(config, run, records, place, device));
+  try {
+    return make_steps(config, run, records, tuning, place.rank == 0, signals);
+  } catch (...) {
+    // Here, where nothing of it has been taken down yet.
+    end_worker("sft", error_of(std::current_exception(),
+                               fmt::format("sft rank {}, {}", place.rank, tuning.where())));
+  }
+}
+
 }  // namespace
-
-base::expected<std::vector<corpus_text>> read_corpus(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code code;
-  for (const auto& entry : fs::directory_iterator(folder, code)) {
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  std::vector<corpus_text> records;
-  for (const fs::path& file : files) {
-    const auto take = [&](const base::json& line) -> base::status {
-      if (!line.contains("prompt")) return {};
-      QUERN_TRY(std::string prompt, base::get<std::string>(line, "prompt"));
-      QUERN_TRY(std::string completion, base::get<std::string>(line, "completion"));
-      records.push_back({std::move(prompt), std::move(completion)});
-      return {};
-    };
-    if (auto read = storage::read_jsonl(file, take); !read) {
-      return base::in_context(file.string(), std::move(read).error());
-    }
-  }
-  if (records.empty()) {
-    return fail(errc::not_found,
-                "no record of a corpus in {}: make it with quern train (stage sft)",
-                folder.string());
-  }
-  return records;
-}
-
-base::expected<std::string> make_vocabulary(const run_config& config,
-                                            const std::vector<corpus_text>& records) {
-  std::vector<std::string_view> texts;
-  const std::size_t stride = std::max<std::size_t>(1, records.size() / vocabulary_records);
-  for (std::size_t i = 0; i < records.size(); i += stride) {
-    texts.push_back(records[i].prompt);
-    texts.push_back(records[i].completion);
-  }
-  policy::bpe_training options;
-  options.vocab_size = config.policy.vocabulary;
-  options.special_tokens = {end_of_text};
-  return policy::train_bpe(texts, options);
-}
-
-std::vector<std::size_t> batch_of_step(std::uint64_t seed, std::int64_t step, std::int64_t batch,
-                                       std::size_t records) {
-  std::vector<std::size_t> chosen;
-  std::vector<std::size_t> order(records);
-  std::int64_t shuffled_pass = -1;
-  for (std::int64_t k = step * batch; k < (step + 1) * batch; ++k) {
-    const std::int64_t pass = k / static_cast<std::int64_t>(records);
-    if (pass != shuffled_pass) {
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      base::random_stream random(seed, "corpus pass", {static_cast<std::uint64_t>(pass)});
-      for (std::size_t i = records; i > 1; --i)
-        std::swap(order[i - 1], order[random.below(i)]);
-      shuffled_pass = pass;
-    }
-    chosen.push_back(order[static_cast<std::size_t>(k) % records]);
-  }
-  return chosen;
-}
 
 base::expected<int> run_fine_tuning(const run_config& config, const fs::path& corpus,
                                     const fs::path& run, const tuning_place& place) {
-  auto ended = tune(config, corpus, run, place);
-  if (!ended && group_failed(ended.error(), config)) leave_group(ended.error());
-  return ended;
+  try {
+    auto ended = tune(config, corpus, run, place);
+    if (!ended && group_failed(ended.error(), config)) leave_group(ended.error());
+    return ended;
+  } catch (...) {
+    end_worker("sft",
+               error_of(std::current_exception(), fmt::format("sft rank {}, loading", place.rank)));
+  }
 }
 
 }  // namespace quern::actors

@@ -1,9 +1,6 @@
 #include "actors/workers/weight_file_reader.hpp"
 
-#include <span>
 #include <utility>
-
-#include <ATen/ops/empty.h>
 
 #include "policy/weights/weight_channel.hpp"
 
@@ -51,20 +48,14 @@ void weight_file_reader::fetch(const policy::parameter_arena& room) {
 
 base::expected<base::hash128> weight_file_reader::read(const weights_ready& ready,
                                                        const policy::parameter_arena& room) {
-  at::Tensor floats = room.flat;
-  const bool direct = floats.is_cpu() && floats.scalar_type() == at::kFloat;
-  if (!direct) {
-    if (!floats_.defined()) {
-      floats_ = at::empty(room.flat.sizes(),
-                          at::TensorOptions(at::kFloat).pinned_memory(room.flat.is_cuda()));
-    }
-    floats = floats_;
-  }
-  const std::span<std::byte> bytes(static_cast<std::byte*>(floats.mutable_data_ptr()),
-                                   floats.nbytes());
-  QUERN_CHECK(policy::read_weights(from_.folder, ready.file, bytes));
+  const bool direct = room.flat.is_cpu() && room.flat.scalar_type() == at::kFloat;
+  if (!direct && !floats_) floats_ = room.empty_as(at::kFloat, at::kCPU);
+  const policy::parameter_arena& read = direct ? room : *floats_;
+  QUERN_CHECK(
+      policy::read_weights(from_.folder, ready.file,
+                           {static_cast<std::byte*>(read.flat.data_ptr()), read.flat.nbytes()}));
   const device_share::hold turn(share_);
-  if (!direct) room.flat.copy_(floats);
+  if (!direct) room.flat.copy_(read.flat);
   return room.hash();
 }
 

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <thread>
-
-#include <ATen/core/Tensor.h>
 
 #include "actors/workers/device_share.hpp"
 #include "actors/workers/weight_inbox.hpp"
@@ -41,8 +39,8 @@ class weight_file_reader final : public weight_fetcher {
   const source from_;
   device_share share_;
   const news told_;
-  weights_version tried_;  ///< the newest that was read or given up
-  at::Tensor floats_;      ///< [elements] on the host, where the room is not such a tensor itself
+  weights_version tried_;                          ///< the newest that was read or given up
+  std::optional<policy::parameter_arena> floats_;  ///< as files are, where the room is not
   std::thread thread_;
 };
 

@@ -16,8 +16,9 @@
 namespace quern::tools {
 namespace {
 
-using spawner = void (*)(caf::actor_system&, const actors::replay_ref&, const actors::hello&,
-                         const actors::run_config&, const actors::own_address&);
+using spawner = actors::worker_code (*)(caf::actor_system&, const actors::replay_ref&,
+                                        const actors::hello&, const actors::run_config&,
+                                        const actors::own_address&);
 
 /// What makes it a process of the run: the secret comes by standard input, whose end is its own.
 base::status introduce(actors::hello& from, const actors::run_config& config) {
@@ -69,9 +70,9 @@ int run_worker(int argc, char** argv, spawner spawn) {
   caf::actor_system& system = self.system();
   const auto replay = actors::connect_to_control(system, *address);
   if (!replay) return report(argv[0], replay.error());
-  spawn(system, *replay, introduction, *config, here);
+  const auto code = spawn(system, *replay, introduction, *config, here);
   system.await_all_actors_done();
-  return done;
+  return *code;
 }
 
 }  // namespace

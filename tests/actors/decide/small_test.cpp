@@ -6,6 +6,7 @@
 #include "actors/decide/progress.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/decide/task_sampler.hpp"
+#include "actors/decide/unjudged_streak.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "support/test.hpp"
@@ -116,6 +117,23 @@ TEST_CASE("links: one a generator, opened once the learner is there, each once")
   none.learner_came();
   CHECK(none.add(1, place).empty());
   CHECK(none.take_due().empty());
+}
+
+TEST_CASE("samples without a verdict are warned of, and end a run when evaluators are to blame") {
+  using action = unjudged_streak::action;
+  unjudged_streak streak;
+  int warned = 0;
+  for (int i = 1; i < unjudged_streak::most; ++i)
+    warned += streak.unjudged(true) == action::warn ? 1 : 0;
+  CHECK(warned == (unjudged_streak::most - 1) / unjudged_streak::warn_every);
+  CHECK(streak.unjudged(true) == action::give_up);
+  streak.judged();
+  CHECK(streak.length() == 0);
+  CHECK(streak.unjudged(true) == action::none);
+  // Noise alone never ends a run.
+  streak.judged();
+  for (int i = 0; i < 10 * unjudged_streak::most; ++i)
+    CHECK(streak.unjudged(false) != action::give_up);
 }
 
 }  // namespace

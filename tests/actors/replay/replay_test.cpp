@@ -116,15 +116,39 @@ class world {
     generated_sample made;
     made.epoch = group.epoch;
     made.sample = sample;
-    made.prompt_tokens = to_block<std::int32_t>({1, 2});
-    made.tokens = to_block<std::int32_t>({3, 4, 5});
-    made.log_probs = to_block<float>({-1, -1, -1});
-    made.segments = {{0, installed_, weights_of(installed_)}};
+    made.tokens = to_block<std::int32_t>({1, 2, 3, 4, 5, 6, 7});
+    made.segments = turns_of(sample);
+    made.log_probs =
+        to_block(std::vector<float>(static_cast<std::size_t>(policy_tokens(made.segments)), -1));
+    made.versions = {{0, installed_, weights_of(installed_)}};
+    if (config_.actors.stale_groups == "mask_tokens" && installed_ > 0)
+      made.versions = {{0, 0, weights_of(0)}, {1, installed_, weights_of(installed_)}};
     const bool readable = !random_.chance(0.1);
     made.text = readable
                     ? env::render_completion({"a", "b", "int v" + std::to_string(sample) + ";\n"})
                     : "no code";
     return made;
+  }
+
+  /// Every third sample has two turns.
+  static std::vector<token_segment> turns_of(sample_id sample) {
+    if (sample % 3 != 0) return single_turn(2, 5);
+    return {{2, token_origin::prompt, false},
+            {2, token_origin::policy, true},
+            {1, token_origin::environment, false},
+            {2, token_origin::policy, true}};
+  }
+
+  /// Segments reach the learner as the generator made them, also from a blob of an earlier life;
+  /// but for what is too old, which is the first token of the policy here.
+  void check_segments_of(const train_batch& batch) {
+    for (const training_sample& sample : batch.samples) {
+      CHECK(check_segments(sample.segments, sample.tokens, sample.log_probs));
+      const bool too_old = batch.from - sample.versions.front().version > config_.actors.staleness;
+      CHECK(sample.segments == mask_head(turns_of(sample.sample), too_old ? 1 : 0));
+      masked_samples += too_old ? 1 : 0;
+      samples_of_two_turns += sample.sample % 3 == 0 ? 1 : 0;
+    }
   }
 
   void judge(const evaluate_sample& candidate) {
@@ -150,13 +174,14 @@ class world {
   }
 
   void step(const train_batch& batch) {
+    check_segments_of(batch);
     step_done done;
     done.epoch = batch.epoch;
     done.weights = {batch.epoch, batch.from + 1, weights_of(batch.from + 1), "even"};
     std::size_t aged = 0;
     for (const auto& [age, samples] : head_->batch_ages()) {
       CHECK(age >= 0);
-      CHECK(age <= config_.actors.staleness);
+      if (config_.actors.stale_groups != "mask_tokens") CHECK(age <= config_.actors.staleness);
       aged += static_cast<std::size_t>(samples);
     }
     if (batch.epoch == head_->epoch()) CHECK(aged == batch.samples.size());
@@ -186,6 +211,8 @@ class world {
 
  public:
   std::map<std::pair<epoch_id, weights_version>, int> steps_made;
+  int masked_samples = 0;  ///< of the steps made, with a token that was too old
+  int samples_of_two_turns = 0;
 
  private:
   const run_config& config_;
@@ -246,9 +273,46 @@ TEST_CASE("a run goes to its end and everything issued is trained or dropped") {
     REQUIRE(end);
     CHECK(end->finished);
     CHECK(w.head().version() == f.config.learner.steps);
+    CHECK(w.samples_of_two_turns > 0);
+    CHECK(w.masked_samples == 0);
     check_end(w, f.config.learner.steps);
     CHECK(w.head().close());
   }
+}
+
+TEST_CASE("what is too old in a sample is a segment that is not trained") {
+  fixture f;
+  f.config.actors.stale_groups = "mask_tokens";
+  f.config.learner.steps = 8;
+  world w(f.config, *f.tasks, f.folder.path() / "masked", true, 9);
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  CHECK(w.masked_samples > 0);
+  check_end(w, f.config.learner.steps);
+}
+
+TEST_CASE("segments that do not fit their tokens end the run with the sample and the numbers") {
+  fixture f;
+  auto run = storage::run_directory::create(f.folder.path() / "unfit", "quern_config: 1\n",
+                                            base::json::object());
+  REQUIRE(run);
+  const auto head = replay::open(f.config, *run, *f.tasks, "cpp-avx2");
+  REQUIRE(head);
+  (*head)->generators(1, 0);
+  const auto orders = (*head)->advance();
+  REQUIRE(orders);
+  generated_sample made;
+  made.epoch = (*head)->epoch();
+  made.sample = orders->generate.at(0).samples.at(0);
+  made.tokens = to_block<std::int32_t>({1, 2, 3});
+  made.segments = single_turn(1, 1);
+  made.log_probs = to_block<float>({-1});
+  made.versions = {{0, 0, weights_of(0)}};
+  const auto refused = (*head)->on_generated(made);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        fmt::format("sample {}: 2 segments cover 2 of 3 tokens", made.sample));
 }
 
 TEST_CASE("the process dies at any moment: the next epoch takes up every sample") {

@@ -1,0 +1,36 @@
+// Samples in a row that no evaluator could judge: a run in which that goes on learns nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace quern::actors {
+
+/// Not thread-safe.
+class unjudged_streak {
+ public:
+  enum class action : std::uint8_t {
+    none,
+    warn,    ///< every `warn_every` of them
+    give_up  ///< `most` of them, and the evaluators are to blame
+  };
+  static constexpr std::int64_t warn_every = 32;
+  static constexpr std::int64_t most = 256;
+
+  /// A verdict about a candidate, whatever it says.
+  void judged() { length_ = blamed_ = 0; }
+  /// The last attempt gave none. `evaluators`: for a reason that lies with them (infra_error,
+  /// invalid_reference), which time does not mend as it does noise.
+  action unjudged(bool evaluators) {
+    ++length_;
+    blamed_ += evaluators ? 1 : 0;
+    if (blamed_ >= most) return action::give_up;
+    return length_ % warn_every == 0 ? action::warn : action::none;
+  }
+  [[nodiscard]] std::int64_t length() const { return length_; }
+
+ private:
+  std::int64_t length_ = 0;
+  std::int64_t blamed_ = 0;
+};
+
+}  // namespace quern::actors

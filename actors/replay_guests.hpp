@@ -1,0 +1,45 @@
+// Whom the replay actor has let in, and what it knows of them. For replay_actor.cpp alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "actors/decide/role_times.hpp"
+#include "actors/protocol.hpp"
+
+namespace quern::actors {
+
+struct generator_entry {
+  generator_ref ref;
+  std::int64_t granted = 0;
+  std::int64_t sent = 0;
+  std::int64_t tokens = 0;                                 ///< sampled since its hello
+  role_member member = 0;                                  ///< from the first weights on
+  base::nanoseconds_t device_wait = 0, waited_before = 0;  ///< for turns; the second: until then
+  weights_version installed = -1;
+  std::string link;             ///< where its weights come to; empty: they are in files
+  std::set<sample_id> samples;  ///< asked for and not yet here
+};
+
+/// A rank of the learner. Rank 0 answers for all of them.
+struct learner_entry {
+  learner_ref ref;
+  std::int32_t rank = 0;
+};
+
+using generator_entries = std::map<caf::actor_addr, generator_entry>;
+
+/// The one that could take most groups, of those that have weights; null: none could.
+inline generator_entry* with_room(generator_entries& generators) {
+  generator_entry* best = nullptr;
+  for (auto& [addr, entry] : generators) {
+    const std::int64_t room = entry.granted - entry.sent;
+    if (entry.installed < 0 || room <= 0) continue;
+    if (best == nullptr || room > best->granted - best->sent) best = &entry;
+  }
+  return best;
+}
+
+}  // namespace quern::actors
