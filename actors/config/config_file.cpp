@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/measured_as.hpp"
 #include "base/file.hpp"
@@ -255,6 +256,11 @@ base::status check_measuring(const run_config& config) {
     return refuse("env.baseline",
                   fmt::format("'{}' is for lane cuda; lane cpp has task, eager and plain",
                               config.env.baseline));
+  if (config.env.lane == "cpp" && config.tasks.source == "generated" &&
+      config.env.baseline != "task" && config.env.baseline != "plain")
+    return refuse("env.baseline", fmt::format("'{}', but generated tasks of lane cpp have the "
+                                              "baseline plain: task or plain",
+                                              config.env.baseline));
   const auto reward = env::find_reward(config.algorithm.reward);
   if (!reward || reward->baseline == env::baseline_choice::of_task) return {};
   if (env::name_of(reward->baseline) == config.env.baseline) return {};
@@ -305,7 +311,7 @@ base::status check_config(const run_config& config) {
         "algorithm.kl_weight is {} but preset {} has no KL term: use cuda_l1 or set it to 0",
         config.algorithm.kl_weight, config.algorithm.preset);
   }
-  return {};
+  return check_loss(config);
 }
 
 namespace {

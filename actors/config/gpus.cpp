@@ -1,17 +1,89 @@
 #include "actors/config/gpus.hpp"
 
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
+#include "base/clock.hpp"
+#include "base/file.hpp"
 #include "base/text.hpp"
+#include "env/device/gpu_probe.hpp"
 
 namespace quern::actors {
+namespace {
+
+using base::operator""_s;
+
+/// Longer than a probe of eight GPUs takes; a driver that hangs is for the run to find.
+constexpr base::nanoseconds_t probe_patience = 60_s;
+
+/// Sizes, each behind a space: what the child writes.
+[[noreturn]] void tell_sizes(int to) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::string text;
+  if (const auto host = env::probe_gpus())
+    for (const env::gpu_facts& gpu : host->gpus)
+      text += fmt::format(" {}", gpu.memory_bytes);
+  (void)base::write_all(to, text);
+  ::_exit(0);
+}
+
+/// What comes before the end of the pipe; none where that does not come in time.
+std::optional<std::string> read_told(int from) {
+  const base::steady_clock clock;
+  const base::nanoseconds_t deadline = clock.now_ns() + probe_patience;
+  std::string text;
+  std::array<char, 4096> part{};
+  for (;;) {
+    const base::nanoseconds_t left = deadline - clock.now_ns();
+    if (left <= 0) return std::nullopt;
+    pollfd one{from, POLLIN, 0};
+    const int ready = ::poll(&one, 1, static_cast<int>(left / 1'000'000 + 1));
+    if (ready < 0 && errno != EINTR) return std::nullopt;
+    if (ready <= 0) continue;
+    const ssize_t got = ::read(from, part.data(), part.size());
+    if (got == 0) return text;
+    if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) return std::nullopt;
+  }
+}
+
+std::vector<std::int64_t> ask_gpu_memory() {
+  std::array<int, 2> ends{};
+  if (!env::has_nvidia_driver() || ::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const base::unique_fd from(ends[0]);
+  base::unique_fd to(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return {};
+  if (child == 0) tell_sizes(to.get());
+  to.reset();
+  const auto told = read_told(from.get());
+  ::kill(child, SIGKILL);
+  // One that hangs in the driver may not end even now; nobody waits for it.
+  while (::waitpid(child, nullptr, told ? 0 : WNOHANG) < 0 && errno == EINTR) {
+  }
+  std::vector<std::int64_t> sizes;
+  if (!told) return sizes;
+  for (const std::string_view word : base::split(*told, ' '))
+    if (!word.empty()) sizes.push_back(std::atoll(std::string(word).c_str()));
+  return sizes;
+}
+
+}  // namespace
 
 std::int64_t gpus_shown() {
   std::error_code none;
@@ -20,6 +92,11 @@ std::int64_t gpus_shown() {
   const char* allotted = std::getenv("CUDA_VISIBLE_DEVICES");
   if (shown == 0 || allotted == nullptr) return shown;
   return std::ssize(base::split(allotted, ','));
+}
+
+const std::vector<std::int64_t>& gpu_memory() {
+  static const std::vector<std::int64_t> sizes = ask_gpu_memory();
+  return sizes;
 }
 
 base::expected<std::string> only_gpu(std::int64_t number, const std::string& host) {

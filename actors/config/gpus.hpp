@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "actors/config/run_config.hpp"
 #include "base/status.hpp"
@@ -12,6 +13,11 @@ namespace quern::actors {
 /// How many GPUs this machine shows, or CUDA_VISIBLE_DEVICES lets one see of them; a container may
 /// have fewer. 0: no driver tells.
 std::int64_t gpus_shown();
+
+/// Bytes of memory of this machine's GPUs, by number; none where they cannot be asked. Asked once,
+/// by a child process: CUDA would keep a context on each of them for as long as this one lives, and
+/// control lives as long as the run.
+const std::vector<std::int64_t>& gpu_memory();
 
 /// NCCL's in-fabric reductions need a service that shared hosts may lack.
 inline constexpr const char* without_nvls = "NCCL_NVLS_ENABLE=0";

@@ -43,9 +43,11 @@ void run_and_policy(keys& table) {
       stage, fixed, QUERN_WORDS("sft", "self_train", "contrastive"),
       "supervised fine-tuning on verified variants; self-training on own successes (reward 1 "
       "or 0, no baseline); contrastive RL");
-  QUERN_TEXT(policy.model, fixed, {},
-             "Hugging Face folder of the first weights; a name without a leading / is looked for "
-             "here, then in Quern's own data; stage sft makes a fresh model and does not read it");
+  QUERN_TEXT(
+      policy.model, fixed, {},
+      "Hugging Face folder of the first weights; a name without a leading / is looked for "
+      "here, then in Quern's own data; stage sft makes a fresh model and does not read it, and "
+      "of several stages each after the first begins with the model of the one before it");
   QUERN_TEXT(policy.template_name, fixed, {}, "prompt template, a file in env/prompts");
   QUERN_NUMBER(policy.max_prompt_tokens, fixed, 16, 1e6,
                "of the policy's tokenizer; a longer prompt loses its exemplars, and a task whose "
@@ -156,13 +158,15 @@ void method(keys& table) {
              "self_train");
   QUERN_NUMBER(algorithm.group_size, fixed, 2, 1024, "samples of one prompt");
   QUERN_NUMBER(algorithm.groups_per_step, fixed, 1, 1024, "groups of one optimiser step");
+  // Ranges of the formula are those of policy/loss/preset.cpp; a test compares them.
   QUERN_NUMBER(algorithm.clip_low, resume, 0, 1, "ratio clip below 1");
-  QUERN_NUMBER(algorithm.clip_high, resume, 0, 10, "ratio clip above 1");
-  QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 10,
+  QUERN_NUMBER(algorithm.clip_high, resume, 0, 2,
+               "ratio clip above 1; a negative advantage never weighs more than 3 times itself");
+  QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 1e6,
                "weight of the KL term (preset cuda_l1, whose default is 0.01)");
-  QUERN_NUMBER(algorithm.importance_cap, resume, 1, 100,
+  QUERN_NUMBER(algorithm.importance_cap, resume, 1, 1e6,
                "cap of the truncated importance weight between generator and learner");
-  QUERN_NUMBER(algorithm.negative_scale, resume, 0, 10,
+  QUERN_NUMBER(algorithm.negative_scale, resume, 0, 1,
                "negative advantages are multiplied by this; 0: learn from successes only");
   QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,
                "evaluations of a sample that end alike (noise, a lost host) before it is dropped; "
@@ -178,7 +182,9 @@ void method(keys& table) {
   QUERN_NUMBER(learner.max_grad_norm, resume, 0.001, 1e6, "gradients are scaled down to this norm");
   QUERN_NUMBER(learner.micro_batch_tokens, resume, 64, 1e8,
                "tokens of one backward pass; changes memory, not results");
-  QUERN_NUMBER(learner.threads, resume, 1, 1024, "cores of the learner");
+  QUERN_NUMBER(learner.threads, resume, 1, 256,
+               "cores of the learner on a CPU; on a GPU 1: each thread has gradients and "
+               "activations of its own there, and all wait for the one GPU");
   QUERN_TEXT(learner.device, resume, QUERN_WORDS("auto", "cpu", "cuda"),
              "auto: stage sft takes a GPU where there is one, the other stages the CPU; cuda "
              "without a GPU is an error");

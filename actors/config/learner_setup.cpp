@@ -1,8 +1,10 @@
 #include "actors/config/learner_setup.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,54 @@
 #include "actors/config/placement.hpp"
 
 namespace quern::actors {
+namespace {
+
+/// Parameters of the formula and the keys that set them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> keys_of_loss{{
+    {"clip_low", "algorithm.clip_low"},
+    {"clip_high", "algorithm.clip_high"},
+    {"importance_cap", "algorithm.importance_cap"},
+    {"negative_scale", "algorithm.negative_scale"},
+    {"kl_coefficient", "algorithm.kl_weight"},
+    {"denominator_tokens", "policy.max_new_tokens"},
+}};
+
+}  // namespace
+
+policy::loss_parameters loss_parameters_of(const run_config& config) {
+  auto loss = policy::preset_defaults(*policy::parse_preset(config.algorithm.preset));
+  loss.clip_low = config.algorithm.clip_low;
+  loss.clip_high = config.algorithm.clip_high;
+  loss.importance_cap = config.algorithm.importance_cap;
+  loss.negative_scale = config.algorithm.negative_scale;
+  if (loss.name == policy::preset::cuda_l1) loss.kl_coefficient = config.algorithm.kl_weight;
+  if (loss.divide_by == policy::denominator::constant) {
+    loss.denominator_tokens = static_cast<double>(config.policy.max_new_tokens);
+  }
+  return loss;
+}
+
+base::status check_loss(const run_config& config) {
+  using base::errc;
+  using base::fail;
+  if (auto known = policy::parse_preset(config.algorithm.preset); !known)
+    return fail(errc::invalid_argument, "algorithm.preset: {}", known.error().message);
+  const policy::loss_parameters loss = loss_parameters_of(config);
+  // The formula would name the cap, which is no key.
+  const double highest = loss.negative_ratio_cap - 1;
+  if (loss.clip_high > highest)
+    return fail(errc::invalid_argument,
+                "algorithm.clip_high is {}, but must lie in [0, {}]: a negative advantage never "
+                "weighs more than {} times itself, so that a wider clip would mean nothing",
+                loss.clip_high, highest, loss.negative_ratio_cap);
+  const auto checked = policy::check(loss);
+  if (checked) return {};
+  const std::string& said = checked.error().message;
+  for (const auto& [parameter, key] : keys_of_loss)
+    if (said.starts_with(fmt::format("{} is", parameter)))
+      return fail(errc::invalid_argument, "{}{}", key, said.substr(parameter.size()));
+  return fail(errc::invalid_argument, "algorithm.preset is {}: {}", config.algorithm.preset, said);
+}
 
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config) {
   QUERN_TRY(const placement where, placement_of(config));

@@ -1,5 +1,5 @@
-// What the configuration says of the learner's ranks: their GPUs, what each will hold, and how
-// weights leave them.
+// What the configuration says of the learner: its formula, the GPUs of its ranks, what each will
+// hold, and how weights leave them.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,16 @@
 
 #include "actors/config/run_config.hpp"
 #include "base/status.hpp"
+#include "policy/loss/preset.hpp"
 #include "policy/weights/memory_plan.hpp"
 
 namespace quern::actors {
+
+/// The formula that the configuration asks for; check_config has seen to it that it is one.
+policy::loss_parameters loss_parameters_of(const run_config& config);
+
+/// That this formula is one (policy::check). Errors name the key.
+base::status check_loss(const run_config& config);
 
 /// By rank, numbers of the rank's own host: learner.devices, or 0, 1, ... on each host where that
 /// is empty. Errors: a list that is none, or is not of learner.ranks; as placement_of.

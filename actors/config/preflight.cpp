@@ -13,9 +13,11 @@
 #include "actors/config/fresh_model.hpp"
 #include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
+#include "actors/config/memory_check.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/replay/prompter.hpp"
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/judge/core_lock.hpp"
@@ -46,21 +48,8 @@ base::status of_key(std::string_view key, std::string_view value,
   return fail(errc::invalid_argument, "{} is '{}': {}", key, value, result.error().message);
 }
 
-/// The ranks of a learner on this CPU; a GPU, or another host, is asked by the rank that computes
-/// on it.
-base::status check_memory(const policy::model_config& model, const run_config& config) {
-  const bool may_be_gpu =
-      is_sft(config) && config.learner.device == "auto" && ::access("/dev/nvidiactl", F_OK) == 0;
-  if (config.learner.device == "cuda" || may_be_gpu) return {};
-  QUERN_TRY(const placement where, placement_of(config));
-  const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");
-  if (here == 0) return {};
-  const std::int64_t there =
-      std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
-  return policy::check_learner(model, learner_demand_of(config), there / here);
-}
-
-base::status check_files_of_model(const fs::path& folder, const run_config& config) {
+base::status check_files_of_model(const fs::path& folder, const run_config& config,
+                                  const machine_memory& machine) {
   QUERN_TRY(const policy::model_config model, policy::load_model_config(folder));
   QUERN_TRY(const auto layout, policy::make_catalogue(model, policy::weight_dtype::f32));
   QUERN_TRY(const auto weights, policy::safetensors_reader::open_dir(folder));
@@ -70,7 +59,7 @@ base::status check_files_of_model(const fs::path& folder, const run_config& conf
     return fail(errc::invalid_argument, "its tokenizer has {} tokens, its embedding {} rows",
                 text.vocab_size(), model.vocab_size);
   }
-  QUERN_CHECK(check_memory(model, config));
+  QUERN_CHECK(check_memory(config, model, machine));
   if (config.policy.max_prompt_tokens >= model.max_positions) {
     return fail(errc::invalid_argument,
                 "it takes {} tokens in all, and policy.max_prompt_tokens = {} leaves no room for "
@@ -80,10 +69,18 @@ base::status check_files_of_model(const fs::path& folder, const run_config& conf
   return {};
 }
 
-base::status check_model(const run_config& config) {
+base::status check_model(const run_config& config, const machine_memory& machine) {
+  if (config.policy.model.empty())
+    return fail(
+        errc::invalid_argument,
+        "policy.model is empty: a stage that is run alone, without the one before it, needs "
+        "the policy that it begins with; name its folder: --set "
+        "policy.model=RUN/checkpoints/vN/model (RUN: the run of the stage before, such as "
+        "runs/NAME/1-sft; N: the last that is there), or one that quern export RUN FOLDER "
+        "writes");
   QUERN_TRY(const fs::path folder, model_folder(config));
   return of_key("policy.model", config.policy.model, [&]() -> base::expected<bool> {
-    QUERN_CHECK(check_files_of_model(folder, config));
+    QUERN_CHECK(check_files_of_model(folder, config, machine));
     return true;
   }());
 }
@@ -91,7 +88,7 @@ base::status check_model(const run_config& config) {
 /// Weights, their gradient and AdamW's two moments, in float32.
 constexpr double training_bytes_per_parameter = 16;
 
-base::status check_fresh_model(const run_config& config) {
+base::status check_fresh_model(const run_config& config, const machine_memory& machine) {
   const policy::model_config model = fresh_model(config, config.policy.vocabulary, 0);
   if (auto valid = policy::validate(model); !valid) {
     return fail(errc::invalid_argument,
@@ -101,9 +98,8 @@ base::status check_fresh_model(const run_config& config) {
   }
   QUERN_TRY(const auto layout, policy::make_catalogue(model, policy::weight_dtype::f32));
   const double needed = training_bytes_per_parameter * static_cast<double>(layout.elements);
-  const double there =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  if (needed <= there) return check_memory(model, config);
+  const auto there = static_cast<double>(machine.host);
+  if (needed <= there) return check_memory(config, model, machine);
   return fail(errc::invalid_argument,
               "the keys policy.* make a model of {} parameters: to train it takes {}, this machine "
               "has {}; lower policy.layers, policy.width or policy.mlp_width",
@@ -120,6 +116,9 @@ base::status check_schedule(const run_config& config) {
               learner.steps, learner.schedule, learner.warmup_steps);
 }
 
+/// Of the paged engine (policy/engine/paged_engine.cpp).
+constexpr std::int64_t most_sequences_on_gpu = 4096;
+
 base::status check_device(const run_config& config) {
   QUERN_CHECK(learner_devices(config));
   if (is_sft(config) && config.learner.ranks > 1 && !config.learner.hosts.empty()) {
@@ -134,7 +133,16 @@ base::status check_device(const run_config& config) {
                 "say cuda or cpu",
                 config.learner.ranks);
   }
-  if (!is_sft(config)) QUERN_CHECK(weights_by_link(config));
+  if (is_sft(config)) return {};
+  const std::int64_t together = 2 * config.algorithm.groups_per_step * config.algorithm.group_size;
+  if (config.actors.generator_device == "cuda" && together > most_sequences_on_gpu) {
+    return fail(errc::invalid_argument,
+                "algorithm.groups_per_step is {} and algorithm.group_size {}: the samples of two "
+                "steps, {}, are generated together, and a generator on a GPU takes {}: lower one",
+                config.algorithm.groups_per_step, config.algorithm.group_size, together,
+                most_sequences_on_gpu);
+  }
+  QUERN_CHECK(weights_by_link(config));
   return {};
 }
 
@@ -317,9 +325,14 @@ base::expected<std::string> check_device_class(const run_config& config,
 }
 
 base::expected<task_book> check_all(const run_config& config, const fs::path& folder,
-                                    run_beginning how, missing_hardware* missing) {
+                                    run_beginning how, missing_hardware* missing,
+                                    const policy::model_config* begins_with) {
   QUERN_CHECK(check_device(config));
   QUERN_CHECK(of_machine(missing, check_policy_gpus(config)));
+  // Before the class of GPUs, for which CUDA may be asked: then no child can ask it any more.
+  const machine_memory machine = memory_here(config);
+  if (const std::string warning = warning_of_threads(config, machine); !warning.empty())
+    base::log_warn("config", "{}", warning);
   QUERN_TRY(const std::string device_class, check_device_class(config, missing));
   QUERN_CHECK(check_schedule(config));
   if (auto reward = env::find_reward(config.algorithm.reward); !reward) {
@@ -331,14 +344,15 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   QUERN_CHECK(of_machine(missing, check_cluster(config)));
   if (is_sft(config)) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
-    QUERN_CHECK(check_fresh_model(config));
+    QUERN_CHECK(check_fresh_model(config, machine));
     return check_tasks(config);
   }
   if (how == run_beginning::later) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
+    if (begins_with != nullptr) QUERN_CHECK(check_memory(config, *begins_with, machine));
     return check_tasks(config);
   }
-  QUERN_CHECK(check_model(config));
+  QUERN_CHECK(check_model(config, machine));
   QUERN_TRY(task_book tasks, check_tasks(config));
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_CHECK(prompts.check(tasks.tasks()));
@@ -347,9 +361,16 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
 
 }  // namespace
 
+base::expected<policy::model_config> policy_shape(const run_config& config) {
+  if (is_sft(config)) return fresh_model(config, config.policy.vocabulary, 0);
+  QUERN_TRY(const fs::path folder, model_folder(config));
+  return policy::load_model_config(folder);
+}
+
 base::expected<task_book> preflight(const run_config& config, const fs::path& folder,
-                                    run_beginning how, missing_hardware* missing) {
-  auto checked = check_all(config, folder, how, missing);
+                                    run_beginning how, missing_hardware* missing,
+                                    const policy::model_config* begins_with) {
+  auto checked = check_all(config, folder, how, missing, begins_with);
   if (checked) return checked;
   // Whatever the cause: it is the configuration, or the machine that it names, that must change.
   return fail(errc::invalid_argument, "{}", checked.error().message);

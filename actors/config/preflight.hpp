@@ -9,6 +9,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
+#include "policy/text/model_config.hpp"
 
 namespace quern::actors {
 
@@ -23,11 +24,17 @@ enum class run_beginning {
 using missing_hardware = std::vector<std::string>;
 
 /// Model (files, completeness of the weights, tokenizer), tasks, reward, template, prompt lengths,
-/// programs, sandbox, core, device, address and keys of hosts, folders. Starts no process of the
-/// run and leaves nothing behind; reads no weights. Every error is invalid_argument and names key,
-/// value, limit and what to do. Gives the tasks that it had to make. A
-/// GPU that is not there is an error, or a sentence in `missing`.
+/// programs, sandbox, core, device and its memory, address and keys of hosts, folders. Starts no
+/// process of the run and leaves nothing behind; reads no weights. Every error is invalid_argument
+/// and names key, value, limit and what to do. Gives the tasks that it had to make. A
+/// GPU that is not there is an error, or a sentence in `missing`. `begins_with`: the shape of the
+/// policy that a later stage will begin with, where it is known, for its memory.
 base::expected<task_book> preflight(const run_config& config, const std::filesystem::path& folder,
-                                    run_beginning how, missing_hardware* missing = nullptr);
+                                    run_beginning how, missing_hardware* missing = nullptr,
+                                    const policy::model_config* begins_with = nullptr);
+
+/// The shape of the policy that the run trains, and with it the stages of a chain after it: what
+/// stage sft makes, that of policy.model for others. Errors: it cannot be read.
+base::expected<policy::model_config> policy_shape(const run_config& config);
 
 }  // namespace quern::actors

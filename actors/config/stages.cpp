@@ -46,20 +46,73 @@ base::status check_stage(const YAML::Node& own, std::size_t number) {
   return {};
 }
 
+constexpr std::string_view stage_names[] = {"sft", "self_train", "contrastive"};
+
+/// The stage that a setting is for; empty: all.
+std::string_view stage_of(std::string_view setting) {
+  for (const std::string_view name : stage_names)
+    if (setting.starts_with(name) && setting.substr(name.size()).starts_with(".")) return name;
+  return "";
+}
+
+/// A STAGE.KEY=VALUE of a stage that is not among `stages` is for nobody.
+base::status check_stages_of(const std::vector<std::string>& settings,
+                             const std::vector<std::string>& stages) {
+  for (const std::string& setting : settings) {
+    const std::string_view of = stage_of(setting);
+    if (of.empty() || std::find(stages.begin(), stages.end(), of) != stages.end()) continue;
+    return fail(errc::invalid_argument, "--set {}: there is no stage {}; there are {}", setting, of,
+                fmt::join(stages, ", "));
+  }
+  return {};
+}
+
+/// What of a stage depends on the others.
+base::status check_place(const run_config& config, std::size_t number) {
+  if (number > 1 && config.stage == "sft")
+    return fail(errc::invalid_argument,
+                "stages: number {} is sft, which makes a policy of its own and would throw away "
+                "that of the stage before it: sft can be the first stage only, once",
+                number);
+  if (config.learner.steps == 0)
+    return fail(errc::invalid_argument,
+                "stages: number {} ({}): learner.steps is 0, at least 1 is needed: raise it, or "
+                "leave the stage out",
+                number, config.stage);
+  return {};
+}
+
+bool sets_model(const std::vector<std::string>& settings) {
+  return std::any_of(settings.begin(), settings.end(),
+                     [](const std::string& one) { return one.starts_with("policy.model="); });
+}
+
 base::expected<std::vector<stage_plan>> read_stages(const YAML::Node& root,
                                                     const std::vector<std::string>& settings) {
   const YAML::Node list = root["stages"];
   if (!list.IsSequence() || list.size() == 0)
     return fail(errc::invalid_argument, "stages: a list of stages is needed");
+  if (root["stage"])
+    return fail(errc::invalid_argument,
+                "stage and stages stand side by side, and each entry of stages names its own: take "
+                "one of them out");
   YAML::Node common(YAML::NodeType::Map);
   for (const auto& entry : root)
     if (entry.first.Scalar() != "stages") common[entry.first.Scalar()] = entry.second;
   std::vector<stage_plan> stages;
+  std::vector<std::string> names;
   for (std::size_t k = 0; k < list.size(); ++k) {
     QUERN_CHECK(check_stage(list[k], k + 1));
+    names.push_back(list[k]["stage"].Scalar());
+  }
+  QUERN_CHECK(check_stages_of(settings, names));
+  for (std::size_t k = 0; k < list.size(); ++k) {
     const auto own = settings_of_stage(settings, list[k]["stage"].Scalar());
     QUERN_TRY(run_config config, load_config_text(YAML::Dump(merged(common, list[k])),
                                                   fmt::format("stages, number {}", k + 1), own));
+    QUERN_CHECK(check_place(config, k + 1));
+    // That of the stage before it. Alone (--stage) it has none but the one that is set.
+    if (k > 0 && !sets_model(own)) config.policy.model.clear();
     stages.push_back({fmt::format("{}-{}", k + 1, config.stage), std::move(config)});
   }
   return stages;
@@ -92,14 +145,11 @@ std::vector<std::string> settings_of_stage(const std::vector<std::string>& setti
                                            std::string_view stage) {
   std::vector<std::string> own;
   for (const std::string& setting : settings) {
-    const std::string_view text = setting;
-    const auto is_of = [&](std::string_view name) {
-      return text.starts_with(name) && text.substr(name.size()).starts_with(".");
-    };
-    if (is_of(stage))
-      own.emplace_back(text.substr(stage.size() + 1));
-    else if (!is_of("sft") && !is_of("self_train") && !is_of("contrastive"))
+    const std::string_view of = stage_of(setting);
+    if (of.empty())
       own.push_back(setting);
+    else if (of == stage)
+      own.push_back(setting.substr(stage.size() + 1));
   }
   return own;
 }
@@ -144,6 +194,43 @@ base::expected<std::vector<stage_plan>> read_chain(const fs::path& chain) {
     stages.push_back({file.stem().string(), std::move(config)});
   }
   return stages;
+}
+
+base::status check_settings(const std::vector<stage_plan>& stages,
+                            const std::vector<std::string>& settings) {
+  std::vector<std::string> names;
+  for (const stage_plan& stage : stages)
+    names.push_back(stage.config.stage);
+  return check_stages_of(settings, names);
+}
+
+base::status change_plan(stage_plan& stage, const std::vector<std::string>& settings) {
+  // Of the chain, and what lies on the disk is called after them.
+  constexpr std::string_view of_chain[] = {"stage", "run.name", "run.folder"};
+  const int number = std::atoi(stage.name.c_str());
+  run_config changed = stage.config;
+  for (const std::string& setting : settings)
+    QUERN_CHECK(apply_setting(changed, setting));
+  for (const key_difference& change : differences(stage.config, changed)) {
+    const bool of_before = number > 1 && change.path == "policy.model";
+    if (!of_before &&
+        std::find(std::begin(of_chain), std::end(of_chain), change.path) == std::end(of_chain))
+      continue;
+    return fail(
+        errc::invalid_argument, "{} is fixed for stage {}: it is {} and cannot become {}; {}",
+        change.path, stage.name, change.before, change.after,
+        of_before ? "its policy is that of the stage before it" : "start a new chain for that");
+  }
+  make_paths_absolute(changed);
+  QUERN_CHECK(check_config(changed));
+  QUERN_CHECK(check_place(changed, static_cast<std::size_t>(number)));
+  stage.config = std::move(changed);
+  return {};
+}
+
+base::status write_plan(const fs::path& chain, const stage_plan& stage) {
+  return base::write_file_atomic(folder_of_plans(chain) / (stage.name + ".yaml"),
+                                 to_yaml(stage.config));
 }
 
 base::expected<fs::path> present_stage(const fs::path& folder) {

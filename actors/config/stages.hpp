@@ -22,9 +22,11 @@ struct stage_plan {
 };
 
 /// The stages of a file; one without a name for a file that has no `stages`. Settings are applied
-/// as settings_of_stage says. Errors: as load_config, a list that is empty or no list, a stage
-/// without `stage`, one that names run.name or run.folder, policy.model where the stage before it
-/// gives the policy.
+/// as settings_of_stage says. policy.model of a stage after the first is empty unless it is set:
+/// the stage before it gives the policy. Errors: as load_config, a list that is empty or no list, a
+/// stage without `stage`, one that names run.name or run.folder, policy.model where the stage
+/// before it gives the policy, sft after the first, learner.steps of 0, `stage` beside `stages`, a
+/// setting of a stage that is not there.
 base::expected<std::vector<stage_plan>> load_stages(const std::filesystem::path& file,
                                                     const std::vector<std::string>& settings);
 
@@ -41,6 +43,17 @@ bool is_chain(const std::filesystem::path& folder);
 
 /// What create_chain wrote.
 base::expected<std::vector<stage_plan>> read_chain(const std::filesystem::path& chain);
+
+/// Whether each STAGE.KEY=VALUE is of a stage that is there. Error: invalid_argument names those.
+base::status check_settings(const std::vector<stage_plan>& stages,
+                            const std::vector<std::string>& settings);
+
+/// Settings (without a STAGE) over a stage that has not begun, where all but its name, its folder
+/// and the policy that the stage before it gives may change. Leaves it alone where one is refused.
+base::status change_plan(stage_plan& stage, const std::vector<std::string>& settings);
+
+/// Replaces what create_chain wrote of one stage.
+base::status write_plan(const std::filesystem::path& chain, const stage_plan& stage);
 
 /// The run of a chain that was begun last, `folder` itself where it is no chain. Error: not_found
 /// for a chain of which no stage has begun.

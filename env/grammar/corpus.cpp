@@ -1,6 +1,9 @@
 // From a plan to records: draw, judge, write down.
 #include "env/grammar/corpus.hpp"
 
+#include <algorithm>
+#include <fstream>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -15,9 +18,39 @@ constexpr std::uint64_t most_draws = 16;
 /// Pairs that are timed until both members are ok.
 constexpr std::uint64_t most_exemplar_draws = 6;
 constexpr std::size_t exemplars_shown = 2;
+/// As env.evaluators.
+constexpr std::int64_t most_shards = 1024;
 
 std::string source_hash_of(const verdict& judged, const kernel_variant& variant) {
   return judged.source.empty() ? base::to_hex(base::xxh128(variant.source)) : judged.source;
+}
+
+/// The first key of which two shards of one corpus say different things; empty: none.
+std::string difference_of(const base::json& one, const base::json& other) {
+  // GPUs of one host may be of several classes.
+  for (const auto& [key, value] : one.items())
+    if (key != "shard" && key != "device_class" && other.contains(key) && other[key] != value)
+      return key;
+  return {};
+}
+
+/// A file's header; null: it has none, or not a whole one yet. Counts its records.
+base::expected<base::json> look_at_shard(const std::filesystem::path& file, std::int64_t& records) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return base::fail_errno("reading " + file.string());
+  base::json header;
+  bool first = true;
+  // In a text quotes have a backslash before them, so that these are keys.
+  for (std::string line; std::getline(in, line) && !in.eof(); first = false) {
+    if (first && line.find("\"quern_corpus\":") != line.npos) {
+      auto parsed = base::parse_json(line);
+      if (!parsed) return base::in_context(file.string(), std::move(parsed).error());
+      header = std::move(*parsed);
+    } else if (line.find("\"prompt\":") != line.npos) {
+      ++records;
+    }
+  }
+  return header;
 }
 
 }  // namespace
@@ -75,6 +108,79 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"template", base::to_hex(form.hash())},
           {"shard", plan.shard},
           {"shards", plan.shards}};
+}
+
+std::string shard_file(int shard) {
+  return fmt::format("corpus-{:03}.jsonl", shard);
+}
+
+base::expected<corpus_survey> survey_corpus(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code))
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  corpus_survey found;
+  std::map<std::int64_t, std::string> shards;
+  for (const std::filesystem::path& file : files) {
+    const std::string name = file.filename().string();
+    const std::int64_t before = found.records;
+    QUERN_TRY(const base::json header, look_at_shard(file, found.records));
+    if (header.is_null()) {
+      if (found.records > before) found.foreign = name;
+      continue;
+    }
+    const std::int64_t shard = header.value("shard", std::int64_t{0});
+    const std::int64_t count = header.value("shards", std::int64_t{1});
+    if (count < 1 || shard < 0 || shard >= count || count > most_shards)
+      return base::fail(base::errc::corrupt,
+                        "{}: its header says shard {} of {}, it must be from 0 to below a count of "
+                        "at most {}: remove it",
+                        file.string(), shard, count, most_shards);
+    if (found.shards == 0) {
+      found.shards = static_cast<int>(count);
+      found.header = header;
+      found.first = name;
+    } else if (const std::string key = difference_of(found.header, header); !key.empty()) {
+      return base::fail(base::errc::conflict,
+                        "{} was begun with {} = {}, {} beside it with {}: they are of different "
+                        "corpora and may hold the same tasks; move the one that does not belong "
+                        "here to another folder",
+                        file.string(), key, base::dump(header[key]), found.first,
+                        base::dump(found.header[key]));
+    }
+    if (const auto [same, is_new] = shards.emplace(shard, name); !is_new)
+      return base::fail(base::errc::conflict,
+                        "{} is shard {} of {}, as {} beside it is: its records would be learnt "
+                        "twice; move one of the two to another folder",
+                        file.string(), shard, count, same->second);
+    if (name != shard_file(static_cast<int>(shard))) found.foreign = name;
+  }
+  return found;
+}
+
+base::status check_corpus(const corpus_survey& found, const std::filesystem::path& folder,
+                          const corpus_plan& plan) {
+  if (!found.foreign.empty())
+    return base::fail(base::errc::conflict,
+                      "{} is no file of a corpus that is made here (they are called {} and so on): "
+                      "move it to another folder; with env.evaluators = 0 the files that are there "
+                      "are taken as they are",
+                      (folder / found.foreign).string(), shard_file(0));
+  const base::json chosen = {{"seed", plan.seed},
+                             {"tasks", plan.tasks},
+                             {"samples_per_task", plan.samples_per_task},
+                             {"wrong_share", fmt::format("{}", plan.wrong_share)},
+                             {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
+                             {"lane", name_of(plan.task.lane)}};
+  for (const auto& [key, value] : chosen.items())
+    if (found.header.contains(key) && found.header[key] != value)
+      return base::fail(base::errc::conflict,
+                        "{}: the corpus was begun with {} = {}, the run has {}: use the old "
+                        "settings or another tasks.corpus_folder",
+                        (folder / found.first).string(), key, base::dump(found.header[key]),
+                        base::dump(value));
+  return {};
 }
 
 /// One task on its way.

@@ -36,7 +36,8 @@ struct corpus_plan {
   draw_limits limits;
   held_out_spec held_out;
   task_options task;
-  /// This maker does the tasks k with k % shards == shard, into a file of its own.
+  /// This maker does the tasks k with k % shards == shard, into a file of its own. A corpus that
+  /// was begun keeps its `shards`.
   int shard = 0;
   int shards = 1;
 };
@@ -46,6 +47,27 @@ base::status validate(const corpus_plan& plan);
 
 /// All of a plan and its template that decides the content, for the file's header.
 base::json header_of(const corpus_plan& plan, const prompt_template& form);
+
+/// What the files of a folder say of their corpus.
+struct corpus_survey {
+  int shards = 0;            ///< 0: none was begun
+  base::json header;         ///< of the first shard; null: none was begun
+  std::string first;         ///< file of that header
+  std::string foreign;       ///< a file that no maker of this corpus writes; empty: none
+  std::int64_t records = 0;  ///< a torn end included
+};
+
+/// Name of the file of a shard.
+std::string shard_file(int shard);
+
+/// Looks at the *.jsonl files of `folder`; none where it is not there. Errors: two files are the
+/// same shard, or are of different corpora; they name both.
+base::expected<corpus_survey> survey_corpus(const std::filesystem::path& folder);
+
+/// A maker would refuse what was begun with another plan; says so before it is started. Looks at
+/// what a person chooses; corpus_maker::open looks at everything.
+base::status check_corpus(const corpus_survey& found, const std::filesystem::path& folder,
+                          const corpus_plan& plan);
 
 /// Judges kernels for a corpus: the evaluator, or a fake in tests. Called from the maker's thread.
 class corpus_judge {

@@ -68,3 +68,29 @@ TEST_CASE("a panel outlives its generator, can be interrupted, and is made by re
   REQUIRE(panel);
   CHECK((*panel)["items"].size() == 24);
 }
+
+TEST_CASE("a signal in the last step pauses before the panel, which is all that a resume does") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run", log = folder.path() / "log";
+  auto control = base::subprocess::start(
+      {.argv = train_command(
+           run, 2,
+           {"observe.panel_train=4", "observe.panel_held_out=2", "env.protocol=cost_model/1"}),
+       .log = log});
+  REQUIRE(control);
+  REQUIRE(wait_until(300_s, [&] { return says(log, "step 2/2") || control->poll(); }));
+  control->send_signal(SIGINT);
+  const auto end = control->wait(60_s);
+  CAPTURE(log_of(log));
+  REQUIRE(end);
+  CHECK(end->code == 3);
+  CHECK(says(log, "paused: quern resume"));
+  CHECK_FALSE(fs::exists(run / "panel.json"));
+  const finished resumed =
+      run_to_end({program("quern"), "resume", run.string()}, folder.path() / "more");
+  CAPTURE(resumed.output);
+  CHECK(resumed.code == 0);
+  CHECK_FALSE(contains(resumed.output, "step "));
+  CHECK(fs::exists(run / "panel.json"));
+  check_law(run);
+}

@@ -1,6 +1,11 @@
-// A run whose learner has two ranks: one is killed, one is frozen, and nobody is asked.
+// A run whose learner has two ranks: one is killed, one is frozen, in one the thread that computes
+// stands still while the rest of it lives, and nobody is asked.
+#include <sstream>
+
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
@@ -11,6 +16,115 @@ using namespace quern;
 using namespace quern::test;
 namespace fs = std::filesystem;
 using base::operator""_s;
+
+namespace {
+
+/// Ticks of a processor that a thread has used.
+std::int64_t used_by(const fs::path& task) {
+  const std::string stat = base::read_file(task / "stat").value_or("");
+  // After the name, which may hold anything: utime and stime are the 12th and 13th word.
+  const std::size_t end_of_name = stat.rfind(')');
+  if (end_of_name == std::string::npos) return 0;
+  std::istringstream words(stat.substr(end_of_name + 1));
+  std::string word;
+  std::int64_t sum = 0;
+  for (int i = 1; words >> word; ++i)
+    if (i == 12 || i == 13) sum += std::stoll(word);
+  return sum;
+}
+
+/// Of those that it has started: the first one loads libraries and waits.
+pid_t busiest_thread(pid_t process) {
+  pid_t found = 0;
+  std::int64_t most = -1;
+  std::error_code gone;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    const pid_t thread = std::stoi(task.path().filename().string());
+    const std::int64_t used = used_by(task.path());
+    if (thread == process || used <= most) continue;
+    most = used;
+    found = thread;
+  }
+  return found;
+}
+
+/// A thread of another process that stands still for as long as this lives, as if it hung.
+class stopped_thread {
+ public:
+  explicit stopped_thread(pid_t thread) : thread_(thread) {
+    if (::ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) return;
+    held_ = ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) == 0 &&
+            ::waitpid(thread_, nullptr, __WALL) == thread_;
+  }
+  ~stopped_thread() {
+    if (held_) ::ptrace(PTRACE_DETACH, thread_, nullptr, nullptr);
+  }
+  stopped_thread(const stopped_thread&) = delete;
+  stopped_thread& operator=(const stopped_thread&) = delete;
+  [[nodiscard]] bool held() const { return held_; }
+  /// Whether its process was ended; to be asked until then, or that process is not gone for others.
+  bool gone() {
+    int state = 0;
+    if (held_ && ::waitpid(thread_, &state, __WALL | WNOHANG) == thread_)
+      held_ = !WIFEXITED(state) && !WIFSIGNALED(state);
+    return !held_;
+  }
+
+ private:
+  pid_t thread_;
+  bool held_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("a rank of which only the thread that computes hangs is named, and the run goes on") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run";
+  constexpr std::int64_t steps = 8;
+  auto control = base::subprocess::start(
+      {.argv = train_command(run, steps,
+                             {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.panel=false",
+                              "env.protocol=cost_model/1", "storage.checkpoint_every_steps=2"}),
+       .log = folder.path() / "log"});
+  REQUIRE(control);
+  const auto over = [&] { return control->poll().has_value(); };
+  const auto second_rank = [&] {
+    return find_processes(
+        {"quern-torch", "learner", run.string(), std::string("--rank") + '\0' + "1"});
+  };
+  REQUIRE(wait_until(120_s, [&] { return over() || version_of(run) >= 2; }));
+  REQUIRE_FALSE(over());
+  const auto victim = second_rank();
+  REQUIRE(victim.size() == 1);
+  {
+    stopped_thread hung(busiest_thread(victim.front()));
+    if (!hung.held()) {
+      control->send_signal(SIGKILL);
+      return skip("ptrace is not allowed here: no thread of another process can be stopped");
+    }
+    const base::steady_clock clock;
+    const base::nanoseconds_t begin = clock.now_ns();
+    REQUIRE(wait_until(60_s, [&] { return hung.gone() || over(); }));
+    fmt::print("the hung rank was ended {:.1f} s after its thread stood still\n",
+               static_cast<double>(clock.now_ns() - begin) / 1e9);
+  }
+  REQUIRE_FALSE(over());
+  const auto end = control->wait(300_s);
+  CAPTURE(base::read_file(folder.path() / "log").value_or(""));
+  REQUIRE(end);
+  CHECK(end->code == 0);
+  check_law(run);
+  CHECK(version_of(run) == steps);
+  // The other one says who it is, where it was last seen, and with which version.
+  std::string said;
+  for (const auto& log : fs::recursive_directory_iterator(run / "logs"))
+    said += base::read_file(log.path()).value_or("");
+  CAPTURE(said);
+  // A thread that stands still with a lock may take with it the one that gives signs of life.
+  CHECK((contains(said, "rank 1 lives but has not moved for") ||
+         contains(said, "rank 1 gives no sign of life for")));
+  CHECK(contains(said, ", version "));
+}
 
 TEST_CASE(
     "two learner ranks: a dead and a frozen one cost the steps since the checkpoint, and one rank "

@@ -69,3 +69,37 @@ TEST_CASE(
   CHECK(sft_checkpoint_of(run, asked) == 8);
   CHECK_FALSE(fs::exists(checkpoints / ".writing-v00000008-1"));
 }
+
+TEST_CASE("a corpus keeps the shards that it was begun with, and nothing is learnt twice") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run", corpus = run / "corpus";
+  REQUIRE(base::write_file_atomic(folder.path() / "sft.yaml", sft_config));
+  const finished part =
+      run_to_end({program("quern"), "train", (folder.path() / "sft.yaml").string(), "--set",
+                  "run.folder=" + run.string(), "--set", "tasks.corpus_part_s=0.001"},
+                 folder.path() / "part");
+  CAPTURE(part.output);
+  REQUIRE(part.code == 3);
+  const finished whole =
+      run_to_end({program("quern"), "resume", run.string(), "--set", "env.evaluators=2", "--set",
+                  "tasks.corpus_part_s=0", "--set", "learner.steps=2"},
+                 folder.path() / "whole");
+  CAPTURE(whole.output);
+  REQUIRE(whole.code == 0);
+  CHECK(contains(whole.output, "it was begun with 1 shards and keeps them"));
+  CHECK_FALSE(fs::exists(corpus / "corpus-001.jsonl"));
+  std::size_t records = 0;
+  for (const std::string& line : whole_lines_of(corpus / "corpus-000.jsonl"))
+    records += contains(line, "\"prompt\":") ? 1 : 0;
+  fs::copy_file(corpus / "corpus-000.jsonl", corpus / "copy.jsonl");
+  const std::vector<std::string> again{program("quern"), "resume", run.string(), "--set",
+                                       "learner.steps=4"};
+  const finished twice = run_to_end(again, folder.path() / "twice");
+  CHECK(twice.code != 0);
+  CHECK(contains(twice.output, "its records would be learnt twice"));
+  fs::remove(corpus / "copy.jsonl");
+  const finished more = run_to_end(again, folder.path() / "more");
+  CAPTURE(more.output);
+  CHECK(more.code == 0);
+  CHECK(contains(more.output, "with " + std::to_string(records) + " records"));
+}

@@ -63,11 +63,28 @@ TEST_CASE("stages follow each other; a chain stops inside and between them and g
   CHECK(paused->code == 3);
   CHECK_FALSE(fs::exists(chain / "2-self_train"));
 
+  // What is wrong with the settings of any stage is said before one goes on.
+  const auto refused = [&](std::vector<std::string> words, const char* part) {
+    fs::remove(asked);
+    for (const char* word : {"--set", "sft.learner.steps=300"})
+      words.emplace_back(word);
+    words.insert(words.begin(), {program("quern"), "resume", chain.string(), "--set"});
+    const finished end = run_to_end(words, asked);
+    CAPTURE(end.output);
+    CHECK(end.code == 2);
+    CHECK(contains(end.output, part));
+  };
+  refused({"contrastive.learner.stepz=4"}, "learner.stepz");
+  refused({"self_train.learner.steps=0"}, "learner.steps is 0");
+  refused({"contrastive.policy.model=a"}, "policy.model is fixed");
+  refused({"sft.run.seed=9"}, "run.seed is fixed");
+
   // Fine-tuning ends a little after where it was paused; a signal comes as soon as the next stage
   // is there.
   const fs::path more = folder->path() / "more";
   auto resumed = base::subprocess::start(
-      {.argv = {program("quern"), "resume", chain.string(), "--set", "sft.learner.steps=300"},
+      {.argv = {program("quern"), "resume", chain.string(), "--set", "sft.learner.steps=300",
+                "--set", "contrastive.learner.steps=4"},
        .log = more});
   REQUIRE(resumed);
   REQUIRE(wait_until(
@@ -85,7 +102,8 @@ TEST_CASE("stages follow each other; a chain stops inside and between them and g
   CHECK(last.output.find("stage 1-sft is complete") != std::string::npos);
   CHECK(last.output.find("stage 3-contrastive begins") != std::string::npos);
   CHECK(version_of(chain / "2-self_train") == 2);
-  CHECK(version_of(chain / "3-contrastive") == 3);
+  // As it was set for it before it began.
+  CHECK(version_of(chain / "3-contrastive") == 4);
   check_law(chain / "3-contrastive");
   // Each stage began with what the one before it ended with.
   const auto text = base::read_file(chain / "3-contrastive/config.yaml").value();
@@ -93,4 +111,58 @@ TEST_CASE("stages follow each other; a chain stops inside and between them and g
   // Nothing is left to do, and the chain cannot be begun anew.
   CHECK(run_to_end({program("quern"), "resume", chain.string()}, asked).code == 0);
   CHECK(run_to_end(train, asked).code != 0);
+  refused({"nonsense.foo=3"}, "nonsense.foo");
+  refused({"contrastive.learner.steps=-1"}, "learner.steps");
+  refused({"self_train.learner.steps=9"}, "stage 3-contrastive has begun");
+  const auto resume = [&](const std::string& setting) {
+    return run_to_end({program("quern"), "resume", chain.string(), "--set", setting}, asked).code;
+  };
+  CHECK(resume("contrastive.learner.steps=4") == 4);
+  CHECK(resume("contrastive.learner.steps=5") == 0);
+  CHECK(version_of(chain / "3-contrastive") == 5);
+  CHECK(version_of(chain / "2-self_train") == 2);
+}
+
+TEST_CASE("a signal in the last step of a stage keeps the next one from beginning") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path chain = folder.path() / "chain", log = folder.path() / "log";
+  REQUIRE(base::write_file_atomic(folder.path() / "two.yaml",
+                                  "quern_config: 1\n"
+                                  "policy: {model: policy/demo, max_new_tokens: 24}\n"
+                                  "tasks: {seed: 1000, count: 4, held_out_count: 0}\n"
+                                  "env: {evaluators: 1, sandbox: best_effort}\n"
+                                  "replay: {exemplars: none}\n"
+                                  "algorithm: {group_size: 4, groups_per_step: 1}\n"
+                                  "observe: {panel: false}\n"
+                                  "learner: {steps: 3}\n"
+                                  "stages: [{stage: self_train}, {stage: contrastive}]\n"));
+  const std::vector<std::string> train{program("quern"), "train",
+                                       (folder.path() / "two.yaml").string(), "--set",
+                                       "run.folder=" + chain.string()};
+  const auto said = [&] { return base::read_file(log).value_or(""); };
+  // For a stage that the file does not have.
+  std::vector<std::string> for_nobody = train;
+  for (const char* word : {"--set", "sft.learner.steps=7"})
+    for_nobody.emplace_back(word);
+  const finished refused = run_to_end(for_nobody, folder.path() / "refused");
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.output, "there are self_train, contrastive"));
+
+  auto control = base::subprocess::start({.argv = train, .log = log});
+  REQUIRE(control);
+  REQUIRE(wait_until(240_s, [&] { return contains(said(), "step 3/3") || control->poll(); }));
+  control->send_signal(SIGINT);
+  const auto ended = control->wait(60_s);
+  CAPTURE(said());
+  REQUIRE(ended);
+  CHECK(ended->code == 3);
+  CHECK(contains(said(), "quern resume " + chain.string()));
+  CHECK_FALSE(fs::exists(chain / "2-contrastive"));
+  const finished resumed =
+      run_to_end({program("quern"), "resume", chain.string()}, folder.path() / "more");
+  CAPTURE(resumed.output);
+  CHECK(resumed.code == 0);
+  CHECK(contains(resumed.output, "stage 1-self_train is complete"));
+  CHECK(version_of(chain / "2-contrastive") == 3);
+  check_law(chain / "1-self_train");
 }

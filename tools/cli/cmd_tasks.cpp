@@ -209,7 +209,7 @@ class evaluating_judge final : public env::corpus_judge {
   std::optional<env::compile_pool> ahead_;
 };
 
-base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int shard) {
+base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int shard, int shards) {
   env::corpus_plan plan;
   plan.seed = static_cast<std::uint64_t>(config.tasks.seed);
   plan.tasks = config.tasks.corpus_tasks;
@@ -221,60 +221,69 @@ base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int s
   plan.task.lane = actors::lane_of(config);
   plan.limits = env::limits_of(plan.task.lane);
   plan.shard = shard;
-  plan.shards = static_cast<int>(config.env.evaluators);
+  plan.shards = shards;
   return plan;
 }
 
 volatile std::sig_atomic_t stop_corpus = 0;
 
+/// Which shards one process makes, one after the other, and of how many.
+struct shard_choice {
+  std::vector<int> mine;
+  int of = 1;
+};
+
 base::expected<int> make_corpus(const std::string& config_file, const std::string& folder,
-                                int shard) {
+                                const shard_choice& shards) {
   QUERN_TRY(const auto config, actors::load_config(config_file, {}));
   base::set_log_level(config.observe.log_level);
-  QUERN_TRY(const env::corpus_plan plan, plan_of(config, shard));
   env::evaluator_options options;
   options.sandbox_required = config.env.sandbox == "required";
   options.time_budget_s = config.env.time_budget_s;
   options.precision = config.env.precision;
   options.noise_limit = config.env.noise_limit;
   QUERN_TRY(const std::vector<int> gpus, actors::gpus_of(config));
-  options.gpu = gpus[static_cast<std::size_t>(shard) % gpus.size()];
+  options.gpu = gpus[static_cast<std::size_t>(shards.mine.front()) % gpus.size()];
   options.static_screen = config.env.static_screen;
+  const env::lane lane = actors::lane_of(config);
   const env::suite_policy allowed = actors::allowed_by(config, {});
-  if (plan.task.lane == env::lane::cuda) options.policy = allowed;
-  QUERN_TRY(const auto evaluator, env::open_judge(plan.task.lane, options));
+  if (lane == env::lane::cuda) options.policy = allowed;
+  QUERN_TRY(const auto evaluator, env::open_judge(lane, options));
   QUERN_TRY(const auto prompts, base::share_folder("env/prompts"));
   QUERN_TRY(const auto form,
             env::prompt_template::load(prompts / (config.policy.template_name + ".prompt")));
   const env::prompt_facts facts{evaluator->device_class(),
-                                env::default_restrictions(plan.task.lane, allowed)};
+                                env::default_restrictions(lane, allowed)};
   evaluating_judge judge(*evaluator);
-  const fs::path file = fs::path(folder) / fmt::format("corpus-{:03}.jsonl", shard);
-  QUERN_TRY(auto maker, env::corpus_maker::open(plan, form, facts, file, judge));
   std::signal(SIGTERM, [](int) { stop_corpus = 1; });
-  std::int64_t told = maker.counts().tasks;
-  const auto tell = [&] {
-    const env::corpus_counts& counts = maker.counts();
-    base::log_info("corpus", "{} tasks, {} records, {} wrong, {} not as intended, {} dropped",
-                   counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped);
-  };
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
   const auto is_over = [&] {
     const double seconds = static_cast<double>(clock.now_ns() - started) * 1e-9;
     return config.tasks.corpus_part_s > 0 && seconds > config.tasks.corpus_part_s;
   };
-  while (stop_corpus == 0 && !is_over()) {
-    QUERN_TRY(const bool more, maker.step());
-    const env::corpus_counts& counts = maker.counts();
-    if (!more || counts.tasks - told >= 50) {
-      told = counts.tasks;
+  for (const int shard : shards.mine) {
+    QUERN_TRY(const env::corpus_plan plan, plan_of(config, shard, shards.of));
+    const fs::path file = fs::path(folder) / env::shard_file(shard);
+    QUERN_TRY(auto maker, env::corpus_maker::open(plan, form, facts, file, judge));
+    const auto tell = [&] {
+      const env::corpus_counts& counts = maker.counts();
+      base::log_info("corpus", "{} tasks, {} records, {} wrong, {} not as intended, {} dropped",
+                     counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped);
+    };
+    std::int64_t told = maker.counts().tasks;
+    for (bool more = true; more;) {
+      if (stop_corpus != 0 || is_over()) {
+        tell();
+        return int{paused};
+      }
+      QUERN_TRY(more, maker.step());
+      if (more && maker.counts().tasks - told < 50) continue;
+      told = maker.counts().tasks;
       tell();
     }
-    if (!more) return int{done};
   }
-  tell();
-  return int{paused};
+  return int{done};
 }
 
 /// Canonical hashes of all that a corpus shows a policy: what it wrote and its exemplars.
@@ -315,7 +324,7 @@ int cmd_tasks(int argc, char** argv) {
   std::string lane = "cpp";
   int gpu = 0;
   std::vector<std::string> paths;
-  int shard = 0;
+  shard_choice shards;
   constexpr std::int64_t largest = 9'000'000'000'000'000;  // as the seeds of a configuration
   auto* generating = app.add_subcommand("generate", "tasks of the grammar, by address");
   generating->add_option("--seed", seed, "address: which supply")->check(whole_within(0, largest));
@@ -333,12 +342,15 @@ int cmd_tasks(int argc, char** argv) {
   beginning->add_option("name", name, "name of the task")->required();
   beginning->add_option("--folder", here, "where; default: here");
   auto* corpus =
-      app.add_subcommand("corpus", "one shard of a fine-tuning corpus; quern train starts it");
+      app.add_subcommand("corpus", "shards of a fine-tuning corpus; quern train starts it");
   corpus->add_option("--config", config, "configuration of the run")->required();
   corpus->add_option("--folder", folder, "where the corpus is kept")->required();
-  corpus->add_option("--shard", shard, "which of env.evaluators shards")
+  corpus->add_option("--shard", shards.mine, "which of --shards; several are made in order")
       ->required()
       ->check(whole_within(0, 1023));
+  corpus->add_option("--shards", shards.of, "of how many the corpus is; fixed when it is begun")
+      ->required()
+      ->check(whole_within(1, 1024));
   auto* sources = app.add_subcommand("sources", "hashes of the sources that a corpus contains");
   sources->add_option("folder", folder, "folder of the corpus")->required();
   if (const auto code = parse(app, argc, argv)) return *code;
@@ -347,7 +359,7 @@ int cmd_tasks(int argc, char** argv) {
     return generate(lane == "cuda" ? env::lane::cuda : env::lane::cpp, seed, first, count, folder);
   if (checking->parsed()) return check(paths, sandbox, gpu);
   if (beginning->parsed()) return begin_task(name, here);
-  const auto made = make_corpus(config, folder, shard);
+  const auto made = make_corpus(config, folder, shards);
   return made ? *made : report("tasks", made.error());
 }
 

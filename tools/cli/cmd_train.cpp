@@ -5,17 +5,14 @@
 
 #include "actors/config/cluster_check.hpp"
 #include "actors/config/config_file.hpp"
-#include "actors/config/fresh_model.hpp"
-#include "actors/config/learner_setup.hpp"
+#include "actors/config/memory_check.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/control.hpp"
 #include "actors/finish.hpp"
-#include "actors/replay/prompt_length.hpp"
 #include "actors/sft_run.hpp"
 #include "base/log.hpp"
+#include "base/pause_signals.hpp"
 #include "base/program.hpp"
-#include "base/text.hpp"
-#include "policy/weights/memory_plan.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -38,6 +35,10 @@ base::json meta_of(const actors::run_config& config) {
           {"machine", host},
           {"seed", config.run.seed},
           {"stage", config.stage}};
+}
+
+std::int64_t durable_version(const storage::ledger_position& at) {
+  return at.checkpoint ? at.checkpoint->version : 0;
 }
 
 void print_plan(const actors::run_config& config, const actors::task_book& tasks) {
@@ -66,70 +67,60 @@ void print_plan(const actors::run_config& config, const actors::task_book& tasks
              config.actors.staleness);
 }
 
-/// What a rank of the learner will hold; the model was read by the preflight before.
-void print_memory(const actors::run_config& config) {
-  const auto model = [&]() -> base::expected<policy::model_config> {
-    if (config.stage == "sft") return actors::fresh_model(config, config.policy.vocabulary, 0);
-    QUERN_TRY(const fs::path folder, actors::model_folder(config));
-    return policy::load_model_config(folder);
-  }();
-  if (!model) return;
-  const auto print = [](const policy::memory_plan& plan) {
-    for (const policy::memory_item& item : plan.items)
-      if (item.bytes > 0)
-        fmt::print("#   {:<46}{:>12}  {}\n", item.what,
-                   base::human_bytes(static_cast<std::uint64_t>(item.bytes)), item.setting);
-  };
-  const policy::learner_demand demand = actors::learner_demand_of(config);
-  const std::string_view of = config.learner.ranks == 1 ? "the learner" : "a learner rank";
-  fmt::print("# memory of {}:\n", of);
-  print(policy::plan_learner(*model, demand));
-  fmt::print("# host memory of {} while a checkpoint is made, beside that:\n",
-             config.learner.ranks == 1 ? "the learner" : "rank 0");
-  print(policy::plan_checkpoint(*model, demand, /*writes_weights=*/true));
+run_outcome tell_paused(const fs::path& resume_as) {
+  fmt::print(stderr, "paused: quern resume {}\n", resume_as.string());
+  return {paused, actors::ending::pause};
 }
 
-int tell_end(const fs::path& resume_as, const actors::run_end& end) {
+run_outcome tell_end(const fs::path& resume_as, const actors::run_end& end) {
   if (!end.problem.empty()) {
-    fmt::print(stderr, "quern: {}\nEverything up to the last checkpoint is kept: quern resume {}\n",
+    fmt::print(stderr,
+               "quern: {}\nEverything up to the last checkpoint, of a corpus the last record, is "
+               "kept: quern resume {}\n",
                end.problem, resume_as.string());
-    return failed;
+    return {failed};
   }
-  if (end.how == actors::ending::pause && !end.finished) {
-    fmt::print(stderr, "paused: quern resume {}\n", resume_as.string());
-    return paused;
-  }
-  return done;
+  if (end.finished) return {done};
+  if (end.how == actors::ending::pause) return tell_paused(resume_as);
+  return {done, end.how};
 }
 
-/// The version that a resume goes on from: steps without a checkpoint are taken again.
-std::int64_t durable_version(const storage::ledger_position& at) {
-  return at.checkpoint ? at.checkpoint->version : 0;
-}
-
-/// From an open run directory to the exit code.
-int carry_on(const actors::run_config& config, storage::run_directory& run,
-             const actors::task_book& tasks, std::string_view name, const fs::path& resume_as) {
+/// From an open run directory to its end.
+run_outcome carry_on(const actors::run_config& config, storage::run_directory& run,
+                     const actors::task_book& tasks, std::string_view name,
+                     const fs::path& resume_as) {
   base::set_log_level(config.observe.log_level);
+  // From here on: a signal between the steps and the panel waits for whoever looks next.
+  base::pause_signals signals;
   if (config.stage == "sft") {
     const auto end = actors::run_sft(config, run);
-    if (!end) return report(name, end.error());
-    return tell_end(resume_as, *end);
+    if (!end) return {report(name, end.error())};
+    run_outcome told = tell_end(resume_as, *end);
+    if (signals.arrived(0)) told.asked = actors::ending::pause;
+    return told;
   }
-  const auto position = actors::position_of(run.paths());
-  if (!position || durable_version(*position) < config.learner.steps) {
+  const auto steps_are_left = [&] {
+    return durable_steps(config, run.paths().root).value_or(0) < config.learner.steps;
+  };
+  std::optional<actors::ending> asked;
+  if (steps_are_left()) {
     std::error_code ignored;
     fs::remove(run.paths().root / "panel.json", ignored);
     const auto end = actors::run_control(config, run, tasks);
-    if (!end) return report(name, end.error());
-    const int code = tell_end(resume_as, *end);
-    if (code != done) return code;
+    if (!end) return {report(name, end.error())};
+    if (!end->problem.empty()) return tell_end(resume_as, *end);
+    if (!end->finished) asked = end->how;
+    if (signals.arrived(0)) asked = actors::ending::pause;
+    // Paused in its last step, a run without a panel is complete: there is nothing to resume.
+    if (asked == actors::ending::pause && (steps_are_left() || config.observe.panel))
+      return tell_paused(resume_as);
   }
   const auto finished = actors::finish_run(config, run, tasks);
-  if (!finished) return report(name, finished.error());
-  if (!*finished) return tell_end(resume_as, {actors::ending::pause, false, ""});
+  if (!finished) return {report(name, finished.error())};
+  if (!*finished) return tell_paused(resume_as);
   fmt::print("{}", **finished);
-  return done;
+  if (signals.arrived(0)) asked = actors::ending::pause;
+  return {done, asked};
 }
 
 /// Says where a run stands before it goes on; whether there is something to do.
@@ -151,75 +142,90 @@ base::expected<bool> tell_position(const actors::run_config& config,
 
 }  // namespace
 
-int begin_run(const actors::run_config& config, const fs::path& folder, const fs::path& resume_as) {
+run_outcome begin_run(const actors::run_config& config, const fs::path& folder,
+                      const fs::path& resume_as) {
   if (config.learner.steps == 0) {
     fmt::print(stderr, "quern train: learner.steps is 0: there is nothing to do\n");
-    return nothing;
+    return {nothing};
   }
   const auto tasks = actors::preflight(config, folder, actors::run_beginning::fresh);
-  if (!tasks) return report("train", tasks.error());
+  if (!tasks) return {report("train", tasks.error())};
   auto run = storage::run_directory::create(folder, actors::to_yaml(config), meta_of(config));
-  if (!run) return report("train", run.error());
+  if (!run) return {report("train", run.error())};
   fmt::print(stderr, "run {} in {}\n", config.run.name, folder.string());
   return carry_on(config, *run, *tasks, "train", resume_as);
 }
 
-bool is_complete_run(const fs::path& folder) {
+base::expected<std::int64_t> durable_steps(const actors::run_config& config,
+                                           const fs::path& folder) {
   const storage::run_paths paths{folder};
-  const auto config = actors::load_config(paths.config(), {});
-  if (!config) return false;
-  if (config->stage == "sft") {
-    const auto at = actors::sft_position_of(*config, paths);
-    return at && at->step >= config->learner.steps;
+  if (config.stage == "sft") {
+    QUERN_TRY(const auto at, actors::sft_position_of(config, paths));
+    return at.step;
   }
-  const auto at = actors::position_of(paths);
-  return at && durable_version(*at) >= config->learner.steps && actors::is_finished(*config, paths);
+  QUERN_TRY(const auto at, actors::position_of(paths));
+  return durable_version(at);
 }
 
-int show_plan(const actors::run_config& config, const fs::path& folder, bool has_model) {
+bool is_complete_run(const actors::run_config& config, const fs::path& folder) {
+  const auto steps = durable_steps(config, folder);
+  if (!steps || *steps < config.learner.steps) return false;
+  return config.stage == "sft" || actors::is_finished(config, storage::run_paths{folder});
+}
+
+int show_plan(const actors::run_config& config, const fs::path& folder,
+              const policy::model_config* begins_with) {
   actors::missing_hardware missing;
-  const auto how = has_model ? actors::run_beginning::fresh : actors::run_beginning::later;
-  const auto tasks = actors::preflight(config, folder, how, &missing);
+  const auto how =
+      begins_with == nullptr ? actors::run_beginning::fresh : actors::run_beginning::later;
+  const auto tasks = actors::preflight(config, folder, how, &missing, begins_with);
   if (!tasks) return report("train", tasks.error());
+  const auto model = begins_with == nullptr ? actors::policy_shape(config)
+                                            : base::expected<policy::model_config>(*begins_with);
+  if (!model) return report("train", model.error());
   print_plan(config, *tasks);
-  if (has_model) print_memory(config);
+  fmt::print("{}", actors::describe_memory(config, *model, actors::memory_here(config)));
   for (const std::string& what : missing)
     fmt::print("# missing here: {}\n", what);
   return done;
 }
 
-int go_on_with_run(const fs::path& folder, const std::vector<std::string>& settings,
-                   const fs::path& resume_as) {
-  auto run = storage::run_directory::open(folder);
-  if (!run) return report("resume", run.error());
-  auto before = actors::load_config(run->paths().config(), {});
-  if (!before) return report("resume", before.error());
-  auto config = actors::load_config(run->paths().config(), settings);
-  if (!config) return report("resume", config.error());
-  actors::make_paths_absolute(*before);
-  actors::make_paths_absolute(*config);
-  for (const auto& change : actors::differences(*before, *config)) {
-    if (change.changes == actors::key_class::fixed) {
-      fmt::print(
-          stderr,
-          "quern resume: {} is fixed for the run: it is {} and cannot become {}; start a new "
-          "run for that\n",
-          change.path, change.before, change.after);
-      return usage;
-    }
-    fmt::print(stderr, "{}: {} -> {}\n", change.path, change.before, change.after);
+base::expected<actors::run_config> changed_config(const fs::path& folder,
+                                                  const std::vector<std::string>& settings,
+                                                  bool say) {
+  const storage::run_paths paths{folder};
+  QUERN_TRY(auto before, actors::load_config(paths.config(), {}));
+  QUERN_TRY(auto config, actors::load_config(paths.config(), settings));
+  actors::make_paths_absolute(before);
+  actors::make_paths_absolute(config);
+  for (const auto& change : actors::differences(before, config)) {
+    if (change.changes == actors::key_class::fixed)
+      return base::fail(base::errc::invalid_argument,
+                        "{} is fixed for the run: it is {} and cannot become {}; start a new run "
+                        "for that",
+                        change.path, change.before, change.after);
+    if (say) fmt::print(stderr, "{}: {} -> {}\n", change.path, change.before, change.after);
   }
+  return config;
+}
+
+run_outcome go_on_with_run(const fs::path& folder, const std::vector<std::string>& settings,
+                           const fs::path& resume_as) {
+  auto run = storage::run_directory::open(folder);
+  if (!run) return {report("resume", run.error())};
+  const auto config = changed_config(folder, settings, true);
+  if (!config) return {report("resume", config.error())};
   const auto to_do = tell_position(*config, run->paths());
-  if (!to_do) return report("resume", to_do.error());
+  if (!to_do) return {report("resume", to_do.error())};
   if (!*to_do) {
     fmt::print(stderr, "quern resume: all {} steps are done; raise learner.steps to go on\n",
                config->learner.steps);
-    return nothing;
+    return {nothing};
   }
   const auto tasks = actors::preflight(*config, folder, actors::run_beginning::resuming);
-  if (!tasks) return report("resume", tasks.error());
+  if (!tasks) return {report("resume", tasks.error())};
   if (auto written = run->write_config(actors::to_yaml(*config)); !written) {
-    return report("resume", written.error());
+    return {report("resume", written.error())};
   }
   return carry_on(*config, *run, *tasks, "resume", resume_as);
 }
@@ -241,16 +247,21 @@ int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
     return usage;
   }
   place_stages(stages, chain);
+  // Training keeps the shape that the first stage begins with or makes; where it cannot be read,
+  // the check of that stage says why.
+  auto shape = actors::policy_shape(stages.front().config);
   for (std::size_t k = 0; k < stages.size(); ++k) {
     const actors::stage_plan& stage = stages[k];
     const fs::path folder = chain / stage.name;
+    if (stage.config.stage == "sft") shape = actors::policy_shape(stage.config);
+    const policy::model_config* begins_with = k > 0 && shape ? &*shape : nullptr;
     if (dry_run) {
-      if (const int code = show_plan(stage.config, folder, k == 0); code != done) return code;
+      if (const int code = show_plan(stage.config, folder, begins_with); code != done) return code;
       continue;
     }
     // What is wrong with a later stage is said before the first one takes its time.
     const auto how = k == 0 ? actors::run_beginning::fresh : actors::run_beginning::later;
-    const auto tasks = actors::preflight(stage.config, folder, how);
+    const auto tasks = actors::preflight(stage.config, folder, how, nullptr, begins_with);
     if (!tasks) return report("train", tasks.error());
   }
   if (dry_run) return done;
@@ -269,7 +280,10 @@ int cmd_train(int argc, char** argv) {
   app.add_option("config", file, "YAML file; configs/reference.yaml explains every key")
       ->required();
   app.add_option("--set", settings, "KEY=VALUE, over the file; may be repeated");
-  app.add_option("--stage", only, "of the stages in the file this one alone, as a run of its own")
+  app.add_option(
+         "--stage", only,
+         "of the stages in the file this one alone, as a run of its own; one after the first "
+         "needs --set policy.model=FOLDER")
       ->check(CLI::IsMember({"sft", "self_train", "contrastive"}));
   app.add_flag("--dry-run", dry_run,
                "print the resolved configuration and the plan, start nothing");
@@ -287,8 +301,8 @@ int cmd_train(int argc, char** argv) {
   if (stages->size() > 1) return train_chain(std::move(*stages), dry_run);
   const actors::run_config& config = stages->front().config;
   const fs::path folder = folder_of(config);
-  if (dry_run) return show_plan(config, folder, true);
-  return begin_run(config, folder, folder);
+  if (dry_run) return show_plan(config, folder, nullptr);
+  return begin_run(config, folder, folder).code;
 }
 
 int cmd_resume(int argc, char** argv) {
@@ -301,7 +315,7 @@ int cmd_resume(int argc, char** argv) {
                  "stages");
   if (const auto code = parse(app, argc, argv)) return *code;
   if (actors::is_chain(folder)) return run_chain(folder, settings);
-  return go_on_with_run(folder, settings, folder);
+  return go_on_with_run(folder, settings, folder).code;
 }
 
 }  // namespace quern::tools

@@ -3,32 +3,53 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/config/run_config.hpp"
 #include "actors/config/stages.hpp"
+#include "actors/supervisor.hpp"
+#include "policy/text/model_config.hpp"
 
 namespace quern::tools {
 
+/// How a run was left.
+struct run_outcome {
+  int code = 0;  ///< exit_code
+  /// Somebody asked for an end, be the run complete or not: no stage follows it now.
+  std::optional<actors::ending> asked = std::nullopt;
+};
+
 /// Checks everything, makes `folder` and trains to the end. `resume_as`: what a person resumes.
-/// Returns the exit code.
-int begin_run(const actors::run_config& config, const std::filesystem::path& folder,
-              const std::filesystem::path& resume_as);
+run_outcome begin_run(const actors::run_config& config, const std::filesystem::path& folder,
+                      const std::filesystem::path& resume_as);
 
 /// Goes on with the run in `folder`, with settings over its configuration.
-int go_on_with_run(const std::filesystem::path& folder, const std::vector<std::string>& settings,
-                   const std::filesystem::path& resume_as);
+run_outcome go_on_with_run(const std::filesystem::path& folder,
+                           const std::vector<std::string>& settings,
+                           const std::filesystem::path& resume_as);
+
+/// The configuration of the run in `folder` with settings over it; says on stderr what changes
+/// where `say`. Errors: of load_config; invalid_argument for a key that is fixed.
+base::expected<actors::run_config> changed_config(const std::filesystem::path& folder,
+                                                  const std::vector<std::string>& settings,
+                                                  bool say);
+
+/// The version that a resume of the run goes on from: steps without a checkpoint are taken again.
+base::expected<std::int64_t> durable_steps(const actors::run_config& config,
+                                           const std::filesystem::path& folder);
 
 /// All steps are durable and the panel, where there is one, is measured.
-bool is_complete_run(const std::filesystem::path& folder);
+bool is_complete_run(const actors::run_config& config, const std::filesystem::path& folder);
 
-/// --dry-run: the configuration, the plan and what this machine lacks for it.
+/// --dry-run: the configuration, the plan and what this machine lacks for it. `begins_with`: the
+/// shape of the policy that a later stage of a chain will begin with; null: the run is no such one.
 int show_plan(const actors::run_config& config, const std::filesystem::path& folder,
-              bool has_model);
+              const policy::model_config* begins_with);
 
 /// The stages of a chain one after the other, from the first that is not complete. A stage that
-/// pauses, stops or fails ends it.
+/// pauses, stops or fails ends it. Settings of all stages are checked before one goes on, and kept.
 int run_chain(const std::filesystem::path& chain, const std::vector<std::string>& settings);
 
 }  // namespace quern::tools

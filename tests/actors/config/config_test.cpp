@@ -1,7 +1,9 @@
 // The configuration is strict, complete and says what is wrong.
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "actors/config/config_file.hpp"
@@ -170,6 +172,54 @@ TEST_CASE("rules between keys") {
   CHECK_FALSE(check_config(config));
 }
 
+TEST_CASE("what the formula would refuse is refused with its key, and ranges are the formula's") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const char* path : {"algorithm.clip_low", "algorithm.clip_high", "algorithm.importance_cap",
+                           "algorithm.negative_scale", "algorithm.kl_weight"}) {
+    CAPTURE(path);
+    const auto& keys = config_keys();
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&](const config_key& one) { return one.path == path; });
+    REQUIRE(key != keys.end());
+    const auto checked = [&](double value) {
+      run_config config;
+      config.algorithm.preset = "cuda_l1";
+      *std::get<double*>(key->at(config)) = value;
+      return check_config(config);
+    };
+    CHECK(checked(key->low));
+    CHECK(checked(key->high));
+    for (const double beyond :
+         {std::nextafter(key->low, -infinity), std::nextafter(key->high, infinity), std::nan("")}) {
+      const auto refused = checked(beyond);
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().message.starts_with(path));
+    }
+  }
+  const auto folder = base::temp_folder::make().value();
+  const auto file = folder.path() / "c.yaml";
+  REQUIRE(base::write_file_atomic(file, "quern_config: 1\n"));
+  const auto said = [&](const char* setting) {
+    const auto loaded = load_config(file, {setting});
+    return loaded ? "" : loaded.error().message;
+  };
+  CHECK(contains(said("algorithm.negative_scale=2"),
+                 "algorithm.negative_scale: 2 is outside 0 .. 1"));
+  CHECK(contains(said("algorithm.clip_high=3"), "algorithm.clip_high: 3 is outside 0 .. 2"));
+  CHECK(said("algorithm.clip_high=2").empty());
+  run_config wide;
+  wide.algorithm.clip_high = 3;
+  CHECK(contains(check_config(wide).error().message, "must lie in [0, 2]"));
+  for (const std::string& preset : policy::preset_names()) {
+    run_config config;
+    config.algorithm.preset = preset;
+    config.policy.max_new_tokens = 1;
+    CAPTURE(preset);
+    CHECK(check_config(config));
+    CHECK(policy::check(loss_parameters_of(config)));
+  }
+}
+
 TEST_CASE("some defaults follow from stage and preset; what is said stands") {
   const auto folder = base::temp_folder::make().value();
   const auto file = folder.path() / "c.yaml";
@@ -227,6 +277,8 @@ TEST_CASE("how a run measures: lane, protocol, baseline and reward go together")
   CHECK(contains(said({"env.baseline=grpah"}), "did you mean 'graph'"));
   CHECK(contains(said({"env.protocol=cuda_l1_train/1"}), "lane cpp has paired/1 and cost_model/1"));
   CHECK(contains(said({"env.baseline=graph"}), "lane cpp has task, eager and plain"));
+  CHECK(contains(said({"env.baseline=eager"}), "generated tasks of lane cpp"));
+  CHECK(said({"env.baseline=eager", "tasks.source=suite", "tasks.suite=env/suites/cpu"}).empty());
   CHECK(contains(said({"env.protocol=cost_model/1", "env.baseline=plain"}), "measures nothing"));
   CHECK(contains(said({"algorithm.reward=speedup/1@plain"}), "env.baseline is 'task'"));
   CHECK(said({"algorithm.reward=speedup/1@plain", "env.baseline=plain"}).empty());

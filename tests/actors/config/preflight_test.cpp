@@ -93,7 +93,8 @@ TEST_CASE("a model that cannot be loaded is refused with what is missing") {
   f.config.policy.model = "/nonexistent";
   f.refused_with({"policy.model", "/nonexistent", "Hugging Face"});
   f.config.policy.model = "";
-  f.refused_with({"policy.model"});
+  f.refused_with({"policy.model is empty", "--set policy.model=RUN/checkpoints/vN/model",
+                  "quern export RUN FOLDER"});
   const fs::path model = f.copy_model();
   CHECK(preflight(f.config, f.run(), f.how));
   fs::resize_file(model / "model.safetensors", fs::file_size(model / "model.safetensors") / 2);
@@ -297,6 +298,21 @@ TEST_CASE("a later stage of a chain is checked without the policy that it will h
   f.refused_with({"policy.model"});
   f.how = run_beginning::later;
   CHECK(preflight(f.config, f.run(), f.how));
+  f.config.policy.model = "";
+  CHECK(preflight(f.config, f.run(), f.how));
+  // Its shape may be known, and with it what it will take.
+  run_config before = f.config;
+  before.stage = "sft";
+  policy::model_config shape = policy_shape(before).value();
+  CHECK(preflight(f.config, f.run(), f.how, nullptr, &shape));
+  shape.layers = 200;
+  shape.hidden_size = 1 << 14;
+  shape.intermediate_size = 1 << 16;
+  const auto large = preflight(f.config, f.run(), f.how, nullptr, &shape);
+  REQUIRE_FALSE(large.has_value());
+  CAPTURE(large.error().message);
+  CHECK(large.error().code == base::errc::invalid_argument);
+  CHECK(test::contains(large.error().message, "a smaller policy.model"));
   f.config.policy.template_name = "contrastive_demos";
   f.refused_with({"policy.template_name"});
 }

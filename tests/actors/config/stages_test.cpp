@@ -75,6 +75,31 @@ TEST_CASE("settings are for all stages or for one") {
   CHECK_FALSE(f.load(three, {"sft.learner.stepps=3"}));
 }
 
+TEST_CASE("a stage after the first has no policy of its own, unless one is set") {
+  chain_fixture f;
+  const auto model_of = [&](const std::vector<std::string>& settings, std::size_t stage) {
+    return f.load(three, settings).value()[stage].config.policy.model;
+  };
+  const std::string first = run_config{}.policy.model;
+  CHECK(model_of({}, 0) == first);
+  CHECK(model_of({}, 1).empty());
+  CHECK(model_of({}, 2).empty());
+  CHECK(model_of({"policy.model=a"}, 2) == "a");
+  CHECK(model_of({"contrastive.policy.model=a"}, 2) == "a");
+  CHECK(model_of({"contrastive.policy.model=a"}, 1).empty());
+  // What all have in common is what the first begins with.
+  const auto common = f.load(
+                           "quern_config: 1\npolicy: {model: a}\nstages:\n"
+                           "  - stage: self_train\n  - stage: contrastive\n")
+                          .value();
+  CHECK(common[0].config.policy.model == "a");
+  CHECK(common[1].config.policy.model.empty());
+  // It is written and read back, and goes on without one.
+  const auto chain = f.folder.path() / "kept";
+  REQUIRE(create_chain(chain, common));
+  CHECK(read_chain(chain).value()[1].config.policy.model.empty());
+}
+
 TEST_CASE("a file without stages is one") {
   chain_fixture f;
   const auto stages = f.load("quern_config: 1\nstage: self_train\n").value();
@@ -94,6 +119,49 @@ TEST_CASE("what cannot be a chain is refused, saying where") {
                  "number 2 has policy.model"));
   CHECK(names_it(f.refusal("[{stage: sft}, {stage: contrastive, learner: {stepps: 1}}]"),
                  "learner.steps"));
+}
+
+TEST_CASE("stages that cannot follow each other, or have nothing to do, are refused") {
+  chain_fixture f;
+  for (const char* list : {"[{stage: contrastive}, {stage: sft}]", "[{stage: sft}, {stage: sft}]"})
+    CHECK(names_it(f.refusal(list), "number 2 is sft"));
+  CHECK(f.load("quern_config: 1\nstages: [{stage: self_train}, {stage: self_train}]\n"));
+  CHECK(names_it(f.refusal("[{stage: sft}, {stage: self_train, learner: {steps: 0}}]"),
+                 "number 2 (self_train): learner.steps is 0"));
+  const auto said = [&](std::string_view text, const std::vector<std::string>& settings = {}) {
+    const auto loaded = f.load(text, settings);
+    REQUIRE_FALSE(loaded.has_value());
+    CHECK(loaded.error().code == base::errc::invalid_argument);
+    return loaded.error().message;
+  };
+  CHECK(names_it(said("quern_config: 1\nstage: sft\nstages: [{stage: sft}]\n"), "side by side"));
+  CHECK(names_it(said(three, {"self_train.learner.steps=0"}), "learner.steps is 0"));
+  CHECK(names_it(said("quern_config: 1\nstages: [{stage: self_train}, {stage: contrastive}]\n",
+                      {"sft.learner.steps=7"}),
+                 "there is no stage sft; there are self_train, contrastive"));
+}
+
+TEST_CASE("settings of a stage that has not begun are kept, but for what belongs to the chain") {
+  chain_fixture f;
+  auto stages = f.load(three).value();
+  const auto chain = f.folder.path() / "chain";
+  REQUIRE(create_chain(chain, stages));
+  CHECK(check_settings(stages, {"sft.learner.steps=7", "run.seed=2"}));
+  stages.erase(stages.begin());
+  CHECK_FALSE(check_settings(stages, {"sft.learner.steps=7"}));
+  stage_plan& last = stages.back();
+  for (const char* setting : {"learner.stepz=4", "learner.steps=0", "learner.steps=-1", "stage=sft",
+                              "run.folder=a", "run.name=a", "policy.model=a"}) {
+    CAPTURE(setting);
+    CHECK_FALSE(change_plan(last, {"run.seed=6", setting}));
+    CHECK(last.config.run.seed == 5);
+  }
+  REQUIRE(change_plan(last, {"learner.steps=11", "run.seed=6"}));
+  REQUIRE(write_plan(chain, last));
+  const auto again = read_chain(chain).value();
+  CHECK(again[2].config.learner.steps == 11);
+  CHECK(again[2].config.run.seed == 6);
+  CHECK(again[1].config.run.seed == 5);
 }
 
 TEST_CASE("a chain is kept whole and found again") {

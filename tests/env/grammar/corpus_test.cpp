@@ -248,6 +248,48 @@ TEST_CASE("shards share the tasks between them") {
   CHECK(parts == all);
 }
 
+TEST_CASE(
+    "a folder tells its shards and records; what was made otherwise or is there twice is named") {
+  const auto folder = base::temp_folder::make().value();
+  const auto& at = folder.path();
+  const auto survey_error = [&] {
+    const auto found = env::survey_corpus(at);
+    REQUIRE_FALSE(found);
+    return found.error().message;
+  };
+  CHECK(env::survey_corpus(at / "none").value().shards == 0);
+  knowing_judge judge;
+  auto plan = small_plan();
+  plan.shards = 2;
+  std::int64_t records = 0;
+  for (plan.shard = 0; plan.shard < 2; ++plan.shard)
+    records += make_all(plan, at / env::shard_file(plan.shard), judge).records;
+  plan.shard = 0;
+  const auto found = env::survey_corpus(at).value();
+  CHECK(found.shards == 2);
+  CHECK(found.records == records);
+  CHECK(env::check_corpus(found, at, plan));
+  auto other = plan;
+  other.seed = 2;
+  const auto refused = env::check_corpus(found, at, other);
+  REQUIRE_FALSE(refused);
+  CHECK(test::contains(refused.error().message, "corpus-000.jsonl"));
+  CHECK(test::contains(refused.error().message, "seed = 1, the run has 2"));
+
+  // A maker would not find it, and make it again.
+  std::filesystem::rename(at / "corpus-001.jsonl", at / "other.jsonl");
+  const auto renamed = env::check_corpus(env::survey_corpus(at).value(), at, plan);
+  REQUIRE_FALSE(renamed);
+  CHECK(test::contains(renamed.error().message, "other.jsonl is no file of a corpus"));
+  std::filesystem::copy_file(at / "other.jsonl", at / "corpus-001.jsonl");
+  CHECK(test::contains(survey_error(), "other.jsonl is shard 1 of 2, as corpus-001.jsonl"));
+  std::filesystem::remove(at / "other.jsonl");
+  plan.shards = 3;
+  plan.shard = 2;
+  make_all(plan, at / env::shard_file(2), judge);
+  CHECK(test::contains(survey_error(), "corpus-002.jsonl was begun with shards = 3, "));
+}
+
 TEST_CASE("another plan, another writer and another version are refused") {
   const auto folder = base::temp_folder::make().value();
   const auto file = folder.path() / "corpus.jsonl";

@@ -1,0 +1,228 @@
+#include "actors/config/memory_check.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "actors/config/gpus.hpp"
+#include "actors/config/learner_setup.hpp"
+#include "actors/config/placement.hpp"
+#include "base/text.hpp"
+#include "env/device/gpu_probe.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+
+/// CUDA's context and libraries, as the generator reckons (policy/engine/paged_engine.cpp).
+constexpr std::int64_t generator_libraries = std::int64_t{1} << 30;
+
+bool tunes(const run_config& config) {
+  return config.stage == "sft";
+}
+
+bool learns_on_gpu(const run_config& config, const machine_memory& machine) {
+  return config.learner.device == "cuda" ||
+         (tunes(config) && config.learner.device == "auto" && machine.driver);
+}
+
+bool generates_on_gpu(const run_config& config) {
+  return !tunes(config) && config.actors.generator_device == "cuda";
+}
+
+std::string show_size(std::int64_t bytes) {
+  return base::human_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+}
+
+/// 0: not known.
+std::int64_t size_of_gpu(const machine_memory& machine, std::int64_t number) {
+  const auto index = static_cast<std::size_t>(number);
+  return number >= 0 && index < machine.gpus.size() ? machine.gpus[index] : 0;
+}
+
+policy::learner_demand rank_demand(const run_config& config, const machine_memory& machine) {
+  policy::learner_demand demand = learner_demand_of(config);
+  demand.gpu = learns_on_gpu(config, machine);
+  return demand;
+}
+
+std::string smaller_model(const run_config& config) {
+  return tunes(config) ? "a smaller model (policy.layers, policy.width, policy.mlp_width)"
+                       : "a smaller policy.model";
+}
+
+/// What the plan does not propose by itself, where it alone is enough.
+std::string other_ways(const run_config& config, const policy::model_config& model,
+                       const policy::learner_demand& demand, std::int64_t available) {
+  std::string ways;
+  const auto add = [&](std::string_view setting, const policy::learner_demand& changed) {
+    if (policy::plan_learner(model, changed).total() <= available)
+      ways += fmt::format("{}, or ", setting);
+  };
+  if (demand.threads > 1) {
+    policy::learner_demand alone = demand;
+    alone.threads = 1;
+    add("learner.threads=1", alone);
+  }
+  if (demand.weight_bytes > 2) {
+    policy::learner_demand half = demand;
+    half.weight_bytes = 2;
+    add("learner.precision=bfloat16", half);
+  }
+  return fmt::format("; or take {}{}", ways, smaller_model(config));
+}
+
+base::status check_rank(const run_config& config, const policy::model_config& model,
+                        const machine_memory& machine, std::int64_t available,
+                        const std::string& where) {
+  const policy::learner_demand demand = rank_demand(config, machine);
+  const auto fits = policy::check_learner(model, demand, available);
+  if (fits) return {};
+  return fail(errc::exhausted, "{}: {}{}", where, fits.error().message,
+              other_ways(config, model, demand, available));
+}
+
+/// Bytes of the generator's GPU that are left for one sequence of its cache and what it needs
+/// beside that: of what is left over it takes four fifths for its pages.
+std::int64_t left_for_cache(const policy::model_config& model, const policy::generator_demand& one,
+                            std::int64_t available) {
+  policy::generator_demand none = one;
+  none.slots = 0;
+  const std::int64_t cache =
+      policy::plan_generator(model, one).total() - policy::plan_generator(model, none).total();
+  return available - generator_libraries - cache / 4;
+}
+
+base::status check_generator_here(const run_config& config, const policy::model_config& model,
+                                  const machine_memory& machine) {
+  const std::int64_t size = size_of_gpu(machine, config.actors.generator_gpu);
+  if (size == 0) return {};
+  QUERN_TRY(const std::int64_t beside, learner_bytes_beside_generator(config, model));
+  // With room for fewer sequences than would decode together the others wait: slower, not wrong.
+  policy::generator_demand one = generator_demand_of(config, model);
+  one.slots = 1;
+  const auto fits = policy::check_generator(model, one, left_for_cache(model, one, size - beside));
+  if (fits) return {};
+  return fail(
+      errc::exhausted,
+      "actors.generator_gpu is {}, which has {}{}; beside libraries and workspaces {}; lower "
+      "policy.max_new_tokens or policy.max_prompt_tokens, {}{}or take a smaller policy.model",
+      config.actors.generator_gpu, show_size(size),
+      beside > 0
+          ? fmt::format(", of which a rank of the learner plans to hold {}", show_size(beside))
+          : std::string(),
+      fits.error().message,
+      config.actors.generator_precision == "float32"
+          ? "set actors.generator_precision to bfloat16, "
+          : "",
+      beside > 0 ? "give it a GPU of its own, " : "");
+}
+
+/// Lines of a plan, its sum, and what there is, where that is known.
+std::string plan_lines(const policy::memory_plan& plan, const std::string& heading,
+                       const std::string& of) {
+  std::string text = fmt::format("# {}:\n", heading);
+  for (const policy::memory_item& item : plan.items)
+    if (item.bytes > 0)
+      text += fmt::format("#   {:<46}{:>12}  {}\n", item.what, show_size(item.bytes), item.setting);
+  return text + fmt::format("#   {:<46}{:>12}  {}\n", "in all", show_size(plan.total()), of);
+}
+
+std::string of_gpu(const machine_memory& machine, std::int64_t number, bool here) {
+  const std::int64_t size = here ? size_of_gpu(machine, number) : 0;
+  return size == 0 ? std::string() : fmt::format("of {} on GPU {}", show_size(size), number);
+}
+
+}  // namespace
+
+machine_memory memory_here(const run_config& config) {
+  machine_memory machine;
+  machine.host = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
+  machine.driver = env::has_nvidia_driver();
+  if (learns_on_gpu(config, machine) || generates_on_gpu(config)) machine.gpus = gpu_memory();
+  return machine;
+}
+
+policy::generator_demand generator_demand_of(const run_config& config,
+                                             const policy::model_config& model) {
+  const bool on_gpu = generates_on_gpu(config);
+  const std::int64_t own = on_gpu && config.actors.generator_precision == "bfloat16" ? 2 : 4,
+                     next = on_gpu && config.learner.precision == "bfloat16" ? 2 : 4;
+  policy::generator_demand demand;
+  // The weights in use are in its own precision, those of the next version in the learner's.
+  demand.weight_bytes = (own + next) / 2;
+  demand.value_bytes = own;
+  // As generation_worker::make.
+  demand.slots = 2 * config.algorithm.groups_per_step * config.algorithm.group_size;
+  demand.capacity =
+      std::min(model.max_positions, config.policy.max_prompt_tokens + config.policy.max_new_tokens);
+  return demand;
+}
+
+base::status check_memory(const run_config& config, const policy::model_config& model,
+                          const machine_memory& machine) {
+  QUERN_TRY(const placement where, placement_of(config));
+  QUERN_TRY(const auto devices, learner_devices(config));
+  const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");
+  const bool on_gpu = learns_on_gpu(config, machine);
+  for (std::size_t rank = 0; on_gpu && rank < devices.size(); ++rank) {
+    const std::int64_t size = size_of_gpu(machine, devices[rank]);
+    if (size == 0 || !where.ranks[rank].empty()) continue;
+    QUERN_CHECK(check_rank(config, model, machine, size,
+                           fmt::format("learner.device is {}, rank {} has GPU {}",
+                                       config.learner.device, rank, devices[rank])));
+  }
+  if (here > 0 && !on_gpu)
+    QUERN_CHECK(
+        check_rank(config, model, machine, machine.host / here,
+                   fmt::format("learner.device is {}, {} here", config.learner.device,
+                               here == 1 ? "the learner is" : fmt::format("{} ranks are", here))));
+  // A machine without the GPUs that are asked for is not the one that the run will be on.
+  if (here > 0 && (!on_gpu || machine.driver))
+    QUERN_CHECK(policy::check_host(model, rank_demand(config, machine), here,
+                                   where.ranks.front().empty(), machine.host));
+  if (generates_on_gpu(config) && where.generator.empty())
+    return check_generator_here(config, model, machine);
+  return {};
+}
+
+std::string describe_memory(const run_config& config, const policy::model_config& model,
+                            const machine_memory& machine) {
+  const auto where = placement_of(config);
+  const auto devices = learner_devices(config);
+  if (!where || !devices) return {};
+  const policy::learner_demand demand = rank_demand(config, machine);
+  const bool alone = config.learner.ranks == 1;
+  std::string text = plan_lines(
+      policy::plan_learner(model, demand),
+      fmt::format("memory of {}", alone ? "the learner" : "a learner rank"),
+      demand.gpu ? of_gpu(machine, devices->front(), where->ranks.front().empty()) : std::string());
+  text += plan_lines(policy::plan_checkpoint(model, demand, /*writes_weights=*/true),
+                     fmt::format("host memory of {} while a checkpoint is made, beside that",
+                                 alone ? "the learner" : "rank 0"),
+                     "");
+  if (tunes(config)) return text;
+  const bool on_gpu = generates_on_gpu(config);
+  policy::memory_plan plan = policy::plan_generator(model, generator_demand_of(config, model));
+  if (on_gpu) plan.items.push_back({"libraries of the GPU", generator_libraries, ""});
+  text += plan_lines(
+      plan,
+      on_gpu ? "memory of the generator, at most: with less room fewer sequences decode together"
+             : "memory of the generator",
+      on_gpu ? of_gpu(machine, config.actors.generator_gpu, where->generator.empty()) : "");
+  return text;
+}
+
+std::string warning_of_threads(const run_config& config, const machine_memory& machine) {
+  if (config.learner.threads == 1 || !learns_on_gpu(config, machine)) return {};
+  return fmt::format(
+      "learner.threads is {}, but the learner computes on a GPU, for which its threads wait in "
+      "turn, each with gradients and activations of its own: more memory, no more speed; set "
+      "learner.threads to 1",
+      config.learner.threads);
+}
+
+}  // namespace quern::actors
