@@ -213,6 +213,8 @@ class nccl_backend final : public collective_backend {
       ready.block(stream_);
       {
         const std::lock_guard lock(link_->mutex);
+        // Whoever aborts has freed the communicator by the time that the lock is free again.
+        if (link_->aborted) return fail(errc::unavailable, "nccl: the communicator was aborted");
         QUERN_CHECK(link_->settle(call(type, guard_.getStreamNativeHandle(stream_)), *group_));
       }
       c10::Event done(device_.type());
