@@ -1,13 +1,11 @@
 #include "actors/control.hpp"
 
-#include <atomic>
-#include <optional>
-
 #include <unistd.h>
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
+#include "actors/decide/end_order.hpp"
 #include "actors/decide/reception.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
@@ -24,25 +22,28 @@ namespace {
 
 /// Waits for the end; the first signal pauses.
 run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
-                     base::pause_signals& signals, double max_time_s,
-                     std::atomic<std::optional<ending>>& asked_to_end) {
+                     base::pause_signals& signals, double max_time_s, end_order& asked_to_end) {
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
-  bool asked = false;
+  bool over = false;
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (signals.arrived(100)) {
-      base::log_info("control", "pausing: waiting for the evaluations that run");
-      asked_to_end = ending::pause;
-      caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
+      if (asked_to_end.give(ending::pause)) {
+        base::log_info("control", "pausing: waiting for the evaluations that run");
+        caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
+      } else {
+        base::log_info("control", "ending already: waiting for the evaluations that run");
+      }
     }
     const double seconds = static_cast<double>(clock.now_ns() - started) / 1e9;
-    if (max_time_s > 0 && seconds > max_time_s && !std::exchange(asked, true)) {
+    if (max_time_s > 0 && seconds > max_time_s && !std::exchange(over, true) &&
+        asked_to_end.give(ending::stop)) {
       caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::stop)});
     }
   }
   run_end ended = end.get();
   // An order that came while the processes of the last step were ending reached nobody.
-  if (const auto how = asked_to_end.load(); how && ended.problem.empty()) {
+  if (const auto how = asked_to_end.given(); how && ended.problem.empty()) {
     ended.how = *how;
     ended.finished = false;
   }
@@ -100,16 +101,16 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   sink->replay = replaying;
   QUERN_TRY(entrance.port, listen_for_processes(system, replaying, hosts.control()));
   QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, {"learner", "generator"}));
-  std::atomic<std::optional<ending>> asked_to_end;
+  end_order asked_to_end;
   const console_commands commands{[&] {
                                     base::json now = watch->snapshot();
                                     now["hosts"] = board->snapshot();
                                     return now;
                                   },
                                   [&](ending how) {
-                                    asked_to_end = how;
-                                    caf::anon_send(supervisor,
-                                                   drain{static_cast<std::uint8_t>(how)});
+                                    if (asked_to_end.give(how))
+                                      caf::anon_send(supervisor,
+                                                     drain{static_cast<std::uint8_t>(how)});
                                   }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});

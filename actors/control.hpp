@@ -13,8 +13,8 @@
 
 namespace quern::actors {
 
-/// Runs until all steps are done, a signal (SIGINT, SIGTERM: pause) or the console ends it, or
-/// something fails that no retry mends. `run` holds the lock. Blocks; the calling thread handles
+/// Runs until all steps are done, a signal (SIGINT, SIGTERM, SIGHUP: pause) or the console ends it,
+/// or something fails that no retry mends. `run` holds the lock. Blocks; the calling thread handles
 /// signals. Errors are those of opening; how a run that began has ended is in the value.
 base::expected<run_end> run_control(const run_config& config, storage::run_directory& run,
                                     const task_book& tasks);

@@ -176,16 +176,18 @@ QUERN_MESSAGE(step_done, epoch, weights, metrics, device_wait_ns)
 struct save_checkpoint {
   weights_version version = 0;
   std::string folder;
+  epoch_id epoch = 0;
 };
-QUERN_MESSAGE(save_checkpoint, version, folder)
+QUERN_MESSAGE(save_checkpoint, version, folder, epoch)
 
 /// Rank 0, when the parts of all ranks are durable.
 struct checkpoint_saved {
   weights_version version = 0;
   std::string folder;
   std::string problem;  ///< empty: all is well
+  epoch_id epoch = 0;   ///< of the order
 };
-QUERN_MESSAGE(checkpoint_saved, version, folder, problem)
+QUERN_MESSAGE(checkpoint_saved, version, folder, problem, epoch)
 
 // ---- evaluation (inside control) -----------------------------------------------------------
 

@@ -15,7 +15,7 @@ namespace quern::actors {
 /// Asks the same questions of the weights in `first` and in `last` (Hugging Face folders). Blocks
 /// for as long as it takes; answers `quern status`, and says in the log how far it is. A generator
 /// that dies is started again within `actors.restarts` and asked what it had not answered. None:
-/// SIGINT, SIGTERM or `quern pause` came first. Nothing is written to the ledger.
+/// SIGINT, SIGTERM, SIGHUP or `quern pause` came first. Nothing is written to the ledger.
 base::expected<std::optional<panel>> run_panel(const run_config& config,
                                                storage::run_directory& run, const task_book& tasks,
                                                const std::string& first, const std::string& last);

@@ -225,7 +225,7 @@ void join_learner(replay_ptr self, std::int32_t rank, const learner_ref& ref) {
                                  [&](const auto& entry) { return entry.second.rank == rank; });
   if (taken) lose_learner(self);
   if (state.learners.empty())
-    state.learner_watch->sent(learner_work::load, state.setup.head->version());
+    state.learner_watch->sent(learner_work::load, state.setup.head->start().version);
   state.learners[ref.address()] = {ref, rank};
 }
 
@@ -269,7 +269,7 @@ void look_at_learner(replay_ptr self) {
 void on_step_done(replay_ptr self, const step_done& step) {
   replay_state& state = self->state;
   if (step.epoch != state.setup.head->epoch()) return;
-  state.learner_watch->answered(learner_work::step);
+  state.learner_watch->answered(learner_work::step, step.weights.version - 1);
   state.setup.roles->waited_for_device(state.learner_member, step.device_wait_ns);
   state.setup.roles->working(state.learner_member, false);
   state.setup.roles->did(run_role::learner, 1);
@@ -339,7 +339,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       [=](const learner_ready& ready) {
         if (stranger(self) || ready.epoch != head->epoch()) return;
         head->learner_ready(true);
-        self->state.learner_watch->answered(learner_work::load);
+        self->state.learner_watch->answered(learner_work::load, ready.version);
         if (self->state.learner_member == 0)
           self->state.learner_member = self->state.setup.roles->joined(run_role::learner);
         self->state.links.learner_came();
@@ -352,9 +352,9 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         on_step_done(self, step);
       },
       [=](const checkpoint_saved& saved) {
-        if (stranger(self)) return;
+        if (stranger(self) || saved.epoch != head->epoch()) return;
         const role_board::control_work now(*self->state.setup.roles);
-        self->state.learner_watch->answered(learner_work::checkpoint);
+        self->state.learner_watch->answered(learner_work::checkpoint, saved.version);
         settle(self, head->on_checkpoint(saved));
       },
       [=](const drain& order) {

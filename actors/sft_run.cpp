@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
+#include "actors/config/disk_check.hpp"
 #include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
+#include "actors/config/preflight.hpp"
 #include "actors/console.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/decide/step_watch.hpp"
@@ -85,16 +87,17 @@ std::filesystem::path corpus_of(const run_config& config, const storage::run_pat
 /// One process a rank: "sft" is rank 0 and speaks on the terminal, the others are sft-1 and so on.
 base::expected<std::vector<process_plan>> plan_tuners(const run_config& config,
                                                       const storage::run_paths& paths,
-                                                      const std::string& meeting) {
+                                                      const std::string& meeting,
+                                                      std::int64_t in_vain) {
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
   QUERN_TRY(const auto devices, learner_devices(config));
   std::vector<process_plan> tuners;
   for (std::int64_t rank = 0; rank < config.learner.ranks; ++rank) {
     const std::string role = rank == 0 ? "sft" : fmt::format("sft-{}", rank);
-    process_plan tuner{
-        role,
-        {.argv = {torch.string(), "sft", "--config", paths.config().string(), "--corpus",
-                  corpus_of(config, paths).string(), "--run", paths.root.string()}}};
+    process_plan tuner{role,
+                       {.argv = {torch.string(), "sft", "--config", paths.config().string(),
+                                 "--corpus", corpus_of(config, paths).string(), "--run",
+                                 paths.root.string(), "--in-vain", std::to_string(in_vain)}}};
     if (rank > 0) tuner.spec.log = paths.log_of(role);
     if (config.learner.ranks > 1) {
       tuner.spec.argv.insert(tuner.spec.argv.end(),
@@ -124,7 +127,8 @@ struct sft_phase {
   std::string role;
   std::string kept;  ///< what they go on from
   group_limits limits;
-  std::function<base::expected<std::vector<process_plan>>(int start)> plans;
+  /// `in_vain`: starts in a row, before this one, after which nothing new was kept.
+  std::function<base::expected<std::vector<process_plan>>(int start, std::int64_t in_vain)> plans;
   std::function<std::int64_t()> reached;  ///< grows with what is kept
 };
 
@@ -137,7 +141,7 @@ base::expected<run_end> run_phase(const run_config& config, const sft_phase& pha
   restart_policy restarts(restart_limits_of(config));
   std::int64_t reached = phase.reached(), in_vain = 0;
   for (int start = 0;; ++start) {
-    QUERN_TRY(const auto plans, phase.plans(start));
+    QUERN_TRY(const auto plans, phase.plans(start, in_vain));
     QUERN_TRY(process_group group, process_group::start(plans, phase.limits));
     const group_end end = group.wait([&] { return requests.arrived(); });
     if (end.paused || !end.lost) return run_end_of(end, requests);
@@ -164,17 +168,21 @@ std::int64_t durable_step(const storage::run_paths& paths) {
 base::expected<run_end> fine_tune(const run_config& config, storage::run_directory& run,
                                   end_requests& requests) {
   const storage::run_paths& paths = run.paths();
-  // Written, and read again for its manifest, or read to go on from.
-  const std::uint64_t bytes = 2 * bytes_at(paths.checkpoints());
+  // Written, and read again for its manifest, or read to go on from. Before the first start there
+  // is none to ask.
+  std::uint64_t planned = 0;
+  if (const auto model = policy_shape(config))
+    planned = static_cast<std::uint64_t>(checkpoint_bytes(config, *model));
+  const std::uint64_t bytes = 2 * std::max(bytes_at(paths.checkpoints()), planned);
   sft_phase tuning{"sft", "checkpoint", {}, {}, [&] { return durable_step(paths); }};
   tuning.limits.others = static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9) +
                          std::chrono::nanoseconds(defaults::exit_grace).count();
   tuning.limits.pause = with_bytes(defaults::step_deadline + defaults::checkpoint_timeout, bytes);
   tuning.limits.silence = with_bytes(longest_silence, bytes);
-  tuning.plans = [&](int start) -> base::expected<std::vector<process_plan>> {
+  tuning.plans = [&](int start, std::int64_t in_vain) -> base::expected<std::vector<process_plan>> {
     // A name of its own: whoever is left of the start before does not find this one.
     QUERN_TRY(const std::string socket, run.socket(fmt::format("r{}", start)));
-    return plan_tuners(config, paths, "unix:" + socket);
+    return plan_tuners(config, paths, "unix:" + socket, in_vain);
   };
   base::log_info("sft", "fine-tuning for {} steps", config.learner.steps);
   return run_phase(config, tuning, requests);
@@ -231,7 +239,7 @@ base::expected<run_end> make_corpus_of_run(const run_config& config,
   making.limits.pause = maker_pause;
   making.limits.silence = longest_silence.count();
   making.limits.pause_others = true;
-  making.plans = [&](int) { return makers; };
+  making.plans = [&](int, std::int64_t) { return makers; };
   making.reached = [&] {
     const auto now = env::survey_corpus(corpus);
     return now ? now->records : 0;
@@ -244,18 +252,19 @@ base::expected<run_end> make_corpus_of_run(const run_config& config,
 
 }  // namespace
 
+base::expected<std::int64_t> durable_sft_step(const storage::run_paths& paths) {
+  const auto latest = storage::checkpoint_store(paths.checkpoints()).latest();
+  if (latest) return *latest;
+  if (latest.error().code == base::errc::not_found) return 0;
+  return tl::unexpected(latest.error());
+}
+
 base::expected<sft_position> sft_position_of(const run_config& config,
                                              const storage::run_paths& paths) {
   sft_position at;
   QUERN_TRY(const env::corpus_survey corpus, env::survey_corpus(corpus_of(config, paths)));
   at.records = corpus.records;
-  const storage::checkpoint_store checkpoints(paths.checkpoints());
-  const auto latest = checkpoints.latest();
-  if (latest) {
-    at.step = *latest;
-  } else if (latest.error().code != base::errc::not_found) {
-    return tl::unexpected(latest.error());
-  }
+  QUERN_TRY(at.step, durable_sft_step(paths));
   return at;
 }
 

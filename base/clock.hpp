@@ -46,6 +46,26 @@ class manual_clock final : public clock {
   nanoseconds_t now_;
 };
 
+/// For a watch that looks at least every few seconds: time in which its process did not run (it was
+/// stopped, or its machine was) is no time that what it watches has had. Not thread-safe.
+class stood_still {
+ public:
+  /// Beyond this a pause between two looks is one in which nothing ran.
+  static constexpr nanoseconds_t longest_look = 10'000'000'000;
+
+  explicit stood_still(nanoseconds_t now) : looked_(now) {}
+  /// A look: how much of the time since the last one, and since `since`, is not to be counted.
+  nanoseconds_t until(nanoseconds_t now, nanoseconds_t since) {
+    const nanoseconds_t still = now - looked_ - longest_look;
+    looked_ = now;
+    const nanoseconds_t most = now > since ? now - since : 0;
+    return still < 0 ? 0 : still < most ? still : most;
+  }
+
+ private:
+  nanoseconds_t looked_;
+};
+
 /// Wall clock, nanoseconds since 1970 UTC: for records that people read, never for decisions.
 nanoseconds_t unix_time_ns();
 

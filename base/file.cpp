@@ -2,9 +2,13 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,11 +106,60 @@ fs::path user_cache_folder() {
   return ours ? folder : fs::path();
 }
 
-expected<temp_folder> temp_folder::make(std::string_view prefix) {
+namespace {
+
+fs::path folder_for_temporaries() {
   const char* root = std::getenv("TMPDIR");
-  std::string name = (fs::path(root != nullptr && *root != '\0' ? root : "/tmp") /
-                      (std::string(prefix) + ".XXXXXX"))
-                         .string();
+  return root != nullptr && *root != '\0' ? root : "/tmp";
+}
+
+constexpr std::string_view held_suffix = "-held.";
+
+/// Open, and locked for this process alone; none where another one holds it. A process that is
+/// forked off and becomes another program holds it no longer.
+unique_fd lock_of_folder(const fs::path& folder) {
+  unique_fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
+  return fd;
+}
+
+/// Of this user, of processes that are gone.
+void remove_abandoned(const std::string& prefix) {
+  // A folder has no lock yet for a moment after it was made.
+  constexpr std::time_t youngest_s = 10;
+  std::error_code code;
+  std::vector<fs::path> abandoned;
+  for (auto at = fs::directory_iterator(folder_for_temporaries(), code);
+       !code && at != fs::directory_iterator(); at.increment(code)) {
+    struct stat info {};
+    if (!at->path().filename().string().starts_with(prefix) ||
+        ::lstat(at->path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+        info.st_uid != ::geteuid() || std::time(nullptr) - info.st_mtime < youngest_s)
+      continue;
+    abandoned.push_back(at->path());
+  }
+  for (const fs::path& folder : abandoned)
+    if (const unique_fd lock = lock_of_folder(folder)) fs::remove_all(folder, code);
+}
+
+}  // namespace
+
+expected<temp_folder> temp_folder::make_held(std::string_view prefix) {
+  static std::mutex guard;
+  static std::set<std::string> cleared;
+  const std::string held = std::string(prefix) + std::string(held_suffix);
+  {
+    const std::lock_guard lock(guard);
+    if (cleared.insert(held).second) remove_abandoned(held);
+  }
+  QUERN_TRY(temp_folder made, make(held.substr(0, held.size() - 1)));
+  made.lock_ = lock_of_folder(made.path_);
+  // Where folders cannot be locked (some network file systems) none is taken for abandoned.
+  return made;
+}
+
+expected<temp_folder> temp_folder::make(std::string_view prefix) {
+  std::string name = (folder_for_temporaries() / (std::string(prefix) + ".XXXXXX")).string();
   if (::mkdtemp(name.data()) == nullptr) return fail_errno("cannot make a folder like " + name);
   return temp_folder(fs::path(name));
 }
@@ -115,6 +168,7 @@ temp_folder& temp_folder::operator=(temp_folder&& other) noexcept {
   if (this != &other) {
     remove();
     path_ = std::exchange(other.path_, {});
+    lock_ = std::move(other.lock_);
   }
   return *this;
 }

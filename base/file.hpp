@@ -57,7 +57,12 @@ std::filesystem::path user_cache_folder();
 class temp_folder {
  public:
   static expected<temp_folder> make(std::string_view prefix = "quern");
-  temp_folder(temp_folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  /// One that is found again when its process was killed: as long as a process holds it, it holds a
+  /// lock on it, and the first call for a prefix in a process deletes those of the prefix, of this
+  /// user, that nobody holds. Named PREFIX-held.XXXXXX.
+  static expected<temp_folder> make_held(std::string_view prefix);
+  temp_folder(temp_folder&& other) noexcept
+      : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
   temp_folder& operator=(temp_folder&& other) noexcept;
   ~temp_folder() { remove(); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -66,6 +71,7 @@ class temp_folder {
   explicit temp_folder(std::filesystem::path path) : path_(std::move(path)) {}
   void remove() noexcept;
   std::filesystem::path path_;
+  unique_fd lock_;
 };
 
 }  // namespace quern::base

@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM as something to wait for: both mean pause.
+// SIGINT, SIGTERM and SIGHUP as something to wait for: all mean pause. And output that nobody reads
+// any more as an error of a write instead of the end of the process.
 #pragma once
 
 #include <signal.h>
@@ -7,8 +8,9 @@
 
 namespace quern::base {
 
-/// Blocks both signals in this thread and in all that are made after it; children that are started
-/// with base::subprocess get them unblocked. Restores the former state at the end.
+/// Blocks the signals in this thread and in all that are made after it; children that are started
+/// with base::subprocess get them unblocked. Restores the former state at the end. SIGHUP stays
+/// ignored where it is (nohup).
 class pause_signals {
  public:
   pause_signals();
@@ -24,5 +26,9 @@ class pause_signals {
   sigset_t before_{};
   unique_fd fd_;
 };
+
+/// From now on this process ignores SIGPIPE: `quern train | head -1` goes on without a reader.
+/// Children that are started with base::subprocess do not.
+void ignore_broken_pipes();
 
 }  // namespace quern::base

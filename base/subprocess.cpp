@@ -70,6 +70,8 @@ struct child_input {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // What is ignored stays so through exec; for compilers and shells the end of a reader is an end.
+  ::signal(SIGPIPE, SIG_DFL);
   // A group of its own: Ctrl-C in a terminal reaches the parent alone, who pauses in order.
   ::setpgid(0, 0);
   if (input >= 0) ::dup2(input, STDIN_FILENO);

@@ -113,6 +113,13 @@ base::expected<base::json> read_meta(const run_paths& paths) {
   return meta;
 }
 
+std::optional<std::string> recorded_config(const run_paths& paths) {
+  const auto meta = read_meta(paths);
+  if (!meta) return std::nullopt;
+  const auto text = base::get<std::string>(*meta, "config");
+  return text ? std::optional(*text) : std::nullopt;
+}
+
 run_directory::run_directory(run_paths paths, base::json meta, run_lock lock)
     : paths_(std::move(paths)), meta_(std::move(meta)), lock_(std::move(lock)) {}
 
@@ -144,7 +151,8 @@ base::expected<run_directory> run_directory::create(const fs::path& root,
   run_directory run(paths, std::move(meta), std::move(*lock));
   const auto fill = [&]() -> base::status {
     QUERN_CHECK(make_layout(paths));
-    QUERN_CHECK(run.write_config(config_yaml));
+    QUERN_CHECK(base::write_file_atomic(paths.config(), config_yaml));
+    run.meta_["config"] = std::string(config_yaml);
     // meta.json, which makes a folder a run directory, comes last.
     return run.make_sockets();
   };
@@ -190,7 +198,9 @@ base::status run_directory::make_sockets() {
 }
 
 base::status run_directory::write_config(std::string_view config_yaml) {
-  return base::write_file_atomic(paths_.config(), config_yaml);
+  QUERN_CHECK(base::write_file_atomic(paths_.config(), config_yaml));
+  meta_["config"] = std::string(config_yaml);
+  return base::write_file_atomic(paths_.meta(), base::dump_pretty(meta_) + "\n");
 }
 
 fs::path run_directory::sockets() const {

@@ -40,8 +40,9 @@ struct run_paths {
 class run_directory {
  public:
   /// Makes the folder, writes config.yaml, then meta.json: the given object plus `quern_run: 1`,
-  /// `created` and `sockets`. Takes the lock. The folder must not be there, be empty, or hold no
-  /// more than a creation that was interrupted leaves; what fails here leaves nothing behind.
+  /// `created`, `config` and `sockets`. Takes the lock. The folder must not be there, be empty, or
+  /// hold no more than a creation that was interrupted leaves; what fails here leaves nothing
+  /// behind.
   static base::expected<run_directory> create(const std::filesystem::path& root,
                                               std::string_view config_yaml, base::json meta);
 
@@ -60,7 +61,8 @@ class run_directory {
   [[nodiscard]] const base::json& meta() const { return meta_; }
   [[nodiscard]] run_lock& lock() { return *lock_; }
 
-  /// RUN/config.yaml, replaced whole: a resume may change keys.
+  /// RUN/config.yaml, replaced whole: a resume may change keys. meta.json keeps the text, too, as
+  /// `config`, so that what a person changes in the file can be told.
   base::status write_config(std::string_view config_yaml);
 
   /// A private folder (mode 0700) outside the run directory, whose path may be too long.
@@ -88,5 +90,9 @@ base::status may_become_run(const std::filesystem::path& root);
 
 /// meta.json of a run, for readers (`quern status`): needs no lock.
 base::expected<base::json> read_meta(const run_paths& paths);
+
+/// The configuration that the run was begun or last gone on with, whatever config.yaml says now;
+/// none in runs of builds that did not keep it.
+std::optional<std::string> recorded_config(const run_paths& paths);
 
 }  // namespace quern::storage

@@ -8,14 +8,9 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include "actors/config/learner_setup.hpp"
-#include "actors/config/placement.hpp"
-#include "actors/measured_as.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "env/measure/measure_name.hpp"
 #include "env/task/yaml_reader.hpp"
-#include "env/verdict/reward.hpp"
 
 namespace quern::actors {
 namespace {
@@ -235,83 +230,6 @@ void make_paths_absolute(run_config& config) {
     if (path->empty() || !std::filesystem::exists(*path, ignored)) continue;
     *path = std::filesystem::absolute(*path).lexically_normal().string();
   }
-}
-
-namespace {
-
-/// Whether lane, protocol, baseline and reward go together.
-base::status check_measuring(const run_config& config) {
-  const auto refuse = [](const char* key, const std::string& why) {
-    return fail(errc::invalid_argument, "{}: {}", key, why);
-  };
-  if (auto name = env::parse_measure_name(measured_as(config)); !name)
-    return refuse("env.protocol", name.error().message);
-  if (config.env.lane == "cpp" && config.env.protocol != env::protocol_paired &&
-      config.env.protocol != env::protocol_cost_model)
-    return refuse("env.protocol", fmt::format("{} is for lane cuda; lane cpp has paired/1 and "
-                                              "cost_model/1",
-                                              config.env.protocol));
-  if (config.env.lane == "cpp" &&
-      (config.env.baseline == "graph" || config.env.baseline == "compile"))
-    return refuse("env.baseline",
-                  fmt::format("'{}' is for lane cuda; lane cpp has task, eager and plain",
-                              config.env.baseline));
-  if (config.env.lane == "cpp" && config.tasks.source == "generated" &&
-      config.env.baseline != "task" && config.env.baseline != "plain")
-    return refuse("env.baseline", fmt::format("'{}', but generated tasks of lane cpp have the "
-                                              "baseline plain: task or plain",
-                                              config.env.baseline));
-  const auto reward = env::find_reward(config.algorithm.reward);
-  if (!reward || reward->baseline == env::baseline_choice::of_task) return {};
-  if (env::name_of(reward->baseline) == config.env.baseline) return {};
-  return refuse(
-      "algorithm.reward",
-      fmt::format("{} is over '{}', but env.baseline is '{}': make them equal, or name "
-                  "the reward without a baseline",
-                  config.algorithm.reward, env::name_of(reward->baseline), config.env.baseline));
-}
-
-}  // namespace
-
-base::status check_config(const run_config& config) {
-  if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
-    return fail(errc::invalid_argument, "tasks.source is suite, but tasks.suite names no folder");
-  }
-  if (config.policy.heads % config.policy.kv_heads != 0) {
-    return fail(errc::invalid_argument, "policy.heads ({}) is no multiple of policy.kv_heads ({})",
-                config.policy.heads, config.policy.kv_heads);
-  }
-  if (config.env.evaluators == 0 && config.env.bind.empty() && config.stage != "sft") {
-    return fail(
-        errc::invalid_argument,
-        "env.evaluators is 0 and env.bind is empty: nobody could evaluate; start one or name "
-        "an address where hosts connect");
-  }
-  if (config.env.noise_limit < config.env.precision) {
-    return fail(errc::invalid_argument,
-                "env.noise_limit ({}) is below env.precision ({}): every measurement that may stop "
-                "would be noisy",
-                config.env.noise_limit, config.env.precision);
-  }
-  QUERN_CHECK(check_measuring(config));
-  QUERN_CHECK(placement_of(config));
-  if (!config.env.bind.empty() && !config.env.bind.starts_with("tcp://")) {
-    return fail(errc::invalid_argument, "env.bind: '{}' is not of the form tcp://ADDRESS:PORT",
-                config.env.bind);
-  }
-  if (!config.env.bind.empty() && (config.env.keys.empty() || config.env.hosts.empty())) {
-    return fail(errc::invalid_argument,
-                "env.bind is {}, but env.keys or env.hosts names no file: without keys anybody "
-                "could connect; quern keys FILE makes a pair",
-                config.env.bind);
-  }
-  if (config.algorithm.preset != "cuda_l1" && config.algorithm.kl_weight != 0) {
-    return fail(
-        errc::invalid_argument,
-        "algorithm.kl_weight is {} but preset {} has no KL term: use cuda_l1 or set it to 0",
-        config.algorithm.kl_weight, config.algorithm.preset);
-  }
-  return check_loss(config);
 }
 
 namespace {

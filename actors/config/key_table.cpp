@@ -53,8 +53,9 @@ void run_and_policy(keys& table) {
                "of the policy's tokenizer; a longer prompt loses its exemplars, and a task whose "
                "bare prompt is longer is refused before the run begins");
   QUERN_NUMBER(policy.max_new_tokens, resume, 1, 1e6, "longer completions are cut and malformed");
-  QUERN_NUMBER(policy.temperature, resume, 0.01, 10,
-               "of sampling; the learner divides by it too, so that ratios are right");
+  QUERN_NUMBER(policy.temperature, fixed, 0.01, 10,
+               "of sampling; the learner divides by it too, so that ratios are right: fixed, since "
+               "samples that wait for the learner carry log-probs at it");
   QUERN_NUMBER(policy.layers, fixed, 1, 1000, "of a fresh model (stage sft)");
   QUERN_NUMBER(policy.width, fixed, 8, 65536, "of a fresh model: size of the residual stream");
   QUERN_NUMBER(policy.heads, fixed, 1, 1024, "of a fresh model: query heads");
@@ -162,10 +163,16 @@ void method(keys& table) {
   QUERN_NUMBER(algorithm.clip_low, resume, 0, 1, "ratio clip below 1");
   QUERN_NUMBER(algorithm.clip_high, resume, 0, 2,
                "ratio clip above 1; a negative advantage never weighs more than 3 times itself");
-  QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 1e6,
+  QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 10,
                "weight of the KL term (preset cuda_l1, whose default is 0.01)");
-  QUERN_NUMBER(algorithm.importance_cap, resume, 1, 1e6,
-               "cap of the truncated importance weight between generator and learner");
+  QUERN_TEXT(algorithm.anchor, resume, QUERN_WORDS("behaviour", "proximal"),
+             "what the clipped ratio is over: behaviour: the policy that sampled; proximal: the "
+             "policy that the step begins with, weighted by the truncated ratio of that one to the "
+             "policy that sampled (presets with a clip)");
+  QUERN_NUMBER(
+      algorithm.importance_cap, resume, 1, 100,
+      "cap of the truncated importance weight between generator and learner: of reinforce, "
+      "and of the others where algorithm.anchor is proximal");
   QUERN_NUMBER(algorithm.negative_scale, resume, 0, 1,
                "negative advantages are multiplied by this; 0: learn from successes only");
   QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,
@@ -236,6 +243,11 @@ void system(keys& table) {
       "turns");
   QUERN_TEXT(actors.generator_precision, resume, QUERN_WORDS("float32", "bfloat16"),
              "of the generator on cuda; the learner corrects what lower precision changes");
+  QUERN_NUMBER(
+      actors.exact, fixed, 0, 1,
+      "exact mode: samples do not depend in a bit on what else is generated, and the learner takes "
+      "its log-probs from passes like the generator's, so that both agree to the bit at equal "
+      "weights; many times slower, to tell rounding from errors");
   QUERN_TEXT(
       actors.weights, resume, QUERN_WORDS("auto", "memory", "link"),
       "how new weights reach a generator: memory: files in shared memory; link: from arena to "
@@ -245,7 +257,10 @@ void system(keys& table) {
   QUERN_NUMBER(actors.lease_s, resume, 1, 86400, "longest time that a host may keep a job");
   QUERN_NUMBER(actors.heartbeat_s, resume, 0.05, 60,
                "between signs of life of hosts and processes");
-  QUERN_NUMBER(actors.restarts, resume, 0, 1000, "restarts of one process within restart_window_s");
+  QUERN_NUMBER(actors.restarts, resume, 0, 1000,
+               "restarts of one process within restart_window_s; those of the learner without a "
+               "step in between, and of stage sft without a new checkpoint, whatever time they "
+               "take");
   QUERN_NUMBER(actors.restart_window_s, resume, 1, 86400,
                "beyond the limit the run stops, resumable");
   QUERN_TEXT(cluster.launch, resume, {},

@@ -32,6 +32,8 @@ policy::loss_parameters loss_parameters_of(const run_config& config) {
   loss.clip_high = config.algorithm.clip_high;
   loss.importance_cap = config.algorithm.importance_cap;
   loss.negative_scale = config.algorithm.negative_scale;
+  if (policy::uses_group_baseline(loss.name))
+    loss.anchor = policy::parse_ratio_anchor(config.algorithm.anchor).value_or(loss.anchor);
   if (loss.name == policy::preset::cuda_l1) loss.kl_coefficient = config.algorithm.kl_weight;
   if (loss.divide_by == policy::denominator::constant) {
     loss.denominator_tokens = static_cast<double>(config.policy.max_new_tokens);
@@ -188,6 +190,7 @@ policy::learner_demand learner_demand_of(const run_config& config) {
   demand.recompute =
       policy::parse_recompute(config.learner.recompute).value_or(policy::recompute_mode::none);
   demand.reference = !tuning && config.algorithm.kl_weight > 0;
+  demand.exact = !tuning && config.actors.exact;
   demand.links = !tuning && weights_by_link(config).value_or(false);
   demand.gpu = config.learner.device == "cuda";
   return demand;

@@ -33,6 +33,13 @@ bool generates_on_gpu(const run_config& config) {
   return !tunes(config) && config.actors.generator_device == "cuda";
 }
 
+/// Host memory of a generator on a GPU: where new weights come as files, which are float32, they
+/// pass through a copy there (workers/weight_file_reader).
+std::int64_t weights_on_their_way(const run_config& config, const policy::model_config& model) {
+  const bool files = generates_on_gpu(config) && !weights_by_link(config).value_or(true);
+  return files ? 4 * policy::parameter_count(model) : 0;
+}
+
 std::string show_size(std::int64_t bytes) {
   return base::human_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
@@ -181,9 +188,17 @@ base::status check_memory(const run_config& config, const policy::model_config& 
                    fmt::format("learner.device is {}, {} here", config.learner.device,
                                here == 1 ? "the learner is" : fmt::format("{} ranks are", here))));
   // A machine without the GPUs that are asked for is not the one that the run will be on.
-  if (here > 0 && (!on_gpu || machine.driver))
-    QUERN_CHECK(policy::check_host(model, rank_demand(config, machine), here,
-                                   where.ranks.front().empty(), machine.host));
+  if (here > 0 && (!on_gpu || machine.driver)) {
+    const std::int64_t passing = where.generator.empty() ? weights_on_their_way(config, model) : 0;
+    auto fits = policy::check_host(model, rank_demand(config, machine), here,
+                                   where.ranks.front().empty(), machine.host - passing);
+    if (!fits && passing > 0)
+      return base::in_context(fmt::format("of {} of host memory {} are the generator's for new "
+                                          "weights on their way to its GPU",
+                                          show_size(machine.host), show_size(passing)),
+                              std::move(fits.error()));
+    QUERN_CHECK(fits);
+  }
   if (generates_on_gpu(config) && where.generator.empty())
     return check_generator_here(config, model, machine);
   return {};
@@ -213,6 +228,9 @@ std::string describe_memory(const run_config& config, const policy::model_config
       on_gpu ? "memory of the generator, at most: with less room fewer sequences decode together"
              : "memory of the generator",
       on_gpu ? of_gpu(machine, config.actors.generator_gpu, where->generator.empty()) : "");
+  if (const std::int64_t passing = weights_on_their_way(config, model); passing > 0)
+    text += plan_lines({{{"new weights on their way", passing, "actors.weights=link"}}},
+                       "host memory of the generator, beside that", "");
   return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include "actors/config/cluster_check.hpp"
 #include "actors/config/device_class.hpp"
+#include "actors/config/disk_check.hpp"
 #include "actors/config/fresh_model.hpp"
 #include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
@@ -27,6 +28,7 @@
 #include "env/verdict/reward.hpp"
 #include "policy/text/model_config.hpp"
 #include "policy/weights/model_dir.hpp"
+#include "storage/disk_room.hpp"
 #include "storage/run_directory.hpp"
 
 namespace quern::actors {
@@ -345,14 +347,21 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   if (is_sft(config)) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
     QUERN_CHECK(check_fresh_model(config, machine));
+    QUERN_CHECK(check_disk(config, fresh_model(config, config.policy.vocabulary, 0), folder,
+                           storage::free_bytes(folder)));
     return check_tasks(config);
   }
   if (how == run_beginning::later) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
-    if (begins_with != nullptr) QUERN_CHECK(check_memory(config, *begins_with, machine));
+    if (begins_with != nullptr) {
+      QUERN_CHECK(check_memory(config, *begins_with, machine));
+      QUERN_CHECK(check_disk(config, *begins_with, folder, storage::free_bytes(folder)));
+    }
     return check_tasks(config);
   }
   QUERN_CHECK(check_model(config, machine));
+  QUERN_TRY(const policy::model_config model, policy_shape(config));
+  QUERN_CHECK(check_disk(config, model, folder, storage::free_bytes(folder)));
   QUERN_TRY(task_book tasks, check_tasks(config));
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_CHECK(prompts.check(tasks.tasks()));

@@ -88,6 +88,7 @@ struct run_config {
     double clip_low = 0.2;
     double clip_high = 0.2;
     double kl_weight = 0.0;
+    std::string anchor = "behaviour";
     double importance_cap = 2.0;
     double negative_scale = 1.0;
     std::int64_t max_attempts = 3;
@@ -122,6 +123,7 @@ struct run_config {
     std::string generator_device = "cpu";
     std::int64_t generator_gpu = 0;
     std::string generator_precision = "float32";
+    bool exact = false;
     std::string weights = "auto";
     double lease_s = 60;
     double heartbeat_s = 1;

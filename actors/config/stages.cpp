@@ -233,6 +233,41 @@ base::status write_plan(const fs::path& chain, const stage_plan& stage) {
                                  to_yaml(stage.config));
 }
 
+namespace {
+
+fs::path mark_of(const fs::path& chain, const std::string& stage) {
+  return folder_of_plans(chain) / (stage + ".begun");
+}
+
+}  // namespace
+
+base::status mark_begun(const fs::path& chain, const std::string& stage) {
+  return base::write_file_atomic(mark_of(chain, stage), "");
+}
+
+base::status check_begun_stages(const fs::path& chain, const std::vector<stage_plan>& stages) {
+  std::string later;
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+    const fs::path folder = chain / stage->name, mark = mark_of(chain, stage->name);
+    std::error_code ignored;
+    if (fs::exists(folder / "meta.json", ignored)) {
+      later = stage->name;
+      continue;
+    }
+    if (!later.empty())
+      return fail(errc::not_found,
+                  "stage {} has begun, but the run of stage {} before it is not there ({}): put "
+                  "that folder back; to train it anew, begin a new chain with another run.folder",
+                  later, stage->name, folder.string());
+    if (fs::exists(mark, ignored))
+      return fail(errc::not_found,
+                  "stage {} was begun, but its run is not there any more ({}): put that folder "
+                  "back; to train it anew, delete {} and resume",
+                  stage->name, folder.string(), mark.string());
+  }
+  return {};
+}
+
 base::expected<fs::path> present_stage(const fs::path& folder) {
   if (!is_chain(folder)) return folder;
   QUERN_TRY(const auto stages, read_chain(folder));

@@ -3,6 +3,7 @@
 // as that of the stage before it ended.
 //
 //   CHAIN/stages/1-sft.yaml, 2-self_train.yaml, …   the configurations, whole
+//   CHAIN/stages/1-sft.begun, …                     empty: the stage has begun
 //   CHAIN/1-sft/, CHAIN/2-self_train/, …            the runs, made one after the other
 #pragma once
 
@@ -54,6 +55,14 @@ base::status change_plan(stage_plan& stage, const std::vector<std::string>& sett
 
 /// Replaces what create_chain wrote of one stage.
 base::status write_plan(const std::filesystem::path& chain, const stage_plan& stage);
+
+/// Keeps in CHAIN/stages that a stage has begun, so that its run is missed when it is gone.
+base::status mark_begun(const std::filesystem::path& chain, const std::string& stage);
+
+/// Whether the run of each stage that has begun is there: one that is marked, or that has a later
+/// one after it. Error: not_found names stage and folder, and what to do.
+base::status check_begun_stages(const std::filesystem::path& chain,
+                                const std::vector<stage_plan>& stages);
 
 /// The run of a chain that was begun last, `folder` itself where it is no chain. Error: not_found
 /// for a chain of which no stage has begun.

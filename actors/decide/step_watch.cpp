@@ -70,9 +70,11 @@ void step_watch::sent(learner_work what, weights_version version) {
   open_[static_cast<std::size_t>(what)] = entry{version, clock_.now_ns()};
 }
 
-void step_watch::answered(learner_work what) {
-  const auto done = std::exchange(open_[static_cast<std::size_t>(what)], std::nullopt);
-  if (!done || what != learner_work::step) return;
+void step_watch::answered(learner_work what, weights_version version) {
+  std::optional<entry>& asked = open_[static_cast<std::size_t>(what)];
+  if (!asked || asked->version != version) return;
+  const auto done = std::exchange(asked, std::nullopt);
+  if (what != learner_work::step) return;
   stepped_ = true;
   lost_ = 0;
   steps_.push_back(clock_.now_ns() - done->since);

@@ -58,10 +58,13 @@ class step_watch {
 
   /// `version`: that it begins with, the step starts from, is saved.
   void sent(learner_work what, weights_version version);
-  void answered(learner_work what);
+  /// With the version that it was sent for; an answer to anything else is none.
+  void answered(learner_work what, weights_version version);
   /// The learner is gone, and with it whatever it had to do. How many were lost since the last
   /// step.
   std::int64_t lost();
+  /// So many were lost before this watch was made.
+  void lost_before(std::int64_t learners) { lost_ = learners; }
   /// What it hangs in, if it does.
   std::optional<overdue_work> look();
   /// As long as that may take from now on.

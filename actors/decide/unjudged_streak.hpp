@@ -1,6 +1,7 @@
 // Samples in a row that no evaluator could judge: a run in which that goes on learns nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace quern::actors {
@@ -11,10 +12,16 @@ class unjudged_streak {
   enum class action : std::uint8_t {
     none,
     warn,    ///< every `warn_every` of them
-    give_up  ///< `most` of them, and the evaluators are to blame
+    give_up  ///< `most()` of them, and the evaluators are to blame
   };
   static constexpr std::int64_t warn_every = 32;
-  static constexpr std::int64_t most = 256;
+  /// At least so many samples, and so many groups, end a run: a group is of one task, which may be
+  /// the only one that cannot be judged, and may be drawn a few times in a row.
+  static constexpr std::int64_t least_samples = 256;
+  static constexpr std::int64_t least_groups = 8;
+
+  explicit unjudged_streak(std::int64_t group_size)
+      : most_(std::max(least_samples, least_groups * group_size)) {}
 
   /// A verdict about a candidate, whatever it says.
   void judged() { length_ = blamed_ = 0; }
@@ -23,12 +30,14 @@ class unjudged_streak {
   action unjudged(bool evaluators) {
     ++length_;
     blamed_ += evaluators ? 1 : 0;
-    if (blamed_ >= most) return action::give_up;
+    if (blamed_ >= most_) return action::give_up;
     return length_ % warn_every == 0 ? action::warn : action::none;
   }
   [[nodiscard]] std::int64_t length() const { return length_; }
+  [[nodiscard]] std::int64_t most() const { return most_; }
 
  private:
+  std::int64_t most_;
   std::int64_t length_ = 0;
   std::int64_t blamed_ = 0;
 };

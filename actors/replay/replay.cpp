@@ -4,12 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "actors/decide/step_watch.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/replay/sample_blob.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "env/prompt/completion.hpp"
 #include "env/verdict/verdict.hpp"
+#include "storage/disk_room.hpp"
 
 namespace quern::actors {
 namespace {
@@ -121,7 +123,7 @@ base::status replay::count_unjudged(const env::verdict& value) {
   return base::fail(base::errc::unavailable,
                     "the last {} samples have no verdict, at most {} in a row may have none for "
                     "reasons of the evaluators; the newest: {}; mend it and quern resume",
-                    unjudged_.length(), unjudged_streak::most, said());
+                    unjudged_.length(), unjudged_.most(), said());
 }
 
 base::status replay::on_scout(const sample_verdict& verdict) {
@@ -302,6 +304,10 @@ void replay::order_checkpoint(replay_orders& orders) {
   if (saving_ || book_->under_way().has_value() || version() == last_checkpoint_) return;
   const bool due = version() - last_checkpoint_ >= config_.storage.checkpoint_every_steps;
   if (!due && !draining_ && !all_steps_done()) return;
+  const std::string warning = storage::warning_of_room(
+      run_.paths().root, bytes_at(checkpoints_.folder_of(last_checkpoint_)),
+      storage::free_bytes(run_.paths().root));
+  if (!warning.empty()) base::log_warn("checkpoint", "{}", warning);
   saving_ = version();
   states_to_save_[version()] = {{"quern_state", 1},
                                 {"version", version()},
@@ -309,7 +315,7 @@ void replay::order_checkpoint(replay_orders& orders) {
                                 {"reward_statistics", policy::to_json(smoothing_)}};
   // Of this epoch: a rank of the one before may still be writing.
   const auto folder = run_.paths().root / "staging" / fmt::format("{}-{}", epoch(), version());
-  orders.save = save_checkpoint{version(), folder.string()};
+  orders.save = save_checkpoint{version(), folder.string(), epoch()};
 }
 
 base::status replay::end_if_drained(replay_orders& orders) {

@@ -189,7 +189,7 @@ class replay {
   group_id newest_group_ = 0;         ///< issued or restored by this process
   std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
   std::vector<std::uint64_t> leases_to_commit_;
-  unjudged_streak unjudged_;
+  unjudged_streak unjudged_{config_.algorithm.group_size};
   std::vector<judged_sample> judged_;
   std::vector<double> stepping_rewards_;                  ///< of the batch under way, in its order
   std::map<weights_version, base::json> states_to_save_;  ///< state.json of versions being saved

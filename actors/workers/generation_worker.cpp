@@ -5,6 +5,7 @@
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/workers/element_type.hpp"
+#include "actors/workers/generator_setup.hpp"
 #include "actors/workers/weight_file_reader.hpp"
 #include "actors/workers/weight_receiver.hpp"
 #include "policy/engine/device.hpp"
@@ -77,18 +78,11 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
   QUERN_TRY(auto arena, first_weights(start, config, device));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));
-  // The groups of two steps decode together, the rest waits in order.
-  const std::int64_t slots = 2 * config.algorithm.groups_per_step * config.algorithm.group_size;
-  policy::generator_options options;
-  options.slots = static_cast<std::int32_t>(slots);
-  options.capacity = static_cast<std::int32_t>(std::min(
-      arena.config.max_positions, config.policy.max_prompt_tokens + config.policy.max_new_tokens));
-  options.valid_tokens = text.vocab_size();
-  options.device = device;
-  options.full_precision = config.actors.generator_precision == "float32";
+  policy::generator_options options =
+      generator_options_of(config, arena.config, text.vocab_size(), device);
   QUERN_TRY(options.leave_bytes, learner_bytes_beside_generator(config, arena.config));
-  QUERN_TRY(auto engine, policy::generator::make(arena, start.version, options));
-  generation_worker made(std::move(engine), std::move(text), format, start, slots,
+  QUERN_TRY(auto engine, policy::generator::make(std::move(arena), start.version, options));
+  generation_worker made(std::move(engine), std::move(text), format, start, options.slots,
                          config.policy.max_prompt_tokens);
   made.device_ = device;
   QUERN_TRY(made.share_, generator_share(config, device));

@@ -50,11 +50,12 @@ void give_up(generator_ptr self, const std::string& what) {
   self->quit(caf::exit_reason::user_shutdown);
 }
 
-/// Without its link it would never have new weights: this process ends at once, whatever the
-/// transport's threads are in, and the next one gets another link.
-[[noreturn]] void leave_link(const std::string& problem) {
+/// Without whoever fetches them, by a link or from files, it would never have new weights: this
+/// process ends at once, whatever a transport's threads are in, and the next one begins anew.
+[[noreturn]] void leave_without_weights(const std::string& problem) {
   base::log_error("generator",
-                  "the link for weights is over: {}; this process ends and starts again", problem);
+                  "new weights do not come any more: {}; this process ends and starts again",
+                  problem);
   std::fflush(nullptr);
   ::_exit(defaults::group_failed_code);
 }
@@ -171,7 +172,7 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
       },
       [=](const cancel_generation& which) { self->state.worker->cancel(which.samples); },
       [=](const weights_arrived& news) {
-        if (!news.problem.empty()) leave_link(news.problem);
+        if (!news.problem.empty()) leave_without_weights(news.problem);
         self->state.phase = "installing weights";
         tell_installed(self, self->state.worker->install_arrived());
       },

@@ -11,6 +11,7 @@
 #include "actors/decide/step_watch.hpp"
 #include "actors/defaults.hpp"
 #include "actors/workers/element_type.hpp"
+#include "actors/workers/generator_setup.hpp"
 #include "actors/workers/trainer_setup.hpp"
 #include "actors/workers/worker_end.hpp"
 #include "base/file.hpp"
@@ -96,6 +97,11 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
     QUERN_TRY(made.reference_, policy::parameter_arena::load(start.reference, type, device));
     QUERN_TRY(made.reference_model_, policy::decoder::make(*made.reference_));
   }
+  if (config.actors.exact) {
+    QUERN_TRY(made.scorer_, policy::exact_scorer::make(
+                                made.trainer_.weights(), start.version,
+                                generator_options_of(config, model, text.vocab_size(), device)));
+  }
   loading.reset();
   // Nobody is ready before all are.
   if (made.group_.ranks) {
@@ -108,8 +114,8 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
 
 base::status learning_worker::add_reference_log_probs(
     std::vector<policy::training_sequence>& sequences) {
-  const rank_guard::busy now(group_.guard, "log-probs of the reference",
-                             defaults::first_step_deadline);
+  // A part of the step, which control judges as a whole by the steps before it.
+  const rank_guard::busy now(group_.guard, "log-probs of the reference", rank_guard::without_limit);
   const policy::trainer_options& options = trainer_.options();
   QUERN_TRY(auto log_probs,
             policy::token_log_probs(*reference_model_, reference_->weights, sequences, options.pack,
@@ -120,6 +126,13 @@ base::status learning_worker::add_reference_log_probs(
   return {};
 }
 
+base::status learning_worker::add_exact_log_probs(
+    std::vector<policy::training_sequence>& sequences) {
+  const rank_guard::busy now(group_.guard, "exact log-probs", rank_guard::without_limit);
+  QUERN_CHECK(scorer_->take(trainer_.weights(), trainer_.version()));
+  return scorer_->score(sequences);
+}
+
 learner_ready learning_worker::ready() const {
   return {start_.epoch, trainer_.version(), trainer_.weights().hash()};
 }
@@ -128,11 +141,11 @@ std::string learning_worker::where() const {
   return group_.guard->where();
 }
 
-void learning_worker::take_turn() {
+void learning_worker::take_turn(std::optional<device_share::hold>& turn) {
   if (!share_.shared()) return;
   const rank_guard::busy now(group_.guard, "waiting for its turn on the GPU",
                              defaults::turn_deadline);
-  share_.take();
+  turn.emplace(share_);
 }
 
 base::expected<step_done> learning_worker::step(const train_batch& batch) {
@@ -142,8 +155,8 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   }
   group_.guard->at("preparing a batch", trainer_.version());
   if (waited_before_ < 0) waited_before_ = share_.waited_ns();
-  take_turn();
-  const device_share::hold turn(share_);
+  std::optional<device_share::hold> turn;
+  take_turn(turn);
   std::map<group_id, std::vector<double>> rewards;
   for (const training_sample& sample : batch.samples)
     rewards[sample.group].push_back(sample.reward);
@@ -161,6 +174,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   const policy::batch_totals totals = policy::count(sequences);
   if (group_.ranks) sequences = share_of_rank(std::move(sequences), *group_.ranks);
   if (reference_) QUERN_CHECK(add_reference_log_probs(sequences));
+  if (scorer_) QUERN_CHECK(add_exact_log_probs(sequences));
   group_.guard->at("step", trainer_.version());
   QUERN_TRY(const policy::step_metrics metrics, trainer_.step(sequences, totals));
   group_.guard->at(idle_phase, trainer_.version());
@@ -249,7 +263,7 @@ base::expected<policy::training_sequence> to_sequence(const training_sample& sam
 
 void learning_worker::save(const save_checkpoint& order,
                            std::function<void(checkpoint_saved)> done) {
-  checkpoint_saved saved{order.version, order.folder, ""};
+  checkpoint_saved saved{order.version, order.folder, "", order.epoch};
   if (order.version != trainer_.version()) {
     saved.problem = fmt::format("version {} was to be saved, the learner is at {}", order.version,
                                 trainer_.version());

@@ -14,6 +14,7 @@
 #include "actors/workers/rank_group.hpp"
 #include "actors/workers/weight_sender.hpp"
 #include "base/status.hpp"
+#include "policy/engine/exact_scorer.hpp"
 #include "policy/engine/model.hpp"
 #include "policy/engine/sharded_checkpoint.hpp"
 #include "policy/engine/trainer.hpp"
@@ -54,8 +55,12 @@ class learning_worker {
  private:
   learning_worker(rank_group group, policy::trainer trainer, welcome start,
                   policy::loss_parameters loss, double temperature, std::int32_t rank);
+  /// Of the weights that the step begins with, by passes like the generator's.
+  base::status add_exact_log_probs(std::vector<policy::training_sequence>& sequences);
   base::status add_reference_log_probs(std::vector<policy::training_sequence>& sequences);
-  void take_turn();
+  /// The GPU is this rank's from now on, for as long as `turn` lives; nothing where it is not
+  /// shared.
+  void take_turn(std::optional<device_share::hold>& turn);
   [[nodiscard]] std::uint64_t bytes_of_weights() const;
   base::expected<std::string> publish();
   base::expected<std::string> write_file() const;
@@ -65,6 +70,8 @@ class learning_worker {
   /// The run's first weights, where the formula has a KL term.
   std::optional<policy::parameter_arena> reference_;
   std::optional<policy::decoder> reference_model_;
+  /// Where the run is exact.
+  std::optional<policy::exact_scorer> scorer_;
   welcome start_;
   policy::loss_parameters loss_;
   double temperature_;

@@ -35,8 +35,13 @@ constexpr auto guard_look = std::chrono::milliseconds(200);
 
 }  // namespace
 
-rank_guard::rank_guard(std::shared_ptr<policy::meeting> link)
-    : link_(std::move(link)), thread_([this] { run(); }) {}
+rank_guard::rank_guard(std::shared_ptr<policy::meeting> link, const base::clock& clock)
+    : link_(std::move(link)), clock_(clock), gap_(clock.now_ns()), thread_([this] { run(); }) {}
+
+const base::clock& rank_guard::own_clock() {
+  static const base::steady_clock steady;
+  return steady;
+}
 
 rank_guard::~rank_guard() {
   {
@@ -99,7 +104,9 @@ void rank_guard::run() {
       continue;
     }
     std::unique_lock lock(mutex_);
-    const nanoseconds_t taken = clock_.now_ns() - busy_since_;
+    const nanoseconds_t now = clock_.now_ns();
+    busy_since_ += gap_.until(now, busy_since_);
+    const nanoseconds_t taken = now - busy_since_;
     if (busy_limit_ == 0 || taken < busy_limit_) continue;
     const auto problem = fmt::format(
         "the only rank is busy for {:.1f} s with what may take {:.1f} s ({}, version {})",

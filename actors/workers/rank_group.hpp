@@ -15,6 +15,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/decide/ids.hpp"
 #include "actors/workers/own_address.hpp"
+#include "base/clock.hpp"
 #include "base/status.hpp"
 #include "policy/collectives/communicator.hpp"
 #include "policy/engine/sequence.hpp"
@@ -23,11 +24,16 @@ namespace quern::actors {
 
 /// Knows what a rank is at, and ends its process where its own thread cannot: when another rank has
 /// failed and the thread does not leave by itself, or when a rank that is alone takes too long. In
-/// a group of several it is the meeting's watch that judges. Thread-safe.
+/// a group of several it is the meeting's watch that judges. Time in which the process stood still
+/// does not count. Thread-safe.
 class rank_guard {
  public:
-  /// `link` is null for one rank alone.
-  explicit rank_guard(std::shared_ptr<policy::meeting> link);
+  /// For `busy`: somebody else judges how long it takes.
+  static constexpr std::chrono::nanoseconds without_limit = std::chrono::nanoseconds::max();
+
+  /// `link` is null for one rank alone. `clock` outlives it.
+  explicit rank_guard(std::shared_ptr<policy::meeting> link,
+                      const base::clock& clock = own_clock());
   ~rank_guard();
   rank_guard(const rank_guard&) = delete;
   rank_guard& operator=(const rank_guard&) = delete;
@@ -55,6 +61,7 @@ class rank_guard {
   };
 
  private:
+  static const base::clock& own_clock();
   void begin(std::string_view phase, nanoseconds_t limit);
   void end(bool thrown_out);
   void run();
@@ -68,7 +75,8 @@ class rank_guard {
   std::string phase_ = "meeting";
   weights_version version_ = 0;
   std::string doing_;  ///< while it is busy
-  base::steady_clock clock_;
+  const base::clock& clock_;
+  base::stood_still gap_;
   nanoseconds_t busy_since_ = 0, busy_limit_ = 0;
   std::thread thread_;
 };

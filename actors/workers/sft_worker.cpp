@@ -285,7 +285,8 @@ base::status fine_tuning::save() {
 /// Exit code: done or paused.
 base::expected<int> make_steps(const run_config& config, const fs::path& run,
                                const std::vector<corpus_text>& records, fine_tuning& tuning,
-                               bool leads, base::pause_signals& signals) {
+                               const tuning_place& place, base::pause_signals& signals) {
+  const bool leads = place.rank == 0;
   std::optional<storage::jsonl_writer> metrics_file;
   if (leads) {
     QUERN_TRY(metrics_file, storage::jsonl_writer::open(run / "metrics.jsonl"));
@@ -295,6 +296,7 @@ base::expected<int> make_steps(const run_config& config, const fs::path& run,
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
   step_watch pace(step_limits::of_model(0), clock);
+  pace.lost_before(place.in_vain);
   std::int64_t saved = tuning.version();
   while (tuning.version() < config.learner.steps) {
     std::vector<policy::training_sequence> batch;
@@ -315,7 +317,7 @@ base::expected<int> make_steps(const run_config& config, const fs::path& run,
     pace.sent(learner_work::step, tuning.version());
     QUERN_TRY(const policy::step_metrics metrics,
               tuning.step(std::move(batch), pace.limit_of(learner_work::step)));
-    pace.answered(learner_work::step);
+    pace.answered(learner_work::step, metrics.version - 1);
     if (metrics.skipped)
       return fail(errc::internal,
                   "the gradient of step {} is not finite: lower learner.learning_rate and resume",
@@ -354,7 +356,7 @@ base::expected<int> tune(const run_config& config, const fs::path& corpus, const
   QUERN_TRY(const auto records, read_corpus(corpus));
   QUERN_TRY(auto tuning, fine_tuning::make(config, run, records, place, device));
   try {
-    return make_steps(config, run, records, tuning, place.rank == 0, signals);
+    return make_steps(config, run, records, tuning, place, signals);
   } catch (...) {
     // Here, where nothing of it has been taken down yet.
     end_worker("sft", error_of(std::current_exception(),

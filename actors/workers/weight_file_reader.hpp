@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "actors/defaults.hpp"
 #include "actors/workers/device_share.hpp"
 #include "actors/workers/weight_inbox.hpp"
 #include "base/status.hpp"
@@ -20,8 +21,9 @@ class weight_file_reader final : public weight_fetcher {
     std::filesystem::path folder;
     weights_version version = 0;  ///< that the generator begins with
     /// How long the announcement of what has replaced a file may take; beyond this the file is
-    /// wrong.
-    base::nanoseconds_t patience = 30'000'000'000;
+    /// wrong. The generator's thread delivers it, which may first wait for its turn on the GPU.
+    base::nanoseconds_t patience =
+        std::chrono::nanoseconds(defaults::turn_deadline + defaults::phase_deadline).count();
   };
 
   /// `share`: the GPU, where evaluators measure on it.

@@ -37,6 +37,7 @@ base::expected<bool> weight_inbox::install(policy::generator& engine) {
   std::optional<weights_ready> ready;
   if (wanted != announced_.end()) ready = wanted->second;
   announced_.erase(announced_.begin(), announced_.upper_bound(here.version));
+  if (!here.problem && ready && ready->hash != here.hash && !announced_.empty()) ready.reset();
   lock.unlock();
   base::status done;
   if (here.problem) {

@@ -30,9 +30,10 @@ class weight_inbox {
   /// Whether `install` has something to do.
   [[nodiscard]] bool due() const;
   /// Between two steps of `engine`: installs what has arrived if it was announced; whether it did.
-  /// What is newer waits for its announcement, what never was announced makes room for the next.
-  /// Errors: corrupt, when it is not what the announcement says; why it could not be fetched. The
-  /// engine keeps the version that it has.
+  /// What is newer waits for its announcement; what never was announced, or is not what was while a
+  /// newer version is announced (its file has been replaced), makes room for the next.
+  /// Errors: corrupt, when it is not what the newest announcement says; why it could not be
+  /// fetched. The engine keeps the version that it has.
   base::expected<bool> install(policy::generator& engine);
 
   // The fetching thread.

@@ -54,7 +54,7 @@ struct corpus_survey {
   base::json header;         ///< of the first shard; null: none was begun
   std::string first;         ///< file of that header
   std::string foreign;       ///< a file that no maker of this corpus writes; empty: none
-  std::int64_t records = 0;  ///< a torn end included
+  std::int64_t records = 0;  ///< whole lines: a torn end does not count
 };
 
 /// Name of the file of a shard.

@@ -13,9 +13,11 @@ base::expected<device_turn> device_turn::open(const std::string& bus_id) {
   return device_turn(std::move(busy), std::move(queue));
 }
 
-bool device_turn::wait(double seconds) {
-  if (!wait_for_host_lock(queue_, seconds)) return false;
-  held_ = wait_for_host_lock(busy_, seconds);
+bool device_turn::wait(double seconds, const base::clock& clock) {
+  const base::nanoseconds_t deadline =
+      clock.now_ns() + static_cast<base::nanoseconds_t>(seconds * 1e9);
+  if (!wait_for_host_lock(queue_, deadline, clock)) return false;
+  held_ = wait_for_host_lock(busy_, deadline, clock);
   flock(queue_.get(), LOCK_UN);
   return held_;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/status.hpp"
 
@@ -17,8 +18,9 @@ class device_turn {
   /// `bus_id` as gpu_probe writes it: the device, whatever number a process knows it by.
   static base::expected<device_turn> open(const std::string& bus_id);
 
-  /// Waits for the device, at most `seconds`; whether it was taken. Not while it is held.
-  bool wait(double seconds);
+  /// Waits for the device, its place in line included, at most `seconds` by `clock`; whether it was
+  /// taken. Not while it is held.
+  bool wait(double seconds, const base::clock& clock = base::steady_clock());
   /// Takes it when it is free and nobody waits.
   bool try_take();
   void give_back();

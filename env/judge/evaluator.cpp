@@ -55,7 +55,7 @@ base::expected<std::unique_ptr<evaluator>> evaluator::open(evaluator_options opt
   compiler_options compiling;
   compiling.cache_dir = options.cache_dir;
   if (compiling.cache_dir.empty()) {
-    QUERN_TRY(auto folder, base::temp_folder::make("quern-cc"));
+    QUERN_TRY(auto folder, base::temp_folder::make_held("quern-cc"));
     s->private_cache.emplace(std::move(folder));
     compiling.cache_dir = s->private_cache->path();
     compiling.prelude_dir = base::user_cache_folder();

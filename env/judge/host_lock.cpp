@@ -29,13 +29,18 @@ bool try_host_lock(const base::unique_fd& lock) {
 }
 
 bool wait_for_host_lock(const base::unique_fd& lock, double seconds) {
-  constexpr double step_s = 0.002;
-  double waited = 0;
+  const base::steady_clock clock;
+  return wait_for_host_lock(lock, clock.now_ns() + static_cast<base::nanoseconds_t>(seconds * 1e9),
+                            clock);
+}
+
+bool wait_for_host_lock(const base::unique_fd& lock, base::nanoseconds_t deadline,
+                        const base::clock& clock) {
+  constexpr timespec step{0, 2'000'000};
   while (!try_host_lock(lock)) {
-    if (waited >= seconds) return false;
-    const timespec pause{0, static_cast<long>(step_s * 1e9)};
-    nanosleep(&pause, nullptr);
-    waited += step_s;
+    // By the clock: on a busy machine a sleep takes many times what was asked for.
+    if (clock.now_ns() >= deadline) return false;
+    nanosleep(&step, nullptr);
   }
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/status.hpp"
 
@@ -16,5 +17,8 @@ bool try_host_lock(const base::unique_fd& lock);
 
 /// Waits for it, at most `seconds`; whether it was taken.
 bool wait_for_host_lock(const base::unique_fd& lock, double seconds);
+/// The same until `deadline` by `clock`, for a wait of several parts.
+bool wait_for_host_lock(const base::unique_fd& lock, base::nanoseconds_t deadline,
+                        const base::clock& clock);
 
 }  // namespace quern::env

@@ -111,7 +111,7 @@ class sandboxed_oracle final : public reference_oracle {
       compiler_options compiling;
       compiling.cache_dir = options_.cache_dir;
       if (compiling.cache_dir.empty()) {
-        QUERN_TRY(auto folder, base::temp_folder::make("quern-cc"));
+        QUERN_TRY(auto folder, base::temp_folder::make_held("quern-cc"));
         private_cache_.emplace(std::move(folder));
         compiling.cache_dir = private_cache_->path();
         compiling.prelude_dir = base::user_cache_folder();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ class operation {
   virtual ~operation() = default;
   /// Blocks up to `patience` until it has ended. True: it has, as `result` tells.
   virtual bool wait_for(base::nanoseconds_t patience) = 0;
+  /// Makes what the calling thread queues on the device from now on come after it, without a wait
+  /// of the host. False: there is no queue (host memory), and only a wait can tell.
+  virtual base::expected<bool> follow() { return false; }
   /// Of a finished one: what the transport has to say.
   virtual base::status result() = 0;
 };
@@ -41,6 +45,9 @@ class collective_backend {
   /// `out`: all ranks' `in`, by rank.
   virtual started all_gather(at::Tensor& out, at::Tensor& in) = 0;
   virtual started broadcast(at::Tensor& data, std::int32_t root) = 0;
+  /// Tells of the calling thread's work so far, from any thread and without waiting, whether the
+  /// device has done it. Empty: the device is the host, and it has.
+  virtual std::function<bool()> mark() { return {}; }
   /// Ends everything under way with an error; nothing can be started any more. Any thread.
   virtual void abort() noexcept = 0;
 };

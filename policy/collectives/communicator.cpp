@@ -18,6 +18,8 @@ pending& pending::operator=(pending&& other) noexcept {
     owner_ = other.owner_;
     work_ = std::move(other.work_);
     what_ = std::move(other.what_);
+    number_ = other.number_;
+    tensors_ = std::move(other.tensors_);
   }
   return *this;
 }
@@ -29,12 +31,20 @@ pending::~pending() {
 base::status pending::wait() {
   if (!work_) return {};
   const auto work = std::exchange(work_, nullptr);
-  return owner_->finish(*work, what_);
+  const auto tensors = std::exchange(tensors_, {});
+  return owner_->finish(*work, number_, what_);
+}
+
+base::status pending::follow() {
+  if (!work_) return {};
+  const auto queued = work_->follow();
+  if (!queued) return owner_->failed(what_, queued.error());
+  return *queued ? base::status{} : wait();
 }
 
 communicator::communicator(std::shared_ptr<meeting> link,
                            std::unique_ptr<collective_backend> transport)
-    : link_(std::move(link)), transport_(std::move(transport)) {}
+    : link_(std::move(link)), transport_(std::move(transport)), trail_(*link_) {}
 
 communicator::~communicator() {
   if (link_->failure()) abort();
@@ -51,43 +61,49 @@ base::status communicator::check_alive(std::string_view what) {
   return tl::make_unexpected(link_->error_of(verdict, what, ""));
 }
 
-base::expected<pending> communicator::begin(std::string_view what,
-                                            collective_backend::started work) {
-  if (!work) {
-    // The transport may notice before the watch does: who it was is known a moment later.
-    const auto verdict = link_->wait_failure(link_->limits().silence);
-    abort();
-    return tl::make_unexpected(link_->error_of(verdict, what, work.error().message));
-  }
-  return pending(this, std::move(*work), std::string(what));
+base::status communicator::failed(std::string_view what, const base::error& cause) {
+  // The transport may notice before the watch does: who it was is known a moment later.
+  const auto verdict = link_->wait_failure(link_->limits().silence);
+  abort();
+  return tl::make_unexpected(link_->error_of(verdict, what, cause.message));
+}
+
+void communicator::at(std::string_view phase, std::int64_t version) {
+  trail_.at(phase, version, transport_->mark());
+}
+
+void communicator::progress() {
+  trail_.progress(transport_->mark());
+}
+
+template <class Start>
+base::expected<pending> communicator::begin(std::string_view what, std::vector<at::Tensor> tensors,
+                                            Start start) {
+  QUERN_CHECK(check_alive(what));
+  const std::uint64_t number = trail_.enter(what, transport_->mark());
+  collective_backend::started work = start();
+  if (!work) return tl::make_unexpected(failed(what, work.error()).error());
+  return pending(this, std::move(*work), std::string(what), number, std::move(tensors));
 }
 
 base::expected<pending> communicator::all_reduce(at::Tensor data, reduction how,
                                                  std::string_view what) {
-  QUERN_CHECK(check_alive(what));
-  link_->enter(what);
-  return begin(what, transport_->all_reduce(data, how));
+  return begin(what, {data}, [&] { return transport_->all_reduce(data, how); });
 }
 
 base::expected<pending> communicator::reduce_scatter(at::Tensor out, at::Tensor in,
                                                      std::string_view what) {
-  QUERN_CHECK(check_alive(what));
-  link_->enter(what);
-  return begin(what, transport_->reduce_scatter(out, in));
+  return begin(what, {out, in}, [&] { return transport_->reduce_scatter(out, in); });
 }
 
 base::expected<pending> communicator::all_gather(at::Tensor out, at::Tensor in,
                                                  std::string_view what) {
-  QUERN_CHECK(check_alive(what));
-  link_->enter(what);
-  return begin(what, transport_->all_gather(out, in));
+  return begin(what, {out, in}, [&] { return transport_->all_gather(out, in); });
 }
 
 base::expected<pending> communicator::broadcast(at::Tensor data, std::int32_t root,
                                                 std::string_view what) {
-  QUERN_CHECK(check_alive(what));
-  link_->enter(what);
-  return begin(what, transport_->broadcast(data, root));
+  return begin(what, {data}, [&] { return transport_->broadcast(data, root); });
 }
 
 base::expected<bool> communicator::any(bool here, std::string_view what) {
@@ -103,12 +119,13 @@ base::status communicator::barrier(std::string_view what) {
   return {};
 }
 
-base::status communicator::finish(operation& work, std::string_view what) {
-  link_->waiting(true);
+base::status communicator::finish(operation& work, std::uint64_t number, std::string_view what) {
+  trail_.begin_wait(number, what);
   std::optional<rank_verdict> verdict;
   bool done = work.wait_for(0);
   while (!done && !verdict) {
     done = work.wait_for(look_interval);
+    trail_.look();
     if (!done) verdict = link_->failure();
   }
   const base::status result = done ? work.result() : base::status{};
@@ -117,10 +134,10 @@ base::status communicator::finish(operation& work, std::string_view what) {
     // Composed while this rank still counts as waiting here.
     base::error problem = link_->error_of(verdict, what, result ? "" : result.error().message);
     abort();
-    link_->waiting(false);
+    trail_.end_wait();
     return tl::make_unexpected(std::move(problem));
   }
-  link_->waiting(false);
+  trail_.end_wait();
   return {};
 }
 

@@ -7,19 +7,22 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "base/status.hpp"
 #include "policy/collectives/backend.hpp"
 #include "policy/collectives/meeting.hpp"
+#include "policy/collectives/progress_trail.hpp"
 
 namespace quern::policy {
 
 class communicator;
 
-/// A collective that was started. Dropping one that was not waited for waits for it and forgets
-/// its error, since its tensors are in use until then.
+/// A collective that was started; keeps its tensors. Dropping one that was not waited for waits for
+/// it and forgets its error, since its tensors are in use until then.
 class pending {
  public:
   pending() = default;
@@ -28,14 +31,25 @@ class pending {
   ~pending();
   /// Blocks until the result is there, or the group has failed. Nothing for an empty one.
   base::status wait();
+  /// Whatever this thread queues on the device from now on finds the result. On a GPU the host does
+  /// not wait: whether there is a result at all is only known after `wait`, which still has to be
+  /// called. In host memory it is `wait`.
+  base::status follow();
 
  private:
   friend class communicator;
-  pending(communicator* owner, std::shared_ptr<operation> work, std::string what)
-      : owner_(owner), work_(std::move(work)), what_(std::move(what)) {}
+  pending(communicator* owner, std::shared_ptr<operation> work, std::string what,
+          std::uint64_t number, std::vector<at::Tensor> tensors)
+      : owner_(owner),
+        work_(std::move(work)),
+        what_(std::move(what)),
+        number_(number),
+        tensors_(std::move(tensors)) {}
   communicator* owner_ = nullptr;
   std::shared_ptr<operation> work_;
   std::string what_;
+  std::uint64_t number_ = 0;  ///< of the collectives of this rank
+  std::vector<at::Tensor> tensors_;
 };
 
 /// One thread at a time starts collectives, in the same order on every rank. `what` names one in
@@ -62,14 +76,23 @@ class communicator {
   base::status barrier(std::string_view what);
   void abort() noexcept;
 
+  /// What this rank does now, and that it goes on: told to the others once its device has come to
+  /// what the calling thread has queued so far. Any thread.
+  void at(std::string_view phase, std::int64_t version);
+  void progress();
+
  private:
   friend class pending;
-  base::expected<pending> begin(std::string_view what, collective_backend::started work);
+  template <class Start>
+  base::expected<pending> begin(std::string_view what, std::vector<at::Tensor> tensors,
+                                Start start);
   base::status check_alive(std::string_view what);
-  base::status finish(operation& work, std::string_view what);
+  base::status failed(std::string_view what, const base::error& cause);
+  base::status finish(operation& work, std::uint64_t number, std::string_view what);
 
   std::shared_ptr<meeting> link_;
   std::unique_ptr<collective_backend> transport_;
+  progress_trail trail_;
 };
 
 }  // namespace quern::policy

@@ -196,12 +196,12 @@ void meeting::enter(std::string_view what) {
   ++state_->beat.sequence;
 }
 
-void meeting::waiting(bool now) {
-  state_->wait_in_collective(now, false);
+void meeting::waiting(bool now, std::string_view what) {
+  state_->wait_in_collective(now, false, what);
 }
 
 void meeting::connecting(bool now) {
-  state_->wait_in_collective(now, true);
+  state_->wait_in_collective(now, true, {});
 }
 
 std::optional<rank_verdict> meeting::failure() const {

@@ -69,8 +69,8 @@ class meeting {
   void busy(bool now);
   /// A collective was entered.
   void enter(std::string_view what);
-  /// This thread begins or ends to wait for one.
-  void waiting(bool now);
+  /// This thread begins or ends to wait for one: for the last that was entered, or for `what`.
+  void waiting(bool now, std::string_view what = {});
   /// The same while connections are made for it, which has a limit of its own.
   void connecting(bool now);
 

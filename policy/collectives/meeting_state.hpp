@@ -123,8 +123,9 @@ struct meeting::state {
     return now;
   }
 
-  void wait_in_collective(bool now, bool connecting) {
+  void wait_in_collective(bool now, bool connecting, std::string_view what) {
     const std::lock_guard lock(mutex);
+    if (!what.empty()) collective = what;
     beat.waiting = now;
     beat.connecting = now && connecting;
     ++beat.progress;
@@ -140,6 +141,7 @@ struct meeting::state {
   void run() {
     const base::nanoseconds_t interval = beat_interval(where.limits);
     base::nanoseconds_t heard = clock.now_ns(), spoke = 0;
+    base::stood_still gap(heard);
     frame_reader reader;
     bool open = true;
     while (!stopping) {
@@ -149,6 +151,7 @@ struct meeting::state {
       std::string own;
       {
         const std::lock_guard lock(mutex);
+        busy_since += gap.until(now, busy_since);
         if (open) open = reader.fill(socket.get());
         while (const auto payload = reader.next()) {
           heard = now;

@@ -10,6 +10,7 @@
 
 #include "policy/collectives/backend.hpp"
 #include "policy/collectives/nccl_api.hpp"
+#include "policy/collectives/nccl_end.hpp"
 
 namespace quern::policy {
 namespace {
@@ -27,6 +28,9 @@ constexpr base::nanoseconds_t guard_interval = 200'000'000;
 constexpr base::nanoseconds_t begun_at_once = 1'000'000'000;
 /// How long an abort waits for a call that is under way before it goes ahead.
 constexpr auto abort_patience = std::chrono::seconds(1);
+/// How long an end in order waits for the other ranks to end, too, and then for NCCL: processes of
+/// one run end within moments of each other, or one of them has nothing to lose.
+constexpr base::nanoseconds_t end_patience = 1'000'000'000;
 
 base::expected<int> kind_of(at::ScalarType type) {
   switch (type) {
@@ -103,12 +107,22 @@ struct nccl_link {
     const std::unique_lock lock(mutex, abort_patience);
     if (comm != nullptr) call->abort(comm);
   }
+
+  /// Everything that was begun has been waited for.
+  void end(meeting& group, std::string_view name) noexcept {
+    const auto failed = [&] { return group.failure().has_value(); };
+    if (aborted || failed() || !nccl::all_end(group, name, end_patience)) return abort();
+    const std::unique_lock lock(mutex, abort_patience);
+    // Whoever holds it for so long hangs in NCCL, and frees nothing any more.
+    if (!lock.owns_lock() || aborted.exchange(true)) return;
+    nccl::end_in_order(*call, comm, end_patience, failed);
+  }
 };
 
 class nccl_operation final : public operation {
  public:
-  nccl_operation(std::shared_ptr<nccl_link> link, c10::Event done)
-      : link_(std::move(link)), done_(std::move(done)) {}
+  nccl_operation(std::shared_ptr<nccl_link> link, c10::Event done, at::Device device)
+      : link_(std::move(link)), done_(std::move(done)), device_(device) {}
   bool wait_for(base::nanoseconds_t patience) override {
     const base::steady_clock clock;
     const base::nanoseconds_t deadline = clock.now_ns() + patience;
@@ -120,12 +134,24 @@ class nccl_operation final : public operation {
       std::this_thread::sleep_for(nccl_question_interval);
     }
   }
+  base::expected<bool> follow() override {
+    try {
+      done_.block(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+      return true;
+    } catch (const std::exception& e) {
+      return fail(errc::unavailable, "the GPU: {}", e.what());
+    }
+  }
   base::status result() override { return problem_; }
 
  private:
   bool is_done() {
     try {
-      return done_.query();
+      if (!done_.query()) return false;
+      // An abort ends it as well, with anything for a result; it says so before it does.
+      if (link_->aborted && problem_)
+        problem_ = fail(errc::unavailable, "nccl: the communicator was aborted");
+      return true;
     } catch (const std::exception& e) {
       problem_ = fail(errc::unavailable, "the GPU: {}", e.what());
       return true;
@@ -141,14 +167,17 @@ class nccl_operation final : public operation {
   }
   std::shared_ptr<nccl_link> link_;
   c10::Event done_;
+  at::Device device_;
   base::status problem_;
 };
 
 class nccl_backend final : public collective_backend {
  public:
-  nccl_backend(std::shared_ptr<meeting> group, std::shared_ptr<nccl_link> link, at::Device device)
+  nccl_backend(std::shared_ptr<meeting> group, std::shared_ptr<nccl_link> link, std::string name,
+               at::Device device)
       : group_(std::move(group)),
         link_(std::move(link)),
+        name_(std::move(name)),
         device_(device),
         guard_(device.type()),
         stream_(guard_.getNewStream(device, -1)) {
@@ -163,7 +192,7 @@ class nccl_backend final : public collective_backend {
   ~nccl_backend() override {
     stopping_ = true;
     watcher_.join();
-    link_->abort();
+    link_->end(*group_, name_);
   }
 
   [[nodiscard]] at::Device device() const override { return device_; }
@@ -192,6 +221,21 @@ class nccl_backend final : public collective_backend {
                                     type, root, link_->comm, stream);
     });
   }
+  std::function<bool()> mark() override {
+    try {
+      const auto here = std::make_shared<c10::Event>(device_.type());
+      here->record(guard_.getStream(device_));
+      return [here] {
+        try {
+          return here->query();
+        } catch (const std::exception&) {
+          return false;  // a GPU that fails comes nowhere; who waits for it learns why
+        }
+      };
+    } catch (const std::exception&) {
+      return [] { return false; };
+    }
+  }
   void abort() noexcept override { link_->abort(); }
 
  private:
@@ -219,7 +263,7 @@ class nccl_backend final : public collective_backend {
       }
       c10::Event done(device_.type());
       done.record(stream_);
-      return std::make_shared<nccl_operation>(link_, std::move(done));
+      return std::make_shared<nccl_operation>(link_, std::move(done), device_);
     } catch (const std::exception& e) {
       return fail(errc::unavailable, "nccl: {}", e.what());
     }
@@ -227,6 +271,7 @@ class nccl_backend final : public collective_backend {
 
   std::shared_ptr<meeting> group_;
   std::shared_ptr<nccl_link> link_;
+  std::string name_;  ///< of the group, in its meeting
   at::Device device_;
   c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;
@@ -271,7 +316,7 @@ base::expected<std::unique_ptr<collective_backend>> make_nccl(const std::shared_
       const auto verdict = group->wait_failure(group->limits().silence);
       return tl::make_unexpected(group->error_of(verdict, over, begun.error().message));
     }
-    return std::make_unique<nccl_backend>(group, std::move(link), device);
+    return std::make_unique<nccl_backend>(group, std::move(link), key, device);
   } catch (const std::exception& e) {
     return fail(errc::unavailable, "nccl on {}: {}", device.str(), e.what());
   }

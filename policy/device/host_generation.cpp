@@ -159,16 +159,22 @@ std::uint64_t word_pair(const std::int32_t* words, int low, int high) {
          static_cast<std::uint32_t>(words[low]);
 }
 
-quern_sampled sample_slot(std::span<const float> logits, std::int32_t* words) {
+sampled_token choose_token(std::span<const float> logits, const std::int32_t* words,
+                           std::int32_t given) {
   const base::random_address where{word_pair(words, quern_slot_key_low, quern_slot_key_high),
                                    word_pair(words, quern_slot_stream_low, quern_slot_stream_high)};
   const auto bits = base::random_block(where, static_cast<std::uint64_t>(words[quern_slot_index]));
   const std::uint64_t word = (static_cast<std::uint64_t>(bits[0]) << 32) | bits[1];
   const double u = (static_cast<double>(word >> 12) + 0.5) * 0x1p-52;
   const auto inverse = std::bit_cast<float>(words[quern_slot_inverse_temperature]);
-  const sampled_token drawn = words[quern_slot_greedy] != 0
-                                  ? greedy_token(logits)
-                                  : sample_token(logits, 1 / static_cast<double>(inverse), u);
+  const bool greedy = words[quern_slot_greedy] != 0;
+  const double temperature = greedy ? 1 : 1 / static_cast<double>(inverse);
+  if (given >= 0) return given_token(logits, temperature, given);
+  return greedy ? greedy_token(logits) : sample_token(logits, temperature, u);
+}
+
+quern_sampled sample_slot(std::span<const float> logits, std::int32_t* words, std::int32_t given) {
+  const sampled_token drawn = choose_token(logits, words, given);
   quern_sampled result{drawn.token, drawn.log_prob, drawn.raw_log_prob, 1};
   for (int i = 0; i < words[quern_slot_stops]; ++i)
     if (words[quern_slot_first_stop + i] == drawn.token) result.flags |= 2;
@@ -188,7 +194,7 @@ std::int32_t host_sample(quern_sampling what, std::int32_t* state, quern_sampled
     }
     const std::int64_t row = what.logit_row != nullptr ? what.logit_row[i] : i;
     out[i] = sample_slot({what.logits + row * what.columns, static_cast<std::size_t>(what.valid)},
-                         words);
+                         words, what.given != nullptr ? what.given[i] : -1);
   }
   return 0;
 }

@@ -104,6 +104,7 @@ struct quern_sampling {
   int64_t columns, valid;    ///< ids at or above `valid` are never drawn
   float* room;
   int32_t* counters;
+  const int32_t* given;  ///< [count]: the token that is taken instead of drawn; -1 or null: none
 };
 
 /// Rows that few_rows_product and few_rows_swiglu take at most.
@@ -226,8 +227,9 @@ struct quern_policy_kernels {
                         const int32_t* pairs, int32_t count, void* stream);
   /// Draws a token for each slot from its row of logits, by inversion with the slot's addressed
   /// number (policy/engine/sampler.hpp, the same number for the same seed, request and index), or
-  /// takes the highest; then advances the slot's state: token, position, index, and active where
-  /// the completion has ended. A slot must not be named twice.
+  /// takes the highest, or the token that is given, of which the log-probs are then the same bits
+  /// as if it had been drawn; then advances the slot's state: token, position, index, and active
+  /// where the completion has ended. A slot must not be named twice.
   int32_t (*sample)(struct quern_sampling what, int32_t* state, struct quern_sampled* out,
                     void* stream);
 

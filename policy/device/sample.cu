@@ -150,6 +150,20 @@ __device__ void choose_chunk(search_shared& shared, int chunks, bool greedy, dou
   shared.chunk = chosen;
 }
 
+/// The column that is drawn, or that is the highest, from the chunk that was chosen.
+__device__ int64_t find_token(search_shared& shared, const float* z, int64_t valid, bool greedy,
+                              float inverse) {
+  const int64_t from = static_cast<int64_t>(shared.chunk) * quern_chunk;
+  const auto count = static_cast<int>(min(static_cast<int64_t>(quern_chunk), valid - from));
+  const float chunk_top = shared.chunks[shared.chunk].top;
+  if (greedy)
+    find_top(shared, z + from, count, chunk_top);
+  else
+    search_chunk(shared, z + from, count, chunk_top, inverse);
+  // Logits that are not numbers have no token: 0, with a log-prob that is not a number either.
+  return shared.token < 0 || shared.token >= count ? 0 : from + shared.token;
+}
+
 __device__ void advance_slot(int32_t* words, int token, quern_sampled& out) {
   int flags = 1;
   for (int i = 0; i < words[quern_slot_stops]; ++i)
@@ -168,6 +182,7 @@ __device__ void finish_row(const sampling_arguments& a, int entry, int32_t* word
   const auto* sums =
       reinterpret_cast<const float4*>(a.what.room) + static_cast<int64_t>(entry) * a.chunks;
   const bool greedy = words[quern_slot_greedy] != 0;
+  const int given = a.what.given != nullptr ? a.what.given[entry] : -1;
   if (static_cast<int>(threadIdx.x) < a.chunks) {
     const float4 four = __ldcg(sums + threadIdx.x);
     shared.chunks[threadIdx.x] = {four.x, four.y, four.z, four.w};
@@ -187,19 +202,12 @@ __device__ void finish_row(const sampling_arguments& a, int entry, int32_t* word
     shared.row.top = top;
     for (int c = 0; c < a.chunks; ++c)
       join_chunk(shared.row, shared.chunks[c], shared.factors[c], shared.plain_factors[c], inverse);
-    choose_chunk(shared, a.chunks, greedy, greedy ? 0.0 : slot_uniform(words));
+    if (given < 0) choose_chunk(shared, a.chunks, greedy, greedy ? 0.0 : slot_uniform(words));
   }
   __syncthreads();
-  const int64_t from = static_cast<int64_t>(shared.chunk) * quern_chunk;
-  const auto count = static_cast<int>(min(static_cast<int64_t>(quern_chunk), a.what.valid - from));
-  const float chunk_top = shared.chunks[shared.chunk].top;
-  if (greedy)
-    find_top(shared, z + from, count, chunk_top);
-  else
-    search_chunk(shared, z + from, count, chunk_top, inverse);
+  const int64_t token =
+      given < 0 ? find_token(shared, z, a.what.valid, greedy, inverse) : int64_t{given};
   if (threadIdx.x != 0) return;
-  // Logits that are not numbers have no token: 0, with a log-prob that is not a number either.
-  const int64_t token = shared.token < 0 || shared.token >= count ? 0 : from + shared.token;
   const double below = static_cast<double>(z[token]) - top;
   quern_sampled result{static_cast<int32_t>(token), 0, 0, 0};
   result.raw_log_prob = static_cast<float>(below - log(shared.row.plain));

@@ -226,6 +226,16 @@ schedule_step generation_schedule::next() {
   return step;
 }
 
+void generation_schedule::restart() {
+  schedule_step dropped;
+  while (!running_.empty()) {          // the oldest last: it ends at the head of the queue
+    auto youngest = running_.begin();  // of those who wait for a prompt only if there is no other
+    for (auto e = running_.begin(); e != running_.end(); ++e)
+      if (!e->waits && (youngest->waits || e->admitted > youngest->admitted)) youngest = e;
+    preempt(youngest, dropped);
+  }
+}
+
 bool generation_schedule::finish(std::uint64_t serial) {
   if (const auto who = find_running(serial); who != running_.end()) {
     if (const auto heir = who->waits || who->fed ? running_.end() : heir_of(*who);

@@ -78,6 +78,9 @@ class generation_schedule {
   /// what is computed of it. False: no such sequence.
   bool finish(std::uint64_t serial);
 
+  /// Everybody gives its pages back and computes its tokens again, all of which are known.
+  void restart();
+
   const page_book& book() const { return book_; }
   bool idle() const { return running_.empty() && waiting_.empty(); }
   /// Sequences that have a slot.

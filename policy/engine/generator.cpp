@@ -61,7 +61,7 @@ base::status check_request(const generation_request& r, std::int64_t vocabulary,
         errc::invalid_argument,
         "request {}: a prompt of {} tokens leaves no room in a cache of {} positions; shorten it",
         r.id, r.prompt.size(), capacity);
-  if (r.max_tokens < 1)
+  if (r.max_tokens < 1 && r.given.empty())
     return fail(errc::invalid_argument, "request {}: max_tokens is {}, but must be at least 1",
                 r.id, r.max_tokens);
   if (!r.greedy && !(r.temperature > 0 && r.temperature < 1e6))
@@ -69,8 +69,31 @@ base::status check_request(const generation_request& r, std::int64_t vocabulary,
                 "request {}: temperature is {}, but must be above 0; for the likeliest token ask "
                 "for greedy",
                 r.id, r.temperature);
+  for (std::int32_t token : r.given)
+    if (token < 0 || token >= vocabulary)
+      return fail(errc::invalid_argument,
+                  "request {}: given token {} is outside the vocabulary of {}", r.id, token,
+                  vocabulary);
+  if (static_cast<std::int64_t>(r.prompt.size() + r.given.size()) > capacity)
+    return fail(errc::invalid_argument,
+                "request {}: a prompt of {} tokens and a given completion of {} are more than the "
+                "cache's {} positions; raise the capacity",
+                r.id, r.prompt.size(), r.given.size(), capacity);
   return {};
 }
+
+namespace {
+
+/// What is given is all of the completion.
+generation_request as_given(const generation_request& asked) {
+  generation_request r = asked;
+  r.max_tokens = static_cast<std::int32_t>(r.given.size());
+  r.stop_ids.clear();
+  r.ignore_eos = true;
+  return r;
+}
+
+}  // namespace
 
 struct generator::state {
   generator_options options;
@@ -82,7 +105,8 @@ struct generator::state {
 };
 
 base::expected<std::unique_ptr<generator::state>> generator::prepare(
-    const parameter_arena& initial, std::int64_t version, const generator_options& options) {
+    const parameter_arena& initial, parameter_arena landing, std::int64_t version,
+    const generator_options& options) {
   auto s = std::make_unique<state>();
   s->options = options;
   if (s->options.capacity == 0)
@@ -93,7 +117,7 @@ base::expected<std::unique_ptr<generator::state>> generator::prepare(
   if (options.valid_tokens == 0) s->options.valid_tokens = initial.config.vocab_size;
   s->version = version;
   s->hash = initial.hash();
-  s->staged = initial.like();
+  s->staged = std::move(landing);
   return s;
 }
 
@@ -101,15 +125,24 @@ base::expected<generator> generator::make(const parameter_arena& initial, std::i
                                           const generator_options& options,
                                           const parallel_context& context) {
   // Before the engine, whose pages take most of the memory that is left.
-  QUERN_TRY(auto s, prepare(initial, version, options));
+  QUERN_TRY(auto s, prepare(initial, initial.like(), version, options));
   QUERN_TRY(s->engine, make_engine_for(initial, version, s->hash, s->options, context));
+  return generator(std::move(s));
+}
+
+base::expected<generator> generator::make(parameter_arena&& initial, std::int64_t version,
+                                          const generator_options& options,
+                                          const parallel_context& context) {
+  const parameter_arena own = std::move(initial);
+  QUERN_TRY(auto s, prepare(own, own, version, options));
+  QUERN_TRY(s->engine, make_engine_for(own, version, s->hash, s->options, context));
   return generator(std::move(s));
 }
 
 base::expected<generator> generator::make(const parameter_arena& initial, std::int64_t version,
                                           const generator_options& options,
                                           std::unique_ptr<generation_engine> engine) {
-  QUERN_TRY(auto s, prepare(initial, version, options));
+  QUERN_TRY(auto s, prepare(initial, initial.like(), version, options));
   s->engine = std::move(engine);
   return generator(std::move(s));
 }
@@ -124,7 +157,10 @@ base::status generator::submit(std::span<const generation_request> requests) {
     if (!fresh.insert(r.id).second)
       return fail(errc::invalid_argument, "request {} is given twice", r.id);
   }
-  s.engine->submit(requests);
+  std::vector<generation_request> whole;
+  for (const generation_request& r : requests)
+    whole.push_back(r.given.empty() ? r : as_given(r));
+  s.engine->submit(whole);
   return {};
 }
 

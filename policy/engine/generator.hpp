@@ -36,6 +36,9 @@ struct generation_request {
   bool greedy = false;                 ///< highest logit, lowest id among equals
   bool ignore_eos =
       false;  ///< the model's end tokens do not end the completion (stop_ids still do)
+  /// Not empty: the completion, whose log-probs are asked for. Nothing is drawn, and nothing but
+  /// its length ends it: max_tokens, stop_ids and ignore_eos are not looked at.
+  std::vector<std::int32_t> given;
 };
 
 /// `length`: max_tokens, or the model's positions or the cache's capacity ran out. A truncated
@@ -79,7 +82,8 @@ struct generator_options {
   generation_method method = generation_method::automatic;
   // The rest is for the paged method.
   /// A sequence's bits do not depend on what else is in the batch (slots: always so): every pass
-  /// has `rows` rows of single tokens, prompts too.
+  /// has `rows` rows of single tokens, prompts too. New weights compute what is in the cache again
+  /// (both methods), so that every log-prob is what its version gives from the first token on.
   bool exact = false;
   bool full_precision = false;   ///< float32; otherwise bfloat16 on a GPU
   std::int64_t cache_bytes = 0;  ///< of all pages; 0: for all slots, at most 80 % of what is free
@@ -107,6 +111,11 @@ class generator {
  public:
   /// Copies the arena's weights as `version`.
   static base::expected<generator> make(const parameter_arena& initial, std::int64_t version,
+                                        const generator_options& options = {},
+                                        const parallel_context& context = {});
+  /// The same, of an arena that nobody needs any more: the next weights land in it, so that there
+  /// are two copies in all and not three.
+  static base::expected<generator> make(parameter_arena&& initial, std::int64_t version,
                                         const generator_options& options = {},
                                         const parallel_context& context = {});
   /// With an engine from elsewhere, which has these weights: what a server of another make is
@@ -153,6 +162,7 @@ class generator {
  private:
   struct state;
   static base::expected<std::unique_ptr<state>> prepare(const parameter_arena& initial,
+                                                        parameter_arena landing,
                                                         std::int64_t version,
                                                         const generator_options& options);
   explicit generator(std::unique_ptr<state> parts);
@@ -160,7 +170,7 @@ class generator {
 };
 
 /// What a generator's engine needs of a request beside the model: ids below `vocabulary`, prompts
-/// shorter than `capacity`.
+/// shorter than `capacity`, given completions in it too.
 base::status check_request(const generation_request& request, std::int64_t vocabulary,
                            std::int64_t capacity);
 

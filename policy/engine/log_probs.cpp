@@ -5,9 +5,9 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
 
 #include "policy/engine/attention.hpp"
+#include "policy/engine/loss_rows.hpp"
 #include "policy/engine/ops.hpp"
 #include "policy/engine/products.hpp"
 
@@ -26,6 +26,21 @@ void output_head::run(const at::Tensor& hidden, const at::Tensor& head, const mi
                       std::span<const training_sequence> sequences,
                       const std::function<void(const head_chunk&)>& visit, at::Tensor* d_hidden,
                       at::Tensor* d_head) {
+  const auto on_host = [&](const head_rows& chunk) {
+    const std::vector<double> log_probs = to_host(chunk.log_probs),
+                              entropies = to_host(chunk.entropies);
+    std::vector<double> gradients(d_hidden ? log_probs.size() : 0);
+    visit({static_cast<std::size_t>(chunk.first), log_probs, entropies, gradients});
+    return d_hidden ? upload(gradients, hidden.device()).to(chunk.log_probs.scalar_type())
+                    : at::Tensor();
+  };
+  run_rows(hidden, head, batch, sequences, on_host, d_hidden, d_head);
+}
+
+void output_head::run_rows(const at::Tensor& hidden, const at::Tensor& head,
+                           const micro_batch& batch, std::span<const training_sequence> sequences,
+                           const std::function<at::Tensor(const head_rows&)>& visit,
+                           at::Tensor* d_hidden, at::Tensor* d_head) {
   const std::int64_t vocabulary = head.size(0), valid = valid_ > 0 ? valid_ : vocabulary,
                      width = head.size(1);
   const auto total = static_cast<std::int64_t>(batch.predictions.size());
@@ -40,10 +55,9 @@ void output_head::run(const at::Tensor& hidden, const at::Tensor& head, const mi
       targets.push_back(s.tokens[static_cast<std::size_t>(p.token)]);
       scales.push_back(1 / s.temperature);
     }
-    const at::Tensor row = at::tensor(rows, at::kLong).to(hidden.device()),
-                     target = at::tensor(targets, at::kLong).to(hidden.device());
+    const at::Tensor row = upload(rows, hidden.device()), target = upload(targets, hidden.device());
     const at::TensorOptions wide = wide_options(hidden);
-    const at::Tensor scale = at::tensor(scales, at::kDouble).to(wide);
+    const at::Tensor scale = upload(scales, hidden.device()).to(wide);
     at::Tensor input = take(inputs_, {n, width}, hidden),
                logits = take(logits_, {n, vocabulary}, wide);
     at::index_select_out(input, hidden, 0, row);
@@ -52,11 +66,8 @@ void output_head::run(const at::Tensor& hidden, const at::Tensor& head, const mi
                lse = at::empty({n}, wide);
     ops::log_softmax_rows(logits, target, scale, valid, log_prob, entropy, lse);
 
-    const std::vector<double> log_probs = to_host(log_prob), entropies = to_host(entropy);
-    std::vector<double> gradients(d_hidden ? log_probs.size() : 0);
-    visit({static_cast<std::size_t>(first), log_probs, entropies, gradients});
+    const at::Tensor gradient = visit({first, log_prob, entropy});
     if (!d_hidden) continue;
-    const at::Tensor gradient = at::tensor(gradients, at::kDouble).to(wide);
     at::Tensor d_logits = hidden.scalar_type() == logits.scalar_type()
                               ? logits
                               : at::empty({n, vocabulary}, hidden.options());

@@ -21,6 +21,13 @@ struct head_chunk {
   std::span<double> gradients;  ///< to be filled with d loss / d log_prob; empty without backward
 };
 
+/// The same where it is computed, [n] each, of the wide type (products.hpp); what is wanted back is
+/// a tensor like log_probs.
+struct head_rows {
+  std::int64_t first = 0;
+  at::Tensor log_probs, entropies;
+};
+
 /// Not thread-safe (buffers).
 class output_head {
  public:
@@ -34,6 +41,11 @@ class output_head {
            std::span<const training_sequence> sequences,
            const std::function<void(const head_chunk&)>& visit, at::Tensor* d_hidden,
            at::Tensor* d_head);
+  /// The same without a wait of the host: the visitor queues what makes the gradients.
+  void run_rows(const at::Tensor& hidden, const at::Tensor& head, const micro_batch& batch,
+                std::span<const training_sequence> sequences,
+                const std::function<at::Tensor(const head_rows&)>& visit, at::Tensor* d_hidden,
+                at::Tensor* d_head);
 
  private:
   std::int64_t chunk_, valid_;

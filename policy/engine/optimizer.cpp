@@ -26,12 +26,15 @@ using base::fail;
 
 constexpr std::array<std::string_view, 3> schedule_texts{"constant", "linear", "cosine"};
 
-/// Views of all matrices, or of all vectors, of a shard.
-std::vector<at::Tensor> parts(const catalogue& layout, const shard_map& shard,
+/// Views of all matrices, or of all vectors, of a shard's part of one bucket.
+std::vector<at::Tensor> parts(const catalogue& layout, const shard_map& shard, std::size_t bucket,
                               const at::Tensor& flat, bool matrices) {
+  const std::int64_t begin = shard.begins[bucket],
+                     end = begin + shard.ranges[bucket].end - shard.ranges[bucket].begin;
   std::vector<at::Tensor> result;
   for (const shard_piece& piece : shard.pieces)
-    if ((layout.parameters[piece.parameter].shape.size() > 1) == matrices)
+    if (piece.in_shard >= begin && piece.in_shard < end &&
+        (layout.parameters[piece.parameter].shape.size() > 1) == matrices)
       result.push_back(flat.narrow(0, piece.in_shard, piece.count));
   return result;
 }
@@ -123,44 +126,52 @@ at::Tensor adamw::squares(const at::Tensor& gradients) {
   return at::linalg_vector_norm(gradients, 2, c10::nullopt, false, at::kDouble).square();
 }
 
-double adamw::step(at::Tensor& gradients, const at::Tensor& norm) {
+double adamw::step(at::Tensor& gradients, const at::Tensor& norm,
+                   const std::function<void(std::size_t)>& updated) {
   ++steps;
   // Gradients are divided by it: 1 below the limit.
   const at::Tensor scale =
       options.max_grad_norm > 0 ? (norm / options.max_grad_norm).clamp_min(1) : at::ones_like(norm);
-  const at::Tensor bad = norm.isfinite().logical_not().to(at::kFloat);
+  scales by;
+  by.rate = learning_rate(options, steps);
+  by.skip = norm.isfinite().logical_not().to(at::kFloat);
+  by.count = at::full({}, static_cast<double>(steps), gradients.options().dtype(at::kFloat));
   // The fused operator takes its scale in float32: exact arenas are divided beforehand.
-  const bool exact = gradients.scalar_type() == at::kDouble;
-  if (exact) gradients.div_(scale);
-  const std::optional<at::Tensor> divide =
-      exact ? std::nullopt : std::optional<at::Tensor>(scale.to(at::kFloat));
-  const double rate = learning_rate(options, steps);
-  const at::Tensor count =
-      at::full({}, static_cast<double>(steps), gradients.options().dtype(at::kFloat));
-  for (const bool matrices : {true, false}) {
-    const std::vector<at::Tensor> w = parts(layout, shard, master, matrices),
-                                  g = parts(layout, shard, gradients, matrices),
-                                  m = parts(layout, shard, first, matrices),
-                                  v = parts(layout, shard, second, matrices),
-                                  counts(w.size(), count);
-    if (w.empty()) continue;
-    const std::vector<at::Tensor> halves = rounded.defined()
-                                               ? parts(layout, shard, rounded, matrices)
-                                               : std::vector<at::Tensor>(w.size());
-    const ops::device::adamw_numbers numbers{
-        rate, options.beta1, options.beta2, options.epsilon, matrices ? options.weight_decay : 0.0,
-        steps};
-    bool by_kernel = !exact;  // all of them or none: they are alike
-    for (std::size_t i = 0; by_kernel && i < w.size(); ++i)
-      by_kernel = ops::device::adamw(numbers, w[i], g[i], m[i], v[i], *divide, bad, halves[i]);
-    if (by_kernel) continue;
-    at::_fused_adamw_(w, g, m, v, {}, counts, rate, options.beta1, options.beta2,
-                      matrices ? options.weight_decay : 0.0, options.epsilon, false, false, divide,
-                      bad);
-    for (std::size_t i = 0; rounded.defined() && i < w.size(); ++i)
-      halves[i].copy_(w[i]);
+  by.exact = gradients.scalar_type() == at::kDouble;
+  if (by.exact) {
+    gradients.div_(scale);
+  } else {
+    by.divide = scale.to(at::kFloat);
   }
-  return rate;
+  for (std::size_t bucket = 0; bucket < shard.ranges.size(); ++bucket) {
+    for (const bool matrices : {true, false})
+      update(bucket, matrices, gradients, by);
+    if (updated) updated(bucket);
+  }
+  return by.rate;
+}
+
+void adamw::update(std::size_t bucket, bool matrices, const at::Tensor& gradients,
+                   const scales& by) {
+  const auto of = [&](const at::Tensor& flat) {
+    return parts(layout, shard, bucket, flat, matrices);
+  };
+  const std::vector<at::Tensor> w = of(master), g = of(gradients), m = of(first), v = of(second),
+                                counts(w.size(), by.count);
+  if (w.empty()) return;
+  const std::vector<at::Tensor> halves =
+      rounded.defined() ? of(rounded) : std::vector<at::Tensor>(w.size());
+  const double decay = matrices ? options.weight_decay : 0.0;
+  const ops::device::adamw_numbers numbers{by.rate,         options.beta1, options.beta2,
+                                           options.epsilon, decay,         steps};
+  bool by_kernel = !by.exact;  // all of them or none: they are alike
+  for (std::size_t i = 0; by_kernel && i < w.size(); ++i)
+    by_kernel = ops::device::adamw(numbers, w[i], g[i], m[i], v[i], *by.divide, by.skip, halves[i]);
+  if (by_kernel) return;
+  at::_fused_adamw_(w, g, m, v, {}, counts, by.rate, options.beta1, options.beta2, decay,
+                    options.epsilon, false, false, by.divide, by.skip);
+  for (std::size_t i = 0; rounded.defined() && i < w.size(); ++i)
+    halves[i].copy_(w[i]);
 }
 
 }  // namespace quern::policy

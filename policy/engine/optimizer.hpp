@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string_view>
 
 #include "base/status.hpp"
@@ -55,8 +57,11 @@ struct adamw {
   /// Scales the shard's gradients to max_grad_norm where `norm` (double, a scalar on the device) is
   /// above it, then one AdamW step; nothing changes where it is not finite. The host waits for
   /// neither: whoever reads the norm later calls `take_back` in that case. Gradients are changed.
-  /// Returns the learning rate.
-  double step(at::Tensor& gradients, const at::Tensor& norm);
+  /// Bucket by bucket, in the arena's order; `updated`, where it is given, is called with each
+  /// bucket once its part of `result` is computed, or queued: it can go to the other ranks while
+  /// the next one is. Returns the learning rate.
+  double step(at::Tensor& gradients, const at::Tensor& norm,
+              const std::function<void(std::size_t bucket)>& updated = {});
   /// The last step did nothing.
   void take_back() { --steps; }
   /// Reads the master weights from an arena that was changed from outside: with them, where they
@@ -66,6 +71,17 @@ struct adamw {
   void round_master();
   /// What the arenas of all ranks are to get, this shard's part.
   const at::Tensor& result() const { return rounded.defined() ? rounded : master; }
+
+ private:
+  /// What all parts of one step have in common.
+  struct scales {
+    double rate = 0;
+    bool exact = false;                ///< float64
+    std::optional<at::Tensor> divide;  ///< of gradients, float32; none: they are divided already
+    at::Tensor skip;                   ///< 1: nothing is to change
+    at::Tensor count;                  ///< of steps
+  };
+  void update(std::size_t bucket, bool matrices, const at::Tensor& gradients, const scales& by);
 };
 
 }  // namespace quern::policy

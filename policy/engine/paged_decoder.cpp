@@ -30,7 +30,7 @@ T* pointer(const at::Tensor& x) {
 
 std::int64_t pass_shape::words() const {
   const auto n = static_cast<std::int64_t>(pieces.size());
-  return 3LL * rows + 2LL * samples + sources + (n > 0 ? 3 * n + 2 : 0);
+  return 3LL * rows + 3LL * samples + sources + (n > 0 ? 3 * n + 2 : 0);
 }
 
 struct paged_decoder::state {
@@ -266,7 +266,8 @@ void paged_decoder::queue(const pass_shape& shape, const at::Tensor& input,
   const auto* slots = pointer<std::int32_t>(input);
   const std::int32_t *given_position = slots + rows, *given_token = given_position + rows,
                      *logit_row = given_token + rows, *sample_slot = logit_row + samples,
-                     *sources = sample_slot + samples, *tail = sources + shape.sources;
+                     *given = sample_slot + samples, *sources = given + samples,
+                     *tail = sources + shape.sources;
   const bool flash = !shape.pieces.empty(), planned = !flash && rows <= s.sizes.decode_rows;
   const quern_attention_plan plan{planned ? pointer<std::int32_t>(s.items) : nullptr,
                                   planned ? pointer<std::int32_t>(s.first_item) : nullptr};
@@ -307,7 +308,8 @@ void paged_decoder::queue(const pass_shape& shape, const at::Tensor& input,
                             s.config.vocab_size,
                             s.sizes.valid,
                             pointer<float>(s.sample_room),
-                            pointer<std::int32_t>(s.sample_counters)};
+                            pointer<std::int32_t>(s.sample_counters),
+                            given};
   s.check(s.kernels->sample(what, state_words, pointer<quern_sampled>(output), stream), "sample");
 }
 

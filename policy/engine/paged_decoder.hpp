@@ -37,7 +37,8 @@ struct flash_piece {
 
 /// What a pass consists of. Its input words, int32: slot, position, token of each row (position -1:
 /// position and token are the slot's own, if it is active; slot -1: padding), then logit_row and
-/// slot of each sample (slot -1: none), then, if there are any, the rows whose logits are computed
+/// slot and given token of each sample (slot -1: none; token -1: one is drawn), then, if there are
+/// any, the rows whose logits are computed
 /// (`sources`; 0: all rows in order), then of each piece its slot, then the begins of the pieces'
 /// rows and keys, one more than pieces.
 struct pass_shape {

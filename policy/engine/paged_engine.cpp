@@ -213,7 +213,7 @@ void paged_engine::run_graph(pass_input& input, std::vector<std::uint64_t> seria
 }
 
 void paged_engine::pass_rows(const schedule_step& plan) {
-  counted_pass pass = input_of_rows(plan, options_.slots);
+  counted_pass pass = input_of_rows(plan, requests_, options_.slots);
   counters_.padded_rows += pass.padding;
   run_graph(pass.input, std::move(pass.serials));
 }
@@ -295,6 +295,11 @@ base::status paged_engine::copy_weights(const parameter_arena& from) {
 
 base::status paged_engine::install(parameter_arena& staged, std::int64_t version,
                                    const base::hash128& hash) {
+  if (options_.exact) {
+    const device_queue::scope here(queue_);
+    read_before(steps_ + 1);
+    schedule_.restart();
+  }
   QUERN_CHECK(copy_weights(staged));
   made_by_ = {0, version, hash};
   return {};
@@ -307,7 +312,7 @@ constexpr std::int64_t context_bytes = std::int64_t{1} << 30;
 base::expected<std::int32_t> pages_of_store(const quern_policy_kernels& kernels,
                                             const model_config& config,
                                             const generator_options& options, bool half,
-                                            std::int64_t weight_bytes) {
+                                            std::int64_t weight_bytes, std::int64_t next_bytes) {
   const std::int64_t bytes = paged_decoder::page_bytes(config, options.page, half),
                      one = (options.capacity + options.page - 1) / options.page;
   std::int64_t allowed = options.cache_bytes;
@@ -315,9 +320,9 @@ base::expected<std::int32_t> pages_of_store(const quern_policy_kernels& kernels,
     std::int64_t free_bytes = 0, total_bytes = 0;
     if (const auto code = kernels.memory(&free_bytes, &total_bytes); code != 0)
       return fail(errc::unavailable, "memory of the device: {}", kernels.problem(code));
-    // Of what is left to itself, weights (of which links may stage a second copy) and context are
-    // taken already.
-    const std::int64_t own = options.leave_bytes > 0 ? 2 * weight_bytes + context_bytes : 0;
+    // Of what is left to itself, weights, those of the next version and context are taken already.
+    const std::int64_t own =
+        options.leave_bytes > 0 ? weight_bytes + next_bytes + context_bytes : 0;
     allowed =
         std::clamp<std::int64_t>(total_bytes - options.leave_bytes - own, 0, free_bytes) / 5 * 4;
   }
@@ -363,9 +368,10 @@ base::expected<std::unique_ptr<generation_engine>> make_paged_engine(
     return fail(errc::exhausted, "cannot allocate {} weights on {}: {}", initial.flat.numel(),
                 device.str(), e.what());
   }
-  QUERN_TRY(const std::int32_t pages,
-            pages_of_store(*kernels, config, own, half,
-                           static_cast<std::int64_t>(weights.flat.nbytes())));
+  QUERN_TRY(
+      const std::int32_t pages,
+      pages_of_store(*kernels, config, own, half, static_cast<std::int64_t>(weights.flat.nbytes()),
+                     static_cast<std::int64_t>(initial.flat.nbytes())));
   paged_sizes sizes;
   sizes.slots = own.slots;
   sizes.capacity = own.capacity;

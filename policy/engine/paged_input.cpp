@@ -14,9 +14,10 @@ std::int32_t rows_for(std::int32_t wanted, std::int32_t most) {
   return std::min(rows, most);
 }
 
-void add_decoding(const schedule_step& plan, counted_pass& pass) {
+void add_decoding(const schedule_step& plan, const paged_requests& requests, counted_pass& pass) {
   for (const decode_row& row : plan.rows) {
-    pass.input.add_sample(pass.input.add_row(row.slot), row.slot);
+    pass.input.add_sample(pass.input.add_row(row.slot), row.slot,
+                          requests.given_at(row.serial, row.position + 1));
     pass.serials.push_back(row.serial);
   }
 }
@@ -33,22 +34,24 @@ std::int32_t add_tokens(const prompt_piece& p, const paged_requests& requests, c
 }
 
 /// For the piece's own sequence and for those that share its prompt.
-void add_samples(const prompt_piece& p, std::int32_t logits, counted_pass& pass) {
-  pass.input.add_sample(logits, p.slot);
+void add_samples(const prompt_piece& p, const paged_requests& requests, std::int32_t logits,
+                 counted_pass& pass) {
+  pass.input.add_sample(logits, p.slot, requests.given_at(p.serial, p.end));
   pass.serials.push_back(p.serial);
   for (const prompt_piece::member& m : p.members) {
-    pass.input.add_sample(logits, m.slot);
+    pass.input.add_sample(logits, m.slot, requests.given_at(m.serial, p.end));
     pass.serials.push_back(m.serial);
   }
 }
 
 }  // namespace
 
-counted_pass input_of_rows(const schedule_step& plan, std::int32_t most) {
+counted_pass input_of_rows(const schedule_step& plan, const paged_requests& requests,
+                           std::int32_t most) {
   const auto count = static_cast<std::int32_t>(plan.rows.size());
   const std::int32_t rows = rows_for(count, most);
   counted_pass pass{pass_input(rows, rows), {}, 0, rows - count};
-  add_decoding(plan, pass);
+  add_decoding(plan, requests, pass);
   return pass;
 }
 
@@ -70,7 +73,7 @@ counted_pass input_of_prompts(const schedule_step& plan, const paged_requests& r
           {p.slot, static_cast<std::int32_t>(p.end - p.begin), static_cast<std::int32_t>(p.end)});
     if (!p.last) continue;
     pass.input.add_source(row);
-    add_samples(p, source++, pass);
+    add_samples(p, requests, source++, pass);
   }
   return pass;
 }
@@ -78,10 +81,10 @@ counted_pass input_of_prompts(const schedule_step& plan, const paged_requests& r
 counted_pass input_of_everything(const schedule_step& plan, const paged_requests& requests,
                                  std::int32_t rows, std::int32_t samples) {
   counted_pass pass{pass_input(rows, samples), {}, 0, 0};
-  add_decoding(plan, pass);
+  add_decoding(plan, requests, pass);
   for (const prompt_piece& p : plan.pieces) {
     const std::int32_t row = add_tokens(p, requests, pass);
-    if (p.last) add_samples(p, row, pass);
+    if (p.last) add_samples(p, requests, row, pass);
   }
   pass.padding = rows - static_cast<std::int64_t>(plan.rows.size()) - pass.prompt_rows;
   return pass;

@@ -29,12 +29,14 @@ class pass_input {
     return rows_++;
   }
   /// `logits`: a row, or the number of a source where there are sources.
-  void add_sample(std::int32_t logits, std::int32_t slot) {
+  /// `given`: the token that is taken; -1: one is drawn.
+  void add_sample(std::int32_t logits, std::int32_t slot, std::int32_t given) {
     at(3 * shape_.rows + samples_) = logits;
     at(3 * shape_.rows + shape_.samples + samples_) = slot;
+    at(3 * shape_.rows + 2 * shape_.samples + samples_) = given;
     ++samples_;
   }
-  void add_source(std::int32_t row) { at(3 * shape_.rows + 2 * shape_.samples + sources_++) = row; }
+  void add_source(std::int32_t row) { at(3 * shape_.rows + 3 * shape_.samples + sources_++) = row; }
   /// Its rows were added last; pieces come in the order of their rows.
   void add_piece(const flash_piece& piece) { shape_.pieces.push_back(piece); }
 
@@ -43,7 +45,7 @@ class pass_input {
   /// With the words of the pieces, which are known only now.
   std::span<const std::int32_t> finished_words() {
     if (shape_.pieces.empty()) return words_;
-    words_.resize(static_cast<std::size_t>(3 * shape_.rows + 2 * shape_.samples + shape_.sources));
+    words_.resize(static_cast<std::size_t>(3 * shape_.rows + 3 * shape_.samples + shape_.sources));
     for (const flash_piece& p : shape_.pieces)
       words_.push_back(p.slot);
     add_begins(&flash_piece::rows);
@@ -73,7 +75,8 @@ struct counted_pass {
 };
 
 /// The rows that decode, at the next size for which there is a graph, at most `most`.
-counted_pass input_of_rows(const schedule_step& plan, std::int32_t most);
+counted_pass input_of_rows(const schedule_step& plan, const paged_requests& requests,
+                           std::int32_t most);
 /// The pieces of prompts, no padding; with or without the words of flash attention.
 counted_pass input_of_prompts(const schedule_step& plan, const paged_requests& requests,
                               bool flash);

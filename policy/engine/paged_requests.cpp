@@ -45,6 +45,11 @@ std::vector<std::vector<scheduled_sequence>> paged_requests::add(
   return groups;
 }
 
+std::int32_t paged_requests::given_at(std::uint64_t serial, std::int64_t position) const {
+  const generation_request& r = sequences_.at(serial).request;
+  return r.given.empty() ? -1 : r.given.at(static_cast<std::size_t>(position) - r.prompt.size());
+}
+
 std::optional<std::uint64_t> paged_requests::serial_of(std::uint64_t id) const {
   const auto found = serials_.find(id);
   if (found == serials_.end()) return {};

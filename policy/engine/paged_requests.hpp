@@ -34,6 +34,8 @@ class paged_requests {
   std::optional<std::uint64_t> serial_of(std::uint64_t id) const;
   const paged_sequence& at(std::uint64_t serial) const { return sequences_.at(serial); }
   std::size_t size() const { return sequences_.size(); }
+  /// The token that a request gives for a position of its sequence; -1: it is to be sampled.
+  std::int32_t given_at(std::uint64_t serial, std::int64_t position) const;
 
   /// Adds a token that the device sampled (the words of quern_sampled) under a version; true: that
   /// ended the sequence. A serial that has ended before is passed over. Throws std::runtime_error

@@ -17,6 +17,17 @@ double log_sum(std::span<const float> logits, double top, double temperature) {
   return std::log(sum);
 }
 
+sampled_token with_log_probs(std::span<const float> logits, double temperature, double top,
+                             double log_total, std::size_t token) {
+  sampled_token result;
+  result.token = static_cast<std::int32_t>(token);
+  result.log_prob = static_cast<float>((logits[token] - top) / temperature - log_total);
+  result.raw_log_prob = temperature == 1
+                            ? result.log_prob
+                            : static_cast<float>(logits[token] - top - log_sum(logits, top, 1));
+  return result;
+}
+
 }  // namespace
 
 sampled_token sample_token(std::span<const float> logits, double temperature, double u) {
@@ -33,13 +44,13 @@ sampled_token sample_token(std::span<const float> logits, double temperature, do
     sum += p;
     if (sum > goal) break;
   }
-  sampled_token result;
-  result.token = static_cast<std::int32_t>(chosen);
-  result.log_prob = static_cast<float>((logits[chosen] - top) / temperature - std::log(total));
-  result.raw_log_prob = temperature == 1
-                            ? result.log_prob
-                            : static_cast<float>(logits[chosen] - top - log_sum(logits, top, 1));
-  return result;
+  return with_log_probs(logits, temperature, top, std::log(total), chosen);
+}
+
+sampled_token given_token(std::span<const float> logits, double temperature, std::int32_t token) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  return with_log_probs(logits, temperature, top, log_sum(logits, top, temperature),
+                        static_cast<std::size_t>(token));
 }
 
 sampled_token greedy_token(std::span<const float> logits) {

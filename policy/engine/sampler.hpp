@@ -17,6 +17,9 @@ struct sampled_token {
 /// never drawn. `logits` holds the ids that may be drawn.
 sampled_token sample_token(std::span<const float> logits, double temperature, double u);
 
+/// The token that is given, with the same bits of log-probs as if it had been drawn.
+sampled_token given_token(std::span<const float> logits, double temperature, std::int32_t token);
+
 /// The highest logit, the lowest id among equals.
 sampled_token greedy_token(std::span<const float> logits);
 

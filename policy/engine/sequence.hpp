@@ -23,7 +23,11 @@ struct training_sequence {
   std::vector<float>
       proximal_log_probs;  ///< empty: the policy of this step (exact for the first step on a batch)
   std::vector<float> reference_log_probs;  ///< empty: no KL term
-  std::vector<std::int64_t> versions;      ///< that sampled each token; empty: unknown
+  /// Log-probs under the weights of this step from the generator's own passes (exact_scorer.hpp).
+  /// They stand for those of the training pass in loss and figures; gradients flow through that
+  /// pass as before. Empty: the training pass's.
+  std::vector<float> exact_log_probs;
+  std::vector<std::int64_t> versions;  ///< that sampled each token; empty: unknown
 };
 
 /// Counts of the whole batch before filtering, over all ranks: what denominators are made of.

@@ -52,6 +52,7 @@ struct slot_state {
   void share_prompt(const sequence& leader, sequence& member);
   void release(const sequence& s);
   void finish(std::list<sequence>::iterator which, finish_reason reason);
+  void forget_cache();
   void sample(sequence& s, std::span<const float> logits);
   std::optional<finish_reason> ends(const sequence& s) const;
 };
@@ -76,6 +77,16 @@ void slot_state::hand_over(sequence& leader) {
   std::swap(heir->slot, leader.slot);
   heir->computed = leader.computed;
   heir->waits = false;
+}
+
+/// Everything is computed again from its tokens.
+void slot_state::forget_cache() {
+  for (sequence& s : running)
+    s.computed = s.shared = s.prompt_slot = 0;
+  guests.assign(guests.size(), 0);
+  for (std::size_t i = 0; i < left.size(); ++i)
+    if (left[i]) free_slots.push_back(static_cast<std::int64_t>(i));
+  left.assign(left.size(), false);
 }
 
 /// Whole blocks of the prompt are read where they are; what is left of the last block is copied.
@@ -138,8 +149,9 @@ void slot_state::sample(sequence& s, std::span<const float> logits) {
   const generation_request& r = s.request;
   const std::uint64_t index = s.result.tokens.size();
   const sampled_token t =
-      r.greedy ? greedy_token(logits)
-               : sample_token(logits, r.temperature, sampling_uniform(r.seed, r.id, index));
+      !r.given.empty() ? given_token(logits, r.greedy ? 1 : r.temperature, r.given[index])
+      : r.greedy       ? greedy_token(logits)
+                       : sample_token(logits, r.temperature, sampling_uniform(r.seed, r.id, index));
   s.tokens.push_back(t.token);
   s.result.tokens.push_back(t.token);
   s.result.log_probs.push_back(t.log_prob);
@@ -176,6 +188,7 @@ class slot_engine final : public generation_engine {
     std::swap(state_.active, staged);
     state_.version = version;
     state_.hash = hash;
+    if (state_.options.exact) state_.forget_cache();
     return {};
   }
   const generator_counters& counters() const override { return state_.counters; }

@@ -61,11 +61,12 @@ step_metrics metrics_of(const token_sums& total) {
 }
 
 double visit_token(const loss_parameters& p, const training_sequence& s, std::size_t token,
-                   double weight, double log_prob, double entropy, std::int64_t version,
+                   double weight, double computed, double entropy, std::int64_t version,
                    token_sums& total) {
   const auto at = [&](const std::vector<float>& values, double otherwise) {
     return values.empty() ? otherwise : static_cast<double>(values[token]);
   };
+  const double log_prob = at(s.exact_log_probs, computed);
   token_input in;
   in.log_prob = log_prob;
   in.behaviour_log_prob = at(s.behaviour_log_probs, log_prob);

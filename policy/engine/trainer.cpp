@@ -2,6 +2,7 @@
 #include "policy/engine/trainer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <iterator>
@@ -10,27 +11,23 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/zeros.h>
 
 #include "policy/collectives/gradient_buckets.hpp"
 #include "policy/engine/attention.hpp"
 #include "policy/engine/evaluate.hpp"
 #include "policy/engine/log_probs.hpp"
+#include "policy/engine/loss_rows.hpp"
 #include "policy/engine/products.hpp"
+#include "policy/engine/shard_exchange.hpp"
 #include "policy/engine/token_sums.hpp"
-#include "policy/loss/token_loss.hpp"
 
 namespace quern::policy {
 namespace {
 
 using base::errc;
 using base::fail;
-
-double trained_tokens(const training_sequence& s) {
-  return static_cast<double>(
-      std::count_if(s.loss_mask.begin(), s.loss_mask.end(), [](std::uint8_t m) { return m != 0; }));
-}
 
 }  // namespace
 
@@ -41,10 +38,11 @@ struct worker {
   parameter_arena gradients;
   at::Tensor d_hidden;
   token_sums total;
+  row_totals of_rows;  ///< the same, of tokens whose losses are tensors
 };
 
-/// Of a backward pass: on the device, over all ranks, so that nothing waits for it before the
-/// optimiser does.
+/// Of a backward pass: on the device, over all ranks (maxima once the exchange is settled), so that
+/// the host waits for nothing before the optimiser is started.
 struct pass_totals {
   at::Tensor sums;    ///< token_sums::sums, then the square of the gradient's norm
   at::Tensor maxima;  ///< token_sums::maxima
@@ -59,8 +57,7 @@ struct trainer::state {
   communicator* group = nullptr;
   /// Of this rank's shard, summed over threads and ranks; with one rank the first worker's arena.
   at::Tensor shard_gradients;
-  std::vector<pending> reducing;
-  base::status reduced;  ///< the first error of starting a reduction
+  shard_exchange exchange;
   std::int64_t version = 0;
 
   base::status check_batch(std::span<const training_sequence> batch,
@@ -71,15 +68,17 @@ struct trainer::state {
   void run_all(std::span<const micro_batch> batches, std::span<const training_sequence> sequences,
                const batch_totals& totals);
   void reduce(std::size_t bucket, std::size_t threads);
-  base::expected<pass_totals> sum_up(token_sums here);
+  pass_totals sum_up(token_sums here);
   base::expected<pass_totals> backward(std::span<const training_sequence> batch,
                                        const batch_totals& totals);
-  base::status gather(const at::Tensor& shard, at::Tensor& flat, std::string_view what);
   void enter(std::string_view phase) const {
-    if (group != nullptr) group->link().at(phase, version);
+    if (group != nullptr) group->at(phase, version);
+  }
+  [[nodiscard]] bool losses_as_tensors() const {
+    return options.losses_as_tensors.value_or(arena.flat.is_cuda());
   }
   void moved() const {
-    if (group != nullptr) group->link().progress();
+    if (group != nullptr) group->progress();
   }
 };
 
@@ -121,16 +120,25 @@ void trainer::state::run_micro_batch(worker& w, const micro_batch& batch,
       const prediction& p = batch.predictions[chunk.first + i];
       const training_sequence& s = sequences[static_cast<std::size_t>(p.sequence)];
       if (p.sequence != current) {
-        weight = s.weight *
-                 token_weight(options.loss, totals.tokens, totals.sequences, trained_tokens(s));
+        weight = weight_of(options.loss, s, totals);
         current = p.sequence;
       }
       chunk.gradients[i] = visit_token(options.loss, s, static_cast<std::size_t>(p.token), weight,
                                        chunk.log_probs[i], chunk.entropies[i], version, w.total);
     }
   };
-  w.head.run(hidden, arena.weights.head, batch, sequences, visit, &d_hidden,
-             &w.gradients.weights.head);
+  if (losses_as_tensors()) {
+    const loss_rows rows(options.loss, batch, sequences, totals, version, hidden.device());
+    const auto queue = [&](const head_rows& chunk) {
+      moved();
+      return rows.gradients(chunk.first, chunk.log_probs, chunk.entropies, w.of_rows);
+    };
+    w.head.run_rows(hidden, arena.weights.head, batch, sequences, queue, &d_hidden,
+                    &w.gradients.weights.head);
+  } else {
+    w.head.run(hidden, arena.weights.head, batch, sequences, visit, &d_hidden,
+               &w.gradients.weights.head);
+  }
   w.model.backward(arena.weights, batch.rows, d_hidden.to(hidden.scalar_type()),
                    w.gradients.weights, done);
   w.total.rows += static_cast<double>(batch.rows.rows());
@@ -143,16 +151,7 @@ void trainer::state::reduce(std::size_t bucket, std::size_t threads) {
   for (std::size_t i = 1; i < threads; ++i)
     sum.add_(workers[i].gradients.flat.narrow(0, range.begin, range.size));
   moved();
-  if (group == nullptr || !reduced) return;
-  const shard_map& shard = optimizer.shard;
-  const std::int64_t count = shard.ranges[bucket].end - shard.ranges[bucket].begin;
-  auto begun = group->reduce_scatter(shard_gradients.narrow(0, shard.begins[bucket], count), sum,
-                                     "gradients of " + range.name);
-  if (begun) {
-    reducing.push_back(std::move(*begun));
-  } else {
-    reduced = tl::make_unexpected(std::move(begun).error());
-  }
+  exchange.reduce(bucket, workers[0].gradients.flat, shard_gradients);
 }
 
 void trainer::state::run_all(std::span<const micro_batch> batches,
@@ -167,6 +166,7 @@ void trainer::state::run_all(std::span<const micro_batch> batches,
     worker& w = workers[index];
     w.gradients.flat.zero_();
     w.total = {};
+    if (losses_as_tensors()) w.of_rows = row_totals::zeros(arena.flat.device());
     for (std::size_t i = index; i < batches.size(); i += threads)
       run_micro_batch(w, batches[i], sequences, totals,
                       i + threads < batches.size() ? bucket_done() : done);
@@ -193,29 +193,30 @@ void trainer::state::run_all(std::span<const micro_batch> batches,
   others.clear();
   for (const std::exception_ptr& one : thrown)
     if (one) std::rethrow_exception(one);
-  for (std::size_t i = 1; i < threads; ++i)
+  for (std::size_t i = 1; i < threads; ++i) {
     workers[0].total.add(workers[i].total);
+    if (losses_as_tensors()) workers[0].of_rows.add(workers[i].of_rows);
+  }
 }
 
-base::expected<pass_totals> trainer::state::sum_up(token_sums here) {
+pass_totals trainer::state::sum_up(token_sums here) {
+  exchange.follow_reduced();
   pass_totals all;
   const auto sums = here.sums();
   const auto maxima = here.maxima();
-  const auto device = arena.flat.device();
-  all.sums = at::zeros({static_cast<std::int64_t>(sums.size()) + 1}, at::kDouble);
-  std::copy(sums.begin(), sums.end(), all.sums.mutable_data_ptr<double>());
-  all.sums = all.sums.to(device);
-  all.maxima =
-      at::tensor(at::ArrayRef<double>(maxima.data(), maxima.size()), at::kDouble).to(device);
+  std::array<double, token_sums::added + 1> told{};
+  std::copy(sums.begin(), sums.end(), told.begin());
+  all.sums = upload(told, arena.flat.device());
+  all.maxima = upload(maxima, arena.flat.device());
+  if (losses_as_tensors()) {
+    const row_totals& rows = workers[0].of_rows;
+    all.sums.narrow(0, 0, rows.sums.numel()).add_(rows.sums);
+    all.maxima = at::maximum(all.maxima, rows.maxima);
+  }
   at::Tensor square = all.sums[static_cast<std::int64_t>(sums.size())];
   square.copy_(adamw::squares(shard_gradients));
-  if (group != nullptr) {
-    QUERN_TRY(pending adding, group->all_reduce(all.sums, reduction::sum, "sums of the step"));
-    QUERN_CHECK(adding.wait());
-    QUERN_TRY(pending comparing,
-              group->all_reduce(all.maxima, reduction::max, "maxima of the step"));
-    QUERN_CHECK(comparing.wait());
-  }
+  exchange.all_reduce(all.maxima, reduction::max, "maxima of the step", false);
+  exchange.all_reduce(all.sums, reduction::sum, "sums of the step", true);
   all.norm = square.sqrt();
   return all;
 }
@@ -236,33 +237,10 @@ base::expected<pass_totals> trainer::state::backward(std::span<const training_se
   }
   QUERN_TRY(const auto batches, pack(arena.config, batch, options.pack, arena.flat.device()));
   run_all(batches, batch, totals);
-  auto ended = std::exchange(reduced, {});
-  for (pending& one : reducing)
-    if (auto result = one.wait(); ended) ended = result;
-  reducing.clear();
-  QUERN_CHECK(ended);
   token_sums here = workers[0].total;
   here.sequences = policy::count(batch).sequences;
   here.idle_sequences = static_cast<double>(idle);
   return sum_up(here);
-}
-
-base::status trainer::state::gather(const at::Tensor& shard, at::Tensor& flat,
-                                    std::string_view what) {
-  if (group == nullptr) return {};
-  std::vector<pending> gathering;
-  for (std::size_t i = 0; i < arena.layout.buckets.size(); ++i) {
-    const policy::bucket& range = arena.layout.buckets[i];
-    const element_range part = optimizer.shard.ranges[i];
-    QUERN_TRY(pending begun,
-              group->all_gather(flat.narrow(0, range.begin, range.size),
-                                shard.narrow(0, optimizer.shard.begins[i], part.end - part.begin),
-                                std::string(what) + " of " + range.name));
-    gathering.push_back(std::move(begun));
-  }
-  for (pending& one : gathering)
-    QUERN_CHECK(one.wait());
-  return {};
 }
 
 base::expected<trainer> trainer::make(parameter_arena arena, const trainer_options& options,
@@ -294,11 +272,13 @@ base::expected<trainer> trainer::make(parameter_arena arena, const trainer_optio
                           output_head(options.loss_chunk, options.valid_tokens),
                           arena.empty_as(wide_type(arena.flat.scalar_type()), wide.device()),
                           {},
+                          {},
                           {}});
   }
   s->shard_gradients = group == nullptr ? s->workers[0].gradients.flat
                                         : at::zeros({s->optimizer.shard.elements}, wide);
   s->group = group;
+  s->exchange = shard_exchange(group, arena.layout, s->optimizer.shard);
   s->arena = std::move(arena);
   s->options = options;
   return trainer(std::move(s));
@@ -306,8 +286,11 @@ base::expected<trainer> trainer::make(parameter_arena arena, const trainer_optio
 
 base::expected<step_metrics> trainer::gradients(std::span<const training_sequence> batch,
                                                 const batch_totals& totals) {
-  QUERN_TRY(const pass_totals pass, state_->backward(batch, totals));
-  return read(pass);
+  const auto pass = state_->backward(batch, totals);
+  const base::status exchanged = state_->exchange.settle();
+  if (!pass) return tl::make_unexpected(pass.error());
+  QUERN_CHECK(exchanged);
+  return read(*pass);
 }
 
 step_metrics trainer::read(const pass_totals& pass) const {
@@ -326,11 +309,20 @@ base::expected<step_metrics> trainer::step(std::span<const training_sequence> ba
 base::expected<step_metrics> trainer::step(std::span<const training_sequence> batch,
                                            const batch_totals& totals) {
   state& s = *state_;
-  QUERN_TRY(const pass_totals pass, s.backward(batch, totals));
-  s.enter("optimiser");
-  const double rate = s.optimizer.step(s.shard_gradients, pass.norm);
-  QUERN_CHECK(s.gather(s.optimizer.result(), s.arena.flat, "weights"));
-  step_metrics m = read(pass);
+  const auto pass = s.backward(batch, totals);
+  double rate = 0;
+  if (pass && !s.exchange.failed()) {
+    s.enter("optimiser");
+    const at::Tensor& weights = s.optimizer.result();
+    rate = s.optimizer.step(s.shard_gradients, pass->norm, [&](std::size_t bucket) {
+      s.exchange.gather(bucket, weights, s.arena.flat, "weights");
+    });
+  }
+  // Here the host waits, for the first time where there is a GPU.
+  const base::status exchanged = s.exchange.settle();
+  if (!pass) return tl::make_unexpected(pass.error());
+  QUERN_CHECK(exchanged);
+  step_metrics m = read(*pass);
   if (!std::isfinite(m.grad_norm)) {
     s.optimizer.take_back();
     m.skipped = true;
@@ -342,12 +334,16 @@ base::expected<step_metrics> trainer::step(std::span<const training_sequence> ba
 }
 
 base::status trainer::gather_gradients() {
-  return state_->gather(state_->shard_gradients, state_->workers[0].gradients.flat, "gradients");
+  state& s = *state_;
+  s.exchange.gather_all(s.shard_gradients, s.workers[0].gradients.flat, "gradients");
+  return s.exchange.settle();
 }
 
 base::status trainer::gather_weights() {
-  state_->optimizer.round_master();
-  return state_->gather(state_->optimizer.result(), state_->arena.flat, "weights");
+  state& s = *state_;
+  s.optimizer.round_master();
+  s.exchange.gather_all(s.optimizer.result(), s.arena.flat, "weights");
+  return s.exchange.settle();
 }
 
 base::expected<std::vector<std::vector<float>>> trainer::log_probs(

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/json.hpp"
@@ -31,6 +32,10 @@ struct trainer_options {
   std::int64_t valid_tokens =
       0;  ///< ids from here on are left out of the softmax, as in the generator; 0: none
   recompute_mode recompute = recompute_mode::none;
+  /// Token losses as tensors where the weights are (loss_rows.hpp), so that the host does not wait
+  /// for log-probs, or one by one on the host; they differ by rounding in float64. By default
+  /// tensors on a GPU, and the host's own arithmetic on the host.
+  std::optional<bool> losses_as_tensors = std::nullopt;
 };
 
 /// Means are over the trained tokens of the sequences that were computed.

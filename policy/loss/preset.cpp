@@ -64,10 +64,10 @@ base::status check(const loss_parameters& p) {
   QUERN_CHECK(in_range("clip_low", p.clip_low, 0, 1));
   QUERN_CHECK(in_range("clip_high", p.clip_high, 0, big));
   QUERN_CHECK(in_range("log_ratio_clamp", p.log_ratio_clamp, 0.1, 80));
-  QUERN_CHECK(in_range("importance_cap", p.importance_cap, 1, big));
+  QUERN_CHECK(in_range("importance_cap", p.importance_cap, 1, 100));
   QUERN_CHECK(in_range("negative_ratio_cap", p.negative_ratio_cap, 1 + p.clip_high, big));
   QUERN_CHECK(in_range("negative_scale", p.negative_scale, 0, 1));
-  QUERN_CHECK(in_range("kl_coefficient", p.kl_coefficient, 0, big));
+  QUERN_CHECK(in_range("kl_coefficient", p.kl_coefficient, 0, 10));
   QUERN_CHECK(in_range("smoothing_clip", p.smoothing_clip, 0, big));
   QUERN_CHECK(in_range("smoothing_block", p.smoothing_block, 2, big));
   if (p.divide_by == denominator::constant)

@@ -117,6 +117,13 @@ std::int64_t logit_bytes(const model_config& c, const learner_demand& d) {
 }
 
 /// Weights, and one block without what only a backward pass needs.
+/// Weights, those of the next version, the cache of its slots (policy/engine/exact_scorer.hpp).
+std::int64_t scorer_bytes(const model_config& c, const learner_demand& d, std::int64_t elements) {
+  constexpr std::int64_t slots = 16;
+  return elements * (float_bytes + d.weight_bytes) +
+         slots * d.longest_sequence * c.layers * 2 * c.kv_size() * float_bytes;
+}
+
 std::int64_t reference_bytes(const model_config& c, const learner_demand& d,
                              std::int64_t elements) {
   const row_bytes v = bytes_of_row(c, d.weight_bytes);
@@ -221,6 +228,8 @@ memory_plan plan_learner(const model_config& config, const learner_demand& deman
        "algorithm.preset"},
       {"copies that links send from", demand.links ? 2 * elements * demand.weight_bytes : 0,
        "actors.weights"},
+      {"passes like the generator's", demand.exact ? scorer_bytes(config, demand, elements) : 0,
+       "actors.exact"},
       {"libraries of the GPU", demand.gpu ? library_bytes : 0, ""},
   };
   return plan;

@@ -36,6 +36,7 @@ struct learner_demand {
   recompute_mode recompute = recompute_mode::none;
   bool reference = false;  ///< a second, frozen model (KL term)
   bool links = false;      ///< new weights are sent to generators from two copies
+  bool exact = false;      ///< a generator of its own that scores, see engine/exact_scorer.hpp
   bool gpu = false;        ///< else host memory
 };
 

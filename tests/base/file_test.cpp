@@ -4,7 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/test.hpp"
 
@@ -46,6 +50,47 @@ TEST_CASE("a temporary folder goes with its owner") {
     CHECK(fs::is_directory(path));
   }
   CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE(
+    "a held folder of a process that was killed goes with the next one, that of a living stays") {
+  // The first call of a prefix in a process clears: each of these is a process of its own.
+  const std::string prefix = "quern-held-test" + std::to_string(::getpid());
+  const auto held_in_child = [&](bool lives) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto folder = temp_folder::make_held(prefix);
+      const std::string name = folder ? folder->path().string() : "";
+      if (::write(ends[1], name.data(), name.size()) < 0) ::_exit(1);
+      while (lives)
+        ::pause();
+      ::kill(::getpid(), SIGKILL);
+    }
+    ::close(ends[1]);
+    char name[512] = "";
+    CHECK(::read(ends[0], name, sizeof name - 1) > 0);
+    ::close(ends[0]);
+    if (!lives) ::waitpid(child, nullptr, 0);
+    // As if they had been made a while ago.
+    const timespec old[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+    ::utimensat(AT_FDCWD, name, old, 0);
+    return std::pair(child, fs::path(name));
+  };
+  const auto [alive, kept] = held_in_child(true);
+  const auto [dead, left] = held_in_child(false);
+  CHECK(fs::is_directory(left));
+  {
+    const auto next = temp_folder::make_held(prefix);
+    REQUIRE(next);
+    CHECK(fs::is_directory(next->path()));
+    CHECK_FALSE(fs::exists(left));
+    CHECK(fs::is_directory(kept));
+  }
+  ::kill(alive, SIGKILL);
+  ::waitpid(alive, nullptr, 0);
+  fs::remove_all(kept);
 }
 
 TEST_CASE("the user's cache is a folder that nobody else may write to") {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/input_end.hpp"
+#include "base/pause_signals.hpp"
 #include "support/test.hpp"
 
 using namespace quern::base;
@@ -64,6 +65,28 @@ TEST_CASE("a child reads what it was given, and the end only when its owner says
   CHECK(child->wait(10_s).value().code == 0);
   CHECK(read_file(folder->path() / "log").value() == "got rye\nwheat\n");
   CHECK_FALSE(subprocess::start({.argv = {"/bin/cat"}, .input = std::string(5000, 'x')}));
+}
+
+TEST_CASE("a child does not inherit that broken pipes are ignored, and SIGHUP is a pause") {
+  const auto before = ::signal(SIGPIPE, SIG_DFL);
+  ignore_broken_pipes();
+  auto child = subprocess::start({.argv = {"/bin/sh", "-c", "kill -PIPE $$; exit 3"}});
+  REQUIRE(child);
+  CHECK(child->wait(10_s).value().signal == SIGPIPE);
+  ::signal(SIGPIPE, before);
+  {
+    pause_signals signals;
+    ::kill(::getpid(), SIGHUP);
+    CHECK(signals.arrived(1000));
+  }
+  // As nohup leaves it.
+  const auto hup = ::signal(SIGHUP, SIG_IGN);
+  {
+    pause_signals signals;
+    ::kill(::getpid(), SIGHUP);
+    CHECK_FALSE(signals.arrived(50));
+  }
+  ::signal(SIGHUP, hup);
 }
 
 TEST_CASE("a process ends with its input, also where it does not listen to a request to end") {

@@ -131,7 +131,9 @@ TEST_CASE("ranks, generator and evaluator on hosts of their own, with weights ov
   REQUIRE(::kill(killed, SIGKILL) == 0);
   // A checkpoint may be on its way: the next one is of those that were started again.
   const std::int64_t before = version_of(run);
-  CHECK(stranger->wait(60_s));
+  const auto sent_away = stranger->wait(60_s);
+  REQUIRE(sent_away);
+  CHECK(sent_away->code == 1);
   CHECK(contains(base::read_file(folder.path() / "stranger").value_or(""),
                  "does not know the secret of this run"));
   REQUIRE(wait_until(300_s, [&] {

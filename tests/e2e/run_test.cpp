@@ -56,6 +56,38 @@ void check_metrics(const fs::path& run, std::int64_t steps) {
 
 }  // namespace
 
+namespace {
+
+/// Of a step of learning on samples of its own weights, all of them.
+base::json learner_figures(const fs::path& run, const std::vector<std::string>& settings) {
+  std::vector<std::string> all{"actors.staleness=0", "observe.panel=false",
+                               "observe.log_level=warning"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  const finished trained = run_to_end(train_command(run, 1, all), run.string() + ".log");
+  CAPTURE(trained.output);
+  REQUIRE(trained.code == 0);
+  base::json figures;
+  REQUIRE(storage::read_jsonl(run / "metrics.jsonl", [&](const base::json& line) -> base::status {
+    figures = line["learner"];
+    return {};
+  }));
+  CHECK(figures["mismatch_tokens"].get<double>() > 0);
+  CHECK(figures["mismatch_tokens"] == figures["tokens"]);
+  return figures;
+}
+
+}  // namespace
+
+TEST_CASE("exact: generator and learner agree to the bit, and only then") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  const base::json exact = learner_figures(folder->path() / "exact", {"actors.exact=true"});
+  CHECK(exact["mismatch_max"].get<double>() == 0);
+  CHECK(exact["behaviour_kl"].get<double>() == 0);
+  const base::json fast = learner_figures(folder->path() / "fast", {"actors.exact=false"});
+  CHECK(fast["mismatch_max"].get<double>() > 0);
+}
+
 TEST_CASE("train, status, sample and export do what they say") {
   auto folder = base::temp_folder::make();
   REQUIRE(folder);

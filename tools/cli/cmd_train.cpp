@@ -16,6 +16,7 @@
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
+#include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
 
 namespace quern::tools {
@@ -42,42 +43,42 @@ std::int64_t durable_version(const storage::ledger_position& at) {
 }
 
 void print_plan(const actors::run_config& config, const actors::task_book& tasks) {
-  fmt::print("{}", actors::to_yaml(config));
+  tell(stdout, "{}", actors::to_yaml(config));
   std::size_t held_out = 0;
   for (const auto& task : tasks.tasks())
     held_out += task.held_out ? 1 : 0;
-  fmt::print("\n# plan: {} in {}\n", config.stage, folder_of(config).string());
-  fmt::print("# tasks: {} trained on, {} held out\n", tasks.tasks().size() - held_out, held_out);
+  tell(stdout, "\n# plan: {} in {}\n", config.stage, folder_of(config).string());
+  tell(stdout, "# tasks: {} trained on, {} held out\n", tasks.tasks().size() - held_out, held_out);
   if (config.stage == "sft") {
-    fmt::print("# corpus: {} tasks, {} records each; {} steps of {} samples\n",
-               config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
-               config.learner.batch_samples);
-    fmt::print("# processes: control, {} corpus makers, then {}\n", config.env.evaluators,
-               config.learner.ranks == 1 ? "the learner"
-                                         : fmt::format("{} learner ranks", config.learner.ranks));
+    tell(stdout, "# corpus: {} tasks, {} records each; {} steps of {} samples\n",
+         config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
+         config.learner.batch_samples);
+    tell(stdout, "# processes: control, {} corpus makers, then {}\n", config.env.evaluators,
+         config.learner.ranks == 1 ? "the learner"
+                                   : fmt::format("{} learner ranks", config.learner.ranks));
     return;
   }
-  fmt::print(
-      "# processes: control, {}, generator, {} evaluator hosts\n",
+  tell(
+      stdout, "# processes: control, {}, generator, {} evaluator hosts\n",
       config.learner.ranks == 1 ? "learner" : fmt::format("{} learner ranks", config.learner.ranks),
       config.env.evaluators);
-  fmt::print("{}", actors::describe_hosts(config));
-  fmt::print("# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
-             config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
-             config.actors.staleness);
+  tell(stdout, "{}", actors::describe_hosts(config));
+  tell(stdout, "# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
+       config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
+       config.actors.staleness);
 }
 
 run_outcome tell_paused(const fs::path& resume_as) {
-  fmt::print(stderr, "paused: quern resume {}\n", resume_as.string());
+  tell(stderr, "paused: quern resume {}\n", resume_as.string());
   return {paused, actors::ending::pause};
 }
 
 run_outcome tell_end(const fs::path& resume_as, const actors::run_end& end) {
   if (!end.problem.empty()) {
-    fmt::print(stderr,
-               "quern: {}\nEverything up to the last checkpoint, of a corpus the last record, is "
-               "kept: quern resume {}\n",
-               end.problem, resume_as.string());
+    tell(stderr,
+         "quern: {}\nEverything up to the last checkpoint, of a corpus the last record, is "
+         "kept: quern resume {}\n",
+         end.problem, resume_as.string());
     return {failed};
   }
   if (end.finished) return {done};
@@ -118,9 +119,33 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
   const auto finished = actors::finish_run(config, run, tasks);
   if (!finished) return {report(name, finished.error())};
   if (!*finished) return tell_paused(resume_as);
-  fmt::print("{}", **finished);
+  tell(stdout, "{}", **finished);
   if (signals.arrived(0)) asked = actors::ending::pause;
   return {done, asked};
+}
+
+/// What a person changed in config.yaml since the run was begun or gone on with: as with --set, a
+/// fixed key is refused and others are told where `say`.
+base::status check_edits(const storage::run_paths& paths, actors::run_config now, bool say) {
+  const auto text = storage::recorded_config(paths);
+  if (!text) return {};
+  // Written by an earlier build, perhaps, whose keys this one refuses: then the file decides.
+  auto recorded = actors::load_config_text(*text, "meta.json", {});
+  if (!recorded) return {};
+  actors::make_paths_absolute(*recorded);
+  actors::make_paths_absolute(now);
+  const std::string file = paths.config().string();
+  for (const auto& change : actors::differences(*recorded, now)) {
+    if (change.changes == actors::key_class::fixed)
+      return base::fail(base::errc::invalid_argument,
+                        "{} was changed by hand: {} is fixed for the run, it was {} and is {} now; "
+                        "set it back, or start a new run for that",
+                        file, change.path, change.before, change.after);
+    if (say)
+      base::log_warn("config", "{} was changed by hand: {}: {} -> {}", file, change.path,
+                     change.before, change.after);
+  }
+  return {};
 }
 
 /// Says where a run stands before it goes on; whether there is something to do.
@@ -129,40 +154,38 @@ base::expected<bool> tell_position(const actors::run_config& config,
   const std::string folder = paths.root.string();
   if (config.stage == "sft") {
     QUERN_TRY(const auto at, actors::sft_position_of(config, paths));
-    fmt::print(stderr, "resuming {} with {} records, at step {} of {}\n", folder, at.records,
-               at.step, config.learner.steps);
+    tell(stderr, "resuming {} with {} records, at step {} of {}\n", folder, at.records, at.step,
+         config.learner.steps);
     return at.step < config.learner.steps;
   }
   QUERN_TRY(const auto at, actors::position_of(paths));
-  fmt::print(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder,
-             at.version, config.learner.steps,
-             at.checkpoint ? std::to_string(at.checkpoint->version) : "none", at.epoch + 1);
+  tell(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder, at.version,
+       config.learner.steps, at.checkpoint ? std::to_string(at.checkpoint->version) : "none",
+       at.epoch + 1);
   return durable_version(at) < config.learner.steps || !actors::is_finished(config, paths);
 }
 
 }  // namespace
 
 run_outcome begin_run(const actors::run_config& config, const fs::path& folder,
-                      const fs::path& resume_as) {
+                      const fs::path& resume_as, const std::function<base::status()>& made) {
   if (config.learner.steps == 0) {
-    fmt::print(stderr, "quern train: learner.steps is 0: there is nothing to do\n");
+    tell(stderr, "quern train: learner.steps is 0: there is nothing to do\n");
     return {nothing};
   }
   const auto tasks = actors::preflight(config, folder, actors::run_beginning::fresh);
   if (!tasks) return {report("train", tasks.error())};
   auto run = storage::run_directory::create(folder, actors::to_yaml(config), meta_of(config));
   if (!run) return {report("train", run.error())};
-  fmt::print(stderr, "run {} in {}\n", config.run.name, folder.string());
+  if (auto told = made(); !told) return {report("train", told.error())};
+  tell(stderr, "run {} in {}\n", config.run.name, folder.string());
   return carry_on(config, *run, *tasks, "train", resume_as);
 }
 
 base::expected<std::int64_t> durable_steps(const actors::run_config& config,
                                            const fs::path& folder) {
   const storage::run_paths paths{folder};
-  if (config.stage == "sft") {
-    QUERN_TRY(const auto at, actors::sft_position_of(config, paths));
-    return at.step;
-  }
+  if (config.stage == "sft") return actors::durable_sft_step(paths);
   QUERN_TRY(const auto at, actors::position_of(paths));
   return durable_version(at);
 }
@@ -184,9 +207,9 @@ int show_plan(const actors::run_config& config, const fs::path& folder,
                                             : base::expected<policy::model_config>(*begins_with);
   if (!model) return report("train", model.error());
   print_plan(config, *tasks);
-  fmt::print("{}", actors::describe_memory(config, *model, actors::memory_here(config)));
+  tell(stdout, "{}", actors::describe_memory(config, *model, actors::memory_here(config)));
   for (const std::string& what : missing)
-    fmt::print("# missing here: {}\n", what);
+    tell(stdout, "# missing here: {}\n", what);
   return done;
 }
 
@@ -196,6 +219,7 @@ base::expected<actors::run_config> changed_config(const fs::path& folder,
   const storage::run_paths paths{folder};
   QUERN_TRY(auto before, actors::load_config(paths.config(), {}));
   QUERN_TRY(auto config, actors::load_config(paths.config(), settings));
+  QUERN_CHECK(check_edits(paths, before, say));
   actors::make_paths_absolute(before);
   actors::make_paths_absolute(config);
   for (const auto& change : actors::differences(before, config)) {
@@ -204,7 +228,7 @@ base::expected<actors::run_config> changed_config(const fs::path& folder,
                         "{} is fixed for the run: it is {} and cannot become {}; start a new run "
                         "for that",
                         change.path, change.before, change.after);
-    if (say) fmt::print(stderr, "{}: {} -> {}\n", change.path, change.before, change.after);
+    if (say) tell(stderr, "{}: {} -> {}\n", change.path, change.before, change.after);
   }
   return config;
 }
@@ -218,8 +242,8 @@ run_outcome go_on_with_run(const fs::path& folder, const std::vector<std::string
   const auto to_do = tell_position(*config, run->paths());
   if (!to_do) return {report("resume", to_do.error())};
   if (!*to_do) {
-    fmt::print(stderr, "quern resume: all {} steps are done; raise learner.steps to go on\n",
-               config->learner.steps);
+    tell(stderr, "quern resume: all {} steps are done; raise learner.steps to go on\n",
+         config->learner.steps);
     return {nothing};
   }
   const auto tasks = actors::preflight(*config, folder, actors::run_beginning::resuming);
@@ -241,9 +265,9 @@ void place_stages(std::vector<actors::stage_plan>& stages, const fs::path& chain
 int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
   const fs::path chain = folder_of(stages.front().config);
   if (actors::is_chain(chain)) {
-    fmt::print(stderr,
-               "quern train: {} is there already: quern resume {}, or choose another run.folder\n",
-               chain.string(), chain.string());
+    tell(stderr,
+         "quern train: {} is there already: quern resume {}, or choose another run.folder\n",
+         chain.string(), chain.string());
     return usage;
   }
   place_stages(stages, chain);
@@ -272,6 +296,7 @@ int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
 }  // namespace
 
 int cmd_train(int argc, char** argv) {
+  base::ignore_broken_pipes();
   CLI::App app("quern train: run an experiment from a configuration");
   std::string file;
   std::vector<std::string> settings;
@@ -293,7 +318,7 @@ int cmd_train(int argc, char** argv) {
   if (!only.empty())
     std::erase_if(*stages, [&](const auto& stage) { return stage.config.stage != only; });
   if (stages->empty()) {
-    fmt::print(stderr, "quern train: {} has no stage {}\n", file, only);
+    tell(stderr, "quern train: {} has no stage {}\n", file, only);
     return usage;
   }
   for (actors::stage_plan& stage : *stages)
@@ -306,6 +331,7 @@ int cmd_train(int argc, char** argv) {
 }
 
 int cmd_resume(int argc, char** argv) {
+  base::ignore_broken_pipes();
   CLI::App app("quern resume: go on with a run that was paused or failed");
   std::string folder;
   std::vector<std::string> settings;

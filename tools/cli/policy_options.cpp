@@ -6,7 +6,8 @@ namespace quern::tools {
 
 std::optional<int> parse_sample(int argc, char** argv, sample_options& options) {
   CLI::App app("quern sample: completions of a policy for a prompt");
-  app.add_option("model", options.model, "Hugging Face folder, checkpoint or run")->required();
+  app.add_option("model", options.model, "Hugging Face folder, checkpoint, run or chain")
+      ->required();
   app.add_option("--prompt", options.prompt_file, "file with the prompt; -: standard input")
       ->required();
   app.add_flag("--greedy", options.greedy, "the most likely token each time");
@@ -26,7 +27,7 @@ std::optional<int> parse_sample(int argc, char** argv, sample_options& options) 
 std::optional<int> parse_export(int argc, char** argv, export_options& options) {
   CLI::App app(
       "quern export: a checkpoint's policy as a Hugging Face folder that transformers loads");
-  app.add_option("from", options.from, "checkpoint or run")->required();
+  app.add_option("from", options.from, "checkpoint, run or chain")->required();
   app.add_option("to", options.to, "folder to write; must not exist")->required();
   app.add_option("--shard-mb", options.shard_mb, "largest file of weights")
       ->check(whole_within(1, 1000000));

@@ -6,6 +6,7 @@
 #include "base/pause_signals.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
 
 namespace quern::tools {
@@ -24,6 +25,7 @@ struct chain_stage {
 
 base::expected<std::vector<chain_stage>> look_at(const fs::path& chain) {
   QUERN_TRY(auto plans, actors::read_chain(chain));
+  QUERN_CHECK(actors::check_begun_stages(chain, plans));
   std::vector<chain_stage> stages;
   for (actors::stage_plan& plan : plans) {
     chain_stage stage{std::move(plan), {}};
@@ -99,20 +101,21 @@ base::status change(std::vector<chain_stage>& stages, const std::vector<std::str
 /// So that they hold whenever the stage begins or goes on.
 base::status keep_changes(const std::vector<chain_stage>& stages, const fs::path& chain,
                           const std::vector<actors::run_config>& before) {
-  // From the last one that has begun: who holds its lock works on the chain.
-  bool last = true;
+  // From the last one that has begun: who holds its lock works on the chain, so it is kept until
+  // all is written.
+  std::vector<storage::run_directory> held;
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    if (!stage->begun || (!last && !stage->changed)) continue;
-    last = false;
+    if (!stage->begun || (!held.empty() && !stage->changed)) continue;
     QUERN_TRY(auto run, storage::run_directory::open(stage->folder));
     if (stage->changed) QUERN_CHECK(run.write_config(actors::to_yaml(stage->plan.config)));
+    held.push_back(std::move(run));
   }
   for (std::size_t k = 0; k < stages.size(); ++k) {
     if (!stages[k].changed) continue;
     if (!stages[k].begun) QUERN_CHECK(actors::write_plan(chain, stages[k].plan));
     for (const auto& change : actors::differences(before[k], stages[k].plan.config))
-      fmt::print(stderr, "stage {}: {}: {} -> {}\n", stages[k].plan.name, change.path,
-                 change.before, change.after);
+      tell(stderr, "stage {}: {}: {} -> {}\n", stages[k].plan.name, change.path, change.before,
+           change.after);
   }
   return {};
 }
@@ -137,8 +140,9 @@ run_outcome go_on_with_stage(const chain_stage& stage, const fs::path& before,
     if (!model) return {report("train", model.error())};
     config.policy.model = model->string();
   }
-  fmt::print(stderr, "stage {} begins\n", stage.plan.name);
-  return begin_run(config, stage.folder, chain);
+  tell(stderr, "stage {} begins\n", stage.plan.name);
+  return begin_run(config, stage.folder, chain,
+                   [&] { return actors::mark_begun(chain, stage.plan.name); });
 }
 
 }  // namespace
@@ -154,7 +158,7 @@ int run_chain(const fs::path& chain, const std::vector<std::string>& settings) {
   bool worked = false;
   for (const chain_stage& stage : *stages) {
     if (stage.complete) {
-      fmt::print(stderr, "stage {} is complete\n", stage.plan.name);
+      tell(stderr, "stage {} is complete\n", stage.plan.name);
       before = stage.folder;
       continue;
     }
@@ -164,7 +168,7 @@ int run_chain(const fs::path& chain, const std::vector<std::string>& settings) {
     const auto config = changed_config(stage.folder, {}, false);
     if (!config) return report("resume", config.error());
     if (!is_complete_run(*config, stage.folder)) {
-      fmt::print(stderr, "stopped in stage {}: quern resume {}\n", stage.plan.name, chain.string());
+      tell(stderr, "stopped in stage {}: quern resume {}\n", stage.plan.name, chain.string());
       return end.code;
     }
     before = stage.folder;
@@ -172,15 +176,15 @@ int run_chain(const fs::path& chain, const std::vector<std::string>& settings) {
     if (signals.arrived(0)) end.asked = actors::ending::pause;
     if (!end.asked) continue;
     const bool pause = *end.asked == actors::ending::pause;
-    fmt::print(stderr, "{} after stage {}: quern resume {}\n", pause ? "paused" : "stopped",
-               stage.plan.name, chain.string());
+    tell(stderr, "{} after stage {}: quern resume {}\n", pause ? "paused" : "stopped",
+         stage.plan.name, chain.string());
     return pause ? paused : done;
   }
   if (worked || settings.empty()) return done;
-  fmt::print(stderr,
-             "quern resume: all stages are complete; raise {}.learner.steps to go on with the last "
-             "one\n",
-             stages->back().plan.config.stage);
+  tell(stderr,
+       "quern resume: all stages are complete; raise {}.learner.steps to go on with the last "
+       "one\n",
+       stages->back().plan.config.stage);
   return nothing;
 }
 

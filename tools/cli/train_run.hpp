@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,11 @@ struct run_outcome {
 };
 
 /// Checks everything, makes `folder` and trains to the end. `resume_as`: what a person resumes.
-run_outcome begin_run(const actors::run_config& config, const std::filesystem::path& folder,
-                      const std::filesystem::path& resume_as);
+/// `made` is called once the folder is a run; its error ends the command.
+run_outcome begin_run(
+    const actors::run_config& config, const std::filesystem::path& folder,
+    const std::filesystem::path& resume_as,
+    const std::function<base::status()>& made = [] { return base::status{}; });
 
 /// Goes on with the run in `folder`, with settings over its configuration.
 run_outcome go_on_with_run(const std::filesystem::path& folder,
@@ -31,7 +35,8 @@ run_outcome go_on_with_run(const std::filesystem::path& folder,
                            const std::filesystem::path& resume_as);
 
 /// The configuration of the run in `folder` with settings over it; says on stderr what changes
-/// where `say`. Errors: of load_config; invalid_argument for a key that is fixed.
+/// where `say`, and what was changed by hand in its config.yaml. Errors: of load_config;
+/// invalid_argument for a key that is fixed, whoever changed it.
 base::expected<actors::run_config> changed_config(const std::filesystem::path& folder,
                                                   const std::vector<std::string>& settings,
                                                   bool say);

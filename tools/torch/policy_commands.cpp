@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/config/policy_folder.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
@@ -12,7 +13,6 @@
 #include "policy/engine/threads.hpp"
 #include "policy/text/chat.hpp"
 #include "policy/text/tokenizer.hpp"
-#include "storage/checkpoint.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/policy_options.hpp"
 #include "tools/torch/roles.hpp"
@@ -22,42 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder that is a checkpoint of a run has every byte that was written; others are not asked.
-base::status check_checkpoint(const fs::path& folder) {
-  const storage::checkpoint_store store(folder.parent_path());
-  for (const std::int64_t version : store.versions())
-    if (store.folder_of(version) == folder) QUERN_CHECK(store.verify(version));
-  return {};
-}
-
-/// The model's folder itself, the model/ of a checkpoint, or that of a run's last checkpoint.
+/// The folder of the policy that a person named; says what was chosen.
 base::expected<fs::path> find_model(const fs::path& name) {
-  std::error_code code;
-  fs::path given = fs::weakly_canonical(fs::absolute(name), code);
-  if (!given.has_filename()) given = given.parent_path();  // "v00000002/"
-  if (fs::exists(given / "config.json")) {
-    if (given.filename() == "model") QUERN_CHECK(check_checkpoint(given.parent_path()));
-    return given;
-  }
-  if (fs::exists(given / "model/config.json")) {
-    QUERN_CHECK(check_checkpoint(given));
-    return given / "model";
-  }
-  const storage::checkpoint_store store(given / "checkpoints");
-  std::vector<std::int64_t> candidates = store.versions();
-  if (const auto latest = store.latest()) {
-    // What is newer than LATEST may be half of a step that was never recorded.
-    std::erase_if(candidates, [&](std::int64_t version) { return version > *latest; });
-  }
-  if (!candidates.empty()) {
-    QUERN_TRY(const auto choice, store.choose(candidates));
-    for (const std::string& problem : choice.problems)
-      base::log_warn("checkpoint", "{}", problem);
-    return choice.chosen.folder / "model";
-  }
-  return base::fail(base::errc::not_found,
-                    "{} is no model: a Hugging Face folder, a checkpoint or a run is needed",
-                    name.string());
+  QUERN_TRY(const auto found, actors::find_policy(name));
+  for (const std::string& note : found.notes)
+    base::log_warn("checkpoint", "{}", note);
+  return found.model;
 }
 
 base::expected<std::string> read_prompt(const std::string& file) {

@@ -8,6 +8,7 @@
 #include "actors/workers/worker_actors.hpp"
 #include "base/input_end.hpp"
 #include "base/log.hpp"
+#include "base/pause_signals.hpp"
 #include "base/program.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -85,6 +86,8 @@ int role_learner(int argc, char** argv) {
 }
 
 int role_sft(int argc, char** argv) {
+  // It speaks on the terminal of whoever started the run, who may be gone.
+  base::ignore_broken_pipes();
   CLI::App app("quern-torch sft: started by quern train (stage sft)");
   std::string file;
   std::string corpus;
@@ -95,6 +98,7 @@ int role_sft(int argc, char** argv) {
   actors::tuning_place place;
   app.add_option("--rank", place.rank, "of several (learner.ranks)");
   app.add_option("--meeting", place.meeting, "where the ranks meet");
+  app.add_option("--in-vain", place.in_vain, "starts before this one without a new checkpoint");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_config(file, {});
   if (!config) return report("sft", config.error());

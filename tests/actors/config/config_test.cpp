@@ -53,6 +53,15 @@ TEST_CASE("what is written parses to the same configuration") {
   CHECK(changed[1].changes == key_class::resume);
 }
 
+TEST_CASE("what samples that wait were made with is fixed for a run") {
+  // Their log-probs are at this temperature, and the learner divides by it.
+  run_config before, after;
+  REQUIRE(apply_setting(after, "policy.temperature=0.7"));
+  const auto changed = differences(before, after);
+  REQUIRE(changed.size() == 1);
+  CHECK(changed[0].changes == key_class::fixed);
+}
+
 TEST_CASE("paths that are there become absolute, names and what is not there stay") {
   const auto folder = base::temp_folder::make().value();
   const auto here = std::filesystem::current_path();
@@ -170,6 +179,22 @@ TEST_CASE("rules between keys") {
   config = {};
   config.algorithm.kl_weight = 0.1;
   CHECK_FALSE(check_config(config));
+}
+
+TEST_CASE("a key that another one keeps without effect is refused with both names") {
+  const auto said = [](const char* setting, const char* other) {
+    run_config config;
+    REQUIRE(apply_setting(config, setting));
+    const auto checked = check_config(config);
+    REQUIRE_FALSE(checked);
+    CAPTURE(checked.error().message);
+    CHECK(contains(checked.error().message, std::string(setting).substr(0, 6)));
+    CHECK(contains(checked.error().message, other));
+  };
+  said("tasks.suite=env/suites/cpu", "tasks.source is 'generated'");
+  said("env.keys=run.key", "env.bind is ''");
+  said("env.hosts=hosts.txt", "env.bind is ''");
+  said("env.device_class=H200-SXM", "env.lane is 'cpp'");
 }
 
 TEST_CASE("what the formula would refuse is refused with its key, and ranges are the formula's") {

@@ -163,6 +163,22 @@ TEST_CASE("a GPU that both have must hold both") {
                "a GPU of its own"});
 }
 
+TEST_CASE("weights that come as files take host memory on their way to a generator's GPU") {
+  run_config config = apart();
+  config.actors.weights = "link";
+  machine_memory machine = machine_of({200 * gib, 200 * gib});
+  // As much as is needed without files.
+  machine.host = 0;
+  while (!refusal_of(config, machine).empty())
+    machine.host += gib / 4;
+  CHECK_FALSE(contains(describe_memory(config, large_model(), machine), "on their way"));
+  config.actors.weights = "memory";
+  CHECK(contains(describe_memory(config, large_model(), machine), "new weights on their way"));
+  check_parts(refusal_of(config, machine), {"new weights on their way to its GPU", "host memory"});
+  machine.host += 4 * policy::parameter_count(large_model());
+  CHECK(refusal_of(config, machine).empty());
+}
+
 TEST_CASE("the plan of each process in lines, with what there is where that is known") {
   run_config config = apart();
   const std::string unknown = describe_memory(config, large_model(), {.host = 64 * gib});

@@ -100,6 +100,35 @@ TEST_CASE("a stage after the first has no policy of its own, unless one is set")
   CHECK(read_chain(chain).value()[1].config.policy.model.empty());
 }
 
+TEST_CASE("a stage that has begun and is gone is missed, not trained anew") {
+  chain_fixture f;
+  const auto stages = f.load(three).value();
+  const auto chain = f.folder.path() / "kept";
+  REQUIRE(create_chain(chain, stages));
+  const auto begin = [&](const std::string& name) {
+    REQUIRE(base::make_folders(chain / name));
+    REQUIRE(base::write_file_atomic(chain / name / "meta.json", "{}"));
+    REQUIRE(mark_begun(chain, name));
+  };
+  const auto said = [&] {
+    const auto checked = check_begun_stages(chain, stages);
+    return checked ? "" : checked.error().message;
+  };
+  CHECK(said().empty());
+  begin("1-sft");
+  CHECK(said().empty());
+  std::filesystem::remove_all(chain / "1-sft");
+  CHECK(names_it(said(), "stage 1-sft was begun, but its run is not there"));
+  CHECK(names_it(said(), (chain / "stages/1-sft.begun").string()));
+  // Also in a chain that has no marks.
+  begin("2-self_train");
+  std::filesystem::remove(chain / "stages/1-sft.begun");
+  CHECK(names_it(said(), "stage 2-self_train has begun, but the run of stage 1-sft"));
+  CHECK(names_it(said(), (chain / "1-sft").string()));
+  // Marks are no stages.
+  CHECK(read_chain(chain).value().size() == 3);
+}
+
 TEST_CASE("a file without stages is one") {
   chain_fixture f;
   const auto stages = f.load("quern_config: 1\nstage: self_train\n").value();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "actors/decide/end_order.hpp"
 #include "actors/decide/link_book.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/restart_policy.hpp"
@@ -121,19 +122,51 @@ TEST_CASE("links: one a generator, opened once the learner is there, each once")
 
 TEST_CASE("samples without a verdict are warned of, and end a run when evaluators are to blame") {
   using action = unjudged_streak::action;
-  unjudged_streak streak;
+  unjudged_streak streak(/*group_size=*/8);
+  CHECK(streak.most() == 256);
   int warned = 0;
-  for (int i = 1; i < unjudged_streak::most; ++i)
+  for (int i = 1; i < streak.most(); ++i)
     warned += streak.unjudged(true) == action::warn ? 1 : 0;
-  CHECK(warned == (unjudged_streak::most - 1) / unjudged_streak::warn_every);
+  CHECK(warned == (streak.most() - 1) / unjudged_streak::warn_every);
   CHECK(streak.unjudged(true) == action::give_up);
   streak.judged();
   CHECK(streak.length() == 0);
   CHECK(streak.unjudged(true) == action::none);
   // Noise alone never ends a run.
   streak.judged();
-  for (int i = 0; i < 10 * unjudged_streak::most; ++i)
+  for (int i = 0; i < 10 * streak.most(); ++i)
     CHECK(streak.unjudged(false) != action::give_up);
+}
+
+TEST_CASE("the first order to end a run wins") {
+  end_order order;
+  CHECK_FALSE(order.given());
+  CHECK(order.give(ending::stop));
+  CHECK_FALSE(order.give(ending::pause));
+  CHECK(order.given() == ending::stop);
+}
+
+TEST_CASE("time in which a watch did not run is not counted") {
+  using base::operator""_s;
+  base::stood_still gap(100_s);
+  CHECK(gap.until(105_s, 90_s) == 0);
+  CHECK(gap.until(115_s, 90_s) == 0);
+  // Stopped for an hour; what was begun just before it woke has had its time.
+  CHECK(gap.until(3725_s, 110_s) == 3600_s);
+  CHECK(gap.until(7335_s, 7330_s) == 5_s);
+  CHECK(gap.until(9000_s, 9001_s) == 0);
+}
+
+TEST_CASE("a task that cannot be judged does not end a run by a few large groups of it") {
+  using action = unjudged_streak::action;
+  constexpr std::int64_t group_size = 1024;
+  unjudged_streak streak(group_size);
+  for (int i = 0; i < 4 * group_size; ++i)
+    CHECK(streak.unjudged(true) != action::give_up);
+  streak.judged();
+  for (int i = 1; i < 8 * group_size; ++i)
+    CHECK(streak.unjudged(true) != action::give_up);
+  CHECK(streak.unjudged(true) == action::give_up);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct watched_learner {
   void step(weights_version from, int seconds) {
     watch.sent(learner_work::step, from);
     CHECK_FALSE(pass(seconds));
-    watch.answered(learner_work::step);
+    watch.answered(learner_work::step, from);
   }
 };
 
@@ -38,7 +38,7 @@ TEST_CASE("a learner that has nothing to do may take any time") {
   CHECK_FALSE(one.pass(100'000));
   one.watch.sent(learner_work::load, 0);
   CHECK_FALSE(one.pass(99));
-  one.watch.answered(learner_work::load);
+  one.watch.answered(learner_work::load, 0);
   CHECK_FALSE(one.pass(100'000));
   one.step(0, 5);
   CHECK_FALSE(one.pass(100'000));
@@ -52,7 +52,7 @@ TEST_CASE("what is not answered is told with phase, version, the seconds waited 
   CHECK(loading->what == learner_work::load);
   CHECK(loading->waited == 100_s);
   CHECK(test::contains(loading->text(), "version 7, after loading 100.0 s; the limit is 100.0 s"));
-  one.watch.answered(learner_work::load);
+  one.watch.answered(learner_work::load, 7);
 
   one.watch.sent(learner_work::step, 7);
   CHECK_FALSE(one.pass(59));
@@ -62,7 +62,7 @@ TEST_CASE("what is not answered is told with phase, version, the seconds waited 
   CHECK(first->limit == 60_s);
   CHECK(
       test::contains(first->text(), "the step from version 7, after 60.0 s; the limit is 60.0 s"));
-  one.watch.answered(learner_work::step);
+  one.watch.answered(learner_work::step, 7);
 
   one.watch.sent(learner_work::checkpoint, 8);
   const auto saving = one.pass(1000);
@@ -78,12 +78,12 @@ TEST_CASE("the limit of a step is many times the median of the recent ones, and 
   one.watch.sent(learner_work::step, 3);
   CHECK_FALSE(one.pass(19));
   CHECK(one.pass(1)->limit == 20_s);
-  one.watch.answered(learner_work::step);
+  one.watch.answered(learner_work::step, 3);
   // Slower and slower: one outlier does not move the median, five steps do.
   one.step(4, 15);
   one.watch.sent(learner_work::step, 5);
   CHECK(one.pass(100)->limit == 20_s);
-  one.watch.answered(learner_work::step);
+  one.watch.answered(learner_work::step, 5);
   for (weights_version from = 6; from < 11; ++from)
     one.step(from, 12);
   one.watch.sent(learner_work::step, 11);
@@ -117,7 +117,7 @@ TEST_CASE("after a loss nothing is awaited, limits double, and a step makes them
   // The first one of a learner again.
   one.watch.sent(learner_work::step, 0);
   CHECK(one.pass(1000)->limit == 240_s);
-  one.watch.answered(learner_work::step);
+  one.watch.answered(learner_work::step, 0);
   one.watch.sent(learner_work::step, 1);
   CHECK(one.pass(1000)->limit > 60_s);
   CHECK(one.watch.lost() == 1);
@@ -125,6 +125,23 @@ TEST_CASE("after a loss nothing is awaited, limits double, and a step makes them
     one.watch.lost();
   one.watch.sent(learner_work::checkpoint, 1);
   CHECK(one.pass(10'000)->limit == 64 * 50_s);
+}
+
+TEST_CASE("an answer to something else is none") {
+  watched_learner one;
+  one.watch.sent(learner_work::checkpoint, 8);
+  one.watch.answered(learner_work::checkpoint, 7);
+  CHECK(one.pass(1000)->waited == 50_s);
+  one.watch.answered(learner_work::checkpoint, 8);
+  CHECK_FALSE(one.pass(1000));
+}
+
+TEST_CASE("losses before the watch was made count until the first step") {
+  watched_learner one;
+  one.watch.lost_before(2);
+  CHECK(one.watch.limit_of(learner_work::step) == 4 * 60_s);
+  one.step(0, 200);
+  CHECK(one.watch.limit_of(learner_work::step) == 3 * 200_s);
 }
 
 TEST_CASE("a watcher that was itself held up blames nobody") {

@@ -196,7 +196,7 @@ class world {
     REQUIRE(base::make_folders(std::filesystem::path(order.folder) / "model"));
     REQUIRE(
         base::write_file_atomic(std::filesystem::path(order.folder) / "model/config.json", "{}"));
-    return {order.version, order.folder, ""};
+    return {order.version, order.folder, "", order.epoch};
   }
 
   /// Delivers what waits, in any order.

@@ -1,4 +1,5 @@
 // What a rank that hangs, or that LibTorch throws out of its work, says as its process ends.
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -68,6 +69,46 @@ TEST_CASE("a rank that is alone is ended by what it hangs in, and not before") {
   });
   CAPTURE(honest.said);
   CHECK(honest.code == 0);
+}
+
+namespace {
+
+/// Counts the looks at it.
+class looked_at_clock final : public base::clock {
+ public:
+  [[nodiscard]] base::nanoseconds_t now_ns() const override {
+    ++looks_;
+    return now_;
+  }
+  /// Returns when everybody has seen it.
+  void advance(base::nanoseconds_t by) {
+    now_ += by;
+    for (const int before = looks_; looks_ < before + 2;)
+      std::this_thread::sleep_for(5ms);
+  }
+
+ private:
+  std::atomic<base::nanoseconds_t> now_ = 0;
+  mutable std::atomic<int> looks_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("time in which a rank that is alone was stopped does not end it") {
+  const auto work = [](int seconds) {
+    return in_child([seconds] {
+      looked_at_clock time;
+      const auto guard = std::make_shared<rank_guard>(nullptr, time);
+      const rank_guard::busy now(guard, "copying a checkpoint", 60s);
+      time.advance(3600_s);  // as after SIGSTOP and SIGCONT
+      for (int s = 0; s < seconds; s += 5)
+        time.advance(5_s);
+    });
+  };
+  CHECK(work(40).code == 0);
+  const auto hung = work(60);
+  CAPTURE(hung.said);
+  CHECK(hung.code == defaults::group_failed_code);
 }
 
 TEST_CASE(

@@ -4,6 +4,9 @@
 #include <span>
 #include <thread>
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include "actors/workers/weight_file_reader.hpp"
 #include "base/file.hpp"
 #include "policy/engine/small_models.hpp"
@@ -50,6 +53,29 @@ struct reading {
   }
 };
 
+/// Tells when a file of a folder was read to its end by somebody.
+class reads_of {
+ public:
+  explicit reads_of(const std::filesystem::path& folder) : fd_(::inotify_init1(IN_CLOEXEC)) {
+    REQUIRE(::inotify_add_watch(fd_.get(), folder.c_str(), IN_CLOSE_NOWRITE | IN_ONLYDIR) >= 0);
+  }
+  void wait_for(const std::string& file) const {
+    alignas(inotify_event) char events[4096];
+    for (;;) {
+      const ssize_t bytes = ::read(fd_.get(), events, sizeof events);
+      REQUIRE(bytes > 0);
+      for (ssize_t at = 0; at < bytes;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+        if (event->len > 0 && file == event->name) return;
+        at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      }
+    }
+  }
+
+ private:
+  base::unique_fd fd_;
+};
+
 }  // namespace
 
 TEST_CASE("weights of files come while the generator goes on, and are installed when it asks") {
@@ -71,12 +97,26 @@ TEST_CASE("a file that was replaced before it was read is passed over for its su
   (void)r.publish(2);
   const weights_ready third = r.publish(3);
   CHECK(first.file == third.file);
+  const reads_of reads(r.folder.path());
   r.inbox().announce(first);
   // It has read what version 3 is, and waits for it to be announced.
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  CHECK(r.news == 0);
+  reads.wait_for(first.file);
   r.inbox().announce(third);
   r.wait_for_news(1);
+  CHECK(r.inbox().install(r.engine).value());
+  CHECK(r.engine.version() == 3);
+}
+
+TEST_CASE("an announcement that comes after the reader's patience is no failure") {
+  reading r(1);
+  const weights_ready first = r.publish(1);
+  (void)r.publish(2);
+  const weights_ready third = r.publish(3);
+  r.inbox().announce(first);
+  r.wait_for_news(1);
+  r.inbox().announce(third);
+  CHECK_FALSE(r.inbox().install(r.engine).value());
+  r.wait_for_news(2);
   CHECK(r.inbox().install(r.engine).value());
   CHECK(r.engine.version() == 3);
 }

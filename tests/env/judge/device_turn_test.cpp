@@ -2,10 +2,13 @@
 #include "env/judge/device_turn.hpp"
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
+#include <sys/file.h>
 #include <unistd.h>
 
+#include "env/judge/host_lock.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -15,6 +18,22 @@ namespace {
 std::string any_device() {
   return fmt::format("test-{}", ::getpid());
 }
+
+/// A second passes with each look, at which `at_look` is called.
+class looked_at_clock final : public base::clock {
+ public:
+  explicit looked_at_clock(std::function<void(int seconds)> at_look)
+      : at_look_(std::move(at_look)) {}
+  [[nodiscard]] base::nanoseconds_t now_ns() const override {
+    at_look_(++looks_);
+    return looks_ * base::nanoseconds_t{1'000'000'000};
+  }
+  [[nodiscard]] int seconds() const { return looks_; }
+
+ private:
+  std::function<void(int)> at_look_;
+  mutable int looks_ = 0;
+};
 
 }  // namespace
 
@@ -63,6 +82,21 @@ TEST_CASE("who gives it back and wants it again waits for the one who waited") {
   CHECK(held >= 10);
   // Without a place in line the other one would get its turn only by chance, once in many.
   CHECK(held <= 60);
+}
+
+TEST_CASE("a wait is no longer than it may be, however it is parted between line and device") {
+  auto holder = env::device_turn::open(any_device()).value();
+  REQUIRE(holder.wait(1));
+  const auto line = env::open_host_lock(fmt::format("gpu-{}.queue", any_device())).value();
+  REQUIRE(env::try_host_lock(line));
+  const looked_at_clock clock([&](int seconds) {
+    if (seconds == 10) ::flock(line.get(), LOCK_UN);
+  });
+  auto mine = env::device_turn::open(any_device()).value();
+  CHECK_FALSE(mine.wait(15, clock));
+  CHECK(clock.seconds() == 16);  // the first look tells when it began
+  holder.give_back();
+  CHECK(mine.wait(15, clock));
 }
 
 TEST_CASE("devices do not know each other") {

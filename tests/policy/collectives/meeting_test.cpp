@@ -10,6 +10,7 @@
 
 #include "base/bytes.hpp"
 #include "base/file.hpp"
+#include "policy/collectives/joined_ranks.hpp"
 #include "policy/collectives/meeting_server.hpp"
 #include "policy/collectives/meeting_wire.hpp"
 #include "support/test.hpp"
@@ -21,20 +22,7 @@ using base::operator""_s;
 
 namespace {
 
-struct rank_group {
-  base::temp_folder folder = base::temp_folder::make().value();
-  std::vector<std::shared_ptr<meeting>> ranks;
-
-  explicit rank_group(std::int32_t count, watch_limits patience = {60_s, 1_s, 2_s})
-      : ranks(static_cast<std::size_t>(count)) {
-    std::vector<std::jthread> joining;
-    for (std::int32_t i = 0; i < count; ++i)
-      joining.emplace_back([&, i] {
-        auto joined = meeting::join({"unix:" + (folder.path() / "m").string(), i, count, patience});
-        if (joined) ranks[static_cast<std::size_t>(i)] = std::move(*joined);
-      });
-  }
-};
+using rank_group = quern::test::joined_ranks;
 
 }  // namespace
 

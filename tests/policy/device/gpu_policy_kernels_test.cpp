@@ -375,7 +375,7 @@ TEST_CASE("sizes out of range are refused before anything is queued") {
   CHECK(k.paged_attention(quern_bf16, {1, 1, 64}, {1, nullptr, nullptr},
                           {nullptr, nullptr, nullptr, 16, 1}, {}, {}, nullptr, nullptr,
                           nullptr) != 0);
-  CHECK(k.sample({1, nullptr, nullptr, nullptr, 10, 11, nullptr, nullptr}, nullptr, nullptr,
-                 nullptr) != 0);
+  CHECK(k.sample({1, nullptr, nullptr, nullptr, 10, 11, nullptr, nullptr, nullptr}, nullptr,
+                 nullptr, nullptr) != 0);
   CHECK(k.swiglu(quern_f32, 0, 8, nullptr, nullptr, nullptr) == 0);  // nothing to do is no error
 }

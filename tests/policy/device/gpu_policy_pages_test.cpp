@@ -325,9 +325,15 @@ drawn draw(const kernel_side& s, std::int64_t columns, std::int64_t valid, std::
                    room = s.zeros({sampling_slots, chunks, 4}, at::kFloat),
                    counters = s.zeros({sampling_slots}, at::kInt),
                    out = s.zeros({sampling_slots, 4}, at::kInt);
-  const quern_sampling what{sampling_slots,    words_of(rows_of), words_of(slots_of),
-                            floats_of(logits), columns,           valid,
-                            floats_of(room),   words_of(counters)};
+  const quern_sampling what{sampling_slots,
+                            words_of(rows_of),
+                            words_of(slots_of),
+                            floats_of(logits),
+                            columns,
+                            valid,
+                            floats_of(room),
+                            words_of(counters),
+                            nullptr};
   succeed(s, s.kernels.sample(what, words_of(state), static_cast<quern_sampled*>(data_of(out)),
                               nullptr));
   CHECK(counters.eq(0).all().item<bool>());

@@ -98,7 +98,8 @@ void sample_time(const quern_policy_kernels& k, std::int32_t rows) {
   state.select(1, quern_slot_stops).zero_();
   state.select(1, quern_slot_inverse_temperature).fill_(0x3f800000);
   const quern_sampling what{rows,    nullptr, at_<std::int32_t>(slot), at_<float>(logits),
-                            columns, columns, at_<float>(room),        at_<std::int32_t>(counters)};
+                            columns, columns, at_<float>(room),        at_<std::int32_t>(counters),
+                            nullptr};
   print_time("sample, rows " + std::to_string(rows), time_of([&] {
                return k.sample(what, at_<std::int32_t>(state), at_<quern_sampled>(out), nullptr);
              }),

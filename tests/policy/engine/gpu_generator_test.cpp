@@ -13,6 +13,7 @@
 #include "policy/engine/arena_hash.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/evaluate.hpp"
+#include "policy/engine/exact_cases.hpp"
 #include "policy/engine/generation_requests.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/engine/goldens.hpp"
@@ -200,6 +201,28 @@ TEST_CASE("exact on the GPU: a sample is the same bits alone, in company and aft
     o.cache_bytes = 0;
     print("bfloat16, fast and exact",
           compare_results(together, generate(make_on_gpu(arena, o), requests)));
+  }
+}
+
+TEST_CASE("exact on the GPU: given tokens have the bits of sampled ones, whatever the version") {
+  if (!go_on_with_generation()) return;
+  for (const bool full : {false, true}) {
+    generator_options o;
+    o.device = at::Device(at::kCUDA, 0);
+    o.slots = 6;
+    o.rows = 64;
+    o.full_precision = full;
+    o.exact = true;
+    const auto with = quern::test::compare_versions(medium_config(architecture::qwen2), o);
+    o.exact = false;
+    const auto without = quern::test::compare_versions(medium_config(architecture::qwen2), o);
+    std::printf(
+        "given tokens, %s: exact: %d of %d differ (%d sequences of two versions); fast: %d\n",
+        full ? "float32" : "bfloat16", with.different, with.tokens, with.mixed, without.different);
+    CHECK(with.tokens > 100);
+    CHECK(with.mixed > 0);
+    CHECK(with.different == 0);
+    CHECK(without.different > 0);
   }
 }
 

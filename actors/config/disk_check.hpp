@@ -1,0 +1,23 @@
+// Whether the checkpoints of a run fit on the disk: known from the model's shape, before it starts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "actors/config/run_config.hpp"
+#include "base/status.hpp"
+#include "policy/text/model_config.hpp"
+
+namespace quern::actors {
+
+/// Bytes of the files of one checkpoint: weights, and master weights and moments of all ranks.
+std::int64_t checkpoint_bytes(const run_config& config, const policy::model_config& model);
+
+/// Whether `free` bytes of the disk of `folder` hold the checkpoints that the run in it will keep
+/// at a time, and the one that is written before an old one goes; those that are there are counted.
+/// None: nobody knows, which is no error. Error: exhausted, with bytes, folder and keys.
+base::status check_disk(const run_config& config, const policy::model_config& model,
+                        const std::filesystem::path& folder, std::optional<std::uint64_t> free);
+
+}  // namespace quern::actors

@@ -1,0 +1,127 @@
+// A terminal that is closed, and an output that nobody reads any more, cost a run nothing.
+#include <csignal>
+
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "base/subprocess.hpp"
+#include "e2e/run_fixture.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::test;
+namespace fs = std::filesystem;
+using base::operator""_s;
+
+namespace {
+
+[[noreturn]] void become(std::vector<std::string> command) {
+  std::vector<char*> words;
+  for (std::string& word : command)
+    words.push_back(word.data());
+  words.push_back(nullptr);
+  ::execv(words[0], words.data());
+  ::_exit(127);
+}
+
+/// Reads until `what` was said or nothing more comes.
+std::string read_until(int from, std::string_view what) {
+  std::string said;
+  char part[4096];
+  while (said.find(what) == std::string::npos) {
+    const ssize_t count = ::read(from, part, sizeof part);
+    if (count <= 0) break;
+    said.append(part, static_cast<std::size_t>(count));
+  }
+  return said;
+}
+
+/// The exit code, or minus the signal; -1000 after two minutes.
+int end_of(pid_t child) {
+  int raw = 0;
+  if (!wait_until(120_s, [&] { return ::waitpid(child, &raw, WNOHANG) == child; })) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &raw, 0);
+    return -1000;
+  }
+  return WIFSIGNALED(raw) ? -WTERMSIG(raw) : WEXITSTATUS(raw);
+}
+
+const std::vector<std::string> quick = {"observe.panel=false", "env.protocol=cost_model/1"};
+
+}  // namespace
+
+TEST_CASE("a terminal that is closed pauses a run, which resume ends") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run";
+  const auto command = train_command(run, 400, quick);
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) become(command);
+  REQUIRE(child > 0);
+  const std::string said = read_until(terminal, "step 2/");
+  CAPTURE(said);
+  CHECK(contains(said, "step 2/"));
+  ::close(terminal);  // The kernel sends SIGHUP, and what is written fails.
+  CHECK(end_of(child) == 3);
+  const std::int64_t version = version_of(run);
+  CHECK(version >= 2);
+  const finished resumed = run_to_end({program("quern"), "resume", run.string(), "--set",
+                                       "learner.steps=" + std::to_string(version + 1)},
+                                      folder.path() / "log");
+  CAPTURE(resumed.output);
+  CHECK(resumed.code == 0);
+  CHECK(version_of(run) == version + 1);
+  check_law(run);
+}
+
+TEST_CASE("a run goes on to its end when nobody reads what it says") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run";
+  const auto command = train_command(run, 2, quick);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::close(ends[0]);
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::dup2(ends[1], STDERR_FILENO);
+    become(command);
+  }
+  ::close(ends[1]);
+  const std::string said = read_until(ends[0], "\n");
+  CAPTURE(said);
+  ::close(ends[0]);
+  CHECK(end_of(child) == 0);
+  CHECK(version_of(run) == 2);
+  check_law(run);
+}
+
+TEST_CASE("what a run was begun with is kept: changes of config.yaml by hand are told or refused") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run";
+  auto command = train_command(run, 1, quick);
+  REQUIRE(run_to_end(command, folder.path() / "log").code == 0);
+  const std::string before = base::read_file(run / "config.yaml").value();
+  const auto resume_with = [&](const std::string& from, const std::string& to) {
+    std::string text = before;
+    REQUIRE(text.find(from) != std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+    REQUIRE(base::write_file_atomic(run / "config.yaml", text));
+    fs::remove(folder.path() / "more");
+    return run_to_end({program("quern"), "resume", run.string()}, folder.path() / "more");
+  };
+  const finished refused = resume_with("\n  temperature: 1\n", "\n  temperature: 0.5\n");
+  CAPTURE(refused.output);
+  CHECK(refused.code == 2);
+  for (const char* part : {"changed by hand", "policy.temperature is fixed", "it was 1", "0.5 now"})
+    CHECK(contains(refused.output, part));
+  const finished told = resume_with("\n  steps: 1\n", "\n  steps: 2\n");
+  CAPTURE(told.output);
+  CHECK(told.code == 0);
+  CHECK(contains(told.output, "changed by hand: learner.steps: 1 -> 2"));
+  CHECK(version_of(run) == 2);
+}
