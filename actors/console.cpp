@@ -21,9 +21,10 @@ base::expected<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return base::fail(base::errc::invalid_argument,
-                      "socket path {} has {} bytes, at most {} are possible", path, path.size(),
-                      sizeof address.sun_path - 1);
+    return base::fail(
+        base::errc::invalid_argument,
+        "socket path {} has {} bytes, at most {} are possible: set TMPDIR to a shorter folder",
+        path, path.size(), sizeof address.sun_path - 1);
   }
   path.copy(address.sun_path, path.size());
   return address;
@@ -41,8 +42,8 @@ base::json answer(const base::json& request, const console_commands& commands) {
       found != request.end() && found->is_string() ? found->get<std::string>() : "";
   if (command == "status") return commands.status();
   if (command == "pause" || command == "stop") {
-    commands.end(command == "pause" ? ending::pause : ending::stop);
-    return {{"ok", true}};
+    const ending asked = command == "pause" ? ending::pause : ending::stop;
+    return {{"ok", commands.end(asked) == asked}};
   }
   return {{"error", "unknown command '" + command + "'; known: status, pause, stop"}};
 }

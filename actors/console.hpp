@@ -17,8 +17,8 @@ namespace quern::actors {
 struct console_commands {
   /// Reply to `quern status`; has "progress" (a line for people) and "verdicts" (counts by kind).
   std::function<base::json()> status;
-  /// `quern pause` and `quern stop`: asks, does not wait.
-  std::function<void(ending)> end;
+  /// `quern pause` and `quern stop`: asks, does not wait. How the run ends: as it was asked first.
+  std::function<ending(ending)> end;
 };
 
 /// Serves requests in a thread of its own until destroyed.

@@ -20,14 +20,16 @@
 namespace quern::actors {
 namespace {
 
-/// Waits for the end; the first signal pauses.
+/// Waits for the end; a signal pauses, however the run was asked to end before: who sends one has
+/// no time for a panel.
 run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
                      base::pause_signals& signals, double max_time_s, end_order& asked_to_end) {
   const base::steady_clock clock;
   const base::nanoseconds_t started = clock.now_ns();
-  bool over = false;
+  bool over = false, signalled = false;
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (signals.arrived(100)) {
+      signalled = true;
       if (asked_to_end.give(ending::pause)) {
         base::log_info("control", "pausing: waiting for the evaluations that run");
         caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
@@ -44,7 +46,7 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
   run_end ended = end.get();
   // An order that came while the processes of the last step were ending reached nobody.
   if (const auto how = asked_to_end.given(); how && ended.problem.empty()) {
-    ended.how = *how;
+    ended.how = signalled ? ending::pause : *how;
     ended.finished = false;
   }
   return ended;
@@ -111,6 +113,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
                                     if (asked_to_end.give(how))
                                       caf::anon_send(supervisor,
                                                      drain{static_cast<std::uint8_t>(how)});
+                                    return *asked_to_end.given();
                                   }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});

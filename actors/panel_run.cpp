@@ -256,7 +256,10 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
       [&]() -> base::json {
         return {{"progress", position_text(position, all)}, {"verdicts", base::json::object()}};
       },
-      [&](ending) { caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)}); }};
+      [&](ending how) {
+        caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
+        return how;
+      }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});
   const run_end ended = wait_for_panel(end->get_future(), supervisor, signals);

@@ -1,7 +1,6 @@
 #include "actors/sft_run.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <functional>
 
@@ -13,6 +12,7 @@
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/console.hpp"
+#include "actors/decide/end_order.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/decide/step_watch.hpp"
 #include "actors/defaults.hpp"
@@ -40,7 +40,7 @@ static_assert(longest_silence > defaults::turn_deadline);
 class end_requests {
  public:
   explicit end_requests(double max_time_s) : max_time_s_(max_time_s), started_(clock_.now_ns()) {}
-  std::atomic<bool> pause = false, stop = false;
+  end_order order;
 
   /// Waits up to a tenth of a second for one; those that came stay.
   pause_request arrived() {
@@ -49,17 +49,19 @@ class end_requests {
     if (signalled && signalled_ >= 0 && now - signalled_ > one_gesture) at_once_ = true;
     if (signalled && signalled_ < 0) {
       signalled_ = now;
-      pause = true;
+      order.give(ending::pause);
       base::log_info("sft", "pausing after what is at work; a second Ctrl-C ends it at once");
     }
     const double seconds = static_cast<double>(now - started_) / 1e9;
-    if (max_time_s_ > 0 && seconds > max_time_s_ && !stop.exchange(true))
+    if (max_time_s_ > 0 && seconds > max_time_s_ && order.give(ending::stop))
       base::log_info("sft", "stopping: run.max_time_s is {}", max_time_s_);
     if (at_once_) return pause_request::at_once;
-    return pause || stop ? pause_request::in_order : pause_request::none;
+    return order.given() ? pause_request::in_order : pause_request::none;
   }
-  /// The end that was asked for.
-  [[nodiscard]] ending how() const { return stop ? ending::stop : ending::pause; }
+  /// The end that was asked for; a signal pauses, as in the other stages.
+  [[nodiscard]] ending how() const {
+    return signalled_ >= 0 ? ending::pause : order.given().value_or(ending::pause);
+  }
 
  private:
   /// Programs like timeout send a signal to a process and then to its group.
@@ -127,7 +129,7 @@ struct sft_phase {
   std::string role;
   std::string kept;  ///< what they go on from
   group_limits limits;
-  /// `in_vain`: starts in a row, before this one, after which nothing new was kept.
+  /// `in_vain`: losses since something new was kept, the one that told of it included.
   std::function<base::expected<std::vector<process_plan>>(int start, std::int64_t in_vain)> plans;
   std::function<std::int64_t()> reached;  ///< grows with what is kept
 };
@@ -151,7 +153,7 @@ base::expected<run_end> run_phase(const run_config& config, const sft_phase& pha
     const auto decision = restarts.died(phase.role, clock.now_ns());
     if (!decision.restart || in_vain > config.actors.restarts)
       return run_end{ending::pause, false,
-                     fmt::format("{}; that was the end of {} starts in a row without a new {}, of "
+                     fmt::format("{}; {} losses since the last new {}, of "
                                  "{} within {} s (actors.restarts is {})",
                                  end.problem, in_vain, phase.kept, decision.deaths,
                                  config.actors.restart_window_s, config.actors.restarts)};
@@ -280,7 +282,10 @@ base::expected<run_end> run_sft(const run_config& config, storage::run_directory
                                          at->records, at->step, config.learner.steps)},
                 {"verdicts", base::json::object()}};
       },
-      [&](ending how) { (how == ending::pause ? requests.pause : requests.stop) = true; }};
+      [&](ending how) {
+        requests.order.give(how);
+        return *requests.order.given();
+      }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   QUERN_TRY(const run_end made, make_corpus_of_run(config, paths, requests));
   if (!made.finished) return made;

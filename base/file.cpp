@@ -23,7 +23,9 @@ void unique_fd::reset(int fd) {
 expected<std::string> read_file(const fs::path& path, std::size_t limit) {
   const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) {
-    if (errno == ENOENT) return fail(errc::not_found, "{} is not there", path.string());
+    // ENOTDIR: what should be its folder is a file.
+    if (errno == ENOENT || errno == ENOTDIR)
+      return fail(errc::not_found, "{} is not there", path.string());
     return fail_errno("cannot open " + path.string());
   }
   struct stat info {};

@@ -15,7 +15,11 @@ expected<json> parse_json(std::string_view text, int depth) {
     if (too_deep) return fail(errc::invalid_argument, "JSON nests deeper than {} levels", depth);
     return value;
   } catch (const json::exception& problem) {
-    return fail(errc::invalid_argument, "not JSON: {}", problem.what());
+    // Begins with the name of the exception, which tells a reader nothing.
+    const std::string_view said = problem.what();
+    const std::size_t name = said.starts_with("[") ? said.find("] ") : said.npos;
+    return fail(errc::invalid_argument, "not JSON: {}",
+                name == said.npos ? said : said.substr(name + 2));
   }
 }
 

@@ -140,8 +140,11 @@ base::expected<checkpoint_choice> checkpoint_store::choose(
     }
     choice.problems.push_back(std::move(found.error().message));
   }
-  return base::fail(base::errc::not_found, "no checkpoint in {} can be used: {}", folder_.string(),
-                    fmt::join(choice.problems, "; "));
+  if (candidates.empty())
+    return base::fail(base::errc::not_found, "there is no checkpoint in {}", folder_.string());
+  return base::fail(base::errc::not_found,
+                    "no checkpoint in {} can be used: {}; put its files back from a copy",
+                    folder_.string(), fmt::join(choice.problems, "; "));
 }
 
 std::vector<std::int64_t> checkpoint_store::versions() const {

@@ -82,8 +82,11 @@ base::status may_become_run(const fs::path& root) {
                       "{} is a run already: quern resume {}, or name another folder", root.string(),
                       root.string());
   }
+  if (!fs::is_directory(root, code))
+    return base::fail(base::errc::already_exists, "{} is there and no folder: name a new one",
+                      root.string());
   return base::fail(base::errc::already_exists,
-                    "{} is there and not empty: name a new folder, or resume the run in it",
+                    "{} is there and not empty, but no run: name a new folder, or empty it",
                     root.string());
 }
 
@@ -96,14 +99,15 @@ base::expected<base::json> read_meta(const run_paths& paths) {
                       "`quern train` made, or start a run",
                       paths.root.string());
   }
+  const auto damaged = [&](const base::error& problem) {
+    return base::fail(base::errc::corrupt,
+                      "{} is damaged ({}): put it back from a copy of the run, or start a new run",
+                      paths.meta().string(), problem.message);
+  };
   auto meta = base::parse_json(*text);
-  if (!meta) {
-    return base::fail(base::errc::corrupt, "{}: {}", paths.meta().string(), meta.error().message);
-  }
+  if (!meta) return damaged(meta.error());
   const auto format = base::get<std::int64_t>(*meta, "quern_run");
-  if (!format) {
-    return base::fail(base::errc::corrupt, "{}: {}", paths.meta().string(), format.error().message);
-  }
+  if (!format) return damaged(format.error());
   if (*format != run_format) {
     return base::fail(base::errc::version,
                       "{} has format {}, this build reads format {}: use the build that made it{}",

@@ -33,14 +33,18 @@ base::status prepare_schema(database& db, const std::string& name, bool may_crea
   QUERN_TRY(const std::int64_t owner, ask(db, "PRAGMA application_id"));
   QUERN_TRY(const std::int64_t tables, ask(db, "SELECT count(*) FROM sqlite_master"));
   if (tables == 0 && found == 0) {
-    if (!may_create) return base::fail(base::errc::corrupt, "{} is an empty database", name);
+    if (!may_create)
+      return base::fail(base::errc::corrupt, "{} is an empty database: put it back from a copy",
+                        name);
     const std::string script = fmt::format(
         "BEGIN IMMEDIATE; {} {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT",
         schema_sql(), pairs_sql(), application_id, schema_version);
     return db.execute(script.c_str());
   }
   if (owner != application_id) {
-    return base::fail(base::errc::corrupt, "{} is a SQLite file, but not a ledger of Quern", name);
+    return base::fail(base::errc::corrupt,
+                      "{} is a SQLite file, but not a ledger of Quern: put the run's own back",
+                      name);
   }
   if (found != schema_version) {
     return base::fail(base::errc::version,

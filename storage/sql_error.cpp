@@ -11,7 +11,7 @@ std::string_view advice(int code) {
     case SQLITE_LOCKED:
       return "; another process holds the file: only one may write a run";
     case SQLITE_CANTOPEN:
-      return "; check that the folder is there and may be written";
+      return "; check that it and its folder are there and may be written";
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
       return "; restore run.db from a copy";

@@ -49,7 +49,7 @@ struct training_shape {
   int tokens = 4096;  ///< of a step
   int longest = 512;
   int states = 128;  ///< of a Markov chain: tokens that occur
-  double learning_rate = 2e-4;
+  double learning_rate = 5e-5;
 };
 
 base::expected<training_shape> shape_of(const std::string& name) {

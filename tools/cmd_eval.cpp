@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "base/file.hpp"
@@ -23,10 +22,13 @@ constexpr std::size_t max_candidate_bytes = 1U << 20U;
 
 base::expected<std::string> read_candidate(const std::string& path) {
   if (path != "-") return base::read_file(path, max_candidate_bytes);
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  std::string text(max_candidate_bytes + 1, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::cin.gcount()));
   if (text.size() > max_candidate_bytes)
-    return base::fail(base::errc::invalid_argument, "standard input has {} bytes, the limit is {}",
-                      text.size(), max_candidate_bytes);
+    return base::fail(base::errc::invalid_argument,
+                      "standard input has more than the {} bytes that a candidate may have",
+                      max_candidate_bytes);
   return text;
 }
 
@@ -58,9 +60,14 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& wh
                         "the task's lane",
                         a.suite, env::name_of(lane), what.name, env::name_of(what.lane));
   }
+  if (a.gpu != 0 && what.lane == env::lane::cpp)
+    return base::fail(base::errc::invalid_argument,
+                      "--gpu {} is for tasks of lane cuda, {} is of lane cpp: leave it out", a.gpu,
+                      what.name);
   eval_terms terms;
   QUERN_TRY(terms.measured,
             measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task, what.lane));
+  QUERN_CHECK(check_baseline(terms.measured, what));
   QUERN_TRY(terms.policy, policy_of(a.how, of ? of->policy : without_suite));
   const std::int64_t usual = env::usual_recheck_above_e2(what.lane);
   const std::int64_t above = of && of->recheck_above_e2 > 0 ? of->recheck_above_e2 : usual;
@@ -116,7 +123,7 @@ int cmd_eval(const eval_arguments& arguments) {
              : done;
 }
 
-int cmd_eval(int argc, const char* const* argv) {
+int cmd_eval(int argc, char** argv) {
   CLI::App app{"Judges one candidate kernel: is it right, how fast is it, and what to do about it.",
                "quern eval"};
   eval_arguments a;
@@ -145,13 +152,7 @@ int cmd_eval(int argc, const char* const* argv) {
   app.add_option("--gpu", a.gpu, "lane cuda: GPU to measure on, by the driver's number")
       ->check(whole_within(0, 63))
       ->capture_default_str();
-  std::vector<std::string> words(argv, argv + argc);
-  std::reverse(words.begin(), words.end());
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? done : usage;
-  }
+  if (const auto code = parse(app, argc, argv)) return *code;
   a.screen = !no_screen;
   return cmd_eval(a);
 }

@@ -27,7 +27,7 @@ struct eval_arguments {
 /// read or are no task, a task of another lane, a core that this process may not run on.
 int cmd_eval(const eval_arguments& arguments);
 
-/// The same from a command line (without program and command name); prints usage on --help.
-int cmd_eval(int argc, const char* const* argv);
+/// The same from a command line; `argv[0]` is the command's name.
+int cmd_eval(int argc, char** argv);
 
 }  // namespace quern::tools

@@ -7,23 +7,26 @@
 #   tools/gpu_check.sh --quick --full A,B  but for steps whose name contains A or B
 #   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0); what
 #                                    measures speed comes before, with nothing beside it
+#   tools/gpu_check.sh --policy DIR  also kills the processes of a run in lane cuda; DIR: what
+#                                    quern export runs/cuda_demo/1-sft DIR wrote
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
 #   tools/gpu_check.sh --only A,B    steps whose name contains A or B
 #   tools/gpu_check.sh --logs DIR    where the whole output of each step goes (default: DIR of --build, gpu_check)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build='' quick=no full='' only='' logs='' gpus=(0)
+build='' quick=no full='' only='' logs='' policy='' gpus=(0)
 while [ $# -gt 0 ]; do
   case "$1" in
     --build) build=${2:?"gpu_check: --build needs a folder"}; shift ;;
     --only) only=${2:?"gpu_check: --only needs words"}; shift ;;
     --logs) logs=${2:?"gpu_check: --logs needs a folder"}; shift ;;
+    --policy) policy=${2:?"gpu_check: --policy needs a folder"}; shift ;;
     --gpus) IFS=, read -ra gpus <<<"${2:?"gpu_check: --gpus needs numbers: 0,1"}"; shift ;;
     --quick) quick=yes ;;
     --full) full=${2:?"gpu_check: --full needs a word"}; shift ;;
-    -h|--help) sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --build DIR, --only A,B, --logs DIR," \
+    -h|--help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --policy DIR, --build DIR, --only A,B, --logs DIR," \
             "--help" >&2
        exit 2 ;;
   esac
@@ -32,6 +35,10 @@ done
 for gpu in "${gpus[@]}"; do
   [[ "$gpu" =~ ^[0-9]+$ ]] || { echo "gpu_check: --gpus: '$gpu' is no number of a GPU; say 0,1,2" >&2; exit 2; }
 done
+if [ -n "$policy" ] && [ ! -f "$policy/config.json" ]; then
+  echo "gpu_check: --policy: no config.json in '$policy'; name a folder that quern export wrote" >&2
+  exit 2
+fi
 if [ -z "$build" ]; then
   # PyTorch and transformers are what some steps compare with.
   tools/setup.sh --python
@@ -201,9 +208,9 @@ if [ -x "$build/bin/bench_train" ]; then
   done
 fi
 if [ -x "$build/bin/bench_sft_loss" ]; then
-  step "loss of 0.5B beside PyTorch" 10 "$(pick "loss of 0.5B beside PyTorch" 300 600)" \
+  step "loss of 0.5B beside PyTorch" 12 "$(pick "loss of 0.5B beside PyTorch" 300 600)" \
     env CUDA_VISIBLE_DEVICES=@GPU@ tools/sft_loss_against_pytorch --build "$build" --out "$work/sft_loss" --model 0.5B \
-    --device cuda --precision bfloat16 --steps "$(pick "loss of 0.5B beside PyTorch" 40 200)"
+    --device cuda --precision bfloat16 --beside-itself --steps "$(pick "loss of 0.5B beside PyTorch" 40 200)"
 fi
 for suite in cuda_quick cuda; do
   if is_quick tasks && [ $suite = cuda ]; then continue; fi
@@ -224,6 +231,12 @@ if [ -x "$build/bin/test_e2e" ]; then
   step "kills of a run on a GPU" 12 600 \
     env QUERN_TEST_SETTINGS="$on_gpus learner.devices=@GPU@ actors.generator_gpu=@GPU@" "$build/bin/test_e2e" \
     --test-case="kill -9 of every process*,a process that is frozen*"
+fi
+if [ -x "$build/bin/test_e2e" ] && [ -n "$policy" ]; then
+  # Its evaluators time kernels on the device that learner and generator are on.
+  step "kills of a run in lane cuda" 12 600 env "QUERN_TEST_RUN=configs/cuda_demo.yaml --stage contrastive" \
+    QUERN_TEST_SETTINGS="policy.model=$policy policy.max_new_tokens=640 env.gpus=@GPU@ learner.devices=@GPU@ actors.generator_gpu=@GPU@" \
+    "$build/bin/test_e2e" --test-case="kill -9 of every process*"
 fi
 if [ -x "$build/bin/test_ranks_e2e" ] && [ ${#gpus[@]} -gt 1 ]; then
   alone "kills of ranks on two GPUs" 12 600 \

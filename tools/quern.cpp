@@ -2,6 +2,8 @@
 // milliseconds.
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,17 +16,13 @@ namespace {
 
 using namespace quern::tools;
 
-int run_eval(int argc, char** argv) {
-  return cmd_eval(argc - 1, argv + 1);
-}
-
 constexpr std::array commands = {
     command{"train", "run an experiment from a configuration", cmd_train},
     command{"status", "where a run stands", cmd_status},
     command{"pause", "bring a run to a durable stop; resume goes on", cmd_pause},
     command{"resume", "go on with a run that was paused or failed", cmd_resume},
     command{"stop", "end a run with a checkpoint", cmd_stop},
-    command{"eval", "judge one kernel for one task", run_eval},
+    command{"eval", "judge one kernel for one task", cmd_eval},
     command{"bench", "judge many kernels of a suite, and report", cmd_bench},
     command{"sample", "completions of a policy for a prompt", cmd_sample},
     command{"explain", "print a loss, the rewards or every configuration key", cmd_explain},
@@ -49,22 +47,53 @@ int help(std::FILE* out) {
   return out == stdout ? done : usage;
 }
 
+const char* running = "";
+
+/// Tells an exception that no command expected. The stack stays as it is: what lives on it might
+/// wait for what the exception came from, and a run is safe to leave at any time.
+[[noreturn]] void tell_and_leave() {
+  try {
+    if (const auto problem = std::current_exception()) std::rethrow_exception(problem);
+    std::fprintf(stderr, "quern %s: ended by std::terminate\n", running);
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "quern %s: %s\n", running, problem.what());
+  } catch (...) {
+    std::fprintf(stderr, "quern %s: an exception without a text\n", running);
+  }
+  std::_Exit(failed);
+}
+
+/// Without a handler anywhere, so that the stack is not unwound.
+int run(const command& known, int argc, char** argv) noexcept {
+  running = argv[0];
+  std::set_terminate(tell_and_leave);
+  return known.run(argc, argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return help(stderr);
-  const std::string_view name = argv[1];
-  if (name == "--help" || name == "-h" || name == "help") return help(stdout);
+  std::string_view name = argv[1];
+  const bool asks = name == "--help" || name == "-h" || name == "help";
+  if (asks && argc == 2) return help(stdout);
   if (name == "--version") {
     std::puts("quern 0.1.0");
     return done;
   }
+  // `quern help COMMAND` is `quern COMMAND --help`.
+  std::string option = "--help";
+  std::array<char*, 3> for_help = {asks ? argv[2] : nullptr, option.data(), nullptr};
+  if (asks) {
+    name = argv[2];
+    argc = 3;
+  }
   std::vector<std::string_view> names;
   for (const command& known : commands) {
-    if (known.name == name) return known.run(argc - 1, argv + 1);
+    if (known.name == name) return run(known, argc - 1, asks ? for_help.data() : argv + 1);
     names.push_back(known.name);
   }
-  std::fprintf(stderr, "quern: no command '%s'%s; quern --help lists them\n", argv[1],
-               quern::base::did_you_mean(name, names).c_str());
+  std::fprintf(stderr, "quern: no command '%s'%s; quern --help lists them\n",
+               std::string(name).c_str(), quern::base::did_you_mean(name, names).c_str());
   return usage;
 }

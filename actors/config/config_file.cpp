@@ -65,15 +65,22 @@ std::string show(double value) {
   return fmt::format("{}", value);
 }
 
-base::status out_of_range(const config_key& key, std::string_view value) {
-  return fail(errc::invalid_argument, "{}: {} is outside {} .. {}", key.path, value, show(key.low),
-              show(key.high));
-}
-
+/// Reads a number of `kind` within the limits of `key`.
 template <class Number>
-bool parse_number(std::string_view text, Number& value) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc() && end == text.data() + text.size();
+base::status read_number(const config_key& key, std::string_view text, const char* kind,
+                         Number& value) {
+  Number number{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto wide = static_cast<double>(number);
+  const bool beyond = code == std::errc::result_out_of_range;
+  if (end != text.data() + text.size() || (code != std::errc() && !beyond) || std::isnan(wide))
+    return fail(errc::invalid_argument, "{}: '{}' is not {}; {} .. {} is possible", key.path, text,
+                kind, show(key.low), show(key.high));
+  if (beyond || wide < key.low || wide > key.high)
+    return fail(errc::invalid_argument, "{}: {} is outside {} .. {}", key.path, text, show(key.low),
+                show(key.high));
+  value = number;
+  return {};
 }
 
 base::status assign(const config_key& key, run_config& config, const std::string& value) {
@@ -94,24 +101,9 @@ base::status assign(const config_key& key, run_config& config, const std::string
     **text = value;
     return {};
   }
-  if (auto* whole = std::get_if<std::int64_t*>(&at)) {
-    std::int64_t number = 0;
-    if (!parse_number(value, number)) {
-      return fail(errc::invalid_argument, "{}: '{}' is not an integer", key.path, value);
-    }
-    if (static_cast<double>(number) < key.low || static_cast<double>(number) > key.high) {
-      return out_of_range(key, value);
-    }
-    **whole = number;
-    return {};
-  }
-  double number = 0;
-  if (!parse_number(value, number) || !std::isfinite(number)) {
-    return fail(errc::invalid_argument, "{}: '{}' is not a finite number", key.path, value);
-  }
-  if (number < key.low || number > key.high) return out_of_range(key, value);
-  *std::get<double*>(at) = number;
-  return {};
+  if (auto* whole = std::get_if<std::int64_t*>(&at))
+    return read_number(key, value, "an integer", **whole);
+  return read_number(key, value, "a finite number", *std::get<double*>(at));
 }
 
 std::string value_text(const config_key& key, const run_config& config) {
@@ -129,21 +121,29 @@ base::status apply_node(run_config& config, const YAML::Node& node, const std::s
   std::set<std::string> seen;
   for (const auto& entry : node) {
     if (!entry.first.IsScalar())
-      return fail(errc::invalid_argument, "a key of '{}' is no text", prefix);
+      return fail(
+          errc::invalid_argument, "a key {} is no text: KEY: VALUE is needed",
+          prefix.empty() ? "at the top" : "of '" + prefix.substr(0, prefix.size() - 1) + "'");
     const std::string path = prefix + entry.first.Scalar();
     if (!seen.insert(path).second)
-      return fail(errc::invalid_argument, "key '{}' stands twice", path);
+      return fail(errc::invalid_argument, "key '{}' stands twice: take one out", path);
     const YAML::Node& value = entry.second;
     if (path == "quern_config") continue;
     const config_key* key = find_key(path);
     if (key != nullptr) {
       if (!value.IsScalar())
-        return fail(errc::invalid_argument, "{}: a single value is needed", path);
+        return fail(errc::invalid_argument, "{}: a single value is needed, not {}", path,
+                    value.IsNull() ? "nothing: give it one or leave the key out" : "several");
       QUERN_CHECK(assign(*key, config, value.Scalar()));
       continue;
     }
     if (!is_group(path)) return unknown_key(path);
-    if (!value.IsMap()) return fail(errc::invalid_argument, "{}: keys are needed below it", path);
+    if (!value.IsMap())
+      return fail(
+          errc::invalid_argument,
+          "{}: keys are needed below it, as in `{}: {{KEY: VALUE}}`; configs/reference.yaml "
+          "lists them",
+          path, path);
     QUERN_CHECK(apply_node(config, value, path + "."));
   }
   return {};
@@ -179,7 +179,11 @@ void apply_preset_defaults(run_config& config, const std::string& preset) {
 base::status apply_yaml(run_config& config, std::string_view yaml) {
   return env::guard_yaml("configuration", [&]() -> base::status {
     QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", yaml, largest_config));
-    if (!root.IsMap()) return fail(errc::invalid_argument, "the file has no keys");
+    if (!root.IsMap())
+      return fail(errc::invalid_argument,
+                  "the file has no keys: `quern_config: {}` and lines KEY: VALUE are needed, as in "
+                  "configs/reference.yaml",
+                  config_version);
     QUERN_CHECK(check_version(root));
     return apply_node(config, root, "");
   });
@@ -187,8 +191,8 @@ base::status apply_yaml(run_config& config, std::string_view yaml) {
 
 base::status apply_setting(run_config& config, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
-  if (equals == std::string_view::npos) {
-    return fail(errc::invalid_argument, "--set {}: KEY=VALUE is needed", assignment);
+  if (equals == std::string_view::npos || equals == 0) {
+    return fail(errc::invalid_argument, "--set '{}': KEY=VALUE is needed", assignment);
   }
   const std::string_view path = assignment.substr(0, equals);
   const config_key* key = find_key(path);

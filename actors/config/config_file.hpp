@@ -36,6 +36,10 @@ void make_paths_absolute(run_config& config);
 /// Rules between keys (a batch that never fills, a suite without a folder). Names both keys.
 base::status check_config(const run_config& config);
 
+/// Whether what was sampled under `before` can be trained under `after`: with actors.exact it is
+/// computed again, with room for the lengths of `after`.
+base::status check_lengths(const run_config& before, const run_config& after);
+
 /// The whole configuration as YAML, every key written out. apply_yaml of it gives the same.
 std::string to_yaml(const run_config& config);
 

@@ -87,9 +87,11 @@ base::status check_effect(const run_config& config) {
   };
   for (const rule& one : rules)
     if (!one.value.empty() && !one.read)
-      return fail(errc::invalid_argument,
-                  "{} is '{}', but nothing reads it where {} is '{}': {}, or leave {} out", one.key,
-                  one.value, one.other, one.other_value, one.needed, one.key);
+      return fail(
+          errc::invalid_argument,
+          "{} is '{}', but nothing reads it where {} is '{}': {}, or leave {} out, for which "
+          "--set {}= stands where it comes from elsewhere",
+          one.key, one.value, one.other, one.other_value, one.needed, one.key, one.key);
   return {};
 }
 
@@ -98,10 +100,12 @@ base::status check_effect(const run_config& config) {
 base::status check_config(const run_config& config) {
   QUERN_CHECK(check_effect(config));
   if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
-    return fail(errc::invalid_argument, "tasks.source is suite, but tasks.suite names no folder");
+    return fail(errc::invalid_argument,
+                "tasks.source is suite, but tasks.suite names no folder: name one");
   }
   if (config.policy.heads % config.policy.kv_heads != 0) {
-    return fail(errc::invalid_argument, "policy.heads ({}) is no multiple of policy.kv_heads ({})",
+    return fail(errc::invalid_argument,
+                "policy.heads ({}) is no multiple of policy.kv_heads ({}): change one",
                 config.policy.heads, config.policy.kv_heads);
   }
   if (config.env.evaluators == 0 && config.env.bind.empty() && config.stage != "sft") {
@@ -134,8 +138,28 @@ base::status check_config(const run_config& config) {
         "algorithm.kl_weight is {} but preset {} has no KL term: use cuda_l1 or set it to 0",
         config.algorithm.kl_weight, config.algorithm.preset);
   }
+  const auto preset = policy::parse_preset(config.algorithm.preset);
+  if (config.algorithm.anchor == "proximal" && preset && !policy::uses_group_baseline(*preset)) {
+    return fail(errc::invalid_argument,
+                "algorithm.anchor is proximal, but preset {} has no clipped ratio: use grpo, "
+                "dr_grpo or cuda_l1, or set it to behaviour",
+                config.algorithm.preset);
+  }
   QUERN_CHECK(check_exact(config));
   return check_loss(config);
+}
+
+base::status check_lengths(const run_config& before, const run_config& after) {
+  const auto room = [](const run_config& c) {
+    return c.policy.max_prompt_tokens + c.policy.max_new_tokens;
+  };
+  if (!after.actors.exact || after.stage == "sft" || room(after) >= room(before)) return {};
+  return fail(errc::invalid_argument,
+              "policy.max_prompt_tokens and policy.max_new_tokens are {} and {} and cannot become "
+              "{} and {}, which is less together: actors.exact is set, and samples of the run may "
+              "be as long as before; keep their sum",
+              before.policy.max_prompt_tokens, before.policy.max_new_tokens,
+              after.policy.max_prompt_tokens, after.policy.max_new_tokens);
 }
 
 }  // namespace quern::actors

@@ -47,8 +47,10 @@ base::expected<std::string> gpu_name(int number) {
   }
   if (static_cast<std::size_t>(number) < names.size())
     return names[static_cast<std::size_t>(number)];
-  return base::fail(base::errc::unavailable, "GPU {} is not there: this machine has {}", number,
-                    names.size());
+  return base::fail(base::errc::unavailable,
+                    "env.gpus begins with GPU {}, this machine has {}, counted "
+                    "from 0: name another one, or the class in env.device_class",
+                    number, names.size());
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "actors/config/learner_setup.hpp"
 #include "base/text.hpp"
 #include "policy/weights/memory_plan.hpp"
@@ -17,30 +19,69 @@ std::int64_t checkpoint_bytes(const run_config& config, const policy::model_conf
   return of_rank(true) + (config.learner.ranks - 1) * of_rank(false);
 }
 
-base::status check_disk(const run_config& config, const policy::model_config& model,
-                        const std::filesystem::path& folder, std::optional<std::uint64_t> free) {
-  if (!free) return {};
+namespace {
+
+/// Checkpoints that a run will write and keep beside those that are there.
+std::int64_t checkpoints_to_come(const run_config& config, const std::filesystem::path& folder) {
   const storage::checkpoint_store store(folder / "checkpoints");
+  // A run whose steps are done writes none any more.
+  if (store.latest().value_or(0) >= config.learner.steps) return 0;
   const auto there = static_cast<std::int64_t>(store.versions().size());
   const std::int64_t every = config.storage.checkpoint_every_steps,
                      made = (config.learner.steps + every - 1) / every,
-                     kept = std::max(config.storage.keep_checkpoints, store.fewest_kept);
-  // A run whose steps are done writes none any more.
-  if (store.latest().value_or(0) >= config.learner.steps) return {};
-  const std::int64_t more = std::max<std::int64_t>(std::min(made, kept + 1) - there, 1);
+                     kept = std::max(config.storage.keep_checkpoints, store.fewest_kept),
+                     // What an epoch began with stays beside them (checkpoint_store::hold).
+      held = config.stage == "sft" ? 0 : 1;
+  return std::max<std::int64_t>(std::min(made, kept + held + 1) - there, 1);
+}
+
+std::string show_bytes(std::int64_t bytes) {
+  return base::human_bytes(static_cast<std::uint64_t>(bytes));
+}
+
+}  // namespace
+
+base::status check_disk(const run_config& config, const policy::model_config& model,
+                        const std::filesystem::path& folder, std::optional<std::uint64_t> free) {
+  if (!free) return {};
+  const std::int64_t more = checkpoints_to_come(config, folder);
   const std::int64_t each = checkpoint_bytes(config, model), needed = more * each;
   if (needed <= static_cast<std::int64_t>(*free)) return {};
-  const auto show = [](std::int64_t bytes) {
-    return base::human_bytes(static_cast<std::uint64_t>(bytes));
-  };
   return base::fail(
       base::errc::exhausted,
       "run.folder {}: its disk has {} free, the checkpoints need {} ({} more of {} each; "
       "storage.keep_checkpoints is {}, and one is written before an old one goes): free some, put "
       "run.folder on another disk{}, or take a smaller model",
-      folder.string(), show(static_cast<std::int64_t>(*free)), show(needed), more, show(each),
-      config.storage.keep_checkpoints,
-      kept > storage::checkpoint_store::fewest_kept ? ", lower storage.keep_checkpoints" : "");
+      folder.string(), show_bytes(static_cast<std::int64_t>(*free)), show_bytes(needed), more,
+      show_bytes(each), config.storage.keep_checkpoints,
+      config.storage.keep_checkpoints > storage::checkpoint_store::fewest_kept
+          ? ", lower storage.keep_checkpoints"
+          : "");
+}
+
+base::status check_disk_of_chain(const std::vector<stage_plan>& stages,
+                                 const policy::model_config& model,
+                                 const std::filesystem::path& chain,
+                                 std::optional<std::uint64_t> free) {
+  if (!free) return {};
+  std::int64_t needed = 0;
+  std::string by_stage;
+  for (const stage_plan& stage : stages) {
+    const std::int64_t more = checkpoints_to_come(stage.config, chain / stage.name),
+                       bytes = more * checkpoint_bytes(stage.config, model);
+    needed += bytes;
+    if (bytes > 0)
+      by_stage +=
+          fmt::format("{}{}: {}", by_stage.empty() ? "" : ", ", stage.name, show_bytes(bytes));
+  }
+  if (needed <= static_cast<std::int64_t>(*free)) return {};
+  return base::fail(
+      base::errc::exhausted,
+      "run.folder {}: its disk has {} free, the checkpoints of all stages need {} ({}): free some, "
+      "put run.folder on another disk, lower STAGE.storage.keep_checkpoints (at least {}), or take "
+      "a smaller model",
+      chain.string(), show_bytes(static_cast<std::int64_t>(*free)), show_bytes(needed), by_stage,
+      storage::checkpoint_store::fewest_kept);
 }
 
 }  // namespace quern::actors

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/config/stages.hpp"
 #include "base/status.hpp"
 #include "policy/text/model_config.hpp"
 
@@ -15,9 +17,17 @@ namespace quern::actors {
 std::int64_t checkpoint_bytes(const run_config& config, const policy::model_config& model);
 
 /// Whether `free` bytes of the disk of `folder` hold the checkpoints that the run in it will keep
-/// at a time, and the one that is written before an old one goes; those that are there are counted.
-/// None: nobody knows, which is no error. Error: exhausted, with bytes, folder and keys.
+/// at a time, the one that an epoch begins with, and the one that is written before an old one
+/// goes; those that are there are counted. None: nobody knows, which is no error. Error: exhausted,
+/// with bytes, folder and keys.
 base::status check_disk(const run_config& config, const policy::model_config& model,
                         const std::filesystem::path& folder, std::optional<std::uint64_t> free);
+
+/// The same for the runs of all stages together, of which each keeps its checkpoints: in folders of
+/// their names below `chain`.
+base::status check_disk_of_chain(const std::vector<stage_plan>& stages,
+                                 const policy::model_config& model,
+                                 const std::filesystem::path& chain,
+                                 std::optional<std::uint64_t> free);
 
 }  // namespace quern::actors

@@ -109,7 +109,8 @@ tl::unexpected<base::error> no_policy(const fs::path& folder) {
 
 base::expected<policy_folder> find_policy(const fs::path& name) {
   std::error_code code;
-  fs::path given = fs::weakly_canonical(fs::absolute(name), code);
+  fs::path given = fs::weakly_canonical(fs::absolute(name, code), code);
+  if (code) return fail(errc::io, "'{}' cannot be looked at: {}", name.string(), code.message());
   if (!given.has_filename()) given = given.parent_path();  // "v00000002/"
   if (is_there(given / "config.json")) {
     if (given.filename() == "model") QUERN_CHECK(check_checkpoint(given.parent_path()));

@@ -58,7 +58,9 @@ base::status check_files_of_model(const fs::path& folder, const run_config& conf
   QUERN_CHECK(policy::check_weights(weights, layout));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(folder));
   if (text.vocab_size() > model.vocab_size) {
-    return fail(errc::invalid_argument, "its tokenizer has {} tokens, its embedding {} rows",
+    return fail(errc::invalid_argument,
+                "its tokenizer has {} tokens, its embedding {} rows, which must be as many or "
+                "more: they are of different models",
                 text.vocab_size(), model.vocab_size);
   }
   QUERN_CHECK(check_memory(config, model, machine));
@@ -347,21 +349,23 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   if (is_sft(config)) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
     QUERN_CHECK(check_fresh_model(config, machine));
-    QUERN_CHECK(check_disk(config, fresh_model(config, config.policy.vocabulary, 0), folder,
-                           storage::free_bytes(folder)));
+    QUERN_CHECK(
+        of_machine(missing, check_disk(config, fresh_model(config, config.policy.vocabulary, 0),
+                                       folder, storage::free_bytes(folder))));
     return check_tasks(config);
   }
   if (how == run_beginning::later) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
     if (begins_with != nullptr) {
       QUERN_CHECK(check_memory(config, *begins_with, machine));
-      QUERN_CHECK(check_disk(config, *begins_with, folder, storage::free_bytes(folder)));
+      QUERN_CHECK(of_machine(
+          missing, check_disk(config, *begins_with, folder, storage::free_bytes(folder))));
     }
     return check_tasks(config);
   }
   QUERN_CHECK(check_model(config, machine));
   QUERN_TRY(const policy::model_config model, policy_shape(config));
-  QUERN_CHECK(check_disk(config, model, folder, storage::free_bytes(folder)));
+  QUERN_CHECK(of_machine(missing, check_disk(config, model, folder, storage::free_bytes(folder))));
   QUERN_TRY(task_book tasks, check_tasks(config));
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
   QUERN_CHECK(prompts.check(tasks.tasks()));

@@ -1,6 +1,7 @@
 #include "actors/config/stages.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
@@ -19,6 +20,25 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t largest_chain = 1 << 20;
 
+/// Of two equal keys `merged` would keep one without a word.
+base::status check_keys(const YAML::Node& node) {
+  if (node.IsSequence())
+    for (const auto& one : node)
+      QUERN_CHECK(check_keys(one));
+  if (!node.IsMap()) return {};
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const int line = entry.first.Mark().line + 1;
+    if (!entry.first.IsScalar())
+      return fail(errc::invalid_argument, "line {}: a key is no text: KEY: VALUE is needed", line);
+    if (!seen.insert(entry.first.Scalar()).second)
+      return fail(errc::invalid_argument, "line {}: key '{}' stands twice: take one out", line,
+                  entry.first.Scalar());
+    QUERN_CHECK(check_keys(entry.second));
+  }
+  return {};
+}
+
 /// Keys of `over` replace those of `under`, group by group.
 YAML::Node merged(const YAML::Node& under, const YAML::Node& over) {
   if (!under.IsMap() || !over.IsMap()) return over;
@@ -32,21 +52,25 @@ YAML::Node merged(const YAML::Node& under, const YAML::Node& over) {
   return made;
 }
 
+constexpr std::string_view stage_names[] = {"sft", "self_train", "contrastive"};
+
 base::status check_stage(const YAML::Node& own, std::size_t number) {
   if (!own.IsMap() || !own["stage"] || !own["stage"].IsScalar())
-    return fail(errc::invalid_argument, "stages: number {} has no `stage: NAME`", number);
+    return fail(errc::invalid_argument, "stages: number {} has no `stage: NAME` with one of {}",
+                number, fmt::join(stage_names, ", "));
   for (const char* key : {"name", "folder"})
     if (own["run"] && own["run"].IsMap() && own["run"][key])
-      return fail(errc::invalid_argument, "stages: number {} has run.{}, which belongs to all",
+      return fail(errc::invalid_argument,
+                  "stages: number {} has run.{}, which belongs to all: write it "
+                  "outside of stages",
                   number, key);
   if (number > 1 && own["policy"] && own["policy"].IsMap() && own["policy"]["model"])
     return fail(errc::invalid_argument,
-                "stages: number {} has policy.model: its policy is that of the stage before it",
+                "stages: number {} has policy.model: its policy is that of the stage before it; "
+                "leave it out",
                 number);
   return {};
 }
-
-constexpr std::string_view stage_names[] = {"sft", "self_train", "contrastive"};
 
 /// The stage that a setting is for; empty: all.
 std::string_view stage_of(std::string_view setting) {
@@ -55,12 +79,16 @@ std::string_view stage_of(std::string_view setting) {
   return "";
 }
 
-/// A STAGE.KEY=VALUE of a stage that is not among `stages` is for nobody.
+/// A STAGE.KEY=VALUE of a stage that is not among `stages` is for nobody; none: of one that stands
+/// alone.
 base::status check_stages_of(const std::vector<std::string>& settings,
                              const std::vector<std::string>& stages) {
   for (const std::string& setting : settings) {
     const std::string_view of = stage_of(setting);
     if (of.empty() || std::find(stages.begin(), stages.end(), of) != stages.end()) continue;
+    if (stages.empty())
+      return fail(errc::invalid_argument, "--set {}: there is one stage only: say {} instead",
+                  setting, setting.substr(of.size() + 1));
     return fail(errc::invalid_argument, "--set {}: there is no stage {}; there are {}", setting, of,
                 fmt::join(stages, ", "));
   }
@@ -89,9 +117,11 @@ bool sets_model(const std::vector<std::string>& settings) {
 
 base::expected<std::vector<stage_plan>> read_stages(const YAML::Node& root,
                                                     const std::vector<std::string>& settings) {
+  QUERN_CHECK(check_keys(root));
   const YAML::Node list = root["stages"];
   if (!list.IsSequence() || list.size() == 0)
-    return fail(errc::invalid_argument, "stages: a list of stages is needed");
+    return fail(errc::invalid_argument,
+                "stages: a list of stages is needed, each with `stage: NAME` and keys of its own");
   if (root["stage"])
     return fail(errc::invalid_argument,
                 "stage and stages stand side by side, and each entry of stages names its own: take "
@@ -126,16 +156,22 @@ fs::path folder_of_plans(const fs::path& chain) {
 
 base::expected<std::vector<stage_plan>> load_stages(const fs::path& file,
                                                     const std::vector<std::string>& settings) {
-  QUERN_TRY(const std::string text, base::read_file(file, largest_chain));
+  const auto text = base::read_file(file, largest_chain);
+  if (!text && text.error().code == errc::not_found)
+    return fail(errc::not_found,
+                "{}: name the YAML file of a configuration, such as those in configs/",
+                text.error().message);
+  if (!text) return tl::make_unexpected(text.error());
   std::vector<stage_plan> stages;
   const auto read = env::guard_yaml("configuration", [&]() -> base::status {
-    QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", text, largest_chain));
+    QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", *text, largest_chain));
     if (!root.IsMap() || !root["stages"]) return {};
     QUERN_TRY(stages, read_stages(root, settings));
     return {};
   });
   if (!read) return base::in_context(file.string(), read.error());
   if (!stages.empty()) return stages;
+  QUERN_CHECK(check_settings({}, settings));
   QUERN_TRY(run_config config, load_config(file, settings));
   stages.push_back({"", std::move(config)});
   return stages;

@@ -1,4 +1,4 @@
-// Who asked a run to end first, and how: later orders change nothing of it.
+// How a run was asked to end first: later orders change nothing of it.
 #pragma once
 
 #include <mutex>

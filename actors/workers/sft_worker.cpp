@@ -27,6 +27,7 @@
 #include "policy/text/chat.hpp"
 #include "policy/text/tokenizer_files.hpp"
 #include "storage/checkpoint.hpp"
+#include "storage/disk_room.hpp"
 #include "storage/jsonl.hpp"
 
 namespace quern::actors {
@@ -270,6 +271,10 @@ base::status fine_tuning::save() {
     QUERN_TRY(const std::string folder, group_.link->get(key, 0, patience));
     return write_part(folder, {});
   }
+  const fs::path folder_of_all = checkpoints_.folder_of(version()).parent_path();
+  const std::string warning =
+      storage::warning_of_room(folder_of_all, bytes / 2, storage::free_bytes(folder_of_all));
+  if (!warning.empty()) base::log_warn("checkpoint", "{}", warning);
   const auto fill = [&](const fs::path& folder) -> base::status {
     if (group_.link) QUERN_CHECK(group_.link->set(key, folder.string()));
     return write_part(folder, [&]() -> base::status {

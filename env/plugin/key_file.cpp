@@ -36,6 +36,9 @@ base::expected<curve_keys> make_key_file(const std::filesystem::path& file) {
                 "name or delete it",
                 file.string());
   }
+  if (!opened && (errno == ENOENT || errno == ENOTDIR))
+    return fail(errc::not_found, "cannot make {}: its folder is not there; make it first",
+                file.string());
   if (!opened) return base::fail_errno("cannot make " + file.string());
   QUERN_CHECK(base::write_all(opened.get(), keys.public_key + "\n" + keys.secret_key + "\n"));
   return keys;
@@ -45,7 +48,8 @@ base::expected<curve_keys> read_key_file(const std::filesystem::path& file) {
   QUERN_TRY(const std::string text, base::read_file(file, largest_file));
   struct stat info {};
   if (stat(file.c_str(), &info) == 0 && (info.st_mode & 077) != 0) {
-    return fail(errc::invalid_argument, "{} has a secret key and may be read by others: chmod 600",
+    return fail(errc::invalid_argument,
+                "{} has a secret key and may be read by others: chmod 600 {}", file.string(),
                 file.string());
   }
   const auto lines = base::split(text, '\n');
@@ -76,13 +80,17 @@ base::expected<std::set<std::string>> read_public_keys(const std::filesystem::pa
     if (line.empty() || line.starts_with("# ") || line == "#") continue;
     const std::string_view key = line.substr(0, line.find(' '));
     if (!is_key(key)) {
-      return fail(errc::invalid_argument, "{}:{}: '{}' is no public key of {} characters",
+      return fail(errc::invalid_argument,
+                  "{}:{}: '{}' is no public key of {} characters, as "
+                  "quern keys prints one",
                   file.string(), number, key, key_length);
     }
     keys.emplace(key);
   }
   if (keys.empty()) {
-    return fail(errc::invalid_argument, "{} lists no public key: no host could connect",
+    return fail(errc::invalid_argument,
+                "{} lists no public key: no host could connect; write "
+                "those of the hosts, one a line",
                 file.string());
   }
   return keys;

@@ -20,6 +20,14 @@ auto zmq_failure(std::string_view doing) {
   return fail(errc::io, "{}: {}", doing, zmq_strerror(zmq_errno()));
 }
 
+base::status check_path(const std::string& endpoint) {
+  constexpr std::string_view ipc = "ipc://";
+  if (!endpoint.starts_with(ipc) || endpoint.size() - ipc.size() <= longest_ipc_path) return {};
+  return fail(errc::invalid_argument,
+              "socket path '{}' has {} bytes; the kernel's limit is {}; use a shorter folder",
+              endpoint.substr(ipc.size()), endpoint.size() - ipc.size(), longest_ipc_path);
+}
+
 base::status set(void* socket, int option, int value) {
   if (zmq_setsockopt(socket, option, &value, sizeof value) != 0) {
     return zmq_failure("setting a socket option");
@@ -107,18 +115,14 @@ base::status zmq_socket::be_curve_client(const curve_keys& keys, const std::stri
 }
 
 base::status zmq_socket::bind(const std::string& endpoint) {
-  constexpr std::string_view ipc = "ipc://";
-  if (endpoint.starts_with(ipc) && endpoint.size() - ipc.size() > longest_ipc_path) {
-    return fail(errc::invalid_argument,
-                "socket path '{}' has {} bytes; the kernel's limit is {}; use a shorter folder",
-                endpoint.substr(ipc.size()), endpoint.size() - ipc.size(), longest_ipc_path);
-  }
+  QUERN_CHECK(check_path(endpoint));
   QUERN_CHECK(choose_family(handle_, endpoint));
   if (zmq_bind(handle_, endpoint.c_str()) != 0) return zmq_failure("binding to " + endpoint);
   return {};
 }
 
 base::status zmq_socket::connect(const std::string& endpoint) {
+  QUERN_CHECK(check_path(endpoint));
   QUERN_CHECK(choose_family(handle_, endpoint));
   if (zmq_connect(handle_, endpoint.c_str()) != 0) return zmq_failure("connecting to " + endpoint);
   return {};

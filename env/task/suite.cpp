@@ -173,6 +173,14 @@ base::status check_baseline(const suite& what) {
                         "suite.yaml: 'baseline' is {}, which only lane cuda has; task {} is of "
                         "lane {}",
                         name_of(what.baseline), one.name, name_of(one.lane));
+    const auto own =
+        one.baseline == baseline_kind::plain ? baseline_choice::plain : baseline_choice::eager;
+    if (one.lane == lane::cpp && what.baseline != baseline_choice::of_task && what.baseline != own)
+      return base::fail(
+          base::errc::invalid_argument,
+          "suite.yaml: 'baseline' is {}, but task {} of lane cpp has {}: say task, or "
+          "change the task's own",
+          name_of(what.baseline), one.name, name_of(own));
   }
   return {};
 }
@@ -205,6 +213,8 @@ base::expected<suite> read_suite(const std::filesystem::path& folder) {
 
 base::expected<suite> load_suite(const std::filesystem::path& folder) {
   auto result = read_suite(folder);
+  if (!result && result.error().code == base::errc::not_found)
+    result.error().message += "; a suite is a folder with suite.yaml and *.task.yaml files";
   if (!result) return base::in_context("suite " + folder.string(), std::move(result).error());
   return result;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policy/engine/arena.hpp"
+#include "policy/weights/memory_plan.hpp"
 
 namespace quern::policy {
 namespace {
@@ -34,7 +35,7 @@ base::expected<exact_scorer> exact_scorer::make(const parameter_arena& like, std
                                                 const generator_options& options) {
   generator_options own = options;
   own.exact = true;
-  own.slots = slots;
+  own.slots = scorer_slots;
   own.cache_bytes = 0;
   own.leave_bytes = 0;
   QUERN_TRY(generator passes, generator::make(as_generated_with(like), version, own));

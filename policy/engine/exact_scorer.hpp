@@ -12,15 +12,13 @@
 
 namespace quern::policy {
 
-/// Holds weights of its own and a small cache. One thread; on the host with one thread of LibTorch,
-/// as the generator. Bits are those of a generator with the same `rows`, precision and method on a
-/// device of the same make.
+/// Holds weights of its own and a cache for scorer_slots sequences. One thread; on the host with
+/// one thread of LibTorch, as the generator. Bits are those of a generator with the same `rows`,
+/// precision and method on a device of the same make.
 class exact_scorer {
  public:
-  /// Sequences that it computes side by side: what its cache has room for.
-  static constexpr std::int32_t slots = 16;
-
-  /// `like`: an arena of the learner. `options`: the generator's, of which slots are replaced.
+  /// `like`: an arena of the learner. `options`: the generator's, of which slots and memory are
+  /// replaced.
   static base::expected<exact_scorer> make(const parameter_arena& like, std::int64_t version,
                                            const generator_options& options);
   /// Weights of the learner, at `version`, for what comes next.

@@ -116,14 +116,13 @@ std::int64_t logit_bytes(const model_config& c, const learner_demand& d) {
          (d.weight_bytes < float_bytes ? rows * c.vocab_size * d.weight_bytes : 0);
 }
 
-/// Weights, and one block without what only a backward pass needs.
 /// Weights, those of the next version, the cache of its slots (policy/engine/exact_scorer.hpp).
 std::int64_t scorer_bytes(const model_config& c, const learner_demand& d, std::int64_t elements) {
-  constexpr std::int64_t slots = 16;
   return elements * (float_bytes + d.weight_bytes) +
-         slots * d.longest_sequence * c.layers * 2 * c.kv_size() * float_bytes;
+         scorer_slots * d.longest_sequence * c.layers * 2 * c.kv_size() * float_bytes;
 }
 
+/// Weights, and one block without what only a backward pass needs.
 std::int64_t reference_bytes(const model_config& c, const learner_demand& d,
                              std::int64_t elements) {
   const row_bytes v = bytes_of_row(c, d.weight_bytes);

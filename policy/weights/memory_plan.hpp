@@ -23,6 +23,9 @@ enum class recompute_mode : std::uint8_t {
 std::string_view to_string(recompute_mode mode);
 base::expected<recompute_mode> parse_recompute(std::string_view text);
 
+/// Sequences that an exact learner's scorer computes side by side (policy/engine/exact_scorer.hpp).
+constexpr std::int32_t scorer_slots = 16;
+
 /// A learner's rank. Zero where something is not there.
 struct learner_demand {
   std::int64_t ranks = 1;

@@ -53,10 +53,11 @@ class victim_run {
  public:
   explicit victim_run(fs::path folder, std::int64_t steps = 16)
       : folder_(std::move(folder)), run_(folder_ / "run"), steps_(steps) {
-    // The cost model replaces the time: what is tested here is not how fast kernels are.
-    start(train_command(
-        run_, steps_,
-        {"observe.panel=false", "env.protocol=cost_model/1", "storage.checkpoint_every_steps=2"}));
+    std::vector<std::string> settings = {"observe.panel=false", "storage.checkpoint_every_steps=2"};
+    // The cost model replaces the time: what is tested here is not how fast kernels are. Another
+    // configuration is there for its evaluators.
+    if (run_of_machine().empty()) settings.emplace_back("env.protocol=cost_model/1");
+    start(train_command(run_, steps_, settings));
   }
 
   [[nodiscard]] const fs::path& run() const { return run_; }

@@ -16,6 +16,18 @@ namespace quern::test {
 namespace fs = std::filesystem;
 using base::operator""_s;
 
+namespace {
+
+std::vector<std::string> words_of(const char* variable) {
+  std::vector<std::string> found;
+  const char* const text = std::getenv(variable);
+  for (const auto one : base::split(text != nullptr ? text : "", ' '))
+    if (!one.empty()) found.emplace_back(one);
+  return found;
+}
+
+}  // namespace
+
 std::string program(const char* name) {
   return (program_dir() / name).string();
 }
@@ -30,8 +42,10 @@ std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
   for (std::string& one : settings_of_machine())
     all.push_back(std::move(one));
   all.insert(all.end(), settings.begin(), settings.end());
-  std::vector<std::string> argv = {program("quern"), "train",
-                                   (source_dir() / "configs/quickstart.yaml").string()};
+  std::vector<std::string> argv = {program("quern"), "train"};
+  for (std::string& one : run_of_machine())
+    argv.push_back(std::move(one));
+  if (argv.size() == 2) argv.push_back((source_dir() / "configs/quickstart.yaml").string());
   for (std::string& one : all) {
     argv.emplace_back("--set");
     argv.push_back(std::move(one));
@@ -40,11 +54,11 @@ std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
 }
 
 std::vector<std::string> settings_of_machine() {
-  std::vector<std::string> found;
-  const char* everywhere = std::getenv("QUERN_TEST_SETTINGS");
-  for (const auto one : base::split(everywhere != nullptr ? everywhere : "", ' '))
-    if (!one.empty()) found.emplace_back(one);
-  return found;
+  return words_of("QUERN_TEST_SETTINGS");
+}
+
+std::vector<std::string> run_of_machine() {
+  return words_of("QUERN_TEST_RUN");
 }
 
 const char* const sft_config = R"(quern_config: 1

@@ -25,6 +25,10 @@ std::vector<std::string> train_command(const std::filesystem::path& run, std::in
 /// The settings in QUERN_TEST_SETTINGS.
 std::vector<std::string> settings_of_machine();
 
+/// What `quern train` is given in place of configs/quickstart.yaml: a configuration and its
+/// options, in QUERN_TEST_RUN. Empty: nothing.
+std::vector<std::string> run_of_machine();
+
 struct finished {
   int code = -1;  ///< minus the signal where one ended it
   std::string output;

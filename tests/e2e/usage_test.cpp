@@ -111,8 +111,78 @@ TEST_CASE("a run of zero steps is nothing to do: exit code 4, nothing is made") 
 TEST_CASE("files and addresses that mean nothing are refused as values, not as failures") {
   fixture f;
   f.refused({"train", "/dev/urandom"}, {"/dev/urandom", "1048576"});
-  f.refused({"keys", f.write("own.key", "x")}, {"own.key", "never overwritten"});
-  f.refused({"evaluator", "--connect", "foo"}, {"--connect is 'foo'", "tcp://HOST:PORT"});
+  f.refused({"train", "/nonexistent"}, {"/nonexistent is not there", "configs/"});
+  const std::string own = f.write("own.key", "x");
+  f.refused({"keys", own}, {"own.key", "never overwritten"});
+  f.refused({"keys", own + "/x"}, {"own.key/x", "its folder is not there"});
+  for (const char* address : {"foo", "ipc://", "tcp://", "tcp://host", "tcp://host:x", "tcp://:5",
+                              "tcp://host:65536", "tcp://host:0", "tcp://*:5"})
+    f.refused({"evaluator", "--connect", address},
+              {"--connect is '" + std::string(address) + "'", "tcp://HOST:PORT"});
+  f.refused({"evaluator", "--connect", "ipc:///nowhere", "--keys", own}, {"are for tcp://"});
+  f.refused(
+      {"evaluator", "--sandbox", "best_effort", "--connect", "ipc://" + std::string(200, 'x')},
+      {"200 bytes", "107"});
+}
+
+TEST_CASE("a word that nothing takes is named, with the nearest that is known") {
+  fixture f;
+  f.refused({"status", "--jsn"}, {"quern status: unknown option '--jsn' (did you mean '--json'?)"});
+  f.refused({"tasks", "generate", "--sede", "1"}, {"unknown option '--sede'", "'--seed'"});
+  f.refused({"tasks", "chek"}, {"no command 'chek' (did you mean 'check'?)", "generate"});
+  f.refused({"tasks"}, {"one of generate, check, new, corpus, sources is needed"});
+  f.refused({"status", "a", "b"}, {"nothing takes the argument 'b'", "quern status --help"});
+  f.refused({"train"}, {"config is missing: YAML file"});
+  f.refused({"train", "a.yaml", "--set"}, {"--set needs a value"});
+  f.refused({"eval", "a", "b", "--core", "1", "--core", "2"}, {"--core", "more than once"});
+  f.refused({"eval", "a", "b", "--gpu", "x"}, {"'x' is not a whole number in 0 .. 63"});
+  for (const char* command : {"status", "resume", "train", "explain", "sample", "keys"})
+    f.refused({command, ""}, {"argument 1 is empty"});
+  f.refused({"help", "trian"}, {"no command 'trian' (did you mean 'train'?)"});
+  const finished help = f.quern({"help", "train"});
+  CHECK(help.code == 0);
+  CHECK(help.output.find("--dry-run") != std::string::npos);
+}
+
+TEST_CASE("what is no run is refused by every command that asks for one") {
+  fixture f;
+  const std::string file = f.write("file", "x"), folder = f.folder.path().string();
+  for (const char* command : {"status", "pause", "stop", "resume"}) {
+    f.refused({command, folder}, {folder + " is not a run directory"});
+    f.refused({command, file}, {file + " is not a run directory"});
+  }
+  REQUIRE(base::make_folders(f.folder.path() / "newer"));
+  f.write("newer/meta.json", R"({"quern_run": 9, "build": "quern 9"})");
+  for (const char* command : {"status", "pause", "stop", "resume"})
+    f.refused({command, folder + "/newer"}, {"has format 9", "format 1", "quern 9"});
+}
+
+TEST_CASE("paths that the system refuses are errors, not crashes") {
+  fixture f;
+  const std::string file = f.write("file", "x"), endless(300, 'x');
+  f.refused({"tasks", "new", "mine", "--folder", file}, {file + " is no folder", "another one"});
+  f.refused({"tasks", "generate", "--out", file + "/x"}, {file + "/x", "another folder"});
+  f.refused({"tasks", "sources", file}, {"no corpus in " + file, ".jsonl"});
+  for (const auto& command : {std::vector<std::string>{"tasks", "check", endless},
+                              {"status", endless},
+                              {"sample", endless, "--prompt", file},
+                              {"export", endless, file + ".model"}}) {
+    const finished end = f.quern(command);
+    CAPTURE(end.output);
+    CHECK((end.code == 1 || end.code == 2));
+    CHECK(end.output.find(endless) != std::string::npos);
+  }
+}
+
+TEST_CASE("settings go where they belong") {
+  fixture f;
+  const std::string file = f.write("one.yaml", "quern_config: 1\nstage: contrastive\n");
+  // The configuration may stand behind the settings.
+  f.refused({"train", "--set", "learner.steps=1", "/nonexistent", "--dry-run"}, {"/nonexistent"});
+  f.refused({"train", file, "--set", "sft.learner.steps=2"},
+            {"there is one stage only", "say learner.steps=2"});
+  f.refused({"train", file, "--set", "=2"}, {"'=2'", "KEY=VALUE"});
+  f.refused({"train", file, "--stage", "sft"}, {"--stage sft", "it has contrastive"});
 }
 
 TEST_CASE("drawn tasks are a suite that a run can name") {
@@ -161,6 +231,9 @@ TEST_CASE("quern eval refuses numbers that mean nothing, cores that are not ther
     f.refused({"eval", task, kernel, "--best-effort", "--core", value}, {"--core"});
   f.refused({"eval", task, kernel, "--best-effort", "--core", "4000"},
             {"core 4000", "may run on (0"});
+  f.refused({"eval", task, kernel, "--best-effort", "--gpu", "1"}, {"--gpu 1", "lane cpp"});
+  f.refused({"eval", task, kernel, "--best-effort", "--baseline", "graph"},
+            {"'graph'", "'plain' for abs_smooth_shift"});
 }
 
 TEST_CASE("lane cuda without a GPU: exit code 1, and what is missing") {

@@ -158,6 +158,7 @@ TEST_CASE("a stray file, a link and an unknown format are refused") {
     CHECK(run.store.verify(2).error().message.find("says version 1") != std::string::npos);
   }
   CHECK(run.store.choose({1}).error().code == base::errc::not_found);
+  CHECK(run.store.choose({}).error().message.find("there is no checkpoint in") == 0);
 }
 
 TEST_CASE("what the ledger does not know is discarded, with what dead writers left") {

@@ -75,6 +75,8 @@ TEST_CASE("what is no run directory is refused, saying what was found") {
   CHECK(absent.error().code == base::errc::not_found);
   CHECK(absent.error().message.find("is not a run directory") != std::string::npos);
   CHECK(refused("{").code == base::errc::corrupt);
+  CHECK(refused("{").message.find("put it back from a copy") != std::string::npos);
+  CHECK(run_directory::open(folder.path() / "meta.json").error().code == base::errc::not_found);
   CHECK(refused("[]").code == base::errc::corrupt);
   CHECK(refused("{}").message.find("quern_run") != std::string::npos);
   const auto newer = refused(R"({"quern_run": 2, "build": "quern 9"})");

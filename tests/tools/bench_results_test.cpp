@@ -160,7 +160,7 @@ TEST_CASE("a file of somebody else is refused, untouched") {
                            "{\"quern_bench\": 2}\n", "{\"quern_bench\": 1}\n"}) {
     CAPTURE(text);
     f.write(text);
-    f.refuse(made_header(), {"results.jsonl"});
+    f.refuse(made_header(), {"results.jsonl", "name another one with --out"});
   }
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("lines that cannot be are named by their number") {
   const std::string whole = f.fill();
   const std::string last = whole.substr(whole.rfind('\n', whole.size() - 2) + 1);
   f.write(whole + last);
-  f.refuse(made_header(), {"line 5", "second verdict", "'a'", "times_row_softmax"});
+  f.refuse(made_header(), {"line 5", "second verdict", "'a'", "times_row_softmax", "--out"});
   f.write(whole + "{}\n");
   f.refuse(made_header(), {"line 5", "task"});
   f.write(whole + "{\"to\n" + last);

@@ -27,10 +27,17 @@ base::status refuse_results(std::string_view what, std::string_view there, std::
 /// The file, held until it is closed.
 base::expected<base::unique_fd> lock_results(const fs::path& path, int how) {
   base::unique_fd lock(::open(path.c_str(), how | O_CLOEXEC, 0644));
+  if (!lock && errno == EISDIR)
+    return base::fail(errc::invalid_argument, "{} is a folder: name a file with --out",
+                      path.string());
   if (!lock) return base::fail_errno("cannot open " + path.string());
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno == EWOULDBLOCK)
-    return base::fail(errc::conflict, "{}: another quern bench is writing to it", path.string());
+    return base::fail(
+        errc::conflict,
+        "{}: another quern bench is writing to it: wait for its end, or name another file with "
+        "--out",
+        path.string());
   return base::fail_errno("cannot lock " + path.string());
 }
 
@@ -40,12 +47,14 @@ base::expected<std::vector<bench_result>> read_results(const fs::path& path,
   std::vector<bench_result> all;
   std::set<std::pair<std::string, std::string>> seen;
   std::size_t number = 0;
-  QUERN_CHECK(storage::read_jsonl(path, [&](const base::json& value) -> base::status {
+  auto read = storage::read_jsonl(path, [&](const base::json& value) -> base::status {
     const std::string where = fmt::format("{} line {}", path.string(), ++number);
     if (number == 1) {
       const auto there = header_from_json(value);
       if (!there)
-        return base::fail(errc::invalid_argument, "{} is no file of results of quern bench: {}",
+        return base::fail(errc::invalid_argument,
+                          "{} is no file of results of quern bench ({}): name another one with "
+                          "--out",
                           path.string(), there.error().message);
       if (const auto same = check_same(*there, header); !same)
         return base::in_context(path.string(), same.error());
@@ -65,8 +74,16 @@ base::expected<std::vector<bench_result>> read_results(const fs::path& path,
                         one->candidate, one->task);
     all.push_back(std::move(*one));
     return {};
-  }));
-  return all;
+  });
+  if (read) return all;
+  base::error problem = std::move(read.error());
+  if (number == 0 && problem.code == errc::corrupt)
+    return base::fail(errc::invalid_argument,
+                      "{} is no file of results of quern bench ({}): name another one with --out",
+                      path.string(), problem.message);
+  if (problem.code == errc::corrupt)
+    problem.message += "; take that line out, or name another file with --out";
+  return tl::make_unexpected(std::move(problem));
 }
 
 }  // namespace

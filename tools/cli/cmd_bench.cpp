@@ -241,16 +241,22 @@ base::expected<int> bench(bench_arguments a) {
     a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);
   const env::lane lane = suite.members.front().task.lane;
   if (lane != env::lane::cuda && !a.gpus.empty())
-    return base::fail(errc::invalid_argument, "--gpus is for suites of lane cuda, {} is of lane {}",
+    return base::fail(errc::invalid_argument,
+                      "--gpus is for suites of lane cuda, {} is of lane {}: leave it out",
                       suite.name, env::name_of(lane));
   skipped_candidates skipped;
   QUERN_TRY(const auto candidates,
             read_candidates(a.candidates, suite, a.skip_unknown ? &skipped : nullptr));
   tell_skipped(skipped, suite);
   if (candidates.empty()) {
-    fmt::print(stderr, "quern bench: {} holds no candidate\n", a.candidates);
+    fmt::print(stderr,
+               "quern bench: {} holds no candidate: files TASK.ANYTHING.cu or .cpp, or JSON lines "
+               "with task, source and id, are needed\n",
+               a.candidates);
     return int{nothing};
   }
+  for (const bench_candidate& one : candidates)
+    QUERN_CHECK(check_baseline(a.measured, suite.members[one.member].task));
   if (a.out.empty()) a.out = "bench-" + suite.name + "/results.jsonl";
   const fs::path folder = fs::absolute(a.out).parent_path();
   if (a.report.empty()) a.report = folder.string();
@@ -264,7 +270,9 @@ base::expected<int> bench(bench_arguments a) {
   QUERN_TRY(const auto earlier, peek_results(a.out, header));
   QUERN_CHECK(matching(earlier, candidates, a.out));
   QUERN_TRY(const open_judges judges, open_all(a, suite, lane));
+  // The report comes last: what would refuse it is told before the hours of judging.
   QUERN_CHECK(base::make_folders(folder));
+  QUERN_CHECK(base::make_folders(a.report));
   header.device_class = judges.front()->device_class();
   QUERN_TRY(header.environment, judges.front()->environment_for(header.protocol));
   QUERN_TRY(auto file, results_file::open(a.out, header));
@@ -305,6 +313,7 @@ int cmd_bench(int argc, char** argv) {
                  "folder for report.html and report.json; default: that of --out");
   app.add_option("--gpus", a.gpus, "lane cuda: GPUs to measure on, such as 0,1; default: all")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(whole_within(0, 63));
   app.add_option("--core", a.core, "lane cpp: core to measure on; -1 chooses one")
       ->check(whole_within(-1, 4095));

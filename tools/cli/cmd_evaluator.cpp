@@ -1,6 +1,7 @@
 // quern evaluator: an evaluator host. The one that a run starts for itself is the same program.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <csignal>
 #include <map>
 #include <mutex>
@@ -132,6 +133,25 @@ void log_stages(const env::stage_seconds& spent) {
                  spent.reference, spent.verify, spent.probe, spent.time, spent.reverify);
 }
 
+/// Something in each place of ipc://PATH or tcp://HOST:PORT.
+base::status check_endpoint(const std::string& endpoint) {
+  constexpr std::string_view ipc = "ipc://", tcp = "tcp://";
+  const auto refuse = [&](std::string_view why) {
+    return base::fail(base::errc::invalid_argument,
+                      "--connect is '{}', not ipc://PATH or tcp://HOST:PORT{}", endpoint, why);
+  };
+  if (endpoint.starts_with(ipc) && endpoint.size() > ipc.size()) return {};
+  if (!endpoint.starts_with(tcp)) return refuse("");
+  const std::size_t colon = endpoint.rfind(':');
+  const char* const last = endpoint.data() + endpoint.size();
+  int port = 0;
+  const auto [end, code] = std::from_chars(endpoint.data() + colon + 1, last, port);
+  const bool has_port = code == std::errc() && end == last && port >= 1 && port <= 65535;
+  if (!has_port || colon <= tcp.size() || endpoint[tcp.size()] == '*')
+    return refuse(": name the run's machine, and its port from 1 to 65535");
+  return {};
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   (void)::gethostname(name.data(), name.size() - 1);
@@ -182,14 +202,21 @@ int cmd_evaluator(int argc, char** argv) {
                "end with standard input: for a launch command on another machine");
   if (const auto code = parse(app, argc, argv)) return *code;
   if (until_input_ends) base::end_with_input(input_grace_ns);
-  if (!endpoint.starts_with("ipc://") && !endpoint.starts_with("tcp://")) {
-    fmt::print(stderr, "quern evaluator: --connect is '{}', not ipc://PATH or tcp://HOST:PORT\n",
+  if (const auto valid = check_endpoint(endpoint); !valid)
+    return report("evaluator", valid.error());
+  if (endpoint.starts_with("ipc://") && !(key_file.empty() && gateway_key.empty())) {
+    fmt::print(stderr,
+               "quern evaluator: --keys and --gateway-key are for tcp://, --connect is {}: leave "
+               "them out\n",
                endpoint);
     return usage;
   }
   if (endpoint.starts_with("tcp://")) {
     if (key_file.empty() || gateway_key.empty()) {
-      fmt::print(stderr, "quern evaluator: {} needs --keys FILE and --gateway-key KEY\n", endpoint);
+      fmt::print(stderr,
+                 "quern evaluator: {} needs --keys FILE and --gateway-key KEY: quern keys makes a "
+                 "pair, the run's public key is the first line of its env.keys\n",
+                 endpoint);
       return usage;
     }
     if (auto key = env::check_public_key(gateway_key); !key) {

@@ -40,7 +40,9 @@ namespace fs = std::filesystem;
 int generate(env::lane where, std::uint64_t seed, std::uint64_t first, std::int64_t count,
              const std::string& folder) {
   if (!folder.empty()) {
-    if (const auto made = base::make_folders(folder); !made) return report("tasks", made.error());
+    if (const auto made = base::make_folders(folder); !made)
+      return report("tasks", {base::errc::invalid_argument,
+                              "--out: " + made.error().message + "; name another folder"});
   }
   for (std::uint64_t index = first; index < first + static_cast<std::uint64_t>(count); ++index) {
     const env::composition drawn = env::draw_composition(seed, index, env::limits_of(where));
@@ -115,7 +117,8 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox, int
   oracles by_lane(std::move(options));
   std::vector<fs::path> files;
   for (const std::string& path : paths) {
-    if (!fs::is_directory(path)) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) {
       files.emplace_back(path);
       continue;
     }
@@ -124,7 +127,7 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox, int
     fmt::print("{}: allows {}; speed-up over {}; claims above {:g}x are measured again\n",
                suite->name, env::to_text(suite->policy), env::name_of(suite->baseline),
                static_cast<double>(suite->recheck_above_e2) / 100);
-    for (const auto& entry : fs::directory_iterator(path)) {
+    for (const auto& entry : fs::directory_iterator(path, ignored)) {
       if (entry.path().string().ends_with(".task.yaml")) files.push_back(entry.path());
     }
   }
@@ -158,9 +161,13 @@ int begin_task(const std::string& name, const std::string& folder) {
   const auto text = env::new_task(name, env::lane::cpp);
   if (!text) return report("tasks", text.error());
   const fs::path file = fs::path(folder) / (name + ".task.yaml");
-  if (fs::exists(file)) {
-    return report("tasks", {base::errc::already_exists, file.string() + " is there already"});
-  }
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored))
+    return report("tasks", {base::errc::not_found,
+                            "--folder " + folder + " is no folder: make it or name another one"});
+  if (fs::exists(file, ignored))
+    return report("tasks", {base::errc::already_exists,
+                            file.string() + " is there already: choose another name or --folder"});
   if (const auto written = base::write_file_atomic(file, *text); !written) {
     return report("tasks", written.error());
   }
@@ -293,14 +300,17 @@ int list_sources(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
     if (entry.path().extension() != ".jsonl") continue;
     const auto records = env::read_corpus(entry.path());
-    if (!records) return report("tasks sources", records.error());
+    if (!records) return report("tasks", records.error());
     for (const env::corpus_record& record : *records) {
       hashes.insert(record.source_hash);
       hashes.insert(record.exemplars.begin(), record.exemplars.end());
     }
   }
   if (hashes.empty()) {
-    fmt::print(stderr, "tasks sources: no corpus in {}\n", folder);
+    fmt::print(stderr,
+               "quern tasks: no corpus in {}{}{}: name the folder of its .jsonl files, such as "
+               "corpus/ in a run of stage sft\n",
+               folder, code ? ": " : "", code ? code.message() : "");
     return usage;
   }
   for (const std::string& hash : hashes)

@@ -1,4 +1,5 @@
 // quern train and quern resume.
+#include <cerrno>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -125,7 +126,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
 }
 
 /// What a person changed in config.yaml since the run was begun or gone on with: as with --set, a
-/// fixed key is refused and others are told where `say`.
+/// fixed key is refused, unless it says where something lies; others are told where `say`.
 base::status check_edits(const storage::run_paths& paths, actors::run_config now, bool say) {
   const auto text = storage::recorded_config(paths);
   if (!text) return {};
@@ -135,8 +136,13 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
   actors::make_paths_absolute(*recorded);
   actors::make_paths_absolute(now);
   const std::string file = paths.config().string();
+  QUERN_CHECK(actors::check_lengths(*recorded, now));
+  // What was moved may be named anew: it is checked again, and its contents are what counts.
+  const auto is_place = [](std::string_view key) {
+    return key == "policy.model" || key == "tasks.suite" || key == "run.folder";
+  };
   for (const auto& change : actors::differences(*recorded, now)) {
-    if (change.changes == actors::key_class::fixed)
+    if (change.changes == actors::key_class::fixed && !is_place(change.path))
       return base::fail(base::errc::invalid_argument,
                         "{} was changed by hand: {} is fixed for the run, it was {} and is {} now; "
                         "set it back, or start a new run for that",
@@ -170,7 +176,7 @@ base::expected<bool> tell_position(const actors::run_config& config,
 run_outcome begin_run(const actors::run_config& config, const fs::path& folder,
                       const fs::path& resume_as, const std::function<base::status()>& made) {
   if (config.learner.steps == 0) {
-    tell(stderr, "quern train: learner.steps is 0: there is nothing to do\n");
+    tell(stderr, "quern train: learner.steps is 0: there is nothing to do; raise it\n");
     return {nothing};
   }
   const auto tasks = actors::preflight(config, folder, actors::run_beginning::fresh);
@@ -210,6 +216,11 @@ int show_plan(const actors::run_config& config, const fs::path& folder,
   tell(stdout, "{}", actors::describe_memory(config, *model, actors::memory_here(config)));
   for (const std::string& what : missing)
     tell(stdout, "# missing here: {}\n", what);
+  // Here the text is what was asked for, unlike what a run says beside its work.
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && errno == ENOSPC) {
+    tell(stderr, "quern train: the plan could not be written: no space left on its device\n");
+    return failed;
+  }
   return done;
 }
 
@@ -217,6 +228,12 @@ base::expected<actors::run_config> changed_config(const fs::path& folder,
                                                   const std::vector<std::string>& settings,
                                                   bool say) {
   const storage::run_paths paths{folder};
+  std::error_code ignored;
+  if (!fs::exists(paths.config(), ignored) && storage::recorded_config(paths))
+    return base::fail(base::errc::not_found,
+                      "{} is not there: put it back; the text that it had is \"config\" in {}",
+                      paths.config().string(), paths.meta().string());
+  QUERN_CHECK(actors::check_settings({}, settings));
   QUERN_TRY(auto before, actors::load_config(paths.config(), {}));
   QUERN_TRY(auto config, actors::load_config(paths.config(), settings));
   QUERN_CHECK(check_edits(paths, before, say));
@@ -230,6 +247,7 @@ base::expected<actors::run_config> changed_config(const fs::path& folder,
                         change.path, change.before, change.after);
     if (say) tell(stderr, "{}: {} -> {}\n", change.path, change.before, change.after);
   }
+  QUERN_CHECK(actors::check_lengths(before, config));
   return config;
 }
 
@@ -289,6 +307,7 @@ int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
     if (!tasks) return report("train", tasks.error());
   }
   if (dry_run) return done;
+  if (auto fits = check_room(stages, chain); !fits) return report("train", fits.error());
   if (auto made = actors::create_chain(chain, stages); !made) return report("train", made.error());
   return run_chain(chain, {});
 }
@@ -304,7 +323,8 @@ int cmd_train(int argc, char** argv) {
   bool dry_run = false;
   app.add_option("config", file, "YAML file; configs/reference.yaml explains every key")
       ->required();
-  app.add_option("--set", settings, "KEY=VALUE, over the file; may be repeated");
+  app.add_option("--set", settings, "KEY=VALUE, over the file; may be repeated")
+      ->allow_extra_args(false);
   app.add_option(
          "--stage", only,
          "of the stages in the file this one alone, as a run of its own; one after the first "
@@ -315,10 +335,13 @@ int cmd_train(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   auto stages = actors::load_stages(file, settings);
   if (!stages) return report("train", stages.error());
+  std::string there;
+  for (const actors::stage_plan& stage : *stages)
+    there += (there.empty() ? "" : ", ") + stage.config.stage;
   if (!only.empty())
     std::erase_if(*stages, [&](const auto& stage) { return stage.config.stage != only; });
   if (stages->empty()) {
-    tell(stderr, "quern train: {} has no stage {}\n", file, only);
+    tell(stderr, "quern train: --stage {}: {} has no such stage; it has {}\n", only, file, there);
     return usage;
   }
   for (actors::stage_plan& stage : *stages)
@@ -338,7 +361,8 @@ int cmd_resume(int argc, char** argv) {
   app.add_option("run", folder, "run directory")->required();
   app.add_option("--set", settings,
                  "KEY=VALUE for keys that may change on resume; STAGE.KEY=VALUE for one of several "
-                 "stages");
+                 "stages")
+      ->allow_extra_args(false);
   if (const auto code = parse(app, argc, argv)) return *code;
   if (actors::is_chain(folder)) return run_chain(folder, settings);
   return go_on_with_run(folder, settings, folder).code;

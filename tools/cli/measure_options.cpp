@@ -44,6 +44,19 @@ base::expected<env::measure_name> measure_of(const measure_options& options,
   return name;
 }
 
+base::status check_baseline(const env::measure_name& measured, const env::task& what) {
+  const auto own = what.baseline == env::baseline_kind::plain ? env::baseline_choice::plain
+                                                              : env::baseline_choice::eager;
+  if (what.lane != env::lane::cpp || measured.baseline == env::baseline_choice::of_task ||
+      measured.baseline == own)
+    return {};
+  return base::fail(
+      base::errc::invalid_argument,
+      "the baseline '{}' is asked for, but tasks of lane cpp have that of their file, "
+      "which is '{}' for {}: leave --baseline out, or say task",
+      env::name_of(measured.baseline), env::name_of(own), what.name);
+}
+
 base::expected<env::suite_policy> policy_of(const measure_options& options,
                                             const env::suite_policy& of_suite) {
   const auto forbidden = base::split(options.forbid, ',');

@@ -8,7 +8,8 @@
 
 namespace quern::tools {
 
-/// Parses; the exit code to return at once (help, or a wrong command line), or nothing.
+/// Parses; the exit code to return at once (help, or a wrong command line), or nothing. An `app`
+/// without a name is called "quern " and argv[0].
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 /// Checks of an option's text, before it is read: a finite number, or a whole one, in low .. high

@@ -149,10 +149,22 @@ int order(const char* name, int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto present = actors::present_stage(run);
   if (!present) return report(name, present.error());
-  const auto reply = ask({*present}, name);
+  const storage::run_paths paths{*present};
+  if (const auto meta = storage::read_meta(paths); !meta) return report(name, meta.error());
+  const auto reply = ask(paths, name);
   if (!reply) {
-    fmt::print(stderr, "quern {}: no control process answers for {} ({})\n", name, run,
-               reply.error().message);
+    fmt::print(stderr,
+               "quern {}: no control process answers for {}: {}; quern status {} tells where it "
+               "stands, quern resume {} goes on\n",
+               name, run, reply.error().message, run, run);
+    return failed;
+  }
+  // An earlier build answers without `ok` of this meaning, but always true.
+  if (!reply->value("ok", true)) {
+    fmt::print(stderr,
+               "quern {}: {} was asked to end otherwise before, and does; quern resume {} goes on "
+               "when it has ended\n",
+               name, run, run);
     return failed;
   }
   fmt::print("{}: asked to {}; it ends when the evaluations that run are in\n", run, name);
@@ -173,7 +185,7 @@ int cmd_status(int argc, char** argv) {
   const storage::run_paths paths{*present};
   const auto meta = storage::read_meta(paths);
   if (!meta) return report("status", meta.error());
-  const bool tuning = meta->value("stage", "") == "sft";
+  const bool tuning = base::get<std::string>(*meta, "stage").value_or("") == "sft";
   const auto rows = tuning ? read_sft(paths) : read_ledger(paths);
   if (!rows) return report("status", rows.error());
   const auto locked = storage::is_locked(paths.lock());

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/disk_check.hpp"
 #include "actors/config/preflight.hpp"
 #include "base/pause_signals.hpp"
+#include "storage/disk_room.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/tell.hpp"
@@ -65,7 +67,8 @@ base::status change_run(chain_stage& stage, const chain_stage* next,
 }
 
 /// All settings of all stages, before one of them goes on; nothing is written.
-base::status change(std::vector<chain_stage>& stages, const std::vector<std::string>& settings) {
+base::status change(std::vector<chain_stage>& stages, const fs::path& chain,
+                    const std::vector<std::string>& settings) {
   std::vector<actors::stage_plan> plans;
   for (const chain_stage& stage : stages)
     plans.push_back(stage.plan);
@@ -95,7 +98,10 @@ base::status change(std::vector<chain_stage>& stages, const std::vector<std::str
                                          later && shape ? &*shape : nullptr);
     if (!ready) return base::in_context("stage " + stage.plan.name, ready.error());
   }
-  return {};
+  plans.clear();
+  for (const chain_stage& stage : stages)
+    plans.push_back(stage.plan);
+  return check_room(plans, chain);
 }
 
 /// So that they hold whenever the stage begins or goes on.
@@ -126,7 +132,7 @@ base::status take_settings(std::vector<chain_stage>& stages, const fs::path& cha
   std::vector<actors::run_config> before;
   for (const chain_stage& stage : stages)
     before.push_back(stage.plan.config);
-  QUERN_CHECK(change(stages, settings));
+  QUERN_CHECK(change(stages, chain, settings));
   return keep_changes(stages, chain, before);
 }
 
@@ -147,6 +153,13 @@ run_outcome go_on_with_stage(const chain_stage& stage, const fs::path& before,
 
 }  // namespace
 
+base::status check_room(const std::vector<actors::stage_plan>& stages, const fs::path& chain) {
+  // Where the shape cannot be read, the check of the first stage says why.
+  const auto shape = actors::policy_shape(stages.front().config);
+  if (!shape) return {};
+  return actors::check_disk_of_chain(stages, *shape, chain, storage::free_bytes(chain));
+}
+
 int run_chain(const fs::path& chain, const std::vector<std::string>& settings) {
   // A signal between two stages waits until one of them, or this, looks.
   base::pause_signals signals;
@@ -154,6 +167,10 @@ int run_chain(const fs::path& chain, const std::vector<std::string>& settings) {
   if (!stages) return report("resume", stages.error());
   if (auto taken = take_settings(*stages, chain, settings); !taken)
     return report("resume", taken.error());
+  std::vector<actors::stage_plan> plans;
+  for (const chain_stage& stage : *stages)
+    plans.push_back(stage.plan);
+  if (auto fits = check_room(plans, chain); !fits) return report("resume", fits.error());
   fs::path before;
   bool worked = false;
   for (const chain_stage& stage : *stages) {

@@ -53,6 +53,10 @@ bool is_complete_run(const actors::run_config& config, const std::filesystem::pa
 int show_plan(const actors::run_config& config, const std::filesystem::path& folder,
               const policy::model_config* begins_with);
 
+/// Whether the disk of a chain holds the checkpoints of all its stages, where their shape is known.
+base::status check_room(const std::vector<actors::stage_plan>& stages,
+                        const std::filesystem::path& chain);
+
 /// The stages of a chain one after the other, from the first that is not complete. A stage that
 /// pauses, stops or fails ends it. Settings of all stages are checked before one goes on, and kept.
 int run_chain(const std::filesystem::path& chain, const std::vector<std::string>& settings);

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Trains in plain PyTorch what bench_sft_loss trained, and compares the loss of every step.
 
-  training.py --out FOLDER [--precision float32,bfloat16] [--device cpu] [--controls NAME,...]
+  training.py --out FOLDER [--precision float32,bfloat16] [--device cpu] [--controls NAME,...] [--beside-itself]
                         [--threads 1] [--record FILE] [--build DIR [what bench_sft_loss takes]]
 
 FOLDER/PRECISION is what bench_sft_loss wrote; with --build it is started first. Weights are float32
 masters, cast to the precision for the forward pass; the optimiser is torch.optim.AdamW, gradients are
 clipped by torch.nn.utils.clip_grad_norm_. A control is the same with a defect, and has to be seen:
 no-mask (prompts are trained too), wrong-beta2 (0.999 as PyTorch has it), no-clip (gradients are not
-clipped), mask-shift (the loss counts the tokens before the trained ones). Exit: 0 when all figures are
+clipped), mask-shift (the loss counts the tokens before the trained ones). --beside-itself trains once more in
+PyTorch, with its attention written out as products and a softmax: what PyTorch differs from itself by. Exit: 0 when all figures are
 met and every control is seen, 1 otherwise, 77 where this Python has no torch. --record keeps PyTorch's
 losses for machines without it (tests/golden/policy/sft_loss.json; tests/tools/sft_loss_test.cpp has the
 arguments).
@@ -30,8 +31,11 @@ try:
 except ImportError as error:
     print(f"training.py: {sys.executable} cannot import torch ({error})", file=sys.stderr)
     sys.exit(77)
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
 from decoder import Decoder
 
+WRITTEN_OUT = "written-out"
 CONTROLS = ("no-mask", "wrong-beta2", "no-clip", "mask-shift")
 WANTED_PERCENT = 1
 # Agreement on a loss that stays as it is would say little.
@@ -71,7 +75,14 @@ def make_optimizer(weights, options, control):
 
 
 def train(folder, device, control=None):
-    """(loss, gradient norm before clipping) of each step; printed every 25 steps."""
+    """(loss, gradient norm before clipping) of each step; printed every 25 steps. `control`: a defect, or WRITTEN_OUT."""
+    if control == WRITTEN_OUT:
+        with sdpa_kernel(SDPBackend.MATH):
+            return train_steps(folder, device, control)
+    return train_steps(folder, device, control)
+
+
+def train_steps(folder, device, control):
     header = json.loads((folder / "training.json").read_text())
     options = header["optimizer"]
     decoder = Decoder(folder / "model", device, getattr(torch, header["precision"]))
@@ -144,6 +155,15 @@ def compare(figures, title, ours, theirs):
     figures.show(f"{title}: the loss falls by", 100 * (1 - fall[-1] / fall[0]), WANTED_FALL_PERCENT, steps, at_most=False)
 
 
+def tell_itself(figures, title, written_out, theirs):
+    """What reordered sums alone come to, beside which the difference from the project's learner is read."""
+    (loss, _), (other, _) = zip(*written_out), zip(*theirs)
+    apart, smooth = differences(loss, other), differences(moving_mean(loss), moving_mean(other))
+    figures.tell(f"{title}: PyTorch beside itself, largest difference", max(apart), len(apart))
+    figures.tell(f"{title}: ... mean difference", sum(apart) / len(apart), len(apart))
+    figures.tell(f"{title}: ... of means of {MEAN_OF}, largest", max(smooth), len(smooth))
+
+
 def start_program(options, folder, precision, more):
     program = options.build / "bin" / "bench_sft_loss"
     code = subprocess.run([program, "--out", folder, "--precision", precision, "--device", options.device, *more]).returncode
@@ -158,6 +178,7 @@ def main():
     parser.add_argument("--precision", default="float32,bfloat16")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--controls", default="no-mask", help="of the first precision; none: ''")
+    parser.add_argument("--beside-itself", action="store_true", help="PyTorch a second time, with attention written out")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch on the CPU")
     parser.add_argument("--build", type=pathlib.Path, help="folder of the build whose bin/bench_sft_loss is started")
     parser.add_argument("--record", type=pathlib.Path, help="file for the losses of PyTorch, by precision or control")
@@ -182,17 +203,21 @@ def main():
             start_program(options, folder, precision, more)
         lines = [json.loads(line) for line in (folder / "quern.jsonl").read_text().splitlines()]
         ours = [(line["loss"], line["grad_norm"]) for line in lines]
+        theirs = train(folder, device)
+        again = train(folder, device, WRITTEN_OUT) if options.beside_itself else None
         defects = [(name, train(folder, device, name)) for name in controls] if number == 0 else []
-        runs.append((precision, ours, train(folder, device), defects))
+        runs.append((precision, ours, theirs, again, defects))
     figures = Figures()
-    for precision, ours, theirs, defects in runs:
+    for precision, ours, theirs, again, defects in runs:
         compare(figures, precision, ours, theirs)
+        if again:
+            tell_itself(figures, precision, again, theirs)
         for name, others in defects:
             apart = differences([loss for loss, _ in ours], [loss for loss, _ in others])
             figures.show(f"{precision}: control {name}, largest difference", max(apart), WANTED_PERCENT, len(apart),
                          at_most=False)
     if options.record:
-        kept = {name: [loss for loss, _ in steps] for precision, _, theirs, defects in runs
+        kept = {name: [loss for loss, _ in steps] for precision, _, theirs, _, defects in runs
                 for name, steps in [(precision, theirs), *defects]}
         options.record.write_text(json.dumps(kept) + "\n")
     print(f"{time.monotonic() - begun:.0f} s, {figures.missed} missed")

@@ -1,6 +1,5 @@
 // quern sample: completions of any checkpoint. quern export: its policy as a Hugging Face folder.
 #include <iostream>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -30,9 +29,18 @@ base::expected<fs::path> find_model(const fs::path& name) {
   return found.model;
 }
 
+constexpr std::size_t largest_prompt = 8U << 20U;
+
 base::expected<std::string> read_prompt(const std::string& file) {
-  if (file != "-") return base::read_file(file, 8U << 20U);
-  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  if (file != "-") return base::read_file(file, largest_prompt);
+  std::string text(largest_prompt + 1, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::cin.gcount()));
+  if (text.size() > largest_prompt)
+    return base::fail(base::errc::invalid_argument,
+                      "standard input has more than the {} bytes that a prompt may have",
+                      largest_prompt);
+  return text;
 }
 
 base::status sample(const sample_options& options) {
@@ -91,7 +99,8 @@ int role_export(int argc, char** argv) {
   export_options options;
   if (const auto code = parse_export(argc, argv, options)) return *code;
   const std::string &from = options.from, &to = options.to;
-  if (fs::exists(to)) {
+  std::error_code ignored;
+  if (fs::exists(to, ignored)) {
     return report("export",
                   {base::errc::already_exists, to + " is there already: name another folder"});
   }
@@ -101,7 +110,9 @@ int role_export(int argc, char** argv) {
     // What `sample` would refuse is no model to hand out.
     if (const auto text = policy::tokenizer::load(folder); !text)
       return tl::make_unexpected(text.error());
-    QUERN_CHECK(base::make_folders(to));
+    if (const auto made = base::make_folders(to); !made)
+      return base::fail(base::errc::invalid_argument, "{}; name another folder",
+                        made.error().message);
     const auto shard_bytes = static_cast<std::uint64_t>(options.shard_mb) * 1'000'000;
     return policy::save_model(arena, to, folder, {}, shard_bytes);
   };

@@ -37,7 +37,7 @@ base::status introduce(actors::hello& from, const actors::run_config& config) {
 }
 
 int run_worker(int argc, char** argv, spawner spawn) {
-  CLI::App app(std::string("quern-torch ") + argv[0] + ": started by quern train");
+  CLI::App app("started by quern train", std::string("quern-torch ") + argv[0]);
   std::string control;
   std::string file;
   app.add_option("--control", control, "HOST:PORT of the control process")->required();
@@ -88,7 +88,7 @@ int role_learner(int argc, char** argv) {
 int role_sft(int argc, char** argv) {
   // It speaks on the terminal of whoever started the run, who may be gone.
   base::ignore_broken_pipes();
-  CLI::App app("quern-torch sft: started by quern train (stage sft)");
+  CLI::App app("started by quern train (stage sft)", "quern-torch sft");
   std::string file;
   std::string corpus;
   std::string run;
@@ -98,7 +98,7 @@ int role_sft(int argc, char** argv) {
   actors::tuning_place place;
   app.add_option("--rank", place.rank, "of several (learner.ranks)");
   app.add_option("--meeting", place.meeting, "where the ranks meet");
-  app.add_option("--in-vain", place.in_vain, "starts before this one without a new checkpoint");
+  app.add_option("--in-vain", place.in_vain, "losses since the last new checkpoint");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_config(file, {});
   if (!config) return report("sft", config.error());

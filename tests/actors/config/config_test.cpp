@@ -89,6 +89,11 @@ TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 1\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));
   CHECK(contains(problem("quern_config: 1\nlearner: {steps: -1}\n"), "-1 is outside 0 .. "));
   CHECK(contains(problem("quern_config: 1\nlearner: {steps: 1.5}\n"), "'1.5' is not an integer"));
+  CHECK(contains(problem("quern_config: 1\nlearner: {steps: 1.5}\n"), "0 .. 1000000000"));
+  CHECK(contains(problem("quern_config: 1\nlearner: {steps: 99999999999999999999}\n"),
+                 "99999999999999999999 is outside 0 .. "));
+  CHECK(
+      contains(problem("quern_config: 1\nlearner: {learning_rate: 1e999}\n"), "is outside 0 .. 1"));
   CHECK(contains(problem("quern_config: 1\nlearner: {learning_rate: .nan}\n"), "finite"));
   CHECK(contains(problem("quern_config: 1\nlearner: {steps: null}\n"), "single value"));
   CHECK(contains(problem("quern_config: 1\nstage: contrastiv\n"), "did you mean 'contrastive'"));
@@ -96,6 +101,9 @@ TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("stage: sft\n"), "quern_config: 1"));
   CHECK(contains(problem("quern_config: 2\n"), "this build knows 1"));
   CHECK(contains(problem("[1, 2"), "configuration"));
+  CHECK(contains(problem("x\n"), "`quern_config: 1` and lines KEY: VALUE"));
+  CHECK(contains(problem("quern_config: 1\n? [a]\n: b\n"), "a key at the top is no text"));
+  CHECK(contains(problem("quern_config: 1\nrun:\n  ? [a]\n  : b\n"), "a key of 'run' is no text"));
   CHECK(contains(problem("quern_config: 1\nlearner: 3\n"), "keys are needed below"));
 }
 
@@ -105,6 +113,8 @@ TEST_CASE("--set of the version and of a group of keys says what they are") {
     const auto result = apply_setting(config, assignment);
     return result ? "" : result.error().message;
   };
+  CHECK(contains(said(""), "--set '': KEY=VALUE"));
+  CHECK(contains(said("=1"), "--set '=1': KEY=VALUE"));
   CHECK(contains(said("quern_config=2"), "version of the file's format"));
   CHECK(contains(said("learner=3"), "'learner' is a group of keys"));
   CHECK(contains(said("learner=3"), "learner.steps"));
@@ -179,6 +189,52 @@ TEST_CASE("rules between keys") {
   config = {};
   config.algorithm.kl_weight = 0.1;
   CHECK_FALSE(check_config(config));
+}
+
+TEST_CASE("exact mode wants what can agree to the bit") {
+  run_config config;
+  config.actors.exact = true;
+  CHECK(check_config(config));
+  config.actors.generator_threads = 2;
+  CHECK(contains(check_config(config).error().message, "actors.generator_threads is 2"));
+  config.actors.exact = false;
+  CHECK(check_config(config));
+  config = {};
+  config.actors.exact = true;
+  config.learner.device = "cuda";
+  const auto mixed = check_config(config);
+  REQUIRE_FALSE(mixed);
+  CHECK(contains(mixed.error().message, "learner.device is cuda"));
+  CHECK(contains(mixed.error().message, "actors.generator_device cpu"));
+  config.actors.generator_device = "cuda";
+  CHECK(check_config(config));
+}
+
+TEST_CASE("exact mode keeps room for what was sampled before") {
+  run_config before;
+  before.policy.max_prompt_tokens = 900;
+  before.policy.max_new_tokens = 640;
+  run_config after = before;
+  after.policy.max_new_tokens = 300;
+  CHECK(check_lengths(before, after));
+  after.actors.exact = true;
+  const auto refused = check_lengths(before, after);
+  REQUIRE_FALSE(refused);
+  CHECK(contains(refused.error().message, "640 and cannot become 900 and 300"));
+  after.policy.max_prompt_tokens = 1240;
+  CHECK(check_lengths(before, after));
+}
+
+TEST_CASE("the ratio's anchor reaches the formula, where there is a clipped ratio") {
+  run_config config;
+  CHECK(loss_parameters_of(config).anchor == policy::ratio_anchor::behaviour);
+  config.algorithm.anchor = "proximal";
+  REQUIRE(check_config(config));
+  CHECK(loss_parameters_of(config).anchor == policy::ratio_anchor::proximal);
+  config.algorithm.preset = "reinforce";
+  const auto checked = check_config(config);
+  REQUIRE_FALSE(checked);
+  CHECK(contains(checked.error().message, "reinforce has no clipped ratio"));
 }
 
 TEST_CASE("a key that another one keeps without effect is refused with both names") {

@@ -36,19 +36,25 @@ struct disk_fixture {
 
 TEST_CASE("those that stay at a time and the one that is being written need room") {
   disk_fixture f;
-  CHECK(f.fits(f.bytes(4)));
-  CHECK_FALSE(f.fits(f.bytes(4) - 1));
+  // Three, the one that an epoch began with, and the next.
+  CHECK(f.fits(f.bytes(5)));
+  CHECK_FALSE(f.fits(f.bytes(5) - 1));
   CHECK(check_disk(f.config, f.model, f.folder.path(), std::nullopt));
   const auto refused = check_disk(f.config, f.model, f.folder.path(), 1024);
   REQUIRE_FALSE(refused);
   for (const std::string& part :
        {std::string("1.0 KiB free"), std::string("run.folder"), f.folder.path().string(),
-        std::string("4 more of"), std::string("storage.keep_checkpoints is 3")})
+        std::string("5 more of"), std::string("storage.keep_checkpoints is 3")})
     CHECK(contains(refused.error().message, part));
   // A run that makes two needs no room for four.
   f.config.learner.steps = 20;
   CHECK(f.fits(f.bytes(2)));
   CHECK_FALSE(f.fits(f.bytes(2) - 1));
+  // Stage sft holds none.
+  f.config.learner.steps = 100;
+  f.config.stage = "sft";
+  CHECK(f.fits(f.bytes(4)));
+  CHECK_FALSE(f.fits(f.bytes(4) - 1));
 }
 
 TEST_CASE("what is there already needs no room; a complete run needs none") {
@@ -60,10 +66,35 @@ TEST_CASE("what is there already needs no room; a complete run needs none") {
     }));
     REQUIRE(store.publish(version));
   }
-  CHECK(f.fits(f.bytes(2)));
-  CHECK_FALSE(f.fits(f.bytes(2) - 1));
+  CHECK(f.fits(f.bytes(3)));
+  CHECK_FALSE(f.fits(f.bytes(3) - 1));
   f.config.learner.steps = 20;
   CHECK(f.fits(0));
+}
+
+TEST_CASE("stages need room for the checkpoints of all of them") {
+  disk_fixture f;
+  std::vector<stage_plan> stages = {{"1-sft", f.config}, {"2-contrastive", f.config}};
+  stages[1].config.learner.steps = 20;
+  const auto check = [&](std::uint64_t free) {
+    return check_disk_of_chain(stages, f.model, f.folder.path(), free);
+  };
+  // Five at a time of the first one, two of the second.
+  CHECK(check(f.bytes(7)));
+  const auto refused = check(f.bytes(7) - 1);
+  REQUIRE_FALSE(refused);
+  for (const char* part : {"all stages", "1-sft: ", "2-contrastive: ", "run.folder"})
+    CHECK(contains(refused.error().message, part));
+  CHECK(check_disk_of_chain(stages, f.model, f.folder.path(), std::nullopt));
+  // Each alone would fit; and one that is complete needs none.
+  CHECK(f.fits(f.bytes(7) - 1));
+  storage::checkpoint_store store(f.folder.path() / "1-sft" / "checkpoints");
+  REQUIRE(store.write(100, [](const std::filesystem::path& draft) {
+    return base::write_file_atomic(draft / "x", "x");
+  }));
+  REQUIRE(store.publish(100));
+  CHECK(check(f.bytes(2)));
+  CHECK_FALSE(check(f.bytes(2) - 1));
 }
 
 TEST_CASE("before a run begins the disk is asked") {

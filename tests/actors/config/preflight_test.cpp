@@ -168,7 +168,7 @@ TEST_CASE("a folder that cannot become a run") {
   if (!programs_are_there()) return;
   fixture f;
   std::ofstream(f.run()) << "a file";
-  f.refused_with({"is there and not empty"});
+  f.refused_with({"is there and no folder"});
   fs::remove(f.run());
   REQUIRE(base::make_folders(f.run()));
   CHECK(preflight(f.config, f.run(), f.how));

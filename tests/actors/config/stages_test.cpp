@@ -142,6 +142,9 @@ TEST_CASE("what cannot be a chain is refused, saying where") {
   CHECK(names_it(f.refusal("[]"), "a list of stages"));
   CHECK(names_it(f.refusal("{stage: sft}"), "a list of stages"));
   CHECK(names_it(f.refusal("[{learner: {steps: 2}}]"), "number 1 has no `stage"));
+  CHECK(names_it(f.refusal("[{learner: {steps: 2}}]"), "sft, self_train, contrastive"));
+  CHECK(
+      names_it(f.refusal("[{stage: sft, learner: {steps: 2, steps: 3}}]"), "'steps' stands twice"));
   CHECK(names_it(f.refusal("[{stage: sfft}]"), "did you mean"));
   CHECK(names_it(f.refusal("[{stage: sft, run: {name: a}}]"), "run.name"));
   CHECK(names_it(f.refusal("[{stage: sft}, {stage: contrastive, policy: {model: a}}]"),
@@ -164,6 +167,10 @@ TEST_CASE("stages that cannot follow each other, or have nothing to do, are refu
     return loaded.error().message;
   };
   CHECK(names_it(said("quern_config: 1\nstage: sft\nstages: [{stage: sft}]\n"), "side by side"));
+  CHECK(names_it(said("quern_config: 1\nlearner: {}\nlearner: {}\nstages: [{stage: sft}]\n"),
+                 "line 3: key 'learner' stands twice"));
+  CHECK(names_it(said("quern_config: 1\nstage: sft\n", {"sft.learner.steps=7"}),
+                 "there is one stage only: say learner.steps=7"));
   CHECK(names_it(said(three, {"self_train.learner.steps=0"}), "learner.steps is 0"));
   CHECK(names_it(said("quern_config: 1\nstages: [{stage: self_train}, {stage: contrastive}]\n",
                       {"sft.learner.steps=7"}),

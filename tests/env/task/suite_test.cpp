@@ -179,9 +179,11 @@ TEST_CASE("a suite's baseline: known, possible for its tasks, the task's own by 
   suite_folder folder;
   fill(folder);
   folder.header("quern_suite: 1\n");
-  CHECK(env::load_suite(folder.path())->baseline == env::baseline_choice::of_task);
+  CHECK(env::load_suite(folder.path()).value().baseline == env::baseline_choice::of_task);
+  folder.header("quern_suite: 1\nbaseline: plain\n");
+  CHECK(env::load_suite(folder.path()).value().baseline == env::baseline_choice::plain);
   folder.header("quern_suite: 1\nbaseline: eager\n");
-  CHECK(env::load_suite(folder.path())->baseline == env::baseline_choice::eager);
+  CHECK(contains(folder.error(), "task a_soft of lane cpp has plain"));
   folder.header("quern_suite: 1\nbaseline: egaer\n");
   CHECK(contains(folder.error(), "did you mean 'eager'"));
   folder.header("quern_suite: 1\nbaseline: plain\n");
@@ -192,6 +194,10 @@ TEST_CASE("a suite's baseline: known, possible for its tasks, the task's own by 
   CHECK(contains(folder.error(), "task a_soft has no plain kernel"));
   folder.header("quern_suite: 1\nbaseline: graph\n");
   CHECK(contains(folder.error(), "which only lane cuda has"));
+  suite_folder device;
+  device.add("g", "softmax", soft, env::lane::cuda);
+  device.header("quern_suite: 1\nbaseline: eager\n");
+  CHECK(env::load_suite(device.path()).value().baseline == env::baseline_choice::eager);
 }
 
 TEST_CASE("the suite of a task file is the one beside it") {

@@ -172,13 +172,17 @@ TEST_CASE("exact on the GPU: a sample is the same bits alone, in company and aft
   if (!go_on_with_generation()) return;
   for (architecture arch : {architecture::qwen2, architecture::qwen3}) {
     const parameter_arena arena = parameter_arena::random(medium_config(arch), 5).value();
-    const auto requests = asked(12, 1000, 300);
+    auto requests = asked(12, 1000, 300);
+    for (generation_request& r : requests)
+      r.max_tokens += 64;  // so that each goes on into a page of its own
     generator_options o;
     o.exact = true;
     o.rows = 64;
     o.slots = 12;
+    o.page = 32;
     const auto together = generate(make_on_gpu(arena, o), requests);
-    o.cache_bytes = 20 * arena.config.layers * 2 * arena.config.kv_size() * 64 * 2;
+    // Pages for little more than one sequence of 400 positions.
+    o.cache_bytes = 15 * arena.config.layers * 2 * arena.config.kv_size() * 32 * 2;
     o.capacity = 400;
     generator tight = make_on_gpu(arena, o);
     REQUIRE(tight.submit(requests));
@@ -196,6 +200,7 @@ TEST_CASE("exact on the GPU: a sample is the same bits alone, in company and aft
                 static_cast<long long>(tight.counters().preemptions));
     CHECK(equal == requests.size());
     CHECK(equal_pressed == requests.size());
+    CHECK(tight.counters().preemptions > 0);
     CHECK(together.at(100).log_probs != together.at(101).log_probs);
     o.exact = false;  // for the record: how far the fast mode is from it
     o.cache_bytes = 0;

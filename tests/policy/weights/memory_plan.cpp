@@ -125,6 +125,19 @@ TEST_CASE("links hold two more copies of the weights") {
   CHECK(with.total() == without + bytes_of(with, "copies"));
 }
 
+TEST_CASE("an exact learner holds the scorer's weights, those of the next version and its cache") {
+  learner_demand demand = on_a_gpu();
+  const model_config model = half_a_billion();
+  const std::int64_t without = plan_learner(model, demand).total();
+  demand.exact = true;
+  const memory_plan with = plan_learner(model, demand);
+  const std::int64_t cache =
+      scorer_slots * demand.longest_sequence * model.layers * 2 * model.kv_size() * 4;
+  // In float32 and, as they come, in bfloat16.
+  CHECK(bytes_of(with, "passes like") == 3 * bytes_of(with, "weights") + cache);
+  CHECK(with.total() == without + bytes_of(with, "passes like"));
+}
+
 TEST_CASE("what does not fit is told with a table and the settings that make it fit") {
   const model_config config = one_and_a_half();
   learner_demand demand;
