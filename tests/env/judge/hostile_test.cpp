@@ -22,7 +22,7 @@ std::unique_ptr<evaluator> open(bool screen) {
   o.reference_program = quern::test::program_dir() / "quern-torch";
   o.sandbox_required = false;
   o.static_screen = screen;
-  o.call_cpu_s = 1;  // touching all memory that it may have takes a candidate most of that
+  o.call_cpu_s = 3;  // touching all memory that it may have takes a candidate up to a second
   o.time_budget_s = 0.1;
   return evaluator::open(o).value();
 }

@@ -36,8 +36,7 @@ TEST_CASE("logits of all prompts packed into one pass are transformers' but for 
           at::mm(model->forward(g.arena.weights, *rows, keep), g.arena.weights.head.t());
       for (std::size_t i = 0; i < segments.size(); ++i) {
         const auto [begin, end, a, b] = segments[i];
-        CHECK(largest_difference(logits.narrow(0, begin, end - begin), g.logits(i)) <=
-              g.tolerance());
+        CHECK(largest_difference(logits.narrow(0, begin, end - begin), g.logits(i)) <= g.tolerance);
       }
     }
   }
@@ -60,7 +59,7 @@ TEST_CASE("logits through the cache are transformers' but for rounding") {
         const auto count = static_cast<std::int64_t>(rows.size());
         CHECK(largest_difference(logits.narrow(0, 0, count),
                                  expected.narrow(0, static_cast<std::int64_t>(begin), count)) <=
-              g.tolerance());
+              g.tolerance);
       }
     }
   }
