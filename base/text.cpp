@@ -53,6 +53,17 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string one_line(std::string_view text) {
+  std::string joined;
+  for (const std::string_view part : split(text, '\n')) {
+    const std::string_view line = trim(part);
+    if (line.empty()) continue;
+    if (!joined.empty()) joined += "; ";
+    joined += line;
+  }
+  return joined;
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view space = " \t\r\n\v\f";
   const std::size_t first = text.find_first_not_of(space);

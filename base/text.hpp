@@ -20,6 +20,9 @@ std::string did_you_mean(std::string_view name, std::span<const std::string_view
 
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+/// The lines of a text, trimmed, without empty ones, with "; " between them: for messages that
+/// stand in one line.
+std::string one_line(std::string_view text);
 /// The text behind the mark that some editors write at the beginning of a UTF-8 file.
 std::string_view without_byte_order_mark(std::string_view text);
 

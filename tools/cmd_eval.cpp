@@ -2,7 +2,6 @@
 #include "tools/cmd_eval.hpp"
 
 #include <cstdio>
-#include <iostream>
 #include <memory>
 
 #include "base/file.hpp"
@@ -12,6 +11,7 @@
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -19,18 +19,6 @@ namespace quern::tools {
 namespace {
 
 constexpr std::size_t max_candidate_bytes = 1U << 20U;
-
-base::expected<std::string> read_candidate(const std::string& path) {
-  if (path != "-") return base::read_file(path, max_candidate_bytes);
-  std::string text(max_candidate_bytes + 1, '\0');
-  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::cin.gcount()));
-  if (text.size() > max_candidate_bytes)
-    return base::fail(base::errc::invalid_argument,
-                      "standard input has more than the {} bytes that a candidate may have",
-                      max_candidate_bytes);
-  return text;
-}
 
 int complain(const base::error& e, int code) {
   std::fprintf(stderr, "quern eval: %s\n", e.message.c_str());
@@ -80,7 +68,7 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& wh
 int cmd_eval(const eval_arguments& arguments) {
   auto loaded = env::load_task(arguments.task);
   if (!loaded) return complain(loaded.error(), usage);
-  auto source = read_candidate(arguments.candidate);
+  auto source = read_input(arguments.candidate, max_candidate_bytes, "a candidate");
   if (!source) return complain(source.error(), usage);
 
   const auto terms = terms_of(arguments, *loaded);

@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include "base/text.hpp"
+
 namespace quern::env {
 
 std::string_view name_of(quarantine_cause cause) {
@@ -23,7 +25,7 @@ std::string_view name_of(quarantine_cause cause) {
 
 void device_quarantine::enter(quarantine_cause cause, std::string reason, base::nanoseconds_t now) {
   if (entry_) return;
-  entry_ = {cause, std::move(reason), now};
+  entry_ = {cause, base::one_line(reason), now};
   const bool again = pause_ > 0 && worked_ < limits_.trusted_after;
   pause_ = again ? std::min(2 * pause_, limits_.longest_pause) : limits_.first_pause;
   next_test_ = now + pause_;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.hpp"
 #include "env/gpu/runpath.hpp"
 
 namespace quern::env {
@@ -144,7 +145,7 @@ base::status gpu_reference_process::open(base::unique_fd socket, const gpu_refer
   // One that refused still lives and is ended with this object.
   const bool lives = opened.error().what == runner_failure::kind::refused;
   const std::string ended = lives ? "" : fmt::format("; it ended: {}", end());
-  const std::string words = said();
+  const std::string words = base::one_line(said());
   return base::fail(base::errc::unavailable, "{} reference-gpu, device {}: {}{}{}{}",
                     how.program.string(), how.device, opened.error().text, ended,
                     words.empty() ? "" : "; it said: ", words);

@@ -13,11 +13,13 @@ TEST_CASE("the nearest name is offered only where it is near") {
   CHECK(did_you_mean("size", names) == " (did you mean 'sizes'?)");
 }
 
-TEST_CASE("split keeps empty parts, trim takes space only at the ends") {
+TEST_CASE("split keeps empty parts, trim takes space only at the ends, one_line joins") {
   CHECK(split("a,,b", ',').size() == 3);
   CHECK(split("", ',').size() == 1);
   CHECK(trim(" \n a b \t") == "a b");
   CHECK(trim("  ").empty());
+  CHECK(one_line("a\n\n  b c\r\n") == "a; b c");
+  CHECK(one_line(" \n").empty());
 }
 
 TEST_CASE("human units") {

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/judge/machine.hpp"
+#include "env/runner/reference_service.hpp"
 #include "env/sandbox/child.hpp"
 #include "env/sandbox/compile.hpp"
 #include "env/sandbox/probe.hpp"
@@ -41,10 +42,17 @@ bool check_libtorch() {
   auto child =
       base::subprocess::start({.argv = {torch->string(), "sample", "--help"}, .log = "/dev/null"});
   const auto end = child ? child->wait(30'000'000'000) : std::nullopt;
-  const bool good = end && end->code == 0 && end->signal == 0;
-  line("LibTorch", good,
-       good ? "loads" : "quern-torch does not start: run tools/setup.sh, then ldd quern-torch");
-  return good;
+  if (!end || end->code != 0 || end->signal != 0) {
+    line("LibTorch", false, "quern-torch does not start: run tools/setup.sh, then ldd quern-torch");
+    return false;
+  }
+  // An evaluator starts it without the variables of this terminal, such as LD_LIBRARY_PATH.
+  const auto service = env::reference_service::start(*torch, env::sandbox_mode::best_effort);
+  line("LibTorch", service.has_value(),
+       service ? "loads, and computes references"
+               : base::one_line(service.error().message) +
+                     "; libraries found by LD_LIBRARY_PATH alone are not found there");
+  return service.has_value();
 }
 
 /// Compiles a kernel as an evaluator does, which also leaves the precompiled prelude for later.

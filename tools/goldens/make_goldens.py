@@ -4,6 +4,7 @@
 # same files.
 #
 #   make_goldens.py [models] [tokenizers] [trained] [chat] [losses]        all of them if none is named
+#   make_goldens.py backends      measures again, for models that are there, what two of transformers' back-ends differ by
 import pathlib
 import sys
 
@@ -17,6 +18,12 @@ def models():
     from model_goldens import make_models
 
     make_models(GOLDEN / "models")
+
+
+def backends():
+    from model_goldens import measure_backends
+
+    measure_backends(GOLDEN / "models")
 
 
 def tokenizers():
@@ -43,11 +50,13 @@ def losses():
     make_losses(GOLDEN / "losses.json")
 
 
-PARTS = {"models": models, "tokenizers": tokenizers, "trained": trained, "chat": chat, "losses": losses}
+# backends: only on a further kind of processor.
+ALL = ("models", "tokenizers", "trained", "chat", "losses")
+PARTS = {"models": models, "backends": backends, "tokenizers": tokenizers, "trained": trained, "chat": chat, "losses": losses}
 
 
 def main():
-    wanted = sys.argv[1:] or list(PARTS)
+    wanted = sys.argv[1:] or ALL
     unknown = [name for name in wanted if name not in PARTS]
     if unknown:
         sys.exit(f"make_goldens: unknown part {unknown[0]!r}; known: {', '.join(PARTS)}")

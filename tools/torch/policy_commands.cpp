@@ -1,5 +1,4 @@
 // quern sample: completions of any checkpoint. quern export: its policy as a Hugging Face folder.
-#include <iostream>
 
 #include <fmt/format.h>
 
@@ -13,6 +12,7 @@
 #include "policy/text/chat.hpp"
 #include "policy/text/tokenizer.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/policy_options.hpp"
 #include "tools/torch/roles.hpp"
 
@@ -31,21 +31,9 @@ base::expected<fs::path> find_model(const fs::path& name) {
 
 constexpr std::size_t largest_prompt = 8U << 20U;
 
-base::expected<std::string> read_prompt(const std::string& file) {
-  if (file != "-") return base::read_file(file, largest_prompt);
-  std::string text(largest_prompt + 1, '\0');
-  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::cin.gcount()));
-  if (text.size() > largest_prompt)
-    return base::fail(base::errc::invalid_argument,
-                      "standard input has more than the {} bytes that a prompt may have",
-                      largest_prompt);
-  return text;
-}
-
 base::status sample(const sample_options& options) {
   QUERN_TRY(const fs::path folder, find_model(options.model));
-  QUERN_TRY(const std::string prompt, read_prompt(options.prompt_file));
+  QUERN_TRY(const std::string prompt, read_input(options.prompt_file, largest_prompt, "a prompt"));
   QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(folder));
   QUERN_TRY(const auto format, policy::load_chat_format(folder));

@@ -67,11 +67,11 @@ TEST_CASE("failures one after another, of several tasks, or many of one") {
   several.failed("softmax", "x", 1_s);
   several.failed("softmax", "x", 2_s);
   CHECK_FALSE(several.entry().has_value());
-  several.failed("row_sum", "the reference is gone", 3_s);
+  several.failed("row_sum", "the reference\nis gone\n", 3_s);
   REQUIRE(several.entry().has_value());
   CHECK(several.entry()->cause == quarantine_cause::failures);
   CHECK(test::contains(several.entry()->reason, "3 evaluations in a row"));
-  CHECK(test::contains(several.entry()->reason, "the reference is gone"));
+  CHECK(test::contains(several.entry()->reason, "the reference; is gone"));
 
   device_quarantine one(short_limits());
   for (int i = 1; i < 6; ++i)

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ops/empty.h>
@@ -25,11 +27,15 @@ struct golden {
   base::json expected;
   policy::safetensors_reader tensors;
 
-  /// How far logits may be from transformers': twice what two of its own attention back-ends (eager
-  /// and sdpa, float32, one thread) differ by at most for the prompts of any golden model, 1.1e-5.
-  /// One model's own figure is of four prompts on one processor, and 0.7 to 1.1e-5 by chance: on a
-  /// processor whose products sum in another order a right model can be 1.5e-5 away.
+  /// How far a logit may be from transformers': twice what two of its own attention back-ends
+  /// (eager and sdpa, float32, one thread) differ by at most for the prompts of any golden
+  /// model, 1.1e-5. One model's own figure is of four prompts on one processor, and 0.7 to 1.1e-5
+  /// by chance: on a processor whose products sum in another order a right model can be 1.5e-5
+  /// away.
   double tolerance = 0;
+  /// The same for the root mean square over all prompts, which hardly depends on chance: the
+  /// model's own figure, 1.1 to 1.4e-6.
+  double rms_tolerance() const { return 2 * expected["attention_backends_rms"].get<double>(); }
   std::vector<std::vector<std::int64_t>> prompts() const { return expected["prompts"]; }
   at::Tensor logits(std::size_t i) const {
     const policy::tensor_view* view = tensors.find("logits." + std::to_string(i));
@@ -84,6 +90,16 @@ inline std::vector<std::int32_t> greedy_tokens(const golden& g, std::uint64_t id
 
 inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble).sub(b.to(at::kDouble))).abs().max().item<double>();
+}
+
+/// Of all entries of pairs of equal shapes.
+inline double rms_difference(const std::vector<std::pair<at::Tensor, at::Tensor>>& pairs) {
+  double squares = 0, count = 0;
+  for (const auto& [a, b] : pairs) {
+    squares += a.to(at::kDouble).sub(b.to(at::kDouble)).square().sum().item<double>();
+    count += static_cast<double>(a.numel());
+  }
+  return std::sqrt(squares / count);
 }
 
 }  // namespace quern::test
