@@ -292,6 +292,8 @@ TEST_CASE("the other commands refuse such numbers too") {
   for (const char* option : {"--temperature", "--n", "--max-tokens", "--seed"})
     for (const char* value : {"nan", "-1", "1e300"})
       f.refused({"sample", "policy/demo", "--prompt", "-", option, value}, {option});
+  f.refused({"sample", "policy/demo", "--prompt", "-", "--greedy", "--temperature", "2"},
+            {"--greedy", "--temperature"});
 }
 
 TEST_CASE("quern explain prints what was asked for, or names what there is") {

@@ -10,13 +10,14 @@ std::optional<int> parse_sample(int argc, char** argv, sample_options& options) 
       ->required();
   app.add_option("--prompt", options.prompt_file, "file with the prompt; -: standard input")
       ->required();
-  app.add_flag("--greedy", options.greedy, "the most likely token each time");
+  CLI::Option* greedy = app.add_flag("--greedy", options.greedy, "the most likely token each time");
   app.add_option("--n", options.count, "completions")->check(whole_within(1, 100000));
   app.add_option("--max-tokens", options.max_tokens,
                  "longest completion; it ends at the model's positions in any case")
       ->check(whole_within(1, 1000000));
   app.add_option("--temperature", options.temperature, "of sampling")
-      ->check(number_within(0.01, 10));
+      ->check(number_within(0.01, 10))
+      ->excludes(greedy);
   app.add_option("--seed", options.seed, "address of the random numbers")
       ->check(whole_within(0, 9'000'000'000'000'000));
   app.add_flag("--ignore-eos", options.ignore_eos, "go on past the end token");
