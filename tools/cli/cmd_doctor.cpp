@@ -49,7 +49,7 @@ bool check_libtorch() {
   // An evaluator starts it without the variables of this terminal, such as LD_LIBRARY_PATH.
   const auto service = env::reference_service::start(*torch, env::sandbox_mode::best_effort);
   line("LibTorch", service.has_value(),
-       service ? "loads, and computes references"
+       service ? "loads, and starts as an evaluator starts it"
                : base::one_line(service.error().message) +
                      "; libraries found by LD_LIBRARY_PATH alone are not found there");
   return service.has_value();

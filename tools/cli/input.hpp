@@ -8,8 +8,8 @@
 
 namespace quern::tools {
 
-/// The file, or standard input for "-": at most `most` bytes. `what` is it, for messages: "a
-/// prompt".
+/// The whole file, or standard input up to its end for "-" (one thread at a time). `what` names it
+/// in messages: "a prompt". Errors: a file that cannot be read, more than `most` bytes.
 base::expected<std::string> read_input(const std::string& file, std::size_t most, const char* what);
 
 }  // namespace quern::tools

@@ -1,5 +1,4 @@
 // quern sample: completions of any checkpoint. quern export: its policy as a Hugging Face folder.
-
 #include <fmt/format.h>
 
 #include "actors/config/policy_folder.hpp"
