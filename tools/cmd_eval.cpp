@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/file.hpp"
 #include "env/gpu/open_judge.hpp"
 #include "env/judge/explain.hpp"
 #include "env/measure/measure_name.hpp"
