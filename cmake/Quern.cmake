@@ -80,6 +80,7 @@ function(quern_program name)
 endfunction()
 
 add_custom_target(quern_all_tests)
+file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cases")
 
 # A doctest executable and its ctest entry. NO_SANITIZER: its children live under a sandbox or are killed, or it
 # compiles kernels by the hundred; a sanitised build leaves it out. TOGETHER: it may run beside others of its kind. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
@@ -116,6 +117,10 @@ function(quern_test name)
   endif()
   add_dependencies(quern_all_tests ${name})
   add_test(NAME ${name} COMMAND ${name})
+  if(NOT arg_MUST_FAIL)
+    # Where the program says what became of each case (tests/support/main.cpp); tools/count_cases adds them up.
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "QUERN_TEST_CASES=${CMAKE_BINARY_DIR}/cases/${name}")
+  endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_FLAVOUR};${arg_LABELS}")
   # What times kernels, starts many processes or kills some has the machine to itself; with sanitisers no time counts.
   if(NOT arg_TOGETHER AND NOT QUERN_SANITIZE)

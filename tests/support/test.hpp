@@ -42,7 +42,10 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// Says on stdout that the running test was not carried out, and why; a skip is never silent.
+/// The running case, or a part of it, is not carried out, for `reason`, which goes to stdout. May
+/// be called by any thread. The case counts as skipped, also where other parts of it or other
+/// subcases were checked; as failed where a check failed. tools/test fails where
+/// tests/expected_skips.txt does not expect it of such a machine.
 void skip(const std::string& reason);
 
 }  // namespace quern::test

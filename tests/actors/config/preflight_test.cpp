@@ -259,7 +259,7 @@ TEST_CASE("families are held out as a whole; one that is none is refused with th
 
 TEST_CASE("lane cuda without a GPU is refused, unless what is missing may be told") {
   if (!programs_are_there()) return;
-  if (fs::exists("/dev/nvidiactl")) return;
+  if (fs::exists("/dev/nvidiactl")) return test::skip("there is a GPU");
   fixture f;
   f.config.env.lane = "cuda";
   f.config.policy.max_prompt_tokens = 1200;
@@ -382,9 +382,15 @@ TEST_CASE("hosts: what this machine can know of them, and what it need not have 
   f.refused_with({"cluster.address is '192.0.2.1'", "cannot listen", "of its own"});
   f.config.learner.hosts = "127.0.0.2,192.0.2.3";
   f.refused_with({"127.0.0.2", "no other host reaches it"});
-  if (fs::exists("/dev/nvidiactl")) return;
-  // A GPU is needed where the role is.
+}
+
+TEST_CASE("a GPU is needed where the role is, not where control is") {
+  if (!programs_are_there()) return;
+  if (fs::exists("/dev/nvidiactl")) return test::skip("there is a GPU");
+  fixture f;
+  f.config.cluster.launch = "env {host}";
   f.config.cluster.address = "127.0.0.1";
+  f.config.learner.ranks = 2;
   f.config.learner.hosts = "127.0.0.2,127.0.0.3";
   f.config.actors.generator_host = "127.0.0.4";
   f.config.learner.device = f.config.actors.generator_device = "cuda";

@@ -172,4 +172,7 @@ TEST_CASE("a reader that waits can be ended") {
   (void)replaced.publish(3);
   replaced.inbox().announce(first);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  // Here it would wait for ever.
+  replaced.reader.reset();
+  CHECK(replaced.engine.version() == 0);
 }

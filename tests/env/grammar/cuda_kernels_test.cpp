@@ -88,10 +88,8 @@ TEST_CASE("cuda: and those of element-wise chains of every kind") {
 }
 
 TEST_CASE("cuda: nvcc takes a sample of every family") {
-  if (std::system("nvcc --version > /dev/null 2>&1") != 0) {
-    MESSAGE("skipped: there is no nvcc on the path");
-    return;
-  }
+  if (std::system("nvcc --version > /dev/null 2>&1") != 0)
+    return test::skip("there is no nvcc on the path");
   auto folder = base::temp_folder::make("quern-nvcc").value();
   std::string text;
   int count = 0;

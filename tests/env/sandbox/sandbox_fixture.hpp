@@ -17,12 +17,11 @@
 
 namespace quern::test {
 
-/// Says on stderr why a check is not made here, so that nothing is skipped silently.
+/// Whether the layers are here; else the running case is skipped, or that part of it.
 inline bool host_has(std::initializer_list<env::layer> layers, const char* what) {
   for (const env::layer needed : layers)
     if (!env::probe_host().available.has(needed)) {
-      std::fprintf(stderr, "skipped: %s: this host has no %s\n", what,
-                   std::string(env::name_of(needed)).c_str());
+      skip(std::string(what) + ": this host has no " + std::string(env::name_of(needed)));
       return false;
     }
   return true;

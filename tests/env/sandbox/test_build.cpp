@@ -23,12 +23,12 @@ struct builder {
 
 // None: no toolkit with both compilers here; says so.
 builder* one_builder() {
+  const auto toolkit = env::find_cuda_toolkit();
+  if (!toolkit || toolkit->nvrtc.empty() || toolkit->nvcc.empty()) {
+    skip(toolkit ? "NVRTC or nvcc is missing" : toolkit.error().message);
+    return nullptr;
+  }
   static const std::unique_ptr<builder> only = [] {
-    const auto toolkit = env::find_cuda_toolkit();
-    if (!toolkit || toolkit->nvrtc.empty() || toolkit->nvcc.empty()) {
-      skip(toolkit ? "NVRTC or nvcc is missing" : toolkit.error().message);
-      return std::unique_ptr<builder>();
-    }
     auto children = make_spawner(env::layer_set::all());
     auto cache = base::temp_folder::make("quern-build-test").value();
     auto compiler = env::cuda_compiler::create(*children, {.cache_dir = cache.path()}).value();

@@ -158,10 +158,8 @@ TEST_CASE("memory is bounded") {
   }
   CHECK(control_groups_left().empty());
 
-  if (sanitised) {
-    std::fprintf(stderr, "skipped: memory without control groups: sanitisers need all addresses\n");
-    return;
-  }
+  // A sanitiser needs all addresses.
+  if (sanitised) return skip("memory without control groups: this build has a sanitiser");
   env::layer_set allowed = env::layer_set::all();
   allowed.remove(env::layer::cgroup1);
   allowed.remove(env::layer::cgroup2);
@@ -199,8 +197,7 @@ TEST_CASE("processes are bounded where they are allowed at all") {
     CHECK(result.end.code == 42);
     CHECK(std::stoi(result.out) < (groups ? 10 : 50));
   } else {
-    std::fprintf(stderr,
-                 "skipped: number of processes: neither control groups nor a foreign uid\n");
+    skip("number of processes: neither control groups nor a foreign uid");
   }
   CHECK(deeds_still_running().empty());
 }
@@ -282,10 +279,8 @@ TEST_CASE("a child has no terminal, though the evaluator has one") {
   int status = 0;
   REQUIRE(waitpid(pid, &status, 0) == pid);
   REQUIRE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 2) {
-    std::fprintf(stderr, "skipped: a child's terminal: this host lends no pseudoterminal\n");
-    return;
-  }
+  if (WEXITSTATUS(status) == 2)
+    return skip("a child's terminal: this host lends no pseudoterminal");
   CHECK(WEXITSTATUS(status) == 0);
 }
 

@@ -50,7 +50,7 @@ std::vector<candidate> candidates_here() {
     candidate one;
     one.file = item["file"];
     if (item.value("only", architecture) != architecture) {
-      std::fprintf(stderr, "skipped: %s is for another architecture\n", one.file.c_str());
+      skip(one.file + " is for another architecture");
       continue;
     }
     one.child = item.value("child", "");

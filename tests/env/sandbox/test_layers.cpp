@@ -112,10 +112,8 @@ TEST_CASE("files of the host are out of sight, and none can be written") {
 TEST_CASE("it runs as a user of its own") {
   if (!host_has({layer::foreign_uid}, "foreign uid")) return;
   auto children = make_spawner(without({layer::userns}));
-  if (!children->layers().has(layer::foreign_uid)) {
-    std::fprintf(stderr, "skipped: foreign uid: only root has one without a user namespace\n");
-    return;
-  }
+  if (!children->layers().has(layer::foreign_uid))
+    return skip("foreign uid: only root has one without a user namespace");
   const auto first = run(*children, deed("uid")).out;
   const auto second = run(*children, deed("uid")).out;
   CHECK(std::stoul(first) >= 60578);

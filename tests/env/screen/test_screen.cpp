@@ -271,10 +271,8 @@ TEST_CASE("any text gets an answer, and the same one in its canonical form") {
 }
 
 TEST_CASE("no text hides assembler from the screen that the compiler would see") {
-  if (std::system("g++ --version >/dev/null 2>&1") != 0) {
-    std::fprintf(stderr, "skipped: comparison with the compiler's preprocessor: no g++ in PATH\n");
-    return;
-  }
+  if (std::system("g++ --version >/dev/null 2>&1") != 0)
+    return test::skip("comparison with the compiler's preprocessor: no g++ in PATH");
   const auto folder = base::temp_folder::make("quern-screen");
   REQUIRE(folder.has_value());
   int compared = 0;

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# What tools/gpu_check.sh makes of programs that pass, skip and fail; they are made up, no GPU is needed.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/bin"
+
+fail() { echo "gpu_check: $*" >&2; cat "$folder/said" >&2; exit 1; }
+
+# program NAME CODE LINES...: writes what tests/support/main.cpp writes, and ends.
+program() {
+  local name=$1 code=$2; shift 2
+  { echo '#!/usr/bin/env bash'; printf 'printf "%%b" %q >"$QUERN_TEST_CASES"\n' "$(printf '%s\\n' "$@")"; echo "exit $code"; } \
+    >"$folder/bin/$name"
+  chmod +x "$folder/bin/$name"
+}
+# The kinds gpu and no_gpu both expect this one.
+expected='skipped\twithout a driver the probe says so\tno reason'
+program gpu_passes_test 0 'program\ta' 'passed\tb' end
+program gpu_skips_test 0 'program\tgpu_probe_test' 'passed\tb' "$expected" end
+program gpu_dies_test 0 'program\ta' 'passed\tb'
+program gpu_unexpected_test 0 'program\ta' 'skipped\tb\tno reason' end
+program gpu_fails_test 1 'program\ta' 'failed\tb\ta check' end
+
+# check ONLY CODE LAST_LINE
+check() {
+  local code=0
+  "$root/tools/gpu_check.sh" --build "$folder" --logs "$folder/logs" --only "$1" >"$folder/said" 2>&1 || code=$?
+  [ $code = "$2" ] || fail "$1: exit code $code, not $2"
+  tail -1 "$folder/said" | grep -qE "^[0-9]+ s, $3\$" || fail "$1: not '$3'"
+}
+check gpu_passes 0 '1 passed, 0 failed, 0 skipped'
+check gpu_passes,gpu_skips 0 '1 passed, 0 failed, 1 skipped'
+check gpu_dies 1 '0 passed, 1 failed, 0 skipped'
+check gpu_unexpected 1 '0 passed, 1 failed, 0 skipped'
+check gpu_passes,gpu_skips,gpu_fails 1 '1 passed, 1 failed, 1 skipped'
+echo "gpu_check: ok"
