@@ -13,11 +13,13 @@
 #                                    quern export runs/cuda_demo/1-sft DIR wrote
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
 #   tools/gpu_check.sh --only A,B    steps whose name contains A or B
+#   tools/gpu_check.sh --part K/N    part K of N, each at most 9 minutes; the parts that --logs has of this build are
+#                                    added up, and only all of them together pass
 #   tools/gpu_check.sh --logs DIR    where the whole output of each step goes (default: DIR of --build, gpu_check)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build='' quick=no full='' only='' logs='' policy='' gpus=(0)
+build='' quick=no full='' only='' logs='' policy='' part='' gpus=(0)
 while [ $# -gt 0 ]; do
   case "$1" in
     --build) build=${2:?"gpu_check: --build needs a folder"}; shift ;;
@@ -25,10 +27,11 @@ while [ $# -gt 0 ]; do
     --logs) logs=${2:?"gpu_check: --logs needs a folder"}; shift ;;
     --policy) policy=${2:?"gpu_check: --policy needs a folder"}; shift ;;
     --gpus) IFS=, read -ra gpus <<<"${2:?"gpu_check: --gpus needs numbers: 0,1"}"; shift ;;
+    --part) part=${2:?"gpu_check: --part needs K/N, as 1/3"}; shift ;;
     --quick) quick=yes ;;
     --full) full=${2:?"gpu_check: --full needs a word"}; shift ;;
-    -h|--help) sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --policy DIR, --build DIR, --only A,B, --logs DIR," \
+    -h|--help) sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --policy DIR, --build DIR, --only A,B, --part K/N, --logs DIR," \
             "--help" >&2
        exit 2 ;;
   esac
@@ -50,6 +53,7 @@ if [ -z "$build" ]; then
 fi
 logs=${logs:-$build/gpu_check}
 mkdir -p "$logs"
+if [ -n "$part" ]; then tools/gpu_parts share "$part" <<<"1	a step" >/dev/null; fi  # refuses what is no K/N
 # Not among temporary files: a step looks at those.
 work=$(mktemp -d "$logs/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -58,7 +62,12 @@ trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 date -u '+%Y-%m-%d %H:%M UTC'
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv,noheader || true
 echo "$(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo), $(uname -sr)"
-if commit=$(git log -1 --format='%h of %cs' 2>/dev/null); then echo "commit $commit"; fi
+commit=$(git log -1 --format=%h 2>/dev/null) || commit=unknown
+if [ -n "$(git status --porcelain --untracked-files=no 2>/dev/null)" ]; then commit+=', changed'; fi
+# A copy of a checkout may have no history: its programs say as much.
+programs=$(cd "$build/bin" && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-12)
+identity="commit $commit, programs $programs"
+echo "$identity"
 
 # Here a missing GPU is a failure, not a reason to skip.
 export QUERN_REQUIRE_GPU=1
@@ -85,15 +94,16 @@ names_one_of() {
   return 1
 }
 
-# step NAME LINES SECONDS COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command; its
-# last LINES lines here, all of them in the log; SECONDS at most. alone: on the first GPU, before all others.
-# on_first: there, before others that could run anywhere.
-names=() lines=() limits=() commands=() firsts=() before=() others=()
+# step NAME LINES EXPECTED LIMIT COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command;
+# its last LINES lines here, all of them in the log; EXPECTED seconds on an H100 with 16 cores, by which parts are
+# made; LIMIT seconds at most. alone: on the first GPU, before all others. on_first: there, before others that could
+# run anywhere.
+names=() lines=() expected=() limits=() commands=() firsts=() before=() others=()
 queue() {
   local name=$1 index=${#names[@]}
   names_one_of "$name" "$only" || return 1
-  names+=("$name") lines+=("$2") limits+=("$3")
-  shift 3
+  names+=("$name") lines+=("$2") expected+=("$3") limits+=("$4")
+  shift 4
   commands+=("$(printf '%q ' "$@")")
   queued=$index
 }
@@ -103,12 +113,16 @@ alone() { if queue "$@"; then before+=("$queued"); fi; }
 
 # run_step INDEX GPU CORES
 run_step() {
-  local index=$1 name=${names[$1]} begun=$SECONDS rc=0 said=ok
+  local index=$1 name=${names[$1]} begun=$SECONDS rc=0 said=ok limit=${limits[$1]}
   local log="$logs/${name//[^a-zA-Z0-9_-]/_}.log" command=${commands[$1]//@GPU@/$2}
   local cases="$work/cases.$index"
+  if [ $part_ends -gt 0 ] && [ "$limit" -gt $((part_ends - SECONDS)) ]; then limit=$((part_ends - SECONDS)); fi
+  if [ "$limit" -le 0 ]; then
+    printf 'FAILED (its part was over)\t0\t%s\n' "$name" >"$work/row.$index"
+    return
+  fi
   # A test program writes there what became of its cases; other steps write nothing.
-  QUERN_TEST_CASES=$cases timeout --kill-after=20 "${limits[$index]}" taskset -c "$3" bash -c "$command" >"$log" 2>&1 ||
-    rc=$?
+  QUERN_TEST_CASES=$cases timeout --kill-after=20 "$limit" taskset -c "$3" bash -c "$command" >"$log" 2>&1 || rc=$?
   if [ $rc = 0 ] && [ -s "$cases" ]; then
     tools/count_cases --file "$cases" >"$cases.counts" || rc=$?
     cat "$cases.counts" >>"$log"
@@ -116,8 +130,8 @@ run_step() {
     if [[ $(tail -1 "$cases.counts") =~ ([1-9][0-9]*)\ skipped$ ]]; then said="skipped (${BASH_REMATCH[1]} cases)"; fi
   fi
   if [ $rc != 0 ]; then said="FAILED ($rc)"; fi
-  if [ $rc = 124 ]; then said="FAILED (more than ${limits[$index]} s)"; fi
-  printf '%-44s %5d s  %s\n' "$name" $((SECONDS - begun)) "$said" >"$work/row.$index"
+  if [ $rc = 124 ]; then said="FAILED (more than $limit s)"; fi
+  printf '%s\t%d\t%s\n' "$said" $((SECONDS - begun)) "$name" >"$work/row.$index"
   (
     flock 9
     printf '\n== %s: %s\n' "$name" "$command"
@@ -156,57 +170,57 @@ pick() { if is_quick "$1"; then echo "$2"; else echo "$3"; fi; }
 doctor() { "$build/bin/quern" doctor | tee /dev/stderr | grep "^ok   GPU $1 .*a kernel ran" >/dev/null; }
 export -f doctor
 export build
-alone doctor 12 120 doctor @GPU@
+alone doctor 12 5 120 doctor @GPU@
 
 # How docs/performance.md and docs/integrity.md come by their figures of lane cuda.
 bench="$build/bin/bench_gpu"
 if [ -x "$bench" ]; then
-  alone "rate of host code" 36 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
+  alone "rate of host code" 36 "$(pick "rate of host code" 62 85)" 200 "$bench" rate --gpu @GPU@ --form host_entry --threads "$threads" \
     --rounds "$(pick "rate of host code" 6 8)"
-  alone "rate of plans" 36 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
+  alone "rate of plans" 36 "$(pick "rate of plans" 25 50)" 200 "$bench" rate --gpu @GPU@ --form device_only --threads "$threads" \
     --rounds "$(pick "rate of plans" 2 4)"
   if [ ${#gpus[@]} -gt 1 ]; then
     # Each of them with its share of the processors.
-    alone "rate of two GPUs" 12 300 taskset -c "$(share_of 0),$(share_of 1)" "$bench" rate \
+    alone "rate of two GPUs" 12 "$(pick "rate of two GPUs" 40 80)" 300 taskset -c "$(share_of 0),$(share_of 1)" "$bench" rate \
       --gpus "${gpus[0]},${gpus[1]}" --form device_only --threads "$threads" \
       --rounds "$(pick "rate of two GPUs" 2 4)"
   fi
-  alone "a kernel against itself" 14 300 "$bench" self --gpu @GPU@ --threads "$threads" \
+  alone "a kernel against itself" 14 "$(pick "a kernel against itself" 23 110)" 300 "$bench" self --gpu @GPU@ --threads "$threads" \
     --trials "$(pick "a kernel against itself" 4 20)"
   # Looks for what was left behind on the whole host.
-  alone "mixed" 24 "$(pick mixed 200 900)" "$bench" mixed --gpu @GPU@ --no-screen --threads "$threads" \
+  alone "mixed" 24 "$(pick mixed 58 310)" "$(pick mixed 200 900)" "$bench" mixed --gpu @GPU@ --no-screen --threads "$threads" \
     --count "$(pick mixed 60 500)"
   # Twenty kernels, half a minute each; in parts, so that several GPUs have some.
   if is_quick agreement; then
-    step "agreement" 6 300 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 6 --long-s 2
+    step "agreement" 6 32 300 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 6 --long-s 2
   else
-    for part in 0 2 4 6 8 10 12 14 16 18; do
-      step "agreement from $part" 6 200 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 20 --long-s 30 \
-        --from $part --to $((part + 2))
+    for from in 0 2 4 6 8 10 12 14 16 18; do
+      step "agreement from $from" 6 75 200 "$bench" agreement --gpu @GPU@ --threads "$threads" --kernels 20 --long-s 30 \
+        --from $from --to $((from + 2))
     done
   fi
-  step "honest" 2 300 "$bench" honest --gpu @GPU@ --threads "$threads"
+  step "honest" 2 45 300 "$bench" honest --gpu @GPU@ --threads "$threads"
   if is_quick hostile; then
     some=cache_,safe_if,narrow,rarely,write_,stream,slack,replies,patches_,interposes,litters,keeps_,forges,canonical
-    step "hostile" 3 200 "$bench" hostile --gpu @GPU@ --threads "$threads" --only $some
-    step "hostile without the screen" 3 200 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" --only $some
+    step "hostile" 3 8 200 "$bench" hostile --gpu @GPU@ --threads "$threads" --only $some
+    step "hostile without the screen" 3 11 200 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" --only $some
   else
-    step "hostile" 3 500 "$bench" hostile --gpu @GPU@ --threads "$threads"
-    step "hostile without the screen" 3 500 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads"
-    step "hostile plans as host code" 3 500 "$bench" hostile --gpu @GPU@ --no-screen --host-entry --threads "$threads"
+    step "hostile" 3 90 500 "$bench" hostile --gpu @GPU@ --threads "$threads"
+    step "hostile without the screen" 3 150 500 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads"
+    step "hostile plans as host code" 3 125 500 "$bench" hostile --gpu @GPU@ --no-screen --host-entry --threads "$threads"
   fi
-  step "false-accept rate" 6 300 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" \
+  step "false-accept rate" 6 "$(pick "false-accept rate" 9 45)" 300 "$bench" hostile --gpu @GPU@ --no-screen --threads "$threads" \
     --repeat "$(pick "false-accept rate" 20 100)" --only safe_if_a_sample,narrow_counters,rarely_wrong
-  step "a kernel against itself, whole" 8 200 "$bench" self --gpu @GPU@ --whole --threads "$threads" \
+  step "a kernel against itself, whole" 8 "$(pick "a kernel against itself, whole" 10 80)" 200 "$bench" self --gpu @GPU@ --whole --threads "$threads" \
     --trials "$(pick "a kernel against itself, whole" 2 20)"
 fi
 # How docs/performance.md comes by its figures of the policy.
 if [ -x "$build/bin/bench_generate" ]; then
   for model in 0.5B 1.5B; do
-    alone "generation of $model" 20 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only decode
-    alone "new weights of $model" 12 60 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only install
+    alone "generation of $model" 20 30 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only decode
+    alone "new weights of $model" 12 15 60 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_generate" --model $model --only install
   done
-  alone "generation beside transformers" 8 300 env CUDA_VISIBLE_DEVICES=@GPU@ tools/generation_beside_transformers \
+  alone "generation beside transformers" 8 "$(pick "generation beside transformers" 130 220)" 300 env CUDA_VISIBLE_DEVICES=@GPU@ tools/generation_beside_transformers \
     --build "$build" --new "$(pick "generation beside transformers" 64 128)"
 fi
 if [ -x "$build/bin/bench_train" ]; then
@@ -214,19 +228,22 @@ if [ -x "$build/bin/bench_train" ]; then
     # What 1.5B takes within 60 GB.
     recompute=none
     if [ $model = 1.5B ]; then recompute=mlp; fi
-    alone "training of $model" 16 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_train" --model $model \
+    alone "training of $model" 16 "$(pick "training of $model" 30 55)" 200 env CUDA_VISIBLE_DEVICES=@GPU@ "$build/bin/bench_train" --model $model \
       --recompute $recompute --seconds "$(pick "training of $model" 8 30)"
   done
 fi
 if [ -x "$build/bin/bench_sft_loss" ]; then
-  step "loss of 0.5B beside PyTorch" 12 "$(pick "loss of 0.5B beside PyTorch" 300 600)" \
+  step "loss of 0.5B beside PyTorch" 12 "$(pick "loss of 0.5B beside PyTorch" 60 160)" \
+    "$(pick "loss of 0.5B beside PyTorch" 300 530)" \
     env CUDA_VISIBLE_DEVICES=@GPU@ tools/sft_loss_against_pytorch --build "$build" --out "$work/sft_loss" --model 0.5B \
     --device cuda --precision bfloat16 --beside-itself --steps "$(pick "loss of 0.5B beside PyTorch" 40 200)"
 fi
 for suite in cuda_quick cuda; do
   if is_quick tasks && [ $suite = cuda ]; then continue; fi
-  step "tasks of $suite" 4 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"
+  step "tasks of $suite" 4 "$([ "$suite" = cuda ] && echo 60 || echo 4)" 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"
 done
+# What test programs take; those that are not named, half a minute.
+seconds_of() { case "$1" in gpu_host_test) echo 75 ;; gpu_training_test|gpu_protocols_test) echo 60 ;; *) echo 30 ;; esac; }
 found=no
 for test in "$build"/bin/gpu_*_test; do
   [ -x "$test" ] || continue
@@ -234,27 +251,46 @@ for test in "$build"/bin/gpu_*_test; do
   name=$(basename "$test")
   # These use several devices, whole.
   case "$name" in gpu_host_test|gpu_ranks_test) how=alone ;; *) how=on_first ;; esac
-  $how "$name" 4 "$(pick "$name" 200 600)" "$test"
+  $how "$name" 4 "$(seconds_of "$name")" "$(pick "$name" 200 530)" "$test"
 done
 # Runs whose processes are killed, with learner and generator on GPUs.
 on_gpus="learner.device=cuda actors.generator_device=cuda"
 if [ -x "$build/bin/test_e2e" ]; then
-  step "kills of a run on a GPU" 12 600 \
+  step "kills of a run on a GPU" 12 60 530 \
     env QUERN_TEST_SETTINGS="$on_gpus learner.devices=@GPU@ actors.generator_gpu=@GPU@" "$build/bin/test_e2e" \
     --test-case="kill -9 of every process*,a process that is frozen*"
 fi
 if [ -x "$build/bin/test_e2e" ] && [ -n "$policy" ]; then
   # Its evaluators time kernels on the device that learner and generator are on.
-  step "kills of a run in lane cuda" 12 600 env "QUERN_TEST_RUN=configs/cuda_demo.yaml --stage contrastive" \
+  step "kills of a run in lane cuda" 12 60 530 env "QUERN_TEST_RUN=configs/cuda_demo.yaml --stage contrastive" \
     QUERN_TEST_SETTINGS="policy.model=$policy policy.max_new_tokens=640 env.gpus=@GPU@ learner.devices=@GPU@ actors.generator_gpu=@GPU@" \
     "$build/bin/test_e2e" --test-case="kill -9 of every process*"
 fi
 if [ -x "$build/bin/test_ranks_e2e" ] && [ ${#gpus[@]} -gt 1 ]; then
-  alone "kills of ranks on two GPUs" 12 600 \
+  alone "kills of ranks on two GPUs" 12 120 530 \
     env QUERN_TEST_SETTINGS="$on_gpus learner.devices=${gpus[0]},${gpus[1]} actors.generator_gpu=${gpus[1]}" \
     "$build/bin/test_ranks_e2e"
 fi
 [ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }
+
+if [ -n "$part" ]; then
+  # Steps of other parts leave the queues.
+  mapfile -t mine < <(for index in "${!names[@]}"; do printf '%s\t%s\n' "${expected[$index]}" "${names[$index]}"; done |
+    tools/gpu_parts share "$part")
+  [ ${#mine[@]} -gt 0 ] || exit 2
+  keep() {  # keep QUEUE: the steps of this part in it
+    local -n kept=$1
+    local index all=("${kept[@]}")
+    kept=()
+    for index in "${all[@]}"; do
+      if printf '%s\n' "${mine[@]}" | grep -qxF -- "${names[$index]}"; then kept+=("$index"); fi
+    done
+  }
+  keep firsts && keep before && keep others
+fi
+part_ends=0
+if [ -n "$part" ]; then part_ends=$((SECONDS + 530)); fi
+queued_here=("${before[@]}" "${firsts[@]}" "${others[@]}")
 
 echo 0 >"$work/next"
 for index in "${before[@]}"; do run_step "$index" "${gpus[0]}" "$(share_of 0)"; done
@@ -262,16 +298,18 @@ for number in "${!gpus[@]}"; do worker "$number" & done
 wait
 
 echo
-failed=0 skipped=0
-for index in "${!names[@]}"; do
-  [ -e "$work/row.$index" ] || printf '%-44s         FAILED (not run)\n' "${names[$index]}" >"$work/row.$index"
-  cat "$work/row.$index"
-  if grep -q FAILED "$work/row.$index"; then
-    failed=$((failed + 1))
-  elif grep -q 's  skipped (' "$work/row.$index"; then
-    skipped=$((skipped + 1))
-  fi
-done
+for index in "${queued_here[@]}"; do
+  if [ -e "$work/row.$index" ]; then cat "$work/row.$index"; else printf 'FAILED (not run)\t0\t%s\n' "${names[$index]}"; fi
+done >"$work/rows"
+settings="quick $quick, full '$full', only '$only', policy $([ -n "$policy" ] && echo yes || echo no), ${#gpus[@]} GPUs"
+if [ -z "$part" ]; then
+  tools/gpu_parts write "$work/part-1-of-1.json" 1/1 "$identity" "$settings" "$SECONDS" <"$work/rows"
+  records=("$work/part-1-of-1.json")
+else
+  mine="$logs/part-${part/\//-of-}.json"
+  tools/gpu_parts write "$mine" "$part" "$identity" "$settings" "$SECONDS" <"$work/rows"
+  records=("$mine")
+  for record in "$logs"/part-*-of-"${part#*/}".json; do [ "$record" = "$mine" ] || records+=("$record"); done
+fi
 echo "logs in $logs"
-echo "$SECONDS s, $((${#names[@]} - failed - skipped)) passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+tools/gpu_parts add "${records[@]}"

@@ -23,16 +23,25 @@ program gpu_dies_test 0 'program\ta' 'passed\tb'
 program gpu_unexpected_test 0 'program\ta' 'skipped\tb\tno reason' end
 program gpu_fails_test 1 'program\ta' 'failed\tb\ta check' end
 
-# check ONLY CODE LAST_LINE
+# check ONLY CODE LAST_LINE [PART]
 check() {
   local code=0
-  "$root/tools/gpu_check.sh" --build "$folder" --logs "$folder/logs" --only "$1" >"$folder/said" 2>&1 || code=$?
+  "$root/tools/gpu_check.sh" --build "$folder" --logs "$folder/logs" --only "$1" ${4:+--part "$4"} >"$folder/said" 2>&1 || code=$?
   [ $code = "$2" ] || fail "$1: exit code $code, not $2"
-  tail -1 "$folder/said" | grep -qE "^[0-9]+ s, $3\$" || fail "$1: not '$3'"
+  tail -1 "$folder/said" | grep -qxF "$3" || fail "$1: not '$3'"
 }
 check gpu_passes 0 '1 passed, 0 failed, 0 skipped'
 check gpu_passes,gpu_skips 0 '1 passed, 0 failed, 1 skipped'
 check gpu_dies 1 '0 passed, 1 failed, 0 skipped'
 check gpu_unexpected 1 '0 passed, 1 failed, 0 skipped'
 check gpu_passes,gpu_skips,gpu_fails 1 '1 passed, 1 failed, 1 skipped'
+
+# Two steps in two parts: only both together pass, and only of one build.
+check gpu_passes,gpu_skips 1 '1 passed, 0 failed, 0 skipped' 1/2
+grep -qF 'part 2 of 2 has not run' "$folder/said" || fail "a missing part is not told"
+check gpu_passes,gpu_skips 0 '1 passed, 0 failed, 1 skipped' 2/2
+echo '# another build' >>"$folder/bin/gpu_passes_test"
+check gpu_passes,gpu_skips 1 '1 passed, 0 failed, 0 skipped' 1/2
+grep -qF 'not counted: part 2' "$folder/said" || fail "a part of another build is not told"
+check gpu_passes 2 'gpu_parts: --part: '"'3/2' is not K/N with K from 1 to N: say 1/3, 2/3 and 3/3" 3/2
 echo "gpu_check: ok"
