@@ -121,6 +121,8 @@ const word_set pragmas{"unroll",
                        "nv_exec_check_disable",
                        "hd_warning_disable"};
 
+const word_set places{"__device__", "__global__", "__host__"};
+
 const word_set specifiers{"__device__", "__constant__", "__global__", "__managed__",  "__shared__",
                           "__host__",   "static",       "extern",     "thread_local", "const",
                           "constexpr",  "inline",       "volatile"};
@@ -190,54 +192,12 @@ bool is_reserved_macro_name(std::string_view name) {
          name == "blockDim" || name == "gridDim" || name == "workspace_bytes";
 }
 
-// Words of PTX begin with a letter, '%', '.' or '_'. Registers of the device (%clock) are written
-// with two '%' where the statement has operands.
-std::string forbidden_in_ptx(std::string_view text) {
-  static const word_set instructions{"trap",     "brkpt", "nanosleep", "call",      "pmevent",
-                                     "exit",     "ret",   "alloca",    "stacksave", "syscall",
-                                     "sysenter", "rdtsc", "rdtscp",    "svc",       "int"};
-  static const word_set directives{
-      ".extern", ".visible", ".weak",  ".global", ".const",       ".entry", ".func", ".section",
-      ".incbin", ".include", ".file",  ".alias",  ".pragma",      ".byte",  ".word", ".long",
-      ".quad",   ".ascii",   ".macro", ".rept",   ".pushsection", ".text",  ".data"};
-  const auto in_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
-  };
-  bool statement_begins = true;
-  for (std::size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    if (c == ';' || c == '{' || c == '}' || c == '\n' || c == ':') {
-      statement_begins = true;
-      ++i;
-      continue;
-    }
-    if (!in_word(c) && c != '%' && c != '.') {
-      ++i;
-      continue;
-    }
-    std::size_t end = i + 1;
-    while (end < text.size() && in_word(text[end]))
-      ++end;
-    const std::string_view word = text.substr(i, end - i);
-    if (c == '%') {
-      if (word.starts_with("%clock") || word.starts_with("%globaltimer") || word.starts_with("%pm"))
-        return std::string(word);
-    } else if (c == '.') {
-      if (statement_begins && directives.contains(word)) return std::string(word);
-    } else if (statement_begins && instructions.contains(word)) {
-      return std::string(word);
-    }
-    // A guard ("@p trap", "@!p") leaves the statement at its beginning.
-    if (!(i > 0 && (text[i - 1] == '@' || (text[i - 1] == '!' && i > 1 && text[i - 2] == '@') ||
-                    (text[i - 1] == '%' && i > 1))))
-      statement_begins = statement_begins && c == '%';
-    i = end;
-  }
-  return {};
-}
-
 bool is_specifier(std::string_view word) {
   return specifiers.contains(word);
+}
+
+bool is_place(std::string_view word) {
+  return places.contains(word);
 }
 
 bool is_counter_type(std::string_view word) {

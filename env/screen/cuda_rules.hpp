@@ -21,11 +21,16 @@ std::string_view pragma_names();
 /// Words that a macro must not be called.
 bool is_reserved_macro_name(std::string_view name);
 
-/// The text of an inline assembler statement: which of its words is not for a kernel. Empty: none.
+/// The text of an inline assembler statement: the first of its words that is not for a kernel.
+/// Empty: there is none. What it begins statements with has to be in a list of PTX instructions,
+/// with a type behind a '.', or `.reg`; no assembler of a host takes those. Linear.
 std::string forbidden_in_ptx(std::string_view text);
 
 /// Words that give a declaration its place: __device__, static, extern, …
 bool is_specifier(std::string_view word);
+
+/// Those of a function: on the device, on the host.
+bool is_place(std::string_view word);
 
 /// Types of which one object, without an initialiser, is a counter and no cache.
 bool is_counter_type(std::string_view word);

@@ -1,7 +1,9 @@
 // The static screen of lane `cuda`: preprocessor lines and words; what depends on where it stands
 // is read by cuda_scopes.cpp.
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -129,10 +131,10 @@ engine::finding cuda_assembler(tokens all, std::size_t i) {
   }
   if (at >= end) return refuse("assembler that does not end");
   if (const std::string word = cuda_rules::forbidden_in_ptx(text); !word.empty())
-    return refuse(
-        fmt::format("'{}' in assembler: clocks, traps, calls, sleeping and declarations "
-                    "have no place in a kernel",
-                    word));
+    return refuse(fmt::format(
+        "'{}' in assembler: only PTX instructions with a type (mov.u32, …) and .reg are "
+        "allowed; clocks, traps, calls, sleeping and data have no place in a kernel",
+        word));
   return std::nullopt;
 }
 
@@ -176,6 +178,78 @@ engine::finding unbalanced_branches(tokens all) {
   return std::nullopt;
 }
 
+// What places a function must be the same in both passes of the compiler, of which only one defines
+// __CUDA_ARCH__: else device code to us is host code to the host's compiler. So no branch of a
+// conditional places what stands behind it, and none defines a word that does.
+engine::finding placed_by_branches(tokens all) {
+  int conditionals = 0, brackets = 0;
+  // The word that places, in a branch, until its declaration has ended, and where that was.
+  const token* first = nullptr;
+  int its_brackets = 0;
+  bool body_ended = false;        // with the last token
+  const token* before = nullptr;  // a branch that ended with the body of what it had placed
+  const auto refuse = [](const token& at) {
+    return finding_at(
+        screen_rule::preprocessor, at,
+        fmt::format("'{}' in a branch of a conditional: its declaration has to end in "
+                    "that branch, too",
+                    at.text));
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const token& item = all[i];
+    if (item.directive) {
+      if (!item.line_start || i + 1 >= all.size()) continue;
+      const std::string& name = all[i + 1].text;
+      const bool opens = name == "if" || name == "ifdef" || name == "ifndef";
+      const bool ends = name == "elif" || name == "else" || name == "endif";
+      conditionals += opens ? 1 : name == "endif" && conditionals > 0 ? -1 : 0;
+      if ((!opens && !ends) || first == nullptr || brackets > its_brackets) continue;
+      if (!body_ended) return refuse(*first);
+      before = std::exchange(first, nullptr);
+      continue;
+    }
+    if (before != nullptr && !is_word(item) && !is(item, ";") && !is(item, "}"))
+      return refuse(*before);
+    before = nullptr;
+    if (body_ended && is_word(item)) first = nullptr;
+    body_ended = false;
+    if (is(item, "(") || is(item, "[") || is(item, "{")) ++brackets;
+    if (is(item, ")") || is(item, "]") || is(item, "}")) --brackets;
+    if (brackets <= its_brackets && is(item, ";")) first = nullptr;
+    body_ended = brackets <= its_brackets && is(item, "}");
+    if (first == nullptr && conditionals > 0 && cuda_rules::is_place(item.text)) {
+      first = &item;
+      its_brackets = brackets;
+    }
+  }
+  return std::nullopt;
+}
+
+// The same for macros: a word that places is defined once, outside of conditionals, and stays.
+engine::finding placed_by_macros(tokens all, const specifier_macros& macros) {
+  std::map<std::string, int> defined;
+  int depth = 0;
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    if (!all[i].directive || !all[i].line_start) continue;
+    const std::string& name = all[i + 1].text;
+    if (name == "if" || name == "ifdef" || name == "ifndef") ++depth;
+    if (name == "endif" && depth > 0) --depth;
+    if ((name != "define" && name != "undef") || i + 2 >= all.size()) continue;
+    const auto macro = macros.find(all[i + 2].text);
+    if (macro == macros.end() ||
+        std::none_of(macro->second.begin(), macro->second.end(),
+                     [](const std::string& word) { return cuda_rules::is_place(word); }))
+      continue;
+    if (depth > 0 || name == "undef" || ++defined[macro->first] > 1)
+      return finding_at(screen_rule::preprocessor, all[i],
+                        fmt::format("#{} {}: a macro of {} is defined once, outside of "
+                                    "conditionals: the compiler for the host has to read it as the "
+                                    "one for the device does",
+                                    name, macro->first, *macro->second.begin()));
+  }
+  return std::nullopt;
+}
+
 specifier_macros find_specifier_macros(tokens all) {
   specifier_macros found;
   for (std::size_t i = 0; i + 2 < all.size(); ++i) {
@@ -205,6 +279,8 @@ std::optional<screen_finding> static_screen(std::string_view source,
     const auto all = lex_cpp(source);
     branches = unbalanced_branches(all);
     macros = find_specifier_macros(all);
+    if (!branches) branches = placed_by_branches(all);
+    if (!branches) branches = placed_by_macros(all, macros);
   }
   const engine::lane_rules lane{
       [&](tokens line) { return cuda_line(line, policy); },

@@ -172,6 +172,59 @@ TEST_CASE("cuda: PTX in device functions, without clocks, traps, calls and decla
     check_refused(screen_rule::assembler, text);
 }
 
+TEST_CASE("cuda: assembler is PTX, by a list of its instructions") {
+  for (const char* text :
+       {"asm volatile(\"\" ::: \"memory\");", "asm(\"/* of the row */ bar.sync 0; // all\");",
+        "asm volatile(\"{\\n .reg .pred P1;\\n LAB_WAIT:\\n "
+        "mbarrier.try_wait.parity.shared::cta.b64 "
+        "P1, [%0], %1;\\n @P1 bra DONE;\\n bra LAB_WAIT;\\n DONE:\\n }\" :: \"r\"(1));",
+        "asm(\"ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];\");",
+        "asm(\"{ .reg .b32 a, b; mov.b64 {a, b}, %1; add.u32 %0, a, b; }\");",
+        "asm(\"@!%p1 st.shared.f32 [%0], %1;\");",
+        "asm(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32\\n {%0,%1},\\n {%2,%3}, "
+        "{%4};\");",
+        "asm(\"wgmma.fence.sync.aligned; elect.sync _|p, 0xffffffff;\");"})
+    check_allowed(in_kernel(text));
+  for (const char* text :
+       {// Data, as the host's assembler has it.
+        "asm(\".value 0x050f\");", "asm(\".2byte 0x050f\");", "asm(\".short 0x050f\");",
+        "asm(\".hword 1\");", "asm(\".octa 1\");", "asm(\".fill 2, 1, 5\");", "asm(\".zero 4\");",
+        "asm(\".string16 \\\"a\\\"\");", "asm(\".org 4\");", "asm(\".uleb128 5\");",
+        "asm(\".shared .u32 kept;\");", "asm(\".local .u32 kept;\");",
+        // Its instructions, which have no type.
+        "asm(\"mov $60, %eax; syscall\");", "asm(\"syscall\");", "asm(\"ret;\");",
+        "asm(\"jmp 1f\");", "asm(\"add $1, %rax\");", "asm(\"svc 0\");", "asm(\"rdtsc\");",
+        // What a line, a label, a guard or a comment could hide.
+        "asm(\"mov.u32 %0, 1\\n syscall\");", "asm(\"L: syscall\");", "asm(\"@p syscall\");",
+        "asm(\"/* x */ syscall\");", "asm(\"bar.sync 0; // x\\n syscall\");",
+        "asm(\"{ .reg .b32 a; syscall; }\");", "asm(\"exit;\");", "asm(\"pmevent 1;\");",
+        "asm(\"alloca.u64 p, 8;\");", "asm(\"brx.idx %0, t;\");", "asm(\"unheard.of 1;\");",
+        "asm(\"mov.u64 %0, %clock64;\");"})
+    check_refused(screen_rule::assembler, in_kernel(text));
+}
+
+TEST_CASE("cuda: what places a function is the same for both passes of the compiler") {
+  const std::string f = "void f() { asm(\"bar.sync 0;\"); }\n";
+  // The control: without conditionals it is device code in both.
+  check_allowed("#define DEVICE __device__ inline\nDEVICE " + f);
+  check_allowed("#ifdef __CUDA_ARCH__\n__device__ " + f + "#endif\n");
+  check_allowed("#if N > 2\n__device__ int width();\n#else\n__device__ long width();\n#endif\n");
+  check_allowed("#ifdef __CUDA_ARCH__\n#define WIDTH 32\n#else\n#define WIDTH 1\n#endif\n");
+  const std::string arch = "#ifdef __CUDA_ARCH__\n";
+  for (const std::string& text :
+       {arch + "#define DEVICE __device__\n#else\n#define DEVICE\n#endif\nDEVICE " + f,
+        arch +
+            "#define DEVICE __device__\n#endif\n#ifndef DEVICE\n#define DEVICE\n#endif\nDEVICE " +
+            f,
+        "#define PLACE __device__\n" + arch +
+            "#define DEVICE PLACE\n#else\n#define DEVICE\n#endif\nDEVICE " + f,
+        "#define DEVICE __device__\n#undef DEVICE\n#define DEVICE\nDEVICE " + f,
+        "#define DEVICE __device__\n#define DEVICE\nDEVICE " + f, arch + "__device__\n#endif\n" + f,
+        arch + "#else\n__global__\n#endif\n" + f, arch + "int a;\n__device__ inline\n#endif\n" + f,
+        "#if 1\n" + arch + "__device__\n#endif\n#endif\n" + f})
+    check_refused(screen_rule::preprocessor, text);
+}
+
 TEST_CASE("cuda: names that no candidate needs") {
   for (const char* text :
        {"y[0] = clock64();", "y[0] = clock();", "__nanosleep(100);", "__trap();", "__brkpt();",
