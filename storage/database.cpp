@@ -80,7 +80,7 @@ base::status database::set_up(access how, const std::string& name) {
       execute("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
               "PRAGMA cache_size = -65536"));
   if (how == access::read) return {};
-  QUERN_CHECK(execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
+  QUERN_CHECK(begin_log(name));
   QUERN_TRY(begin_, prepare("BEGIN IMMEDIATE"));
   QUERN_TRY(commit_, prepare("COMMIT"));
   QUERN_TRY(mark_, prepare("SAVEPOINT operation"));
@@ -88,6 +88,22 @@ base::status database::set_up(access how, const std::string& name) {
   QUERN_TRY(undo_, prepare("ROLLBACK TO operation"));
   writable_ = true;
   return {};
+}
+
+base::status database::begin_log(const std::string& name) {
+  // Where it cannot, SQLite keeps the mode that it has and reports no error. A database in memory
+  // has no log.
+  QUERN_TRY(statement turned_on, prepare("PRAGMA journal_mode = WAL"));
+  QUERN_TRY(const bool answered, turned_on.next());
+  const std::string mode = answered ? turned_on.text(0) : "unknown";
+  turned_on.reset();
+  if (mode != "wal" && mode != "memory") {
+    return base::fail(base::errc::unavailable,
+                      "{} has journal mode '{}', 'wal' is needed: its file system gives processes "
+                      "no memory in common; put the run on a disk of this machine",
+                      name, mode);
+  }
+  return execute("PRAGMA synchronous = FULL");
 }
 
 database::~database() {
@@ -118,6 +134,8 @@ base::status database::enter(std::int64_t rows) {
     return base::fail(base::errc::conflict, "run.db was opened for reading; only control writes");
   }
   if (in_operation_) return base::fail(base::errc::internal, "a write inside another write");
+  // A read since the last write may have failed so badly that SQLite gave the batch up.
+  QUERN_CHECK(still_open(nullptr));
   if (pending_rows_ > 0 && pending_rows_ + rows > batch_rows_) QUERN_CHECK(commit());
   if (!in_batch_) {
     QUERN_CHECK(begin_.run());
@@ -128,19 +146,30 @@ base::status database::enter(std::int64_t rows) {
   return {};
 }
 
-base::status database::leave(std::int64_t rows, bool keep) {
+base::status database::leave(std::int64_t rows, const base::error* failed) {
   in_operation_ = false;
+  QUERN_CHECK(still_open(failed));
   base::status closed;
   if (rows > 1) {
-    if (!keep) closed = undo_.run();
+    if (failed != nullptr) closed = undo_.run();
     if (closed) closed = release_.run();
   }
   if (!closed) {
     broken_ = closed.error().message;
     return closed;
   }
-  if (keep) pending_rows_ += rows;
+  if (failed == nullptr) pending_rows_ += rows;
   return pending_rows_ >= batch_rows_ ? commit() : base::status();
+}
+
+base::status database::still_open(const base::error* failed) {
+  if (!in_batch_ || sqlite3_get_autocommit(handle_) == 0) return {};
+  // SQLite rolls a whole transaction back on its own after some errors (a full disk, I/O, memory).
+  // Without one, every later write would be durable by itself, beside rows that are gone.
+  broken_ =
+      fmt::format("SQLite gave up the open batch ({}); nothing more is written: end and recover",
+                  failed != nullptr ? failed->message : "after a read");
+  return base::fail(base::errc::io, "{}", broken_);
 }
 
 base::status database::commit() {
@@ -178,16 +207,42 @@ base::nanoseconds_t database::now_ns() const {
 
 base::status database::fold() {
   QUERN_CHECK(commit());
-  QUERN_TRY(statement checkpoint, prepare("PRAGMA wal_checkpoint(TRUNCATE)"));
-  QUERN_TRY(const bool row, checkpoint.next());
-  if (row && checkpoint.integer(0) != 0) {
+  const auto in_the_way = [] {
     return base::fail(base::errc::conflict,
-                      "run.db is being read by another process, its log stays in run.db-wal; copy "
-                      "both files, or end the reader and stop again");
+                      "another process has run.db open, so its log stays in run.db-wal: copy "
+                      "run.db-wal with run.db");
+  };
+  {
+    QUERN_TRY(statement checkpoint, prepare("PRAGMA wal_checkpoint(TRUNCATE)"));
+    QUERN_TRY(const bool row, checkpoint.next());
+    if (row && checkpoint.integer(0) != 0) return in_the_way();
   }
-  checkpoint.reset();
-  // Without a log the file can be read from a read-only place, too.
-  return execute("PRAGMA journal_mode = DELETE");
+  // Without a log the file can be read from a read-only place, too. A reader that is idle is in the
+  // way of this alone.
+  auto ended = execute("PRAGMA journal_mode = DELETE");
+  if (!ended && ended.error().code == base::errc::conflict) return in_the_way();
+  return ended;
+}
+
+base::status database::quick_check() {
+  const auto damaged = [](std::string_view complaint) {
+    return base::fail(
+        base::errc::corrupt,
+        "run.db is damaged ({}): put it back from a copy of the run (with run.db-wal, "
+        "where that is there), or start a new run from one of its checkpoints, with "
+        "policy.model=RUN/checkpoints/vN/model",
+        complaint);
+  };
+  const auto found = [&]() -> base::expected<std::string> {
+    QUERN_TRY(statement check, prepare("PRAGMA quick_check(1)"));
+    QUERN_TRY(const bool row, check.next());
+    return row ? check.text(0) : std::string("it gives no answer");
+  }();
+  if (!found && found.error().code != base::errc::corrupt)
+    return tl::make_unexpected(found.error());
+  if (!found) return damaged(found.error().message);
+  if (*found != "ok") return damaged(*found);
+  return {};
 }
 
 }  // namespace quern::storage

@@ -27,8 +27,9 @@ class database {
   enum class access { write, read };
 
   /// Opens run.db, creating it and its schema when `write` finds nothing. WAL, synchronous FULL,
-  /// foreign keys on. A schema that this build does not know is `version`, a file that is not ours
-  /// is `corrupt`, both with what was found.
+  /// foreign keys on. A file system on which WAL cannot be turned on is `unavailable`. A schema
+  /// that this build does not know is `version`, a file that is not ours is `corrupt`, both with
+  /// what was found.
   static base::expected<std::unique_ptr<database>> open(const std::filesystem::path& path,
                                                         access how,
                                                         int batch_rows = default_batch_rows);
@@ -47,14 +48,14 @@ class database {
 
   /// Runs `body` (returning a status or an expected) inside the open batch, opening one when there
   /// is none, all or nothing. `rows`: how many it writes (1: in one statement, which is atomic by
-  /// itself); a batch that would pass its limit is
-  /// committed first, one that is full is committed after. An operation larger than a batch is one
-  /// commit all the same.
+  /// itself); a batch that would pass its limit is committed first, one that is full is committed
+  /// after. An operation larger than a batch is one commit all the same. When SQLite itself rolled
+  /// the batch back because of an error in `body`, that is final, as a failed commit is.
   template <class F>
   auto atomically(std::int64_t rows, F body) -> decltype(body()) {
     QUERN_CHECK(enter(rows));
     auto result = body();
-    if (auto left = leave(rows, result.has_value()); !left && result.has_value()) {
+    if (auto left = leave(rows, result.has_value() ? nullptr : &result.error()); !left) {
       return tl::make_unexpected(std::move(left).error());
     }
     return result;
@@ -76,8 +77,13 @@ class database {
 
   /// Commits and folds the write-ahead log into run.db, which then is one file that can be copied,
   /// or read from a read-only place. For the end of a run: no cursor may be open, and the next
-  /// writer turns the log on again. `conflict` when a reader is in the way; nothing is lost then.
+  /// writer turns the log on again. `conflict` when another connection is in the way, be it idle;
+  /// nothing is lost then, but run.db-wal must be copied with run.db.
   base::status fold();
+
+  /// SQLite's own check of the pages and of what the schema demands of rows. `corrupt` has its
+  /// first complaint and what to do. Reads the whole file: about a second for a gigabyte.
+  base::status quick_check();
 
  private:
   database() = default;
@@ -85,7 +91,11 @@ class database {
   base::status copy_empty_schema();
   base::status set_up(access how, const std::string& name);
   base::status enter(std::int64_t rows);
-  base::status leave(std::int64_t rows, bool keep);
+  /// `failed`: why the operation is to be undone; null: it is kept.
+  base::status leave(std::int64_t rows, const base::error* failed);
+  /// Error, for good: there was a batch, and SQLite has rolled it back on its own.
+  base::status still_open(const base::error* failed);
+  base::status begin_log(const std::string& name);
 
   sqlite3* handle_ = nullptr;
   const base::clock* time_ = nullptr;

@@ -252,7 +252,8 @@ base::status check_sockets() {
               longest, longest.size(), storage::max_socket_name);
 }
 
-base::status check_folders(const run_config& config, const fs::path& folder, run_beginning how) {
+base::status check_folders(const run_config& config, const fs::path& folder, run_beginning how,
+                           const storage::file_system_probe& disks) {
   if (how != run_beginning::resuming) QUERN_CHECK(storage::may_become_run(folder));
   // Where no run.folder is given, its folder is called after it.
   if (config.run.name.empty() || config.run.name == "." || config.run.name == ".." ||
@@ -263,6 +264,9 @@ base::status check_folders(const run_config& config, const fs::path& folder, run
                 config.run.name);
   }
   QUERN_CHECK(check_writable("run.folder", folder));
+  // Stage sft has no ledger.
+  if (!is_sft(config))
+    QUERN_CHECK(of_key("run.folder", folder.string(), storage::check_file_system(folder, disks)));
   QUERN_CHECK(check_sockets());
   if (!is_sft(config)) return {};
   // A run of another stage draws its tasks with it; here only the makers of the corpus would.
@@ -330,7 +334,8 @@ base::expected<std::string> check_device_class(const run_config& config,
 
 base::expected<task_book> check_all(const run_config& config, const fs::path& folder,
                                     run_beginning how, missing_hardware* missing,
-                                    const policy::model_config* begins_with) {
+                                    const policy::model_config* begins_with,
+                                    const storage::file_system_probe& disks) {
   QUERN_CHECK(check_device(config));
   QUERN_CHECK(of_machine(missing, check_policy_gpus(config)));
   // Before the class of GPUs, for which CUDA may be asked: then no child can ask it any more.
@@ -342,7 +347,7 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   if (auto reward = env::find_reward(config.algorithm.reward); !reward) {
     return fail(errc::invalid_argument, "algorithm.reward: {}", reward.error().message);
   }
-  QUERN_CHECK(check_folders(config, folder, how));
+  QUERN_CHECK(check_folders(config, folder, how, disks));
   QUERN_CHECK(check_programs(config));
   QUERN_CHECK(of_machine(missing, check_hosts(config)));
   QUERN_CHECK(of_machine(missing, check_cluster(config)));
@@ -382,8 +387,9 @@ base::expected<policy::model_config> policy_shape(const run_config& config) {
 
 base::expected<task_book> preflight(const run_config& config, const fs::path& folder,
                                     run_beginning how, missing_hardware* missing,
-                                    const policy::model_config* begins_with) {
-  auto checked = check_all(config, folder, how, missing, begins_with);
+                                    const policy::model_config* begins_with,
+                                    const storage::file_system_probe& disks) {
+  auto checked = check_all(config, folder, how, missing, begins_with, disks);
   if (checked) return checked;
   // Whatever the cause: it is the configuration, or the machine that it names, that must change.
   return fail(errc::invalid_argument, "{}", checked.error().message);

@@ -10,6 +10,7 @@
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
 #include "policy/text/model_config.hpp"
+#include "storage/file_system.hpp"
 
 namespace quern::actors {
 
@@ -28,10 +29,12 @@ using missing_hardware = std::vector<std::string>;
 /// process of the run and leaves nothing behind; reads no weights. Every error is invalid_argument
 /// and names key, value, limit and what to do. Gives the tasks that it had to make. A
 /// GPU that is not there is an error, or a sentence in `missing`. `begins_with`: the shape of the
-/// policy that a later stage will begin with, where it is known, for its memory.
-base::expected<task_book> preflight(const run_config& config, const std::filesystem::path& folder,
-                                    run_beginning how, missing_hardware* missing = nullptr,
-                                    const policy::model_config* begins_with = nullptr);
+/// policy that a later stage will begin with, where it is known, for its memory. `disks`: what kind
+/// of file system a folder is on; a run with a ledger is refused on one of a network.
+base::expected<task_book> preflight(
+    const run_config& config, const std::filesystem::path& folder, run_beginning how,
+    missing_hardware* missing = nullptr, const policy::model_config* begins_with = nullptr,
+    const storage::file_system_probe& disks = storage::file_system_at);
 
 /// The shape of the policy that the run trains, and with it the stages of a chain after it: what
 /// stage sft makes, that of policy.model for others. Errors: it cannot be read.

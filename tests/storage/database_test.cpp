@@ -143,6 +143,45 @@ TEST_CASE("a reader keeps the log from being folded, and nothing is lost") {
   CHECK(must(run.book->counts()).issued_ever == 8);
 }
 
+TEST_CASE("a connection that is idle keeps the log, too, and nothing is lost") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  auto reading = must(database::open(run.path, database::access::read));
+  must(run.db->execute("PRAGMA busy_timeout = 1"));
+  must(run.book->issue(group_of(0, 4)));
+  const auto folded = run.db->fold();
+  REQUIRE_FALSE(folded.has_value());
+  CHECK(folded.error().code == base::errc::conflict);
+  CHECK(folded.error().message.find("copy run.db-wal with run.db") != std::string::npos);
+  CHECK(must(must(ledger::open(*reading))->counts()).issued_ever == 4);
+}
+
+TEST_CASE("a flipped byte at the head of any page is found, with what to do") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 200)));
+  must(run.db->fold());
+  must(run.db->quick_check());
+  run.book.reset();
+  run.db.reset();
+  const std::string whole = must(base::read_file(run.path));
+  constexpr std::size_t page = 4096;
+  REQUIRE(whole.size() > 10 * page);
+  for (std::size_t at = page; at < whole.size(); at += page) {
+    CAPTURE(at / page);
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    must(base::write_file_atomic(run.path, damaged));
+    const auto checked = [&]() -> base::status {
+      QUERN_TRY(const auto db, database::open(run.path, database::access::read));
+      return db->quick_check();
+    }();
+    REQUIRE_FALSE(checked.has_value());
+    CHECK(checked.error().code == base::errc::corrupt);
+    CHECK(checked.error().message.find("from a copy") != std::string::npos);
+  }
+}
+
 TEST_CASE("files that are not ours are refused with what was found") {
   const auto folder = must(base::temp_folder::make("ledger"));
   const fs::path path = folder.path() / "run.db";

@@ -71,6 +71,26 @@ TEST_CASE("what is right passes, and leaves nothing behind") {
   CHECK(preflight(f.config, f.run(), f.how));
 }
 
+TEST_CASE("a run with a ledger is refused on a network file system, by name") {
+  if (!programs_are_there()) return;
+  fixture f;
+  fs::path asked;
+  const auto check = [&] {
+    return preflight(f.config, f.run(), f.how, nullptr, nullptr, [&](const fs::path& folder) {
+      asked = folder;
+      return storage::file_system{"Lustre", true};
+    });
+  };
+  const auto refused = check();
+  REQUIRE_FALSE(refused);
+  CHECK(asked == f.run());
+  for (const char* part : {"run.folder is '", "is on Lustre", "disk of this machine"})
+    CHECK(test::contains(refused.error().message, part));
+  // Stage sft has none.
+  f.config.stage = "sft";
+  CHECK(check());
+}
+
 TEST_CASE("the reward's name, the template's name and the suite") {
   if (!programs_are_there()) return;
   fixture f;
