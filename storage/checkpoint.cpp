@@ -166,7 +166,22 @@ base::expected<std::int64_t> checkpoint_store::latest() const {
   return version;
 }
 
-base::status checkpoint_store::discard_above(std::int64_t version) {
+base::expected<fs::path> checkpoint_store::set_aside(std::int64_t version) {
+  const fs::path home = folder_of(version), aside = folder_ / "set_aside";
+  QUERN_CHECK(base::make_folders(aside));
+  const std::string name = home.filename().string();
+  fs::path to = aside / name;
+  std::error_code code;
+  for (int copy = 2; fs::exists(to, code); ++copy)
+    to = aside / fmt::format("{}-{}", name, copy);
+  if (::rename(home.c_str(), to.c_str()) != 0)
+    return base::fail_errno(fmt::format("cannot move {} to {}", home.string(), to.string()));
+  QUERN_CHECK(base::sync_folder(aside));
+  QUERN_CHECK(base::sync_folder(folder_));
+  return to;
+}
+
+base::expected<std::vector<fs::path>> checkpoint_store::discard_above(std::int64_t version) {
   std::error_code code;
   std::vector<fs::path> leftovers;
   for (auto at = fs::directory_iterator(folder_, code); !code && at != fs::directory_iterator();
@@ -179,14 +194,24 @@ base::status checkpoint_store::discard_above(std::int64_t version) {
   }
   for (const fs::path& each : leftovers)
     fs::remove_all(each, code);
+  std::vector<fs::path> moved;
   for (const std::int64_t each : versions()) {
-    if (each > version) QUERN_CHECK(remove_folder(folder_of(each)));
+    if (each <= version) continue;
+    if (verify(each)) {
+      QUERN_TRY(fs::path to, set_aside(each));
+      moved.push_back(std::move(to));
+    } else {
+      QUERN_CHECK(remove_folder(folder_of(each)));
+    }
   }
   // LATEST may name one that is gone now, or, after a crash, not yet the newest.
   const auto left = versions();
-  if (!left.empty()) return point_latest_at(left.front());
-  fs::remove(folder_ / "LATEST", code);
-  return {};
+  if (left.empty()) {
+    fs::remove(folder_ / "LATEST", code);
+  } else {
+    QUERN_CHECK(point_latest_at(left.front()));
+  }
+  return moved;
 }
 
 }  // namespace quern::storage

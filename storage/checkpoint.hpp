@@ -6,7 +6,11 @@
 // The order that a crash may interrupt anywhere: write under a temporary name, sync every file,
 // MANIFEST last, rename (`write`); record in the ledger (ledger::record_checkpoint); point LATEST
 // at it and delete what is older than the last few (`publish`). What the ledger does not know is
-// not part of the run: `discard_above` deletes it when the run goes on.
+// not part of the run: `discard_above` takes it away when the run goes on. A checkpoint that is
+// whole is not deleted then, but moved: the ledger may be an old copy, and the weights the only
+// ones.
+//
+//   checkpoints/set_aside/v00000016/{as it was}
 #pragma once
 
 #include <algorithm>
@@ -70,13 +74,16 @@ class checkpoint_store {
   /// The version that LATEST names: for readers without the ledger.
   [[nodiscard]] base::expected<std::int64_t> latest() const;
 
-  /// Deletes versions above `version`, and what writers that died left behind.
-  base::status discard_above(std::int64_t version);
+  /// Takes versions above `version` away: those that pass `verify` go to checkpoints/set_aside, the
+  /// others are deleted, as is what writers that died left behind. Returns the folders that were
+  /// moved, where they are now.
+  base::expected<std::vector<std::filesystem::path>> discard_above(std::int64_t version);
 
   [[nodiscard]] std::filesystem::path folder_of(std::int64_t version) const;
 
  private:
   base::status point_latest_at(std::int64_t version);
+  base::expected<std::filesystem::path> set_aside(std::int64_t version);
   std::filesystem::path folder_;
   std::int64_t kept_;
   std::int64_t held_ = -1;

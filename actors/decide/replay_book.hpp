@@ -21,6 +21,7 @@ namespace quern::actors {
 namespace drop_reason {
 inline constexpr std::string_view group_too_small = "group_too_small";
 inline constexpr std::string_view stale = "stale";
+inline constexpr std::string_view prompt_lost = "prompt_lost";  ///< its blob, when a run goes on
 }  // namespace drop_reason
 
 /// A change to be written to the ledger. Those that one call returns belong into one transaction.

@@ -142,7 +142,8 @@ class replay {
 
   replay(const run_config& config, storage::run_directory& run, const task_book& tasks);
   base::status begin_epoch(const std::string& reason);
-  base::status check_prompts() const;
+  base::status clear_checkpoints(weights_version version);
+  base::expected<std::vector<storage::group_row>> groups_to_restore();
   void forget(sample_id sample);
   base::status restore_group(const storage::group_row& row);
   void queue_generation(group_id group);

@@ -1,6 +1,4 @@
 // Opening a run and recovering it: the beginning of an epoch.
-#include <set>
-
 #include "actors/replay/replay.hpp"
 #include "actors/replay/sample_blob.hpp"
 #include "base/file.hpp"
@@ -80,8 +78,7 @@ base::status replay::begin_epoch(const std::string& reason) {
     QUERN_TRY(smoothing_,
               policy::reward_statistics_from_json(state.value("reward_statistics", base::json())));
   }
-  QUERN_CHECK(check_prompts());
-  QUERN_CHECK(checkpoints_.discard_above(version));
+  QUERN_CHECK(clear_checkpoints(version));
   fs::remove_all(run_.paths().root / "staging", code);
   // Generators of this epoch start from it, also when one dies many checkpoints later.
   checkpoints_.hold(version);
@@ -121,7 +118,7 @@ base::status replay::begin_epoch(const std::string& reason) {
   last_checkpoint_ = version;
   learner_ready_ = false;
   saving_.reset();
-  QUERN_TRY(const auto rows, ledger_->live_groups());
+  QUERN_TRY(const auto rows, groups_to_restore());
   for (const storage::group_row& row : rows)
     QUERN_CHECK(restore_group(row));
   QUERN_TRY(const auto changes, book_->restored());
@@ -132,19 +129,39 @@ base::status replay::begin_epoch(const std::string& reason) {
   return ledger_->commit();
 }
 
-/// Before anything is discarded and an epoch is opened, for nothing.
-base::status replay::check_prompts() const {
-  QUERN_TRY(const auto rows, ledger_->live_groups());
-  for (const storage::group_row& row : rows) {
-    if (const auto prompt = blobs_.get(row.prompt_hash); !prompt) {
-      return base::fail(
-          base::errc::corrupt,
-          "the prompt of group {} is lost ({}): put the run's blobs back from a copy, or "
-          "start a new run from its checkpoint (policy.model)",
-          row.id, prompt.error().message);
-    }
+/// Checkpoints that the ledger does not know: those that are whole stay, out of the way.
+base::status replay::clear_checkpoints(weights_version version) {
+  QUERN_TRY(const auto aside, checkpoints_.discard_above(version));
+  for (const fs::path& folder : aside) {
+    base::log_warn(
+        "replay",
+        "the ledger goes on from version {} and does not know a newer checkpoint that is "
+        "whole: moved to {}; run.db may be an older copy. To go on from that policy "
+        "start a new run with policy.model={}",
+        version, folder.string(), (folder / "model").string());
   }
   return {};
+}
+
+/// The groups with live samples. Those whose prompt cannot be read are dropped: no token of theirs
+/// can be made again, and the learner is shown prompt and answer together.
+base::expected<std::vector<storage::group_row>> replay::groups_to_restore() {
+  QUERN_TRY(auto rows, ledger_->live_groups());
+  std::vector<storage::group_row> kept;
+  for (storage::group_row& row : rows) {
+    const auto prompt = blobs_.get(row.prompt_hash);
+    if (prompt) {
+      kept.push_back(std::move(row));
+      continue;
+    }
+    std::vector<sample_id> lost;
+    for (const storage::sample_row& sample : row.samples)
+      if (storage::is_live(sample.state)) lost.push_back(sample.id);
+    base::log_warn("replay", "group {} is dropped with {} samples, since its prompt is lost: {}",
+                   row.id, lost.size(), prompt.error().message);
+    QUERN_CHECK(ledger_->drop(lost, drop_reason::prompt_lost));
+  }
+  return kept;
 }
 
 base::status replay::restore_group(const storage::group_row& row) {

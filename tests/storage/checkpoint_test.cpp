@@ -161,16 +161,29 @@ TEST_CASE("a stray file, a link and an unknown format are refused") {
   CHECK(run.store.choose({}).error().message.find("there is no checkpoint in") == 0);
 }
 
-TEST_CASE("what the ledger does not know is discarded, with what dead writers left") {
+TEST_CASE("what the ledger does not know goes: what is whole to set_aside, the rest for good") {
   checkpoint_fixture run;
+  run.store = checkpoint_store(run.folder, 3);
   run.add(1);
   run.add(2);
-  fs::create_directories(run.folder / ".writing-v00000003-77" / "model");
+  run.add(3);
+  fs::create_directories(run.folder / ".writing-v00000004-77" / "model");
   std::ofstream(run.folder / ".LATEST.abcdef") << "v";
-  must(run.store.discard_above(1));
+  std::ofstream(run.store.folder_of(3) / "state.json") << "damaged";
+  const auto moved = must(run.store.discard_above(1));
+  const fs::path aside = run.folder / "set_aside";
+  CHECK(moved == std::vector<fs::path>{aside / "v00000002"});
+  CHECK(checkpoint_store(aside).verify(2).has_value());
   CHECK(run.store.versions() == std::vector<std::int64_t>{1});
   CHECK(must(run.store.latest()) == 1);
-  CHECK(std::distance(fs::directory_iterator(run.folder), fs::directory_iterator()) == 2);
+  CHECK(std::distance(fs::directory_iterator(aside), fs::directory_iterator()) == 1);
+  // v00000001, LATEST and set_aside.
+  CHECK(std::distance(fs::directory_iterator(run.folder), fs::directory_iterator()) == 3);
+  CHECK(must(run.store.discard_above(1)).empty());
+  // The same version a second time: the first one stays.
+  run.add(2);
+  CHECK(must(run.store.discard_above(1)) == std::vector<fs::path>{aside / "v00000002-2"});
+  CHECK(checkpoint_store(aside).verify(2).has_value());
   must(run.store.discard_above(0));
   CHECK(run.store.versions().empty());
   CHECK(run.store.latest().error().code == base::errc::not_found);

@@ -373,24 +373,64 @@ TEST_CASE("what a generator starts from is there to the end of the epoch") {
   CHECK(std::filesystem::exists(first / "config.json"));
 }
 
-TEST_CASE("a lost prompt is said before an epoch is opened for nothing") {
+TEST_CASE("a group whose prompt is lost is dropped with a reason, and the run goes on") {
   fixture f;
-  const auto root = f.folder.path() / "no prompt";
+  for (const bool damaged : {true, false}) {
+    CAPTURE(damaged);
+    const auto root = f.folder.path() / (damaged ? "damaged prompt" : "no prompt");
+    {
+      world w(f.config, *f.tasks, root, true, 4);
+      REQUIRE_FALSE(w.go(9));
+    }
+    storage::group_row lost;
+    {
+      const auto db = storage::database::open(root / "run.db", storage::database::access::read);
+      REQUIRE(db);
+      lost = storage::ledger::open(**db).value()->live_groups().value().front();
+    }
+    const auto file = storage::blob_store(root / "blobs").path_of(lost.prompt_hash);
+    if (damaged) {
+      REQUIRE(base::write_file_atomic(file, "no longer what it was"));
+    } else {
+      REQUIRE(std::filesystem::remove(file));
+    }
+    world w(f.config, *f.tasks, root, false, 5);
+    const auto rows = w.head().rows().group(lost.id);
+    REQUIRE(rows);
+    for (const storage::sample_row& sample : rows->samples) {
+      CHECK(sample.state == storage::sample_state::dropped);
+      CHECK(sample.drop_reason == "prompt_lost");
+    }
+    const auto end = w.go();
+    REQUIRE(end);
+    CHECK(end->finished);
+    check_end(w, f.config.learner.steps);
+  }
+}
+
+TEST_CASE("newer checkpoints than the ledger knows are kept when a run goes on, out of the way") {
+  fixture f;
+  f.config.storage.checkpoint_every_steps = 1;
+  const auto root = f.folder.path() / "old ledger", copy = f.folder.path() / "run.db";
+  const weights_version reached = paused_at(f, root, 9, 4);
+  std::filesystem::copy_file(root / "run.db", copy);
   {
-    world w(f.config, *f.tasks, root, true, 4);
-    REQUIRE_FALSE(w.go(9));
+    world w(f.config, *f.tasks, root, false, 5);
+    REQUIRE(w.go());
+    CHECK(w.head().close());
   }
-  std::filesystem::remove_all(root / "blobs");
-  for (int again = 0; again < 2; ++again) {
-    auto run = storage::run_directory::open(root);
-    REQUIRE(run);
-    const auto head = replay::open(f.config, *run, *f.tasks, "cpp-avx2");
-    REQUIRE_FALSE(head);
-    CHECK(head.error().message.find("the prompt of group") != std::string::npos);
-  }
-  auto db = storage::database::open(root / "run.db", storage::database::access::read);
-  REQUIRE(db);
-  CHECK(storage::ledger::open(**db).value()->position().value().epoch == 1);
+  std::filesystem::copy_file(copy, root / "run.db",
+                             std::filesystem::copy_options::overwrite_existing);
+  world w(f.config, *f.tasks, root, false, 6);
+  CHECK(w.head().start().version == reached);
+  const storage::checkpoint_store aside(root / "checkpoints/set_aside");
+  REQUIRE_FALSE(aside.versions().empty());
+  CHECK(aside.versions().front() == f.config.learner.steps);
+  CHECK(aside.verify(f.config.learner.steps));
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  check_end(w, f.config.learner.steps);
 }
 
 TEST_CASE("lost texts of variants cost prompts their exemplars, not the run its end") {
