@@ -1,12 +1,14 @@
 #include "actors/config/policy_folder.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/stages.hpp"
 #include "storage/checkpoint.hpp"
+#include "storage/ledger.hpp"
 #include "storage/run_directory.hpp"
 
 namespace quern::actors {
@@ -29,28 +31,64 @@ base::status check_checkpoint(const fs::path& folder) {
   return {};
 }
 
-/// Versions of a run that may be read, newest first.
-std::vector<std::int64_t> versions_of(const fs::path& run) {
+/// The newest checkpoint that the ledger of a run has; none: it has no ledger, or none yet.
+base::expected<std::optional<std::int64_t>> newest_recorded(const fs::path& run) {
+  const fs::path file = storage::run_paths{run}.database();
+  if (!is_there(file)) return std::optional<std::int64_t>();
+  QUERN_TRY(const auto db, storage::database::open(file, storage::database::access::read));
+  QUERN_TRY(const auto ledger, storage::ledger::open(*db));
+  QUERN_TRY(const auto position, ledger->position());
+  return position.checkpoint ? std::optional(position.checkpoint->version) : std::nullopt;
+}
+
+struct known_versions {
+  std::vector<std::int64_t> newest_first;  ///< that may be read; the first may be gone
+  std::vector<std::string> notes;
+};
+
+known_versions versions_of(const fs::path& run) {
+  known_versions known;
   const storage::checkpoint_store store(run / "checkpoints");
-  std::vector<std::int64_t> versions = store.versions();
-  if (const auto latest = store.latest()) {
-    // What is newer than LATEST may be half of a step that was never recorded.
-    std::erase_if(versions, [&](std::int64_t version) { return version > *latest; });
+  std::optional<std::int64_t> newest;
+  if (const auto latest = store.latest()) newest = *latest;
+  if (const auto recorded = newest_recorded(run); !recorded) {
+    known.notes.push_back(fmt::format("the ledger of {} does not tell its newest checkpoint: {}",
+                                      run.string(), recorded.error().message));
+  } else if (*recorded) {
+    newest = std::max(newest.value_or(0), **recorded);
   }
-  return versions;
+  if (newest) known.newest_first.push_back(*newest);
+  // What is newer may be half of a step that was never recorded.
+  for (const std::int64_t version : store.versions())
+    if (!newest || version < *newest) known.newest_first.push_back(version);
+  return known;
 }
 
-base::expected<policy_folder> of_run(const fs::path& run) {
+base::expected<policy_folder> of_run(const fs::path& run, known_versions known,
+                                     older_checkpoint older) {
   const storage::checkpoint_store store(run / "checkpoints");
-  QUERN_TRY(auto choice, store.choose(versions_of(run)));
-  return policy_folder{choice.chosen.folder / "model", std::move(choice.problems)};
+  QUERN_TRY(auto choice, store.choose(known.newest_first));
+  const std::int64_t newest = known.newest_first.front(), chosen = choice.chosen.version;
+  if (chosen != newest && older == older_checkpoint::refuse)
+    return fail(errc::corrupt,
+                "the newest checkpoint of {}, version {}, cannot be used ({}): put it back from a "
+                "copy, or take version {} with --older",
+                run.string(), newest, choice.problems.front(), chosen);
+  std::vector<std::string> notes = std::move(known.notes);
+  for (std::string& problem : choice.problems)
+    notes.push_back(std::move(problem));
+  if (chosen != newest)
+    notes.push_back(fmt::format("this is the policy of version {}, not of version {}, the newest",
+                                chosen, newest));
+  return policy_folder{choice.chosen.folder / "model", std::move(notes)};
 }
 
-base::expected<policy_folder> of_chain(const fs::path& chain) {
+base::expected<policy_folder> of_chain(const fs::path& chain, older_checkpoint older) {
   QUERN_TRY(const auto stages, read_chain(chain));
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    if (versions_of(chain / stage->name).empty()) continue;
-    QUERN_TRY(policy_folder found, of_run(chain / stage->name));
+    known_versions known = versions_of(chain / stage->name);
+    if (known.newest_first.empty()) continue;
+    QUERN_TRY(policy_folder found, of_run(chain / stage->name, std::move(known), older));
     found.notes.push_back(fmt::format("{} is a chain of {} stages: this is the policy of {}, in {}",
                                       chain.string(), stages.size(), stage->name,
                                       found.model.string()));
@@ -107,7 +145,7 @@ tl::unexpected<base::error> no_policy(const fs::path& folder) {
 
 }  // namespace
 
-base::expected<policy_folder> find_policy(const fs::path& name) {
+base::expected<policy_folder> find_policy(const fs::path& name, older_checkpoint older) {
   std::error_code code;
   fs::path given = fs::weakly_canonical(fs::absolute(name, code), code);
   if (code) return fail(errc::io, "'{}' cannot be looked at: {}", name.string(), code.message());
@@ -120,8 +158,9 @@ base::expected<policy_folder> find_policy(const fs::path& name) {
     QUERN_CHECK(check_checkpoint(given));
     return policy_folder{given / "model", {}};
   }
-  if (!versions_of(given).empty()) return of_run(given);
-  if (is_chain(given)) return of_chain(given);
+  if (known_versions known = versions_of(given); !known.newest_first.empty())
+    return of_run(given, std::move(known), older);
+  if (is_chain(given)) return of_chain(given, older);
   if (is_there(storage::run_paths{given}.meta())) return no_checkpoint_yet(given);
   return no_policy(given);
 }

@@ -14,10 +14,18 @@ struct policy_folder {
   std::vector<std::string> notes;  ///< what was chosen or passed over, for the log
 };
 
-/// The folder itself, the model/ of a checkpoint, that of a run's last checkpoint that is whole, or
-/// that of the last stage of a chain that has one. What is a checkpoint has every byte that was
-/// written, by its manifest. Errors name the folder, what is there and what to do: not_found, a
-/// run before its first checkpoint included; corrupt.
-base::expected<policy_folder> find_policy(const std::filesystem::path& name);
+/// What to do when the newest checkpoint that a run knows is missing or damaged.
+enum class older_checkpoint {
+  refuse,
+  take  ///< the newest one that is whole; `notes` say so
+};
+
+/// The folder itself, the model/ of a checkpoint, that of a run's last checkpoint, or that of the
+/// last stage of a chain that has one. A run's last checkpoint is the newest that its ledger or
+/// LATEST names. What is a checkpoint has every byte that was written, by its manifest. Errors name
+/// the folder, what is there and what to do: not_found, a run before its first checkpoint included;
+/// corrupt, which names the option --older where an older checkpoint is refused.
+base::expected<policy_folder> find_policy(const std::filesystem::path& name,
+                                          older_checkpoint older = older_checkpoint::refuse);
 
 }  // namespace quern::actors

@@ -30,6 +30,9 @@ std::optional<int> parse_export(int argc, char** argv, export_options& options) 
       "quern export: a checkpoint's policy as a Hugging Face folder that transformers loads");
   app.add_option("from", options.from, "checkpoint, run or chain")->required();
   app.add_option("to", options.to, "folder to write; must not exist")->required();
+  app.add_flag(
+      "--older", options.older,
+      "where the newest checkpoint of the run is missing or damaged, the newest before it");
   app.add_option("--shard-mb", options.shard_mb, "largest file of weights")
       ->check(whole_within(1, 1000000));
   return parse(app, argc, argv);

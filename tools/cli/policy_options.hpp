@@ -24,6 +24,7 @@ struct export_options {
   std::string from;
   std::string to;
   std::int64_t shard_mb = 5000;
+  bool older = false;
 };
 
 /// As tools::parse: the exit code to return at once, or nothing.

@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The folder of the policy that a person named; says what was chosen.
-base::expected<fs::path> find_model(const fs::path& name) {
-  QUERN_TRY(const auto found, actors::find_policy(name));
+base::expected<fs::path> find_model(const fs::path& name, actors::older_checkpoint older) {
+  QUERN_TRY(const auto found, actors::find_policy(name, older));
   for (const std::string& note : found.notes)
     base::log_warn("checkpoint", "{}", note);
   return found.model;
@@ -31,7 +31,7 @@ base::expected<fs::path> find_model(const fs::path& name) {
 constexpr std::size_t largest_prompt = 8U << 20U;
 
 base::status sample(const sample_options& options) {
-  QUERN_TRY(const fs::path folder, find_model(options.model));
+  QUERN_TRY(const fs::path folder, find_model(options.model, actors::older_checkpoint::take));
   QUERN_TRY(const std::string prompt, read_input(options.prompt_file, largest_prompt, "a prompt"));
   QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
   QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(folder));
@@ -86,13 +86,15 @@ int role_export(int argc, char** argv) {
   export_options options;
   if (const auto code = parse_export(argc, argv, options)) return *code;
   const std::string &from = options.from, &to = options.to;
+  const auto older =
+      options.older ? actors::older_checkpoint::take : actors::older_checkpoint::refuse;
   std::error_code ignored;
   if (fs::exists(to, ignored)) {
     return report("export",
                   {base::errc::already_exists, to + " is there already: name another folder"});
   }
   const auto write = [&]() -> base::status {
-    QUERN_TRY(const fs::path folder, find_model(from));
+    QUERN_TRY(const fs::path folder, find_model(from, older));
     QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
     // What `sample` would refuse is no model to hand out.
     if (const auto text = policy::tokenizer::load(folder); !text)

@@ -1,6 +1,7 @@
 // The policy behind what a person names, or a true reason why there is none.
 #include "actors/config/policy_folder.hpp"
 
+#include "../../storage/ledger_support.hpp"
 #include "actors/config/config_file.hpp"
 #include "actors/config/stages.hpp"
 #include "base/file.hpp"
@@ -79,6 +80,62 @@ TEST_CASE("a run before its first checkpoint is called that, with what to do") {
   named_folder::save(run, 2);
   for (const char* name : {"", "checkpoints/v00000002", "checkpoints/v00000002/model"})
     CHECK(find_policy(run / name)->model == run / "checkpoints/v00000002/model");
+}
+
+TEST_CASE("an older checkpoint in place of the newest is taken only where that is wanted") {
+  named_folder f;
+  const fs::path run = f.chain / "run", checkpoints = run / "checkpoints";
+  named_folder::begin(run);
+  const auto older = [&] { return find_policy(run, older_checkpoint::take); };
+  const auto refused = [&](std::string_view reason) {
+    const auto found = find_policy(run);
+    REQUIRE_FALSE(found);
+    CAPTURE(found.error().message);
+    CHECK(found.error().code == base::errc::corrupt);
+    for (const std::string_view part : {reason, std::string_view("version 4, cannot be used"),
+                                        std::string_view("take version 2 with --older")})
+      CHECK(contains(found.error().message, part));
+    const auto taken = older();
+    REQUIRE(taken);
+    CHECK(taken->model == checkpoints / "v00000002/model");
+    REQUIRE_FALSE(taken->notes.empty());
+    CHECK(contains(taken->notes.back(), "version 2, not of version 4"));
+  };
+  named_folder::save(run, 2);
+  {
+    auto db = test::must(storage::database::open(run / "run.db", storage::database::access::write));
+    auto ledger = test::must(storage::ledger::open(*db));
+    test::must(ledger->open_epoch({"start", 0, {}}));
+    CHECK(find_policy(run)->model == checkpoints / "v00000002/model");
+  }
+  SUBCASE("LATEST names one that is damaged") {
+    named_folder::save(run, 4);
+    CHECK(find_policy(run)->model == checkpoints / "v00000004/model");
+    REQUIRE(base::write_file_atomic(checkpoints / "v00000004/model/config.json", "{ }"));
+    refused("v00000004/model/config.json");
+  }
+  SUBCASE("the ledger knows one that is gone, LATEST an older one") {
+    auto db = test::must(storage::database::open(run / "run.db", storage::database::access::write));
+    auto ledger = test::must(storage::ledger::open(*db));
+    for (std::int64_t step = 1; step <= 4; ++step) {
+      const auto group = test::must(ledger->issue(test::group_of(step - 1, 1)));
+      test::must(ledger->generated(test::tokens_of(group.first_sample, 1, 0, 0)));
+      test::must(ledger->evaluated(test::verdict_of(group.first_sample, 1, 1)));
+      const storage::admission one{group.first_sample, 1};
+      test::must(ledger->admit({&one, 1}));
+      const std::int64_t used[] = {group.first_sample};
+      test::must(ledger->consume(used, step));
+    }
+    test::must(ledger->record_checkpoint({4, 1, "checkpoints/v00000004", {}}));
+    refused("v00000004 is not there");
+  }
+  SUBCASE("nothing is left") {
+    fs::remove_all(checkpoints / "v00000002");
+    for (const auto& found : {find_policy(run), older()}) {
+      REQUIRE_FALSE(found);
+      CHECK(contains(found.error().message, "v00000002 is not there"));
+    }
+  }
 }
 
 TEST_CASE("what is no policy is named with what is there") {
