@@ -44,6 +44,50 @@ std::string gain_line(const char* name, const panel_half& half, std::uint64_t se
                      half.mean_last(), gain, half.first.size());
 }
 
+/// What an earlier call measured; none: nothing, or it cannot be read.
+std::optional<panel> read_panel(const run_config& config, const storage::run_paths& paths,
+                                const task_book& tasks) {
+  const auto read = [&]() -> base::expected<panel> {
+    QUERN_TRY(const std::string text, base::read_file(panel_file(paths)));
+    QUERN_TRY(const base::json written, base::parse_json(text));
+    return panel::read(config, tasks, written);
+  }();
+  if (read) return *read;
+  if (!lacks_panel(config, paths))
+    base::log_warn("panel", "{} cannot be used: {}", panel_file(paths).string(),
+                   read.error().message);
+  return std::nullopt;
+}
+
+/// None: it was interrupted.
+base::expected<std::optional<panel>> measure_panel(const run_config& config,
+                                                   storage::run_directory& run,
+                                                   const task_book& tasks) {
+  base::log_info("panel", "measuring the first and the last weights on {} prompts",
+                 config.observe.panel_train + config.observe.panel_held_out);
+  const storage::checkpoint_store checkpoints(run.paths().checkpoints());
+  QUERN_TRY(const std::int64_t last, checkpoints.latest());
+  fs::path first = config.policy.model;
+  if (!fs::exists(first / "config.json")) {
+    QUERN_TRY(first, base::share_folder(config.policy.model));
+  }
+  QUERN_TRY(auto measured, run_panel(config, run, tasks, first.string(),
+                                     (checkpoints.folder_of(last) / "model").string()));
+  if (measured)
+    QUERN_CHECK(
+        base::write_file_atomic(panel_file(run.paths()), base::dump_pretty(measured->to_json())));
+  return measured;
+}
+
+std::string panel_text(const run_config& config, const panel& measured) {
+  const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
+  std::string text = "\n" + measured.table() + "\n";
+  text += gain_line("mean reward, trained", measured.train(), seed);
+  if (!measured.held_out().first.empty())
+    text += gain_line("mean reward, held out", measured.held_out(), seed);
+  return text;
+}
+
 }  // namespace
 
 base::expected<storage::ledger_position> position_of(const storage::run_paths& paths) {
@@ -51,9 +95,15 @@ base::expected<storage::ledger_position> position_of(const storage::run_paths& p
   return from.ledger->position();
 }
 
+base::status check_ledger(const storage::run_paths& paths) {
+  QUERN_TRY(const auto db,
+            storage::database::open(paths.database(), storage::database::access::read));
+  return db->quick_check();
+}
+
 base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                                       storage::run_directory& run,
-                                                      const task_book& tasks) {
+                                                      const task_book& tasks, missing_panel how) {
   QUERN_TRY(const auto from, read_run(run.paths()));
   QUERN_TRY(const auto counts, from.ledger->counts());
   QUERN_TRY(const auto ages, from.ledger->ages());
@@ -67,24 +117,13 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
   text += fmt::format("; with tokens of several versions: {}\n", ages.mixed);
   std::optional<panel> measured;
   if (config.observe.panel) {
-    base::log_info("panel", "measuring the first and the last weights on {} prompts",
-                   config.observe.panel_train + config.observe.panel_held_out);
-    const storage::checkpoint_store checkpoints(run.paths().checkpoints());
-    QUERN_TRY(const std::int64_t last, checkpoints.latest());
-    fs::path first = config.policy.model;
-    if (!fs::exists(first / "config.json")) {
-      QUERN_TRY(first, base::share_folder(config.policy.model));
+    measured = read_panel(config, run.paths(), tasks);
+    if (!measured && how == missing_panel::measure) {
+      QUERN_TRY(measured, measure_panel(config, run, tasks));
+      if (!measured) return std::optional<std::string>();
     }
-    QUERN_TRY(measured, run_panel(config, run, tasks, first.string(),
-                                  (checkpoints.folder_of(last) / "model").string()));
-    if (!measured) return std::optional<std::string>();
-    QUERN_CHECK(
-        base::write_file_atomic(panel_file(run.paths()), base::dump_pretty(measured->to_json())));
-    const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
-    text += "\n" + measured->table() + "\n";
-    text += gain_line("mean reward, trained", measured->train(), seed);
-    if (!measured->held_out().first.empty())
-      text += gain_line("mean reward, held out", measured->held_out(), seed);
+    text += measured ? panel_text(config, *measured)
+                     : "the first and the last weights were not compared: there is no panel yet\n";
   }
   const storage::blob_store blobs(run.paths().blobs());
   QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
@@ -95,12 +134,25 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                                    measured ? &*measured : nullptr, device_class}));
   text +=
       fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels, folder.string());
+  // Last: a run with a report has everything else.
+  QUERN_CHECK(base::write_file_atomic(run.paths().report(), text));
   return std::optional<std::string>(std::move(text));
+}
+
+void unfinish_run(const storage::run_paths& paths) {
+  std::error_code ignored;
+  fs::remove(paths.report(), ignored);
+  fs::remove(panel_file(paths), ignored);
+}
+
+bool lacks_panel(const run_config& config, const storage::run_paths& paths) {
+  std::error_code ignored;
+  return config.observe.panel && !fs::exists(panel_file(paths), ignored);
 }
 
 bool is_finished(const run_config& config, const storage::run_paths& paths) {
   std::error_code ignored;
-  return !config.observe.panel || fs::exists(panel_file(paths), ignored);
+  return !lacks_panel(config, paths) && fs::exists(paths.report(), ignored);
 }
 
 }  // namespace quern::actors

@@ -1,4 +1,4 @@
-// After the last step: the panel, the table, the best kernels as files.
+// After the last step: the panel, the report, the best kernels as files.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,31 @@ namespace quern::actors {
 /// Where a run stands by its ledger; needs no lock.
 base::expected<storage::ledger_position> position_of(const storage::run_paths& paths);
 
-/// Measures the panel (where `observe.panel` says so) into RUN/panel.json, writes the best kernel
-/// of each task with its verdict into RUN/kernels/, and returns the text that a person wants to
-/// read. None: a signal or `quern pause` came before the panel was complete; call it again to
-/// finish.
+/// Before a run goes on: whether run.db is as SQLite wrote it. Errors: corrupt, with what to do.
+/// Reads the whole file.
+base::status check_ledger(const storage::run_paths& paths);
+
+enum class missing_panel {
+  measure,   ///< with evaluators and a generator: minutes
+  leave_out  ///< the report says that there is none
+};
+
+/// Makes what a run leaves for people: RUN/panel.json (where `observe.panel` says so and it is not
+/// there yet), the best kernel of each task with its verdict in RUN/kernels/, and last
+/// RUN/report.txt. Returns the text of the report. None: a signal or `quern pause` came before the
+/// panel was complete; call it again to finish.
 base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                                       storage::run_directory& run,
-                                                      const task_book& tasks);
+                                                      const task_book& tasks,
+                                                      missing_panel how = missing_panel::measure);
+
+/// Before steps are added to a run that had been finished: takes back what finish_run says of it.
+void unfinish_run(const storage::run_paths& paths);
 
 /// Whether there is nothing left for finish_run to do.
 bool is_finished(const run_config& config, const storage::run_paths& paths);
+
+/// Whether finish_run would have to measure a panel.
+bool lacks_panel(const run_config& config, const storage::run_paths& paths);
 
 }  // namespace quern::actors

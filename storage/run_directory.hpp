@@ -29,7 +29,7 @@ struct run_paths {
   [[nodiscard]] std::filesystem::path tensorboard() const { return root / "tb"; }
   [[nodiscard]] std::filesystem::path logs() const { return root / "logs"; }
   [[nodiscard]] std::filesystem::path crash() const { return root / "crash"; }
-  [[nodiscard]] std::filesystem::path report() const { return root / "report.html"; }
+  [[nodiscard]] std::filesystem::path report() const { return root / "report.txt"; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return root / "checkpoints"; }
   [[nodiscard]] std::filesystem::path log_of(std::string_view role) const {
     return logs() / (std::string(role) + ".log");

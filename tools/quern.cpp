@@ -22,6 +22,7 @@ constexpr std::array commands = {
     command{"pause", "bring a run to a durable stop; resume goes on", cmd_pause},
     command{"resume", "go on with a run that was paused or failed", cmd_resume},
     command{"stop", "end a run with a checkpoint", cmd_stop},
+    command{"report", "make a run's closing report again", cmd_report},
     command{"eval", "judge one kernel for one task", cmd_eval},
     command{"bench", "judge many kernels of a suite, and report", cmd_bench},
     command{"sample", "completions of a policy for a prompt", cmd_sample},

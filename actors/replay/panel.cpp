@@ -50,13 +50,41 @@ double panel_half::gain_lower_bound(std::uint64_t seed) const {
 base::expected<panel> panel::make(const run_config& config, const task_book& tasks,
                                   const prompter& prompts) {
   QUERN_TRY(const auto reward, env::find_reward(config.algorithm.reward));
-  panel made(config, prompts, reward);
+  panel made(config, &prompts, reward);
   std::vector<const book_task*> train;
   std::vector<const book_task*> held_out;
   for (const book_task& task : tasks.tasks())
     (task.held_out ? held_out : train).push_back(&task);
   made.add_items(train, config.observe.panel_train);
   made.add_items(held_out, config.observe.panel_held_out);
+  return made;
+}
+
+base::expected<panel> panel::read(const run_config& config, const task_book& tasks,
+                                  const base::json& written) {
+  QUERN_TRY(const auto reward, env::find_reward(config.algorithm.reward));
+  QUERN_TRY(const auto format, base::get<std::int64_t>(written, "quern_panel"));
+  if (format != 1)
+    return base::fail(base::errc::version, "a panel of format {}, this build reads format 1",
+                      format);
+  const base::json entries = written.value("items", base::json());
+  if (!entries.is_array() || entries.empty())
+    return base::fail(base::errc::corrupt, "a panel without items");
+  panel made(config, nullptr, reward);
+  for (const base::json& entry : entries) {
+    QUERN_TRY(const auto id, base::get<std::string>(entry, "task"));
+    item one;
+    QUERN_TRY(one.task, tasks.find(id));
+    for (std::size_t side = 0; side < 2; ++side) {
+      const base::json told = entry.value(side == 0 ? "first" : "last", base::json());
+      answer& given = one.answers[side];
+      given.there = true;
+      QUERN_TRY(given.source, base::get<std::string>(told, "source"));
+      QUERN_TRY(given.reward, base::get<double>(told, "reward"));
+      QUERN_TRY(given.verdict, env::parse_verdict(base::dump(told.value("verdict", base::json()))));
+    }
+    made.items_.push_back(std::move(one));
+  }
   return made;
 }
 

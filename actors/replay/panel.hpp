@@ -40,6 +40,11 @@ class panel {
   static base::expected<panel> make(const run_config& config, const task_book& tasks,
                                     const prompter& prompts);
 
+  /// What `to_json` wrote of a complete panel, for its figures, table and kernels; it has no
+  /// prompts. Errors: corrupt; not_found for a task that is not in `tasks`.
+  static base::expected<panel> read(const run_config& config, const task_book& tasks,
+                                    const base::json& written);
+
   /// Kernels that have to be timed first, to be shown; two for each task that shows any.
   [[nodiscard]] std::vector<evaluate_sample> scouts() const;
   /// Their verdicts, by the sample numbers given in `scouts`. A task whose two were not both timed
@@ -93,15 +98,15 @@ class panel {
     std::int64_t speedup_e2 = 0;
   };
 
-  panel(const run_config& config, const prompter& prompts, env::reward_function reward)
-      : config_(&config), prompts_(&prompts), reward_(reward) {}
+  panel(const run_config& config, const prompter* prompts, env::reward_function reward)
+      : config_(&config), prompts_(prompts), reward_(reward) {}
   void add_items(const std::vector<const book_task*>& tasks, std::int64_t count);
   /// The sources that prompts of this task show, in order; the same in all of them.
   std::vector<sample_id> scouts_of(const book_task& task);
   [[nodiscard]] panel_half half(bool held_out) const;
 
   const run_config* config_;
-  const prompter* prompts_;
+  const prompter* prompts_;  ///< null: of a panel that was read
   env::reward_function reward_;
   std::vector<item> items_;
   std::map<sample_id, scout> scouts_;

@@ -119,7 +119,8 @@ class replay {
   [[nodiscard]] const storage::archive& variants() const { return *archive_; }
   /// Samples judged since the last call.
   std::vector<judged_sample> take_judged() { return std::exchange(judged_, {}); }
-  /// At the end: folds the write-ahead log, so that the run is a folder that can be copied.
+  /// At the end: commits, and folds the write-ahead log, so that run.db is one file. Where another
+  /// process has run.db open the log stays, with a warning. Error: the commit.
   base::status close();
 
  private:

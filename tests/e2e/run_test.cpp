@@ -8,6 +8,8 @@
 #include "base/json.hpp"
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
+#include "storage/checkpoint.hpp"
+#include "storage/database.hpp"
 #include "storage/jsonl.hpp"
 #include "support/test.hpp"
 
@@ -76,6 +78,23 @@ base::json learner_figures(const fs::path& run, const std::vector<std::string>& 
   return figures;
 }
 
+/// The closing report of a complete run can be made again, without measuring again.
+void check_report(const fs::path& run, const fs::path& folder) {
+  const std::string report = base::read_file(run / "report.txt").value_or("");
+  CHECK(contains(report, "mean reward, held out"));
+  const std::string panel = base::read_file(run / "panel.json").value_or("");
+  for (const char* command : {"resume", "report"}) {
+    CAPTURE(command);
+    fs::remove(run / "report.txt");
+    const finished made = run_to_end({program("quern"), command, run.string()}, folder / command);
+    CAPTURE(made.output);
+    CHECK(made.code == 0);
+    CHECK(contains(made.output, report));
+    CHECK(base::read_file(run / "report.txt").value_or("") == report);
+    CHECK(base::read_file(run / "panel.json").value_or("") == panel);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("exact: generator and learner agree to the bit, and only then") {
@@ -92,13 +111,27 @@ TEST_CASE("train, status, sample and export do what they say") {
   auto folder = base::temp_folder::make();
   REQUIRE(folder);
   const fs::path run = folder->path() / "run";
-  const finished trained = run_to_end(
-      train_command(
-          run, 2,
-          {"observe.panel_train=4", "observe.panel_held_out=2", "observe.log_level=warning"}),
-      folder->path() / "log");
+  const fs::path log = folder->path() / "log";
+  auto control = base::subprocess::start(
+      {.argv = train_command(
+           run, 2,
+           {"observe.panel_train=4", "observe.panel_held_out=2", "observe.log_level=warning"}),
+       .log = log});
+  REQUIRE(control);
+  REQUIRE(wait_until(300_s, [&] { return counts_of(run).issued_ever > 0 || control->poll(); }));
+  // Somebody looks at run.db and does not go away.
+  auto reader = storage::database::open(run / "run.db", storage::database::access::read);
+  REQUIRE(reader);
+  REQUIRE((*reader)->execute("BEGIN; SELECT count(*) FROM samples"));
+  const auto ended = control->wait(600_s);
+  REQUIRE(ended);
+  const finished trained{ended->code, base::read_file(log).value()};
   CAPTURE(trained.output);
   REQUIRE(trained.code == 0);
+  CHECK(contains(trained.output, "copy run.db-wal with run.db"));
+  CHECK(fs::exists(run / "kernels"));
+  check_report(run, folder->path());
+  reader->reset();
   check_law(run);
   CHECK(version_of(run) == 2);
   CHECK(trained.output.find("mean reward, held out") != std::string::npos);
@@ -150,7 +183,13 @@ TEST_CASE("train, status, sample and export do what they say") {
   CHECK(refused.code != 0);
   CHECK(contains(refused.output, "tokenizer.json"));
   CHECK_FALSE(fs::exists(folder->path() / "model2"));
-  // Nor one whose checkpoint is not what was written.
+  // Nor one whose checkpoint is not what was written, nor an older one in its place without a word.
+  storage::checkpoint_store store(run / "checkpoints");
+  fs::remove_all(store.folder_of(1));
+  REQUIRE(store.write(1, [&](const fs::path& draft) {
+    fs::copy(folder->path() / "model", draft / "model", fs::copy_options::recursive);
+    return base::status();
+  }));
   const fs::path weights = run / "checkpoints/v00000002/model/model.safetensors";
   std::string bytes = base::read_file(weights).value();
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
@@ -167,6 +206,19 @@ TEST_CASE("train, status, sample and export do what they say") {
     CHECK_FALSE(fs::exists(folder->path() / "model3"));
   }
   CHECK(fs::exists(folder->path() / "model/model.safetensors"));
+  const std::string older = (folder->path() / "older").string();
+  const finished silent =
+      run_to_end({program("quern"), "export", run.string(), older}, folder->path() / "export4");
+  CAPTURE(silent.output);
+  CHECK(silent.code == 1);
+  CHECK(contains(silent.output, "take version 1 with --older"));
+  CHECK_FALSE(fs::exists(older));
+  const finished wanted = run_to_end({program("quern"), "export", run.string(), older, "--older"},
+                                     folder->path() / "export5");
+  CAPTURE(wanted.output);
+  CHECK(wanted.code == 0);
+  CHECK(contains(wanted.output, "version 1, not of version 2"));
+  CHECK(fs::exists(older));
 
   const finished again =
       run_to_end({program("quern"), "resume", run.string()}, folder->path() / "again");

@@ -3,6 +3,8 @@
 
 #include "base/file.hpp"
 #include "e2e/run_fixture.hpp"
+#include "storage/ledger.hpp"
+#include "storage/run_directory.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -147,14 +149,46 @@ TEST_CASE("a word that nothing takes is named, with the nearest that is known") 
 TEST_CASE("what is no run is refused by every command that asks for one") {
   fixture f;
   const std::string file = f.write("file", "x"), folder = f.folder.path().string();
-  for (const char* command : {"status", "pause", "stop", "resume"}) {
+  for (const char* command : {"status", "pause", "stop", "resume", "report"}) {
     f.refused({command, folder}, {folder + " is not a run directory"});
     f.refused({command, file}, {file + " is not a run directory"});
   }
   REQUIRE(base::make_folders(f.folder.path() / "newer"));
   f.write("newer/meta.json", R"({"quern_run": 9, "build": "quern 9"})");
-  for (const char* command : {"status", "pause", "stop", "resume"})
+  for (const char* command : {"status", "pause", "stop", "resume", "report"})
     f.refused({command, folder + "/newer"}, {"has format 9", "format 1", "quern 9"});
+}
+
+TEST_CASE("a damaged run.db is told before a run goes on, with what to do") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  std::int64_t page = 0;
+  {
+    // As a run leaves it that was paused.
+    const std::string config = base::read_file(source_dir() / "configs/quickstart.yaml").value();
+    auto made = storage::run_directory::create(run, config, {{"stage", "self_train"}});
+    REQUIRE(made);
+    const auto db = storage::database::open(run / "run.db", storage::database::access::write);
+    REQUIRE(db);
+    const auto ledger = storage::ledger::open(**db);
+    REQUIRE(ledger);
+    REQUIRE((*ledger)->open_epoch({"start", 0, {}}));
+    auto root = (*db)->prepare("SELECT rootpage FROM sqlite_master WHERE name = 'variants_best'");
+    REQUIRE(root);
+    REQUIRE(root->next().value());
+    page = root->integer(0);
+  }
+  // Nothing reads this page before the run is at work.
+  std::string bytes = base::read_file(run / "run.db").value();
+  const auto at = static_cast<std::size_t>((page - 1) * 4096);
+  bytes.at(at) = static_cast<char>(bytes.at(at) ^ 0x40);
+  REQUIRE(base::write_file_atomic(run / "run.db", bytes));
+  const finished end = f.quern({"resume", run.string()});
+  CAPTURE(end.output);
+  CHECK(end.code == 1);
+  for (const char* part : {"run.db is damaged", "from a copy", "policy.model="})
+    CHECK(contains(end.output, part));
+  CHECK_FALSE(contains(end.output, "resuming"));
 }
 
 TEST_CASE("paths that the system refuses are errors, not crashes") {

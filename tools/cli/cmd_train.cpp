@@ -106,8 +106,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
   };
   std::optional<actors::ending> asked;
   if (steps_are_left()) {
-    std::error_code ignored;
-    fs::remove(run.paths().root / "panel.json", ignored);
+    actors::unfinish_run(run.paths());
     const auto end = actors::run_control(config, run, tasks);
     if (!end) return {report(name, end.error())};
     if (!end->problem.empty()) return tell_end(resume_as, *end);
@@ -164,6 +163,7 @@ base::expected<bool> tell_position(const actors::run_config& config,
          config.learner.steps);
     return at.step < config.learner.steps;
   }
+  QUERN_CHECK(actors::check_ledger(paths));
   QUERN_TRY(const auto at, actors::position_of(paths));
   tell(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder, at.version,
        config.learner.steps, at.checkpoint ? std::to_string(at.checkpoint->version) : "none",

@@ -373,6 +373,27 @@ TEST_CASE("what a generator starts from is there to the end of the epoch") {
   CHECK(std::filesystem::exists(first / "config.json"));
 }
 
+TEST_CASE("a reader of run.db is no reason for a complete run to fail") {
+  fixture f;
+  f.config.learner.steps = 1;
+  for (const char* reads : {"SELECT 1", "BEGIN; SELECT count(*) FROM samples"}) {
+    CAPTURE(reads);
+    const auto root = f.folder.path() / (reads[0] == 'B' ? "within" : "idle");
+    {
+      world w(f.config, *f.tasks, root, true, 5);
+      const auto reader = storage::database::open(root / "run.db", storage::database::access::read);
+      REQUIRE(reader);
+      REQUIRE((*reader)->execute(reads));
+      REQUIRE(w.go());
+      CHECK(w.head().close());
+      CHECK(std::filesystem::exists(root / "run.db-wal"));
+    }
+    const auto later = storage::database::open(root / "run.db", storage::database::access::read);
+    REQUIRE(later);
+    CHECK(storage::ledger::open(**later).value()->position().value().checkpoint->version == 1);
+  }
+}
+
 TEST_CASE("a group whose prompt is lost is dropped with a reason, and the run goes on") {
   fixture f;
   for (const bool damaged : {true, false}) {
