@@ -74,7 +74,8 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
   const auto board = std::make_shared<device_board>();
-  dispatch_setup dispatching{&config, &tasks, device_class, head->epoch(), {}, board, roles};
+  dispatch_setup dispatching{
+      &config, &tasks, device_class, head->epoch(), {}, defaults::evaluation_queue, board, roles};
   QUERN_TRY(dispatching.gateway,
             gateway_of(config, hosts, run.paths(), hosts_socket, head->epoch()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));

@@ -76,7 +76,8 @@ constexpr int worker_failed_code = 5;
 /// waits for a message between two decode steps.
 constexpr std::int64_t generator_queue = 16;
 
-/// Jobs that wait for an evaluator. Credit keeps the number far below; the bound is a safety.
+/// Candidates that are with the dispatcher and have no verdict: so many that no evaluator waits for
+/// control. A window may hold more samples; those beyond stay `generated` until there is room.
 constexpr std::size_t evaluation_queue = 4096;
 
 /// The control plane is told of metrics at most this often by one process.

@@ -6,73 +6,14 @@
 
 #include "actors/decide/role_report.hpp"
 #include "actors/defaults.hpp"
+#include "actors/host_news.hpp"
 #include "actors/measured_as.hpp"
 #include "base/log.hpp"
 #include "env/screen/canonical.hpp"
-#include "env/task/task_codec.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::actors {
 namespace {
-
-/// Gateway's thread to the actor's mailbox.
-class forwarder final : public gateway_events {
- public:
-  forwarder(const task_book& tasks, dispatch_ref target) : target_(std::move(target)) {
-    for (const book_task& task : tasks.tasks()) {
-      if (auto hash = base::parse_hash(env::task_hash_of(task.id))) {
-        texts_[*hash] = env::to_yaml(*task.task);
-      }
-    }
-  }
-
-  void host_joined(session_id session, const env::hello_message& from) override {
-    actors::host_joined news;
-    news.session = session;
-    news.build = from.build;
-    news.lanes = from.lanes;
-    news.pid = static_cast<std::int32_t>(from.pid);
-    news.name = from.name;
-    news.start = static_cast<std::int32_t>(from.start);
-    for (const env::host_device& device : from.devices) {
-      news.devices.push_back({device.id, device.device_class, device.slots});
-    }
-    caf::anon_send(target_, std::move(news));
-  }
-  void credit(session_id session, std::int64_t device, std::int64_t granted) override {
-    caf::anon_send(target_, host_credit{session, device, granted});
-  }
-  void verdict(session_id session, lease_id lease, const std::string& text) override {
-    caf::anon_send(target_, host_answer{session, lease, false, text, false});
-  }
-  void failed(session_id session, lease_id lease, const std::string& reason) override {
-    caf::anon_send(target_, host_answer{session, lease, true, reason, false});
-  }
-  void returned(session_id session, lease_id lease, const std::string& reason) override {
-    caf::anon_send(target_, host_answer{session, lease, true, reason, true});
-  }
-  void quarantined(session_id session,
-                   const std::vector<env::quarantined_device>& devices) override {
-    host_devices news{session, {}};
-    for (const auto& device : devices)
-      news.quarantined.push_back({device.device, device.reason, device.for_ms});
-    caf::anon_send(target_, std::move(news));
-  }
-  void host_draining(session_id session) override {
-    caf::anon_send(target_, host_leaves{session, true, "drain"});
-  }
-  void host_lost(session_id session, const std::string& why) override {
-    caf::anon_send(target_, host_leaves{session, false, why});
-  }
-  std::optional<std::string> task_text(const base::hash128& task) override {
-    const auto found = texts_.find(task);
-    return found == texts_.end() ? std::nullopt : std::optional(found->second);
-  }
-
- private:
-  std::unordered_map<base::hash128, std::string> texts_;
-  dispatch_ref target_;
-};
 
 struct dispatch_state {
   dispatch_state() = default;
@@ -80,7 +21,7 @@ struct dispatch_state {
   ~dispatch_state() {}
   dispatch_setup setup;
   std::shared_ptr<dispatch_sink> sink;
-  std::unique_ptr<forwarder> events;
+  std::unique_ptr<gateway_events> events;
   std::unique_ptr<gateway> hosts;
   std::unique_ptr<evaluation_desk> desk;
   std::unordered_map<sample_id, evaluate_sample> jobs;
@@ -90,13 +31,25 @@ struct dispatch_state {
   base::steady_clock clock;
   epoch_id epoch = 0;
   bool timer = false;
+  bool draining = false;  ///< nothing is sent to hosts any more
 };
 QUERN_STATE(dispatch_state);
 
 using dispatch_ptr = dispatch_ref::stateful_pointer<dispatch_state>;
 
+/// What no host holds is the replay actor's again.
+void withdraw(dispatch_ptr self) {
+  dispatch_state& state = self->state;
+  std::vector<sample_id> samples = state.desk->withdraw_waiting();
+  if (samples.empty()) return;
+  for (const sample_id sample : samples)
+    state.jobs.erase(sample);
+  self->send(state.sink->replay, jobs_withdrawn{state.epoch, std::move(samples)});
+}
+
 void send_jobs(dispatch_ptr self) {
   dispatch_state& state = self->state;
+  if (state.draining) withdraw(self);
   const base::nanoseconds_t now = state.clock.now_ns();
   while (auto order = state.desk->next(now)) {
     const evaluate_sample& job = state.jobs.at(order->held.sample);
@@ -324,8 +277,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   state.setup = with->setup;
   state.sink = with->sink;
   if (!state.setup.roles) state.setup.roles = std::make_shared<role_board>(state.clock);
-  state.events =
-      std::make_unique<forwarder>(*state.setup.tasks, caf::actor_cast<dispatch_ref>(self));
+  state.events = forward_host_news(*state.setup.tasks, caf::actor_cast<dispatch_ref>(self));
   auto started = gateway::start(state.setup.gateway, *state.events, state.clock);
   if (!started) {
     with->bound.set_value(tl::make_unexpected(started.error()));
@@ -336,7 +288,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   state.sink->endpoints = state.hosts->endpoints();
   with->bound.set_value({});
   evaluation_desk::limits limits;
-  limits.queue.queue = defaults::evaluation_queue;
+  limits.queue.queue = state.setup.queue;
   limits.leases.retries = retry_limits::within(state.setup.config->algorithm.max_attempts);
   limits.leases.lease_ns =
       static_cast<base::nanoseconds_t>(state.setup.config->actors.lease_s * 1e9);
@@ -361,6 +313,10 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
         }
       },
       [=](const epoch_began& began) { on_epoch(self, began); },
+      [=](const drain&) {
+        self->state.draining = true;
+        send_jobs(self);
+      },
       [=](const host_joined& host) { on_joined(self, host); },
       [=](const host_credit& credit) {
         const device_key device{credit.session, credit.device};

@@ -10,6 +10,7 @@
 #include "actors/decide/device_board.hpp"
 #include "actors/decide/evaluation_desk.hpp"
 #include "actors/decide/role_board.hpp"
+#include "actors/defaults.hpp"
 #include "actors/gateway.hpp"
 #include "actors/protocol.hpp"
 #include "actors/replay/task_book.hpp"
@@ -22,6 +23,8 @@ struct dispatch_setup {
   std::string device_class;
   epoch_id epoch = 0;
   gateway_options gateway;
+  /// Jobs that may wait for an evaluator at once; whoever sends more ends the run.
+  std::size_t queue = defaults::evaluation_queue;
   /// What `quern status` tells of hosts and devices; may be null.
   std::shared_ptr<device_board> board = {};
   /// Is told which devices have a job; may be null.

@@ -226,6 +226,14 @@ struct epoch_began {
 };
 QUERN_MESSAGE(epoch_began, epoch)
 
+/// The run drains, and no host holds these: they have no verdict and get none in this life of the
+/// run.
+struct jobs_withdrawn {
+  epoch_id epoch = 0;
+  std::vector<sample_id> samples;
+};
+QUERN_MESSAGE(jobs_withdrawn, epoch, samples)
+
 // ---- inside an actor ------------------------------------------------------------------------
 
 /// An actor to itself: the next piece of work, after the messages that are already there.
@@ -307,7 +315,8 @@ QUERN_MESSAGE(host_leaves, session, draining, why)
 /// How a run is asked to end.
 enum class ending : std::uint8_t { pause, stop };
 
-/// Issue nothing more, let the evaluations that run come in, take a checkpoint, say `drained`.
+/// Issue nothing more, let the evaluations that run come in, take a checkpoint, say `drained`. The
+/// dispatcher sends hosts nothing more and gives back what waits for one.
 struct drain {
   std::uint8_t how = 0;  ///< ending
 };

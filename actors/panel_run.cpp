@@ -192,6 +192,7 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
       [=](const sample_verdict& verdict) {
         if (!stranger(self)) on_answer(self, verdict);
       },
+      [](const jobs_withdrawn&) {},
       [](const learner_ready&) {},
       [](const step_done&) {},
       [](const checkpoint_saved&) {},
@@ -228,7 +229,8 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   const auto sink = std::make_shared<dispatch_sink>();
   QUERN_TRY(const run_hosts hosts, hosts_of_run(config));
   QUERN_TRY(const gateway_options opening, gateway_of(config, hosts, run.paths(), hosts_socket, 0));
-  const dispatch_setup dispatching{&config, &tasks, setup.device_class, 0, opening};
+  const dispatch_setup dispatching{&config, &tasks,  setup.device_class,
+                                   0,       opening, setup.questions->most_jobs()};
   QUERN_TRY(setup.dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(setup.dispatch);
   run_entrance entrance = entrance_of(opening, sink->endpoints);

@@ -27,6 +27,7 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::evaluate_sample))
 CAF_ADD_TYPE_ID(quern, (quern::actors::sample_verdict))
 CAF_ADD_TYPE_ID(quern, (quern::actors::verdict_committed))
 CAF_ADD_TYPE_ID(quern, (quern::actors::epoch_began))
+CAF_ADD_TYPE_ID(quern, (quern::actors::jobs_withdrawn))
 CAF_ADD_TYPE_ID(quern, (quern::actors::tick))
 CAF_ADD_TYPE_ID(quern, (quern::actors::weights_arrived))
 CAF_ADD_TYPE_ID(quern, (quern::actors::wire_device))
@@ -58,10 +59,12 @@ using learner_ref = caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to
 
 /// Sends candidates to evaluator hosts and verdicts to the replay actor. The host messages come
 /// from the gateway's thread.
-using dispatch_ref = caf::typed_actor<
-    caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>, caf::reacts_to<epoch_began>,
-    caf::reacts_to<host_joined>, caf::reacts_to<host_credit>, caf::reacts_to<host_answer>,
-    caf::reacts_to<host_leaves>, caf::reacts_to<host_devices>, caf::reacts_to<tick>>;
+using dispatch_ref =
+    caf::typed_actor<caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>,
+                     caf::reacts_to<epoch_began>, caf::reacts_to<drain>,
+                     caf::reacts_to<host_joined>, caf::reacts_to<host_credit>,
+                     caf::reacts_to<host_answer>, caf::reacts_to<host_leaves>,
+                     caf::reacts_to<host_devices>, caf::reacts_to<tick>>;
 
 /// Starts, watches and ends processes, and with them the run.
 using supervisor_ref =
@@ -76,9 +79,9 @@ using replay_ref =
                      caf::replies_to<hello, learner_ref>::with<welcome>,
                      caf::reacts_to<generation_credit>, caf::reacts_to<weights_installed>,
                      caf::reacts_to<generated_sample>, caf::reacts_to<sample_verdict>,
-                     caf::reacts_to<learner_ready>, caf::reacts_to<step_done>,
-                     caf::reacts_to<checkpoint_saved>, caf::reacts_to<drain>,
-                     caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
+                     caf::reacts_to<jobs_withdrawn>, caf::reacts_to<learner_ready>,
+                     caf::reacts_to<step_done>, caf::reacts_to<checkpoint_saved>,
+                     caf::reacts_to<drain>, caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
 
 }  // namespace quern::actors
 

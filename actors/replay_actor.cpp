@@ -59,17 +59,6 @@ void settle(replay_ptr self, const base::status& result) {
   advance_soon(self);
 }
 
-void tell_credit(replay_state& state) {
-  std::int64_t free = 0;
-  weights_version oldest = state.setup.head->version();
-  for (const auto& [addr, entry] : state.generators) {
-    if (entry.installed < 0) continue;
-    free += entry.granted - entry.sent;
-    oldest = std::min(oldest, entry.installed);
-  }
-  state.setup.head->generators(free, oldest);
-}
-
 void send_completions(replay_ptr self, const std::vector<completion_order>& orders) {
   replay_state& state = self->state;
   const rollout_facts facts{measured_as(*state.setup.config), state.setup.device_class};
@@ -127,10 +116,12 @@ void hear(replay_state& state, generator_entry& entry, const generation_credit& 
 void advance(replay_ptr self) {
   self->state.advancing = false;
   if (self->state.ended) return;
-  tell_credit(self->state);
-  auto orders = self->state.setup.head->advance();
+  replay& head = *self->state.setup.head;
+  const offered_work offer = offer_of(self->state.generators, head.version());
+  head.generators(offer.free_groups, offer.oldest);
+  auto orders = head.advance();
   if (!orders) return fail_run(self, orders.error().message);
-  const role_wait held_up = self->state.setup.head->held_up();
+  const role_wait held_up = head.held_up();
   if (held_up != role_wait::unknown)
     self->state.setup.roles->waits_for(run_role::generator, held_up);
   carry_out(self, *orders);
@@ -336,6 +327,11 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         const role_board::control_work now(*self->state.setup.roles);
         settle(self, head->on_verdict(verdict));
       },
+      [=](const jobs_withdrawn& news) {
+        if (stranger(self)) return;
+        head->on_withdrawn(news);
+        advance_soon(self);
+      },
       [=](const learner_ready& ready) {
         if (stranger(self) || ready.epoch != head->epoch()) return;
         head->learner_ready(true);
@@ -360,6 +356,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       [=](const drain& order) {
         if (stranger(self)) return;
         head->drain(static_cast<ending>(order.how));
+        self->send(self->state.setup.dispatch, order);
         // From now on nobody is to be kept at work.
         self->state.setup.roles->pause(true);
         advance_soon(self);

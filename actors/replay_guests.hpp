@@ -1,6 +1,7 @@
 // Whom the replay actor has let in, and what it knows of them. For replay_actor.cpp alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -30,6 +31,22 @@ struct learner_entry {
 };
 
 using generator_entries = std::map<caf::actor_addr, generator_entry>;
+
+/// Groups that they take, and the oldest weights that any of them samples with.
+struct offered_work {
+  std::int64_t free_groups = 0;
+  weights_version oldest = 0;
+};
+
+inline offered_work offer_of(const generator_entries& generators, weights_version newest) {
+  offered_work offer{0, newest};
+  for (const auto& [addr, entry] : generators) {
+    if (entry.installed < 0) continue;
+    offer.free_groups += entry.granted - entry.sent;
+    offer.oldest = std::min(offer.oldest, entry.installed);
+  }
+  return offer;
+}
 
 /// The one that could take most groups, of those that have weights; null: none could.
 inline generator_entry* with_room(generator_entries& generators) {

@@ -71,6 +71,17 @@ bool dispatcher::withdraw(sample_id sample) {
   return true;
 }
 
+std::vector<sample_id> dispatcher::withdraw_all() {
+  std::vector<sample_id> samples;
+  for (const auto& [sample, where] : waiting_)
+    samples.push_back(sample);
+  for (auto& [key, where] : markets_)
+    where.jobs.clear();
+  waiting_.clear();
+  std::sort(samples.begin(), samples.end());
+  return samples;
+}
+
 base::status dispatcher::join(session_id session, host_offer offer) {
   if (hosts_.contains(session))
     return fail(errc::conflict, "session {} has already joined", session);

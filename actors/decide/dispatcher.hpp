@@ -71,6 +71,8 @@ class dispatcher {
   base::status requeue(job_request job);
   /// Takes a waiting job out; false if it was not waiting.
   bool withdraw(sample_id sample);
+  /// Takes out all that wait; their samples, ascending.
+  std::vector<sample_id> withdraw_all();
 
   /// A host with its devices. Errors: conflict (session known), exhausted (too many hosts),
   /// invalid_argument (no device, no lane, a device twice, slots < 1).

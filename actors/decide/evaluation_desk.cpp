@@ -23,6 +23,15 @@ std::optional<lease> evaluation_desk::cancel(sample_id sample) {
   return leases_.remove(sample);
 }
 
+std::vector<sample_id> evaluation_desk::withdraw_waiting() {
+  auto samples = queue_.withdraw_all();
+  for (const auto sample : samples) {
+    jobs_.erase(sample);
+    leases_.remove(sample);
+  }
+  return samples;
+}
+
 base::status evaluation_desk::host_joined(session_id session, host_offer offer) {
   return queue_.join(session, std::move(offer));
 }

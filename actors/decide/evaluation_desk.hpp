@@ -55,6 +55,9 @@ class evaluation_desk {
   base::status submit(job_request job, int attempt = 1);
   /// The sample was dropped elsewhere. The lease to cancel at its holder, if there is one.
   std::optional<lease> cancel(sample_id sample);
+  /// Forgets the jobs that no host holds; their samples, ascending. What hosts hold goes on, and
+  /// may come back to the queue.
+  std::vector<sample_id> withdraw_waiting();
 
   /// What hosts say; errors as in `dispatcher`.
   base::status host_joined(session_id session, host_offer offer);

@@ -62,6 +62,8 @@ class panel {
   /// Every prompt has an answer.
   [[nodiscard]] bool complete(panel_side side) const;
   [[nodiscard]] std::size_t prompts() const { return items_.size(); }
+  /// As many as one side may have waiting for evaluators at once.
+  [[nodiscard]] std::size_t most_jobs() const { return items_.size() + scouts_.size(); }
 
   struct kernel {
     std::int64_t speedup_e2 = 0;

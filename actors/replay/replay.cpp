@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/decide/step_watch.hpp"
+#include "actors/defaults.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/replay/sample_blob.hpp"
 #include "base/file.hpp"
@@ -248,6 +249,14 @@ base::status replay::apply(const std::vector<transition>& changes) {
   return {};
 }
 
+void replay::on_withdrawn(const jobs_withdrawn& news) {
+  if (news.epoch != epoch()) return;
+  for (const sample_id id : news.samples) {
+    const auto known = samples_.find(id);
+    if (known != samples_.end()) known->second.judging = false;
+  }
+}
+
 void replay::generator_lost(const std::vector<sample_id>& samples) {
   for (const sample_id id : samples) {
     const auto known = samples_.find(id);
@@ -266,7 +275,7 @@ base::expected<replay_orders> replay::advance() {
   replay_orders orders;
   if (!draining_) {
     QUERN_CHECK(issue_groups(orders));
-    QUERN_CHECK(judge_generated(orders));
+    QUERN_CHECK(order_evaluations(orders));
     QUERN_CHECK(order_batch(orders));
   }
   order_checkpoint(orders);
@@ -276,11 +285,25 @@ base::expected<replay_orders> replay::advance() {
   return orders;
 }
 
-base::status replay::judge_generated(replay_orders& orders) {
+std::size_t replay::room_for_evaluations() const {
+  std::size_t out = scouts_.size() - held_scouts_.size();
+  for (const auto& [id, sample] : samples_)
+    out += sample.judging ? 1 : 0;
+  return defaults::evaluation_queue - std::min(out, defaults::evaluation_queue);
+}
+
+base::status replay::order_evaluations(replay_orders& orders) {
+  std::size_t room = room_for_evaluations();
+  for (; room > 0 && !held_scouts_.empty(); --room) {
+    orders.scout.push_back(std::move(held_scouts_.front()));
+    held_scouts_.pop_front();
+  }
   for (const sample_id id : book_->in_state(sample_state::generated)) {
+    if (room == 0) break;
     sample_info& sample = samples_.at(id);
     if (sample.judging) continue;
     sample.judging = true;
+    --room;
     const std::string& task = groups_.at(sample.group).task;
     QUERN_TRY(const auto best,
               archive_->best({task, prompter_->device_class(), measured_as(config_)}, version()));

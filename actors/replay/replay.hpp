@@ -97,6 +97,9 @@ class replay {
   base::status on_checkpoint(const checkpoint_saved& saved);
   void learner_ready(bool ready) { learner_ready_ = ready; }
   void drain(ending how) { draining_ = how; }
+  /// The dispatcher gave these back unjudged: they stay `generated`. A run that drains waits for
+  /// none of them.
+  void on_withdrawn(const jobs_withdrawn& news);
   /// A generator died: what it held is made again, in the same epoch, by whoever asks next.
   void generator_lost(const std::vector<sample_id>& samples);
   /// The learner died: the epoch ends, and a new one begins from the last checkpoint.
@@ -153,13 +156,16 @@ class replay {
   base::expected<bool> issue_one(replay_orders& orders);
   /// The first step's groups show none: their samples must not wait for what has to be measured.
   [[nodiscard]] bool shows_exemplars(std::int64_t sequence) const;
-  void order_scouts(const book_task& task, group_id turn, replay_orders& orders);
+  void draw_scouts(const book_task& task, group_id turn);
   /// Error: nothing has been judged for so long that nothing will be.
   base::status count_unjudged(const env::verdict& value);
   base::status on_scout(const sample_verdict& verdict);
   base::expected<train_batch> make_batch(const batch& chosen);
   base::status archive_candidate(const env::verdict& value, sample_id id, std::int64_t verdict_id);
-  base::status judge_generated(replay_orders& orders);
+  /// Candidates that the dispatcher takes beside those that it has.
+  [[nodiscard]] std::size_t room_for_evaluations() const;
+  /// Scouts, then samples in issue order, as long as there is room for them.
+  base::status order_evaluations(replay_orders& orders);
   base::status order_batch(replay_orders& orders);
   void order_checkpoint(replay_orders& orders);
   base::status end_if_drained(replay_orders& orders);
@@ -187,6 +193,7 @@ class replay {
   std::unordered_map<sample_id, sample_info> samples_;
   std::unordered_map<std::string, scouting> scouting_;                         ///< by task id
   std::unordered_map<sample_id, std::pair<std::string, std::string>> scouts_;  ///< task, source
+  std::deque<evaluate_sample> held_scouts_;  ///< not yet with the dispatcher
   sample_id next_scout_ = first_scout;
   group_id newest_group_ = 0;         ///< issued or restored by this process
   std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator

@@ -62,13 +62,13 @@ bool replay::has_exemplars(const book_task& task) const {
   return buckets != nullptr && buckets->size() >= 2;
 }
 
-void replay::order_scouts(const book_task& task, group_id turn, replay_orders& orders) {
+void replay::draw_scouts(const book_task& task, group_id turn) {
   if (scouting_.contains(task.id) || has_exemplars(task)) return;
   scouting& state = scouting_[task.id];
   for (std::string& source : prompter_->scouts(task)) {
     const sample_id id = next_scout_++;
     scouts_.emplace(id, std::pair(task.id, source));
-    orders.scout.push_back({epoch(), id, task.id, std::move(source), 0, 0, turn});
+    held_scouts_.push_back({epoch(), id, task.id, std::move(source), 0, 0, turn});
     ++state.missing;
   }
 }
@@ -90,7 +90,7 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
        !scouts_wait && ahead < permit->sequence + scout_ahead; ++ahead) {
     if (!shows_exemplars(ahead)) continue;
     QUERN_TRY(const book_task* next, tasks_.find(sampler_->task_of(ahead)));
-    order_scouts(*next, newest_group_ + 1 + ahead - permit->sequence, orders);
+    draw_scouts(*next, newest_group_ + 1 + ahead - permit->sequence);
   }
   QUERN_TRY(const book_task* task, tasks_.find(sampler_->task_of(permit->sequence)));
   std::vector<shown_exemplar> exemplars;

@@ -109,6 +109,7 @@ base::status replay::begin_epoch(const std::string& reason) {
   samples_.clear();
   scouting_.clear();
   scouts_.clear();
+  held_scouts_.clear();
   to_generate_.clear();
   stepping_rewards_.clear();
   states_to_save_.clear();

@@ -8,6 +8,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/memory_check.hpp"
 #include "actors/config/preflight.hpp"
+#include "actors/config/sample_window.hpp"
 #include "actors/control.hpp"
 #include "actors/finish.hpp"
 #include "actors/sft_run.hpp"
@@ -67,6 +68,7 @@ void print_plan(const actors::run_config& config, const actors::task_book& tasks
   tell(stdout, "# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
        config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
        config.actors.staleness);
+  tell(stdout, "{}", actors::describe_window(config));
 }
 
 run_outcome tell_paused(const fs::path& resume_as) {

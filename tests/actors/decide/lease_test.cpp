@@ -246,6 +246,34 @@ TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
   CHECK(retry_cause_of(env::verdict_kind::wrong_value) == std::nullopt);
 }
 
+TEST_CASE("what waits is withdrawn, what a host holds is not, until it comes back") {
+  evaluation_desk desk(1, {});
+  REQUIRE(desk.host_joined(1, {{"cpp"}, {{0, "c", 2}}}));
+  REQUIRE(desk.credit({1, 0}, 2));
+  for (sample_id s = 1; s <= 5; ++s)
+    REQUIRE(desk.submit({s, "cpp", "c", {}}));
+  const auto first = desk.next(0), second = desk.next(0);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(desk.withdraw_waiting() == std::vector<sample_id>{3, 4, 5});
+  CHECK(desk.withdraw_waiting().empty());
+  CHECK(desk.queue().waiting() == 0);
+  CHECK(desk.leases().jobs() == 2);
+  REQUIRE(desk.credit({1, 0}, 3));
+  CHECK_FALSE(desk.next(0));
+  // One is judged, the other could not be: it would be measured again, and is withdrawn instead.
+  CHECK(desk.verdict(1, first->held.id, env::verdict_kind::ok, 1).outcome ==
+        lease_outcome::accepted);
+  CHECK(desk.failed(1, second->held.id, 1).outcome == lease_outcome::retry);
+  CHECK(desk.withdraw_waiting() == std::vector<sample_id>{second->held.sample});
+  desk.committed(first->held.id);
+  CHECK(desk.idle());
+  // As new ones they may come again.
+  for (sample_id s = 2; s <= 5; ++s)
+    REQUIRE(desk.submit({s, "cpp", "c", {}}));
+  CHECK(desk.next(2));
+}
+
 TEST_CASE("what is returned uses no attempt up, but is not sent about for ever") {
   lease_book::limits bounds;
   bounds.retries = retry_limits::within(2);

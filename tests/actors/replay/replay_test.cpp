@@ -11,36 +11,14 @@
 #include "env/verdict/verdict.hpp"
 #include "storage/blobs.hpp"
 #include "support/test.hpp"
+#include "tests/actors/replay/replay_fixture.hpp"
 
 using namespace quern;
 using namespace quern::actors;
+using test::fixture;
+using test::weights_of;
 
 namespace {
-
-run_config small_run() {
-  run_config config;
-  config.tasks.count = 3;
-  config.tasks.held_out_count = 0;
-  config.algorithm.group_size = 4;
-  config.algorithm.groups_per_step = 2;
-  config.learner.steps = 5;
-  config.storage.checkpoint_every_steps = 2;
-  config.replay.without_exemplars_share = 0.5;
-  config.replay.seed_variants = 2;
-  return config;
-}
-
-/// The head of the run reads a model's tokenizer, never its weights.
-std::filesystem::path fake_model(const std::filesystem::path& root) {
-  REQUIRE(base::make_folders(root / "model"));
-  REQUIRE(base::write_file_atomic(root / "model/config.json", "{}"));
-  std::filesystem::copy(test::source_dir() / "policy/demo/tokenizer.json", root / "model");
-  return root / "model";
-}
-
-base::hash128 weights_of(weights_version version) {
-  return base::xxh128("weights " + std::to_string(version));
-}
 
 /// Everything around the head of the run.
 class world {
@@ -222,18 +200,7 @@ class world {
   std::vector<event> waiting_;
   weights_version installed_ = 0;
   std::uint64_t next_lease_ = 1;
-};
-
-struct fixture {
-  base::temp_folder folder = std::move(base::temp_folder::make().value());
-  run_config config = small_run();
-  std::optional<task_book> tasks;
-  fixture() {
-    config.policy.model = fake_model(folder.path()).string();
-    auto made = task_book::make(config);
-    REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
-    tasks.emplace(std::move(*made));
-  }
+  std::map<sample_id, std::string> kinds_;  ///< verdicts
 };
 
 void check_end(world& w, std::int64_t steps) {
@@ -555,7 +522,7 @@ TEST_CASE("more tasks than can be drawn are refused, not waited for") {
 
 TEST_CASE("candidates of lane cuda may have host code only where run and suite allow it") {
   const auto rules = [](const char* source, bool host_entry) {
-    run_config config = small_run();
+    run_config config = test::small_run();
     config.env.lane = "cuda";
     config.env.host_entry = host_entry;
     config.tasks.source = source;

@@ -1,0 +1,137 @@
+// The dispatch actor between an evaluator host that speaks the protocol by hand and a replay actor
+// that only listens.
+#include <condition_variable>
+#include <mutex>
+
+#include "actors/dispatch_actor.hpp"
+#include "actors/node.hpp"
+#include "base/file.hpp"
+#include "env/plugin/zmq_socket.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+
+namespace {
+
+/// What the replay actor was told. Thread-safe.
+class told {
+ public:
+  void withdrawn(const jobs_withdrawn& news) {
+    const std::lock_guard lock(guard_);
+    for (const sample_id sample : news.samples)
+      withdrawn_.push_back(sample);
+    changed_.notify_all();
+  }
+  void verdict(const sample_verdict& news) {
+    const std::lock_guard lock(guard_);
+    verdicts_.push_back(news);
+    changed_.notify_all();
+  }
+  /// Once there are so many of both; at most a minute.
+  bool wait_for(std::size_t withdrawn, std::size_t verdicts) {
+    std::unique_lock lock(guard_);
+    return changed_.wait_for(lock, std::chrono::minutes(1), [&] {
+      return withdrawn_.size() >= withdrawn && verdicts_.size() >= verdicts;
+    });
+  }
+  std::vector<sample_id> all_withdrawn() {
+    const std::lock_guard lock(guard_);
+    return withdrawn_;
+  }
+  std::vector<sample_verdict> all_verdicts() {
+    const std::lock_guard lock(guard_);
+    return verdicts_;
+  }
+
+ private:
+  std::mutex guard_;
+  std::condition_variable changed_;
+  std::vector<sample_id> withdrawn_;
+  std::vector<sample_verdict> verdicts_;
+};
+
+replay_ref::behavior_type listener(replay_ref::pointer, told* ears) {
+  const auto nobody = [] { return caf::make_error(caf::sec::runtime_error, "nobody joins here"); };
+  return {
+      [=](const hello&, const generator_ref&) -> caf::result<welcome> { return nobody(); },
+      [=](const hello&, const learner_ref&) -> caf::result<welcome> { return nobody(); },
+      [](const generation_credit&) {},
+      [](const weights_installed&) {},
+      [](const generated_sample&) {},
+      [=](const sample_verdict& news) { ears->verdict(news); },
+      [=](const jobs_withdrawn& news) { ears->withdrawn(news); },
+      [](const learner_ready&) {},
+      [](const step_done&) {},
+      [](const checkpoint_saved&) {},
+      [](const drain&) {},
+      [](const fatal_problem&) {},
+      [](const tick&) {},
+  };
+}
+
+/// The next message of type T that the host gets; others are passed over.
+template <class T>
+T next(env::zmq_socket& socket) {
+  while (true) {
+    REQUIRE(env::wait_for(socket, -1, 60'000).socket);
+    const auto in = socket.receive().value();
+    if (!in) continue;
+    const auto what = env::decode(in->parts).value();
+    if (const auto* wanted = std::get_if<T>(&what)) return *wanted;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a drain gives back 1,999 queued jobs at once, and the one that runs when it fails") {
+  const auto folder = base::temp_folder::make().value();
+  run_config config;
+  config.tasks.count = 1;
+  config.tasks.held_out_count = 0;
+  const auto tasks = task_book::make(config).value();
+  told ears;
+  node self;
+  const auto sink = std::make_shared<dispatch_sink>();
+  sink->replay = self.system().spawn(listener, &ears);
+  self.owns(sink->replay);
+  dispatch_setup setup{&config, &tasks, "cpp-test", 1, {}};
+  setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
+  setup.gateway.epoch = 1;
+  setup.gateway.heartbeat_ms = 60'000;  // the host says nothing by itself
+  const auto dispatch = spawn_dispatch(self.system(), setup, sink);
+  REQUIRE(dispatch);
+  self.owns(*dispatch);
+  env::zmq_context context;
+  auto host = env::zmq_socket::open(context, env::socket_kind::dealer).value();
+  REQUIRE(host.connect(sink->endpoints.at(0)));
+  const auto say = [&](const env::message& what) {
+    REQUIRE(host.send({}, env::encode(what).value()) == env::send_outcome::sent);
+  };
+  say(env::hello_message{1, 1, "raw", 7, {"cpp"}, {{0, "cpp-test", 1}}});
+  const auto session = next<env::welcome_message>(host).session;
+
+  constexpr sample_id jobs = 2'000;
+  for (sample_id sample = 1; sample <= jobs; ++sample)
+    caf::anon_send(*dispatch, evaluate_sample{1, sample, tasks.tasks()[0].id, "int v;\n", 0, 0, 0});
+  say(env::credit_message{session, 0, 1});
+  const auto job = next<env::job_message>(host);
+  caf::anon_send(*dispatch, drain{static_cast<std::uint8_t>(ending::pause)});
+  REQUIRE(ears.wait_for(jobs - 1, 0));
+  CHECK(ears.all_verdicts().empty());
+
+  // Its attempt is lost; there is no other one in this life of the run.
+  say(env::failed_message{session, job.lease, "the device is unhealthy", 0});
+  REQUIRE(ears.wait_for(jobs, 1));
+  const auto verdicts = ears.all_verdicts();
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].sample == static_cast<sample_id>(job.sample));
+  CHECK_FALSE(verdicts[0].counts);
+  CHECK_FALSE(verdicts[0].exhausted);
+  auto withdrawn = ears.all_withdrawn();
+  CHECK(withdrawn.back() == static_cast<sample_id>(job.sample));
+  std::sort(withdrawn.begin(), withdrawn.end());
+  CHECK(std::adjacent_find(withdrawn.begin(), withdrawn.end()) == withdrawn.end());
+  CHECK(withdrawn.size() == static_cast<std::size_t>(jobs));
+  self.end_actors();
+}
