@@ -1,7 +1,5 @@
 #include "actors/control.hpp"
 
-#include <unistd.h>
-
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
@@ -63,8 +61,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
   const base::steady_clock clock;
   const auto roles = std::make_shared<role_board>(clock);
-  QUERN_TRY(const auto watch, monitor::make(config, run.paths(), head->version(), *roles,
-                                            ::isatty(STDERR_FILENO) == 1));
+  QUERN_TRY(const auto watch, monitor::make(config, run.paths(), head->version(), *roles));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
   QUERN_CHECK(run.own(weights_folder));
   QUERN_TRY(const std::string hosts_socket, run.socket("hosts"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
+#include "actors/monitor.hpp"
 #include "actors/panel_run.hpp"
 #include "actors/replay/best_kernels.hpp"
 #include "base/file.hpp"
@@ -115,6 +116,9 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
   for (const auto& [age, count] : ages.by_age)
     text += fmt::format(" {}: {}", age, count);
   text += fmt::format("; with tokens of several versions: {}\n", ages.mixed);
+  for (const std::string& remark :
+       success_so_far(run.paths().metrics(), config.learner.steps).remarks())
+    text += fmt::format("warning: {}\n", remark);
   std::optional<panel> measured;
   if (config.observe.panel) {
     measured = read_panel(config, run.paths(), tasks);

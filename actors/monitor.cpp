@@ -1,9 +1,6 @@
 #include "actors/monitor.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/log.hpp"
 #include "base/program.hpp"
@@ -24,25 +21,43 @@ void add_ages(const std::map<std::int64_t, std::int64_t>& ages, base::ordered_js
   if (samples > 0) line["age_mean"] = static_cast<double>(sum) / static_cast<double>(samples);
 }
 
+/// A share or mean; null where there is nothing that it could be of.
+base::ordered_json over(double sum, std::int64_t count) {
+  if (count == 0) return nullptr;
+  return sum / static_cast<double>(count);
+}
+
 }  // namespace
 
+success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t steps) {
+  std::map<weights_version, step_results> made;
+  // A damaged line ends the reading; what was before it still tells something.
+  (void)storage::read_jsonl(metrics, [&](const base::json& line) -> base::status {
+    if (auto results = read_step_results(line)) made[results->step] = std::move(*results);
+    return {};
+  });
+  success_watch watch;
+  for (const auto& [step, results] : made)
+    if (step <= steps) watch.step(results);
+  return watch;
+}
+
 monitor::monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
-                 role_board& roles, bool terminal)
+                 role_board& roles, success_watch watch)
     : config_(config),
       roles_(roles),
       writer_(std::move(writer)),
       progress_({.steps = config.learner.steps}, steps_done, base::steady_clock().now_ns()),
-      terminal_(terminal),
+      success_(std::move(watch)),
       started_(base::started_ns()),
       version_(steps_done) {}
 
 base::expected<std::unique_ptr<monitor>> monitor::make(const run_config& config,
                                                        const storage::run_paths& paths,
-                                                       std::int64_t steps_done, role_board& roles,
-                                                       bool terminal) {
+                                                       std::int64_t steps_done, role_board& roles) {
   QUERN_TRY(auto writer, storage::jsonl_writer::open(paths.metrics()));
-  return std::unique_ptr<monitor>(
-      new monitor(config, std::move(writer), steps_done, roles, terminal));
+  return std::unique_ptr<monitor>(new monitor(config, std::move(writer), steps_done, roles,
+                                              success_so_far(paths.metrics(), steps_done)));
 }
 
 void monitor::judged(const std::vector<judged_sample>& samples) {
@@ -57,30 +72,37 @@ void monitor::judged(const std::vector<judged_sample>& samples) {
   progress_.alive(clock_.now_ns());
 }
 
-void monitor::stepped(weights_version version, const std::string& metrics, const replay& head) {
+void monitor::stepped(const finished_step& step) {
   const std::lock_guard lock(guard_);
   const base::nanoseconds_t now = clock_.now_ns();
-  version_ = version;
-  progress_.stepped(version, now);
-  const double count = static_cast<double>(std::max<std::int64_t>(judged_count_, 1));
-  base::ordered_json line = {{"step", version},
-                             {"epoch", head.epoch()},
+  version_ = step.version;
+  progress_.stepped(step.version, now);
+  base::ordered_json line = {{"step", step.version},
+                             {"epoch", step.epoch},
                              {"seconds", static_cast<double>(now - started_) / 1e9},
+                             {"batch", to_json(step.results)},
                              {"judged", judged_count_},
-                             {"ok", static_cast<double>(ok_) / count},
-                             {"reward", reward_sum_ / count},
-                             {"in_flight", head.in_flight()}};
-  add_ages(head.batch_ages(), line);
+                             {"ok", over(static_cast<double>(ok_), judged_count_)},
+                             {"reward", over(reward_sum_, judged_count_)},
+                             {"left_out", left_out_},
+                             {"in_flight", step.in_flight}};
+  add_ages(step.ages, line);
   line.update(roles_.since_last_step());
-  if (auto parsed = base::parse_json(metrics)) line["learner"] = *parsed;
+  if (auto parsed = base::parse_json(step.learner)) line["learner"] = *parsed;
   if (auto written = writer_.append(line); !written) {
     base::log_error("monitor", "{}", written.error().message);
   }
   last_ = base::json::parse(line.dump());
-  show(fmt::format("{}  ok {:3.0f} %  reward {:.2f}", progress_.line(now),
-                   100 * static_cast<double>(ok_) / count, reward_sum_ / count));
-  judged_count_ = ok_ = 0;
+  base::print_line(fmt::format("{}  {}", progress_.line(now), text_of(step.results)));
+  for (const std::string& warning : success_.step(step.results))
+    base::log_warn("monitor", "{}", warning);
+  judged_count_ = ok_ = left_out_ = 0;
   reward_sum_ = 0;
+}
+
+void monitor::left_out() {
+  const std::lock_guard lock(guard_);
+  ++left_out_;
 }
 
 void monitor::look() {
@@ -94,18 +116,8 @@ void monitor::look() {
                  duration_text(progress_.stall_after()), version_);
 }
 
-void monitor::show(const std::string& line) const {
-  if (terminal_) {
-    std::fprintf(stderr, "\r\033[K%s", line.c_str());
-  } else {
-    std::fprintf(stderr, "%s\n", line.c_str());
-  }
-  std::fflush(stderr);
-}
-
 void monitor::finish() {
   const std::lock_guard lock(guard_);
-  if (terminal_) std::fprintf(stderr, "\n");
   if (auto synced = writer_.sync(); !synced)
     base::log_error("monitor", "{}", synced.error().message);
 }
@@ -119,6 +131,7 @@ base::json monitor::snapshot() const {
           {"steps", config_.learner.steps},
           {"progress", progress_.line(clock_.now_ns())},
           {"verdicts", verdicts},
+          {"warnings", success_.remarks()},
           {"loop", base::json::parse(roles_.window().dump())},
           {"last_step", last_}};
 }

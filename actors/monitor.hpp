@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,29 +13,44 @@
 #include "actors/config/run_config.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/role_board.hpp"
+#include "actors/decide/success_watch.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/json.hpp"
 #include "storage/jsonl.hpp"
 
 namespace quern::actors {
 
+/// The watch as it was after step `steps`, by the file that a monitor writes. Steps that were taken
+/// again count as they were the last time; what cannot be read is left out.
+success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t steps);
+
+/// A step that was made.
+struct finished_step {
+  weights_version version = 0;  ///< that it made
+  epoch_id epoch = 0;
+  std::size_t in_flight = 0;                  ///< samples, those of the step among them
+  std::map<std::int64_t, std::int64_t> ages;  ///< its samples by steps behind
+  step_results results;
+  std::string learner;  ///< the learner's metrics, a JSON object
+};
+
 /// Thread-safe: the replay actor writes, the console reads.
 class monitor {
  public:
-  /// `terminal`: progress is one line that is written over; otherwise a line for each step.
   /// `roles` outlives it.
   static base::expected<std::unique_ptr<monitor>> make(const run_config& config,
                                                        const storage::run_paths& paths,
-                                                       std::int64_t steps_done, role_board& roles,
-                                                       bool terminal);
+                                                       std::int64_t steps_done, role_board& roles);
 
   /// Samples that were judged since the last call.
   void judged(const std::vector<judged_sample>& samples);
-  /// A step was made; `metrics` is the learner's JSON object. Before `head` hears of it.
-  void stepped(weights_version version, const std::string& metrics, const replay& head);
+  /// Prints the step's line and appends that of metrics.jsonl; warns of what its results show.
+  void stepped(const finished_step& step);
+  /// A batch was dropped since its gradient was not finite.
+  void left_out();
   /// Warns where nothing was judged and no step was made for long; asked now and then.
   void look();
-  /// Leaves the progress line.
+  /// Makes what was appended survive a power cut.
   void finish();
 
   /// For `quern status`.
@@ -42,16 +58,15 @@ class monitor {
 
  private:
   monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
-          role_board& roles, bool terminal);
-  void show(const std::string& line) const;
+          role_board& roles, success_watch watch);
 
   const run_config& config_;
   role_board& roles_;
   mutable std::mutex guard_;
   storage::jsonl_writer writer_;
   progress progress_;
+  success_watch success_;
   base::steady_clock clock_;
-  bool terminal_;
   base::nanoseconds_t started_;
   weights_version version_ = 0;
   std::map<std::string, std::int64_t> verdicts_;  ///< since the start of this process
@@ -59,6 +74,7 @@ class monitor {
   std::int64_t judged_count_ = 0;
   std::int64_t ok_ = 0;
   double reward_sum_ = 0;
+  std::int64_t left_out_ = 0;
   base::json last_;
 };
 

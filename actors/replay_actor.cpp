@@ -264,7 +264,9 @@ void on_step_done(replay_ptr self, const step_done& step) {
   state.setup.roles->waited_for_device(state.learner_member, step.device_wait_ns);
   state.setup.roles->working(state.learner_member, false);
   state.setup.roles->did(run_role::learner, 1);
-  state.setup.watch->stepped(step.weights.version, step.metrics, *state.setup.head);
+  const replay& head = *state.setup.head;
+  state.setup.watch->stepped({step.weights.version, head.epoch(), head.in_flight(),
+                              head.batch_ages(), head.batch_results(), step.metrics});
   const base::status result = state.setup.head->on_step(step);
   state.newest = step.weights;
   for (const auto& [addr, entry] : state.generators)

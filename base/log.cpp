@@ -42,6 +42,11 @@ bool set_log_level(std::string_view wanted) {
   return false;
 }
 
+void print_line(std::string_view text) {
+  const std::string line = fmt::format("{}\n", text);
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
 void log(log_level level, std::string_view component, std::string_view text) {
   if (level < threshold.load(std::memory_order_relaxed)) return;
   const nanoseconds_t now = unix_time_ns();

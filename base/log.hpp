@@ -18,6 +18,9 @@ bool set_log_level(std::string_view name);
 
 void log(log_level level, std::string_view component, std::string_view text);
 
+/// `text` as a line of its own among the log lines, without time and level, whatever the level is.
+void print_line(std::string_view text);
+
 template <class... Args>
 void log_debug(std::string_view component, fmt::format_string<Args...> format, Args&&... args) {
   log(log_level::debug, component, fmt::format(format, std::forward<Args>(args)...));

@@ -90,6 +90,7 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
   if (verdict.counts) {
     unjudged_.judged();
     sample.reward = reward_.of(value).value_or(0);
+    sample.kind = value.kind;
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
                        value.speedup_e2.value_or(0), *sample.reward});
     if (value.kind == env::verdict_kind::ok) {

@@ -15,6 +15,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/role_times.hpp"
+#include "actors/decide/success_watch.hpp"
 #include "actors/decide/task_sampler.hpp"
 #include "actors/decide/unjudged_streak.hpp"
 #include "actors/messages.hpp"
@@ -117,6 +118,8 @@ class replay {
   /// Samples of the batch under way by the number of steps that they are behind; none under way:
   /// empty.
   [[nodiscard]] std::map<std::int64_t, std::int64_t> batch_ages() const;
+  /// What came of the samples of the batch under way; none under way: of no samples.
+  [[nodiscard]] step_results batch_results() const;
   [[nodiscard]] base::expected<storage::state_counts> counts() const { return ledger_->counts(); }
   [[nodiscard]] const storage::ledger& rows() const { return *ledger_; }
   [[nodiscard]] const storage::archive& variants() const { return *archive_; }
@@ -138,7 +141,8 @@ class replay {
     generated_sample made;     ///< empty until generated
     std::int32_t attempt = 0;  ///< the next one
     std::optional<double> reward;
-    bool judging = false;
+    env::verdict_kind kind = env::verdict_kind::ok;  ///< where there is a reward
+    bool judging = false;                            ///< the dispatcher has it
   };
   struct scouting {
     std::size_t missing = 0;  ///< verdicts still out

@@ -137,6 +137,20 @@ std::map<std::int64_t, std::int64_t> replay::batch_ages() const {
   return ages;
 }
 
+step_results replay::batch_results() const {
+  step_results results;
+  const auto& chosen = book_->under_way();
+  if (!chosen) return results;
+  results.step = chosen->from + 1;
+  for (const batch_group& group : chosen->groups) {
+    for (const batch_member& member : group.members) {
+      const sample_info& sample = samples_.at(member.sample);
+      results.add(std::string(env::name_of(sample.kind)), sample.reward.value_or(0));
+    }
+  }
+  return results;
+}
+
 base::expected<train_batch> replay::make_batch(const batch& chosen) {
   train_batch order;
   order.epoch = epoch();

@@ -189,6 +189,7 @@ base::status replay::restore_group(const storage::group_row& row) {
       QUERN_TRY(const auto verdict, ledger_->verdict(sample.verdict_id.value_or(0)));
       QUERN_TRY(const env::verdict value, env::parse_verdict(verdict.row.json));
       info.reward = reward_.of(value).value_or(0);
+      info.kind = value.kind;
     }
     group.samples.push_back(sample.id);
     samples_.emplace(sample.id, std::move(info));

@@ -206,6 +206,9 @@ int cmd_status(int argc, char** argv) {
       fmt::print("  verdicts {}\n", base::dump((*live)["verdicts"]));
     }
   }
+  if (live && live->contains("warnings"))
+    for (const base::json& warning : (*live)["warnings"])
+      fmt::print("  warning: {}\n", warning.get<std::string>());
   if (live && live->contains("hosts")) fmt::print("{}", actors::host_table((*live)["hosts"]));
   if (loop) print_loop(*loop, live && live->contains("loop"));
   tuning ? print_sft(*rows) : print_ledger(*rows);

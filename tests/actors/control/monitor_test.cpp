@@ -1,0 +1,157 @@
+// What people see of a run: a line a step, about the samples that the step was trained on.
+#include "actors/monitor.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "actors/config/run_config.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::actors;
+using test::contains;
+
+namespace {
+
+/// What is written to stderr in the life of this, a terminal or not.
+class caught_stderr {
+ public:
+  explicit caught_stderr(const std::filesystem::path& file)
+      : file_(file), before_(::dup(STDERR_FILENO)) {
+    const base::unique_fd to(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    ::dup2(to.get(), STDERR_FILENO);
+  }
+  std::vector<std::string> lines() {
+    std::vector<std::string> all;
+    std::string text = base::read_file(file_).value();
+    CHECK(text.ends_with("\n"));
+    CHECK(text.find('\r') == std::string::npos);
+    for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      all.push_back(text.substr(0, end));
+      text.erase(0, end + 1);
+    }
+    return all;
+  }
+  ~caught_stderr() { ::dup2(before_.get(), STDERR_FILENO); }
+
+ private:
+  std::filesystem::path file_;
+  base::unique_fd before_;
+};
+
+finished_step step_of(weights_version version, std::int64_t ok, std::int64_t wrong) {
+  finished_step step;
+  step.version = version;
+  step.epoch = 1;
+  step.in_flight = 7;
+  step.ages = {{0, ok + wrong}};
+  step.results.step = version;
+  for (std::int64_t i = 0; i < ok; ++i)
+    step.results.add("ok", 0.5);
+  for (std::int64_t i = 0; i < wrong; ++i)
+    step.results.add("wrong_value", 0);
+  step.learner = R"({"tokens": 12})";
+  return step;
+}
+
+struct watched {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  run_config config;
+  storage::run_paths paths{folder.path()};
+  base::steady_clock clock;
+  role_board roles{clock};
+
+  watched() { config.learner.steps = 100; }
+  std::unique_ptr<monitor> make(std::int64_t done = 0) {
+    auto made = monitor::make(config, paths, done, roles);
+    REQUIRE(made);
+    return std::move(*made);
+  }
+  std::vector<base::json> metrics() const {
+    std::vector<base::json> lines;
+    REQUIRE(storage::read_jsonl(paths.metrics(), [&](const base::json& line) -> base::status {
+      lines.push_back(line);
+      return {};
+    }));
+    return lines;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what was judged since") {
+  watched run;
+  std::vector<std::string> lines;
+  {
+    caught_stderr said(run.folder.path() / "said");
+    const auto seen = run.make();
+    // Many others were judged meanwhile, and better.
+    std::vector<judged_sample> others(18, {1, "t", "ok", 150, 1.5});
+    others.push_back({2, "t", "infra_error", 0, 0});
+    others.push_back({3, "t", "wrong_value", 0, 0});
+    seen->judged(others);
+    seen->stepped(step_of(1, 1, 3));
+    base::log_warn("test", "between two steps");
+    seen->left_out();
+    seen->stepped(step_of(2, 0, 0));
+    seen->finish();
+    lines = said.lines();
+  }
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].starts_with("step 1/100"));
+  CHECK(lines[0].ends_with("ok  25 %  reward 0.12"));
+  CHECK(contains(lines[1], "warning test: between two steps"));
+  CHECK(lines[2].ends_with("no samples"));
+  const auto metrics = run.metrics();
+  REQUIRE(metrics.size() == 2);
+  CHECK(metrics[0]["batch"]["samples"] == 4);
+  CHECK(metrics[0]["batch"]["ok"].get<double>() == doctest::Approx(0.25));
+  CHECK(metrics[0]["batch"]["reward"].get<double>() == doctest::Approx(0.125));
+  CHECK(metrics[0]["batch"]["verdicts"]["wrong_value"] == 3);
+  CHECK(metrics[0]["judged"] == 20);
+  CHECK(metrics[0]["ok"].get<double>() == doctest::Approx(0.9));
+  CHECK(metrics[0]["reward"].get<double>() == doctest::Approx(27.0 / 20));
+  CHECK(metrics[0]["left_out"] == 0);
+  CHECK(metrics[1]["batch"]["samples"] == 0);
+  CHECK(metrics[1]["batch"]["ok"].is_null());
+  CHECK(metrics[1]["batch"]["reward"].is_null());
+  CHECK(metrics[1]["judged"] == 0);
+  CHECK(metrics[1]["ok"].is_null());
+  CHECK(metrics[1]["reward"].is_null());
+  CHECK(metrics[1]["left_out"] == 1);
+}
+
+TEST_CASE("a ruined policy is warned of, in any life of the run, and again at its end") {
+  watched run;
+  std::vector<std::string> lines;
+  {
+    caught_stderr said(run.folder.path() / "said");
+    auto seen = run.make();
+    for (weights_version step = 1; step <= 3; ++step)
+      seen->stepped(step_of(step, 8, 8));
+    for (weights_version step = 4; step <= 5; ++step)
+      seen->stepped(step_of(step, 0, 16));
+    // Paused and gone on with; step 5 is taken again.
+    seen = run.make(4);
+    for (weights_version step = 5; step <= 9; ++step)
+      seen->stepped(step_of(step, 0, 16));
+    const auto warnings = seen->snapshot()["warnings"];
+    CHECK(warnings.size() == 2);
+    lines = said.lines();
+  }
+  int collapsed = 0, unrewarded = 0;
+  for (const std::string& line : lines) {
+    collapsed += contains(line, "the success rate collapsed: 0 of 64 samples of steps 4-7") ? 1 : 0;
+    unrewarded += contains(line, "every reward of steps 4-6 is 0: 48 samples (wrong_value 48)");
+  }
+  CHECK(collapsed == 1);
+  CHECK(unrewarded == 1);
+  const auto remarks = success_so_far(run.paths.metrics(), 100).remarks();
+  REQUIRE(remarks.size() == 2);
+  CHECK(contains(remarks[0], "every reward of steps 4-9 is 0: 96 samples"));
+  CHECK(
+      contains(remarks[1],
+               "0 of 96 samples of steps 4-9 are ok (wrong_value 96), 24 of 48 of steps 1-3 were"));
+}
