@@ -80,6 +80,10 @@ constexpr std::int64_t generator_queue = 16;
 /// control. A window may hold more samples; those beyond stay `generated` until there is room.
 constexpr std::size_t evaluation_queue = 4096;
 
+/// So many batches in a row whose gradient is not finite end the run: one may be a freak of a
+/// batch, several are the weights or the learning rate.
+constexpr int most_left_out = 3;
+
 /// The control plane is told of metrics at most this often by one process.
 constexpr auto status_interval = 1s;
 

@@ -151,8 +151,9 @@ struct train_batch {
   epoch_id epoch = 0;
   weights_version from = 0;
   std::vector<training_sample> samples;
+  std::int64_t number = 0;  ///< among the batches of the epoch
 };
-QUERN_MESSAGE(train_batch, epoch, from, samples)
+QUERN_MESSAGE(train_batch, epoch, from, samples, number)
 
 /// Rank 0: all ranks of the learner have loaded what they were welcomed with, and wait for a batch.
 struct learner_ready {
@@ -168,8 +169,11 @@ struct step_done {
   weights_ready weights;
   std::string metrics;              ///< JSON object
   std::int64_t device_wait_ns = 0;  ///< for its turn on a GPU that it shares, since its hello
+  std::int64_t batch = 0;           ///< number of the batch
+  /// The gradient was not finite: no step was made. `weights` says which stand, and has no file.
+  bool left_out = false;
 };
-QUERN_MESSAGE(step_done, epoch, weights, metrics, device_wait_ns)
+QUERN_MESSAGE(step_done, epoch, weights, metrics, device_wait_ns, batch, left_out)
 
 /// To every rank: write its part of model/ and optimizer/ of the current version into `folder`,
 /// while steps go on.

@@ -260,17 +260,23 @@ void look_at_learner(replay_ptr self) {
 void on_step_done(replay_ptr self, const step_done& step) {
   replay_state& state = self->state;
   if (step.epoch != state.setup.head->epoch()) return;
-  state.learner_watch->answered(learner_work::step, step.weights.version - 1);
+  state.learner_watch->answered(learner_work::step, step.weights.version - (step.left_out ? 0 : 1));
   state.setup.roles->waited_for_device(state.learner_member, step.device_wait_ns);
   state.setup.roles->working(state.learner_member, false);
-  state.setup.roles->did(run_role::learner, 1);
-  const replay& head = *state.setup.head;
-  state.setup.watch->stepped({step.weights.version, head.epoch(), head.in_flight(),
-                              head.batch_ages(), head.batch_results(), step.metrics});
+  if (step.left_out) {
+    state.setup.watch->left_out();
+  } else {
+    state.setup.roles->did(run_role::learner, 1);
+    const replay& head = *state.setup.head;
+    state.setup.watch->stepped({step.weights.version, head.epoch(), head.in_flight(),
+                                head.batch_ages(), head.batch_results(), step.metrics});
+  }
   const base::status result = state.setup.head->on_step(step);
-  state.newest = step.weights;
-  for (const auto& [addr, entry] : state.generators)
-    if (entry.installed >= 0) self->send(entry.ref, step.weights);
+  if (!step.left_out) {
+    state.newest = step.weights;
+    for (const auto& [addr, entry] : state.generators)
+      if (entry.installed >= 0) self->send(entry.ref, step.weights);
+  }
   state.setup.head->learner_ready(true);
   settle(self, result);
 }

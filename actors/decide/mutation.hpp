@@ -20,7 +20,8 @@ enum class mutation {
   late_verdict_accepted,     ///< a verdict is taken although its lease has expired
   step_applied_twice,        ///< a doubled "stepped" consumes a batch again
   age_not_checked,           ///< a batch is formed without looking at ages
-  lonely_group_trained       ///< a group trains with a single member
+  lonely_group_trained,      ///< a group trains with a single member
+  other_batch_left_out       ///< a late answer about a batch that was left out drops the next one
 };
 
 #ifdef QUERN_MUTATIONS

@@ -297,6 +297,7 @@ base::expected<batch_news> replay_book::next_batch() {
   for (const auto sample : plan.fully_masked)
     drop(sample);
   news.waits_for = std::move(plan.waits_for);
+  if (plan.next) plan.next->number = ++batches_;
   under_way_ = plan.next;
   news.next = std::move(plan.next);
   return news;
@@ -319,6 +320,23 @@ base::expected<sample_news> replay_book::stepped(epoch_id epoch, weights_version
   news.counted = true;
   under_way_.reset();
   ++version_;
+  return news;
+}
+
+base::expected<sample_news> replay_book::left_out(epoch_id epoch, std::int64_t number) {
+  sample_news news;
+  if (epoch != epoch_ || !under_way_ ||
+      (under_way_->number != number && !mutated(mutation::other_batch_left_out)))
+    return news;
+  for (const auto& group : under_way_->groups) {
+    for (const auto& member : group.members) {
+      news.changes.push_back({member.sample, sample_state::dropped, drop_reason::non_finite});
+      live_.erase(member.sample);
+    }
+    QUERN_CHECK(finish_group(group.group));
+  }
+  news.counted = true;
+  under_way_.reset();
   return news;
 }
 

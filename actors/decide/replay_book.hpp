@@ -22,6 +22,8 @@ namespace drop_reason {
 inline constexpr std::string_view group_too_small = "group_too_small";
 inline constexpr std::string_view stale = "stale";
 inline constexpr std::string_view prompt_lost = "prompt_lost";  ///< its blob, when a run goes on
+/// The gradient of its batch was not finite.
+inline constexpr std::string_view non_finite = "non_finite";
 }  // namespace drop_reason
 
 /// A change to be written to the ledger. Those that one call returns belong into one transaction.
@@ -101,6 +103,11 @@ class replay_book {
   base::expected<sample_news> stepped(epoch_id epoch, weights_version from,
                                       const base::hash128& weights);
 
+  /// The learner has left out the step with batch `number`, since its gradient was not finite: its
+  /// samples are dropped and its slots freed, the version stays. Not counted unless that batch is
+  /// under way.
+  base::expected<sample_news> left_out(epoch_id epoch, std::int64_t number);
+
   [[nodiscard]] epoch_id epoch() const { return epoch_; }
   /// The learner's version: the number of steps done.
   [[nodiscard]] weights_version version() const { return version_; }
@@ -155,6 +162,7 @@ class replay_book {
   std::map<std::int64_t, group_id> parked_;            // by number
   std::map<std::int64_t, group_resolution> resolved_;  // by number, until their turn
   std::optional<batch> under_way_;
+  std::int64_t batches_ = 0;  // ever under way
 };
 
 }  // namespace quern::actors

@@ -166,10 +166,35 @@ base::status replay::archive_candidate(const env::verdict& value, sample_id id,
   return {};
 }
 
+base::status replay::on_left_out(const step_done& step) {
+  QUERN_TRY(const sample_news news, book_->left_out(step.epoch, step.batch));
+  if (!news.counted) return {};
+  QUERN_CHECK(book_->know_weights(step.weights.version, step.weights.hash));
+  QUERN_CHECK(apply(news.changes));
+  stepping_rewards_.clear();
+  // Also where the run ends here: a resumed one must not take the batch up again.
+  QUERN_CHECK(ledger_->commit());
+  const std::string what = fmt::format(
+      "the gradient of the step from version {} is not finite: its {} samples are "
+      "dropped (non_finite), the weights stay as they were",
+      step.weights.version, news.changes.size());
+  if (++left_out_in_a_row_ < defaults::most_left_out) {
+    base::log_warn("replay", "{}", what);
+    return {};
+  }
+  return fail(
+      errc::unavailable,
+      "{}; these were {} batches in a row, the limit is {}: lower learner.learning_rate (it "
+      "is {}) and quern resume, or start a new run from weights that are sound",
+      what, left_out_in_a_row_, defaults::most_left_out, config_.learner.learning_rate);
+}
+
 base::status replay::on_step(const step_done& step) {
+  if (step.left_out) return on_left_out(step);
   QUERN_TRY(const sample_news news,
             book_->stepped(step.epoch, step.weights.version - 1, step.weights.hash));
   if (!news.counted) return {};
+  left_out_in_a_row_ = 0;
   std::vector<sample_id> used;
   std::vector<transition> others;
   for (const transition& change : news.changes) {

@@ -94,6 +94,8 @@ class replay {
   base::status on_weights(epoch_id epoch, weights_version version, const base::hash128& hash);
   base::status on_generated(const generated_sample& sample);
   base::status on_verdict(const sample_verdict& verdict);
+  /// A step was made, or left out since its gradient was not finite: then the batch is dropped.
+  /// Error: unavailable, when defaults::most_left_out were left out in a row.
   base::status on_step(const step_done& step);
   base::status on_checkpoint(const checkpoint_saved& saved);
   void learner_ready(bool ready) { learner_ready_ = ready; }
@@ -163,6 +165,7 @@ class replay {
   void draw_scouts(const book_task& task, group_id turn);
   /// Error: nothing has been judged for so long that nothing will be.
   base::status count_unjudged(const env::verdict& value);
+  base::status on_left_out(const step_done& step);
   base::status on_scout(const sample_verdict& verdict);
   base::expected<train_batch> make_batch(const batch& chosen);
   base::status archive_candidate(const env::verdict& value, sample_id id, std::int64_t verdict_id);
@@ -204,6 +207,7 @@ class replay {
   std::vector<std::uint64_t> leases_to_commit_;
   unjudged_streak unjudged_{config_.algorithm.group_size};
   std::vector<judged_sample> judged_;
+  int left_out_in_a_row_ = 0;                             ///< batches
   std::vector<double> stepping_rewards_;                  ///< of the batch under way, in its order
   std::map<weights_version, base::json> states_to_save_;  ///< state.json of versions being saved
   std::int64_t free_groups_ = 0;

@@ -155,6 +155,7 @@ base::expected<train_batch> replay::make_batch(const batch& chosen) {
   train_batch order;
   order.epoch = epoch();
   order.from = chosen.from;
+  order.number = chosen.number;
   stepping_rewards_.clear();
   for (const batch_group& group : chosen.groups) {
     for (const batch_member& member : group.members) {

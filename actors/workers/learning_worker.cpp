@@ -178,27 +178,24 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   group_.guard->at("step", trainer_.version());
   QUERN_TRY(const policy::step_metrics metrics, trainer_.step(sequences, totals));
   group_.guard->at(idle_phase, trainer_.version());
-  if (metrics.skipped) {
-    return fail(errc::internal,
-                "the gradient of the step from version {} is not finite: lower "
-                "learner.learning_rate and resume",
-                batch.from);
-  }
   step_done done;
   done.epoch = batch.epoch;
+  done.batch = batch.number;
+  done.left_out = metrics.skipped;
   done.weights.epoch = batch.epoch;
   done.weights.version = trainer_.version();
   if (rank_ > 0) return done;
+  done.metrics = base::dump(policy::to_json(metrics));
   // A generator may hold the last weights but one until it has had its turn on the GPU.
   const rank_guard::busy now(group_.guard, "publishing weights",
                              defaults::turn_deadline + defaults::phase_deadline,
                              bytes_of_weights());
   done.device_wait_ns = share_.waited_ns() - waited_before_;
   done.weights.hash = trainer_.weights().hash();
+  if (done.left_out) return done;
   QUERN_TRY(done.weights.file, publish());
   // Links copy on the GPU, which belongs to evaluators again when this turn ends.
   if (share_.shared()) policy::wait_for(trainer_.weights().flat.device());
-  done.metrics = base::dump(policy::to_json(metrics));
   return done;
 }
 

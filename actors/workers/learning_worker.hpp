@@ -41,8 +41,8 @@ class learning_worker {
   /// What it is at: "backward, version 12". Any thread.
   [[nodiscard]] std::string where() const;
   /// One step; rank 0 publishes the new weights before it returns, and only its answer means
-  /// something. Errors are fatal (a batch of another version, a gradient that is not finite), or
-  /// another rank's failure.
+  /// something. A gradient that is not finite leaves the step out on all ranks: its norm is of
+  /// their sum. Errors are fatal (a batch of another version), or another rank's failure.
   base::expected<step_done> step(const train_batch& batch);
   /// Rank 0: sends weights to one more generator from now on, on a thread of its own. An order of
   /// another epoch is left alone. Error: unavailable, when its GPU cannot be asked for.

@@ -55,7 +55,7 @@ class control {
   void on_sample(int generator, const generated_sample& sample);
   void on_installed(int generator, std::int64_t incarnation, epoch_id epoch,
                     const base::hash128& hash);
-  void on_step(epoch_id epoch, weights_version from, const weights_ptr& made);
+  void on_step(const step_request& of, const weights_ptr& made, bool left_out);
   void on_saved(epoch_id epoch, weights_version version, const base::hash128& hash);
   void on_host(int host, const env::message& what);
   /// Deadlines, silence, repetition of what was not answered.

@@ -36,10 +36,18 @@ void control::on_installed(int generator, std::int64_t incarnation, epoch_id epo
   pump();
 }
 
-void control::on_step(epoch_id epoch, weights_version from, const weights_ptr& made) {
+void control::on_step(const step_request& of, const weights_ptr& made, bool left_out) {
   if (!alive_) return;
-  const auto news = book_->stepped(epoch, from, made->hash);
+  const auto news = left_out ? book_->left_out(of.epoch, of.number)
+                             : book_->stepped(of.epoch, of.from, made->hash);
   if (!must(news) || !news->counted) return;
+  if (left_out) {
+    must(book_->know_weights(of.from, made->hash));
+    stepping_.reset();
+    apply(news->changes);
+    pump();
+    return;
+  }
   if (made->version != book_->version()) {
     truth_.violated(fmt::format("control counts {} steps where the learner has made {}",
                                 book_->version(), made->version));

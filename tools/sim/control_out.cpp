@@ -97,7 +97,7 @@ void control::form_batch() {
   if (!must(news)) return;
   apply(news->changes);
   if (!news->next) return;
-  step_request request{epoch_, news->next->from, {}};
+  step_request request{epoch_, news->next->from, news->next->number, {}};
   for (const auto& group : news->next->groups) {
     auto& members = request.groups.emplace_back();
     for (const auto& member : group.members) {

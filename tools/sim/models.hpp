@@ -87,7 +87,7 @@ class generator_model : public process {
 class learner_model : public process {
  public:
   using process::process;
-  std::function<void(epoch_id, weights_version from, weights_ptr)> on_step;
+  std::function<void(const step_request& of, const weights_ptr& made, bool left_out)> on_step;
   std::function<void(epoch_id, weights_version, base::hash128)> on_saved;
 
   void start(epoch_id epoch, weights_ptr from);

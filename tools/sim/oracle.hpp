@@ -47,6 +47,7 @@ struct oracle {
   std::set<std::uint64_t> leases;                      ///< every lease that was ever given
   std::int64_t oldest_age = 0;                         ///< at which a token was trained on
   std::int64_t masked = 0;                             ///< tokens
+  std::int64_t left_out = 0;                           ///< steps whose gradient was not finite
   std::string violation;                               ///< the first one
 
   void violated(std::string what) {
@@ -58,6 +59,7 @@ struct oracle {
 struct step_request {
   epoch_id epoch = 0;
   weights_version from = 0;
+  std::int64_t number = 0;
   struct member {
     sample_id sample;
     base::hash128 tokens;

@@ -67,8 +67,9 @@ void world::build() {
     generators_.push_back(std::move(made));
   }
   learner_ = std::make_unique<learner_model>(events_, truth_, plan_);
-  learner_->on_step = [this](epoch_id epoch, weights_version from, const weights_ptr& made) {
-    events_.send("learner up", [this, epoch, from, made] { control_->on_step(epoch, from, made); });
+  learner_->on_step = [this](const step_request& of, const weights_ptr& made, bool left_out) {
+    events_.send("learner up",
+                 [this, of, made, left_out] { control_->on_step(of, made, left_out); });
   };
   learner_->on_saved = [this](epoch_id epoch, weights_version version, base::hash128 hash) {
     events_.send("learner up",
@@ -223,6 +224,7 @@ outcome world::run() {
   result.faults = events_.counts;
   result.oldest_age = truth_.oldest_age;
   result.masked_tokens = truth_.masked;
+  result.left_out = truth_.left_out;
   if (control_ && holds()) {
     const auto counts = control_->ledger().counts();
     const auto position = control_->ledger().position();

@@ -39,8 +39,9 @@ struct outcome {
   std::int64_t epochs = 0;
   std::int64_t oldest_age = 0;  ///< the largest age at which a token was trained on
   std::int64_t masked_tokens = 0;
-  std::string weights;  ///< hash of the weights at the end
-  std::string chain;    ///< hashes of all versions, for deterministic mode
+  std::int64_t left_out = 0;  ///< steps whose gradient was not finite
+  std::string weights;        ///< hash of the weights at the end
+  std::string chain;          ///< hashes of all versions, for deterministic mode
 };
 
 /// Runs one schedule to its end: faults stop, everything under way settles, the run is stopped, the

@@ -134,6 +134,36 @@ TEST_CASE("deterministic mode: versions by number, admission in issue order") {
   CHECK_FALSE(wrong);
 }
 
+TEST_CASE("a batch that is left out is dropped, its slots are free, and the version stays") {
+  auto replay = book(0, 1);
+  issue(replay, 1);
+  finish(replay, 1, 0);
+  const auto first = replay.next_batch();
+  REQUIRE(first->next);
+  CHECK_FALSE(replay.may_issue(0));
+  CHECK_FALSE(replay.left_out(2, first->next->number)->counted);
+  const auto news = replay.left_out(1, first->next->number);
+  REQUIRE(news->counted);
+  REQUIRE(news->changes.size() == 2);
+  for (const transition& change : news->changes) {
+    CHECK(change.to == sample_state::dropped);
+    CHECK(change.reason == drop_reason::non_finite);
+  }
+  CHECK(replay.version() == 0);
+  CHECK(replay.live() == 0);
+  CHECK(replay.window().charged() == 0);
+  // The next one begins from the same version, and a late answer about the first is none about it.
+  issue(replay, 2);
+  finish(replay, 2, 0);
+  const auto second = replay.next_batch();
+  REQUIRE(second->next);
+  CHECK(second->next->from == first->next->from);
+  CHECK(second->next->number != first->next->number);
+  CHECK_FALSE(replay.left_out(1, first->next->number)->counted);
+  CHECK(replay.stepped(1, 0, hash_of(1))->counted);
+  CHECK(replay.version() == 1);
+}
+
 storage::group_row stored(group_id group, std::int64_t seq, std::vector<sample_state> states) {
   storage::group_row row;
   row.id = group;

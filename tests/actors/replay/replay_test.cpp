@@ -2,8 +2,11 @@
 // each. Whatever is lost on the way, the law holds and every step is made once.
 #include "actors/replay/replay.hpp"
 
+#include <functional>
 #include <map>
+#include <set>
 
+#include "actors/defaults.hpp"
 #include "actors/replay/rollout.hpp"
 #include "base/file.hpp"
 #include "base/random.hpp"
@@ -39,7 +42,7 @@ class world {
 
   /// Carries orders until the end, or until `most` of them.
   std::optional<drained> go(int most = 100000) {
-    for (int round = 0; round < most; ++round) {
+    for (int round = 0; round < most && told; ++round) {
       head_->generators(4, installed_);
       auto orders = head_->advance();
       REQUIRE_MESSAGE(orders, (orders ? "" : orders.error().message));
@@ -76,6 +79,7 @@ class world {
       if (const auto* candidate = std::get_if<evaluate_sample>(&read)) {
         judge(*candidate);
       } else {
+        kinds_[order.sample] = "malformed";
         CHECK(head_->on_verdict(std::get<sample_verdict>(read)));
       }
     }
@@ -86,6 +90,10 @@ class world {
     if (orders.train) {
       const train_batch batch = *orders.train;
       CHECK(batch.samples.size() >= 2);
+      if (on_batch) {
+        on_batch(batch);
+        return;
+      }
       waiting_.push_back([this, batch] { step(batch); });
     }
   }
@@ -145,6 +153,7 @@ class world {
     if (verdict.kind == env::verdict_kind::ok) {
       verdict.speedup_e2 = 50 + static_cast<std::int64_t>(random_.below(300));
     }
+    kinds_[candidate.sample] = std::string(env::name_of(verdict.kind));
     answer.counts = env::judges_candidate(verdict.kind);
     answer.exhausted = !answer.counts;
     answer.json = base::dump(env::to_json(verdict));
@@ -155,7 +164,10 @@ class world {
     check_segments_of(batch);
     step_done done;
     done.epoch = batch.epoch;
+    done.batch = batch.number;
+    if (batch.number <= spoiled_batches) return leave_out(batch, done);
     done.weights = {batch.epoch, batch.from + 1, weights_of(batch.from + 1), "even"};
+    if (batch.epoch == head_->epoch()) check_results_of(batch);
     std::size_t aged = 0;
     for (const auto& [age, samples] : head_->batch_ages()) {
       CHECK(age >= 0);
@@ -168,6 +180,31 @@ class world {
     installed_ = std::max(installed_, batch.from + 1);
     steps_made[{batch.epoch, batch.from}] += 1;
     head_->learner_ready(true);
+  }
+
+  void leave_out(const train_batch& batch, step_done done) {
+    done.left_out = true;
+    done.weights = {batch.epoch, batch.from, weights_of(batch.from), ""};
+    told = head_->on_step(done);
+    head_->learner_ready(true);
+    for (const training_sample& sample : batch.samples)
+      left_out.insert(sample.sample);
+  }
+
+  /// What the step's line shows is about the samples of the batch, whatever else was judged.
+  void check_results_of(const train_batch& batch) {
+    const step_results results = head_->batch_results();
+    CHECK(results.step == batch.from + 1);
+    CHECK(results.samples == static_cast<std::int64_t>(batch.samples.size()));
+    step_results expected;
+    for (const training_sample& sample : batch.samples) {
+      if (!kinds_.contains(sample.sample)) return;  // judged in an earlier life
+      expected.add(kinds_[sample.sample], sample.reward);
+    }
+    ++results_checked;
+    CHECK(results.verdicts == expected.verdicts);
+    CHECK(results.rewarded == expected.rewarded);
+    CHECK(results.reward_sum == doctest::Approx(expected.reward_sum));
   }
 
   checkpoint_saved save(const save_checkpoint& order) {
@@ -191,6 +228,11 @@ class world {
   std::map<std::pair<epoch_id, weights_version>, int> steps_made;
   int masked_samples = 0;  ///< of the steps made, with a token that was too old
   int samples_of_two_turns = 0;
+  int results_checked = 0;           ///< steps whose results were compared
+  std::int64_t spoiled_batches = 0;  ///< the first ones of an epoch have no finite gradient
+  std::set<sample_id> left_out;      ///< samples of those
+  std::function<void(const train_batch&)> on_batch;  ///< instead of a learner
+  base::status told;  ///< of the last step that was left out; an error ends `go`
 
  private:
   const run_config& config_;
@@ -241,10 +283,69 @@ TEST_CASE("a run goes to its end and everything issued is trained or dropped") {
     CHECK(end->finished);
     CHECK(w.head().version() == f.config.learner.steps);
     CHECK(w.samples_of_two_turns > 0);
+    CHECK(w.results_checked == f.config.learner.steps);
     CHECK(w.masked_samples == 0);
     check_end(w, f.config.learner.steps);
     CHECK(w.head().close());
   }
+}
+
+TEST_CASE("batches without a finite gradient are dropped with their reason, and the run goes on") {
+  fixture f;
+  world w(f.config, *f.tasks, f.folder.path() / "left out", true, 6);
+  w.spoiled_batches = defaults::most_left_out - 1;
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  CHECK(w.told);
+  CHECK(w.head().version() == f.config.learner.steps);
+  check_end(w, f.config.learner.steps);
+  CHECK_FALSE(w.left_out.empty());
+  CHECK(w.head().rows().drop_reasons()->at("non_finite") ==
+        static_cast<std::int64_t>(w.left_out.size()));
+  for (const sample_id sample : w.left_out)
+    CHECK(w.head().rows().sample(sample)->state == storage::sample_state::dropped);
+}
+
+TEST_CASE("several in a row end the run, and a resumed one does not take them up again") {
+  fixture f;
+  const auto root = f.folder.path() / "ruined";
+  std::set<sample_id> left_out;
+  {
+    world w(f.config, *f.tasks, root, true, 6);
+    w.spoiled_batches = 1000;
+    REQUIRE_FALSE(w.go());
+    REQUIRE_FALSE(w.told);
+    CHECK(test::contains(w.told.error().message, "3 batches in a row, the limit is 3"));
+    CHECK(test::contains(w.told.error().message, "lower learner.learning_rate (it is 5e-05)"));
+    CHECK(w.head().version() == 0);
+    left_out = w.left_out;
+    CHECK(left_out.size() >= 2 * 2 * 3);
+  }  // nothing more is committed
+  world w(f.config, *f.tasks, root, false, 7);
+  for (const sample_id sample : left_out)
+    CHECK(w.head().rows().sample(sample)->state == storage::sample_state::dropped);
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  check_end(w, f.config.learner.steps);
+}
+
+TEST_CASE("weights that changed in a step that was left out end the run") {
+  fixture f;
+  world w(f.config, *f.tasks, f.folder.path() / "changed", true, 6);
+  std::optional<train_batch> batch;
+  w.on_batch = [&](const train_batch& one) { batch = one; };
+  REQUIRE_FALSE(w.go(40));
+  REQUIRE(batch);
+  step_done done;
+  done.epoch = batch->epoch;
+  done.batch = batch->number;
+  done.left_out = true;
+  done.weights = {batch->epoch, batch->from, weights_of(batch->from + 1), ""};
+  const auto refused = w.head().on_step(done);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == base::errc::conflict);
 }
 
 TEST_CASE("what is too old in a sample is a segment that is not trained") {

@@ -34,6 +34,7 @@ constexpr std::array bugs = {
     seeded{mutation::step_applied_twice, "step applied twice"},
     seeded{mutation::age_not_checked, "age not checked"},
     seeded{mutation::lonely_group_trained, "lonely group trained"},
+    seeded{mutation::other_batch_left_out, "other batch left out"},
 };
 
 constexpr std::uint64_t most_schedules = 400;
