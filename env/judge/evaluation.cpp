@@ -33,11 +33,19 @@ bool evaluation::screen() {
   return settle_screen(static_screen(request_.source));
 }
 
+bool evaluation::fail_reference(const base::error& e) {
+  lost_reference_ = e.code == base::errc::unavailable;
+  return fail_host(e);
+}
+
 bool evaluation::compile() {
   stage_clock clock(with_.seconds.compile);
   auto built = with_.compilations.compile(*with_.cxx,
                                           compile_request_for(*request_.subject, request_.source));
-  if (!built) return fail_host({base::errc::unavailable, built.error().message});
+  if (!built) {
+    used_host_ = true;
+    return fail_host({base::errc::unavailable, built.error().message});
+  }
   note_compiler(*built);
   artefact_ = built->artefact;
   if (built->what == compile_result::kind::built) return true;
@@ -51,6 +59,7 @@ bool evaluation::compile() {
 
 bool evaluation::prepare() {
   stage_clock clock(with_.seconds.reference);
+  used_host_ = true;
   auto prepared = with_.tasks->get(request_.subject);
   if (!prepared) return fail_host(prepared.error());
   task_ = *prepared;
@@ -114,7 +123,7 @@ bool evaluation::verify() {
     auto reference = with_.tasks->fresh_reference(*task_);
     if (!reference) return fail_host(reference.error());
     if (auto made = replace_timed_round(*task_, *reference, *round, seed, ordinal); !made)
-      return fail_host(made.error());
+      return fail_reference(made.error());
   }
   if (!settle(checker.probe(task_->timed, limit, verdict_.checks))) return false;
   call_ns_ = checker.call_ns();
@@ -173,6 +182,7 @@ bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::u
     result = time_candidate(timed);
   }
   if (result.baseline_ns > 0) task_->baseline_ns = result.baseline_ns;
+  lost_reference_ = result.baseline_gone;
   verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
   if (!settle(result.what)) return false;
   into = std::move(result.pairs);

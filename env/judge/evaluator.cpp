@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include "base/json.hpp"
+#include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/judge/cost_model.hpp"
 #include "env/judge/machine.hpp"
@@ -14,6 +15,11 @@
 namespace quern::env {
 
 namespace {
+
+/// A self-test takes a second, and what ails a core's host is over sooner than what ails a GPU: a
+/// folder that was full, memory that was short.
+constexpr device_quarantine::limits core_quarantine{.first_pause = 5'000'000'000,
+                                                    .longest_pause = 300'000'000'000};
 
 std::string cpu_baseline_settings(baseline_choice baseline) {
   return baseline == baseline_choice::plain ? "compiled as a candidate is" : "ATen on one core";
@@ -73,7 +79,9 @@ base::expected<std::unique_ptr<evaluator>> evaluator::open(evaluator_options opt
         environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   }
   s->tasks = std::make_unique<task_shelf>(options.reference_program, mode, s->core.core(),
-                                          *options.input_seed, options.expectation_cache_bytes);
+                                          *options.input_seed, options.expectation_cache_bytes,
+                                          options.restart_reference);
+  s->quarantine = device_quarantine(options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);
   return std::unique_ptr<evaluator>(new evaluator(std::move(s)));
 }
@@ -112,13 +120,26 @@ verdict evaluator::evaluate(const evaluation_request& request) {
   if (!state_->options.static_screen) key.protocol += "+unscreened";
   if (!state_->options.guard_threads) key.protocol += "+unguarded";
 
-  evaluation one(*state_, request, v);
-  if (one.recall(state_->cache, key, state_->options.remeasure_probability)) {
+  const verdict unjudged = v;
+  const double again = state_->options.remeasure_probability;
+  std::optional<evaluation> one(std::in_place, *state_, request, v);
+  if (one->recall(state_->cache, key, again)) {
     ++state_->seconds.cache_hits;
     return v;
   }
-  one.run();
-  one.keep(state_->cache, key);
+  one->run();
+  if (one->lost_reference() && state_->options.restart_reference) {
+    base::log_warn("evaluator", "the reference was lost ({}): once more with a fresh one",
+                   v.detail);
+    state_->tasks->renew();
+    v = unjudged;
+    one.emplace(*state_, request, v);
+    // Drawn by the request: what was to be measured again still is.
+    (void)one->recall(state_->cache, key, again);
+    one->run();
+  }
+  one->keep(state_->cache, key);
+  if (one->used_host()) state_->look_after(v);
   return v;
 }
 

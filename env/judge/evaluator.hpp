@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "env/device/device_quarantine.hpp"
 #include "env/judge/judge.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/sandbox/layer.hpp"
@@ -53,6 +54,11 @@ struct evaluator_options {
   /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what
   /// was on.
   bool sandbox_required = true;
+  /// Turned off only by tests and fault benchmarks, to see what it is worth: a reference process
+  /// that died is not started again, and the device goes on without quarantine.
+  bool restart_reference = true;
+  /// Lane `cpp`, given only by tests: when the device is taken out and tried again.
+  std::optional<device_quarantine::limits> quarantine;
   /// Given only by tests and benchmarks: the layers that children get, whatever the host has.
   std::optional<layer_set> layers;
   /// Key of the hidden inputs. None: from the operating system, so that nobody can know them;
@@ -117,6 +123,10 @@ class evaluator final : public candidate_judge {
   void warm_up() override;
   void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] env::lane lane() const override { return lane::cpp; }
+  /// In quarantine candidates are still judged if asked for: it is for hosts to send them
+  /// elsewhere.
+  [[nodiscard]] std::optional<device_trouble> trouble() const override;
+  void recover() override;
 
   /// Of the closed list `cpp-sse2`, `cpp-avx2`, `cpp-avx512`, `cpp-neon`.
   [[nodiscard]] const std::string& device_class() const override;

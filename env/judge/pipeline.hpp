@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/clock.hpp"
+#include "env/device/device_quarantine.hpp"
 #include "env/judge/ahead.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/evaluator.hpp"
@@ -27,19 +28,23 @@ namespace quern::env {
 /// it starts when first needed and again when it died.
 class task_shelf {
  public:
+  /// `restarts`: false keeps a service that died (evaluator_options::restart_reference).
   task_shelf(std::filesystem::path program, sandbox_mode mode, int core, std::uint64_t input_seed,
-             std::size_t bytes)
+             std::size_t bytes, bool restarts)
       : program_(std::move(program)),
         mode_(mode),
         core_(core),
         input_seed_(input_seed),
-        limit_(bytes) {}
+        limit_(bytes),
+        restarts_(restarts) {}
 
   /// Valid until the next call.
   base::expected<prepared_task*> get(const std::shared_ptr<const task>& subject);
   base::expected<reference_service*> service();
-  /// A fresh child for the task's reference.
+  /// A fresh child for the task's reference. A service that died is started once more.
   base::expected<reference_runner> fresh_reference(const prepared_task& t);
+  /// Ends the service; the next use starts another one. Tasks that were prepared stay.
+  void renew();
   [[nodiscard]] std::uint64_t input_seed() const { return input_seed_; }
   /// Best bandwidth at this footprint and arithmetic that were ever seen on this machine.
   machine_peak peak_for(std::int64_t footprint, bool look_again);
@@ -50,6 +55,7 @@ class task_shelf {
   int core_;
   std::uint64_t input_seed_;
   std::size_t limit_, used_ = 0;
+  bool restarts_;
   std::unique_ptr<reference_service> service_;
   std::list<std::unique_ptr<prepared_task>> order_;
   std::unordered_map<std::string, std::list<std::unique_ptr<prepared_task>>::iterator> index_;
@@ -75,6 +81,15 @@ struct evaluator::state {
   std::unique_ptr<task_shelf> tasks;
   verdict_cache cache;
   stage_seconds seconds;
+  base::steady_clock clock;
+  device_quarantine quarantine{};
+  std::uint64_t self_tests = 0;
+
+  /// Judges a kernel that is known to be right, with everything made anew: what is wrong here; none
+  /// where the verdict is `ok`.
+  std::optional<std::string> self_test();
+  /// What an evaluation that used this host's parts says about them.
+  void look_after(const verdict& v);
 };
 
 compile_request compile_request_for(const task& what, const std::string& source);
@@ -91,11 +106,17 @@ class evaluation : public staged_evaluation {
       : staged_evaluation(request, v), with_(with) {}
 
   void run();
+  /// It got as far as what the quarantine is about: a compiler, a reference, a process.
+  [[nodiscard]] bool used_host() const { return used_host_; }
+  /// It ended because the reference's process was lost, which a fresh one may mend.
+  [[nodiscard]] bool lost_reference() const { return lost_reference_; }
 
  private:
   bool screen();
   bool compile();
   bool prepare();
+  /// As fail_host, of something that was asked of the reference.
+  bool fail_reference(const base::error& e);
   bool verify();
   void cost_model();
   void time();
@@ -113,6 +134,8 @@ class evaluation : public staged_evaluation {
   std::filesystem::path artefact_;
   std::unique_ptr<candidate_process> first_process_;
   double call_ns_ = 0;
+  bool used_host_ = false;
+  bool lost_reference_ = false;
 };
 
 }  // namespace quern::env

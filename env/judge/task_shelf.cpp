@@ -37,8 +37,19 @@ base::expected<reference_service*> task_shelf::service() {
 }
 
 base::expected<reference_runner> task_shelf::fresh_reference(const prepared_task& t) {
-  QUERN_TRY(auto* from, service());
-  return from->open(t.subject->reference, core_);
+  base::expected<reference_runner> opened =
+      base::fail(base::errc::unavailable, "the reference process was not started");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    QUERN_TRY(auto* from, service());
+    opened = from->open(t.subject->reference, core_);
+    if (opened || opened.error().code != base::errc::unavailable) break;
+    renew();  // it died: once more with a fresh one
+  }
+  return opened;
+}
+
+void task_shelf::renew() {
+  if (restarts_) service_.reset();
 }
 
 base::expected<prepared_task*> task_shelf::get(const std::shared_ptr<const task>& subject) {
@@ -54,7 +65,7 @@ base::expected<prepared_task*> task_shelf::get(const std::shared_ptr<const task>
     QUERN_TRY(auto* from, service());
     prepared = prepare_task(subject, *from, core_, input_seed_, peak);
     if (prepared || prepared.error().code != base::errc::unavailable) break;
-    service_.reset();  // it died: once more with a fresh one
+    renew();  // it died: once more with a fresh one
   }
   if (!prepared) return tl::make_unexpected(prepared.error());
   used_ += (*prepared)->bytes;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
@@ -49,6 +50,8 @@ class session {
                            candidate_memory& memory);
   finding set_up(std::int64_t slots);
   finding measure_baseline_once();
+  /// Why the baseline did not answer: its own fault, or its process is lost.
+  finding baseline_failed(const runner_failure& why);
   void refresh(std::int64_t slots);
   void measure_handshake();
   finding window(bool candidate, std::int64_t slots, double& ns, bool& disturbed);
@@ -85,9 +88,8 @@ finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs
   if (request_.baseline.plain != nullptr) {
     candidate_checker side(*request_.baseline.plain, baseline_limits);
     // Loaded before in a process that is kept; then this only tells whether it has a workspace.
-    if (auto f = side.load(task_.plain_artefact.string()); !f.ok())
-      return {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt};
-    auto f = side.prepare(instance_, slots, &inputs, memory);
+    auto f = side.load(task_.plain_artefact.string());
+    if (f.ok()) f = side.prepare(instance_, slots, &inputs, memory);
     if (!f.ok())
       return {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt};
     return {};
@@ -101,8 +103,16 @@ finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs
   auto step = link.map(inputs.request(0), inputs.fd(), baseline_limits);
   if (step) step = link.map(memory.outputs->request(1), memory.outputs->fd(), baseline_limits);
   if (step) step = link.plan(*plan, baseline_limits);
-  if (!step) return host_error("reference: " + step.error().text);
+  if (!step) return baseline_failed(step.error());
   return {};
+}
+
+finding session::baseline_failed(const runner_failure& why) {
+  using enum runner_failure::kind;
+  result_.baseline_gone = why.what == gone || why.what == forged;
+  const bool own_fault = why.what == refused || why.what == fault;
+  return {own_fault ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
+          "baseline: " + why.text, std::nullopt};
 }
 
 finding session::set_up(std::int64_t slots) {
@@ -127,8 +137,8 @@ finding session::measure_baseline_once() {
     auto ns = baseline_link().run(0, 1, baseline_limits);
     if (ns && request_.baseline.reference != nullptr)
       if (auto flushed = baseline_link().flush(baseline_limits); !flushed)
-        return {verdict_kind::invalid_reference, "", flushed.error().text, std::nullopt};
-    if (!ns) return host_error("baseline: " + ns.error().text);
+        return baseline_failed(flushed.error());
+    if (!ns) return baseline_failed(ns.error());
     times.push_back(static_cast<double>(*ns));
   }
   // A plain kernel that computes something else would be what timed outputs are compared with.
@@ -172,7 +182,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   if (!wall) {
     if (candidate)
       return request_.checker->explain(wall.error(), &candidate_memory_, &instance_, "time");
-    return host_error("baseline: " + wall.error().text);
+    return baseline_failed(wall.error());
   }
   ns = static_cast<double>(*wall);
   const auto wall_ns = static_cast<double>(*wall), cpu_ns = static_cast<double>(cpu_after - cpu);
@@ -203,7 +213,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   }
   if (request_.baseline.reference != nullptr)
     if (auto flushed = link.flush(baseline_limits); !flushed)
-      return {verdict_kind::invalid_reference, "", flushed.error().text, std::nullopt};
+      return baseline_failed(flushed.error());
   return {};
 }
 
@@ -316,12 +326,8 @@ finding session::rehearse(std::int64_t& slots) {
   if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
   sizes.ref_call_ns = per_call.ref_ns;
   sizes.cand_call_ns = per_call.cand_ns;
-  const std::int64_t wanted = std::max(least_slots, calls_per_window(sizes));
-  if (wanted <= slots) {
-    slots = wanted;
-    return {};
-  }
-  slots = wanted;
+  const auto before = std::exchange(slots, std::max(least_slots, calls_per_window(sizes)));
+  if (slots <= before) return {};
   if (auto f = set_up(slots); !f.ok()) return f;
   return pair_unkept(slots, per_call);
 }

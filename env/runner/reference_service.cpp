@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <poll.h>
@@ -54,9 +55,12 @@ base::status send_fork(int socket, const runner::fork_request& request, int fd) 
   c->cmsg_type = SCM_RIGHTS;
   c->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
-    return base::fail_errno("asking the reference process for a child");
-  return {};
+  if (sendmsg(socket, &message, MSG_NOSIGNAL) >= 0) return {};
+  // A broken connection is how its death shows first: the caller starts another one.
+  const int number = errno;
+  return base::fail(
+      number == EPIPE || number == ECONNRESET ? base::errc::unavailable : base::errc::io,
+      "asking the reference process for a child: {}", std::strerror(number));
 }
 
 bool readable_within(int fd, int ms) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -226,6 +227,8 @@ int cmd_evaluator(int argc, char** argv) {
   base::set_log_level(log_level);
   options.static_screen = screen == "on";
   options.sandbox_required = sandbox == "required";
+  // Faults that a soak plants: it must fail without what mends them.
+  options.restart_reference = std::getenv("QUERN_FAULT_NO_REFERENCE_RESTART") == nullptr;
   auto judges = open_devices(options, gpus);
   if (!judges) return report("evaluator", judges.error());
   env::host_options host;
