@@ -30,7 +30,7 @@ struct dispatch_state {
   std::unordered_map<session_id, std::vector<std::int64_t>> devices;
   base::steady_clock clock;
   epoch_id epoch = 0;
-  bool timer = false;
+  std::optional<base::nanoseconds_t> timer;  ///< when the next `tick` comes
   bool draining = false;  ///< nothing is sent to hosts any more
 };
 QUERN_STATE(dispatch_state);
@@ -77,11 +77,12 @@ void send_jobs(dispatch_ptr self) {
                     order->held.attempt, frame.session);
     state.hosts->send_job(std::move(frame));
   }
-  if (!state.timer && state.desk->next_deadline()) {
-    state.timer = true;
-    const auto wait = std::max<base::nanoseconds_t>(*state.desk->next_deadline() - now, 0);
-    self->delayed_send(self, std::chrono::nanoseconds(wait) + std::chrono::milliseconds(1), tick{});
-  }
+  // A pause may end before the lease that the timer was set for runs out.
+  const auto deadline = state.desk->next_deadline();
+  if (!deadline || (state.timer && *state.timer <= *deadline)) return;
+  state.timer = deadline;
+  const auto wait = std::max<base::nanoseconds_t>(*deadline - now, 0);
+  self->delayed_send(self, std::chrono::nanoseconds(wait) + std::chrono::milliseconds(1), tick{});
 }
 
 void cancel(dispatch_state& state, lease_id lease) {
@@ -244,7 +245,7 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
   if (const auto known = state.starts.extract(host.session)) {
     self->send(state.sink->supervisor, process_contact{known.mapped(), true, true});
   }
-  for (const lease_result& result : state.desk->host_lost(host.session)) {
+  for (const lease_result& result : state.desk->host_lost(host.session, state.clock.now_ns())) {
     lost(self, result, "the host was lost: " + host.why);
   }
   send_jobs(self);
@@ -329,8 +330,11 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
       [=](const host_leaves& host) { on_leaves(self, host); },
       [=](const host_devices& host) { on_devices(self, host); },
       [=](const tick&) {
-        self->state.timer = false;
-        for (const auto& expired : self->state.desk->expire(self->state.clock.now_ns())) {
+        const base::nanoseconds_t now = self->state.clock.now_ns();
+        // One that was set earlier for later still comes; it may find nothing to do.
+        if (self->state.timer && *self->state.timer <= now + base::operator""_ms(1))
+          self->state.timer.reset();
+        for (const auto& expired : self->state.desk->expire(now)) {
           cancel(self->state, expired.held.id);
           lost(self, expired.result, "the lease ran out");
         }

@@ -68,8 +68,30 @@ void monitor::judged(const std::vector<judged_sample>& samples) {
     ++judged_count_;
     if (sample.verdict == "ok") ++ok_;
     reward_sum_ += sample.reward;
+    watch_losses(sample);
   }
   progress_.alive(clock_.now_ns());
+}
+
+void monitor::watch_losses(const judged_sample& sample) {
+  if (sample.malformed) return;
+  const bool lost = drop_reason::is_infrastructure(sample.verdict);
+  if (lost) newest_loss_ = sample.detail;
+  switch (losses_.ended(lost)) {
+    case loss_watch::news::none:
+      return;
+    case loss_watch::news::begun:
+    case loss_watch::news::goes_on:
+      base::log_error(
+          "monitor",
+          "{} of the last {} samples were lost because evaluators could not judge them, "
+          "at most {} may be; the newest: {}; quern status tells which devices work",
+          losses_.lost(), losses_.seen(), loss_watch::most, newest_loss_);
+      return;
+    case loss_watch::news::over:
+      base::log_info("monitor", "evaluators judge again: {} of the last {} samples were lost",
+                     losses_.lost(), losses_.seen());
+  }
 }
 
 void monitor::stepped(const finished_step& step) {
@@ -132,6 +154,11 @@ base::json monitor::snapshot() const {
           {"progress", progress_.line(clock_.now_ns())},
           {"verdicts", verdicts},
           {"warnings", success_.remarks()},
+          {"lost",
+           {{"samples", losses_.lost()},
+            {"of", losses_.seen()},
+            {"too_many", losses_.too_many()},
+            {"newest", newest_loss_}}},
           {"loop", base::json::parse(roles_.window().dump())},
           {"last_step", last_}};
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/loss_watch.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/success_watch.hpp"
@@ -59,6 +60,7 @@ class monitor {
  private:
   monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
           role_board& roles, success_watch watch);
+  void watch_losses(const judged_sample& sample);
 
   const run_config& config_;
   role_board& roles_;
@@ -70,6 +72,8 @@ class monitor {
   base::nanoseconds_t started_;
   weights_version version_ = 0;
   std::map<std::string, std::int64_t> verdicts_;  ///< since the start of this process
+  loss_watch losses_;
+  std::string newest_loss_;  ///< what the evaluator said
   // Since the last step.
   std::int64_t judged_count_ = 0;
   std::int64_t ok_ = 0;

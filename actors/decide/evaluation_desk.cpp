@@ -1,10 +1,12 @@
 // The queue, the credit and the leases, kept in step.
 #include "actors/decide/evaluation_desk.hpp"
 
+#include <algorithm>
+
 namespace quern::actors {
 
 evaluation_desk::evaluation_desk(epoch_id epoch, limits bounds)
-    : leases_(epoch, bounds.leases), queue_(bounds.queue) {}
+    : leases_(epoch, bounds.leases), queue_(bounds.queue), pause_(bounds.pause) {}
 
 base::status evaluation_desk::submit(job_request job, int attempt) {
   const auto sample = job.sample;
@@ -19,6 +21,7 @@ base::status evaluation_desk::submit(job_request job, int attempt) {
 
 std::optional<lease> evaluation_desk::cancel(sample_id sample) {
   queue_.withdraw(sample);
+  std::erase_if(pausing_, [&](const auto& entry) { return entry.second == sample; });
   jobs_.erase(sample);
   return leases_.remove(sample);
 }
@@ -44,17 +47,34 @@ void evaluation_desk::host_draining(session_id session) {
   queue_.drain(session);
 }
 
-lease_result evaluation_desk::settle(lease_result result) {
+bool evaluation_desk::send_elsewhere(evaluation& work, const lease_result& result) const {
+  // A claim is borne out by another device than the one that made it, whatever came between.
+  const bool claimed = work.claim_e2 > 0;
+  const bool sick =
+      result.outcome == lease_outcome::retry && result.cause == retry_cause::infra_error;
+  if (!claimed) {
+    work.job.avoid = work.last;
+    work.job.elsewhere = sick;
+  }
+  if (!sick) return false;
+  const bool other = work.last && queue_.has_other(work.job.lane, *work.last);
+  return !other || result.failures > 1;
+}
+
+lease_result evaluation_desk::settle(lease_result result, nanoseconds_t now) {
   if (result.outcome == lease_outcome::retry || result.outcome == lease_outcome::returned) {
     const auto found = jobs_.find(result.sample);
     if (found == jobs_.end()) return result;
     auto& work = found->second;
     if (result.outcome == lease_outcome::retry)
       work.recheck = work.recheck || result.cause == retry_cause::unconfirmed;
-    // A claim is borne out by another device than the one that made it, whatever came between.
-    if (!work.job.elsewhere) work.job.avoid = work.last;
     // The job was out under a lease until now, so it cannot be waiting.
-    (void)queue_.requeue(work.job);
+    if (send_elsewhere(work, result)) {
+      const auto retries = leases_.retries().of(retry_cause::infra_error);
+      pausing_.emplace(now + pause_.after(result.failures, retries), result.sample);
+    } else {
+      (void)queue_.requeue(work.job);
+    }
   } else if (result.outcome == lease_outcome::accepted ||
              result.outcome == lease_outcome::exhausted) {
     jobs_.erase(result.sample);
@@ -62,15 +82,31 @@ lease_result evaluation_desk::settle(lease_result result) {
   return result;
 }
 
-std::vector<lease_result> evaluation_desk::host_lost(session_id session) {
+std::vector<lease_result> evaluation_desk::host_lost(session_id session, nanoseconds_t now) {
   queue_.leave(session);
   auto results = leases_.lose(session);
   for (auto& result : results)
-    result = settle(result);
+    result = settle(result, now);
   return results;
 }
 
+void evaluation_desk::end_pauses(nanoseconds_t now) {
+  while (!pausing_.empty() && pausing_.begin()->first <= now) {
+    const auto found = jobs_.find(pausing_.begin()->second);
+    pausing_.erase(pausing_.begin());
+    if (found != jobs_.end()) (void)queue_.requeue(found->second.job);
+  }
+}
+
+std::optional<nanoseconds_t> evaluation_desk::next_deadline() const {
+  auto earliest = leases_.next_deadline();
+  if (!pausing_.empty())
+    earliest = std::min(earliest.value_or(pausing_.begin()->first), pausing_.begin()->first);
+  return earliest;
+}
+
 std::optional<job_order> evaluation_desk::next(nanoseconds_t now) {
+  end_pauses(now);
   auto chosen = queue_.next();
   if (!chosen) return std::nullopt;
   auto granted = leases_.grant(chosen->job.sample, chosen->device.session, now);
@@ -82,7 +118,7 @@ std::optional<job_order> evaluation_desk::next(nanoseconds_t now) {
 
 lease_result evaluation_desk::verdict(session_id session, lease_id id, env::verdict_kind kind,
                                       nanoseconds_t now) {
-  return settle(leases_.result(id, session, retry_cause_of(kind), now));
+  return settle(leases_.result(id, session, retry_cause_of(kind), now), now);
 }
 
 lease_result evaluation_desk::claimed(session_id session, lease_id id, std::int64_t claim_e2,
@@ -99,21 +135,21 @@ lease_result evaluation_desk::claimed(session_id session, lease_id id, std::int6
     found->second.job.avoid = found->second.last;
     found->second.job.elsewhere = true;
   }
-  return settle(result);
+  return settle(result, now);
 }
 
 lease_result evaluation_desk::returned(session_id session, lease_id id, nanoseconds_t now) {
-  return settle(leases_.give_back(id, session, now));
+  return settle(leases_.give_back(id, session, now), now);
 }
 
 lease_result evaluation_desk::failed(session_id session, lease_id id, nanoseconds_t now) {
-  return settle(leases_.result(id, session, retry_cause::infra_error, now));
+  return settle(leases_.result(id, session, retry_cause::infra_error, now), now);
 }
 
 std::vector<lease_book::expired> evaluation_desk::expire(nanoseconds_t now) {
   auto expired = leases_.expire(now);
   for (auto& entry : expired)
-    entry.result = settle(entry.result);
+    entry.result = settle(entry.result, now);
   return expired;
 }
 

@@ -2,12 +2,14 @@
 // is tried again. The dispatcher actor and the simulation own one each.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "actors/decide/dispatcher.hpp"
 #include "actors/decide/lease_book.hpp"
+#include "actors/decide/retry_pause.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::actors {
@@ -37,15 +39,20 @@ struct job_order {
   std::int64_t claim_e2 = 0;  ///< the claim of another device that is to be borne out; 0: none
 };
 
+/// An attempt that failed on the machinery (infra_error) goes to another device of the class. Where
+/// there is none, or another one has failed, too, it waits first, longer each time: what is sick
+/// must not use up all attempts at once.
+///
 /// Not thread-safe. `now` is any monotone clock. Results with outcome `retry` or `returned` are
-/// queued again before they are returned; the caller writes the attempt to the ledger and, for
-/// `exhausted`, drops the sample with the cause as reason. After each commit it calls `committed`,
-/// and acknowledges the verdict.
+/// queued again, or wait, before they are returned; the caller writes the attempt to the ledger
+/// and, for `exhausted`, drops the sample with the cause as reason. After each commit it calls
+/// `committed`, and acknowledges the verdict.
 class evaluation_desk {
  public:
   struct limits {
     lease_book::limits leases;
     dispatcher::limits queue;
+    retry_pause pause;
   };
 
   evaluation_desk(epoch_id epoch, limits bounds);
@@ -66,7 +73,7 @@ class evaluation_desk {
   /// A device takes no work (`out`), or does again. It keeps its leases, and returns them.
   void device_out(const device_key& device, bool out) { queue_.suspend(device, out); }
   /// The session is over: its leases count as infrastructure failures.
-  std::vector<lease_result> host_lost(session_id session);
+  std::vector<lease_result> host_lost(session_id session, nanoseconds_t now);
 
   /// The next job to send, or nothing until there is a new job or new credit. The lease runs from
   /// now.
@@ -86,9 +93,10 @@ class evaluation_desk {
 
   /// Leases that ran out; each is to be cancelled at its holder, which may still be at work on it.
   std::vector<lease_book::expired> expire(nanoseconds_t now);
-  [[nodiscard]] std::optional<nanoseconds_t> next_deadline() const {
-    return leases_.next_deadline();
-  }
+  /// When `expire` or `next` has something to do at the earliest: a lease runs out, a pause ends.
+  [[nodiscard]] std::optional<nanoseconds_t> next_deadline() const;
+  /// Jobs that wait for the end of a pause.
+  [[nodiscard]] std::size_t pausing() const { return pausing_.size(); }
 
   [[nodiscard]] const lease_book& leases() const { return leases_; }
   [[nodiscard]] const dispatcher& queue() const { return queue_; }
@@ -96,7 +104,8 @@ class evaluation_desk {
   [[nodiscard]] bool idle() const { return leases_.jobs() == 0; }
 
  private:
-  lease_result settle(lease_result result);
+  lease_result settle(lease_result result, nanoseconds_t now);
+  void end_pauses(nanoseconds_t now);
 
   struct evaluation {
     job_request job;
@@ -104,10 +113,14 @@ class evaluation_desk {
     bool recheck = false;
     std::int64_t claim_e2 = 0;
   };
+  /// Where the job goes next, after an attempt that counts for nothing; whether it waits first.
+  bool send_elsewhere(evaluation& work, const lease_result& result) const;
 
   lease_book leases_;
   dispatcher queue_;
+  retry_pause pause_;
   std::unordered_map<sample_id, evaluation> jobs_;
+  std::multimap<nanoseconds_t, sample_id> pausing_;  ///< by the end of the pause
 };
 
 }  // namespace quern::actors

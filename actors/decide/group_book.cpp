@@ -46,7 +46,8 @@ base::expected<std::optional<group_resolution>> group_book::finish(sample_id sam
   state = how;
   if (--group.missing > 0) return std::nullopt;
 
-  group_resolution resolution{found->first, group.sequence, false, {}, {}};
+  group_resolution resolution{found->first, group.sequence, false, {}, {}, false};
+  const auto lost = std::count(group.ends.begin(), group.ends.end(), end::lost);
   for (std::size_t i = 0; i < group.samples.size(); ++i) {
     if (group.ends[i] == end::evaluated || mutated(mutation::dropped_sample_trained)) {
       resolution.members.push_back(group.samples[i]);
@@ -54,7 +55,9 @@ base::expected<std::optional<group_resolution>> group_book::finish(sample_id sam
     group_of_.erase(group.samples[i]);
   }
   const auto least = mutated(mutation::lonely_group_trained) ? 1 : least_group;
-  resolution.trains = resolution.members.size() >= least;
+  resolution.mostly_lost = 2 * static_cast<std::size_t>(lost) > group.samples.size();
+  const bool sick = resolution.mostly_lost && !mutated(mutation::sick_group_trained);
+  resolution.trains = resolution.members.size() >= least && !sick;
   if (!resolution.trains) resolution.leftover.swap(resolution.members);
   groups_.erase(found);
   return resolution;
@@ -64,8 +67,8 @@ base::expected<std::optional<group_resolution>> group_book::evaluated(sample_id 
   return finish(sample, end::evaluated);
 }
 
-base::expected<std::optional<group_resolution>> group_book::dropped(sample_id sample) {
-  return finish(sample, end::dropped);
+base::expected<std::optional<group_resolution>> group_book::dropped(sample_id sample, loss why) {
+  return finish(sample, why == loss::of_infrastructure ? end::lost : end::dropped);
 }
 
 std::optional<group_id> group_book::group_of(sample_id sample) const {

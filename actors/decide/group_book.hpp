@@ -1,5 +1,7 @@
 // When is a group complete, and does it train? A group trains with what remains of it if at least
-// two samples do: an advantage needs something to compare with.
+// two samples do: an advantage needs something to compare with. It does not if more than half of it
+// was lost to the evaluators' machinery: what such a fault spares is no random part of a group
+// (kernels that need no evaluator, or a quick one), so its mean would be that of the spared.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +17,22 @@ namespace quern::actors {
 
 constexpr std::size_t least_group = 2;
 
+/// Why a sample ended before it was evaluated.
+enum class loss : std::uint8_t {
+  of_sample,         ///< it, its task or its age
+  of_infrastructure  ///< the machinery that should have judged it
+};
+
 /// What came of a group once each of its samples is evaluated or dropped.
 struct group_resolution {
   group_id group = 0;
   std::int64_t sequence = 0;
   bool trains = false;
-  std::vector<sample_id> members;   ///< evaluated: to be admitted if it trains
-  std::vector<sample_id> leftover;  ///< evaluated, but too few: to be dropped as `group_too_small`
+  std::vector<sample_id> members;  ///< evaluated: to be admitted if it trains
+  /// Evaluated, but the group does not train: to be dropped as `group_too_small` or, with
+  /// `mostly_lost`, as `group_mostly_lost`.
+  std::vector<sample_id> leftover;
+  bool mostly_lost = false;  ///< more than half of all samples went to infrastructure
 };
 
 /// Not thread-safe.
@@ -34,13 +45,14 @@ class group_book {
   /// A sample reached its end before training. The resolution comes with the last one. Errors:
   /// not_found (sample of no open group), conflict (it had reached an end before).
   base::expected<std::optional<group_resolution>> evaluated(sample_id sample);
-  base::expected<std::optional<group_resolution>> dropped(sample_id sample);
+  base::expected<std::optional<group_resolution>> dropped(sample_id sample,
+                                                          loss why = loss::of_sample);
 
   [[nodiscard]] std::optional<group_id> group_of(sample_id sample) const;
   [[nodiscard]] std::size_t open_groups() const { return groups_.size(); }
 
  private:
-  enum class end { none, evaluated, dropped };
+  enum class end { none, evaluated, dropped, lost };
   struct open_group {
     std::int64_t sequence;
     std::vector<sample_id> samples;

@@ -105,6 +105,7 @@ lease_result lease_book::fail(const lease& held, retry_cause cause) {
   if (found == jobs_.end()) return result;
   auto& failures = found->second.failures[static_cast<int>(cause)];
   if (!mutated(mutation::retry_not_counted)) ++failures;
+  result.failures = failures;
   if (failures > limits_.retries.of(cause)) {
     result.outcome = lease_outcome::exhausted;
     jobs_.erase(found);

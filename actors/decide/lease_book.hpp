@@ -57,6 +57,7 @@ struct lease_result {
   sample_id sample = 0;
   int attempt = 0;                               ///< of this result
   retry_cause cause = retry_cause::infra_error;  ///< for retry and exhausted
+  int failures = 0;  ///< for retry: attempts of the job that failed for this cause, this one too
 };
 
 /// Not thread-safe. Memory is bounded: closed leases are forgotten after `remembered` newer ones.
@@ -102,6 +103,8 @@ class lease_book {
   /// All leases of a session that ended; the same.
   std::vector<lease_result> lose(session_id holder);
 
+  /// How often a cause is tried again.
+  [[nodiscard]] const retry_limits& retries() const { return limits_.retries; }
   [[nodiscard]] std::optional<nanoseconds_t> next_deadline() const;
   [[nodiscard]] const lease* find(lease_id id) const;
   /// The living lease of a job.

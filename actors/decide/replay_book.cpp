@@ -10,6 +10,14 @@ namespace quern::actors {
 using base::errc;
 using base::fail;
 
+namespace {
+
+loss loss_by(std::string_view reason) {
+  return drop_reason::is_infrastructure(reason) ? loss::of_infrastructure : loss::of_sample;
+}
+
+}  // namespace
+
 base::expected<replay_book> replay_book::make(epoch_id epoch, weights_version version,
                                               replay_options options, std::int64_t next_sequence) {
   QUERN_TRY(auto plan,
@@ -117,7 +125,7 @@ base::status replay_book::restore(const storage::group_row& row) {
       QUERN_TRY(auto resolution, groups_.evaluated(sample.id));
       if (resolution) resolved_[row.seq] = std::move(*resolution);
     } else if (!storage::is_live(sample.state)) {
-      QUERN_TRY(auto resolution, groups_.dropped(sample.id));
+      QUERN_TRY(auto resolution, groups_.dropped(sample.id, loss_by(sample.drop_reason)));
       if (resolution) resolved_[row.seq] = std::move(*resolution);
     }
   }
@@ -230,7 +238,7 @@ base::expected<sample_news> replay_book::dropped(epoch_id epoch, sample_id sampl
   news.counted = true;
   news.changes.push_back({sample, sample_state::dropped, reason});
   if (window_.holds(group)) QUERN_CHECK(stamp(group));
-  QUERN_TRY(const auto resolution, groups_.dropped(sample));
+  QUERN_TRY(const auto resolution, groups_.dropped(sample, loss_by(reason)));
   if (resolution) QUERN_CHECK(resolve(*resolution, news.changes));
   return news;
 }
@@ -252,7 +260,9 @@ base::status replay_book::resolve(const group_resolution& resolution,
 base::status replay_book::settle(const group_resolution& resolution,
                                  std::vector<transition>& changes) {
   for (const auto sample : resolution.leftover) {
-    changes.push_back({sample, sample_state::dropped, drop_reason::group_too_small});
+    changes.push_back(
+        {sample, sample_state::dropped,
+         resolution.mostly_lost ? drop_reason::group_mostly_lost : drop_reason::group_too_small});
     live_.erase(sample);
   }
   if (!resolution.trains) return finish_group(resolution.group);

@@ -20,10 +20,15 @@ namespace quern::actors {
 /// Why a sample is dropped by a decision made here; evaluations add the names of `retry_cause`.
 namespace drop_reason {
 inline constexpr std::string_view group_too_small = "group_too_small";
+inline constexpr std::string_view group_mostly_lost = "group_mostly_lost";
 inline constexpr std::string_view stale = "stale";
 inline constexpr std::string_view prompt_lost = "prompt_lost";  ///< its blob, when a run goes on
 /// The gradient of its batch was not finite.
 inline constexpr std::string_view non_finite = "non_finite";
+/// Whether samples with this reason were lost to the machinery that should have judged them.
+constexpr bool is_infrastructure(std::string_view reason) {
+  return reason == "infra_error";
+}
 }  // namespace drop_reason
 
 /// A change to be written to the ledger. Those that one call returns belong into one transaction.

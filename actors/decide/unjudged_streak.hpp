@@ -1,4 +1,5 @@
-// Samples in a row that no evaluator could judge: a run in which that goes on learns nothing.
+// Samples in a row that no evaluator could judge: a run in which that goes on learns nothing. Only
+// what was sent to evaluators counts.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,7 @@ class unjudged_streak {
   explicit unjudged_streak(std::int64_t group_size)
       : most_(std::max(least_samples, least_groups * group_size)) {}
 
-  /// A verdict about a candidate, whatever it says.
+  /// An evaluator's verdict about a candidate, whatever it says.
   void judged() { length_ = blamed_ = 0; }
   /// The last attempt gave none. `evaluators`: for a reason that lies with them (infra_error,
   /// invalid_reference), which time does not mend as it does noise.

@@ -29,6 +29,10 @@ std::vector<segment> segments_of(const generated_sample& sample) {
   return parts;
 }
 
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace
 
 void replay::generators(std::int64_t free_groups, weights_version installed) {
@@ -88,17 +92,19 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
   sample.judging = false;
   sample_news news;
   if (verdict.counts) {
-    unjudged_.judged();
+    // One that control made, of a completion that cannot be read, tells nothing of evaluators.
+    if (verdict.lease != 0) unjudged_.judged();
     sample.reward = reward_.of(value).value_or(0);
     sample.kind = value.kind;
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
-                       value.speedup_e2.value_or(0), *sample.reward});
+                       value.speedup_e2.value_or(0), *sample.reward, verdict.lease == 0, ""});
     if (value.kind == env::verdict_kind::ok) {
       QUERN_CHECK(archive_candidate(value, verdict.sample, arrived.id));
     }
     QUERN_TRY(news, book_->evaluated(verdict.epoch, verdict.sample));
   } else {
-    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0, 0});
+    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0, 0,
+                       false, first_line(value.detail)});
     QUERN_CHECK(count_unjudged(value));
     QUERN_TRY(news, book_->dropped(verdict.epoch, verdict.sample, env::name_of(value.kind)));
   }
@@ -110,7 +116,7 @@ base::status replay::count_unjudged(const env::verdict& value) {
                           value.kind == env::verdict_kind::invalid_reference;
   const auto said = [&] {
     return fmt::format("{}{}{}", env::name_of(value.kind), value.detail.empty() ? "" : ": ",
-                       value.detail.substr(0, value.detail.find('\n')));
+                       first_line(value.detail));
   };
   switch (unjudged_.unjudged(evaluators)) {
     case unjudged_streak::action::none:

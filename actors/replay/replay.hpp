@@ -70,6 +70,8 @@ struct judged_sample {
   std::string verdict;
   std::int64_t speedup_e2 = 0;
   double reward = 0;
+  bool malformed = false;  ///< judged by control: no evaluator has seen it
+  std::string detail;      ///< of infra_error: the first line of what the evaluator said
 };
 
 /// Not thread-safe. An error of any call is fatal to the process (the ledger on disk is whole): the

@@ -31,6 +31,7 @@ base::json manifest_at(const std::filesystem::path& file) {
 
 actors::evaluation_desk::limits desk_limits() {
   actors::evaluation_desk::limits limits;
+  limits.pause.patience_ns = 0;
   limits.leases.lease_ns = lease_ns;
   limits.leases.retries = actors::retry_limits::within(4);
   return limits;
@@ -294,7 +295,7 @@ void gpu_run::host_draining(actors::session_id session) {
 void gpu_run::host_lost(actors::session_id session, const std::string& why) {
   const std::lock_guard lock(mutex_);
   std::printf("host lost: %s\n", why.c_str());
-  retries += static_cast<int>(desk_.host_lost(session).size());
+  retries += static_cast<int>(desk_.host_lost(session, clock_.now_ns()).size());
   lost.push_back(session);
   send_jobs();
 }

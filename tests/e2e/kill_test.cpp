@@ -1,5 +1,5 @@
 // Every process of a run is killed, three times each, at random instants between the first issue
-// and the last step.
+// and the last step; and the one that evaluators depend on, to see what that costs.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -51,12 +51,18 @@ void print(const hit_table& hits, std::uint64_t seed) {
 /// One run and whoever is its control at the moment.
 class victim_run {
  public:
-  explicit victim_run(fs::path folder, std::int64_t steps = 16)
-      : folder_(std::move(folder)), run_(folder_ / "run"), steps_(steps) {
+  explicit victim_run(fs::path folder, std::int64_t steps = 16,
+                      const std::vector<std::string>& more = {},
+                      std::vector<std::string> environment = {})
+      : folder_(std::move(folder)),
+        run_(folder_ / "run"),
+        steps_(steps),
+        environment_(std::move(environment)) {
     std::vector<std::string> settings = {"observe.panel=false", "storage.checkpoint_every_steps=2"};
     // The cost model replaces the time: what is tested here is not how fast kernels are. Another
     // configuration is there for its evaluators.
     if (run_of_machine().empty()) settings.emplace_back("env.protocol=cost_model/1");
+    settings.insert(settings.end(), more.begin(), more.end());
     start(train_command(run_, steps_, settings));
   }
 
@@ -85,6 +91,29 @@ class victim_run {
     wait_until(20_s, [&] { return over() || counts_of(run_).of(state) > 0; });
   }
 
+  /// Samples that no evaluator could judge, so far.
+  [[nodiscard]] std::int64_t lost() const {
+    const auto reasons = drop_reasons_of(run_);
+    const auto at = reasons.find("infra_error");
+    return at == reasons.end() ? 0 : at->second;
+  }
+
+  /// Kills the reference once samples are judged with its help; false where the run was over.
+  bool kill_reference() {
+    std::vector<pid_t> found;
+    const bool there =
+        wait_until(60_s, [&] { return over() || !(found = processes("reference")).empty(); });
+    if (!there || over()) return false;
+    const auto judged = counts_of(run_).issued_ever;
+    wait_until(30_s, [&] { return over() || counts_of(run_).issued_ever > judged; });
+    return !over() && ::kill(found.front(), SIGKILL) == 0;
+  }
+
+  void end() {
+    control_->send_signal(SIGTERM);
+    CHECK(control_->wait(60_s));
+  }
+
   void finish() {
     const auto end = control_->wait(600_s);
     CAPTURE(base::read_file(folder_ / "log").value_or(""));
@@ -98,12 +127,20 @@ class victim_run {
     if (target == "evaluator")
       return find_processes({"quern", "evaluator", "--connect", sockets()});
     if (target == "control") return find_processes({"quern", run_.string()});
+    if (target == "reference") {
+      std::vector<pid_t> found;
+      for (const pid_t evaluator : processes("evaluator"))
+        for (const pid_t one : find_children(evaluator, {"quern-torch", "reference"}))
+          found.push_back(one);
+      return found;
+    }
     return find_processes({"quern-torch", target, run_.string()});
   }
 
  private:
   void start(std::vector<std::string> argv) {
-    auto child = base::subprocess::start({.argv = std::move(argv), .log = folder_ / "log"});
+    auto child = base::subprocess::start(
+        {.argv = std::move(argv), .environment = environment_, .log = folder_ / "log"});
     REQUIRE(child);
     control_.emplace(std::move(*child));
   }
@@ -130,6 +167,7 @@ class victim_run {
   fs::path folder_;
   fs::path run_;
   std::int64_t steps_;
+  std::vector<std::string> environment_;
   std::optional<base::subprocess> control_;
 };
 
@@ -193,4 +231,39 @@ TEST_CASE("a process that is frozen is killed and started again") {
     }));
   }
   one.finish();
+}
+
+namespace {
+
+/// Every group has a task of its own, which the reference prepares; nothing is tried again, so that
+/// each failure of an evaluator shows.
+const std::vector<std::string> reference_at_work = {"tasks.count=64", "algorithm.max_attempts=1"};
+
+}  // namespace
+
+TEST_CASE("kill -9 of the reference that evaluators judge with costs at most two samples") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  victim_run one(folder->path(), 8, reference_at_work);
+  int kills = 0;
+  while (kills < 3 && one.kill_reference())
+    ++kills;
+  one.finish();
+  CHECK(kills > 0);
+  MESSAGE(kills << " kills, " << one.lost() << " samples lost");
+  CHECK(one.lost() <= 2 * kills);
+}
+
+TEST_CASE("without its restart the same kill costs every sample that follows") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  victim_run one(folder->path(), 1000, reference_at_work, {"QUERN_FAULT_NO_REFERENCE_RESTART=1"});
+  REQUIRE(one.kill_reference());
+  CHECK(wait_until(120_s, [&] { return one.over() || one.lost() > 8; }));
+  // It is said while it happens.
+  CHECK(wait_until(60_s, [&] {
+    return base::read_file(folder->path() / "log").value_or("").find("samples were lost") !=
+           std::string::npos;
+  }));
+  one.end();
 }

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/subprocess.hpp"
@@ -104,6 +106,14 @@ storage::state_counts counts_of(const fs::path& run) {
   return (*ledger)->counts().value_or(storage::state_counts{});
 }
 
+std::map<std::string, std::int64_t> drop_reasons_of(const fs::path& run) {
+  auto db = storage::database::open(run / "run.db", storage::database::access::read);
+  if (!db) return {};
+  auto ledger = storage::ledger::open(**db);
+  if (!ledger) return {};
+  return (*ledger)->drop_reasons().value_or(std::map<std::string, std::int64_t>{});
+}
+
 std::int64_t version_of(const fs::path& run) {
   auto db = storage::database::open(run / "run.db", storage::database::access::read);
   if (!db) return -1;
@@ -137,6 +147,18 @@ std::vector<pid_t> find_processes(const std::vector<std::string>& words) {
       all &= line.find(word) != std::string::npos;
     if (all) found.push_back(pid);
   }
+  return found;
+}
+
+std::vector<pid_t> find_children(pid_t parent, const std::vector<std::string>& words) {
+  std::vector<pid_t> found = find_processes(words);
+  std::erase_if(found, [&](pid_t pid) {
+    // Behind the name in parentheses: state, parent.
+    const std::string stat = base::read_file(fmt::format("/proc/{}/stat", pid)).value_or("");
+    const auto end = stat.rfind(')');
+    return end == std::string::npos || end + 4 >= stat.size() ||
+           std::strtol(stat.c_str() + end + 4, nullptr, 10) != parent;
+  });
   return found;
 }
 

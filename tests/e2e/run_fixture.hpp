@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,6 +43,8 @@ std::vector<std::string> whole_lines_of(const std::filesystem::path& file);
 /// What the ledger of a run holds; may be asked while the run goes on. All zero before there is
 /// one.
 storage::state_counts counts_of(const std::filesystem::path& run);
+/// Dropped samples of a run by their reasons; none before there is a ledger.
+std::map<std::string, std::int64_t> drop_reasons_of(const std::filesystem::path& run);
 /// The newest version that a checkpoint of the run holds; -1 before there is one.
 std::int64_t version_of(const std::filesystem::path& run);
 /// The law holds, nothing is in flight, something was trained, every event is in order.
@@ -54,6 +57,8 @@ std::int64_t sft_checkpoint_of(const std::filesystem::path& run, const std::file
 
 /// Processes whose command line holds all of `words`.
 std::vector<pid_t> find_processes(const std::vector<std::string>& words);
+/// Those that `parent` has started.
+std::vector<pid_t> find_children(pid_t parent, const std::vector<std::string>& words);
 
 template <class Condition>
 bool wait_until(base::nanoseconds_t patience, Condition condition) {

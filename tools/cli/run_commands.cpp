@@ -173,6 +173,17 @@ int order(const char* name, int argc, char** argv) {
 
 }  // namespace
 
+namespace {
+
+/// Only where it is worth a person's attention.
+void print_losses(const base::json& lost) {
+  if (!lost.value("too_many", false)) return;
+  fmt::print("  LOST {} of the last {} samples, because evaluators could not judge them: {}\n",
+             lost.value("samples", 0), lost.value("of", 0), lost.value("newest", ""));
+}
+
+}  // namespace
+
 int cmd_status(int argc, char** argv) {
   CLI::App app("quern status: where a run stands");
   std::string run;
@@ -210,6 +221,7 @@ int cmd_status(int argc, char** argv) {
     for (const base::json& warning : (*live)["warnings"])
       fmt::print("  warning: {}\n", warning.get<std::string>());
   if (live && live->contains("hosts")) fmt::print("{}", actors::host_table((*live)["hosts"]));
+  if (live && live->contains("lost")) print_losses((*live)["lost"]);
   if (loop) print_loop(*loop, live && live->contains("loop"));
   tuning ? print_sft(*rows) : print_ledger(*rows);
   return done;

@@ -24,6 +24,7 @@ inline constexpr std::string_view device_class = "cpp-sim";
 inline constexpr nanoseconds_t lease_ns = 250'000'000;
 inline constexpr nanoseconds_t silence_ns = 500'000'000;
 inline constexpr nanoseconds_t repeat_ns = 300'000'000;
+inline constexpr nanoseconds_t pause_patience_ns = 400'000'000;
 inline constexpr std::int64_t heartbeat_ms = 100;
 
 actors::evaluation_desk::limits desk_limits(const scenario& plan);
@@ -79,6 +80,7 @@ class control {
   void ask_generators();
   void submit_evaluations();
   void form_batch();
+  void check_losses(actors::group_id group);
   void send_jobs();
   void settle_commit();
   void want_commit();

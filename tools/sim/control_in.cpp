@@ -86,7 +86,7 @@ void control::on_host(int host, const env::message& what) {
     const auto greeting = sessions_->hello(from, hello->nonce, now);
     if (!must(greeting)) return;
     if (greeting->ended) {
-      for (const auto& result : desk_->host_lost(*greeting->ended))
+      for (const auto& result : desk_->host_lost(*greeting->ended, now))
         note_lease(result);
     }
     if (greeting->fresh) {

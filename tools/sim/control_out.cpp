@@ -92,6 +92,20 @@ void control::submit_evaluations() {
   }
 }
 
+void control::check_losses(actors::group_id group) {
+  // Straight from the rows, as with the window.
+  const auto row = ledger_->group(group);
+  if (!must(row)) return;
+  const auto lost = std::count_if(row->samples.begin(), row->samples.end(), [](const auto& sample) {
+    return sample.drop_reason == "infra_error";
+  });
+  if (2 * static_cast<std::size_t>(lost) > row->samples.size())
+    truth_.violated(
+        fmt::format("group {} trains, though {} of its {} samples were lost to "
+                    "infrastructure",
+                    group, lost, row->samples.size()));
+}
+
 void control::form_batch() {
   const auto news = book_->next_batch();
   if (!must(news)) return;
@@ -99,6 +113,7 @@ void control::form_batch() {
   if (!news->next) return;
   step_request request{epoch_, news->next->from, news->next->number, {}};
   for (const auto& group : news->next->groups) {
+    check_losses(group.group);
     auto& members = request.groups.emplace_back();
     for (const auto& member : group.members) {
       members.push_back({member.sample, tokens_[member.sample], member.masked_tokens});
@@ -148,7 +163,7 @@ void control::tick() {
   if (!alive_) return;
   const auto now = events_.now();
   for (const auto session : sessions_->expire(now)) {
-    for (const auto& result : desk_->host_lost(session))
+    for (const auto& result : desk_->host_lost(session, now))
       note_lease(result);
     host_of_.erase(session);
   }

@@ -26,7 +26,7 @@ struct fault_rates {
 struct fault_counts {
   std::int64_t lost = 0, doubled = 0, late = 0, reordered = 0;
   std::int64_t control_deaths = 0, generator_deaths = 0, learner_deaths = 0, host_deaths = 0,
-               host_freezes = 0;
+               host_freezes = 0, sick_spells = 0;
 };
 
 /// Events happen in the order of their times; equal times in the order in which they were planned.

@@ -298,6 +298,10 @@ void host_model::work(const env::host_job& job) {
   // Some evaluations take longer than their lease.
   auto duration = events_.between_ms(10, 60);
   if (plan_.faults && random.chance(0.04)) duration = events_.between_ms(200, 900);
+  if (events_.now() < truth_.sick_until_ns) {
+    fails = true;
+    duration = 2_ms;
+  }
   later(duration, [this, lease = job.job.lease, source = job.job.source, kind, fails] {
     const auto text = fails ? std::string("the device is unhealthy")
                             : fmt::format("{} {}", static_cast<int>(kind), source);

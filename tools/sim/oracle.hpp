@@ -48,6 +48,7 @@ struct oracle {
   std::int64_t oldest_age = 0;                         ///< at which a token was trained on
   std::int64_t masked = 0;                             ///< tokens
   std::int64_t left_out = 0;                           ///< steps whose gradient was not finite
+  std::int64_t sick_until_ns = 0;                      ///< no host can judge anything before
   std::string violation;                               ///< the first one
 
   void violated(std::string what) {

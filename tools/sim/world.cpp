@@ -173,6 +173,12 @@ void world::plan_deaths() {
       });
     });
   }
+  for (int n = 0; n < plan_.sick_spells; ++n) {
+    events_.at(some_time(), [this] {
+      ++events_.counts.sick_spells;
+      truth_.sick_until_ns = events_.now() + events_.between_ms(300, 1200);
+    });
+  }
   for (int n = 0; n < plan_.host_freezes; ++n) {
     events_.at(some_time(), [this] {
       const auto h = events_.random().below(static_cast<std::uint64_t>(plan_.hosts));
@@ -234,6 +240,10 @@ outcome world::run() {
       result.dropped = counts->of(storage::sample_state::dropped);
       result.steps = control_->version();
       result.epochs = position->epoch;
+      if (const auto reasons = control_->ledger().drop_reasons())
+        if (const auto lost = reasons->find(std::string(actors::drop_reason::group_mostly_lost));
+            lost != reasons->end())
+          result.mostly_lost = lost->second;
     }
     for (const auto* w = learner_->holds().get(); w != nullptr; w = w->before.get()) {
       result.chain = to_hex(w->hash) + " " + result.chain;
@@ -270,6 +280,11 @@ scenario scenario::drawn(std::uint64_t seed) {
   plan.learner_deaths = deaths(2);
   plan.host_deaths = deaths(4);
   plan.host_freezes = deaths(2);
+  // Groups that can lose more than half of their members and have two left.
+  if (!plan.deterministic && random.chance(0.3)) {
+    plan.sick_spells = 1;
+    plan.group_size = static_cast<int>(random.between(5, 6));
+  }
   return plan;
 }
 

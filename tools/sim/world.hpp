@@ -25,6 +25,7 @@ struct scenario {
   fault_rates rates;
   int control_deaths = 0, generator_deaths = 0, learner_deaths = 0, host_deaths = 0,
       host_freezes = 0;
+  int sick_spells = 0;  ///< in which no host can judge anything, as if a disk they share were full
 
   /// All of it drawn from the seed; every fault is on in about half of the schedules.
   static scenario drawn(std::uint64_t seed);
@@ -39,9 +40,10 @@ struct outcome {
   std::int64_t epochs = 0;
   std::int64_t oldest_age = 0;  ///< the largest age at which a token was trained on
   std::int64_t masked_tokens = 0;
-  std::int64_t left_out = 0;  ///< steps whose gradient was not finite
-  std::string weights;        ///< hash of the weights at the end
-  std::string chain;          ///< hashes of all versions, for deterministic mode
+  std::int64_t left_out = 0;     ///< steps whose gradient was not finite
+  std::int64_t mostly_lost = 0;  ///< dropped because their group had lost most to infrastructure
+  std::string weights;           ///< hash of the weights at the end
+  std::string chain;             ///< hashes of all versions, for deterministic mode
 };
 
 /// Runs one schedule to its end: faults stop, everything under way settles, the run is stopped, the

@@ -28,6 +28,31 @@ TEST_CASE("a group trains with what remains if at least two do") {
   }
 }
 
+TEST_CASE("a group that lost more than half of its members to infrastructure does not train") {
+  for (int lost = 0; lost <= 6; ++lost) {
+    group_book groups;
+    REQUIRE(groups.open(1, 0, {10, 11, 12, 13, 14, 15}));
+    std::optional<group_resolution> last;
+    for (int k = 0; k < 6; ++k) {
+      const auto result =
+          k < lost ? groups.dropped(10 + k, loss::of_infrastructure) : groups.evaluated(10 + k);
+      REQUIRE(result);
+      last = *result;
+    }
+    REQUIRE(last);
+    CHECK(last->trains == (lost <= 3));
+    CHECK(last->mostly_lost == (lost > 3));
+    CHECK(last->leftover.size() == static_cast<std::size_t>(lost > 3 ? 6 - lost : 0));
+  }
+  // What samples lost by themselves does not count.
+  group_book groups;
+  REQUIRE(groups.open(1, 0, {10, 11, 12, 13, 14}));
+  for (int k = 0; k < 3; ++k)
+    REQUIRE(groups.dropped(10 + k));
+  REQUIRE(groups.evaluated(13));
+  CHECK(groups.evaluated(14).value()->trains);
+}
+
 TEST_CASE("samples end once, in groups that make sense") {
   group_book groups;
   CHECK_FALSE(groups.open(1, 0, {10}));

@@ -240,7 +240,7 @@ TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
   CHECK(again->held.attempt == 2);
   CHECK(again->recheck);
   CHECK(again->device.session != first->device.session);
-  const auto lost = desk.host_lost(second->device.session);
+  const auto lost = desk.host_lost(second->device.session, 3);
   CHECK(lost.size() == 2);
   CHECK_FALSE(desk.idle());
   CHECK(retry_cause_of(env::verdict_kind::wrong_value) == std::nullopt);
@@ -272,6 +272,107 @@ TEST_CASE("what waits is withdrawn, what a host holds is not, until it comes bac
   for (sample_id s = 2; s <= 5; ++s)
     REQUIRE(desk.submit({s, "cpp", "c", {}}));
   CHECK(desk.next(2));
+}
+
+/// Hosts that are sick in turn: all jobs fail at once on those that `is_sick` names at a time.
+/// Returns how many jobs were exhausted.
+template <class Sick>
+int judged_while_sick(int hosts, int jobs, int attempts, nanoseconds_t until, Sick is_sick) {
+  evaluation_desk::limits bounds;
+  bounds.leases.retries = retry_limits::within(attempts);
+  evaluation_desk desk(1, bounds);
+  std::vector<std::int64_t> credit(static_cast<std::size_t>(hosts), 1);
+  for (int h = 1; h <= hosts; ++h) {
+    REQUIRE(desk.host_joined(static_cast<session_id>(h), {{"cpp"}, {{0, "c", 1}}}));
+    REQUIRE(desk.credit({static_cast<session_id>(h), 0}, 1));
+  }
+  for (sample_id s = 1; s <= jobs; ++s)
+    REQUIRE(desk.submit({s, "cpp", "c", {}}));
+  int exhausted = 0;
+  for (nanoseconds_t now = 0; now < until; now += 10'000'000) {
+    while (const auto order = desk.next(now)) {
+      const auto host = order->device.session;
+      const auto result = is_sick(host, now)
+                              ? desk.failed(host, order->held.id, now)
+                              : desk.verdict(host, order->held.id, env::verdict_kind::ok, now);
+      exhausted += result.outcome == lease_outcome::exhausted ? 1 : 0;
+      desk.committed(order->held.id);
+      REQUIRE(desk.credit(order->device, ++credit[host - 1]));
+      if (desk.idle()) return exhausted;
+    }
+  }
+  CHECK(desk.idle());
+  return exhausted;
+}
+
+TEST_CASE("a disk that is full for 20 s uses no job's attempts up, on one host or on all") {
+  const auto full = [](session_id, nanoseconds_t now) { return now < 20_s; };
+  for (const int attempts : {2, 3, 4, 10}) {
+    CAPTURE(attempts);
+    CHECK(judged_while_sick(1, 50, attempts, 200_s, full) == 0);
+    // The first retry is that of another host, which takes it at once.
+    if (attempts > 2) CHECK(judged_while_sick(3, 50, attempts, 200_s, full) == 0);
+  }
+  // What stays sick ends all the same.
+  CHECK(judged_while_sick(1, 50, 3, 400_s, [](session_id, nanoseconds_t) { return true; }) == 50);
+}
+
+TEST_CASE("what failed on one host is tried at once on another, and only there") {
+  evaluation_desk desk(1, {});
+  for (session_id h : {1, 2}) {
+    REQUIRE(desk.host_joined(h, {{"cpp"}, {{0, "c", 2}}}));
+  }
+  REQUIRE(desk.credit({1, 0}, 2));
+  REQUIRE(desk.submit({7, "cpp", "c", {}}));
+  const auto first = desk.next(0);
+  REQUIRE(first);
+  CHECK(desk.failed(1, first->held.id, 1_s).outcome == lease_outcome::retry);
+  CHECK(desk.pausing() == 0);
+  // The one that failed asks for more; the job waits for the other.
+  CHECK_FALSE(desk.next(1_s));
+  REQUIRE(desk.credit({2, 0}, 1));
+  const auto second = desk.next(1_s);
+  REQUIRE(second);
+  CHECK(second->device.session == 2);
+  // Both have failed: now it waits, and the wait is a deadline of the desk.
+  CHECK(desk.failed(2, second->held.id, 2_s).outcome == lease_outcome::retry);
+  CHECK(desk.pausing() == 1);
+  CHECK_FALSE(desk.next(2_s));
+  const auto due = desk.next_deadline();
+  REQUIRE(due);
+  CHECK(*due > 2_s);
+  const auto third = desk.next(*due);
+  REQUIRE(third);
+  CHECK(third->device.session == 1);
+  // Noise is no fault of the host's: the job is at hand at once.
+  CHECK(desk.verdict(1, third->held.id, env::verdict_kind::noisy, *due).outcome ==
+        lease_outcome::retry);
+  CHECK(desk.pausing() == 0);
+  // A pausing job is cancelled like any other.
+  REQUIRE(desk.credit({2, 0}, 2));
+  const auto fourth = desk.next(*due);
+  REQUIRE(fourth);
+  CHECK(desk.failed(2, fourth->held.id, *due).outcome == lease_outcome::retry);
+  CHECK(desk.pausing() == 1);
+  CHECK_FALSE(desk.cancel(7));
+  CHECK(desk.pausing() == 0);
+  CHECK(desk.idle());
+  CHECK_FALSE(desk.next_deadline());
+}
+
+TEST_CASE("pauses grow fourfold and add up to what they are to outlast") {
+  const retry_pause pause{30_s};
+  for (const int retries : {1, 2, 3, 9, 1000}) {
+    nanoseconds_t sum = 0, last = 0;
+    for (int k = std::max(1, retries - 15); k <= retries; ++k) {
+      const nanoseconds_t one = pause.after(k, retries);
+      if (last > 1000) CHECK(std::abs(one - 4 * last) <= 4);
+      last = one;
+      sum += one;
+    }
+    CHECK(sum <= 30_s);
+    CHECK(sum >= 28_s);
+  }
 }
 
 TEST_CASE("what is returned uses no attempt up, but is not sent about for ever") {

@@ -95,6 +95,51 @@ TEST_CASE("messages of other epochs and samples of other weights do not count") 
   CHECK_FALSE(replay.know_weights(0, hash_of(1)));
 }
 
+TEST_CASE("a group that was mostly lost to infrastructure is dropped whole, also after a resume") {
+  auto replay = book(0, 1);
+  const auto permit = replay.may_issue(0);
+  REQUIRE(permit);
+  REQUIRE(replay.issued(1, *permit, {10, 11, 12, 13, 14}));
+  for (sample_id id = 10; id <= 14; ++id)
+    make(replay, id, 0);
+  for (const sample_id id : {10, 11})
+    REQUIRE(replay.evaluated(1, id)->counted);
+  for (const sample_id id : {12, 13})
+    REQUIRE(replay.dropped(1, id, "infra_error")->counted);
+  const auto news = replay.dropped(1, 14, "infra_error");
+  REQUIRE(news);
+  REQUIRE(news->changes.size() == 3);
+  for (std::size_t i : {1, 2}) {
+    CHECK(news->changes[i].to == sample_state::dropped);
+    CHECK(news->changes[i].reason == drop_reason::group_mostly_lost);
+  }
+  CHECK(replay.live() == 0);
+  CHECK(replay.may_issue(0));
+
+  // The same after a resume: the reasons come from the ledger.
+  for (const std::string reason : {"infra_error", "noisy"}) {
+    CAPTURE(reason);
+    auto again = book(0, 1, false, 2);
+    storage::group_row row;
+    row.id = 1;
+    row.epoch = 1;
+    for (sample_id id = 10; id <= 14; ++id) {
+      storage::sample_row sample;
+      sample.id = id;
+      sample.group = 1;
+      sample.state = id < 12 ? sample_state::evaluated : sample_state::dropped;
+      if (id < 12) sample.segments = {{0, 0, hash_of(0)}};
+      if (id >= 12) sample.drop_reason = reason;
+      row.samples.push_back(sample);
+    }
+    REQUIRE(again.restore(row));
+    const auto changes = again.restored();
+    REQUIRE(changes);
+    REQUIRE(changes->size() == 2);
+    CHECK((*changes)[0].to == (reason == "noisy" ? sample_state::admitted : sample_state::dropped));
+  }
+}
+
 TEST_CASE("a group that shrinks below two is dropped and frees its slot") {
   auto replay = book(0, 1);
   issue(replay, 1);

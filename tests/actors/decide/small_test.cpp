@@ -4,6 +4,7 @@
 
 #include "actors/decide/end_order.hpp"
 #include "actors/decide/link_book.hpp"
+#include "actors/decide/loss_watch.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/decide/task_sampler.hpp"
@@ -66,6 +67,33 @@ TEST_CASE("restarts: sooner, later, not any more; roles do not share") {
   CHECK(later.restart);
   CHECK(later.deaths == 1);
   CHECK(later.delay_ns == 100_ms);
+}
+
+TEST_CASE(
+    "losses beyond 5 % of the last 200 samples are told once, again while they go on, and "
+    "when they are over") {
+  using news = loss_watch::news;
+  loss_watch watch;
+  // 4 %: nobody is told.
+  for (int i = 0; i < 500; ++i)
+    CHECK(watch.ended(i % 25 == 0) == news::none);
+  CHECK(watch.lost() == 8);
+  CHECK(watch.seen() == 200);
+  // Ten are allowed, the eleventh is not.
+  loss_watch fresh;
+  for (int i = 0; i < 10; ++i)
+    CHECK(fresh.ended(true) == news::none);
+  CHECK(fresh.ended(true) == news::begun);
+  CHECK(fresh.too_many());
+  int again = 0;
+  for (int i = 0; i < 100; ++i)
+    again += fresh.ended(true) == news::goes_on ? 1 : 0;
+  CHECK(again == 2);
+  int over = 0;
+  for (int i = 0; i < 200; ++i)
+    over += fresh.ended(false) == news::over ? 1 : 0;
+  CHECK(over == 1);
+  CHECK_FALSE(fresh.too_many());
 }
 
 TEST_CASE("progress: pace, time left, watchdog") {

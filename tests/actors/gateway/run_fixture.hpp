@@ -104,7 +104,7 @@ class run_fixture final : public gateway_events {
   }
   void host_lost(session_id session, const std::string& why) override {
     const std::lock_guard lock(mutex_);
-    (void)desk_.host_lost(session);
+    (void)desk_.host_lost(session, clock_.now_ns());
     lost[session] = why;
     send_jobs();
     changed_.notify_all();
@@ -119,6 +119,7 @@ class run_fixture final : public gateway_events {
   static evaluation_desk::limits limits(nanoseconds_t lease_ns) {
     evaluation_desk::limits bounds;
     bounds.leases.lease_ns = lease_ns;
+    bounds.pause.patience_ns = 0;
     return bounds;
   }
 

@@ -44,6 +44,7 @@ class world {
   std::optional<drained> go(int most = 100000) {
     for (int round = 0; round < most && told; ++round) {
       head_->generators(4, installed_);
+      if (!given_up.empty()) return std::nullopt;
       auto orders = head_->advance();
       REQUIRE_MESSAGE(orders, (orders ? "" : orders.error().message));
       if (orders->end) return orders->end;
@@ -146,6 +147,7 @@ class world {
     env::verdict verdict;
     verdict.kind = random_.chance(0.6) ? env::verdict_kind::ok : env::verdict_kind::wrong_value;
     if (random_.chance(0.05)) verdict.kind = env::verdict_kind::noisy;
+    if (no_reference) verdict.kind = env::verdict_kind::infra_error;
     verdict.task = candidate.task;
     verdict.source = base::to_hex(base::xxh128(candidate.source));
     verdict.protocol = config_.env.protocol;
@@ -157,7 +159,11 @@ class world {
     answer.counts = env::judges_candidate(verdict.kind);
     answer.exhausted = !answer.counts;
     answer.json = base::dump(env::to_json(verdict));
-    waiting_.push_back([this, answer] { CHECK(head_->on_verdict(answer)); });
+    waiting_.push_back([this, answer] {
+      const auto taken = head_->on_verdict(answer);
+      if (no_reference && !taken) given_up = taken.error().message;
+      CHECK((taken || no_reference));
+    });
   }
 
   void step(const train_batch& batch) {
@@ -233,6 +239,8 @@ class world {
   std::set<sample_id> left_out;      ///< samples of those
   std::function<void(const train_batch&)> on_batch;  ///< instead of a learner
   base::status told;  ///< of the last step that was left out; an error ends `go`
+  bool no_reference = false;  ///< evaluators can judge nothing
+  std::string given_up;       ///< what the head of the run said then
 
  private:
   const run_config& config_;
@@ -543,6 +551,16 @@ TEST_CASE("lost texts of variants cost prompts their exemplars, not the run its 
   REQUIRE(end);
   CHECK(end->finished);
   check_end(w, f.config.learner.steps);
+}
+
+TEST_CASE("completions that control judges itself do not hide evaluators that judge nothing") {
+  fixture f;
+  world w(f.config, *f.tasks, f.folder.path() / "sick", true, 7);
+  // One completion in ten cannot be read: there are never 256 failures without one in between.
+  w.no_reference = true;
+  CHECK_FALSE(w.go(5000));
+  CHECK(w.given_up.find("no verdict") != std::string::npos);
+  CHECK(w.steps_made.empty());
 }
 
 TEST_CASE("stop drops the rest with a reason") {

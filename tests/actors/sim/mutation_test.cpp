@@ -35,6 +35,7 @@ constexpr std::array bugs = {
     seeded{mutation::age_not_checked, "age not checked"},
     seeded{mutation::lonely_group_trained, "lonely group trained"},
     seeded{mutation::other_batch_left_out, "other batch left out"},
+    seeded{mutation::sick_group_trained, "sick group trained"},
 };
 
 constexpr std::uint64_t most_schedules = 400;

@@ -24,8 +24,8 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   std::mutex mutex;
   std::string violation;
   std::int64_t lost = 0, doubled = 0, late = 0, reordered = 0, control = 0, generator = 0,
-               learner = 0, host = 0, frozen = 0, short_ones = 0, trained = 0, at_bound = 0,
-               left_out = 0;
+               learner = 0, host = 0, frozen = 0, sick = 0, short_ones = 0, trained = 0,
+               at_bound = 0, mostly_lost = 0, left_out = 0;
   const auto work = [&] {
     for (auto seed = ++next; seed <= count; seed = ++next) {
       const auto plan = scenario::drawn(static_cast<std::uint64_t>(seed));
@@ -44,6 +44,8 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
       learner += one.faults.learner_deaths > 0;
       host += one.faults.host_deaths > 0;
       frozen += one.faults.host_freezes > 0;
+      sick += one.faults.sick_spells > 0;
+      mostly_lost += one.mostly_lost > 0;
       short_ones += one.events < 200;
       left_out += one.left_out > 0;
       trained += one.trained;
@@ -56,12 +58,14 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   CHECK(violation == "");
   CHECK(short_ones == 0);
   for (const auto with :
-       {lost, doubled, late, reordered, control, generator, learner, host, frozen, left_out}) {
+       {lost, doubled, late, reordered, control, generator, learner, host, frozen, sick, left_out}) {
     CHECK(with * 10 >= count);
   }
   // The bound is tight: runs that never come near it would prove nothing.
   CHECK(at_bound * 2 >= count);
   CHECK(trained > count);
+  // Groups that were not trained on although two of them had been judged.
+  CHECK(mostly_lost * 50 >= count);
 }
 
 TEST_CASE("deterministic mode: faults change neither a version nor its weights") {
