@@ -86,6 +86,8 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   supervising.replay = replay_slot;
   supervising.end = end;
   supervising.restarts = restart_limits_of(config);
+  supervising.evaluators.restarts = supervising.restarts;
+  supervising.board = board;
   const auto plans = std::make_shared<std::vector<process_plan>>();
   supervising.processes = plans;
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);
@@ -105,6 +107,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const console_commands commands{[&] {
                                     base::json now = watch->snapshot();
                                     now["hosts"] = board->snapshot();
+                                    now["aside"] = board->aside();
                                     return now;
                                   },
                                   [&](ending how) {

@@ -2,6 +2,7 @@
 
 #include <future>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "actors/decide/role_report.hpp"
@@ -28,6 +29,9 @@ struct dispatch_state {
   std::unordered_map<lease_id, device_key> holders;     ///< until acknowledged or cancelled
   std::unordered_map<session_id, std::int32_t> starts;  ///< of hosts that the run started
   std::unordered_map<session_id, std::vector<std::int64_t>> devices;
+  std::set<session_id> working;  ///< hosts that take jobs
+  std::size_t told = 0;          ///< how many the supervisor was told of
+  bool sink_is_set = false;      ///< processes or jobs of the run have come
   base::steady_clock clock;
   epoch_id epoch = 0;
   std::optional<base::nanoseconds_t> timer;  ///< when the next `tick` comes
@@ -47,9 +51,17 @@ void withdraw(dispatch_ptr self) {
   self->send(state.sink->replay, jobs_withdrawn{state.epoch, std::move(samples)});
 }
 
+void tell_present(dispatch_ptr self) {
+  dispatch_state& state = self->state;
+  if (!state.sink_is_set || state.told == state.working.size()) return;
+  state.told = state.working.size();
+  self->send(state.sink->supervisor, evaluators_present{static_cast<std::int64_t>(state.told)});
+}
+
 void send_jobs(dispatch_ptr self) {
   dispatch_state& state = self->state;
   if (state.draining) withdraw(self);
+  tell_present(self);
   const base::nanoseconds_t now = state.clock.now_ns();
   while (auto order = state.desk->next(now)) {
     const evaluate_sample& job = state.jobs.at(order->held.sample);
@@ -219,6 +231,9 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
   }
   for (const wire_device& device : host.devices)
     state.setup.roles->device_takes_work({host.session, device.id}, true);
+  state.working.insert(host.session);
+  state.sink_is_set = state.sink_is_set || host.start != 0;
+  tell_present(self);
   if (host.start != 0) {
     state.starts[host.session] = host.start;
     self->send(state.sink->supervisor, process_contact{host.start, false, true});
@@ -235,6 +250,8 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
     if (host.draining) state.setup.board->draining(host.session);
     if (!host.draining) state.setup.board->left(host.session);
   }
+  state.working.erase(host.session);
+  tell_present(self);
   if (host.draining) {
     state.setup.roles->session_takes_no_work(host.session);
     return state.desk->host_draining(host.session);
@@ -305,6 +322,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
           return;
         }
         self->state.jobs[job.sample] = job;
+        self->state.sink_is_set = true;
         send_jobs(self);
       },
       [=](const verdict_committed& done) {

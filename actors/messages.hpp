@@ -358,6 +358,13 @@ struct process_contact {
 };
 QUERN_MESSAGE(process_contact, start, lost, evaluator)
 
+/// The dispatch actor to the supervisor, when it changes: evaluator hosts that take work, whoever
+/// started them.
+struct evaluators_present {
+  std::int64_t count = 0;
+};
+QUERN_MESSAGE(evaluators_present, count)
+
 /// The supervisor to itself: if this process still does not answer, kill it.
 struct process_check {
   std::string role;

@@ -239,7 +239,12 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
   const auto plans = std::make_shared<std::vector<process_plan>>();
-  setup.supervisor = spawn_supervisor(system, {plans, replay_slot, restart_limits_of(config), end});
+  supervisor_setup supervising;
+  supervising.processes = plans;
+  supervising.replay = replay_slot;
+  supervising.restarts = supervising.evaluators.restarts = restart_limits_of(config);
+  supervising.end = end;
+  setup.supervisor = spawn_supervisor(system, supervising);
   const supervisor_ref supervisor = setup.supervisor;
   self.owns(supervisor);
   panel_position& position = *setup.position;

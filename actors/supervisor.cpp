@@ -1,5 +1,6 @@
 #include "actors/supervisor.hpp"
 
+#include <algorithm>
 #include <map>
 #include <thread>
 
@@ -7,10 +8,14 @@
 #include <signal.h>
 
 #include "actors/defaults.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace quern::actors {
 namespace {
+
+constexpr std::int32_t absence_tick = 1;  ///< others start the processes
 
 /// What is known of whether a process answers.
 enum class answering { awaited, yes, no };
@@ -50,6 +55,8 @@ struct supervisor_state {
   std::map<std::string, running> children;
   std::int32_t starts = 0;
   std::optional<restart_policy> restarts;
+  std::optional<plural_policy> evaluators;
+  std::map<std::string, std::string> ended_how;  ///< of evaluators set aside
   base::steady_clock clock;
   bool ended = false;
 };
@@ -84,10 +91,19 @@ void start(supervisor_ptr self, const process_plan& plan) {
   self->delayed_send(self, defaults::start_timeout, process_check{plan.role, start});
 }
 
+void back_from_aside(supervisor_ptr self, const std::string& role) {
+  supervisor_state& state = self->state;
+  if (!state.evaluators->joined(role)) return;
+  base::log_info("supervisor", "{} works again", role);
+  state.ended_how.erase(role);
+  if (state.setup.board) state.setup.board->works_again(role);
+}
+
 void on_contact(supervisor_ptr self, const process_contact& news) {
   for (auto& [role, child] : self->state.children) {
     if (child.start != news.start || (news.evaluator && !child.plan.evaluator)) continue;
     child.answers = news.lost ? answering::no : answering::yes;
+    if (!news.lost && child.plan.evaluator) back_from_aside(self, role);
     if (!news.lost) return;
     // It may be on its way out, or come back with a new session.
     return self->delayed_send(self, defaults::exit_grace, process_check{role, news.start});
@@ -113,6 +129,48 @@ void kill_frozen(supervisor_ptr self, const process_check& doubt) {
   self->delayed_send(self, defaults::exit_grace, doubt);
 }
 
+/// Comes back when the evaluators may have been away for too long.
+void watch_absence(supervisor_ptr self) {
+  const auto end = self->state.evaluators->gives_up_at();
+  if (!end || self->state.ended) return;
+  const auto left = std::max<base::nanoseconds_t>(*end - self->state.clock.now_ns(), 0);
+  self->delayed_send(self, std::chrono::nanoseconds(left) + std::chrono::milliseconds(1),
+                     tick{absence_tick});
+}
+
+void look_at_absence(supervisor_ptr self) {
+  supervisor_state& state = self->state;
+  if (!state.evaluators->absent_for_long(state.clock.now_ns())) return;
+  std::string each;
+  for (const auto& [role, how] : state.ended_how)
+    each += "; " + role + " " + how;
+  finish(self, {ending::pause, false,
+                fmt::format("no evaluator was there for {}{}; mend it and quern resume",
+                            base::human_duration(state.setup.evaluators.absence_ns), each)});
+}
+
+/// An evaluator ended: the others go on, and this one is tried again.
+void on_evaluator_end(supervisor_ptr self, const process_plan& plan, const std::string& how) {
+  supervisor_state& state = self->state;
+  const auto decision = state.evaluators->died(plan.role, state.clock.now_ns());
+  const std::string story = fmt::format(
+      "ended {} times within {} (last: {}); its log is {}", decision.deaths,
+      base::human_duration(state.setup.evaluators.restarts.window_ns), how, plan.spec.log.string());
+  if (decision.end) return finish(self, {ending::pause, false, plan.role + " " + story});
+  if (decision.aside) {
+    const std::string reason =
+        fmt::format("{}; tried again in {}", story, base::human_duration(decision.delay_ns));
+    base::log_error("supervisor", "{} is set aside: it {}", plan.role, reason);
+    state.ended_how[plan.role] = story;
+    if (state.setup.board) state.setup.board->set_aside(plan.role, {reason, base::unix_time_ns()});
+  } else {
+    base::log_warn("supervisor", "{} ended ({}); starting it again", plan.role, how);
+  }
+  self->delayed_send(self, std::chrono::nanoseconds(decision.delay_ns),
+                     process_ended{plan.role, "restart", 0});
+  watch_absence(self);
+}
+
 void on_end(supervisor_ptr self, const process_ended& news) {
   supervisor_state& state = self->state;
   if (state.ended) return;
@@ -122,6 +180,7 @@ void on_end(supervisor_ptr self, const process_ended& news) {
   const process_plan plan = child->second.plan;
   child->second.watcher.join();
   state.children.erase(child);
+  if (plan.evaluator) return on_evaluator_end(self, plan, how);
   const auto decision = state.restarts->died(plan.role, state.clock.now_ns());
   if (!decision.restart) {
     return finish(self,
@@ -138,6 +197,7 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
                                                std::shared_ptr<supervisor_setup> setup) {
   self->state.setup = *setup;
   self->state.restarts.emplace(setup->restarts);
+  self->state.evaluators.emplace(setup->evaluators);
   return {
       [=](const process_ended& news) {
         if (news.how != "restart") return on_end(self, news);
@@ -147,6 +207,11 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
       },
       [=](const process_contact& news) { on_contact(self, news); },
       [=](const process_check& doubt) { kill_frozen(self, doubt); },
+      [=](const evaluators_present& now) {
+        supervisor_state& state = self->state;
+        state.evaluators->present(static_cast<std::size_t>(now.count), state.clock.now_ns());
+        watch_absence(self);
+      },
       [=](const drain& order) {
         if (!self->state.ended) self->send(*self->state.setup.replay, order);
       },
@@ -156,8 +221,12 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
       [=](const fatal_problem& problem) {
         finish(self, {ending::pause, false, problem.where + ": " + problem.what});
       },
-      [=](const tick&) {
-        for (const process_plan& plan : *self->state.setup.processes)
+      [=](const tick& due) {
+        if (due.what == absence_tick) return look_at_absence(self);
+        const auto& plans = *self->state.setup.processes;
+        self->state.evaluators->expect(static_cast<std::size_t>(std::count_if(
+            plans.begin(), plans.end(), [](const process_plan& plan) { return plan.evaluator; })));
+        for (const process_plan& plan : plans)
           start(self, plan);
       },
   };

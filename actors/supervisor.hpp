@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "actors/config/process_plan.hpp"
-#include "actors/decide/restart_policy.hpp"
+#include "actors/decide/device_board.hpp"
+#include "actors/decide/plural_policy.hpp"
 #include "actors/protocol.hpp"
 
 namespace quern::actors {
@@ -25,7 +26,10 @@ struct supervisor_setup {
   /// What to start and who is asked to drain; filled in before the first `tick`.
   std::shared_ptr<std::vector<process_plan>> processes;
   std::shared_ptr<replay_ref> replay;
-  restart_limits restarts;
+  restart_limits restarts;  ///< of roles without which the run cannot go on
+  plural_limits evaluators;
+  /// Is told which evaluators are set aside; may be null.
+  std::shared_ptr<device_board> board = {};
   std::shared_ptr<std::promise<run_end>> end;
 };
 

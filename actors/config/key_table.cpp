@@ -177,6 +177,7 @@ void method(keys& table) {
                "negative advantages are multiplied by this; 0: learn from successes only");
   QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,
                "evaluations of a sample that end alike (noise, a lost host) before it is dropped; "
+               "after a fault of hosts they wait for up to 30 s in all; "
                "an invalid reference and an unconfirmed claim are tried again once at most");
   QUERN_NUMBER(learner.steps, resume, 0, 1e9, "optimiser steps of the run");
   QUERN_NUMBER(learner.learning_rate, resume, 0, 1,
@@ -260,9 +261,11 @@ void system(keys& table) {
   QUERN_NUMBER(actors.restarts, resume, 0, 1000,
                "restarts of one process within restart_window_s; those of the learner without a "
                "step in between, and of stage sft without a new checkpoint, whatever time they "
-               "take");
-  QUERN_NUMBER(actors.restart_window_s, resume, 1, 86400,
-               "beyond the limit the run stops, resumable");
+               "take; an evaluator beyond it is set aside, tried again after pauses");
+  QUERN_NUMBER(
+      actors.restart_window_s, resume, 1, 86400,
+      "beyond the limit the run stops, resumable; for want of evaluators, after 10 minutes "
+      "without any");
   QUERN_TEXT(cluster.launch, resume, {},
              "how a process is started on another host: a command of this machine with {host} in "
              "it, such as ssh -o BatchMode=yes {host}, which passes standard input and output on; "

@@ -34,6 +34,27 @@ void device_board::troubles(session_id session, std::map<std::int64_t, board_tro
   if (const auto at = hosts_.find(session); at != hosts_.end()) at->second.out = std::move(out);
 }
 
+void device_board::set_aside(const std::string& role, board_trouble why) {
+  const std::lock_guard lock(guard_);
+  // Since when it has been so: the first of several tries.
+  if (const auto known = aside_.find(role); known != aside_.end())
+    why.since_unix_ns = known->second.since_unix_ns;
+  aside_[role] = std::move(why);
+}
+
+void device_board::works_again(const std::string& role) {
+  const std::lock_guard lock(guard_);
+  aside_.erase(role);
+}
+
+base::json device_board::aside() const {
+  const std::lock_guard lock(guard_);
+  base::json all = base::json::array();
+  for (const auto& [role, why] : aside_)
+    all.push_back({{"role", role}, {"reason", why.reason}, {"since", utc_text(why.since_unix_ns)}});
+  return all;
+}
+
 base::json device_board::snapshot() const {
   const std::lock_guard lock(guard_);
   base::json hosts = base::json::array();
@@ -78,6 +99,14 @@ std::string host_table(const base::json& hosts) {
   return fmt::format("  evaluator hosts {}, devices {}, of them in quarantine {}\n", hosts.size(),
                      devices, quarantined) +
          lines;
+}
+
+std::string aside_table(const base::json& aside) {
+  std::string lines;
+  for (const auto& one : aside)
+    lines += fmt::format("  SET ASIDE {}, since {}: it {}\n", one["role"].get<std::string>(),
+                         one["since"].get<std::string>(), one["reason"].get<std::string>());
+  return lines;
 }
 
 }  // namespace quern::actors

@@ -39,11 +39,16 @@ class device_board {
   void left(session_id session);
   /// All devices of the host that take no work; the others do.
   void troubles(session_id session, std::map<std::int64_t, board_trouble> out);
+  /// A process of the run that died too often: it is no host until it works again.
+  void set_aside(const std::string& role, board_trouble why);
+  void works_again(const std::string& role);
 
   /// A list of hosts: {"session", "host", "pid", "lanes", "devices": [{"device", "class", "state":
   /// "ready" | "draining" | "quarantined", "reason", "since"}]}; reason and since (UTC, ISO 8601)
   /// only of quarantined ones.
   [[nodiscard]] base::json snapshot() const;
+  /// Of processes set aside: [{"role", "reason", "since"}].
+  [[nodiscard]] base::json aside() const;
 
  private:
   struct entry {
@@ -53,11 +58,14 @@ class device_board {
   };
   mutable std::mutex guard_;
   std::map<session_id, entry> hosts_;
+  std::map<std::string, board_trouble> aside_;
 };
 
 /// A snapshot for a person, lines that end: how many devices work, and each that does not with its
 /// reason.
 std::string host_table(const base::json& hosts);
+/// Processes set aside, a line each.
+std::string aside_table(const base::json& aside);
 
 /// "2026-11-22T08:40:01Z".
 std::string utc_text(std::int64_t unix_ns);

@@ -18,6 +18,7 @@ inputs:
 outputs:
   - {name: y, dtype: f32, shape: [n]}
 tolerance: {atol: 1.0e-6, rtol: 1.0e-5}
+baseline: reference
 cost: {bytes: 8*n, flops: n}
 reference: |
   def forward(x):

@@ -221,6 +221,7 @@ int cmd_status(int argc, char** argv) {
     for (const base::json& warning : (*live)["warnings"])
       fmt::print("  warning: {}\n", warning.get<std::string>());
   if (live && live->contains("hosts")) fmt::print("{}", actors::host_table((*live)["hosts"]));
+  if (live && live->contains("aside")) fmt::print("{}", actors::aside_table((*live)["aside"]));
   if (live && live->contains("lost")) print_losses((*live)["lost"]);
   if (loop) print_loop(*loop, live && live->contains("loop"));
   tuning ? print_sft(*rows) : print_ledger(*rows);

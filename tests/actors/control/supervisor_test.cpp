@@ -24,8 +24,12 @@ struct supervised {
   std::shared_ptr<std::promise<run_end>> end = std::make_shared<std::promise<run_end>>();
   supervisor_ref supervisor;
 
-  explicit supervised(std::vector<process_plan> plans) {
+  std::shared_ptr<device_board> board = std::make_shared<device_board>();
+
+  explicit supervised(std::vector<process_plan> plans, plural_limits evaluators = {}) {
     supervisor_setup setup;
+    setup.evaluators = evaluators;
+    setup.board = board;
     setup.processes = std::make_shared<std::vector<process_plan>>(std::move(plans));
     setup.replay = std::make_shared<replay_ref>();
     setup.end = end;
@@ -34,7 +38,23 @@ struct supervised {
     caf::anon_send(supervisor, tick{});
   }
   void tell(const process_contact& news) { caf::anon_send(supervisor, news); }
+  void present(std::int64_t count) { caf::anon_send(supervisor, evaluators_present{count}); }
 };
+
+process_plan evaluator(const std::string& role, const std::string& text,
+                       const std::filesystem::path& log) {
+  auto plan = script(role, text, log);
+  plan.evaluator = true;
+  return plan;
+}
+
+plural_limits soon_aside() {
+  plural_limits limits;
+  limits.restarts = {2, 60'000'000'000, 1'000'000, 10'000'000};
+  limits.aside_ns = limits.longest_aside_ns = 50'000'000;
+  limits.absence_ns = 200'000'000;
+  return limits;
+}
 
 /// An evaluator host that says it was the run's start `number`, and leaves as soon as it is let in.
 void come_and_leave(env::zmq_socket& socket, std::int64_t number) {
@@ -79,9 +99,8 @@ TEST_CASE("what an evaluator says of itself is believed of evaluators alone") {
   config.tasks.held_out_count = 0;
   const auto tasks = task_book::make(config).value();
   const auto learner_log = folder.path() / "learner", evaluator_log = folder.path() / "evaluator";
-  auto evaluator = script("evaluator-0", sleeper, evaluator_log);
-  evaluator.evaluator = true;
-  supervised run({script("learner", sleeper, learner_log), evaluator});
+  supervised run(
+      {script("learner", sleeper, learner_log), evaluator("evaluator-0", sleeper, evaluator_log)});
   REQUIRE(said(learner_log, "began", 1, std::chrono::seconds(20)) == 1);
   REQUIRE(said(evaluator_log, "began", 1, std::chrono::seconds(20)) == 1);
   const auto sink = std::make_shared<dispatch_sink>();
@@ -103,6 +122,42 @@ TEST_CASE("what an evaluator says of itself is believed of evaluators alone") {
   CHECK(said(learner_log, "began", 2, std::chrono::seconds(1)) == 1);
   run.tell({1, true, false});
   CHECK(said(learner_log, "began", 2, std::chrono::seconds(30)) == 2);
+  run.self.end_actors();
+}
+
+TEST_CASE("an evaluator that keeps dying is set aside and tried again; the run goes on") {
+  const auto folder = base::temp_folder::make().value();
+  const auto good_log = folder.path() / "good", bad_log = folder.path() / "bad";
+  supervised run({evaluator("evaluator-0", sleeper, good_log),
+                  evaluator("evaluator-1", "echo began; exit 7", bad_log)},
+                 soon_aside());
+  run.present(1);
+  REQUIRE(said(good_log, "began", 1, std::chrono::seconds(20)) == 1);
+  // Three starts, and more after it was set aside.
+  CHECK(said(bad_log, "began", 6, std::chrono::seconds(30)) >= 6);
+  CHECK(said(good_log, "began", 2, std::chrono::seconds(0)) == 1);
+  auto ended = run.end->get_future();
+  CHECK(ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
+  const auto aside = run.board->aside();
+  REQUIRE(aside.size() == 1);
+  CHECK(aside[0]["role"] == "evaluator-1");
+  CHECK(aside[0]["reason"].get<std::string>().find(bad_log.string()) != std::string::npos);
+  // The last one that was present goes: the run ends, but only after a while, and says why.
+  run.present(0);
+  REQUIRE(ended.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+  const std::string problem = ended.get().problem;
+  CAPTURE(problem);
+  CHECK(problem.find("no evaluator") != std::string::npos);
+  CHECK(problem.find("evaluator-1 ended") != std::string::npos);
+  run.self.end_actors();
+}
+
+TEST_CASE("a role that there is one of ends the run when it dies too often") {
+  const auto folder = base::temp_folder::make().value();
+  supervised run({script("generator", "exit 7", folder.path() / "log")});
+  auto ended = run.end->get_future();
+  REQUIRE(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  CHECK(ended.get().problem.find("generator ended 6 times") != std::string::npos);
   run.self.end_actors();
 }
 

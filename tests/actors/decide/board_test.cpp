@@ -34,3 +34,14 @@ TEST_CASE("hosts and devices, with reason and time of those that take no work") 
   CHECK(hosts[0]["devices"][1]["state"] == "ready");
   CHECK(host_table(hosts) == "  evaluator hosts 1, devices 2, of them in quarantine 0\n");
 }
+
+TEST_CASE("processes that were set aside, since the first time and for the newest reason") {
+  device_board board;
+  CHECK(aside_table(board.aside()).empty());
+  board.set_aside("evaluator-1", {"ended 6 times", 1'763'800'801'500'000'000});
+  board.set_aside("evaluator-1", {"ended 7 times", 1'763'800'901'500'000'000});
+  CHECK(aside_table(board.aside()) ==
+        "  SET ASIDE evaluator-1, since 2025-11-22T08:40:01Z: it ended 7 times\n");
+  board.works_again("evaluator-1");
+  CHECK(board.aside().empty());
+}

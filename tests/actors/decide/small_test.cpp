@@ -5,6 +5,7 @@
 #include "actors/decide/end_order.hpp"
 #include "actors/decide/link_book.hpp"
 #include "actors/decide/loss_watch.hpp"
+#include "actors/decide/plural_policy.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/decide/task_sampler.hpp"
@@ -67,6 +68,72 @@ TEST_CASE("restarts: sooner, later, not any more; roles do not share") {
   CHECK(later.restart);
   CHECK(later.deaths == 1);
   CHECK(later.delay_ns == 100_ms);
+}
+
+plural_limits few_restarts() {
+  plural_limits limits;
+  limits.restarts = {2, 60_s, 100_ms, 10_s};
+  limits.aside_ns = 30_s;
+  limits.longest_aside_ns = 50_s;
+  limits.absence_ns = 600_s;
+  return limits;
+}
+
+TEST_CASE("one of several that keeps dying is set aside, and tried again after growing pauses") {
+  plural_policy evaluators(few_restarts());
+  evaluators.expect(2);
+  evaluators.present(2, 0);
+  CHECK(evaluators.died("evaluator-1", 1_s).delay_ns == 100_ms);
+  CHECK(evaluators.died("evaluator-1", 2_s).delay_ns == 200_ms);
+  nanoseconds_t now = 3_s;
+  for (const nanoseconds_t pause : {30_s, 50_s, 50_s, 50_s}) {
+    const auto aside = evaluators.died("evaluator-1", now);
+    CHECK(aside.aside);
+    CHECK_FALSE(aside.end);
+    CHECK(aside.delay_ns == pause);
+    // It comes back, but not for long.
+    CHECK(evaluators.joined("evaluator-1"));
+    CHECK_FALSE(evaluators.joined("evaluator-1"));
+    now += pause + 5_s;
+  }
+  // The other one is none of its business, and while that works nothing ends.
+  CHECK(evaluators.died("evaluator-0", now).delay_ns == 100_ms);
+  CHECK_FALSE(evaluators.gives_up_at());
+  CHECK_FALSE(evaluators.absent_for_long(now + 10'000_s));
+  // After a window of peace it is like any other.
+  const auto later = evaluators.died("evaluator-1", now + 60_s);
+  CHECK_FALSE(later.aside);
+  CHECK(later.delay_ns == 100_ms);
+}
+
+TEST_CASE("a run ends after ten minutes without any evaluator, and not before") {
+  plural_policy evaluators(few_restarts());
+  evaluators.expect(1);
+  evaluators.present(1, 0);
+  // Those of other hosts are waited for: nobody here can tell whether they come.
+  evaluators.present(0, 5_s);
+  CHECK_FALSE(evaluators.gives_up_at());
+  evaluators.present(1, 6_s);
+  for (int i = 0; i < 3; ++i)
+    CHECK_FALSE(evaluators.died("evaluator-0", 10_s + i * 1_s).end);
+  evaluators.present(0, 13_s);
+  CHECK(evaluators.gives_up_at() == 613_s);
+  evaluators.present(0, 100_s);  // said again: no later
+  CHECK_FALSE(evaluators.absent_for_long(612_s));
+  CHECK(evaluators.absent_for_long(613_s));
+  evaluators.present(1, 614_s);
+  CHECK_FALSE(evaluators.absent_for_long(10'000_s));
+}
+
+TEST_CASE("evaluators that were never there end the run when all are set aside") {
+  plural_policy evaluators(few_restarts());
+  evaluators.expect(2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(evaluators.died("evaluator-0", i * 1_s).aside);
+    CHECK_FALSE(evaluators.died("evaluator-1", i * 1_s).aside);
+  }
+  CHECK_FALSE(evaluators.died("evaluator-0", 3_s).end);
+  CHECK(evaluators.died("evaluator-1", 3_s).end);
 }
 
 TEST_CASE(

@@ -1,0 +1,67 @@
+// Processes of a role that there may be several of, such as evaluators: one that keeps dying is set
+// aside and the run goes on with the others. Only when none has been there for long does it end.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "actors/decide/restart_policy.hpp"
+
+namespace quern::actors {
+
+struct plural_limits {
+  restart_limits restarts;  ///< a process beyond them is set aside
+  /// One that was set aside is tried again after `aside_ns`, then after twice as long, at most
+  /// `longest_aside_ns`, until it lives for a whole restart window.
+  nanoseconds_t aside_ns = 30'000'000'000;
+  nanoseconds_t longest_aside_ns = 120'000'000'000;
+  /// Without any process of the role for so long, although there was one, the run ends.
+  nanoseconds_t absence_ns = 600'000'000'000;
+};
+
+/// Decides for all processes of one role. "Present" are those that were let in, also such as the
+/// run did not start (evaluators of other hosts). Before the first one was ever present there is
+/// nothing to wait for: what cannot begin ends the run as soon as all are set aside. `now` is any
+/// monotone clock. Not thread-safe.
+class plural_policy {
+ public:
+  explicit plural_policy(plural_limits limits) : limits_(limits), restarts_(limits.restarts) {}
+
+  /// The run starts so many of them.
+  void expect(std::size_t processes) { expected_ = processes; }
+
+  struct decision {
+    nanoseconds_t delay_ns = 0;  ///< from now to the next start
+    bool aside = false;          ///< set aside until then
+    int deaths = 0;              ///< within the window, this one included
+    bool end = false;            ///< all are aside and none was ever present: the run ends
+  };
+  decision died(const std::string& process, nanoseconds_t now);
+  /// One that the run started was let in: it is not aside any more. True if it had been.
+  bool joined(const std::string& process);
+  /// How many are present now.
+  void present(std::size_t count, nanoseconds_t now);
+
+  /// When `absent_for_long` may become true; none: not while things stay as they are.
+  [[nodiscard]] std::optional<nanoseconds_t> gives_up_at() const;
+  [[nodiscard]] bool absent_for_long(nanoseconds_t now) const;
+
+ private:
+  struct record {
+    bool aside = false;
+    nanoseconds_t pause_ns = 0;  ///< the one that runs, or ran last; 0: it was never set aside
+    nanoseconds_t tried_at = 0;  ///< the end of that pause
+  };
+
+  plural_limits limits_;
+  restart_policy restarts_;
+  std::size_t expected_ = 0;
+  std::map<std::string, record> processes_;
+  bool ever_present_ = false;
+  std::optional<nanoseconds_t> absent_since_;
+  bool died_since_ = false;  ///< one of ours, since the last was present
+};
+
+}  // namespace quern::actors
