@@ -28,6 +28,9 @@ std::optional<lease> evaluation_desk::cancel(sample_id sample) {
 
 std::vector<sample_id> evaluation_desk::withdraw_waiting() {
   auto samples = queue_.withdraw_all();
+  for (const auto& [end, sample] : pausing_)
+    samples.push_back(sample);
+  pausing_.clear();
   for (const auto sample : samples) {
     jobs_.erase(sample);
     leases_.remove(sample);
