@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "base/thread.hpp"
 #include "env/plugin/curve.hpp"
 
 namespace quern::actors {
@@ -172,8 +173,12 @@ void gateway::state::greet(const peer& from, const env::hello_message& hello) {
   }
   if (greeting->ended) lose(*greeting->ended, "the host started again");
   send(from, env::welcome_message{greeting->session, hello.nonce, *version, options.lease_ms,
-                                  options.heartbeat_ms});
-  if (greeting->fresh) events.host_joined(greeting->session, hello);
+                                  options.heartbeat_ms, options.run});
+  if (!greeting->fresh) return;
+  base::log_info(component, "evaluator host {} (process {}, session {:016x}) has joined: {}",
+                 hello.name.empty() ? "without a name" : hello.name, hello.pid, greeting->session,
+                 env::offer_text(hello.lanes, hello.devices));
+  events.host_joined(greeting->session, hello);
 }
 
 void gateway::state::hear_of_devices(const env::heartbeat_message& beat) {
@@ -323,7 +328,8 @@ base::expected<std::unique_ptr<gateway>> gateway::start(gateway_options options,
   auto inner = std::make_unique<state>(std::move(options), events, time);
   if (!inner->wake) return base::fail_errno("making an eventfd");
   QUERN_CHECK(inner->open_sockets());
-  inner->thread = std::thread([raw = inner.get()] { raw->serve(); });
+  QUERN_TRY(inner->thread,
+            base::start_thread("the gateway", [raw = inner.get()] { raw->serve(); }));
   return std::unique_ptr<gateway>(new gateway(std::move(inner)));
 }
 

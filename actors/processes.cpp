@@ -150,6 +150,7 @@ base::expected<gateway_options> gateway_of(const run_config& config, const run_h
   gateway_options options;
   options.endpoints = {"ipc://" + hosts_socket};
   options.epoch = epoch;
+  options.run = config.run.name;
   options.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
   options.heartbeat_ms = static_cast<std::int64_t>(config.actors.heartbeat_s * 1000);
   const bool elsewhere = evaluators_elsewhere(hosts.where);

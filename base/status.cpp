@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/descriptors.hpp"
+
 namespace quern::base {
 
 std::string_view to_string(errc code) {
@@ -35,7 +37,18 @@ std::string_view to_string(errc code) {
 
 tl::unexpected<error> fail_errno(std::string_view doing) {
   const int number = errno;
-  return fail(errc::io, "{}: {}", doing, std::generic_category().message(number));
+  const std::string text = std::generic_category().message(number);
+  switch (number) {
+    case EMFILE:
+      return fail(errc::exhausted,
+                  "{}: {}: this process may have {} open; raise that (ulimit -n, LimitNOFILE= of a "
+                  "unit)",
+                  doing, text, descriptor_limit());
+    case ENFILE:
+      return fail(errc::exhausted, "{}: {} on this machine: raise fs.file-max", doing, text);
+    default:
+      return fail(errc::io, "{}: {}", doing, text);
+  }
 }
 
 }  // namespace quern::base

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptors.hpp"
 #include "base/text.hpp"
+#include "base/thread.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cmd_eval.hpp"
 
@@ -50,22 +52,23 @@ int help(std::FILE* out) {
 
 const char* running = "";
 
-/// Tells an exception that no command expected. The stack stays as it is: what lives on it might
-/// wait for what the exception came from, and a run is safe to leave at any time.
+/// Tells an exception that no command expected, of any thread. The stack stays as it is: what lives
+/// on it might wait for what the exception came from, and a run is safe to leave at any time. Its
+/// children end with this process.
 [[noreturn]] void tell_and_leave() {
   try {
-    if (const auto problem = std::current_exception()) std::rethrow_exception(problem);
-    std::fprintf(stderr, "quern %s: ended by std::terminate\n", running);
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "quern %s: %s\n", running, problem.what());
+    const auto problem = std::current_exception();
+    std::fprintf(stderr, "quern %s: cannot go on: %s\n", running,
+                 problem ? quern::base::exception_text(problem).c_str() : "std::terminate");
   } catch (...) {
-    std::fprintf(stderr, "quern %s: an exception without a text\n", running);
+    std::fprintf(stderr, "quern %s: cannot go on: no memory is left\n", running);
   }
   std::_Exit(failed);
 }
 
-/// Without a handler anywhere, so that the stack is not unwound.
-int run(const command& known, int argc, char** argv) noexcept {
+/// Without a handler anywhere, and without noexcept, for which the frames below would be unwound
+/// first: one of them may hold a node, which waits for actors that were never started.
+int run(const command& known, int argc, char** argv) {
   running = argv[0];
   std::set_terminate(tell_and_leave);
   return known.run(argc, argv);
@@ -74,6 +77,7 @@ int run(const command& known, int argc, char** argv) noexcept {
 }  // namespace
 
 int main(int argc, char** argv) {
+  quern::base::raise_descriptor_limit();
   if (argc < 2) return help(stderr);
   std::string_view name = argv[1];
   const bool asks = name == "--help" || name == "-h" || name == "help";

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/descriptors.hpp"
 #include "env/reference/device_role.hpp"
 #include "env/reference/reference_role.hpp"
 #include "policy/engine/device.hpp"
@@ -25,6 +26,7 @@ constexpr std::array roles = {
 }  // namespace
 
 int main(int argc, char** argv) {
+  quern::base::raise_descriptor_limit();
   const std::string_view name = argc > 1 ? argv[1] : "";
   // References are timed on the CPU in forked children: this process must stay single-threaded.
   if (name == "reference") return quern::env::reference_main();

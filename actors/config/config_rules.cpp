@@ -5,6 +5,7 @@
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/measured_as.hpp"
+#include "base/endpoint.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/verdict/reward.hpp"
 
@@ -122,9 +123,9 @@ base::status check_config(const run_config& config) {
   }
   QUERN_CHECK(check_measuring(config));
   QUERN_CHECK(placement_of(config));
-  if (!config.env.bind.empty() && !config.env.bind.starts_with("tcp://")) {
-    return fail(errc::invalid_argument, "env.bind: '{}' is not of the form tcp://ADDRESS:PORT",
-                config.env.bind);
+  if (!config.env.bind.empty()) {
+    const auto valid = base::check_tcp_endpoint(config.env.bind, base::endpoint_use::listen);
+    if (!valid) return base::in_context("env.bind", valid.error());
   }
   if (!config.env.bind.empty() && (config.env.keys.empty() || config.env.hosts.empty())) {
     return fail(errc::invalid_argument,

@@ -138,7 +138,8 @@ void tasks_and_env(keys& table) {
              "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
   QUERN_TEXT(env.keys, resume, {}, "key pair of this run (quern keys makes one); for env.bind");
   QUERN_TEXT(env.hosts, resume, {},
-             "file with the public keys of the hosts that may connect, one a line; for env.bind");
+             "public keys of the hosts that may connect: a file with one a line, or a folder of "
+             "the FILE.pub that quern keys makes; for env.bind");
 }
 
 void method(keys& table) {

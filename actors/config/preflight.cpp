@@ -17,6 +17,7 @@
 #include "actors/config/memory_check.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/replay/prompter.hpp"
+#include "base/endpoint.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
@@ -197,8 +198,7 @@ base::status check_programs(const run_config& config) {
 
 /// Binds for a moment: what is wrong with the address, or who has it, shows now.
 base::expected<bool> can_bind(const std::string& endpoint) {
-  if (!endpoint.starts_with("tcp://"))
-    return fail(errc::invalid_argument, "tcp://ADDRESS:PORT is needed");
+  QUERN_CHECK(base::check_tcp_endpoint(endpoint, base::endpoint_use::listen));
   env::zmq_context context;
   QUERN_TRY(auto socket, env::zmq_socket::open(context, env::socket_kind::router));
   QUERN_CHECK(socket.bind(endpoint));

@@ -7,6 +7,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/log.hpp"
+#include "base/thread.hpp"
+
 namespace quern::env {
 
 using base::errc;
@@ -17,6 +20,7 @@ namespace {
 constexpr const char* zap_endpoint = "inproc://zeromq.zap.01";
 constexpr std::size_t key_bytes = 32;
 constexpr long proof_ms = 1000;
+constexpr const char* proof_id = "proof";  // of a question that ask_zap puts
 
 std::string to_z85(const std::string& raw) {
   std::array<char, 41> text{};
@@ -37,7 +41,7 @@ base::expected<std::string> ask_zap(zmq_context& context, const std::string& pub
   QUERN_TRY(auto socket, zmq_socket::open(context, socket_kind::req));
   QUERN_CHECK(socket.connect(zap_endpoint));
   const frames question = {
-      "1.0", "proof", "quern", "127.0.0.1", "", "CURVE", std::string(raw.begin(), raw.end())};
+      "1.0", proof_id, "quern", "127.0.0.1", "", "CURVE", std::string(raw.begin(), raw.end())};
   QUERN_TRY(const auto sent, socket.send({}, question));
   if (sent != send_outcome::sent || !wait_for(socket, -1, timeout_ms).socket) {
     return fail(errc::timeout, "the ZAP handler has not answered within {} ms", timeout_ms);
@@ -57,7 +61,8 @@ base::expected<std::unique_ptr<zap_handler>> zap_handler::start(zmq_context& con
   const std::string known = allowed.empty() ? std::string() : *allowed.begin();
   std::unique_ptr<zap_handler> handler(
       new zap_handler(std::move(socket), std::move(stop), std::move(allowed)));
-  handler->thread_ = std::thread([raw = handler.get()] { raw->serve(); });
+  QUERN_TRY(handler->thread_,
+            base::start_thread("the key check", [raw = handler.get()] { raw->serve(); }));
   QUERN_TRY(const auto stranger, make_curve_keys());
   const auto closed = ask_zap(context, stranger.public_key, proof_ms);
   if (!closed || *closed != "400") {
@@ -91,6 +96,13 @@ frames zap_handler::answer(const frames& request) {
     return {"1.0", id, "200", "OK", key, ""};
   }
   ++refused_;
+  // A bound, since strangers choose their keys.
+  constexpr std::size_t most_told = 100;
+  if (curve && request[1] != proof_id && told_.size() < most_told && told_.insert(key).second)
+    base::log_warn("gateway",
+                   "a host at {} with the public key {} is refused: env.hosts does not list it; "
+                   "where it is one of yours, add it there, then pause and resume the run",
+                   request[3], key);
   return {"1.0", id, "400", "this key is not on the list", "", ""};
 }
 

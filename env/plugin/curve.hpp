@@ -15,7 +15,7 @@
 namespace quern::env {
 
 /// Answers for all sockets of one context until destroyed; at most one a context. A key that is let
-/// in becomes the `user` of what its connections send.
+/// in becomes the `user` of what its connections send; the first refusal of a key is logged.
 class zap_handler {
  public:
   /// `allowed`: Z85 public keys. Binds, starts the thread and asks it about a key that is not
@@ -37,6 +37,7 @@ class zap_handler {
   zmq_socket socket_;
   base::unique_fd stop_;
   std::set<std::string> allowed_;
+  std::set<std::string> told_;  ///< keys whose refusal was logged
   std::atomic<std::int64_t> admitted_ = 0;
   std::atomic<std::int64_t> refused_ = 0;
   std::thread thread_;

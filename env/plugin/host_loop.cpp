@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "env/plugin/connection_watch.hpp"
 
 namespace quern::env {
 
@@ -56,9 +57,11 @@ struct host_loop::state {
   prepare_function prepare;
   device_state_function device_state;
   host_session session;
+  connection_story story;
   base::unique_fd wake;
   zmq_context context;
   std::optional<zmq_socket> socket;
+  std::optional<connection_watch> watch;  // after the socket: it goes first
   base::steady_clock clock;
   std::atomic<int> wish = 0;  // 1: drain, 2: stop
 
@@ -80,6 +83,7 @@ struct host_loop::state {
         prepare(std::move(p)),
         device_state(std::move(d)),
         session(options.profile, fresh_nonce()),
+        story(options.endpoint, options.keys ? options.keys->own.public_key : ""),
         wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   void signal() const {
@@ -92,9 +96,18 @@ struct host_loop::state {
     if (options.keys) {
       QUERN_CHECK(fresh.be_curve_client(options.keys->own, options.keys->gateway));
     }
+    watch.reset();
+    QUERN_TRY(auto events, connection_watch::start(context, fresh));
     QUERN_CHECK(fresh.connect(options.endpoint));
     socket = std::move(fresh);
+    watch.emplace(std::move(events));
     return {};
+  }
+
+  void watch_connection() {
+    watch->read(story);
+    if (session.session() != 0) return;
+    if (const auto news = story.news()) base::log_warn(component, "not connected yet: {}", *news);
   }
 
   void work_on(std::int64_t device) {
@@ -208,6 +221,8 @@ struct host_loop::state {
   }
 
   base::status carry_out(host_actions actions) {
+    if (actions.joined)
+      base::log_info(component, "{} at {}", session.joined_text(), options.endpoint);
     if (actions.reconnect) {
       ++counts.reconnections;
       base::log_warn(component, "no sign of the gateway at {}; connecting again", options.endpoint);
@@ -301,10 +316,11 @@ struct host_loop::state {
         QUERN_CHECK(carry_out(std::move(actions)));
         continue;
       }
+      watch_connection();
       auto now = clock.now_ns();
       if (options.patience_ns > 0 && now - heard >= options.patience_ns) {
-        return fail(errc::unavailable, "no gateway at {} has answered for {}", options.endpoint,
-                    base::human_duration(options.patience_ns));
+        return fail(errc::unavailable, "no run has answered for {}: {}",
+                    base::human_duration(options.patience_ns), story.cause());
       }
       if (now >= session.next_wakeup()) QUERN_CHECK(carry_out(session.on_time(now)));
       // What one message brings may be sent before the next is read; the socket is emptied first.
@@ -324,7 +340,11 @@ struct host_loop::state {
         (void)!read(wake.get(), &count, sizeof count);
       }
     }
-    return {};
+    if (finished) return {};
+    // Before the workers end, which may take as long as an evaluation: what is done is handed in,
+    // the rest is for others from now on.
+    QUERN_CHECK(hand_in_results());
+    return carry_out(session.leave());
   }
 };
 
@@ -356,6 +376,7 @@ base::status host_loop::run() {
   auto result = state_->serve();
   state_->end_workers();
   if (result) state_->socket->linger(goodbye_ms);
+  state_->watch.reset();
   state_->socket.reset();
   return result;
 }

@@ -73,7 +73,8 @@ class host_loop {
 
   /// Finish what is there, then end. Any thread, also a signal handler.
   void drain();
-  /// End now; the gateway finds out by silence. Any thread, also a signal handler.
+  /// End now: says BYE, so that the gateway gives to others what this host has; evaluations that
+  /// run are waited for and lost. Any thread, also a signal handler.
   void stop();
 
   /// After run().

@@ -87,6 +87,8 @@ void host_session::welcome(const welcome_message& in, nanoseconds_t now, host_ac
   }
   if (session_ == 0) {
     session_ = in.session;
+    run_ = in.run;
+    actions.joined = true;
     for (const auto& device : profile_.devices)
       granted_[device.id] = device.slots;
   }
@@ -255,6 +257,20 @@ host_actions host_session::drain(nanoseconds_t now) {
   draining_ = true;
   check_drained(actions);
   return actions;
+}
+
+host_actions host_session::leave() {
+  host_actions actions;
+  if (!done_ && session_ != 0) actions.send.push_back(bye_message{session_, 0});
+  void_all(actions);
+  done_ = actions.done = true;
+  return actions;
+}
+
+std::string host_session::joined_text() const {
+  return fmt::format("{} has joined {}: {}", profile_.name.empty() ? "this host" : profile_.name,
+                     run_.empty() ? "the run" : "run " + run_,
+                     offer_text(profile_.lanes, profile_.devices));
 }
 
 nanoseconds_t host_session::next_wakeup() const {

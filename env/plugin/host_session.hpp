@@ -50,6 +50,7 @@ struct host_actions {
   std::vector<host_job> start;
   std::vector<std::uint64_t> cancel;  ///< leases whose work is of no use any more
   bool done = false;                  ///< drained, or told to go
+  bool joined = false;                ///< a session has begun
   std::optional<base::error> end;     ///< refused: the host ends with this message
 };
 
@@ -71,6 +72,9 @@ class host_session {
   host_actions finished(std::uint64_t lease, host_result result, base::nanoseconds_t now);
   /// Take no more jobs, finish what is there, say goodbye.
   host_actions drain(base::nanoseconds_t now);
+  /// Goes at once, whatever it holds: says so, for the gateway to give the work to others now and
+  /// not when it misses the heartbeats.
+  host_actions leave();
   /// Why a device takes no work from now on; empty: it does again. Until then its finished jobs
   /// raise no credit, and each heartbeat names it. Kept from session to session.
   host_actions device_state(std::int64_t device, std::optional<std::string> why,
@@ -78,6 +82,8 @@ class host_session {
 
   [[nodiscard]] base::nanoseconds_t next_wakeup() const;
   [[nodiscard]] std::uint64_t session() const { return session_; }
+  /// "HOST has joined run NAME: lanes cpp; devices 0 (cpp-avx2, 3 jobs at a time)".
+  [[nodiscard]] std::string joined_text() const;
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   [[nodiscard]] std::size_t unacknowledged() const { return unacknowledged_.size(); }
 
@@ -110,6 +116,7 @@ class host_session {
   host_profile profile_;
   std::uint64_t nonce_;
   std::uint64_t session_ = 0;  // 0: not welcomed yet
+  std::string run_;
   bool greeting_ = true;
   bool draining_ = false;
   bool done_ = false;

@@ -4,7 +4,18 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 namespace quern::env {
+
+std::string offer_text(const std::vector<std::string>& lanes,
+                       const std::vector<host_device>& devices) {
+  std::string text;
+  for (const auto& device : devices)
+    text += fmt::format("{}{} ({}, {} jobs at a time)", text.empty() ? "" : ", ", device.id,
+                        device.device_class, device.slots);
+  return fmt::format("lanes {}; devices {}", fmt::join(lanes, ", "), text);
+}
 
 std::string_view type_of(const message& what) {
   constexpr std::array<std::string_view, std::variant_size_v<message>> names = {

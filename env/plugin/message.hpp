@@ -53,6 +53,8 @@ struct welcome_message {
   std::int64_t proto = newest_protocol;
   std::int64_t lease_ms = 0;
   std::int64_t heartbeat_ms = 0;
+  /// What people call the run; may be empty (left out on the wire).
+  std::string run = {};
   bool operator==(const welcome_message&) const = default;
 };
 
@@ -183,6 +185,10 @@ using message =
     std::variant<hello_message, welcome_message, refused_message, credit_message, job_message,
                  need_message, task_message, verdict_message, verdict_ack_message, failed_message,
                  cancel_message, heartbeat_message, bye_message, error_message>;
+
+/// "lanes cpp; devices 0 (cpp-avx2, 3 jobs at a time)".
+std::string offer_text(const std::vector<std::string>& lanes,
+                       const std::vector<host_device>& devices);
 
 /// The name in the type frame: "HELLO", "VERDICT_ACK", ...
 std::string_view type_of(const message& what);

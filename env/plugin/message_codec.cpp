@@ -214,6 +214,7 @@ void fields(A& io, auto& m) {
     io.integer("proto", m.proto);
     io.integer("lease_ms", m.lease_ms);
     io.integer("heartbeat_ms", m.heartbeat_ms);
+    io.optional_text("run", m.run);
   } else if constexpr (std::is_same_v<T, refused_message>) {
     io.text("code", m.code);
     io.text("text", m.text);

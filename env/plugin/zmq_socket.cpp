@@ -6,6 +6,8 @@
 
 #include <zmq.h>
 
+#include "base/endpoint.hpp"
+
 namespace quern::env {
 
 using base::errc;
@@ -20,8 +22,11 @@ auto zmq_failure(std::string_view doing) {
   return fail(errc::io, "{}: {}", doing, zmq_strerror(zmq_errno()));
 }
 
-base::status check_path(const std::string& endpoint) {
+/// What libzmq would take and read in another way: a path that the kernel cuts, a port beyond
+/// 65535.
+base::status check_place(const std::string& endpoint, base::endpoint_use use) {
   constexpr std::string_view ipc = "ipc://";
+  if (endpoint.starts_with("tcp://")) return base::check_tcp_endpoint(endpoint, use);
   if (!endpoint.starts_with(ipc) || endpoint.size() - ipc.size() <= longest_ipc_path) return {};
   return fail(errc::invalid_argument,
               "socket path '{}' has {} bytes; the kernel's limit is {}; use a shorter folder",
@@ -115,14 +120,14 @@ base::status zmq_socket::be_curve_client(const curve_keys& keys, const std::stri
 }
 
 base::status zmq_socket::bind(const std::string& endpoint) {
-  QUERN_CHECK(check_path(endpoint));
+  QUERN_CHECK(check_place(endpoint, base::endpoint_use::listen));
   QUERN_CHECK(choose_family(handle_, endpoint));
   if (zmq_bind(handle_, endpoint.c_str()) != 0) return zmq_failure("binding to " + endpoint);
   return {};
 }
 
 base::status zmq_socket::connect(const std::string& endpoint) {
-  QUERN_CHECK(check_path(endpoint));
+  QUERN_CHECK(check_place(endpoint, base::endpoint_use::connect));
   QUERN_CHECK(choose_family(handle_, endpoint));
   if (zmq_connect(handle_, endpoint.c_str()) != 0) return zmq_failure("connecting to " + endpoint);
   return {};

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.hpp"
 #include "env/sandbox/cgroup.hpp"
 #include "env/sandbox/idmap.hpp"
 #include "env/sandbox/landlock.hpp"
@@ -44,7 +45,35 @@ void miss(host_facts& facts, layer which, std::string why) {
   facts.why_missing.emplace(which, std::move(why));
 }
 
+// A limit of this process or machine: says nothing of what the kernel offers.
+bool is_exhaustion(int error) {
+  return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
+}
+
+// No child could be made, for a reason that no layer is the cure of.
+void note_obstacle(host_facts& facts, std::string what) {
+  facts.available = {};
+  facts.obstacle = std::move(what);
+}
+
+void note_process_limit(host_facts& facts, int error) {
+  note_obstacle(facts, fmt::format("this process cannot start another one: {}; raise the limit of "
+                                   "processes (ulimit -u, pids.max) or of memory",
+                                   std::strerror(error)));
+}
+
+// Whatever the host offers, a sandboxed child is made with descriptors of high numbers.
+bool has_descriptors(host_facts& facts) {
+  const std::uint64_t limit = base::descriptor_limit();
+  if (limit >= needed_descriptors) return true;
+  note_obstacle(facts, fmt::format("this process may have {} files open, to sandbox a child takes "
+                                   "{}: raise that (ulimit -n, LimitNOFILE= of a unit)",
+                                   limit, needed_descriptors));
+  return false;
+}
+
 void find_namespaces(host_facts& facts) {
+  if (const int error = try_clone(0); error != 0) return note_process_limit(facts, error);
   facts.root = geteuid() == 0 && try_clone(CLONE_NEWNS) == 0;
   const unsigned long with = facts.root ? 0 : CLONE_NEWUSER;
   if (const int error = try_clone(CLONE_NEWUSER); error != 0)
@@ -75,6 +104,8 @@ void try_out(host_facts& facts) {
     plan->userns_first = !facts.root && facts.available.has(layer::userns);
     stillbirth why;
     auto child = clone_embryo(*plan, nullptr, nullptr);
+    if (!child && child.error().code == base::errc::exhausted)
+      return note_obstacle(facts, child.error().message);
     if (!child) return miss(facts, layer::userns, child.error().message);
     auto born = release(*child, *plan, nullptr, &why);
     if (born) {
@@ -83,6 +114,7 @@ void try_out(host_facts& facts) {
       return;
     }
     if (!why.failure) return miss(facts, layer::seccomp, born.error().message);
+    if (is_exhaustion(why.failure->error)) return note_obstacle(facts, born.error().message);
     layer failed = why.failure->which;
     // Maps with a subordinate number may be refused where one's own are not.
     if (failed == layer::userns && !facts.root && facts.available.has(layer::foreign_uid))
@@ -104,7 +136,9 @@ host_facts probe() {
   facts.landlock_abi = landlock_version();
   if (facts.landlock_abi == 0)
     miss(facts, layer::landlock, fmt::format("the kernel says: {}", std::strerror(errno)));
+  if (!has_descriptors(facts)) return facts;
   find_namespaces(facts);
+  if (!facts.obstacle.empty()) return facts;
   find_cgroups(facts);
   if (geteuid() != 0 && !facts.available.has(layer::userns))
     miss(facts, layer::foreign_uid, "this process may not become another user");
@@ -122,6 +156,7 @@ const host_facts& probe_host() {
 }
 
 base::status admit(const host_facts& facts, sandbox_mode mode) {
+  if (!facts.obstacle.empty()) return base::fail(base::errc::exhausted, "{}", facts.obstacle);
   if (mode == sandbox_mode::best_effort) return {};
   std::string missing;
   const auto need = [&](layer which, std::string_view what) {
@@ -146,6 +181,7 @@ base::status admit(const host_facts& facts, sandbox_mode mode) {
 }
 
 std::string describe(const host_facts& facts) {
+  if (!facts.obstacle.empty()) return fmt::format("not tried: {}\n", facts.obstacle);
   std::string text;
   for (int i = 0; i < layer_count; ++i) {
     const auto which = static_cast<layer>(i);

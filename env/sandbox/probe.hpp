@@ -27,6 +27,9 @@ struct host_facts {
   bool root =
       false;  ///< effective uid 0 with the right to make namespaces without a user namespace
   cgroup_place cgroups;
+  /// Why no child could be tried, whatever this host has: a limit of this process, with what to do.
+  /// Empty: there is none.
+  std::string obstacle;
   /// For each layer that is missing: what was tried and what the system answered.
   std::map<layer, std::string> why_missing;
 };
@@ -37,7 +40,8 @@ const host_facts& probe_host();
 
 /// Whether untrusted code may run with these layers. `required` needs seccomp, no network (a
 /// network namespace, or seccomp, which refuses sockets), a foreign uid, rlimits, and Landlock or a
-/// read-only root. The error (unavailable) names each that is missing, why, and what to do.
+/// read-only root. The error (unavailable) names each that is missing, why, and what to do. An
+/// obstacle is an error in either mode (exhausted): no child could be made.
 base::status admit(const host_facts& facts, sandbox_mode mode);
 
 /// One line a layer, for `quern doctor`: "landlock    yes (ABI 7)", "cgroup2     no: …; do …".

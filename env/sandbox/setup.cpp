@@ -32,8 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr uid_t first_foreign_uid = 60578;
 constexpr uid_t foreign_uids = 600;
-// Descriptors are parked from here on while the low numbers are put in order.
-constexpr int parking = 300;
 constexpr int nproc_slack = 32;
 
 // Links appear as links, so that /lib -> usr/lib looks as it does outside.
@@ -145,15 +143,15 @@ void reset_signals() {
 bool place_descriptors(setup_plan& plan, int& ruleset) {
   for (int* fd : {&plan.work_fd, &plan.program_fd, &plan.report_fd, &ruleset}) {
     if (*fd < 0) continue;
-    const int parked = fcntl(*fd, F_DUPFD_CLOEXEC, parking);
+    const int parked = fcntl(*fd, F_DUPFD_CLOEXEC, parked_from);
     if (parked < 0) return false;
     close(*fd);
     *fd = parked;
   }
-  if (plan.life_fd >= 0 && (plan.life_fd = fcntl(plan.life_fd, F_DUPFD_CLOEXEC, parking)) < 0)
+  if (plan.life_fd >= 0 && (plan.life_fd = fcntl(plan.life_fd, F_DUPFD_CLOEXEC, parked_from)) < 0)
     return false;
   for (auto& item : plan.descriptors)
-    if ((item.fd = fcntl(item.fd, F_DUPFD_CLOEXEC, parking)) < 0) return false;
+    if ((item.fd = fcntl(item.fd, F_DUPFD_CLOEXEC, parked_from)) < 0) return false;
   if (plan.keep_descriptors) return true;
   // Whatever somebody opened without O_CLOEXEC must not come along.
   if (syscall(SYS_close_range, 3U, ~0U, 1U << 2U /* CLOSE_RANGE_CLOEXEC */) != 0)
@@ -268,9 +266,10 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
     QUERN_TRY(plan.filter, make_syscall_filter(spec.profile, spec.threads));
   }
   for (const auto& item : spec.keep) {
-    if (item.as < 3 || item.as >= parking)
+    if (item.as < 3 || item.as >= parked_from)
       return base::fail(base::errc::invalid_argument,
-                        "descriptor number {} of a child is not in 3..{}", item.as, parking - 1);
+                        "descriptor number {} of a child is not in 3..{}", item.as,
+                        parked_from - 1);
     plan.descriptors.push_back(item);
   }
   return plan;

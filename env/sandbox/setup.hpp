@@ -14,6 +14,11 @@
 
 namespace quern::env {
 
+/// While a child's low descriptor numbers are put in order, what they will be is parked from this
+/// number on; with room for all that a child is given, a process needs `needed_descriptors`.
+inline constexpr int parked_from = 300;
+inline constexpr int needed_descriptors = parked_from + 64;
+
 /// What a process of this kind does first, for messages: "mounting the work folder".
 struct setup_failure {
   layer which = layer::seccomp;  ///< the layer that the step belongs to

@@ -17,6 +17,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "base/endpoint.hpp"
 
 namespace quern::policy {
 namespace {
@@ -76,12 +77,15 @@ base::expected<addresses> tcp_addresses(const std::string& address, bool listeni
   const std::size_t colon = place.rfind(':');
   if (colon == std::string::npos || colon == 0)
     return fail(errc::invalid_argument, "meeting place {}: tcp://HOST:PORT is needed", address);
+  // To listen at port 0 is to take a free one.
+  const std::string port = place.substr(colon + 1);
+  if (const auto number = base::parse_port(port); !number && !(listening && port == "0"))
+    return base::in_context("meeting place " + address, number.error());
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = listening ? AI_PASSIVE : 0;
   addrinfo* found = nullptr;
-  const int code = ::getaddrinfo(place.substr(0, colon).c_str(), place.substr(colon + 1).c_str(),
-                                 &hints, &found);
+  const int code = ::getaddrinfo(place.substr(0, colon).c_str(), port.c_str(), &hints, &found);
   if (code != 0)
     return fail(errc::invalid_argument, "meeting place {}: {}", address, ::gai_strerror(code));
   return addresses(found, &::freeaddrinfo);

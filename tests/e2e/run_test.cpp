@@ -291,9 +291,9 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
     REQUIRE(made.code == 0);
     return made.output.substr(0, 40);
   };
-  const std::string run_key = make_key("run.key");
+  make_key("run.key");
   REQUIRE(base::write_file_atomic(at / "hosts", make_key("host.key") + " the only one\n"));
-  make_key("stranger.key");
+  const std::string stranger_key = make_key("stranger.key");
   const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
   const fs::path run = at / "run";
   auto control = base::subprocess::start(
@@ -315,7 +315,8 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
   const auto join = [&](const char* key) {
     return base::subprocess::start(
         {.argv = {program("quern"), "evaluator", "--connect", address, "--sandbox", "best_effort",
-                  "--keys", (at / key).string(), "--gateway-key", run_key, "--patience", "6"},
+                  "--keys", (at / key).string(), "--gateway-key", (at / "run.key.pub").string(),
+                  "--patience", "6"},
          .log = at / (std::string(key) + ".log")});
   };
   // A key that is not listed gets no answer, and gives up.
@@ -324,6 +325,9 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
   const auto refused = stranger->wait(60_s);
   REQUIRE(refused);
   CHECK(refused->code == 1);
+  const auto log_of = [&](const char* name) { return base::read_file(at / name).value_or(""); };
+  CHECK(contains(log_of("stranger.key.log"), "does not admit this host's public key"));
+  CHECK(contains(log_of("log"), "with the public key " + stranger_key + " is refused"));
   CHECK(counts_of(run).of(storage::sample_state::trained) == 0);
   auto host = join("host.key");
   REQUIRE(host);
@@ -331,5 +335,8 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
   CAPTURE(base::read_file(at / "log").value_or(""));
   REQUIRE(end);
   CHECK(end->code == 0);
+  // Both sides have said who joined whom, and with what.
+  CHECK(contains(log_of("host.key.log"), "has joined run "));
+  CHECK(contains(log_of("log"), "has joined: lanes cpp; devices 0 (cpp-"));
   check_law(run);
 }

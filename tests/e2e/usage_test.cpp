@@ -118,13 +118,35 @@ TEST_CASE("files and addresses that mean nothing are refused as values, not as f
   f.refused({"keys", own}, {"own.key", "never overwritten"});
   f.refused({"keys", own + "/x"}, {"own.key/x", "its folder is not there"});
   for (const char* address : {"foo", "ipc://", "tcp://", "tcp://host", "tcp://host:x", "tcp://:5",
-                              "tcp://host:65536", "tcp://host:0", "tcp://*:5"})
+                              "tcp://host:65536", "tcp://host:99999", "tcp://host:0", "tcp://*:5"})
     f.refused({"evaluator", "--connect", address},
               {"--connect is '" + std::string(address) + "'", "tcp://HOST:PORT"});
   f.refused({"evaluator", "--connect", "ipc:///nowhere", "--keys", own}, {"are for tcp://"});
   f.refused(
       {"evaluator", "--sandbox", "best_effort", "--connect", "ipc://" + std::string(200, 'x')},
       {"200 bytes", "107"});
+}
+
+TEST_CASE("too few descriptors are told as what they are; a soft limit alone is raised") {
+  fixture f;
+  auto command = train_arguments(f.folder.path() / "run", 1, {"env.sandbox=required"});
+  std::string line = program("quern");
+  for (const std::string& word : command)
+    line += " '" + word + "'";
+  const auto limited = [&](const std::string& limit) {
+    return run_to_end({"/bin/sh", "-c", limit + " && exec " + line + " --dry-run"},
+                      f.folder.path() / "limited");
+  };
+  const finished refused = limited("ulimit -n 256");
+  CAPTURE(refused.output);
+  CHECK(refused.code == 2);
+  CHECK(refused.output.find("256 files open") != std::string::npos);
+  CHECK(refused.output.find("ulimit -n") != std::string::npos);
+  CHECK(refused.output.find("seccomp") == std::string::npos);
+  CHECK(refused.output.find("best_effort") == std::string::npos);
+  const finished raised = limited("ulimit -S -n 256");
+  CAPTURE(raised.output);
+  CHECK(raised.output.find("files open") == std::string::npos);
 }
 
 TEST_CASE("a word that nothing takes is named, with the nearest that is known") {

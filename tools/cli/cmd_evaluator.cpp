@@ -1,7 +1,6 @@
 // quern evaluator: an evaluator host. The one that a run starts for itself is the same program.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -12,6 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/endpoint.hpp"
 #include "base/file.hpp"
 #include "base/input_end.hpp"
 #include "base/log.hpp"
@@ -136,21 +136,14 @@ void log_stages(const env::stage_seconds& spent) {
 
 /// Something in each place of ipc://PATH or tcp://HOST:PORT.
 base::status check_endpoint(const std::string& endpoint) {
-  constexpr std::string_view ipc = "ipc://", tcp = "tcp://";
-  const auto refuse = [&](std::string_view why) {
-    return base::fail(base::errc::invalid_argument,
-                      "--connect is '{}', not ipc://PATH or tcp://HOST:PORT{}", endpoint, why);
-  };
+  constexpr std::string_view ipc = "ipc://";
   if (endpoint.starts_with(ipc) && endpoint.size() > ipc.size()) return {};
-  if (!endpoint.starts_with(tcp)) return refuse("");
-  const std::size_t colon = endpoint.rfind(':');
-  const char* const last = endpoint.data() + endpoint.size();
-  int port = 0;
-  const auto [end, code] = std::from_chars(endpoint.data() + colon + 1, last, port);
-  const bool has_port = code == std::errc() && end == last && port >= 1 && port <= 65535;
-  if (!has_port || colon <= tcp.size() || endpoint[tcp.size()] == '*')
-    return refuse(": name the run's machine, and its port from 1 to 65535");
-  return {};
+  const auto valid = base::check_tcp_endpoint(endpoint, base::endpoint_use::connect);
+  if (valid) return {};
+  if (endpoint.starts_with("tcp://"))
+    return base::fail(base::errc::invalid_argument, "--connect is {}", valid.error().message);
+  return base::fail(base::errc::invalid_argument,
+                    "--connect is '{}', not ipc://PATH or tcp://HOST:PORT", endpoint);
 }
 
 std::string host_name() {
@@ -174,7 +167,8 @@ int cmd_evaluator(int argc, char** argv) {
   double patience_s = 30;
   app.add_option("--connect", endpoint, "ipc://PATH or tcp://HOST:PORT of the run")->required();
   app.add_option("--keys", key_file, "this host's key pair, as quern keys makes it (tcp://)");
-  app.add_option("--gateway-key", gateway_key, "the run's public key (tcp://)");
+  app.add_option("--gateway-key", gateway_key,
+                 "the run's public key, or the file that has it (tcp://)");
   app.add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
   app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s")
@@ -214,15 +208,16 @@ int cmd_evaluator(int argc, char** argv) {
   }
   if (endpoint.starts_with("tcp://")) {
     if (key_file.empty() || gateway_key.empty()) {
-      fmt::print(stderr,
-                 "quern evaluator: {} needs --keys FILE and --gateway-key KEY: quern keys makes a "
-                 "pair, the run's public key is the first line of its env.keys\n",
-                 endpoint);
+      fmt::print(
+          stderr,
+          "quern evaluator: {} needs --keys FILE and --gateway-key FILE.pub: quern keys FILE "
+          "makes both, the run's public key is in the .pub beside its env.keys\n",
+          endpoint);
       return usage;
     }
-    if (auto key = env::check_public_key(gateway_key); !key) {
-      return report("evaluator", base::in_context("--gateway-key", key.error()).value());
-    }
+    auto key = env::public_key_of(gateway_key);
+    if (!key) return report("evaluator", base::in_context("--gateway-key", key.error()).value());
+    gateway_key = std::move(*key);
   }
   base::set_log_level(log_level);
   options.static_screen = screen == "on";

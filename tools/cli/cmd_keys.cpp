@@ -9,11 +9,13 @@ namespace quern::tools {
 
 int cmd_keys(int argc, char** argv) {
   CLI::App app(
-      "quern keys: make a key pair in a new file and print its public key. A run that binds tcp:// "
-      "names its own file in env.keys and lists the hosts' public keys in env.hosts; a host names "
-      "its file with --keys and the run's public key with --gateway-key.");
+      "quern keys: make a key pair in FILE, its public key in FILE.pub, and print that. A run that "
+      "binds tcp:// names its own FILE in env.keys and the hosts' FILE.pub in env.hosts; a host "
+      "names its FILE with --keys and the run's FILE.pub with --gateway-key.");
   std::string file;
-  app.add_option("file", file, "file to make, of mode 0600")->required();
+  app.add_option("file", file,
+                 "file to make, of mode 0600; FILE.pub beside it is for the other side")
+      ->required();
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto keys = env::make_key_file(file);
   if (!keys) return report("keys", keys.error());

@@ -184,6 +184,9 @@ TEST_CASE("rules between keys") {
   config.env.noise_limit = 0.01;
   CHECK(check_config(config).error().message.find("env.precision (0.02)") != std::string::npos);
   config = {};
+  config.env.bind = "tcp://127.0.0.1:99999";
+  CHECK(contains(check_config(config).error().message, "env.bind: 'tcp://127.0.0.1:99999'"));
+  CHECK(contains(check_config(config).error().message, "1 to 65535"));
   config.env.bind = "tcp://127.0.0.1:1";
   CHECK(check_config(config).error().message.find("quern keys") != std::string::npos);
   config = {};

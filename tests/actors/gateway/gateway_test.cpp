@@ -1,8 +1,11 @@
 // The gateway with real sockets: hosts that work, die, restart, lie, or speak another language.
 #include <csignal>
+#include <future>
 #include <thread>
 
+#include <arpa/inet.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -339,6 +342,8 @@ TEST_CASE("CURVE: listed hosts work, others never get in") {
     host.join();
     REQUIRE_FALSE(host.result);
     CHECK(host.result.error().code == base::errc::unavailable);
+    CHECK(test::contains(host.result.error().message, stranger.public_key));
+    CHECK(test::contains(host.result.error().message, "env.hosts"));
   }
   CHECK(run.joined.empty());
   CHECK(run.door().statistics().refused_keys > 0);
@@ -347,6 +352,79 @@ TEST_CASE("CURVE: listed hosts work, others never get in") {
   threaded_host host(good);
   run.submit(1);
   REQUIRE(run.wait([&] { return run.accepted.size() == 1; }));
+}
+
+namespace {
+
+/// What a host that cannot reach its run ends with.
+std::string why_not(const std::string& endpoint, const env::host_keys& keys) {
+  auto options = host_at(endpoint);
+  options.keys = keys;
+  options.patience_ns = 700'000'000;
+  threaded_host host(options);
+  host.join();
+  REQUIRE_FALSE(host.result);
+  CHECK(host.result.error().code == base::errc::unavailable);
+  return host.result.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a wrong port, a wrong key of the run and a silent listener each name their causes") {
+  run_fixture run;
+  const auto gateway_keys = *env::make_curve_keys();
+  const auto friendly = *env::make_curve_keys();
+  gateway_options options;
+  options.endpoints = {"tcp://127.0.0.1:*"};
+  options.keys = actors::gateway_keys{gateway_keys, {friendly.public_key}};
+  REQUIRE(run.open(options));
+  const auto endpoint = run.door().endpoints().at(0);
+  const auto other = *env::make_curve_keys();
+  const std::string wrong_key = why_not(endpoint, {friendly, other.public_key});
+  CHECK(test::contains(wrong_key, "--gateway-key is not the public key"));
+  CHECK_FALSE(test::contains(wrong_key, "env.hosts"));
+  run.close();
+  const std::string wrong_port = why_not(endpoint, {friendly, gateway_keys.public_key});
+  CHECK(test::contains(wrong_port, "nobody listens at " + endpoint));
+  // Connections are accepted by the kernel, and that is all.
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof where;
+  REQUIRE(::bind(silent, reinterpret_cast<const sockaddr*>(&where), size) == 0);
+  REQUIRE(::listen(silent, 8) == 0);
+  REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&where), &size) == 0);
+  const std::string stranger = why_not(fmt::format("tcp://127.0.0.1:{}", ntohs(where.sin_port)),
+                                       {friendly, gateway_keys.public_key});
+  CHECK(test::contains(stranger, "accepts connections and says nothing"));
+  ::close(silent);
+}
+
+TEST_CASE("a host that is told to stop says goodbye before its evaluation is over") {
+  folder_fixture where;
+  run_fixture run;
+  REQUIRE(run.open(where.options()));
+  std::promise<void> over;
+  const auto until = over.get_future().share();
+  threaded_host leaving(host_at(where.endpoint()),
+                        [&](const env::host_job&, const std::atomic<bool>&) -> env::host_result {
+                          until.wait();
+                          return {false, "too late"};
+                        });
+  run.submit(1);
+  REQUIRE(run.wait([&] { return run.holder.contains(1); }));
+  const auto first = run.holder[1];
+  leaving.loop->stop();
+  REQUIRE(run.wait([&] { return run.lost.contains(first); }));
+  CHECK(run.lost[first] == "the host said goodbye");
+  // Its job is another host's, and the first one is still at it.
+  threaded_host staying(host_at(where.endpoint()));
+  REQUIRE(run.wait([&] { return run.accepted.size() == 1; }));
+  CHECK(run.verdicts[1] != "too late");
+  over.set_value();
+  leaving.join();
+  CHECK(leaving.result);
 }
 
 TEST_CASE("a host that is told to go ends with the reason") {

@@ -249,3 +249,26 @@ TEST_CASE("a device stays out from session to session, and the other one goes on
 }
 
 }  // namespace
+
+TEST_CASE("a host that leaves says so, whatever it holds; one that was never let in is silent") {
+  env::host_profile profile;
+  profile.lanes = {"cpp"};
+  profile.devices = {{0, "cpp-avx2", 1}};
+  profile.name = "lab-3";
+  env::host_session stranger(profile, 1);
+  const auto silent = stranger.leave();
+  CHECK(silent.done);
+  CHECK(silent.send.empty());
+
+  env::host_session session(profile, 77);
+  (void)session.on_time(0);
+  const auto in = session.on_message(env::welcome_message{5, 77, 1, 1000, 1000, "demo"}, 0);
+  CHECK(in.joined);
+  CHECK(session.joined_text() ==
+        "lab-3 has joined run demo: lanes cpp; devices 0 (cpp-avx2, 1 jobs at a time)");
+  const auto out = session.leave();
+  CHECK(out.done);
+  REQUIRE(out.send.size() == 1);
+  CHECK(std::get<env::bye_message>(out.send[0]) == env::bye_message{5, 0});
+  CHECK(session.on_time(10'000'000'000).send.empty());
+}
