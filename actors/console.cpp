@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "base/thread.hpp"
 
 namespace quern::actors {
 namespace {
@@ -119,7 +120,7 @@ base::expected<std::unique_ptr<console>> console::serve(const std::string& socke
     return base::fail_errno("cannot listen at " + socket_path);
   }
   state* raw = made.get();
-  made->thread = std::thread([raw] { raw->run(); });
+  QUERN_TRY(made->thread, base::start_thread("the console", [raw] { raw->run(); }));
   return std::unique_ptr<console>(new console(std::move(made)));
 }
 

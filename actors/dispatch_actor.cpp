@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "actors/actor_guard.hpp"
 #include "actors/decide/role_report.hpp"
 #include "actors/defaults.hpp"
 #include "actors/host_news.hpp"
@@ -240,8 +241,6 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
   }
   if (state.setup.board)
     state.setup.board->joined(host.session, {host.name, host.pid, host.lanes, devices_of(host)});
-  base::log_info("dispatch", "evaluator host {:x} joined with {} devices", host.session,
-                 host.devices.size());
 }
 
 void on_leaves(dispatch_ptr self, const host_leaves& host) {
@@ -256,15 +255,13 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
     state.setup.roles->session_takes_no_work(host.session);
     return state.desk->host_draining(host.session);
   }
-  base::log_info("dispatch", "evaluator host {:x} left: {}", host.session, host.why);
   state.setup.roles->session_over(host.session);
   state.devices.erase(host.session);
   if (const auto known = state.starts.extract(host.session)) {
     self->send(state.sink->supervisor, process_contact{known.mapped(), true, true});
   }
-  for (const lease_result& result : state.desk->host_lost(host.session, state.clock.now_ns())) {
+  for (const lease_result& result : state.desk->host_lost(host.session, state.clock.now_ns()))
     lost(self, result, "the host was lost: " + host.why);
-  }
   send_jobs(self);
 }
 
@@ -276,9 +273,7 @@ void on_epoch(dispatch_ptr self, const epoch_began& began) {
     if (job.epoch != began.epoch) over.push_back(sample);
   }
   for (const sample_id sample : over) {
-    if (const auto held = state.desk->cancel(sample)) {
-      cancel(state, held->id);
-    }
+    if (const auto held = state.desk->cancel(sample)) cancel(state, held->id);
     state.jobs.erase(sample);
   }
 }
@@ -292,6 +287,12 @@ struct opening {
 
 dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<opening> with) {
   dispatch_state& state = self->state;
+  end_on_exception(
+      self, "dispatch", [self, waiting = std::weak_ptr(with)](const std::string& what) {
+        if (const auto asked = waiting.lock())
+          return asked->bound.set_value(base::fail(base::errc::exhausted, "dispatch: {}", what));
+        self->send(self->state.sink->supervisor, fatal_problem{"dispatch", what});
+      });
   state.setup = with->setup;
   state.sink = with->sink;
   if (!state.setup.roles) state.setup.roles = std::make_shared<role_board>(state.clock);
@@ -304,7 +305,6 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   }
   state.hosts = std::move(*started);
   state.sink->endpoints = state.hosts->endpoints();
-  with->bound.set_value({});
   evaluation_desk::limits limits;
   limits.queue.queue = state.setup.queue;
   limits.leases.retries = retry_limits::within(state.setup.config->algorithm.max_attempts);
@@ -312,14 +312,15 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
       static_cast<base::nanoseconds_t>(state.setup.config->actors.lease_s * 1e9);
   state.desk = std::make_unique<evaluation_desk>(state.setup.epoch, limits);
   state.epoch = state.setup.epoch;
+  with->bound.set_value({});
   return {
       [=](const evaluate_sample& job) {
         job_request request{job.sample, self->state.setup.config->env.lane,
                             self->state.setup.device_class, std::nullopt, job.turn};
         if (auto queued = self->state.desk->submit(request, job.attempt); !queued) {
           base::log_error("dispatch", "{}", queued.error().message);
-          self->send(self->state.sink->replay, fatal_problem{"dispatch", queued.error().message});
-          return;
+          return self->send(self->state.sink->replay,
+                            fatal_problem{"dispatch", queued.error().message});
         }
         self->state.jobs[job.sample] = job;
         self->state.sink_is_set = true;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <future>
 
+#include "actors/actor_guard.hpp"
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
@@ -150,6 +151,7 @@ bool stranger(panel_ptr self) {
 }
 
 replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
+  end_on_exception(self, "panel", [self](const std::string& what) { fail_panel(self, what); });
   panel_state& state = self->state;
   state.setup = std::move(setup);
   state.door = entrance(state.setup.who);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "actors/actor_guard.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/decide/link_book.hpp"
 #include "actors/decide/step_watch.hpp"
@@ -282,6 +283,7 @@ void on_step_done(replay_ptr self, const step_done& step) {
 }
 
 replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup) {
+  end_on_exception(self, "replay", [self](const std::string& what) { fail_run(self, what); });
   self->state.setup = std::move(setup);
   const replay_actor_setup& with = self->state.setup;
   self->state.links = link_book(weights_by_link(*with.config).value_or(false));

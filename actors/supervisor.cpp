@@ -1,16 +1,19 @@
 #include "actors/supervisor.hpp"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <thread>
 
 #include <poll.h>
 #include <signal.h>
 
+#include "actors/actor_guard.hpp"
 #include "actors/defaults.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/thread.hpp"
 
 namespace quern::actors {
 namespace {
@@ -80,14 +83,15 @@ void start(supervisor_ptr self, const process_plan& plan) {
   if (!child) return finish(self, {ending::pause, false, child.error().message});
   const int fd = child->pid_fd();
   const auto me = caf::actor_cast<supervisor_ref>(self);
-  running entry{plan, std::move(*child), start, {}};
-  entry.watcher = std::thread([fd, start, me, role = plan.role] {
+  auto watcher = base::start_thread("watching " + plan.role, [fd, start, me, role = plan.role] {
     pollfd watched{fd, POLLIN, 0};
     while (::poll(&watched, 1, -1) < 0) {
     }
     caf::anon_send(me, process_ended{role, "", start});
   });
-  self->state.children.emplace(plan.role, std::move(entry));
+  if (!watcher) return finish(self, {ending::pause, false, watcher.error().message});
+  self->state.children.emplace(plan.role,
+                               running{plan, std::move(*child), start, std::move(*watcher)});
   self->delayed_send(self, defaults::start_timeout, process_check{plan.role, start});
 }
 
@@ -195,6 +199,13 @@ void on_end(supervisor_ptr self, const process_ended& news) {
 
 supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
                                                std::shared_ptr<supervisor_setup> setup) {
+  end_on_exception(self, "supervisor", [end = setup->end](const std::string& what) {
+    try {
+      end->set_value({ending::pause, false, "supervisor: " + what});
+    } catch (const std::future_error&) {
+      // The run has ended otherwise.
+    }
+  });
   self->state.setup = *setup;
   self->state.restarts.emplace(setup->restarts);
   self->state.evaluators.emplace(setup->evaluators);

@@ -1,6 +1,8 @@
 // The supervisor with shell scripts for processes: whom it kills, and how.
 #include "actors/supervisor.hpp"
 
+#include <pthread.h>
+
 #include "actors/defaults.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/node.hpp"
@@ -159,6 +161,55 @@ TEST_CASE("a role that there is one of ends the run when it dies too often") {
   REQUIRE(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   CHECK(ended.get().problem.find("generator ended 6 times") != std::string::npos);
   run.self.end_actors();
+}
+
+namespace {
+
+/// Until it goes, the system makes no thread: no stack is as large as that.
+class no_threads {
+ public:
+  no_threads() {
+    REQUIRE(pthread_getattr_default_np(&before_) == 0);
+    pthread_attr_t huge{};
+    REQUIRE(pthread_attr_init(&huge) == 0);
+    REQUIRE(pthread_attr_setstacksize(&huge, std::size_t{1} << 50U) == 0);
+    REQUIRE(pthread_setattr_default_np(&huge) == 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~no_threads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a supervisor that cannot watch a process ends the run with the cause, and its processes") {
+  const auto folder = base::temp_folder::make().value();
+  node self;
+  supervisor_setup setup;
+  const std::string text = "trap 'echo asked; exit 0' TERM; while true; do sleep 0.05; done";
+  setup.processes = std::make_shared<std::vector<process_plan>>(
+      std::vector{script("learner", text, folder.path() / "log")});
+  setup.replay = std::make_shared<replay_ref>();
+  setup.end = std::make_shared<std::promise<run_end>>();
+  const auto supervisor = spawn_supervisor(self.system(), setup);
+  self.owns(supervisor);
+  auto end = setup.end->get_future();
+  {
+    const no_threads now;
+    caf::anon_send(supervisor, tick{});
+    REQUIRE(end.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  }
+  const run_end ended = end.get();
+  CHECK_FALSE(ended.finished);
+  CHECK(test::contains(ended.problem, "no thread for watching learner"));
+  CHECK(test::contains(ended.problem, "pids.max"));
+  self.end_actors();
 }
 
 TEST_CASE("the launch command of a frozen process is asked to end before it is killed") {
