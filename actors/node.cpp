@@ -1,10 +1,10 @@
 #include "actors/node.hpp"
 
-#include <charconv>
 #include <future>
 #include <thread>
 
 #include "actors/defaults.hpp"
+#include "base/endpoint.hpp"
 #include "base/log.hpp"
 
 namespace quern::actors {
@@ -22,14 +22,32 @@ node_config::node_config() {
 
 node::node() : parts_(std::make_unique<parts>()) {}
 
+void node::farewells::expect() {
+  const std::lock_guard lock(mutex_);
+  ++awaited_;
+}
+
+void node::farewells::said() {
+  const std::lock_guard lock(mutex_);
+  if (--awaited_ == 0) changed_.notify_all();
+}
+
+bool node::farewells::all_said_within(std::chrono::seconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [&] { return awaited_ == 0; });
+}
+
 void node::end_actors() {
   for (auto last = owned_.rbegin(); last != owned_.rend(); ++last)
     caf::anon_send_exit(*last, caf::exit_reason::user_shutdown);
   owned_.clear();
   parts_->system.await_all_actors_done();
+  if (!farewells_->all_said_within(defaults::node_end))
+    base::log_warn("node", "an actor that has ended has not told its monitors after {} s",
+                   std::chrono::seconds(defaults::node_end).count());
 }
 
-node::~node() {
+bool node::end() {
   end_actors();
   // A thread that has worked with the system keeps its logger alive, and its end waits for that.
   caf::logger::set_current_actor_system(nullptr);
@@ -41,25 +59,27 @@ node::~node() {
   });
   if (wait.wait_for(defaults::node_end) == std::future_status::ready) {
     ending.join();
-    return;
+    return true;
   }
   ending.detach();
   base::log_warn("node", "the actors of this process are not gone after {} s: left behind",
                  std::chrono::seconds(defaults::node_end).count());
+  return false;
+}
+
+node::~node() {
+  if (parts_) end();
 }
 
 base::expected<control_address> parse_address(const std::string& text) {
-  control_address address;
   const std::size_t colon = text.rfind(':');
-  if (colon != std::string::npos) {
-    address.host = text.substr(0, colon);
-    const char* end = text.data() + text.size();
-    const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, address.port);
-    if (code == std::errc() && stop == end && address.port != 0 && !address.host.empty()) {
-      return address;
-    }
-  }
-  return base::fail(base::errc::invalid_argument, "'{}' is not HOST:PORT", text);
+  if (colon == std::string::npos || colon == 0)
+    return base::fail(base::errc::invalid_argument, "'{}' is not HOST:PORT", text);
+  const auto port = base::parse_port(std::string_view(text).substr(colon + 1));
+  if (!port)
+    return base::fail(base::errc::invalid_argument, "'{}' is not HOST:PORT: {}", text,
+                      port.error().message);
+  return control_address{text.substr(0, colon), *port};
 }
 
 base::expected<replay_ref> connect_to_control(caf::actor_system& system,

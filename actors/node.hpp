@@ -1,8 +1,11 @@
 // A process as a CAF node: settings that both ends must share, and the way to control.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,26 +23,55 @@ class node_config : public caf::actor_system_config {
 };
 
 /// This process as a node, with the actors that it has to end. One thread.
+///
+/// CAF 0.17.6 can wait for ever when a system with a middleman ends. A local actor that another
+/// node knows is monitored by the BASP broker. It counts as terminated before it tells its
+/// monitors. If the middleman stops in between, the news, which holds a reference to the actor,
+/// goes into the broker's mailbox: that is never closed (abstract_broker::cleanup passes over
+/// scheduled_actor::cleanup), nobody reads it any more, and the multiplexer's pipe keeps the
+/// broker. So the actor is never destroyed and the thread of a detached one never ends. Hence a
+/// node waits for the last of an actor's monitors to be told before its system ends.
 class node {
+  /// Actors whose monitors have not all been told yet. Thread-safe; functors of actors share it.
+  class farewells {
+   public:
+    void expect();
+    void said();
+    bool all_said_within(std::chrono::seconds patience);
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int awaited_ = 0;
+  };
+
  public:
   node();
-  /// Ends the actors if that was not done, and waits until nothing is left of them, at most
-  /// defaults::node_end: CAF 0.17 was seen to wait for ever for the thread of a detached actor that
-  /// has terminated (actor-framework issue 1196 fits; 0.18 has another design of these threads).
-  /// Then its system is left behind, with a warning. Handles of actors that live longer make it
-  /// wait, too.
+  /// Ends the actors if that was not done, then `end`.
   ~node();
   node(const node&) = delete;
   node& operator=(const node&) = delete;
 
   [[nodiscard]] caf::actor_system& system() { return parts_->system; }
-  /// An actor that does not end by itself: `end_actors` tells it to.
+  /// An actor that does not end by itself: `end_actors` tells it to. To be called before another
+  /// node can know the actor.
   template <class Handle>
   void owns(const Handle& actor) {
     owned_.push_back(caf::actor_cast<caf::actor>(actor));
+    owned_.back()->attach_functor(farewell());
+  }
+  /// For an actor that ends by itself: the first functor that it attaches to itself. Attachables
+  /// are called in reverse order, so that this call is the last thing that others see of the actor.
+  [[nodiscard]] auto farewell() {
+    farewells_->expect();
+    return [all = farewells_] { all->said(); };
   }
   /// Tells the owned actors to end and waits until every actor has terminated.
   void end_actors();
+  /// Ends the actors and the system; whether nothing is left of them. Handles of actors that live
+  /// longer make it wait. After defaults::node_end the system is left behind, with a warning: its
+  /// threads wait, harm nobody and end with the process. No further call may follow.
+  bool end();
 
  private:
   struct parts {
@@ -47,6 +79,7 @@ class node {
     caf::actor_system system{config};
   };
   std::unique_ptr<parts> parts_;
+  std::shared_ptr<farewells> farewells_ = std::make_shared<farewells>();
   std::vector<caf::actor> owned_;
 };
 

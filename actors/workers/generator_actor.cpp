@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -134,7 +135,9 @@ void step(generator_ptr self) {
 
 generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref control,
                                              hello introduction, run_config config,
-                                             own_address here, worker_code code) {
+                                             own_address here, worker_code code,
+                                             std::function<void()> farewell) {
+  self->attach_functor([farewell = std::move(farewell)] { farewell(); });
   self->state.control = control;
   self->state.code = std::move(code);
   self->set_exception_handler([=](std::exception_ptr& thrown) -> caf::error {
@@ -182,11 +185,11 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
 
 }  // namespace
 
-worker_code spawn_generator(caf::actor_system& system, const replay_ref& control,
-                            const hello& introduction, const run_config& config,
-                            const own_address& here) {
+worker_code spawn_generator(node& self, const replay_ref& control, const hello& introduction,
+                            const run_config& config, const own_address& here) {
   auto code = std::make_shared<std::atomic<int>>(EXIT_SUCCESS);
-  system.spawn<caf::detached>(generator_actor, control, introduction, config, here, code);
+  self.system().spawn<caf::detached>(generator_actor, control, introduction, config, here, code,
+                                     std::function<void()>(self.farewell()));
   return code;
 }
 

@@ -1,5 +1,6 @@
 // The actor that feeds a learning_worker.
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -58,7 +59,9 @@ void start(learner_ptr self, const welcome& start, const run_config& config, std
 }
 
 learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, hello introduction,
-                                         run_config config, own_address here, worker_code code) {
+                                         run_config config, own_address here, worker_code code,
+                                         std::function<void()> farewell) {
+  self->attach_functor([farewell = std::move(farewell)] { farewell(); });
   self->state.control = control;
   self->state.code = std::move(code);
   self->monitor(control);
@@ -103,11 +106,11 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
 
 }  // namespace
 
-worker_code spawn_learner(caf::actor_system& system, const replay_ref& control,
-                          const hello& introduction, const run_config& config,
-                          const own_address& here) {
+worker_code spawn_learner(node& self, const replay_ref& control, const hello& introduction,
+                          const run_config& config, const own_address& here) {
   auto code = std::make_shared<std::atomic<int>>(EXIT_SUCCESS);
-  system.spawn<caf::detached>(learner_actor, control, introduction, config, here, code);
+  self.system().spawn<caf::detached>(learner_actor, control, introduction, config, here, code,
+                                     std::function<void()>(self.farewell()));
   return code;
 }
 

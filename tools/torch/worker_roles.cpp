@@ -17,7 +17,7 @@
 namespace quern::tools {
 namespace {
 
-using spawner = actors::worker_code (*)(caf::actor_system&, const actors::replay_ref&,
+using spawner = actors::worker_code (*)(actors::node&, const actors::replay_ref&,
                                         const actors::hello&, const actors::run_config&,
                                         const actors::own_address&);
 
@@ -71,7 +71,7 @@ int run_worker(int argc, char** argv, spawner spawn) {
   caf::actor_system& system = self.system();
   const auto replay = actors::connect_to_control(system, *address);
   if (!replay) return report(argv[0], replay.error());
-  const auto code = spawn(system, *replay, introduction, *config, here);
+  const auto code = spawn(self, *replay, introduction, *config, here);
   system.await_all_actors_done();
   return *code;
 }
