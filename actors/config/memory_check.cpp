@@ -1,6 +1,7 @@
 #include "actors/config/memory_check.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "actors/config/placement.hpp"
 #include "base/text.hpp"
 #include "env/device/gpu_probe.hpp"
+#include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
 namespace {
@@ -33,11 +35,16 @@ bool generates_on_gpu(const run_config& config) {
   return !tunes(config) && config.actors.generator_device == "cuda";
 }
 
-/// Host memory of a generator on a GPU: where new weights come as files, which are float32, they
-/// pass through a copy there (workers/weight_file_reader).
+/// A version of the weights in a file, which has the learner's precision; 0: they are in none.
+std::int64_t bytes_of_file(const run_config& config, const policy::model_config& model) {
+  if (tunes(config) || weights_by_link(config).value_or(true)) return 0;
+  return (config.learner.precision == "bfloat16" ? 2 : 4) * policy::parameter_count(model);
+}
+
+/// Host memory of a generator on a GPU: where new weights come as files, they pass through a copy
+/// there (workers/weight_file_reader).
 std::int64_t weights_on_their_way(const run_config& config, const policy::model_config& model) {
-  const bool files = generates_on_gpu(config) && !weights_by_link(config).value_or(true);
-  return files ? 4 * policy::parameter_count(model) : 0;
+  return generates_on_gpu(config) ? bytes_of_file(config, model) : 0;
 }
 
 std::string show_size(std::int64_t bytes) {
@@ -54,6 +61,20 @@ policy::learner_demand rank_demand(const run_config& config, const machine_memor
   policy::learner_demand demand = learner_demand_of(config);
   demand.gpu = learns_on_gpu(config, machine);
   return demand;
+}
+
+base::status check_shared(const run_config& config, const policy::model_config& model,
+                          const machine_memory& machine) {
+  const std::int64_t file = bytes_of_file(config, model), needed = policy::published_copies * file;
+  if (!machine.shared || needed <= static_cast<std::int64_t>(*machine.shared)) return {};
+  return fail(
+      errc::exhausted,
+      "new weights go to the generator through files in {}, which has {} free; {} are "
+      "needed ({} versions of {}): remove files there (folders quern-weights.* of runs that "
+      "are gone), make it larger (mount -o remount,size=..., --shm-size of a container), or "
+      "set actors.weights to link",
+      machine.shared_place, show_size(static_cast<std::int64_t>(*machine.shared)),
+      show_size(needed), policy::published_copies, show_size(file));
 }
 
 std::string smaller_model(const run_config& config) {
@@ -150,6 +171,12 @@ machine_memory memory_here(const run_config& config) {
   machine.host = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
   machine.driver = env::has_nvidia_driver();
   if (learns_on_gpu(config, machine) || generates_on_gpu(config)) machine.gpus = gpu_memory();
+  if (const auto shared = policy::shared_memory_folder()) {
+    std::error_code code;
+    const std::filesystem::space_info room = std::filesystem::space(*shared, code);
+    machine.shared_place = shared->string();
+    if (!code) machine.shared = room.available;
+  }
   return machine;
 }
 
@@ -171,6 +198,7 @@ policy::generator_demand generator_demand_of(const run_config& config,
 
 base::status check_memory(const run_config& config, const policy::model_config& model,
                           const machine_memory& machine) {
+  QUERN_CHECK(check_shared(config, model, machine));
   QUERN_TRY(const placement where, placement_of(config));
   QUERN_TRY(const auto devices, learner_devices(config));
   const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");

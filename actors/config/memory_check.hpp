@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@ namespace quern::actors {
 /// Bytes of a machine.
 struct machine_memory {
   std::int64_t host = 0;
-  bool driver = false;                  ///< it has GPUs
-  std::vector<std::int64_t> gpus = {};  ///< by number; none: their sizes are not known
+  bool driver = false;                       ///< it has GPUs
+  std::vector<std::int64_t> gpus = {};       ///< by number; none: their sizes are not known
+  std::string shared_place = {};             ///< where files of weights go
+  std::optional<std::uint64_t> shared = {};  ///< bytes free there; none: not known
 };
 
 /// Of this machine. Its GPUs are asked only where the policy is to compute on one.

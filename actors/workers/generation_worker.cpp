@@ -41,9 +41,10 @@ base::expected<std::unique_ptr<weight_fetcher>> open_weights(const welcome& star
                                                              weight_fetcher::news told) {
   QUERN_TRY(device_share share, generator_share(config, device));
   if (start.weights_link.empty()) {
-    return std::make_unique<weight_file_reader>(
-        weight_file_reader::source{start.weights_folder, start.version}, std::move(share),
-        std::move(told));
+    weight_file_reader::source files{start.weights_folder, start.version};
+    files.type = element_type_of(config);
+    return std::make_unique<weight_file_reader>(std::move(files), std::move(share),
+                                                std::move(told));
   }
   weight_source from;
   from.address = start.weights_link;

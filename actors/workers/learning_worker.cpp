@@ -208,7 +208,7 @@ base::status learning_worker::open_link(const open_weight_link& order, const run
 }
 
 std::uint64_t learning_worker::bytes_of_weights() const {
-  return static_cast<std::uint64_t>(trainer_.weights().flat.numel()) * sizeof(float);
+  return trainer_.weights().flat.nbytes();
 }
 
 /// The file that they are in; empty where links carry them.
@@ -220,17 +220,20 @@ base::expected<std::string> learning_worker::publish() {
 
 base::expected<std::string> learning_worker::write_file() const {
   const policy::parameter_arena& weights = trainer_.weights();
-  const at::Tensor floats = policy::host_floats(weights.flat);
-  const std::span<const std::byte> bytes(static_cast<const std::byte*>(floats.const_data_ptr()),
-                                         floats.nbytes());
+  const policy::weight_dtype type = file_type_of(weights.flat.scalar_type());
+  const at::Tensor host = weights.flat.to(at::kCPU, element_type_of(type)).contiguous();
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(host.const_data_ptr()),
+                                         host.nbytes());
   if (!group_.ranks)
-    return policy::publish_weights(start_.weights_folder, trainer_.version(), bytes);
+    return policy::publish_weights(start_.weights_folder, trainer_.version(), type, bytes);
   // Generators hold them without the padding that shards need.
   QUERN_TRY(const auto target, policy::make_catalogue(weights.config, weights.layout.dtype));
-  QUERN_TRY(const auto plan, policy::make_plan(weights.layout, target));
-  std::vector<std::byte> plain(target.bytes());
+  QUERN_TRY(auto plan, policy::make_plan(weights.layout, target));
+  // The same ranges of elements, whatever their type.
+  plan.dtype = type;
+  std::vector<std::byte> plain(static_cast<std::size_t>(target.elements) * policy::size_of(type));
   QUERN_CHECK(policy::run_plan(plan, bytes, plain));
-  return policy::publish_weights(start_.weights_folder, trainer_.version(), plain);
+  return policy::publish_weights(start_.weights_folder, trainer_.version(), type, plain);
 }
 
 base::expected<policy::training_sequence> to_sequence(const training_sample& sample,
@@ -268,7 +271,8 @@ void learning_worker::save(const save_checkpoint& order,
   }
   const std::filesystem::path folder = order.folder;
   const rank_guard::busy now(group_.guard, "copying a checkpoint", defaults::checkpoint_timeout,
-                             checkpoint_copies * bytes_of_weights());
+                             checkpoint_copies * sizeof(float) *
+                                 static_cast<std::uint64_t>(trainer_.weights().flat.numel()));
   writer_->wait();  // the copies of the checkpoint before it are gone
   std::function<base::status()> model;
   if (rank_ == 0) {

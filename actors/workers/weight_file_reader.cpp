@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "actors/workers/element_type.hpp"
 #include "policy/weights/weight_channel.hpp"
 
 namespace quern::actors {
@@ -48,11 +49,11 @@ void weight_file_reader::fetch(const policy::parameter_arena& room) {
 
 base::expected<base::hash128> weight_file_reader::read(const weights_ready& ready,
                                                        const policy::parameter_arena& room) {
-  const bool direct = room.flat.is_cpu() && room.flat.scalar_type() == at::kFloat;
-  if (!direct && !floats_) floats_ = room.empty_as(at::kFloat, at::kCPU);
-  const policy::parameter_arena& read = direct ? room : *floats_;
+  const bool direct = room.flat.is_cpu() && room.flat.scalar_type() == from_.type;
+  if (!direct && !staged_) staged_ = room.empty_as(from_.type, at::kCPU);
+  const policy::parameter_arena& read = direct ? room : *staged_;
   QUERN_CHECK(
-      policy::read_weights(from_.folder, ready.file,
+      policy::read_weights(from_.folder, ready.file, file_type_of(from_.type),
                            {static_cast<std::byte*>(read.flat.data_ptr()), read.flat.nbytes()}));
   const device_share::hold turn(share_);
   if (!direct) room.flat.copy_(read.flat);

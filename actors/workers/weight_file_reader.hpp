@@ -24,6 +24,8 @@ class weight_file_reader final : public weight_fetcher {
     /// wrong. The generator's thread delivers it, which may first wait for its turn on the GPU.
     base::nanoseconds_t patience =
         std::chrono::nanoseconds(defaults::turn_deadline + defaults::phase_deadline).count();
+    /// Of the learner's weights, and so of the files.
+    at::ScalarType type = at::kFloat;
   };
 
   /// `share`: the GPU, where evaluators measure on it.
@@ -42,7 +44,7 @@ class weight_file_reader final : public weight_fetcher {
   device_share share_;
   const news told_;
   weights_version tried_;                          ///< the newest that was read or given up
-  std::optional<policy::parameter_arena> floats_;  ///< as files are, where the room is not
+  std::optional<policy::parameter_arena> staged_;  ///< as files are, where the room is not
   std::thread thread_;
 };
 

@@ -1,7 +1,6 @@
 #include "actors/workers/weight_sender.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 
 #include "base/log.hpp"
@@ -34,9 +33,9 @@ base::expected<std::unique_ptr<weight_sender>> weight_sender::make(
 
 weight_sender::weight_sender(policy::transfer_plan plan, const policy::parameter_arena& weights,
                              weights_version version, own_address here)
-    : plan_(std::move(plan)), start_(version), here_(std::move(here)) {
-  for (snapshot& one : snapshots_)
-    one = {weights.like().flat, version, 0};
+    : plan_(std::move(plan)), start_(version), here_(std::move(here)), book_(version) {
+  for (at::Tensor& one : copies_)
+    one = weights.like().flat;
 }
 
 weight_sender::~weight_sender() {
@@ -86,37 +85,35 @@ std::size_t weight_sender::links() const {
 
 void weight_sender::publish(const policy::parameter_arena& weights, weights_version version) {
   std::unique_lock lock(mutex_);
-  const std::size_t other = 1 - newest_;
-  snapshot& next = snapshots_[other];
-  news_.wait(lock, [&] { return next.readers == 0; });
-  // Nobody takes it before it is the newest. On a GPU this is queued where links queue what their
+  std::optional<std::size_t> into;
+  news_.wait(lock, [&] { return (into = book_.begin()).has_value(); });
+  // Nobody takes it before it is written. On a GPU this is queued where links queue what their
   // transfers wait for, the device's default stream.
   lock.unlock();
-  next.flat.copy_(weights.flat);
+  copies_[*into].copy_(weights.flat);
   lock.lock();
-  next.version = version;
-  newest_ = other;
+  book_.written(version);
   lock.unlock();
   news_.notify_all();
 }
 
 bool weight_sender::wait_for_newer(weights_version than) {
   std::unique_lock lock(mutex_);
-  news_.wait(lock, [&] { return stopping_ || snapshots_[newest_].version > than; });
+  news_.wait(lock, [&] { return stopping_ || book_.offers(than); });
   return !stopping_;
 }
 
-weight_sender::snapshot& weight_sender::take_newest() {
-  const std::lock_guard lock(mutex_);
-  snapshot& newest = snapshots_[newest_];
-  ++newest.readers;
-  return newest;
+std::size_t weight_sender::take_newest() {
+  std::unique_lock lock(mutex_);
+  // Written over since it was offered: a copy in memory, whoever writes waits for nobody.
+  news_.wait(lock, [&] { return book_.readable(); });
+  return book_.take();
 }
 
-void weight_sender::give_back(snapshot& read) {
+void weight_sender::give_back(std::size_t copy) {
   {
     const std::lock_guard lock(mutex_);
-    --read.readers;
+    book_.give_back(copy);
   }
   news_.notify_all();
 }
@@ -137,7 +134,7 @@ void weight_sender::serve(connection& own) {
 }
 
 base::status weight_sender::feed(connection& own) {
-  const at::Tensor& like = snapshots_.front().flat;
+  const at::Tensor& like = copies_.front();
   QUERN_TRY(const auto link, own.end.open({own.address, 0, 2, {}, here_.host, here_.meetings},
                                           like.device(), generator_patience));
   QUERN_CHECK(link->agree(plan_, like.scalar_type()));
@@ -158,13 +155,19 @@ base::status weight_sender::send_newest(connection& own, policy::weight_link& li
                                         weights_version& sent) {
   // The turn comes first: who publishes has it, and would wait for a copy that is being read.
   const device_share::hold turn(own.share);
-  snapshot& newest = take_newest();
+  const std::size_t newest = take_newest();
   // Whatever is thrown in between: who publishes waits for it.
-  const auto reading = std::unique_ptr<snapshot, std::function<void(snapshot*)>>(
-      &newest, [this](snapshot* read) { give_back(*read); });
-  sent = newest.version;
+  struct reading {
+    weight_sender& sender;
+    std::size_t copy;
+    ~reading() { sender.give_back(copy); }
+  } const now{*this, newest};
+  {
+    const std::lock_guard lock(mutex_);
+    sent = book_.version_of(newest);
+  }
   QUERN_CHECK(link.offer(sent));
-  return link.send(plan_, newest.flat, sent);
+  return link.send(plan_, copies_[newest], sent);
 }
 
 }  // namespace quern::actors

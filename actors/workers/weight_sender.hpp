@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/decide/copy_book.hpp"
 #include "actors/decide/ids.hpp"
 #include "actors/workers/device_share.hpp"
 #include "actors/workers/link_end.hpp"
@@ -43,17 +44,13 @@ class weight_sender {
   /// the log, and nothing else does. `share`: the GPU, where evaluators measure on it.
   void open(const std::string& address, device_share share = {});
   /// The weights of a new version. They are copied, behind what this thread has queued on the
-  /// device; waits for links that still send the last version but one.
+  /// device. A link that is slow with an older version holds nobody up: the newest copy is written
+  /// over, which nobody has begun to send. Waits only where links send both copies.
   void publish(const policy::parameter_arena& weights, weights_version version);
   /// Links that have not failed, those not open yet included.
   [[nodiscard]] std::size_t links() const;
 
  private:
-  struct snapshot {
-    at::Tensor flat;
-    weights_version version = 0;
-    int readers = 0;
-  };
   struct connection {
     std::string address;
     device_share share;
@@ -67,8 +64,8 @@ class weight_sender {
   base::status feed(connection& own);
   base::status send_newest(connection& own, policy::weight_link& link, weights_version& sent);
   bool wait_for_newer(weights_version than);
-  snapshot& take_newest();
-  void give_back(snapshot& read);
+  std::size_t take_newest();
+  void give_back(std::size_t copy);
   void forget_failed();
 
   const policy::transfer_plan plan_;
@@ -76,8 +73,8 @@ class weight_sender {
   const own_address here_;
   mutable std::mutex mutex_;
   std::condition_variable news_;
-  std::array<snapshot, 2> snapshots_;
-  std::size_t newest_ = 0;
+  std::array<at::Tensor, 2> copies_;
+  copy_book book_;
   bool stopping_ = false;
   std::vector<std::unique_ptr<connection>> connections_;
 };

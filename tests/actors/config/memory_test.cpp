@@ -179,6 +179,25 @@ TEST_CASE("weights that come as files take host memory on their way to a generat
   CHECK(refusal_of(config, machine).empty());
 }
 
+TEST_CASE("files of weights need room in the shared memory, in the learner's precision") {
+  run_config config = apart();
+  config.actors.weights = "memory";
+  machine_memory machine = machine_of({200 * gib, 200 * gib});
+  CHECK(refusal_of(config, machine).empty());  // not known
+  const auto halves = static_cast<std::uint64_t>(3 * 2 * policy::parameter_count(large_model()));
+  machine.shared_place = "/dev/shm";
+  machine.shared = halves;
+  check_parts(refusal_of(config, machine),
+              {"/dev/shm", "free", "3 versions of", "remount", "actors.weights to link"});
+  config.learner.precision = "bfloat16";
+  CHECK(refusal_of(config, machine).empty());
+  machine.shared = halves - 1;
+  CHECK_FALSE(refusal_of(config, machine).empty());
+  // Over links nothing goes through it.
+  config.actors.weights = "link";
+  CHECK(refusal_of(config, machine).empty());
+}
+
 TEST_CASE("the plan of each process in lines, with what there is where that is known") {
   run_config config = apart();
   const std::string unknown = describe_memory(config, large_model(), {.host = 64 * gib});

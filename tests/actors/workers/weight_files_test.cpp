@@ -1,5 +1,6 @@
 // Weights from files: read beside a generator's steps, however slow it is and whatever has replaced
 // a file meanwhile.
+#include <array>
 #include <atomic>
 #include <span>
 #include <thread>
@@ -44,8 +45,9 @@ struct reading {
     const policy::parameter_arena made = file_weights(version);
     const std::span<const std::byte> bytes(static_cast<const std::byte*>(made.flat.data_ptr()),
                                            made.flat.nbytes());
-    return {1, version, made.hash(),
-            policy::publish_weights(folder.path(), version, bytes).value()};
+    return {
+        1, version, made.hash(),
+        policy::publish_weights(folder.path(), version, policy::weight_dtype::f32, bytes).value()};
   }
   void wait_for_news(int count) const {
     while (news < count)
@@ -148,7 +150,45 @@ TEST_CASE("a file that is not there, or is of another model, is an error that na
   REQUIRE(base::write_file_atomic(r.folder.path() / "even", "short"));
   r.inbox().announce({1, 2, {}, "even"});
   r.wait_for_news(2);
+  CHECK(test::contains(r.inbox().install(r.engine).error().message, "end early"));
+  REQUIRE(policy::publish_weights(r.folder.path(), 4, policy::weight_dtype::f32,
+                                  std::array<std::byte, 5>{}));
+  r.inbox().announce({1, 4, {}, "even"});
+  r.wait_for_news(3);
   CHECK(test::contains(r.inbox().install(r.engine).error().message, "5 bytes"));
+}
+
+TEST_CASE("files have the learner's type: bfloat16 takes half the bytes and arrives as it is") {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  const policy::parameter_arena full = file_weights(1);
+  policy::parameter_arena half = full.empty_as(at::kBFloat16, at::kCPU);
+  half.flat.copy_(full.flat);
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(half.flat.data_ptr()),
+                                         half.flat.nbytes());
+  const auto file =
+      policy::publish_weights(folder.path(), 1, policy::weight_dtype::bf16, bytes).value();
+  CHECK(std::filesystem::file_size(folder.path() / file) - bytes.size() < 64);
+  CHECK(2 * bytes.size() == full.flat.nbytes());
+  // On the host a generator computes in float32, with weights that are rounded.
+  policy::generator engine = std::move(policy::generator::make(file_weights(0), 0, {})).value();
+  const auto install = [&](at::ScalarType type) {
+    std::atomic<int> news = 0;
+    weight_file_reader::source from{folder.path(), 0};
+    from.type = type;
+    weight_file_reader reader(from, device_share(), [&](const std::string&) { ++news; });
+    reader.inbox().begin(engine.landing());
+    reader.inbox().announce({1, 1, half.hash(), file});
+    while (news < 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return reader.inbox().install(engine);
+  };
+  const auto mistaken = install(at::kFloat);
+  REQUIRE_FALSE(mistaken);
+  CHECK(mistaken.error().code == base::errc::corrupt);
+  CHECK(test::contains(mistaken.error().message, "bfloat16"));
+  REQUIRE(install(at::kBFloat16));
+  CHECK(engine.version() == 1);
+  CHECK(engine.weights_hash() == half.hash());
 }
 
 TEST_CASE("versions that are announced while an older one is read do not starve the generator") {
