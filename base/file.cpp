@@ -33,8 +33,14 @@ expected<std::string> read_file(const fs::path& path, std::size_t limit) {
   if (S_ISDIR(info.st_mode)) {
     return fail(errc::invalid_argument, "{} is a folder, a file is needed", path.string());
   }
+  const auto too_large = [&] {
+    return fail(errc::invalid_argument, "{} is larger than the {} bytes that are read here",
+                path.string(), limit);
+  };
+  const auto size = static_cast<std::size_t>(info.st_size > 0 ? info.st_size : 0);
+  if (size > limit) return too_large();
   std::string content;
-  content.reserve(static_cast<std::size_t>(info.st_size > 0 ? info.st_size : 0));
+  content.reserve(size);
   char buffer[65536];
   while (true) {
     const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
@@ -42,10 +48,7 @@ expected<std::string> read_file(const fs::path& path, std::size_t limit) {
     if (count < 0) return fail_errno("cannot read " + path.string());
     if (count == 0) return content;
     content.append(buffer, static_cast<std::size_t>(count));
-    if (content.size() > limit) {
-      return fail(errc::invalid_argument, "{} is larger than the {} bytes that are read here",
-                  path.string(), limit);
-    }
+    if (content.size() > limit) return too_large();
   }
 }
 

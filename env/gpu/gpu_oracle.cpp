@@ -105,7 +105,7 @@ base::status device_oracle::open() {
 }
 
 base::expected<base::unique_fd> device_oracle::take_device() const {
-  QUERN_TRY(auto lock, open_host_lock(fmt::format("gpu-{}.busy", desk_->facts().bus_id)));
+  QUERN_TRY(auto lock, open_device_lock(desk_->facts().bus_id));
   if (!wait_for_host_lock(lock, oracle_device_wait_s))
     return base::fail(base::errc::timeout, "the GPU was used by evaluators for {} s",
                       oracle_device_wait_s);

@@ -1,6 +1,8 @@
 // Is a tensor right?
 #include "env/judge/compare.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -16,6 +18,26 @@ namespace quern::env {
 namespace {
 
 constexpr std::size_t block = 2048;
+
+/// An element of two bytes.
+template <float (*Widen)(std::uint16_t)>
+struct half_word {
+  std::uint16_t bits;
+};
+using bf16_word = half_word<from_bf16>;
+using f16_word = half_word<from_f16>;
+
+/// What an element is compared and told as.
+template <class T>
+T value_of(T element) {
+  return element;
+}
+template <float (*Widen)(std::uint16_t)>
+float value_of(half_word<Widen> element) {
+  return Widen(element.bits);
+}
+template <class T>
+using value_type_of = decltype(value_of(T{}));
 
 template <class T>
 bool element_right(T got, T want, T atol, T rtol) {
@@ -35,6 +57,16 @@ bool stretch_right(const T* got, const T* want, std::size_t count, T atol, T rto
     return block_right(got, want, count, atol, rtol);
   else
     return std::memcmp(got, want, count * sizeof(T)) == 0;
+}
+
+template <float (*Widen)(std::uint16_t)>
+bool stretch_right(const half_word<Widen>* got, const half_word<Widen>* want, std::size_t count,
+                   float atol, float rtol) {
+  std::array<float, block> wide_got, wide_want;
+  const auto widen = [](half_word<Widen> element) { return value_of(element); };
+  std::transform(got, got + count, wide_got.begin(), widen);
+  std::transform(want, want + count, wide_want.begin(), widen);
+  return block_right(wide_got.data(), wide_want.data(), count, atol, rtol);
 }
 
 template <class T>
@@ -68,7 +100,8 @@ std::optional<first_difference> first_wrong(const tensor_layout& layout, const T
                                             const T* want, std::size_t begin, std::size_t end,
                                             Right right) {
   for (std::size_t i = begin; i < end; ++i)
-    if (!right(got[i], want[i])) return difference_at(layout, i, got[i], want[i]);
+    if (!right(got[i], want[i]))
+      return difference_at(layout, i, value_of(got[i]), value_of(want[i]));
   return std::nullopt;
 }
 
@@ -79,13 +112,14 @@ std::optional<first_difference> compare_as(const tensor_layout& layout, const to
   const auto* got = reinterpret_cast<const T*>(got_bytes.data());
   const auto* want = reinterpret_cast<const T*>(want_bytes.data());
   const std::size_t count = got_bytes.size() / sizeof(T);
-  const auto atol = static_cast<T>(limit.atol);
-  const auto rtol = static_cast<T>(limit.rtol);
+  const auto atol = static_cast<value_type_of<T>>(limit.atol);
+  const auto rtol = static_cast<value_type_of<T>>(limit.rtol);
   for (std::size_t begin = 0; begin < count; begin += block) {
     const std::size_t length = std::min(block, count - begin);
     if (stretch_right(got + begin, want + begin, length, atol, rtol)) continue;
-    auto d = first_wrong(layout, got, want, begin, begin + length,
-                         [&](T g, T w) { return element_right(g, w, atol, rtol); });
+    auto d = first_wrong(layout, got, want, begin, begin + length, [&](T g, T w) {
+      return element_right(value_of(g), value_of(w), atol, rtol);
+    });
     if (d) return d;
   }
   return std::nullopt;
@@ -98,8 +132,8 @@ std::optional<first_difference> compare_bits_as(const tensor_layout& layout,
   const auto* got = reinterpret_cast<const T*>(got_bytes.data());
   const auto* want = reinterpret_cast<const T*>(want_bytes.data());
   return first_wrong(layout, got, want, 0, got_bytes.size() / sizeof(T), [](T g, T w) {
-    if constexpr (std::is_floating_point_v<T>)
-      if (std::isnan(g) && std::isnan(w)) return true;
+    if constexpr (std::is_floating_point_v<value_type_of<T>>)
+      if (std::isnan(value_of(g)) && std::isnan(value_of(w))) return true;
     return std::memcmp(&g, &w, sizeof(T)) == 0;
   });
 }
@@ -115,9 +149,14 @@ std::optional<first_difference> by_type(dtype type, Compare&& compare) {
       return compare(std::int32_t{});
     case dtype::i64:
       return compare(std::int64_t{});
-    default:
+    case dtype::u8:
       return compare(std::uint8_t{});
+    case dtype::bf16:
+      return compare(bf16_word{});
+    case dtype::f16:
+      return compare(f16_word{});
   }
+  return std::nullopt;
 }
 
 template <class T>

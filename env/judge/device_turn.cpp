@@ -8,7 +8,7 @@
 namespace quern::env {
 
 base::expected<device_turn> device_turn::open(const std::string& bus_id) {
-  QUERN_TRY(auto busy, open_host_lock(fmt::format("gpu-{}.busy", bus_id)));
+  QUERN_TRY(auto busy, open_device_lock(bus_id));
   QUERN_TRY(auto queue, open_host_lock(fmt::format("gpu-{}.queue", bus_id)));
   return device_turn(std::move(busy), std::move(queue));
 }

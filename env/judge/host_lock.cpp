@@ -9,13 +9,31 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "env/sandbox/gpu_access.hpp"
+
 namespace quern::env {
 
+std::filesystem::path host_lock_folder() {
+  struct stat info {};
+  constexpr mode_t for_all = S_IWOTH | S_ISVTX;
+  const bool usable =
+      stat("/run/lock", &info) == 0 && S_ISDIR(info.st_mode) && (info.st_mode & for_all) == for_all;
+  return usable ? "/run/lock" : "/tmp";
+}
+
+base::expected<base::unique_fd> open_device_lock(const std::string& bus_id) {
+  return open_device_lock(bus_id, gpu_device_node(bus_id));
+}
+
+base::expected<base::unique_fd> open_device_lock(const std::string& bus_id,
+                                                 const std::filesystem::path& node) {
+  if (!node.empty())
+    if (base::unique_fd fd(open(node.c_str(), O_RDWR | O_CLOEXEC)); fd) return fd;
+  return open_host_lock("gpu-" + bus_id + ".busy");
+}
+
 base::expected<base::unique_fd> open_host_lock(const std::string& name) {
-  std::error_code ignored;
-  auto folder = std::filesystem::temp_directory_path(ignored);
-  if (ignored) folder = "/tmp";
-  const auto path = folder / ("quern-" + name);
+  const auto path = host_lock_folder() / ("quern-" + name);
   base::unique_fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   // In a sticky folder another user's file may be opened, but not with O_CREAT.
   if (!fd && errno == EACCES) fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));

@@ -129,6 +129,12 @@ void add_pci_folders(std::vector<std::string>& to) {
 
 }  // namespace
 
+std::string gpu_device_node(std::string_view bus_id) {
+  const auto minor = minor_of(std::string(bus_id));
+  const std::string node = minor ? "/dev/nvidia" + std::to_string(*minor) : "";
+  return !node.empty() && exists(node) ? node : "";
+}
+
 base::expected<gpu_access> gpu_sandbox_paths(std::string_view bus_id) {
   if (!exists("/dev/nvidiactl"))
     return base::fail(base::errc::unavailable,

@@ -31,4 +31,8 @@ base::expected<gpu_access> gpu_sandbox_paths(std::string_view bus_id = {});
 /// does not say so. Never fails, whatever the bytes are.
 std::string find_in_loader_cache(std::string_view cache, std::string_view library);
 
+/// "/dev/nvidia0" for a bus id as CUDA writes it; empty where the driver lists no such GPU or has
+/// no node for it.
+std::string gpu_device_node(std::string_view bus_id);
+
 }  // namespace quern::env

@@ -102,7 +102,9 @@ void bury(embryo& child) {
 base::expected<embryo> clone_embryo(setup_plan& plan, char* const* argv, char* const* envp) {
   int go[2];
   int report[2];
-  if (pipe2(go, O_CLOEXEC) != 0) return base::fail_errno("making a pipe");
+  // A socket, not a pipe: to write to a child that has died must not raise SIGPIPE here.
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) != 0)
+    return base::fail_errno("making a socket pair");
   embryo child;
   const base::unique_fd go_read(go[0]);
   child.go.reset(go[1]);
@@ -162,7 +164,7 @@ base::expected<birth> release(embryo& child, const setup_plan& plan, const cgrou
       bury(child);
       return tl::make_unexpected(moved.error());
     }
-  if (write(child.go.get(), "g", 1) != 1) {
+  if (send(child.go.get(), "g", 1, MSG_NOSIGNAL) != 1) {
     bury(child);
     return base::fail(base::errc::io, "a sandboxed child ended before it began");
   }

@@ -41,6 +41,21 @@ TEST_CASE("reading says what is wrong") {
   CHECK(read_file(folder->path() / "big", 999).error().code == errc::invalid_argument);
 }
 
+TEST_CASE("a file that is far too large is refused before room is made for it") {
+  const auto folder = temp_folder::make("quern-file-test").value();
+  const auto path = folder.path() / "sparse";
+  const unique_fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(file);
+  // More than any machine has: to reserve it throws.
+  constexpr off_t huge = off_t{1} << 43;
+  REQUIRE(::ftruncate(file.get(), huge) == 0);
+  const auto refused = read_file(path, 1000);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(quern::test::contains(refused.error().message, "larger than the 1000 bytes"));
+  REQUIRE(::ftruncate(file.get(), 1000) == 0);
+  CHECK(read_file(path, 1000).value().size() == 1000);
+}
+
 TEST_CASE("a temporary folder goes with its owner") {
   fs::path path;
   {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "env/task/float_bits.hpp"
 #include "support/test.hpp"
 
 using namespace quern::env;
@@ -98,6 +99,50 @@ TEST_CASE("integers must be equal; doubles are compared as doubles") {
   CHECK_FALSE(
       compare_tensor(t, {0, 1e-11}, std::as_bytes(std::span(y)), std::as_bytes(std::span(x)))
           .has_value());
+}
+
+TEST_CASE("halves are compared as the numbers they stand for") {
+  const auto layout_of = [](dtype type) {
+    tensor_layout t = f32({2, 3});
+    t.type = type;
+    t.bytes = t.elements * 2;
+    return t;
+  };
+  using words = std::vector<std::uint16_t>;
+  const auto as_bytes = [](const words& v) { return std::as_bytes(std::span(v)); };
+  const auto check_type = [&](dtype type, std::uint16_t (*narrow)(float)) {
+    const auto layout = layout_of(type);
+    const auto made = [&](std::vector<float> values) {
+      words result;
+      for (const float v : values)
+        result.push_back(narrow(v));
+      return result;
+    };
+    const words want = made({1, -2, 1000, inf, nan_value, 0});
+    // One part in a hundred is right by the tolerance, though no byte of it is.
+    const words near = made({1.01F, -2.02F, 1008, inf, nan_value, 0.0005F});
+    CHECK_FALSE(compare_tensor(layout, {1e-3, 2e-2}, as_bytes(near), as_bytes(want)).has_value());
+    const words far = made({1, -2, 1000, inf, 5, 0});
+    const auto wrong = compare_tensor(layout, {1e-3, 2e-2}, as_bytes(far), as_bytes(want));
+    REQUIRE(wrong.has_value());
+    CHECK(wrong->index == std::vector<std::int64_t>{1, 1});
+    CHECK(wrong->got == "0x1.4p+2");
+    CHECK(wrong->want == "nan");
+    words other_nan = want;
+    other_nan[4] ^= 1;
+    CHECK_FALSE(compare_bits(layout, as_bytes(other_nan), as_bytes(want)).has_value());
+    words negative_zero = want;
+    negative_zero[5] ^= 0x8000;
+    const auto bits = compare_bits(layout, as_bytes(negative_zero), as_bytes(want));
+    REQUIRE(bits.has_value());
+    CHECK(bits->index == std::vector<std::int64_t>{1, 2});
+  };
+  SUBCASE("bf16") {
+    check_type(dtype::bf16, to_bf16);
+  }
+  SUBCASE("f16") {
+    check_type(dtype::f16, to_f16);
+  }
 }
 
 TEST_CASE("bits: two runs must agree exactly, but for the payload of a NaN") {

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "env/sandbox/launch.hpp"
 #include "sandbox_fixture.hpp"
 
 using namespace quern;
@@ -311,6 +312,21 @@ TEST_CASE("a wrong request is refused with its reason") {
   spec.keep = {{0, 1}};
   CHECK_FALSE(children->spawn(spec).has_value());
   CHECK(control_groups_left().empty());
+}
+
+TEST_CASE("a child that dies before it is let go is an error, and no signal to this process") {
+  env::child_spec spec;
+  auto plan = env::make_setup_plan(spec, {}, 0, false);
+  REQUIRE(plan.has_value());
+  auto child = env::clone_embryo(*plan, nullptr, nullptr);
+  REQUIRE_MESSAGE(child.has_value(), (child ? "" : child.error().message));
+  REQUIRE(::kill(child->pid, SIGKILL) == 0);
+  siginfo_t ended{};
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child->pid), &ended, WEXITED | WNOWAIT) == 0);
+  // SIGPIPE would end this program.
+  const auto born = env::release(*child, *plan, nullptr, nullptr);
+  REQUIRE_FALSE(born.has_value());
+  CHECK(contains(born.error().message, "ended before it began"));
 }
 
 TEST_CASE("many children side by side") {

@@ -1,0 +1,78 @@
+// Locks among the processes of a host: where they are, and who shares them.
+#include "env/judge/host_lock.hpp"
+
+#include <cstdlib>
+#include <string>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "env/judge/recently_used.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+
+namespace {
+
+/// The same file, whatever name it was opened by.
+bool are_one(const base::unique_fd& left, const base::unique_fd& right) {
+  struct stat a {
+  }, b{};
+  REQUIRE(fstat(left.get(), &a) == 0);
+  REQUIRE(fstat(right.get(), &b) == 0);
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string name_of_this_test() {
+  return fmt::format("test-{}", ::getpid());
+}
+
+}  // namespace
+
+TEST_CASE("a lock is where it is, whatever TMPDIR says") {
+  const auto first = env::open_host_lock(name_of_this_test()).value();
+  const auto folder = base::temp_folder::make("quern-lock-test").value();
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const auto second = env::open_host_lock(name_of_this_test()).value();
+  before != nullptr ? ::setenv("TMPDIR", kept.c_str(), 1) : ::unsetenv("TMPDIR");
+  CHECK(are_one(first, second));
+  CHECK(env::try_host_lock(first));
+  CHECK_FALSE(env::try_host_lock(second));
+  std::error_code ignored;
+  std::filesystem::remove(env::host_lock_folder() / ("quern-" + name_of_this_test()), ignored);
+}
+
+TEST_CASE("the lock of a device is on its node, and a file where it has none") {
+  const auto folder = base::temp_folder::make("quern-lock-test").value();
+  const auto node = folder.path() / "nvidia7";
+  REQUIRE(base::write_file_atomic(node, "").has_value());
+  // Two processes that know the device by different numbers, and share nothing but the node.
+  const auto one = env::open_device_lock("0000:3B:00.0", node).value();
+  const auto other = env::open_device_lock("0000:00:07.0", node).value();
+  CHECK(are_one(one, other));
+  CHECK(env::try_host_lock(one));
+  CHECK_FALSE(env::try_host_lock(other));
+  const std::string nowhere = name_of_this_test();
+  const auto without = env::open_device_lock(nowhere, folder.path() / "not-there").value();
+  CHECK(are_one(without, env::open_host_lock("gpu-" + nowhere + ".busy").value()));
+  std::error_code ignored;
+  std::filesystem::remove(env::host_lock_folder() / ("quern-gpu-" + nowhere + ".busy"), ignored);
+}
+
+TEST_CASE("of many things those asked for last are kept") {
+  env::recently_used<int> few(3);
+  for (int i = 0; i < 3; ++i)
+    few.add(std::to_string(i), i);
+  REQUIRE(few.find("0") != nullptr);
+  few.add("3", 3);
+  CHECK(few.find("1") == nullptr);
+  for (const char* name : {"0", "2", "3"})
+    CHECK(few.find(name) != nullptr);
+  for (int i = 4; i < 10'000; ++i)
+    few.add(std::to_string(i), i);
+  CHECK(few.size() == 3);
+  CHECK(*few.find("9999") == 9999);
+}
