@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "env/device/cuda_part.h"
+#include "env/device/part_builds.h"
 
 namespace {
 
@@ -110,6 +111,10 @@ extern "C" int32_t quern_cuda_probe(quern_gpu* devices, int32_t capacity, char* 
   for (int device = 0; device < count && device < capacity; ++device)
     look_at(device, devices[device]);
   return count;
+}
+
+extern "C" const char* quern_cuda_build(void) {
+  return QUERN_CUDA_PART_BUILD;
 }
 
 extern "C" void quern_cuda_versions(int32_t* driver, int32_t* built_with) {

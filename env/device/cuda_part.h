@@ -22,6 +22,9 @@ struct quern_gpu {
 /// most `room` bytes. Any thread; makes a context on every device and leaves it.
 int32_t quern_cuda_probe(struct quern_gpu* devices, int32_t capacity, char* problem, int32_t room);
 
+/// The build of this part (env/device/part_build.hpp).
+const char* quern_cuda_build(void);
+
 /// CUDA versions times 1000 (13020 is 13.2): what the driver can do and what this part was built
 /// with.
 void quern_cuda_versions(int32_t* driver, int32_t* built_with);

@@ -8,6 +8,7 @@
 
 #include "base/program.hpp"
 #include "env/device/cuda_part.h"
+#include "env/device/part_build.hpp"
 
 namespace quern::env {
 namespace {
@@ -33,6 +34,10 @@ base::expected<cuda_part> load_cuda_part() {
   }
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return fail(errc::unavailable, "{}", ::dlerror());
+  std::array<char, 512> other{};
+  if (!is_of_this_build(library, cuda_build_function, path.c_str(), cuda_part_build(), other.data(),
+                        other.size()))
+    return fail(errc::unavailable, "{}", other.data());
   cuda_part part;
   part.probe = reinterpret_cast<decltype(part.probe)>(::dlsym(library, "quern_cuda_probe"));
   part.versions =

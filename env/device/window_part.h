@@ -107,6 +107,13 @@ struct quern_window_clocks {
   uint64_t run_ns;    ///< from there until the device had nothing left to do
 };
 
+/// Why a function failed, for whoever decides; the message is for people.
+enum quern_cause {
+  QUERN_CAUSE_UNKNOWN,
+  QUERN_CAUSE_MEMORY,   ///< the device or the host has none left
+  QUERN_CAUSE_HARDWARE  ///< an error that a device in order does not give
+};
+
 struct quern_window;
 
 /// Starts the driver's library: no context, nothing on the device.
@@ -120,6 +127,8 @@ int32_t quern_window_open(int32_t device, int32_t own_stream, struct quern_windo
 /// streams, which could not be made later.
 int32_t quern_window_warm_up(struct quern_window* w);
 const char* quern_window_problem(const struct quern_window* w);
+/// Of the failure that quern_window_problem tells of: one of quern_cause.
+int32_t quern_window_cause(const struct quern_window* w);
 /// The stream, a cudaStream_t.
 uint64_t quern_window_stream(const struct quern_window* w);
 

@@ -77,6 +77,10 @@ extern "C" const char* quern_window_problem(const quern_window* w) {
   return w->problem;
 }
 
+extern "C" int32_t quern_window_cause(const quern_window* w) {
+  return w->cause;
+}
+
 extern "C" uint64_t quern_window_stream(const quern_window* w) {
   return reinterpret_cast<uint64_t>(w->stream);
 }

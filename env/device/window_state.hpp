@@ -40,6 +40,7 @@ struct quern_window {
   std::vector<quern_step> steps;
   std::vector<quern_parameter> parameters;
   char problem[448] = {};
+  int32_t cause = QUERN_CAUSE_UNKNOWN;
 };
 
 namespace quern::gpu {
@@ -55,17 +56,40 @@ inline int32_t complain(quern_window* w, const char* format, ...) {
   va_start(rest, format);
   std::vsnprintf(w->problem, sizeof w->problem, format, rest);
   va_end(rest);
+  w->cause = QUERN_CAUSE_UNKNOWN;
   return -1;
+}
+
+/// Of an error of the runtime or the driver, whose numbers are the same here.
+inline int32_t cause_of(int error) {
+  static_assert(static_cast<int>(cudaErrorMemoryAllocation) == CUDA_ERROR_OUT_OF_MEMORY &&
+                static_cast<int>(cudaErrorDevicesUnavailable) == CUDA_ERROR_DEVICE_UNAVAILABLE &&
+                static_cast<int>(cudaErrorECCUncorrectable) == CUDA_ERROR_ECC_UNCORRECTABLE &&
+                static_cast<int>(cudaErrorNvlinkUncorrectable) == CUDA_ERROR_NVLINK_UNCORRECTABLE);
+  switch (error) {
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return QUERN_CAUSE_MEMORY;
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+      return QUERN_CAUSE_HARDWARE;
+    default:
+      return QUERN_CAUSE_UNKNOWN;
+  }
 }
 
 inline int32_t settle(quern_window* w, cudaError_t e, const char* what) {
   if (e == cudaSuccess) return 0;
-  return complain(w, "%s: %s", what, cudaGetErrorName(e));
+  complain(w, "%s: %s", what, cudaGetErrorName(e));
+  w->cause = cause_of(static_cast<int>(e));
+  return -1;
 }
 
 inline int32_t settle(quern_window* w, CUresult e, const char* what) {
   if (e == CUDA_SUCCESS) return 0;
-  return complain(w, "%s: %s", what, quern::gpu::name_of(*w->api, e));
+  complain(w, "%s: %s", what, quern::gpu::name_of(*w->api, e));
+  w->cause = cause_of(static_cast<int>(e));
+  return -1;
 }
 
 inline const mapping& piece_of(const quern_window* w, const quern_place& place) {

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "env/gpu/dynamic_section.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/screen/lexer.hpp"
 #include "env/task/prototype.hpp"
@@ -37,14 +38,24 @@ bool names_symbol(std::string_view code, std::string_view name) {
   return code.find(wanted) != std::string_view::npos;
 }
 
-base::status open_artefact(built_candidate& b) {
+/// Whether the loader would load a vendor library for it. A name that stands in its data means
+/// nothing: what it asks of the loader does.
+bool needs_vendor_library(std::string_view artefact) {
+  constexpr std::string_view libraries[] = {"libcublas.so", "libcublasLt.so", "libcudnn.so"};
+  const auto needed = read_dynamic_section(artefact).needed;
+  return std::any_of(needed.begin(), needed.end(), [&](std::string_view name) {
+    return std::any_of(std::begin(libraries), std::end(libraries),
+                       [&](std::string_view library) { return name.starts_with(library); });
+  });
+}
+
+base::status open_artefact(built_candidate& b, const cuda_policy& policy) {
   const auto& path = b.compiled.artefact;
   b.file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!b.file) return base::fail_errno(fmt::format("opening {}", path.string()));
   QUERN_TRY(const auto bytes, base::read_file(path, most_artefact_bytes));
   if (b.form == cuda_form::host_entry) {
-    for (const char* library : {"libcublas.so", "libcublasLt.so", "libcudnn.so"})
-      b.calls_libraries = b.calls_libraries || bytes.find(library) != std::string::npos;
+    b.calls_libraries = policy.library_calls && needs_vendor_library(bytes);
     return {};
   }
   QUERN_TRY(b.code, read_device_code(bytes));
@@ -123,6 +134,16 @@ work_queues queues_for(const std::string& source) {
   return work_queues::one;
 }
 
+base::status admit_host_entry(layer_set layers, bool required) {
+  if (!required || layers.has(layer::landlock)) return {};
+  return base::fail(base::errc::unavailable,
+                    "host code of candidates needs Landlock, which this host lacks: {}. Judge "
+                    "kernels in device-only form here (`policy: {{host_entry: false}}` of the "
+                    "suite), or run with what there is, at your own risk: `env.sandbox: "
+                    "best_effort` in a configuration, --best-effort for quern eval",
+                    advice_for(layer::landlock));
+}
+
 build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,
                              const std::string& source, const std::string& architecture,
                              const cuda_policy& policy) {
@@ -165,7 +186,7 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
   if (b.compiled.what != compile_result::kind::built)
     return stop(std::move(r), verdict_kind::compile_error, "", first_line(b.compiled.text));
   if (b.form == cuda_form::host_entry) b.queues = queues_for(source);
-  if (auto opened = open_artefact(b); !opened)
+  if (auto opened = open_artefact(b, policy); !opened)
     return stop(std::move(r), verdict_kind::infra_error, "", opened.error().message);
   if (b.uses_device_heap)
     return stop(std::move(r), verdict_kind::compile_error, "",

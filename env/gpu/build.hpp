@@ -39,7 +39,9 @@ struct built_candidate {
   std::vector<std::string> symbols;         ///< device_only: of the plan's kernels, in its order
   std::vector<kernel_resources> resources;  ///< device_only: as far as the machine code tells
   bool uses_device_heap = false;  ///< device_only: a kernel takes or gives back memory; not built
-  bool calls_libraries = false;   ///< host_entry: it needs cuBLAS or cuDNN where it is loaded
+  /// host_entry: the suite allows vendor libraries, and its artefact names cuBLAS or cuDNN in
+  /// DT_NEEDED. Such a process sees their folder and keeps the right to make memory executable.
+  bool calls_libraries = false;
   work_queues queues = work_queues::one;  ///< host_entry: what its text may have a use for
   base::unique_fd file;                   ///< the artefact, open for reading
   compile_result compiled;
@@ -52,6 +54,11 @@ struct build_result {
   std::optional<compile_result> compiled;
   std::optional<built_candidate> built;
 };
+
+/// Whether host code of candidates may run in children with these layers. `required`: not without
+/// Landlock, which keeps it from writing its own text (env/runner/file_lock.hpp). Error:
+/// unavailable, with what to do.
+base::status admit_host_entry(layer_set layers, bool required);
 
 /// Reads the plan, compiles by the form that this gives, opens the artefact. A candidate with a
 /// plan whose headers (CUB, Thrust, libcu++, cooperative groups) NVRTC does not compile is built by

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "env/gpu/check_layer.hpp"
 #include "env/task/check.hpp"
 
 namespace quern::env {
@@ -106,9 +107,10 @@ std::uint32_t order_maker::poison() {
 
 quern_order order_maker::fresh(std::int32_t round, std::int32_t slot) {
   quern_order o{};
-  o.key = random_.next_u64();
-  o.stream = random_.next_u64();
-  o.round = round;
+  const bool anew = is_on(check_layer::content);
+  o.key = anew ? random_.next_u64() : 1;
+  o.stream = anew ? random_.next_u64() : 1;
+  o.round = anew ? round : 0;
   o.slot = slot;
   o.changed_input = -1;
   o.poison = poison();
@@ -125,7 +127,7 @@ quern_order order_maker::again(const quern_order& other, std::int32_t slot) {
 quern_order order_maker::changed(const quern_order& other, const device_instance& of,
                                  std::int32_t slot) {
   quern_order o = again(other, slot);
-  if (of.at.inputs.empty()) return o;
+  if (of.at.inputs.empty() || !is_on(check_layer::content)) return o;
   o.changed_input = static_cast<std::int32_t>(random_.below(of.at.inputs.size()));
   const auto& layout = of.at.inputs[static_cast<std::size_t>(o.changed_input)];
   o.changed_kind = of.tensors.kinds[o.round][o.changed_input];
@@ -154,7 +156,7 @@ tolerance limit_of(const quern_order& order, const device_instance& of, const to
 }
 
 void order_maker::plant(quern_order& order, const device_instance& of, double stretches) {
-  if (of.at.inputs.empty()) return;
+  if (of.at.inputs.empty() || !is_on(check_layer::content)) return;
   const std::int32_t input = input_to_plant(of);
   const std::int32_t kind = kind_to_plant(of, order.round, input);
   if (kind < 0) return;

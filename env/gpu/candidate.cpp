@@ -1,6 +1,7 @@
 // A built candidate in a runner.
 #include "env/gpu/candidate.hpp"
 
+#include "env/gpu/check_layer.hpp"
 #include "env/gpu/program.hpp"
 
 namespace quern::env {
@@ -13,10 +14,6 @@ finding this_host(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
 }
 
-bool contains(const std::string& text, std::string_view word) {
-  return text.find(word) != std::string::npos;
-}
-
 }  // namespace
 
 finding loaded_candidate::load() {
@@ -24,7 +21,12 @@ finding loaded_candidate::load() {
   if (what_->form == cuda_form::host_entry) {
     threads_ = process_->threads();
     const process_memory::question look(memory_);
-    auto loaded = link().load_library(what_->file.get(), load_wall_s, process_->has_libraries());
+    // Nothing of the candidate has run yet.
+    if (auto locked = link().lock(what_->file.get(), process_->locks_required()); !locked) {
+      spoilt_ = true;
+      return this_host("a process for host code: " + locked.error().text);
+    }
+    auto loaded = link().load_library(load_wall_s, process_->has_libraries());
     if (!loaded) return explain(loaded.error(), "load");
     has_workspace_entry_ = *loaded;
     return {};
@@ -90,7 +92,7 @@ finding loaded_candidate::prepare(device_desk& desk, lent_memory& memory, const 
 finding loaded_candidate::look() {
   if (what_->form != cuda_form::host_entry) return {};
   const int now = process_->threads();
-  if (now <= threads_) return {};
+  if (now <= threads_ || !is_on(check_layer::threads)) return {};
   spoilt_ = true;
   return {verdict_kind::hack, std::string(name_of(hack_kind::leftover_work)),
           fmt::format("{} threads live in the process after a window, {} did before the candidate "
@@ -120,9 +122,9 @@ finding loaded_candidate::explain(const runner_failure& failure, const std::stri
     case runner_failure::kind::refused:
       break;
   }
-  const bool memory =
-      contains(failure.text, "OUT_OF_MEMORY") || contains(failure.text, "MemoryAllocation");
-  return {memory ? verdict_kind::oom : verdict_kind::runtime_error, "", failure.text, std::nullopt};
+  const bool memory = failure.last.why == runner::cause::memory;
+  return {memory ? verdict_kind::oom : verdict_kind::runtime_error, "", failure.text, std::nullopt,
+          failure.last.why};
 }
 
 }  // namespace quern::env

@@ -1,6 +1,7 @@
 // References through torch.compile.
 #include "env/gpu/compiled_process.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <vector>
@@ -8,10 +9,12 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/program.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
+#include "env/device/part_build.hpp"
 #include "env/runner/gpu_protocol.hpp"
 #include "env/verdict/baseline.hpp"
 
@@ -57,9 +60,16 @@ base::expected<std::string> ask_program(const std::vector<std::string>& argv) {
   return last;
 }
 
+/// Of this build, or an error.
 base::expected<fs::path> script_file() {
   QUERN_TRY(const auto folder, base::share_folder("env/reference"));
-  return folder / "compiled_reference.py";
+  const fs::path path = folder / "compiled_reference.py";
+  QUERN_CHECK(check_compiled_reference(path));
+  return path;
+}
+
+std::string build_of_text(std::string_view text) {
+  return base::to_hex(base::xxh128(text)).substr(0, 16);
 }
 
 base::json field(std::size_t offset, const char* kind) {
@@ -72,6 +82,20 @@ base::json field(std::size_t offset, const char* kind) {
   { "size", field(sizeof(type), "") }
 
 }  // namespace
+
+std::string compiled_reference_build() {
+  return build_of_text(compiled_reference_text());
+}
+
+base::status check_compiled_reference(const fs::path& script) {
+  constexpr std::size_t longest = 1U << 20U;
+  QUERN_TRY(const auto text, base::read_file(script, longest));
+  std::array<char, 1024> problem{};
+  if (is_of_this_build(script.c_str(), build_of_text(text).c_str(),
+                       compiled_reference_build().c_str(), problem.data(), problem.size()))
+    return {};
+  return base::fail(base::errc::unavailable, "{}", problem.data());
+}
 
 base::expected<compiling_python> find_compiling_python(const fs::path& script) {
   std::string tried, said = "there is none";
@@ -120,6 +144,7 @@ std::string message_layout() {
                       QUERN_FIELD(gpu_window_request, orders, "")};
   layout["order"] = {{"size", field(sizeof(quern_order), "")},
                      {"slot", field(offsetof(quern_order, slot), "i")}};
+  layout["cuda_build"] = cuda_part_build();
   layout["most_calls"] = max_window_calls;
   layout["window_clocks_at"] = window_clocks_at;
   layout["pieces"] = static_cast<int>(QUERN_PIECES);

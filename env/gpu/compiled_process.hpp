@@ -25,6 +25,11 @@ struct compiling_python {
 /// were tried, what the last of them said, and what to install.
 base::expected<compiling_python> find_compiling_python(const std::filesystem::path& script);
 
+/// The build of compiled_reference.py that this program goes with: 16 hexadecimal digits.
+std::string compiled_reference_build();
+/// Error (unavailable): the file is another one; the message names both builds.
+base::status check_compiled_reference(const std::filesystem::path& script);
+
 /// Where the fields of messages lie, in JSON, and the stated settings; what the script is told.
 std::string message_layout();
 

@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "env/device/part_build.hpp"
 
 namespace quern::env {
 
@@ -57,6 +58,10 @@ base::expected<const device_desk::functions*> device_desk::functions::load() {
                       "the CUDA part cannot be loaded: {}; was it built? (tools/setup.sh, then "
                       "cmake --fresh)",
                       ::dlerror());
+  std::array<char, 512> other{};
+  if (!is_of_this_build(library, cuda_build_function, path.c_str(), cuda_part_build(), other.data(),
+                        other.size()))
+    return base::fail(base::errc::unavailable, "{}", other.data());
   const auto find = [&](auto& to, const char* name) {
     return find_desk_function(library, to, name);
   };

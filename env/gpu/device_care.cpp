@@ -34,14 +34,6 @@ std::optional<std::string> computes(device_desk& desk) {
   return std::nullopt;
 }
 
-/// Errors of calls that a device in order does not give.
-bool names_hardware(std::string_view text) {
-  constexpr std::string_view words[] = {"ECC", "Nvlink", "NVLINK", "Unavailable", "UNAVAILABLE"};
-  return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
-    return text.find(word) != std::string_view::npos;
-  });
-}
-
 }  // namespace
 
 void gpu_evaluator::state::make_stand(std::unique_ptr<device_desk> desk) {
@@ -80,9 +72,9 @@ std::optional<std::string> gpu_evaluator::state::memory_is_back(std::uint64_t fr
                      now ? "" : ", or in use by others");
 }
 
-void gpu_evaluator::state::look_after(verdict& v) {
+void gpu_evaluator::state::look_after(verdict& v, runner::cause why) {
   // Whoever says so may lie: what the driver knows of the device counts.
-  if (v.kind == verdict_kind::runtime_error && names_hardware(v.detail)) {
+  if (v.kind == verdict_kind::runtime_error && why == runner::cause::hardware) {
     watch.look_for_faults(quarantine, clock.now_ns());
     if (const auto& out = quarantine.entry(); out && out->cause == quarantine_cause::hardware) {
       v.kind = verdict_kind::infra_error;

@@ -52,7 +52,9 @@ bool gpu_evaluation::build() {
   }
   if (!settle(r.what)) return false;
   built_ = std::move(r.built);
-  return true;
+  if (built_->form != cuda_form::host_entry) return true;
+  const auto admitted = admit_host_entry(with_.children->layers(), locks_required(with_.options));
+  return admitted ? true : fail_host(admitted.error());
 }
 
 bool gpu_evaluation::take_runner() {

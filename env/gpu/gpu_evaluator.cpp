@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "env/device/gpu_probe.hpp"
+#include "env/device/part_build.hpp"
 #include "env/gpu/gpu_state.hpp"
 #include "env/judge/cost_model.hpp"
 #include "env/judge/machine.hpp"
@@ -99,8 +100,9 @@ base::expected<std::unique_ptr<gpu_evaluator>> gpu_evaluator::open(evaluator_opt
                       "this build does not know",
                       s->options.gpu, facts.name, facts.major, facts.minor);
   s->device_class = gpu_device_class(facts.name);
-  s->environment = environment_fingerprint({base::to_hex(s->nvcc->fingerprint()), base::build_id(),
-                                            facts.name, s->architecture, to_text(stated_settings)});
+  s->environment = environment_fingerprint(
+      {base::to_hex(s->nvcc->fingerprint()), base::build_id(), cuda_part_build(), aten_part_build(),
+       compiled_reference_build(), facts.name, s->architecture, to_text(stated_settings)});
   QUERN_TRY(auto access, gpu_sandbox_paths(facts.bus_id));
   QUERN_TRY(const auto calibrated,
             null_distribution::calibrated(s->options.null_file, s->device_class));
@@ -163,7 +165,7 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
     return v;
   }
   one.run();
-  if (one.used_device()) state_->look_after(v);
+  if (one.used_device()) state_->look_after(v, one.cause());
   one.keep(state_->cache, key);
   return v;
 }

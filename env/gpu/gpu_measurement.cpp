@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "env/gpu/check_layer.hpp"
 #include "env/gpu/gpu_state.hpp"
 #include "env/gpu/work.hpp"
 #include "env/judge/claim.hpp"
@@ -18,12 +19,6 @@ constexpr double hidden_ns = 1e7;
 /// Between bucket means: launches of a few microseconds differ by half of one from window to
 /// window.
 constexpr double bucket_deviation_limit = 0.15;
-
-/// Whether a reference cannot be captured (captured_call.cpp): that is the task's, not the host's.
-bool is_about_capture(const finding& f) {
-  return f.kind == verdict_kind::infra_error &&
-         f.detail.find("under a CUDA graph: ") != std::string::npos;
-}
 
 }  // namespace
 
@@ -232,7 +227,9 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
     // A process of the candidate's own shares a resident's seat, not its fate.
     if (!own_) stand.retire(failed.seat());
     if (*result.failed_runner == 0) first_.reset();
-  } else if (baseline_ == baseline_choice::graph && is_about_capture(result.what)) {
+  } else if (result.what.kind == verdict_kind::infra_error &&
+             result.what.cause == runner::cause::capture) {
+    // That a reference cannot be captured is the task's, not the host's.
     result.what.kind = verdict_kind::invalid_reference;
   } else if (result.what.kind == verdict_kind::infra_error) {
     // Whichever baseline it was: the next evaluation starts them anew.
@@ -266,7 +263,7 @@ void gpu_evaluation::time() {
   rules.charge_noise = built_->form == cuda_form::host_entry;
   rules.claims =
       claims_under(protocol_, {std::llround(100 * request_.recheck_above), request_.best_known_e2});
-  rules.floor_ns = task_->floor_ns;
+  rules.floor_ns = is_on(check_layer::floor) ? task_->floor_ns : 0;
   measuring how;
   how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
     return measure(round, into);

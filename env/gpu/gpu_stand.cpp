@@ -39,8 +39,13 @@ gpu_stand::gpu_stand(spawner& children, const evaluator_options& options, gpu_ac
       parts_(parts),
       quiet_(fmt::format("gpu-{}.quiet", desk_->facts().bus_id)),
       departures_(quiet_),
-      pool_(children, {options_.runner_program, cuda_library_, access_}, pool_options(), quiet_,
-            parts) {}
+      pool_(children, start_of_runner(), pool_options(), quiet_, parts) {}
+
+gpu_runner_start gpu_stand::start_of_runner() const {
+  gpu_runner_start how{options_.runner_program, cuda_library_, access_};
+  how.locks_required = locks_required(options_);
+  return how;
+}
 
 gpu_pool_options gpu_stand::pool_options() {
   gpu_pool_options pool;
@@ -69,7 +74,7 @@ base::expected<gpu_runner_process*> gpu_stand::resident(std::size_t i) {
 
 base::expected<std::unique_ptr<gpu_runner_process>> gpu_stand::fresh_with(
     const std::filesystem::path& libraries) {
-  gpu_runner_start how{options_.runner_program, cuda_library_, access_};
+  gpu_runner_start how = start_of_runner();
   how.libraries = libraries;
   QUERN_TRY(auto process, gpu_runner_process::start(children_, how));
   const device_quiet::disturbance noise(quiet_);
@@ -109,18 +114,17 @@ double gpu_stand::floor_of(const task_instance& at) {
 }
 
 base::expected<const gpu_task*> gpu_stand::prepare(const std::shared_ptr<const task>& subject) {
-  auto& known = tasks_[task_id(*subject)];
-  if (known) return known.get();
+  const std::string id = task_id(*subject);
+  if (const gpu_task* known = tasks_.find(id)) return known;
   QUERN_CHECK(validate(*subject));
-  auto made = std::make_unique<gpu_task>();
+  gpu_task made;
   for (const auto& sizes : subject->hidden_sizes) {
     QUERN_TRY(auto instance, make_device_instance(*subject, sizes));
-    made->hidden.push_back(std::move(instance));
+    made.hidden.push_back(std::move(instance));
   }
-  QUERN_TRY(made->timed, make_device_instance(*subject, subject->sizes));
-  made->floor_ns = floor_of(made->timed.at);
-  known = std::move(made);
-  return known.get();
+  QUERN_TRY(made.timed, make_device_instance(*subject, subject->sizes));
+  made.floor_ns = floor_of(made.timed.at);
+  return &tasks_.add(id, std::move(made));
 }
 
 double gpu_stand::check_limit_s(const device_instance& at, double most_s) {

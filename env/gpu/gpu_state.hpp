@@ -2,10 +2,8 @@
 #pragma once
 
 #include <array>
-#include <list>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "env/device/device_watch.hpp"
 #include "env/gpu/build.hpp"
@@ -20,6 +18,7 @@
 #include "env/gpu/timing.hpp"
 #include "env/judge/ahead.hpp"
 #include "env/judge/core_lock.hpp"
+#include "env/judge/recently_used.hpp"
 #include "env/judge/staged_evaluation.hpp"
 #include "env/judge/verdict_cache.hpp"
 #include "env/measure/measure_name.hpp"
@@ -29,6 +28,14 @@ namespace quern::env {
 
 /// Runners of each side that stay alive: placement differs between processes, not within one.
 inline constexpr std::size_t resident_runners = 3;
+
+/// Whether a sandbox with fewer layers than it should have is an error.
+inline bool locks_required(const evaluator_options& options) {
+  return options.sandbox_required && !options.layers;
+}
+
+/// Tasks whose instances are kept: a run that draws its tasks has no end of them.
+inline constexpr std::size_t most_gpu_tasks = 64;
 
 /// What does not depend on the candidate.
 struct gpu_task {
@@ -70,6 +77,7 @@ class gpu_stand {
   void retire_reference(std::size_t i) { references_[i] = {}; }
   /// Of the device's memory, as measured here; 0: it could not be. bytes a second.
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
+  /// Good until the next task is prepared.
   base::expected<const gpu_task*> prepare(const std::shared_ptr<const task>& subject);
 
   /// How long a plan may take for the calls of a check at these sizes, by the roofline; the same
@@ -91,6 +99,7 @@ class gpu_stand {
   };
   double floor_of(const task_instance& at);
   gpu_pool_options pool_options();
+  [[nodiscard]] gpu_runner_start start_of_runner() const;
 
   spawner& children_;
   const evaluator_options& options_;
@@ -104,7 +113,7 @@ class gpu_stand {
   gpu_runner_pool pool_;
   std::array<std::unique_ptr<gpu_runner_process>, 2 * resident_runners> residents_;
   std::array<reference_place, resident_runners> references_;
-  std::unordered_map<std::string, std::unique_ptr<gpu_task>> tasks_;
+  recently_used<gpu_task> tasks_{most_gpu_tasks};
   double bandwidth_ = 0;
 };
 
@@ -134,8 +143,8 @@ struct gpu_evaluator::state {
 
   /// Everything on the device, around a desk.
   void make_stand(std::unique_ptr<device_desk> desk);
-  /// What an evaluation that used the device says about it.
-  void look_after(verdict& v);
+  /// What an evaluation that used the device says about it; `why` of its last finding.
+  void look_after(verdict& v, runner::cause why);
   /// Whether the device computes and has its memory; empty: it does.
   std::optional<std::string> self_test();
   std::optional<std::string> memory_is_back(std::uint64_t free_now);

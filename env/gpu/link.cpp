@@ -86,11 +86,17 @@ answered<void> gpu_link::load_code(int fd, std::uint64_t offset, std::uint64_t b
                                  within(setting_up_s), nullptr));
 }
 
-answered<bool> gpu_link::load_library(int fd, double wall_s, bool loads_libraries) {
+answered<void> gpu_link::lock(int fd, bool required) {
+  const runner::gpu_lock_request body{required ? 1U : 0U, 0};
+  return without_value(link_.ask(runner::command::gpu_lock, bytes_of_message(body), fd,
+                                 within(setting_up_s), nullptr));
+}
+
+answered<bool> gpu_link::load_library(double wall_s, bool loads_libraries) {
   runner::gpu_load_request body;
   body.loads_libraries = loads_libraries ? 1 : 0;
   auto r =
-      link_.ask(runner::command::gpu_load, bytes_of_message(body), fd, within(wall_s), nullptr);
+      link_.ask(runner::command::gpu_load, bytes_of_message(body), -1, within(wall_s), nullptr);
   if (!r) return tl::make_unexpected(std::move(r).error());
   return r->value != 0;
 }

@@ -50,8 +50,11 @@ class gpu_link {
   /// Device code in [offset, offset + bytes) of the file.
   answered<void> load_code(int fd, std::uint64_t offset, std::uint64_t bytes,
                            std::span<const std::string> kernels);
-  /// A shared object; whether it has workspace_bytes.
-  answered<bool> load_library(int fd, double wall_s, bool loads_libraries = false);
+  /// Hands a shared object over and locks the process for it (gpu_lock_request). Before
+  /// load_library, once in the life of a process. A failure is this host's, never the candidate's.
+  answered<void> lock(int fd, bool required);
+  /// Loads the shared object that `lock` handed over; whether it has workspace_bytes.
+  answered<bool> load_library(double wall_s, bool loads_libraries = false);
   answered<void> program(const device_program& what);
   answered<void> call(const runner::gpu_call_request& what);
   /// The same for a reference that compiles itself meanwhile.

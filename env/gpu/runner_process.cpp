@@ -35,6 +35,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_process::start(
   spec.limits.open_files = gpu_open_files;
   std::unique_ptr<gpu_runner_process> process(new gpu_runner_process);
   process->has_libraries_ = !how.libraries.empty();
+  process->locks_required_ = how.locks_required;
   QUERN_TRY(process->child_, children.spawn(spec));
   process->link_ = gpu_link(runner_link(std::move(ends.first), process->child_->pid()));
   ends.second.reset();

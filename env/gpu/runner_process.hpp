@@ -25,6 +25,8 @@ struct gpu_runner_start {
   std::filesystem::path libraries = {};
   double wall_s = 0;  ///< of its life; 0: none, questions have deadlines of their own
   work_queues queues = work_queues::all;
+  /// Host-entry form: whether a lock that cannot be put on is an error (gpu_lock_request).
+  bool locks_required = true;
 };
 
 /// Owns the child. It ends with this object.
@@ -49,6 +51,8 @@ class gpu_runner_process {
   void note_candidate() { ++served_; }
   /// Whether vendor libraries are in its reach.
   [[nodiscard]] bool has_libraries() const { return has_libraries_; }
+  /// Of its start.
+  [[nodiscard]] bool locks_required() const { return locks_required_; }
   /// Makes it stand still, or go on; beside any other call.
   void stand(bool still) { still ? child_->stop() : child_->go_on(); }
   /// Ends the child, if it still runs, and tells how it ended.
@@ -60,6 +64,7 @@ class gpu_runner_process {
   gpu_link link_;
   int served_ = 0;
   bool has_libraries_ = false;
+  bool locks_required_ = true;
 };
 
 }  // namespace quern::env

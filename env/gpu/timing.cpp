@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "env/gpu/check_layer.hpp"
 #include "env/gpu/checks.hpp"
 #include "env/gpu/timed_windows.hpp"
 #include "env/gpu/window_charges.hpp"
@@ -34,8 +35,8 @@ constexpr double longest_expected_s = 2;
 /// Device memory that references may come to keep during a measurement, all of them.
 constexpr std::uint64_t taken_by_references = 4ULL << 30;
 
-finding host_trouble(std::string text) {
-  return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
+finding host_trouble(std::string text, runner::cause why = runner::cause::unknown) {
+  return {verdict_kind::infra_error, "", std::move(text), std::nullopt, why};
 }
 
 class gpu_session {
@@ -126,7 +127,7 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     times = runner.link->window(order_, limit_s, awake_s);
   }
   if (!times) {
-    if (!candidate) return host_trouble("baseline: " + times.error().text);
+    if (!candidate) return host_trouble("baseline: " + times.error().text, times.error().last.why);
     std::size_t which = 0;
     for (; side.runners[which].link != runner.link; ++which) {
     }
@@ -143,9 +144,10 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     if (!(per_call_ns > 0))
       return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
               "the events of a window say that its calls took no time", std::nullopt};
-    if (clocks_.knows())
-      charges_.add(per_call_ns,
-                   side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times));
+    if (clocks_.knows()) {
+      const double beyond = side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times);
+      charges_.add(per_call_ns, is_on(check_layer::charge) ? beyond : 0);
+    }
   } else {
     clocks_.learn(*times);
   }
@@ -169,7 +171,7 @@ finding gpu_session::check(const seated_runner& candidate, const seated_runner& 
   auto found = r_.desk->wait();
   if (!found) return host_trouble(found.error().message);
   for (std::size_t i = 0; i < found->size(); ++i) {
-    if ((*found)[i].clean()) continue;
+    if ((*found)[i].clean() || !is_on(check_layer::values)) continue;
     const auto& layout = at.outputs[i % at.outputs.size()];
     const auto& order = order_.calls[i / at.outputs.size()];
     const auto slot = static_cast<std::int64_t>(i / at.outputs.size());
@@ -211,7 +213,7 @@ finding gpu_session::look_at_guards() {
   auto found = r_.desk->wait();
   if (!found) return host_trouble(found.error().message);
   for (const device_finding& one : *found)
-    if (!one.clean())
+    if (!one.clean() && is_on(check_layer::guards))
       return {verdict_kind::hack, std::string(name_of(hack_kind::overrun)),
               fmt::format("{} words beside the outputs were written in timed calls", one.wrong),
               std::nullopt};

@@ -35,6 +35,7 @@ bool staged_evaluation::settle(const finding& f) {
   verdict_.reason = f.reason;
   verdict_.detail = cut_text(f.detail);
   if (f.first_diff) verdict_.first_diff = f.first_diff;
+  cause_ = f.cause;
   return f.ok();
 }
 

@@ -27,6 +27,8 @@ class staged_evaluation {
   bool recall(verdict_cache& cache, const verdict_key& key, double p);
   /// Keeps the verdict, and what was measured for it.
   void keep(verdict_cache& cache, const verdict_key& key);
+  /// Of the finding that was taken last.
+  [[nodiscard]] runner::cause cause() const { return cause_; }
 
  protected:
   /// Both outlive this object.
@@ -51,6 +53,9 @@ class staged_evaluation {
   /// confirmed.
   std::vector<process_pairs> runs_;
   std::optional<std::int64_t> claim_e2_;
+
+ private:
+  runner::cause cause_ = runner::cause::unknown;
 };
 
 }  // namespace quern::env

@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 
+#include "env/device/part_build.hpp"
+
 namespace quern::env {
 namespace {
 
@@ -32,6 +34,10 @@ base::status captured_call::load() {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     return base::fail(base::errc::unavailable, "no references under CUDA graphs: {}", dlerror());
+  std::array<char, 512> other{};
+  if (!is_of_this_build(library, aten_build_function, path.c_str(), aten_part_build(), other.data(),
+                        other.size()))
+    return base::fail(base::errc::unavailable, "{}", other.data());
   functions f;
   if (!find_graph_function(library, f.open, "quern_graph_open") ||
       !find_graph_function(library, f.problem, "quern_graph_problem") ||

@@ -113,8 +113,12 @@ class Fields:
 class Window:
     """libquern_cuda.so's side of a window, by name."""
 
-    def __init__(self, path):
+    def __init__(self, path, build):
         self.library = ctypes.CDLL(path)
+        self.library.quern_cuda_build.restype = ctypes.c_char_p
+        found = self.library.quern_cuda_build().decode(errors="replace")
+        if found != build:
+            raise SystemExit(f"{path} is of another build: it is {found}, the evaluator goes with {build}")
         self.handle = ctypes.c_void_p()
 
         class Clocks(ctypes.Structure):
@@ -150,7 +154,7 @@ class Reference:
     """The state of one process: a device, a compiled function, where its tensors lie."""
 
     def __init__(self, library, layout, torch):
-        self.layout, self.torch, self.window = layout, torch, Window(library)
+        self.layout, self.torch, self.window = layout, torch, Window(library, layout["cuda_build"])
         self.device = None
         self.source = None
         self.request = None

@@ -53,7 +53,7 @@ reply device_reference::succeeded(std::uint64_t ticket, std::uint64_t value) con
   return make_reply(ticket, outcome::done, value, nullptr);
 }
 
-reply device_reference::failed(std::uint64_t ticket, const std::string& why) {
+reply device_reference::failed(std::uint64_t ticket, const std::string& why, runner::cause cause) {
   forget_results();
   if (window_ != nullptr) {
     // What ran out of memory gives back what it had got so far.
@@ -63,7 +63,9 @@ reply device_reference::failed(std::uint64_t ticket, const std::string& why) {
   }
   // No fault of the script: whoever asks takes another process.
   if (!lost_.empty()) return make_reply(ticket, outcome::fault, 0, (why + "; " + lost_).c_str());
-  return make_reply(ticket, outcome::failed, 0, why.c_str());
+  reply r = make_reply(ticket, outcome::failed, 0, why.c_str());
+  r.why = cause;
+  return r;
 }
 
 void device_reference::forget_results() {
@@ -138,7 +140,7 @@ reply device_reference::call(std::uint64_t ticket, const runner::gpu_call_reques
 
 /// Before the window: capturing waits for the device, and needs inputs whose content is what the
 /// task says, because a reference may use it as indices.
-bool device_reference::capture(const quern_order& order, std::string& why) {
+bool device_reference::capture(const quern_order& order, std::string& why, runner::cause& cause) {
   const quern_window_settings plain{};
   std::uint32_t ns = 0;
   std::int32_t count = 0;
@@ -152,8 +154,10 @@ bool device_reference::capture(const quern_order& order, std::string& why) {
     script_->forget();
     return script_->call(inputs_, 0, call_->in_f64 != 0, reason);
   });
-  if (!captured) why = captured.error().message;
-  return captured.has_value();
+  if (captured) return true;
+  why = captured.error().message;
+  if (captured.error().code == base::errc::invalid_argument) cause = runner::cause::capture;
+  return false;
 }
 
 /// What stands between the events of a call. Under a graph all calls have the same results, which
@@ -198,10 +202,11 @@ reply device_reference::window(std::uint64_t ticket, std::span<const std::byte> 
   slots_.clear();
   found_ = {};
   std::string why;
+  runner::cause cause = runner::cause::unknown;
   if (call_->under_graph == 0)
     script_->forget();
-  else if (!graph_.ready() && !orders.empty() && !capture(orders[0], why))
-    return failed(ticket, why);
+  else if (!graph_.ready() && !orders.empty() && !capture(orders[0], why, cause))
+    return failed(ticket, why, cause);
 
   std::array<std::uint32_t, runner::max_window_calls> ns{};
   if (library_.begin(window_, &r.how) != 0) return failed(ticket, library_.problem(window_));

@@ -44,13 +44,14 @@ class device_reference {
   runner::reply deliver(std::uint64_t ticket);
   runner::reply drop(std::uint64_t ticket);
 
-  bool capture(const quern_order& order, std::string& why);
+  bool capture(const quern_order& order, std::string& why, runner::cause& cause);
   bool queue_call(const quern_order& order, std::size_t number, std::string& why);
   /// Gives up what the last windows left: results, graph, what was found wrong.
   void forget_results();
   runner::reply succeeded(std::uint64_t ticket, std::uint64_t value = 0) const;
   /// A question that failed; finds out whether the device can still be used.
-  runner::reply failed(std::uint64_t ticket, const std::string& why);
+  runner::reply failed(std::uint64_t ticket, const std::string& why,
+                       runner::cause cause = runner::cause::unknown);
 
   std::string library_path_;
   runner::window_library library_;

@@ -13,6 +13,8 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "env/device/part_builds.h"
+
 struct quern_graph {
   c10::DeviceIndex device = 0;
   // One stream for all captures: cuBLAS keeps a workspace for every stream it has seen.
@@ -89,6 +91,10 @@ int32_t capture(quern_graph* g, quern_graph_call call, void* context) {
 }
 
 }  // namespace
+
+extern "C" const char* quern_aten_cuda_build(void) {
+  return QUERN_ATEN_PART_BUILD;
+}
 
 extern "C" int32_t quern_graph_open(int32_t device, quern_graph** out, char* problem,
                                     int32_t room) {

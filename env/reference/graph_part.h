@@ -17,6 +17,9 @@ struct quern_graph;
 /// exceptions.
 typedef int32_t (*quern_graph_call)(void* context);
 
+/// The build of this library (env/device/part_build.hpp).
+const char* quern_aten_cuda_build(void);
+
 /// LibTorch's CUDA part must be loaded, with RTLD_GLOBAL. Lives as long as the process.
 int32_t quern_graph_open(int32_t device, struct quern_graph** out, char* problem, int32_t room);
 const char* quern_graph_problem(const struct quern_graph* g);

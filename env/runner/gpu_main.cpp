@@ -6,12 +6,15 @@
 #include <cstring>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "env/gpu/check_layer.hpp"
 #include "env/runner/call_words.hpp"
 #include "env/runner/channel.hpp"
+#include "env/runner/file_lock.hpp"
 #include "env/runner/gpu_lock.hpp"
 #include "env/runner/gpu_protocol.hpp"
 #include "env/runner/window_library.hpp"
@@ -63,11 +66,14 @@ class gpu_runner {
   /// The reply to a question whose answer is the library's.
   reply answer(std::uint64_t ticket, std::int32_t result, std::uint64_t value) const {
     if (result == 0) return make_reply(ticket, outcome::done, value, nullptr);
-    return make_reply(ticket, outcome::failed, 0, library_.problem(window_));
+    reply r = make_reply(ticket, outcome::failed, 0, library_.problem(window_));
+    r.why = static_cast<cause>(library_.cause(window_));
+    return r;
   }
   reply open(std::uint64_t ticket, const gpu_open_request& r);
   reply load(std::uint64_t ticket, const gpu_load_request& r, int fd);
-  reply load_library(std::uint64_t ticket, int fd, bool loads_more);
+  reply lock(std::uint64_t ticket, const gpu_lock_request& r, int fd);
+  reply load_library(std::uint64_t ticket, bool loads_more);
   reply program(std::uint64_t ticket, const gpu_program_request& r, int fd);
   reply tensors(std::uint64_t ticket, const gpu_tensors_request& r, int fd);
   reply run(std::uint64_t ticket, const std::byte* body, std::size_t bytes);
@@ -79,6 +85,7 @@ class gpu_runner {
   bool device_only_ = true;
   void* kernel_ = nullptr;
   void* workspace_bytes_ = nullptr;
+  int object_ = -1;  ///< the candidate's shared object: a memory file that nobody can change
   gpu_call_request call_;
 };
 
@@ -100,27 +107,49 @@ reply not_locked(std::uint64_t ticket, int error) {
   return make_reply(ticket, outcome::failed, 0, text.data());
 }
 
-reply gpu_runner::load_library(std::uint64_t ticket, int fd, bool loads_more) {
-  // The artefact's file is another user's: what cannot be opened again by its name is copied.
-  const int own = memfd_create("kernel", MFD_CLOEXEC);
+/// A copy that nobody can change any more: the loader maps it without copying, so whoever wrote the
+/// file would write the code. -1 with errno.
+int sealed_copy(int fd) {
+  const int own = memfd_create("kernel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   struct stat info {};
-  if (own < 0 || fstat(fd, &info) != 0)
-    return make_reply(ticket, outcome::failed, 0, "no memory for the shared object");
+  if (own < 0 || fstat(fd, &info) != 0) return -1;
   off_t at = 0;
   while (at < info.st_size) {
     std::array<char, 65536> part;
     const ssize_t got = pread(fd, part.data(), part.size(), at);
-    if (got <= 0 || write(own, part.data(), static_cast<std::size_t>(got)) != got)
-      return make_reply(ticket, outcome::failed, 0, "the shared object cannot be read");
+    if (got <= 0 || write(own, part.data(), static_cast<std::size_t>(got)) != got) return -1;
     at += got;
   }
+  const int sealed =
+      is_on(check_layer::seal)
+          ? fcntl(own, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
+          : 0;
+  return sealed == 0 ? own : -1;
+}
+
+reply gpu_runner::lock(std::uint64_t ticket, const gpu_lock_request& r, int fd) {
+  if (object_ >= 0)
+    return make_reply(ticket, outcome::failed, 0, "the process is locked for another candidate");
+  // The artefact's file is another user's: what cannot be opened again by its name is copied. The
+  // lock takes memory files away.
+  object_ = sealed_copy(fd);
+  if (object_ < 0) return make_reply(ticket, outcome::failed, 0, "no memory for the shared object");
+  const int files = is_on(check_layer::files) ? lock_files(r.required != 0) : 0;
+  if (files != 0) return not_locked(ticket, files);
+  const int calls = is_on(check_layer::filter) ? lock_down(gpu_lock::before_loading) : 0;
+  if (calls != 0) return not_locked(ticket, calls);
+  return make_reply(ticket, outcome::done, 0, nullptr);
+}
+
+reply gpu_runner::load_library(std::uint64_t ticket, bool loads_more) {
+  if (object_ < 0)
+    return make_reply(ticket, outcome::failed, 0, "the process is not locked for a candidate");
   std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", own);
-  if (const int refused = lock_down(gpu_lock::before_loading); refused != 0)
-    return not_locked(ticket, refused);
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", object_);
   void* library = dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
-  if (const int refused = loads_more ? 0 : lock_down(gpu_lock::before_calling); refused != 0)
+  const bool lock_memory = !loads_more && is_on(check_layer::executable);
+  if (const int refused = lock_memory ? lock_down(gpu_lock::before_calling) : 0; refused != 0)
     return not_locked(ticket, refused);
   kernel_ = dlsym(library, "kernel");
   if (kernel_ == nullptr)
@@ -132,7 +161,7 @@ reply gpu_runner::load_library(std::uint64_t ticket, int fd, bool loads_more) {
 }
 
 reply gpu_runner::load(std::uint64_t ticket, const gpu_load_request& r, int fd) {
-  if (r.bytes == 0) return load_library(ticket, fd, r.loads_libraries != 0);
+  if (r.bytes == 0) return load_library(ticket, r.loads_libraries != 0);
   if (r.names > QUERN_MOST_KERNELS || r.text.back() != 0)
     return make_reply(ticket, outcome::failed, 0, "too many kernels, or names without an end");
   const mapped_file file(fd);
@@ -255,6 +284,9 @@ reply gpu_runner::handle(command what, std::uint64_t ticket, const std::byte* bo
       break;
     case command::gpu_load:
       if (const auto* r = as<gpu_load_request>(body, bytes)) return load(ticket, *r, fd);
+      break;
+    case command::gpu_lock:
+      if (const auto* r = as<gpu_lock_request>(body, bytes)) return lock(ticket, *r, fd);
       break;
     case command::gpu_program:
       if (const auto* r = as<gpu_program_request>(body, bytes)) return program(ticket, *r, fd);

@@ -45,8 +45,17 @@ struct gpu_import_request {
 
 inline constexpr int max_kernel_name_bytes = 32 * 1024;
 
+/// Comes with the shared object of a candidate in host-entry form. The runner copies it, seals the
+/// copy and gives up what only the driver needed. Nothing of the candidate has run when this is
+/// answered: the answer is the runner's own word.
+struct gpu_lock_request {
+  /// 1: whatever cannot be locked is an error; 0: what the system offers is enough.
+  std::uint32_t required = 1;
+  std::uint32_t reserved = 0;
+};
+
 /// Device code lies in [offset, offset + bytes) of the file; its kernels' names, NUL-terminated,
-/// one after the other. No bytes: the file is a shared object with host entries.
+/// one after the other. No bytes, and no file: the shared object that came with gpu_lock.
 struct gpu_load_request {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;

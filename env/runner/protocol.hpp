@@ -44,7 +44,8 @@ enum class command : std::uint32_t {
   gpu_call,
   gpu_window,
   gpu_deliver,
-  gpu_drop
+  gpu_drop,
+  gpu_lock
 };
 
 /// Bytes [begin, begin + bytes) of a file that a runner may touch; page-aligned. All else of the
@@ -117,12 +118,21 @@ struct message {
 
 enum class outcome : std::uint32_t { done, failed, fault, wrong_shape, wrong_dtype };
 
+/// Why it is `failed` or `fault`, for whoever decides; the text is for people. The first three have
+/// the numbers of quern_cause (env/device/window_part.h).
+enum class cause : std::uint32_t {
+  unknown,
+  memory,    ///< none left
+  hardware,  ///< an error that a device in order does not give
+  capture    ///< reference: it cannot be recorded as a CUDA graph
+};
+
 struct reply {
   std::uint64_t ticket = 0;
   outcome how = outcome::done;
   std::uint32_t signal = 0;     // fault
   std::uint32_t was_write = 0;  // fault
-  std::uint32_t reserved = 0;
+  cause why = cause::unknown;
   std::uint64_t value =
       0;  // map: address; load: 1 with workspace_bytes; workspace: bytes; fault: address
   std::array<char, 480> text{};  // for people

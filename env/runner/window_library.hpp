@@ -2,8 +2,11 @@
 // not link it. No exceptions, no allocation.
 #pragma once
 
+#include <array>
+
 #include <dlfcn.h>
 
+#include "env/device/part_build.hpp"
 #include "env/device/window_part.h"
 
 namespace quern::env::runner {
@@ -13,6 +16,7 @@ struct window_library {
   decltype(&::quern_window_open) open = nullptr;
   decltype(&::quern_window_warm_up) warm_up = nullptr;
   decltype(&::quern_window_problem) problem = nullptr;
+  decltype(&::quern_window_cause) cause = nullptr;
   decltype(&::quern_window_stream) stream = nullptr;
   decltype(&::quern_window_import) import = nullptr;
   decltype(&::quern_window_address) address = nullptr;
@@ -30,14 +34,19 @@ struct window_library {
   decltype(&::quern_window_clocks_of) clocks = nullptr;
   decltype(&::quern_window_run) run = nullptr;
 
-  /// Null, or why it cannot be used. The library stays loaded.
+  /// Null, or why it cannot be used; that text lives as long as this object. The library stays
+  /// loaded.
   const char* load_from(const char* path) {
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return dlerror();
+    if (!is_of_this_build(library, cuda_build_function, path, cuda_part_build(), text_.data(),
+                          text_.size()))
+      return text_.data();
     const bool complete =
         find(library, driver, "quern_window_driver") && find(library, open, "quern_window_open") &&
         find(library, warm_up, "quern_window_warm_up") &&
         find(library, problem, "quern_window_problem") &&
+        find(library, cause, "quern_window_cause") &&
         find(library, stream, "quern_window_stream") &&
         find(library, import, "quern_window_import") &&
         find(library, address, "quern_window_address") &&
@@ -55,6 +64,8 @@ struct window_library {
   }
 
  private:
+  std::array<char, 400> text_{};
+
   template <class F>
   static bool find(void* library, F& to, const char* name) {
     to = reinterpret_cast<F>(dlsym(library, name));

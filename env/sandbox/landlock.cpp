@@ -34,6 +34,14 @@ struct [[gnu::packed]] path_attr {
 constexpr int rule_path_beneath = 1;
 constexpr unsigned ask_version = 1U;
 
+std::uint64_t writing_rights(int abi) {
+  // All of the first version but run, read, list; and what came later.
+  std::uint64_t all = first_version_rights & ~(execute | read_file | read_dir);
+  if (abi >= 2) all |= refer;
+  if (abi >= 3) all |= truncate_file;
+  return all;
+}
+
 std::uint64_t file_rights(int abi) {
   std::uint64_t all = first_version_rights;
   if (abi >= 2) all |= refer;
@@ -56,6 +64,12 @@ int landlock_create(int abi) {
   return static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, size, 0));
 }
 
+int landlock_create_for_writing(int abi) {
+  const ruleset_attr attr{writing_rights(abi), 0, 0};
+  // The first member alone: what a kernel of version 1 knows.
+  return static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.files, 0));
+}
+
 bool landlock_allow(int ruleset, int abi, const char* path, landlock_right right) {
   const int fd = open(path, O_PATH | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT || errno == ENOTDIR;
@@ -70,6 +84,8 @@ bool landlock_allow(int ruleset, int abi, const char* path, landlock_right right
   // The driver writes the names of its threads the way that files are written anew.
   if (right == landlock_right::read_and_write)
     rights = (read_file | write_file | read_dir | truncate_file) & file_rights(abi);
+  if (right == landlock_right::write_what_is_there)
+    rights = (write_file | truncate_file) & file_rights(abi);
   // The kernel refuses rights of folders on anything else.
   if (!S_ISDIR(info.st_mode))
     rights &= read_file | write_file | execute | truncate_file | ioctl_dev;

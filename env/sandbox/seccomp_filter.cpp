@@ -74,7 +74,8 @@ constexpr const char* hostile_calls[] = {
 // What CUDA's user side does beyond computing (its memory files and local sockets carry what
 // threads and the driver share: refused, cuInit fails with error 304), and questions that libraries
 // ask about themselves. Local sockets lead nowhere: no socket of the host is visible, and those
-// without a name in the file system end at the network namespace.
+// without a name in the file system end at the network namespace. Landlock takes rights away only:
+// the runner narrows its own before it loads a candidate (env/runner/file_lock.hpp).
 // clang-format off
 constexpr const char* gpu_calls[] = {
     "memfd_create", "fallocate", "get_mempolicy", "set_mempolicy", "mbind", "mlock", "mlock2",
@@ -82,7 +83,7 @@ constexpr const char* gpu_calls[] = {
     "timerfd_settime", "timerfd_gettime", "sched_get_priority_max", "sched_get_priority_min",
     "sched_getattr", "sched_rr_get_interval", "getpriority", "getsid", "getpgid", "capget",
     "getxattr", "bind", "listen", "accept", "accept4", "connect", "setsockopt", "getsockopt",
-    "getsockname"};
+    "getsockname", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"};
 // clang-format on
 
 // Hostile elsewhere; here the driver's library may try them (MPS, its helper that makes device
@@ -132,6 +133,14 @@ class builder {
   void when(std::uint32_t action, const char* name, scmp_arg_cmp condition) {
     const int number = seccomp_syscall_resolve_name(name);
     if (number >= 0) check(seccomp_rule_add_array(context_.get(), action, number, 1, &condition));
+  }
+
+  /// Allows a call where both hold.
+  void when_both(const char* name, scmp_arg_cmp first, scmp_arg_cmp second) {
+    const scmp_arg_cmp conditions[] = {first, second};
+    const int number = seccomp_syscall_resolve_name(name);
+    if (number >= 0)
+      check(seccomp_rule_add_array(context_.get(), SCMP_ACT_ALLOW, number, 2, conditions));
   }
 
   base::expected<std::vector<sock_filter>> finish() {
@@ -254,6 +263,8 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
   if (gpu) rules.when(SCMP_ACT_ALLOW, "fcntl", SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS));
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_VMA})
     rules.when(SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, static_cast<std::uint64_t>(option)));
+  // One way only: what is dumpable again could write its own text (env/runner/file_lock.hpp).
+  if (gpu) rules.when_both("prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_DUMPABLE), SCMP_A1(SCMP_CMP_EQ, 0));
   // Reading limits is harmless; the compiler also raises its stack limit.
   if (compiler) {
     rules.when(SCMP_ACT_ALLOW, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));

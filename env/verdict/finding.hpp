@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "env/runner/protocol.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::env {
@@ -14,6 +15,8 @@ struct finding {
   std::string reason;
   std::string detail;
   std::optional<first_difference> first_diff;
+  /// What a runner on a device told of a failure, where one did.
+  runner::cause cause = runner::cause::unknown;
 
   [[nodiscard]] bool ok() const { return kind == verdict_kind::ok; }
 };

@@ -195,6 +195,20 @@ TEST_CASE("texts that Python would run and that are no references are refused") 
         "taken");
 }
 
+TEST_CASE("a script of another build is refused by name, with both builds") {
+  CHECK(check_compiled_reference(script()).has_value());
+  const auto folder = base::temp_folder::make("quern-script-test").value();
+  const auto other = folder.path() / "compiled_reference.py";
+  const auto text = base::read_file(script()).value();
+  REQUIRE(base::write_file_atomic(other, text + "\n").has_value());
+  const auto refused = check_compiled_reference(other);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(contains(refused.error().message, other.string()));
+  CHECK(contains(refused.error().message, "is of another build"));
+  CHECK(contains(refused.error().message, compiled_reference_build()));
+  CHECK(compiled_reference_build().size() == 16);
+}
+
 TEST_CASE("a host without such a Python says what was tried and what to do") {
   ::setenv("QUERN_PYTHON", "/bin/false", 1);
   const auto found = find_compiling_python(script());

@@ -6,6 +6,8 @@
 
 #include <sys/mman.h>
 
+#include "env/device/cuda_part.h"
+#include "env/device/part_builds.h"
 #include "env/device/window_part.h"
 
 struct quern_window {
@@ -27,6 +29,13 @@ int32_t complain(quern_window* w, const char* text) {
 
 extern "C" {
 
+const char* quern_cuda_build(void) {
+#ifdef QUERN_OTHER_BUILD
+  return QUERN_OTHER_BUILD;
+#else
+  return QUERN_CUDA_PART_BUILD;
+#endif
+}
 int32_t quern_window_open(int32_t device, int32_t own_stream, quern_window** out, char* problem,
                           int32_t room) {
   if (device != 0 || own_stream != 0) {

@@ -6,10 +6,13 @@
 
 #include <time.h>
 
+#include "env/device/cuda_part.h"
+#include "env/device/part_builds.h"
 #include "env/device/window_part.h"
 
 struct quern_window {
   int32_t mapped = 0;
+  int32_t cause = QUERN_CAUSE_UNKNOWN;
 };
 
 namespace {
@@ -26,6 +29,13 @@ void take_time() {
 
 extern "C" {
 
+const char* quern_cuda_build(void) {
+#ifdef QUERN_OTHER_BUILD
+  return QUERN_OTHER_BUILD;
+#else
+  return QUERN_CUDA_PART_BUILD;
+#endif
+}
 int32_t quern_window_driver(char*, int32_t) {
   return 0;
 }
@@ -42,6 +52,9 @@ const char* quern_window_problem(const quern_window*) {
   const char* queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   return queues == nullptr ? "no device, all queues" : "no device, one queue";
 }
+int32_t quern_window_cause(const quern_window* w) {
+  return w->cause;
+}
 uint64_t quern_window_stream(const quern_window*) {
   return 0;
 }
@@ -55,7 +68,9 @@ uint64_t quern_window_address(const quern_window* w, int32_t) {
 int32_t quern_window_drop(quern_window*, int32_t) {
   return 0;
 }
-int32_t quern_window_load(quern_window*, const void*, const char* const*, int32_t) {
+int32_t quern_window_load(quern_window* w, const void*, const char* const*, int32_t count) {
+  // As many kernels as the cause that it is to have.
+  w->cause = count;
   return -1;
 }
 int32_t quern_window_unload(quern_window*) {

@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "env/runner/file_lock.hpp"
 #include "env/sandbox/in_process.hpp"
 
 namespace {
@@ -154,6 +155,59 @@ int count_processes() {
   return 0;
 }
 
+// Writes the byte that stands there, through a file of the process's memory.
+bool writes_own_text() {
+  const auto at = reinterpret_cast<std::uintptr_t>(&change_clock);
+  unsigned char byte = 0;
+  std::memcpy(&byte, reinterpret_cast<const void*>(at), 1);
+  const int fd = open("/proc/self/mem", O_RDWR);
+  return fd >= 0 && pwrite(fd, &byte, 1, static_cast<off_t>(at)) == 1;
+}
+
+// Puts on the locks that are named and prints who can write the text of the process all the same: a
+// thread that was there before, as the driver's are, and the one that put them on.
+int write_text_behind(const std::string& locks) {
+  int go[2], told[2];
+  if (pipe(go) != 0 || pipe(told) != 0) return 7;
+  struct pipes {
+    int go, told;
+  } ends{go[0], told[1]};
+  pthread_t thread;
+  const auto wait_and_try = [](void* given) -> void* {
+    const auto* p = static_cast<const pipes*>(given);
+    char byte = 0;
+    if (read(p->go, &byte, 1) == 1) byte = writes_own_text() ? 'y' : 'n';
+    return reinterpret_cast<void*>(write(p->told, &byte, 1));
+  };
+  if (pthread_create(&thread, nullptr, wait_and_try, &ends) != 0) return 7;
+  using namespace quern::env::runner;
+  if (locks == "undumpable" || locks == "both")
+    if (make_undumpable() != 0) return 8;
+  if (locks == "landlock" || locks == "both")
+    if (keep_writing_to_devices() != 0) return 9;
+  if (locks == "required" && lock_files(true) != 0) return 10;
+  char byte = 'g';
+  if (write(go[1], &byte, 1) != 1 || read(told[0], &byte, 1) != 1) return 7;
+  pthread_join(thread, nullptr);
+  std::printf("other thread %s, own %s", byte == 'y' ? "yes" : "no",
+              writes_own_text() ? "yes" : "no");
+  return 0;
+}
+
+// The driver opens its nodes anew after the lock; contents of anything else it must not change.
+int open_nodes_behind_lock(const char* node) {
+  if (quern::env::runner::lock_files(true) != 0) return 10;
+  if (open(node, O_RDWR) < 0 || open(node, O_RDWR | O_TRUNC) < 0) return 11;
+  if (open("/proc/self/maps", O_RDONLY) < 0) return 12;
+  for (const char* path : {"/proc/self/mem", "/proc/thread-self/mem", "/proc/self/clear_refs",
+                           "/proc/self/oom_score_adj", "/proc/thread-self/comm"})
+    if (open(path, O_WRONLY) >= 0) {
+      std::printf("%s", path);
+      return 13;
+    }
+  return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0 ? 14 : 0;
+}
+
 // Calls a candidate of tests/hostile three times on fresh inputs in the same memory. 0: all outputs
 // were right; 1: not; 6: it could not be loaded.
 int call_candidate(const char* artefact) {
@@ -259,6 +313,8 @@ int main(int argc, char** argv) {
          return from(fd >= 0 && write(fd, "named", 5) == 5);
        }},
       {"processes", count_processes},
+      {"text", [&] { return write_text_behind(argument); }},
+      {"nodes", [&] { return open_nodes_behind_lock(argument); }},
       {"bind-memory", [] { return from(syscall(SYS_get_mempolicy, 0, 0, 0, 0, 0) == 0); }},
       {"open-device", [&] { return from(open(argument, O_RDWR) >= 0); }},
       // A number that reached the driver is answered by it: "no such order" (ENOTTY).

@@ -146,6 +146,24 @@ TEST_CASE("cuBLAS where the suite allows library calls, and nowhere else") {
   CHECK_FALSE(plain.built->calls_libraries);
 }
 
+TEST_CASE("the name of a library among its texts does not give a candidate its process") {
+  builder* with = one_builder();
+  if (with == nullptr) return;
+  const auto folder = source_dir() / "tests/hostile/cuda";
+  const auto task = env::load_task(folder / "affine.task.yaml").value();
+  const auto source = base::read_file(folder / "host/names_a_library.cu").value();
+  for (const bool allowed : {false, true}) {
+    CAPTURE(allowed);
+    const auto r = env::build_candidate(*with->compiler, with->shared, task, source, "sm_90a",
+                                        {.host_entry = true, .library_calls = allowed});
+    INFO(r.what.detail << "\n" << (r.compiled ? r.compiled->text : ""));
+    REQUIRE(r.built.has_value());
+    // The compiler has kept it, and it counts for nothing.
+    CHECK(contains(base::read_file(r.built->compiled.artefact, 64 << 20).value(), "libcublas.so"));
+    CHECK_FALSE(r.built->calls_libraries);
+  }
+}
+
 TEST_CASE("a candidate with streams of its own gets a process with all hardware queues") {
   const auto queues = [](const char* file) { return env::queues_for(honest(file)); };
   for (const char* file : {"attention.streams_by_batch.cu", "transpose.graph_cached.cu",

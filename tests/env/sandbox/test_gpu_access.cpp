@@ -136,6 +136,42 @@ TEST_CASE("devices are open to orders only where the spec says so") {
   CHECK(run(*children, gpu_deed("write", "/proc/new")).end.code == 42);
 }
 
+TEST_CASE("a process can write its own text through /proc until it is locked, by any thread") {
+  if (!host_has({layer::seccomp, layer::landlock, layer::foreign_uid}, "the lock of files")) return;
+  struct row {
+    const char *locks, *said;
+  };
+  const row rows[] = {{"none", "other thread yes, own yes"},
+                      {"undumpable", "other thread no, own no"},
+                      // Landlock binds one thread: alone it leaves the driver's to a candidate.
+                      {"landlock", "other thread yes, own no"},
+                      {"both", "other thread no, own no"},
+                      {"required", "other thread no, own no"}};
+  const auto check_with = [&](env::layer_set allowed) {
+    auto children = make_spawner(allowed);
+    for (const auto& [locks, said] : rows) {
+      CAPTURE(locks);
+      const auto result = run(*children, gpu_deed("text", locks));
+      CHECK(result.end.text() == "exit status 0");
+      CHECK(result.out == said);
+    }
+  };
+  SUBCASE("all layers") {
+    check_with(env::layer_set::all());
+  }
+  SUBCASE("without a mount namespace") {
+    check_with(all_but({layer::mountns}));
+  }
+}
+
+TEST_CASE("behind the lock of files nodes can be opened anew, and nothing else be written") {
+  if (!host_has({layer::seccomp, layer::landlock, layer::foreign_uid}, "the lock of files")) return;
+  auto children = make_spawner();
+  const auto result = run(*children, gpu_deed("nodes", "/dev/zero"));
+  CAPTURE(result.out);
+  CHECK(result.end.text() == "exit status 0");
+}
+
 TEST_CASE("/proc shows the child and nobody else") {
   if (!host_has({layer::mountns, layer::pidns}, "/proc")) return;
   auto children = make_spawner();

@@ -1,0 +1,30 @@
+// The layers that convict in lane `cuda`, as names: what a control takes away, one at a time or
+// some together, to see that a hostile candidate gets through without them.
+//
+// In every program that is shipped all layers are on, for good: env/gpu/layers_on.cpp is what they
+// link, and it has no switch. A test program links another definition of the same function
+// (tests/env/gpu/layer_switches.cpp). libc only: quern-runner asks, too.
+#pragma once
+
+namespace quern::env {
+
+enum class check_layer {
+  values,     ///< outputs of checks and of timed calls are compared
+  content,    ///< every call has new content, hidden rounds and plants among it
+  guards,     ///< words beside outputs and workspace are looked at
+  charge,     ///< what the evaluator's clock shows beyond the events is part of a call
+  floor,      ///< below half of the roofline's time nothing is believed
+  threads,    ///< threads of a candidate's process are counted
+  files,      ///< runner: file_lock.hpp
+  seal,       ///< runner: the copy that is loaded cannot be written
+  filter,     ///< runner: gpu_lock::before_loading
+  executable  ///< runner: gpu_lock::before_calling
+};
+inline constexpr const char* check_layer_names[] = {"values", "content",   "guards", "charge",
+                                                    "floor",  "threads",   "files",  "seal",
+                                                    "filter", "executable"};
+
+/// Any thread.
+bool is_on(check_layer which);
+
+}  // namespace quern::env

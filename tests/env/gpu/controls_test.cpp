@@ -1,0 +1,156 @@
+// Controls of tests/hostile/cuda: each file whose catch rests on a layer gets through without that
+// layer, or its catch proves nothing. On a device; tests/env/gpu/layer_switches.cpp turns layers
+// off.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/program.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "env/gpu/gpu_evaluator.hpp"
+#include "env/task/task_codec.hpp"
+#include "layer_switches.hpp"
+#include "support/gpu.hpp"
+
+using namespace quern;
+using env::check_layer;
+
+namespace {
+
+constexpr int most_tries = 3;
+const std::filesystem::path hostile_files = test::source_dir() / "tests/hostile/cuda";
+
+bool is_of_runner(std::size_t layer) {
+  return layer >= static_cast<std::size_t>(check_layer::files);
+}
+
+/// An evaluator without some layers; they are on again when it is gone.
+class weakened {
+ public:
+  explicit weakened(const std::set<std::string>& without) {
+    std::string of_runner;
+    for (std::size_t i = 0; i < test::layer_count; ++i) {
+      const std::string name = env::check_layer_names[i];
+      if (!without.contains(name)) continue;
+      if (is_of_runner(i))
+        of_runner += "-" + name;
+      else
+        test::turn(static_cast<check_layer>(i), false);
+    }
+    env::evaluator_options options;
+    options.static_screen = false;
+    options.confirm_at_once = true;
+    options.remeasure_probability = 0;
+    if (!of_runner.empty()) {
+      // Its name says what it lacks.
+      options.runner_program = folder_.path() / ("quern-runner-without" + of_runner);
+      std::filesystem::copy_file(base::program_folder() / "quern_switchable_runner",
+                                 options.runner_program);
+    }
+    auto opened = env::gpu_evaluator::open(options);
+    REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().message));
+    evaluator_ = std::move(*opened);
+  }
+  ~weakened() {
+    evaluator_.reset();
+    for (std::size_t i = 0; i < test::layer_count; ++i)
+      test::turn(static_cast<check_layer>(i), true);
+  }
+  weakened(const weakened&) = delete;
+  weakened& operator=(const weakened&) = delete;
+
+  env::verdict judge(const std::string& file, const std::string& task, bool as_host) {
+    env::evaluation_request request;
+    request.subject =
+        std::make_shared<const env::task>(env::load_task(hostile_files / task).value());
+    request.source = base::read_file(hostile_files / file).value();
+    request.recheck_above = 3;
+    request.as_host_entry = as_host;
+    env::verdict v;
+    for (int i = 0; i < most_tries; ++i) {
+      request.recheck = i > 0;
+      v = evaluator_->evaluate(request);
+      if (v.kind != env::verdict_kind::noisy && v.kind != env::verdict_kind::unconfirmed &&
+          v.kind != env::verdict_kind::infra_error)
+        break;
+    }
+    return v;
+  }
+
+ private:
+  base::temp_folder folder_ = base::temp_folder::make("quern-controls").value();
+  std::unique_ptr<env::gpu_evaluator> evaluator_;
+};
+
+std::string words_of(const env::verdict& v) {
+  return std::string(env::name_of(v.kind)) + (v.reason.empty() ? "" : ":" + v.reason);
+}
+
+/// Whether it got what it should get without its layers.
+bool gets(const env::verdict& v, const std::string& wanted, std::int64_t twin_e2,
+          std::int64_t pays_at_most_e2) {
+  if (wanted != "pays") return words_of(v) == wanted;
+  return v.kind == env::verdict_kind::ok && v.speedup_e2 &&
+         100 * *v.speedup_e2 > pays_at_most_e2 * twin_e2;
+}
+
+}  // namespace
+
+TEST_CASE("a hostile candidate gets through without the layer that convicts it") {
+  if (!test::go_on_with_gpu(env::has_nvidia_driver(), "no NVIDIA driver is loaded")) return;
+  const auto manifest =
+      base::parse_json(base::read_file(hostile_files / "manifest.json").value()).value();
+  // One evaluator for all that lack the same layers.
+  std::map<std::set<std::string>, std::vector<base::json>> groups;
+  for (const auto& c : manifest.at("candidates")) {
+    if (!c.contains("control") || c.contains("touches_device_settings")) continue;
+#if !defined(__x86_64__)
+    if (c.value("only", "") == "x86_64") continue;
+#endif
+    const auto names = c.at("control").at("without").get<std::vector<std::string>>();
+    groups[{names.begin(), names.end()}].push_back(c);
+  }
+  REQUIRE_FALSE(groups.empty());
+  std::map<std::pair<std::string, bool>, std::int64_t> twins;
+  {
+    weakened whole({});
+    for (const auto& [without, candidates] : groups)
+      for (const auto& c : candidates) {
+        const bool host = c.at("form") == "host_entry";
+        if (c.at("control").at("gets") != "pays") continue;
+        const auto twin = c.at("twin").get<std::string>();
+        auto& claim = twins[{twin, host}];
+        if (claim != 0) continue;
+        const auto v = whole.judge(twin, c.at("task").get<std::string>(), host);
+        CHECK_MESSAGE((v.kind == env::verdict_kind::ok && v.speedup_e2), twin, ": ", words_of(v),
+                      " ", v.detail);
+        claim = v.speedup_e2.value_or(100);
+      }
+  }
+  for (const auto& [without, candidates] : groups) {
+    std::string names;
+    for (const auto& name : without)
+      names += (names.empty() ? "" : " ") + name;
+    weakened evaluator(without);
+    for (const auto& c : candidates) {
+      const auto file = c.at("file").get<std::string>();
+      const auto wanted = c.at("control").at("gets").get<std::string>();
+      const bool host = c.at("form") == "host_entry";
+      const auto v = evaluator.judge(file, c.at("task").get<std::string>(), false);
+      const auto twin = twins.find({c.value("twin", ""), host});
+      const std::int64_t twin_e2 = twin == twins.end() ? 0 : twin->second;
+      const bool through = gets(v, wanted, twin_e2, c.value("pays_at_most_e2", std::int64_t{0}));
+      const auto claim = static_cast<double>(v.speedup_e2.value_or(0)) / 100;
+      std::printf("%s %-40s without %-40s wanted %s: %s x%.2f (twin x%.2f)\n",
+                  through ? "  " : "**", file.c_str(), names.c_str(), wanted.c_str(),
+                  words_of(v).c_str(), claim, static_cast<double>(twin_e2) / 100);
+      CHECK_MESSAGE(through, file, " without ", names, ": ", words_of(v), ", wanted ", wanted, "; ",
+                    v.detail.substr(0, 300));
+    }
+  }
+}
