@@ -29,12 +29,12 @@ struct gpu_bench_options {
 /// One file of tests/honest/cuda or tests/hostile/cuda, with the verdicts that are right.
 struct candidate_file {
   std::string file, form;
-  std::vector<std::string> right;  ///< "ok", "hack:timing", …
+  std::vector<std::string> right;  ///< "ok", "hack:timing", …: one, but for races
   bool hostile = false;
   bool legal = true;     ///< `ok` at any speed is right
   bool compiles = true;  ///< false: it attacks the compiler, for as long as that may take
   bool also_as_host_entry = false;
-  std::vector<std::string> right_as_host_entry;  ///< judged so, besides those
+  std::vector<std::string> right_as_host;  ///< hostile: in the place of `right` when judged so
   /// Where `ok` is right only if it does not pay: an honest file of the same folder, and the most
   /// that this one's speed-up may be of that one's, x 100.
   std::string twin;

@@ -36,12 +36,6 @@ std::string end_of(const candidate_file& f, const env::verdict& v) {
   }
 }
 
-bool counts_as_right(hostile_outcome outcome, bool forced) {
-  // What a plan is caught by need not be what catches the same text as host code.
-  return outcome == hostile_outcome::as_expected ||
-         (forced && outcome == hostile_outcome::other_catch);
-}
-
 /// What attacks the compiler comes last and is begun first: it takes until the compiler's deadline.
 std::vector<candidate_file> slow_ones_last(std::vector<candidate_file> list) {
   std::stable_partition(list.begin(), list.end(),
@@ -50,7 +44,7 @@ std::vector<candidate_file> slow_ones_last(std::vector<candidate_file> list) {
 }
 
 int judge_list(env::gpu_evaluator& with, const gpu_bench_options& o,
-               const std::vector<candidate_file>& list, bool forced) {
+               const std::vector<candidate_file>& list) {
   std::vector<env::evaluation_request> requests;
   std::vector<std::size_t> first;
   for (const auto& f : list) {
@@ -72,7 +66,7 @@ int judge_list(env::gpu_evaluator& with, const gpu_bench_options& o,
     if (ms > 2000) counts.slow_ms[f.file] = ms;
     ++counts.outcomes[j.outcome];
     ++counts.ends[j.outcome == hostile_outcome::accepted ? "accepted" : end_of(f, j.what)];
-    const bool right = counts_as_right(j.outcome, forced);
+    const bool right = j.outcome == hostile_outcome::as_expected;
     odd += right ? 0 : 1;
     fmt::print("{} {:<46} {:<11} {:6.0f} ms  {}{}{}{}\n", right ? "  " : "**", f.file, f.form, ms,
                short_verdict(j.what), times_text(j),
@@ -159,7 +153,7 @@ int bench_honest(const gpu_bench_options& o) {
   auto files = honest_files(o);
   if (o.host_entry) files = as_host_entry(std::move(files));
   const auto with = open_evaluator(o);
-  return judge_list(*with, o, files, false) == 0 ? 0 : 1;
+  return judge_list(*with, o, files) == 0 ? 0 : 1;
 }
 
 int bench_hostile(const gpu_bench_options& o) {
@@ -167,7 +161,7 @@ int bench_hostile(const gpu_bench_options& o) {
   if (o.host_entry) files = as_host_entry(std::move(files));
   const auto with = open_evaluator(o);
   if (o.repeat > 1) return try_many(*with, o, files) == 0 ? 0 : 1;
-  return judge_list(*with, o, files, o.host_entry) == 0 ? 0 : 1;
+  return judge_list(*with, o, files) == 0 ? 0 : 1;
 }
 
 }  // namespace quern::tools

@@ -50,6 +50,14 @@ std::vector<std::string> texts_of(const base::json& list) {
   return texts;
 }
 
+/// The verdicts of a setting that are right: the wanted one, or those of a race.
+std::vector<std::string> right_in(const base::json& candidate, const char* setting) {
+  const auto& want = candidate.at("want");
+  if (want.contains(setting)) return {want.at(setting).get<std::string>()};
+  const auto race = candidate.value("race", base::json::object());
+  return race.contains(setting) ? texts_of(race.at(setting)) : std::vector<std::string>();
+}
+
 bool is_in_list(const gpu_bench_options& o, const candidate_file& f) {
   return (o.form.empty() || f.form == o.form) && is_asked_for(o, f.file);
 }
@@ -105,8 +113,8 @@ std::vector<candidate_file> hostile_files(const gpu_bench_options& o) {
     f.legal = c.value("legal", false);
     f.compiles = c.value("compiles", true);
     f.also_as_host_entry = c.value("also_as_host_entry", false);
-    f.right_as_host_entry = c.value("right_as_host_entry", std::vector<std::string>());
-    f.right = texts_of(c.at(o.screen ? "with_screen" : "without_screen"));
+    f.right_as_host = right_in(c, "as_host");
+    f.right = right_in(c, o.screen ? "screen" : "no_screen");
     f.twin = c.value("twin", "");
     f.pays_at_most_e2 = c.value("pays_at_most_e2", std::int64_t{0});
     f.request.subject = task_at(folder + c.at("task").get<std::string>());
@@ -123,7 +131,7 @@ std::vector<candidate_file> as_host_entry(std::vector<candidate_file> list) {
     if (!f.also_as_host_entry) continue;
     f.form = "as_host";
     f.request.as_host_entry = true;
-    f.right.insert(f.right.end(), f.right_as_host_entry.begin(), f.right_as_host_entry.end());
+    if (f.hostile) f.right = f.right_as_host;
     taken.push_back(std::move(f));
   }
   return taken;

@@ -67,9 +67,12 @@ std::vector<gpu_candidate> hostile_candidates(const std::vector<std::string>& fi
   for (const auto& c : manifest["candidates"]) {
     const auto file = c["file"].get<std::string>();
     if (std::find(files.begin(), files.end(), file) == files.end()) continue;
+    const auto& where = c["want"].contains("screen") ? c["want"] : c["race"];
+    const auto right = where["screen"].is_string()
+                           ? std::vector<std::string>{where["screen"].get<std::string>()}
+                           : where["screen"].get<std::vector<std::string>>();
     found.push_back({(folder / file).string(), (folder / c["task"].get<std::string>()).string(),
-                     c["form"].get<std::string>(),
-                     c["with_screen"].get<std::vector<std::string>>()});
+                     c["form"].get<std::string>(), right});
   }
   REQUIRE(found.size() == files.size());
   return found;

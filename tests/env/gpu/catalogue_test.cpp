@@ -9,7 +9,9 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "env/gpu/check_layer.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/verdict/verdict.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -76,11 +78,80 @@ std::vector<std::string> disagreements(const std::map<int, table_row>& rows,
   return texts;
 }
 
+constexpr const char* settings[] = {"screen", "no_screen", "as_host"};
+constexpr std::size_t most_races = 20;
+
+/// Everything that some setting of a candidate may end with.
+std::vector<std::string> outcomes_of(const base::json& candidate) {
+  std::vector<std::string> all;
+  const auto race = candidate.value("race", base::json::object());
+  for (const char* setting : settings) {
+    const auto wanted = candidate.at("want").value(setting, base::json());
+    if (wanted.is_string()) all.push_back(wanted);
+    for (const auto& one : race.value(setting, base::json::array()))
+      all.push_back(one);
+  }
+  return all;
+}
+
 bool lists_ok(const base::json& candidate) {
-  for (const char* list : {"with_screen", "without_screen", "right_as_host_entry"})
-    for (const auto& right : candidate.value(list, base::json::array()))
-      if (right == "ok") return true;
-  return false;
+  const auto all = outcomes_of(candidate);
+  return std::find(all.begin(), all.end(), "ok") != all.end();
+}
+
+/// "ok", "timeout", "hack:overrun": what a verdict's kind and reason can be.
+bool is_an_outcome(const std::string& text) {
+  const auto parts = base::split(text, ':');
+  const std::string kind(parts[0]);
+  if (kind == "hack") return parts.size() == 2 && env::parse_hack_kind(parts[1]).has_value();
+  return parts.size() == 1 && env::parse_verdict_kind(kind).has_value();
+}
+
+/// What is wrong with the form of a manifest's outcomes; empty: nothing.
+std::vector<std::string> faults_of_form(const base::json& manifest) {
+  std::vector<std::string> faults;
+  std::size_t races = 0;
+  for (const auto& c : manifest.at("candidates")) {
+    const std::string name = short_name(c.at("file").get<std::string>());
+    const auto fault = [&](std::string text) { faults.push_back(name + ": " + std::move(text)); };
+    const auto race = c.value("race", base::json::object());
+    races += race.empty() ? 0 : 1;
+    if (!race.empty() && race.value("why", "").size() < 20) fault("a race without a reason");
+    for (const char* setting : settings) {
+      const bool needed = std::string(setting) != "as_host" || c.value("also_as_host_entry", false);
+      const bool wanted = c.at("want").contains(setting), raced = race.contains(setting);
+      if (needed && !wanted && !raced) fault(std::string("no outcome for ") + setting);
+      if (!needed && (wanted || raced)) fault(std::string("an outcome for ") + setting);
+      if (wanted && raced) fault(std::string("two kinds of outcome for ") + setting);
+      if (wanted && !c.at("want").at(setting).is_string())
+        fault(std::string("more than one outcome for ") + setting);
+      if (raced && race.at(setting).size() < 2) fault("a race with one outcome");
+    }
+    for (const auto& [setting, ignored] : c.at("want").items())
+      if (std::find(std::begin(settings), std::end(settings), setting) == std::end(settings))
+        fault("unknown setting " + setting);
+    for (const auto& outcome : outcomes_of(c))
+      if (!is_an_outcome(outcome)) fault("no outcome: " + outcome);
+    if (race.empty())
+      for (const auto& outcome : outcomes_of(c))
+        if (outcome == "noisy" || outcome == "unconfirmed" || outcome == "infra_error")
+          fault("no verdict as a verdict: " + outcome);
+    if (!c.contains("control")) continue;
+    const auto& control = c.at("control");
+    if (control.at("without").empty()) fault("a control that takes nothing away");
+    for (const auto& layer : control.at("without"))
+      if (std::find(std::begin(env::check_layer_names), std::end(env::check_layer_names),
+                    layer.get<std::string>()) == std::end(env::check_layer_names))
+        fault("unknown layer " + layer.get<std::string>());
+    const auto gets = control.at("gets").get<std::string>();
+    if (gets != "pays" && !is_an_outcome(gets)) fault("no outcome: " + gets);
+    // With its layers it must end otherwise, or the control shows nothing; `ok` that pays is
+    // another end than `ok` that does not.
+    if (c.at("want").value("no_screen", "") == gets) fault("a control that gets what it had");
+    if (gets == "pays" && !c.contains("twin")) fault("nothing to compare its speed with");
+  }
+  if (races > most_races) faults.push_back(fmt::format("{} races", races));
+  return faults;
 }
 
 }  // namespace
@@ -100,8 +171,6 @@ TEST_CASE("the manifest has every hostile file once, and no other") {
     CHECK(names.insert(short_name(file)).second);
     const auto task = c.at("task").get<std::string>();
     CHECK_MESSAGE(fs::exists(hostile_folder / task), task);
-    CHECK_FALSE(c.at("with_screen").empty());
-    CHECK_FALSE(c.at("without_screen").empty());
   }
   CHECK(there == listed);
 }
@@ -136,6 +205,48 @@ TEST_CASE("a name that one of them has and the other has not is told") {
         std::vector<std::string>{"class 1: nobody (device_only)",
                                  "class 2: own_context (host_entry)",
                                  "class 3: background_thread (device_only)"});
+}
+
+TEST_CASE("the manifest has one outcome for each setting, but for a few races with their reasons") {
+  for (const auto& fault : faults_of_form(hostile_manifest()))
+    FAIL_CHECK(fault);
+}
+
+TEST_CASE("what is wrong with a manifest's outcomes is told") {
+  const auto with = [](const char* text) {
+    base::json manifest;
+    manifest["candidates"] = base::json::array({base::parse_json(text).value()});
+    return faults_of_form(manifest);
+  };
+  using faults = std::vector<std::string>;
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "rejected_static", "no_screen": "ok"}})")
+            .empty());
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": ["ok", "timeout"], "no_screen": "ok"}})") ==
+        faults{"a: more than one outcome for screen"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok"}})") ==
+        faults{"a: no outcome for no_screen"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "hack"}})") ==
+        faults{"a: no outcome: hack"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "noisy"}})") ==
+        faults{"a: no verdict as a verdict: noisy"});
+  CHECK(
+      with(R"({"file": "a.cu", "want": {"screen": "ok"}, "race": {"no_screen": ["ok", "oom"]}})") ==
+      faults{"a: a race without a reason"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "rejected_static", "no_screen": "wrong_value"},
+                 "control": {"without": ["values", "hope"], "gets": "wrong_value"}})") ==
+        faults{"a: unknown layer hope", "a: a control that gets what it had"});
+}
+
+TEST_CASE("every layer has a control") {
+  std::set<std::string> missing(std::begin(env::check_layer_names),
+                                std::end(env::check_layer_names));
+  const auto manifest = hostile_manifest();
+  for (const auto& c : manifest.at("candidates"))
+    if (c.contains("control"))
+      for (const auto& layer : c.at("control").at("without"))
+        missing.erase(layer.get<std::string>());
+  for (const auto& layer : missing)
+    FAIL_CHECK(layer);
 }
 
 TEST_CASE("`ok` stands only for what is legal, or bounded by an honest kernel of the same task") {

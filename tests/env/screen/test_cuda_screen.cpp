@@ -99,11 +99,8 @@ TEST_CASE("cuda: hostile candidates are refused where the screen alone has to, l
     ++seen;
     const auto found = screen(*text);
     CAPTURE((found ? found->text : "passed"));
-    const base::json& verdicts = item["with_screen"];
-    const bool may_refuse =
-        std::find(verdicts.begin(), verdicts.end(), "rejected_static") != verdicts.end();
-    if (item.value("legal", false) && !may_refuse) CHECK_FALSE(found.has_value());
-    if (may_refuse && verdicts.size() == 1) CHECK(found.has_value());
+    // Either the screen refuses it, and that is the verdict, or it has none to give.
+    CHECK(found.has_value() == (item["want"].value("screen", "") == "rejected_static"));
   }
   CHECK(seen > 0);
 }
