@@ -189,7 +189,9 @@ base::status check_programs(const run_config& config) {
   }
   const auto mode = config.env.sandbox == "required" ? env::sandbox_mode::required
                                                      : env::sandbox_mode::best_effort;
-  if (auto admitted = env::admit(env::probe_host(), mode); !admitted) {
+  const auto code =
+      config.env.host_entry ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::any;
+  if (auto admitted = env::admit(env::probe_host(), mode, code); !admitted) {
     return fail(errc::invalid_argument, "env.sandbox is {}: {}", config.env.sandbox,
                 admitted.error().message);
   }

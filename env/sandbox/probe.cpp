@@ -6,6 +6,8 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +40,28 @@ int try_clone(unsigned long flags) {
   while (waitpid(static_cast<int>(pid), nullptr, 0) < 0 && errno == EINTR) {
   }
   return 0;
+}
+
+// Whether a process that lowers its limit of addresses is held to it. Systems that emulate the
+// calls take the limit and forget it.
+bool address_limit_works() {
+  constexpr rlim_t room = rlim_t{4} << 30;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const long pid = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    const rlimit limit{room, room};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    const void* got = mmap(nullptr, std::size_t{room} + (1 << 20), PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    _exit(got == MAP_FAILED ? 0 : 1);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  int status = 1;
+  while (pid > 0 && waitpid(static_cast<int>(pid), &status, 0) < 0 && errno == EINTR) {
+  }
+  return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 void miss(host_facts& facts, layer which, std::string why) {
@@ -133,6 +157,7 @@ void try_out(host_facts& facts) {
 host_facts probe() {
   host_facts facts;
   facts.available = layer_set::all();
+  facts.address_limit = address_limit_works();
   facts.landlock_abi = landlock_version();
   if (facts.landlock_abi == 0)
     miss(facts, layer::landlock, fmt::format("the kernel says: {}", std::strerror(errno)));
@@ -155,14 +180,15 @@ const host_facts& probe_host() {
   return facts;
 }
 
-base::status admit(const host_facts& facts, sandbox_mode mode) {
+base::status admit(const host_facts& facts, sandbox_mode mode, sandboxed_code what) {
   if (!facts.obstacle.empty()) return base::fail(base::errc::exhausted, "{}", facts.obstacle);
   if (mode == sandbox_mode::best_effort) return {};
+  const bool host_entry = what == sandboxed_code::cuda_host_entry;
   std::string missing;
-  const auto need = [&](layer which, std::string_view what) {
+  const auto need = [&](layer which, std::string_view name) {
     const auto why = facts.why_missing.find(which);
     missing +=
-        fmt::format("\n  {}: {}; {}", what,
+        fmt::format("\n  {}: {}; {}", name,
                     why == facts.why_missing.end() ? "turned off" : why->second, advice_for(which));
   };
   const auto has = [&](layer which) { return facts.available.has(which); };
@@ -170,14 +196,25 @@ base::status admit(const host_facts& facts, sandbox_mode mode) {
   if (!has(layer::netns) && !has(layer::seccomp)) need(layer::netns, "no network");
   if (!has(layer::foreign_uid)) need(layer::foreign_uid, "a user of its own (foreign uid)");
   if (!has(layer::rlimits)) need(layer::rlimits, "resource limits");
-  if (!has(layer::landlock) && !has(layer::read_only_root))
+  if (host_entry && !has(layer::landlock))
+    need(layer::landlock, "a limited view of files (Landlock)");
+  else if (!has(layer::landlock) && !has(layer::read_only_root))
     need(layer::landlock, "a limited view of files (Landlock or a read-only root)");
+  const bool group = has(layer::cgroup1) || has(layer::cgroup2);
+  const bool addresses = has(layer::rlimits) && facts.address_limit;
+  if (!group && host_entry)
+    need(layer::cgroup2, "a memory bound (a control group: CUDA needs all addresses)");
+  else if (!group && !addresses)
+    need(layer::cgroup2,
+         "a memory bound (a control group, or RLIMIT_AS, which this system does not keep)");
   if (missing.empty()) return {};
+  const std::string_view form =
+      host_entry ? "\nor judge launch plans alone: `env.host_entry: false`" : "";
   return base::fail(base::errc::unavailable,
-                    "this host lacks what running untrusted kernels needs:{}\n"
+                    "this host lacks what running untrusted {} needs:{}{}\n"
                     "or run with what there is, at your own risk: `env.sandbox: best_effort` in a "
                     "configuration, --best-effort for quern eval, --sandbox best_effort elsewhere",
-                    missing);
+                    host_entry ? "host code of lane cuda" : "kernels", missing, form);
 }
 
 std::string describe(const host_facts& facts) {

@@ -23,6 +23,9 @@ struct cgroup_place {
 
 struct host_facts {
   layer_set available;
+  /// A process that may have so many addresses gets no more (RLIMIT_AS): what bounds memory where
+  /// there are no control groups.
+  bool address_limit = true;
   int landlock_abi = 0;  ///< 0: none
   bool root =
       false;  ///< effective uid 0 with the right to make namespaces without a user namespace
@@ -38,11 +41,30 @@ struct host_facts {
 /// first answer). Any thread. Never fails: what cannot be tried is missing.
 const host_facts& probe_host();
 
-/// Whether untrusted code may run with these layers. `required` needs seccomp, no network (a
-/// network namespace, or seccomp, which refuses sockets), a foreign uid, rlimits, and Landlock or a
-/// read-only root. The error (unavailable) names each that is missing, why, and what to do. An
-/// obstacle is an error in either mode (exhausted): no child could be made.
-base::status admit(const host_facts& facts, sandbox_mode mode);
+/// What is to run, because not all need the same.
+enum class sandboxed_code {
+  /// Compilers, references and candidates of lane `cpp`; and all of a GPU's but what comes next.
+  any,
+  /// Host code of a candidate of lane `cuda`. CUDA reserves more addresses than a limit of them
+  /// could allow, and its process has /proc and device nodes that can be written.
+  cuda_host_entry
+};
+
+/// Whether untrusted code may run with these layers. `required` needs
+///
+/// | layer | any | cuda_host_entry |
+/// |---|---|---|
+/// | system calls | seccomp | the same |
+/// | network | a network namespace, or seccomp, which refuses sockets | the same |
+/// | user | a foreign uid | the same |
+/// | limits | rlimits | the same |
+/// | files | Landlock or a read-only root | Landlock |
+/// | memory | a control group, or a limit of addresses that works | a control group |
+///
+/// The error (unavailable) names each that is missing, why, and what to do. An obstacle is an
+/// error in either mode (exhausted): no child could be made.
+base::status admit(const host_facts& facts, sandbox_mode mode,
+                   sandboxed_code what = sandboxed_code::any);
 
 /// One line a layer, for `quern doctor`: "landlock    yes (ABI 7)", "cgroup2     no: …; do …".
 std::string describe(const host_facts& facts);

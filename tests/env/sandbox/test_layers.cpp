@@ -164,18 +164,63 @@ TEST_CASE("required refuses and names what is missing and what to do") {
     CHECK(env::admit(poor, env::sandbox_mode::best_effort).has_value());
   }
   auto enough = facts;
+  enough.address_limit = true;
   for (const layer item :
        {layer::landlock, layer::userns, layer::netns, layer::cgroup1, layer::cgroup2, layer::pidns})
     enough.available.remove(item);
   CHECK(env::admit(enough, env::sandbox_mode::required).has_value());
 }
 
-TEST_CASE("the last lock leaves computing and nothing else") {
-  if (!host_has({layer::seccomp}, "the last lock")) return;
-  auto children = make_spawner();
-  CHECK(run(*children, deed("locked-compute")).end.succeeded());
-  CHECK(run(*children, deed("locked-open", "/dev/null")).end.code == SIGSYS);
-  CHECK(run(*children, deed("locked-exec", deed_program())).end.code == SIGSYS);
+TEST_CASE("required needs one memory bound that works, and host code of a GPU a control group") {
+  const auto required = env::sandbox_mode::required;
+  const auto host_entry = env::sandboxed_code::cuda_host_entry;
+  const auto says = [](const base::status& refused, const char* text) {
+    return !refused.has_value() && refused.error().code == base::errc::unavailable &&
+           refused.error().message.find(text) != std::string::npos;
+  };
+  env::host_facts facts;
+  facts.available = env::layer_set::all();
+  facts.address_limit = false;
+  facts.why_missing.emplace(layer::cgroup2, "nobody made one");
+  // A control group is enough for all.
+  facts.available.remove(layer::cgroup1);
+  CHECK(env::admit(facts, required).has_value());
+  CHECK(env::admit(facts, required, host_entry).has_value());
+  facts.available.remove(layer::cgroup2);
+  CHECK(says(env::admit(facts, required), "a memory bound"));
+  CHECK(says(env::admit(facts, required), "nobody made one"));
+  CHECK(says(env::admit(facts, required), env::advice_for(layer::cgroup2).data()));
+  CHECK(says(env::admit(facts, required, host_entry), "a memory bound"));
+  CHECK(env::admit(facts, env::sandbox_mode::best_effort).has_value());
+  // A limit of addresses is one, but not for who reserves them by the terabyte.
+  facts.address_limit = true;
+  CHECK(env::admit(facts, required).has_value());
+  CHECK(says(env::admit(facts, required, host_entry), "env.host_entry"));
+  // … unless nobody sets it.
+  facts.available.remove(layer::rlimits);
+  CHECK(says(env::admit(facts, required), "a memory bound"));
+}
+
+TEST_CASE(
+    "host code of a GPU is refused without Landlock, other code needs a read-only root then") {
+  env::host_facts facts;
+  facts.available = env::layer_set::all();
+  facts.available.remove(layer::landlock);
+  CHECK(env::admit(facts, env::sandbox_mode::required).has_value());
+  const auto refused =
+      env::admit(facts, env::sandbox_mode::required, env::sandboxed_code::cuda_host_entry);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().message.find("Landlock") != std::string::npos);
+}
+
+TEST_CASE("a limit of addresses that this host claims to keep is kept in a child") {
+  const auto& facts = env::probe_host();
+  if (!facts.address_limit) {
+    quern::test::skip("this system does not keep RLIMIT_AS");
+    return;
+  }
+  auto children = make_spawner(without({layer::cgroup1, layer::cgroup2}));
+  CHECK(run(*children, deed("addresses")).end.code == 42);
 }
 
 TEST_CASE("children die with the process that made them, also when it is killed") {
