@@ -15,10 +15,9 @@
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "env/device/part_build.hpp"
+#include "env/reference/operator_rules.hpp"
 #include "env/runner/gpu_protocol.hpp"
 #include "env/verdict/baseline.hpp"
-
-extern char** environ;
 
 namespace quern::env {
 namespace {
@@ -101,7 +100,11 @@ base::expected<compiling_python> find_compiling_python(const fs::path& script) {
   std::string tried, said = "there is none";
   for (const auto& python : pythons()) {
     auto versions = ask_program({python.string(), script.string(), "--versions"});
-    if (versions) return compiling_python{python, *versions};
+    if (versions) {
+      QUERN_TRY(const auto folders, ask_program({python.string(), script.string(), "--folders"}));
+      QUERN_TRY(const auto listed, base::parse_json(folders));
+      return compiling_python{python, *versions, listed.get<std::vector<std::string>>()};
+    }
     tried += (tried.empty() ? "" : ", ") + python.string();
     said = versions.error().message;
   }
@@ -147,6 +150,7 @@ std::string message_layout() {
   layout["cuda_build"] = cuda_part_build();
   layout["most_calls"] = max_window_calls;
   layout["window_clocks_at"] = window_clocks_at;
+  layout["operators_with_text"] = operators_with_text;
   layout["pieces"] = static_cast<int>(QUERN_PIECES);
   layout["longest_question"] =
       sizeof(header) +
@@ -163,6 +167,31 @@ std::string message_layout() {
   return base::dump(layout);
 }
 
+gpu_reference_start compiled_reference_start(const compiling_python& python, const fs::path& script,
+                                             const fs::path& library) {
+  gpu_reference_start how;
+  how.program = python.program;
+  how.library = library;
+  how.command = {python.program.string(), script.string(), library.string(), message_layout()};
+  how.read_only = python.read_only;
+  // Links to compilers (Debian's cc), and what tells where the driver's libraries are.
+  for (const char* path : {"/etc/alternatives", "/sbin", "/usr/sbin", "/usr/local/cuda"})
+    how.read_only.emplace_back(path);
+  how.read_only.push_back(script.string());
+  // One compiler at a time: a pool of them would be processes that wait with the device open.
+  how.environment = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+                     "LC_ALL=C",
+                     "USER=quern",
+                     "LOGNAME=quern",
+                     "PYTHONDONTWRITEBYTECODE=1",
+                     "PYTHONNOUSERSITE=1",
+                     "TORCHINDUCTOR_COMPILE_THREADS=1"};
+  for (const char* name : {"VIRTUAL_ENV", "PYTHONPATH"})
+    if (const char* value = std::getenv(name); value != nullptr)
+      how.environment.push_back(std::string(name) + "=" + value);
+  return how;
+}
+
 base::expected<std::string> compiled_references::versions() {
   if (!python_) {
     const auto script = script_file();
@@ -174,24 +203,12 @@ base::expected<std::string> compiled_references::versions() {
 }
 
 base::status compiled_references::start(place& at) {
-  QUERN_TRY(const std::string versions, this->versions());
+  QUERN_CHECK(versions());
   QUERN_TRY(const auto script, script_file());
-  std::string name = device_class_ + "-" + versions;
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
-  const fs::path cache = base::user_cache_folder() / "compiled" / name;
-  QUERN_CHECK(base::make_folders(cache));
-  gpu_reference_start how;
-  how.program = (*python_)->program;
-  how.command = {how.program.string(), script.string(), library_.string(), message_layout()};
-  how.log = cache / "log";
+  auto how = compiled_reference_start(**python_, script, library_);
+  how.access = access_;
   how.device = device_;
-  for (char** setting = environ; *setting != nullptr; ++setting)
-    how.environment.emplace_back(*setting);
-  how.environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (cache / "inductor").string());
-  how.environment.push_back("TRITON_CACHE_DIR=" + (cache / "triton").string());
-  how.environment.push_back("PYTHONDONTWRITEBYTECODE=1");
-  QUERN_TRY(at.process, gpu_reference_process::start_unconfined(how));
+  QUERN_TRY(at.process, gpu_reference_process::start(children_, how));
   at.script_of.clear();
   return {};
 }

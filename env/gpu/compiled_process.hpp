@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "env/gpu/reference_process.hpp"
@@ -17,7 +18,8 @@ namespace quern::env {
 /// A Python that can compile references.
 struct compiling_python {
   std::filesystem::path program;
-  std::string versions;  ///< "torch 2.11.0+cu130, triton 3.6.0"
+  std::string versions;                ///< "torch 2.11.0+cu130, triton 3.6.0"
+  std::vector<std::string> read_only;  ///< where it and its packages lie
 };
 
 /// Tries $QUERN_PYTHON (it alone, where it is set), the .venv above the running program,
@@ -33,17 +35,28 @@ base::status check_compiled_reference(const std::filesystem::path& script);
 /// Where the fields of messages lie, in JSON, and the stated settings; what the script is told.
 std::string message_layout();
 
+/// What starts the script in the sandbox, but for where the device's files are. `library`:
+/// libquern_cuda.so.
+gpu_reference_start compiled_reference_start(const compiling_python& python,
+                                             const std::filesystem::path& script,
+                                             const std::filesystem::path& library);
+
 /// The compiled references of one device: `count` processes that stay alive, started when they are
-/// first needed. They are not sandboxed: they need compilers, and their text is the task's, let
-/// through by TorchScript and by the script's own closed grammar. One thread.
+/// first needed. Their text is the task's, let through by TorchScript and by the script's own
+/// closed grammar, and they are sandboxed like any reference: beyond the device they see compilers
+/// and their Python, and write to a folder of their own, which goes with them. One thread.
 class compiled_references {
  public:
   static constexpr std::size_t count = 3;
 
-  /// `library`: libquern_cuda.so. `device`: as CUDA numbers those that this process sees. Compiled
-  /// code is kept in the user's cache, by versions and device class.
-  compiled_references(std::filesystem::path library, int device, std::string device_class)
-      : library_(std::move(library)), device_(device), device_class_(std::move(device_class)) {}
+  /// `children` outlives this object. `library`: libquern_cuda.so. `access`: what the sandbox shows
+  /// of the driver. `device`: as CUDA numbers those that the sandbox shows.
+  compiled_references(spawner& children, std::filesystem::path library, gpu_access access,
+                      int device)
+      : children_(children),
+        library_(std::move(library)),
+        access_(std::move(access)),
+        device_(device) {}
 
   /// Finds the Python, once: its versions.
   base::expected<std::string> versions();
@@ -58,9 +71,10 @@ class compiled_references {
   };
   base::status start(place& at);
 
+  spawner& children_;
   std::filesystem::path library_;
+  gpu_access access_;
   int device_;
-  std::string device_class_;
   std::optional<base::expected<compiling_python>> python_;
   std::array<place, count> places_;
 };

@@ -118,7 +118,7 @@ base::expected<std::unique_ptr<gpu_evaluator>> gpu_evaluator::open(evaluator_opt
   s->watch.look_for_faults(s->quarantine, s->clock.now_ns());
   QUERN_TRY(s->free_at_first, desk->free_bytes());
   s->unaccounted_at_first = s->watch.unaccounted_bytes();
-  s->compiled.emplace(base::program_folder() / "libquern_cuda.so", s->options.gpu, s->device_class);
+  s->compiled.emplace(*s->children, base::program_folder() / "libquern_cuda.so", s->access, 0);
   s->make_stand(std::move(desk));
   return std::unique_ptr<gpu_evaluator>(new gpu_evaluator(std::move(s)));
 }

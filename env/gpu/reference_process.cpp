@@ -5,7 +5,6 @@
 #include <cstring>
 #include <vector>
 
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "env/gpu/runpath.hpp"
+#include "env/sandbox/tool.hpp"
 
 namespace quern::env {
 namespace {
@@ -36,16 +36,26 @@ base::expected<std::unique_ptr<child>> spawn_reference(spawner& children,
   child_spec spec;
   spec.argv = {how.program.string(), "reference-gpu", how.library.string()};
   spec.env = reference_environment();
-  spec.env.insert(spec.env.end(), how.access.env.begin(), how.access.env.end());
   spec.keep = {{socket, runner::socket_fd}};
   spec.err = child_stream::captured(said_bytes);
   spec.read_only = system_library_folders();
-  QUERN_TRY(const auto folders, torch_library_folders(how.program));
-  for (const auto& folder : folders)
-    spec.read_only.push_back(folder.string());
+  const bool other = !how.command.empty();
+  if (other) {
+    spec.argv = how.command;
+    spec.env = how.environment;
+    spec.limits.work_bytes = how.work_bytes;
+    spec.read_only.insert(spec.read_only.end(), how.read_only.begin(), how.read_only.end());
+    for (const auto& folder : compiler_folders())
+      spec.read_only.push_back(folder);
+  } else {
+    QUERN_TRY(const auto folders, torch_library_folders(how.program));
+    for (const auto& folder : folders)
+      spec.read_only.push_back(folder.string());
+  }
+  spec.env.insert(spec.env.end(), how.access.env.begin(), how.access.env.end());
   spec.read_only.push_back(how.library.string());
   spec.read_only.push_back((how.library.parent_path() / "libquern_aten_cuda.so").string());
-  spec.profile = syscall_profile::gpu;
+  spec.profile = other ? syscall_profile::gpu_compiler : syscall_profile::gpu;
   spec.threads = true;
   spec.gpu = how.access;
   spec.limits.wall_s = 0;
@@ -75,19 +85,12 @@ std::vector<char*> as_arguments(std::vector<std::string>& texts) {
 }
 
 base::expected<int> start_plainly(const gpu_reference_start& how, int socket) {
-  const bool other = !how.command.empty();
-  std::vector<std::string> words = how.command;
-  if (!other) words = {how.program.string(), "reference-gpu", how.library.string()};
-  auto settings = other ? how.environment : plain_environment();
+  std::vector<std::string> words{how.program.string(), "reference-gpu", how.library.string()};
+  auto settings = plain_environment();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, socket, runner::socket_fd);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
-  if (!how.log.empty()) {
-    posix_spawn_file_actions_addopen(&actions, 1, how.log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                     0644);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  }
   const auto argv = as_arguments(words), env = as_arguments(settings);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, words[0].c_str(), &actions, nullptr, argv.data(), env.data());

@@ -22,10 +22,11 @@ struct gpu_reference_start {
   int device = 0;  ///< as CUDA numbers those that the process sees
   /// Of the host. LibTorch maps some 5 GB of libraries, of which it touches a part.
   std::int64_t memory_bytes = std::int64_t{16} << 30;
-  /// Not empty: what is started instead of `program`, as it stands and with all of `environment`;
-  /// only by start_unconfined(). What it says goes to `log`.
-  std::vector<std::string> command = {}, environment = {};
-  std::filesystem::path log = {};
+  /// Not empty: what is started instead of `program`, as it stands and with nothing but
+  /// `environment`. It may start compilers, sees `read_only` besides the system's libraries and
+  /// compilers, and has a work folder of `work_bytes` in memory for what they make.
+  std::vector<std::string> command = {}, environment = {}, read_only = {};
+  std::int64_t work_bytes = std::int64_t{2} << 30;
   double open_wall_s =
       180;  ///< until the device is open: libraries from a cold disk, and a context
 };

@@ -5,8 +5,11 @@ until the evaluator closes it, so that its windows are the same, call for call. 
 libquern_cuda.so; LAYOUT says in JSON where the fields of messages lie (env/gpu/compiled_process.cpp
 writes it), so that nothing here repeats what a header says.
 
-The text of a reference is run by Python, which can do more than TorchScript. So it has to be
-TorchScript first, and of Python's grammar only a closed part is let through (`checked_source`).
+The text of a reference is run by Python, which can do more than TorchScript, and reaches what
+TorchScript leaves out (`if not torch.jit.is_scripting()`). So it has to be TorchScript first, and of
+Python's grammar, of torch and of a tensor's attributes only closed parts are let through
+(`checked_source`). What gets through all that is still in the sandbox of this process
+(env/gpu/compiled_process.cpp).
 
 `compiled_reference.py --versions` prints what this Python has, or fails.
 """
@@ -14,6 +17,8 @@ TorchScript first, and of Python's grammar only a closed part is let through (`c
 import ast
 import ctypes
 import json
+import os
+import re
 import socket
 import struct
 import sys
@@ -36,12 +41,39 @@ BUILTINS = {
 }
 
 
+# Of torch, beside operators: types and settings.
+TORCH_NAMES = set(DTYPES) | {
+    "bool", "int8", "int16", "int", "long", "half", "float", "double", "complex64", "complex128", "inf", "nan", "pi",
+    "strided", "contiguous_format", "channels_last", "preserve_format",
+}
+# Of a tensor or a list, beside operators.
+ATTRIBUTES = {
+    "shape", "dtype", "device", "T", "mT", "H", "mH", "ndim", "layout", "is_cuda", "append", "extend", "insert", "pop",
+    "float", "double", "half", "bfloat16", "int", "long", "bool", "byte",
+}
+PLAIN_TYPES = {
+    "Tensor", "number", "int", "float", "complex", "bool", "SymInt", "NoneType", "Device", "ScalarType", "Layout",
+    "MemoryFormat", "Generator", "Optional", "List", "Tuple", "t",
+}
+
+
+def computes(torch, name, with_text):
+    """Whether aten has an operator of that name for tensors and numbers (env/reference/operator_rules.hpp)."""
+    if name.startswith("_"):
+        return False
+    allowed = PLAIN_TYPES | ({"str"} if name in with_text else set())
+    return any(
+        all(set(re.findall("[A-Za-z]+", str(argument.type))) <= allowed for argument in schema.arguments)
+        for schema in torch._C._jit_get_schemas_for_operator("aten::" + name))
+
+
 class Refused(Exception):
     """A question that cannot be answered; its text goes back."""
 
 
-def checked_source(text, known):
-    """The module of a reference, or Refused. `known(name)`: whether torch has it for Python.
+def checked_source(text, known, is_operator):
+    """The module of a reference, or Refused. `known(name)`: whether torch has it for Python; `is_operator(name)`:
+    whether it computes.
 
     Operators that only TorchScript names (torch.linalg_vector_norm) become torch.ops.aten ones.
     """
@@ -76,17 +108,23 @@ def checked_source(text, known):
             return self.generic_visit(node)
 
         def visit_Name(self, node):
-            if node.id.startswith("_") or (node.id == "torch" and not isinstance(node.ctx, ast.Load)):
+            # torch is no value: only its names are used, which visit_Attribute looks at.
+            if node.id.startswith("_") or node.id == "torch":
                 raise Refused(f"line {node.lineno}: name {node.id}")
             return node
 
         def visit_Attribute(self, node):
             if node.attr.startswith("_"):
                 raise Refused(f"line {node.lineno}: attribute {node.attr}")
-            if isinstance(node.value, ast.Name) and node.value.id == "torch" and not known(node.attr):
+            of_torch = isinstance(node.value, ast.Name) and node.value.id == "torch"
+            if node.attr not in (TORCH_NAMES if of_torch else ATTRIBUTES) and not is_operator(node.attr):
+                raise Refused(f"line {node.lineno}: {node.attr} is no operator that computes")
+            if not of_torch:
+                return self.generic_visit(node)
+            if not known(node.attr):
                 aten = ast.Attribute(ast.Attribute(node.value, "ops", ast.Load()), "aten", ast.Load())
                 return ast.fix_missing_locations(ast.copy_location(ast.Attribute(aten, node.attr, node.ctx), node))
-            return self.generic_visit(node)
+            return node
 
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef):
@@ -192,7 +230,6 @@ class Reference:
 
     def tensors(self, body, fd):
         slots = Fields(self.layout["tensors"], body).number("slots")
-        import os
         data = os.pread(fd, self.layout["tensors_bytes"], 0)
         if len(data) != self.layout["tensors_bytes"]:
             raise Refused("no tensors came")
@@ -205,7 +242,9 @@ class Reference:
         self.forget()
         self.source, self.function, self.request = None, None, None
         compile_as_script(self.torch, text)
-        self.source = checked_source(text, lambda name: hasattr(self.torch, name))
+        with_text = set(self.layout["operators_with_text"])
+        self.source = checked_source(
+            text, lambda name: hasattr(self.torch, name), lambda name: computes(self.torch, name, with_text))
 
     def call(self, body, _):
         self.forget()
@@ -387,7 +426,31 @@ def serve(library, layout, torch):
         awake_s = 0.0003 if wakes else 0
 
 
+def own_folders():
+    """Where this Python and what torch needs of it lie, and where a compiler's products go: the working directory."""
+    import torch
+    import triton
+    places = {sys.prefix, sys.base_prefix, *(p for p in sys.path[1:] if p), *torch.__path__, *triton.__path__}
+    # Links of a virtual environment lead to the Python that it was made from.
+    places |= {os.path.dirname(os.path.realpath(sys.executable))}
+    places |= {os.path.realpath(place) for place in places}
+    return sorted(place for place in places if place.startswith("/") and os.path.exists(place))
+
+
+def use_working_directory():
+    here = os.getcwd()
+    os.environ["HOME"] = here
+    for setting, folder in (("TMPDIR", "tmp"), ("TORCHINDUCTOR_CACHE_DIR", "inductor"), ("TRITON_CACHE_DIR", "triton")):
+        os.makedirs(os.path.join(here, folder), exist_ok=True)
+        os.environ[setting] = os.path.join(here, folder)
+
+
 def main():
+    if sys.argv[1:] == ["--folders"]:
+        print(json.dumps(own_folders()))
+        return
+    if sys.argv[1:] != ["--versions"]:
+        use_working_directory()
     import torch
     import triton
     if sys.argv[1:] == ["--versions"]:

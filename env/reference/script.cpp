@@ -13,6 +13,7 @@
 #include <torch/version.h>
 
 #include "env/reference/pool_allocator.hpp"
+#include "env/reference/script_operators.hpp"
 
 namespace quern::env {
 namespace {
@@ -143,6 +144,11 @@ base::expected<script> script::compile(const std::string& text, int device) {
   if (s->forward == nullptr)
     return base::fail(base::errc::invalid_argument,
                       "TorchScript: the text does not define `forward`");
+  if (const std::string name = forbidden_operator(*s->unit); !name.empty())
+    return base::fail(base::errc::invalid_argument,
+                      "TorchScript: {} is not for references: they are made of operators of aten "
+                      "that compute with tensors and numbers",
+                      name);
   return script(std::move(s));
 }
 

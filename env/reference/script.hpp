@@ -48,7 +48,8 @@ std::string prepare_libtorch();
 class script {
  public:
   /// The text must define `forward`. `device`: where the views of its tensors will point to.
-  /// Error: invalid_argument with the compiler's message.
+  /// Error: invalid_argument with the compiler's message, or the operator that is not for
+  /// references (operator_rules.hpp).
   static base::expected<script> compile(const std::string& text, int device = in_host_memory);
   ~script();
   script(script&&) noexcept;

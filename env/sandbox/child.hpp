@@ -36,7 +36,10 @@ enum class syscall_profile {
   /// A process that uses CUDA: threads, memory files, memory policies, and of all ioctls only those
   /// of NVIDIA's driver. What the driver's library tries and does without (sockets, new processes,
   /// scheduling) returns EPERM; what only an attacker tries ends the process with SIGSYS.
-  gpu
+  gpu,
+  /// Both: CUDA, and a compiler that starts others and loads what they make. What neither needs
+  /// returns EPERM.
+  gpu_compiler
 };
 
 /// What one child may use. Zero or less: no such limit.

@@ -12,6 +12,7 @@
 #include <linux/prctl.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -97,16 +98,6 @@ constexpr const char* refused_to_gpu_calls[] = {
 
 // Of local sockets only; of others EPERM.
 constexpr const char* local_socket_calls[] = {"socket", "socketpair"};
-// clang-format on
-
-// clang-format off
-constexpr const char* computing_calls[] = {
-    "read", "write", "readv", "writev", "pread64", "pwrite64", "close", "poll", "ppoll", "munmap",
-    "madvise", "brk", "futex", "sched_yield", "getcpu", "membarrier", "rseq", "set_robust_list",
-    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
-    "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time",
-    "getrandom", "getpid", "gettid", "sysinfo", "sched_getaffinity", "fstat", "newfstatat", "lseek",
-    "sendmsg", "recvmsg", "sendto", "recvfrom", "exit", "exit_group", "mremap", "getrusage"};
 // clang-format on
 
 using filter_context = std::unique_ptr<void, decltype(&seccomp_release)>;
@@ -209,13 +200,14 @@ namespace {
 base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile profile,
                                                               bool threads) {
   builder rules(SCMP_ACT_ERRNO(ENOSYS));
-  const bool compiler = profile == syscall_profile::compiler;
+  const bool gpu_compiler = profile == syscall_profile::gpu_compiler;
+  const bool compiler = profile == syscall_profile::compiler || gpu_compiler;
   const std::uint32_t refuse =
       profile == syscall_profile::candidate || profile == syscall_profile::gpu
           ? SCMP_ACT_KILL_PROCESS
           : SCMP_ACT_ERRNO(EPERM);
 
-  const bool gpu = profile == syscall_profile::gpu;
+  const bool gpu = profile == syscall_profile::gpu || gpu_compiler;
   threads = threads || gpu;
 
   std::vector<const char*> allowed(std::begin(common_calls), std::end(common_calls));
@@ -242,7 +234,12 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
       rules.when(SCMP_ACT_ALLOW, name, SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
       rules.when(SCMP_ACT_ERRNO(EPERM), name, SCMP_A0(SCMP_CMP_NE, AF_UNIX));
     }
-    rules.all(SCMP_ACT_ERRNO(EPERM), refused_to_gpu_calls);
+    std::vector<const char*> softly(std::begin(refused_to_gpu_calls),
+                                    std::end(refused_to_gpu_calls));
+    if (compiler)
+      for (const char* name : compiler_calls)
+        std::erase_if(softly, [&](const char* item) { return std::strcmp(item, name) == 0; });
+    rules.all(SCMP_ACT_ERRNO(EPERM), softly);
   }
   rules.all(refuse, refused);
   // abort() sends a signal to its own thread and, when that fails, stops by a fault: no harm done.
@@ -252,6 +249,10 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
   add_clone_rules(rules, compiler, threads, gpu ? SCMP_ACT_ERRNO(EPERM) : refuse);
   if (gpu) {
     add_nvidia_orders(rules);
+    // Python takes "no terminal" for an answer and no other.
+    if (gpu_compiler)
+      for (const unsigned long order : {TCGETS, TIOCGWINSZ, FIOCLEX, FIONCLEX})
+        rules.when(SCMP_ACT_ERRNO(ENOTTY), "ioctl", SCMP_A1(SCMP_CMP_EQ, order));
   } else {
     // No terminal here: isatty() is false.
     const char* const device_control[] = {"ioctl"};
@@ -278,7 +279,7 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
 
 base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile profile,
                                                              bool threads) {
-  // libseccomp takes a millisecond; there are eight filters in all.
+  // libseccomp takes a millisecond; there are ten filters in all.
   static std::mutex mutex;
   static std::map<std::pair<syscall_profile, bool>, std::vector<sock_filter>> made;
   const std::lock_guard lock(mutex);
@@ -288,18 +289,6 @@ base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile pro
     found = made.emplace(std::pair(profile, threads), std::move(filter)).first;
   }
   return found->second;
-}
-
-base::expected<std::vector<sock_filter>> make_computing_filter(bool threads) {
-  builder rules(SCMP_ACT_KILL_PROCESS);
-  rules.all(SCMP_ACT_ALLOW, computing_calls);
-  rules.when(SCMP_ACT_ALLOW, "mmap", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-  rules.when(SCMP_ACT_ALLOW, "mprotect", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-  const char* const refused_softly[] = {"tgkill", "clone3"};
-  rules.all(SCMP_ACT_ERRNO(EPERM), std::span(refused_softly).first(1));
-  rules.all(SCMP_ACT_ERRNO(ENOSYS), std::span(refused_softly).last(1));
-  if (threads) add_clone_rules(rules, false, true, SCMP_ACT_KILL_PROCESS);
-  return rules.finish();
 }
 
 }  // namespace quern::env

@@ -259,8 +259,9 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
   // Open to all users, because the parent may be another one; by path only the child gets there.
   if (spec.limits.work_bytes > 0)
     plan.work_options =
-        fmt::format("size={},nr_inodes=4096,mode=0777,uid={},gid={}", spec.limits.work_bytes,
-                    plan.uid, plan.drop_uid ? plan.uid : getegid());
+        fmt::format("size={},nr_inodes={},mode=0777,uid={},gid={}", spec.limits.work_bytes,
+                    std::max<std::int64_t>(4096, spec.limits.work_bytes >> 15), plan.uid,
+                    plan.drop_uid ? plan.uid : getegid());
   add_limits(plan, spec, want);
   if (want.has(layer::seccomp)) {
     QUERN_TRY(plan.filter, make_syscall_filter(spec.profile, spec.threads));

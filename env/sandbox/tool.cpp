@@ -9,6 +9,10 @@
 
 namespace quern::env {
 
+std::vector<std::string> compiler_folders() {
+  return {"/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/proc/cpuinfo"};
+}
+
 child_spec tool_spec(const std::filesystem::path& program, std::vector<std::string> arguments,
                      bool with_gcc, int core) {
   child_spec spec;
@@ -17,8 +21,8 @@ child_spec tool_spec(const std::filesystem::path& program, std::vector<std::stri
   spec.env = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=."};
   spec.read_only = system_library_folders();
   if (with_gcc)
-    for (const char* folder : {"/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/proc/cpuinfo"})
-      spec.read_only.emplace_back(folder);
+    for (const auto& folder : compiler_folders())
+      spec.read_only.push_back(folder);
   spec.profile = syscall_profile::compiler;
   spec.limits.processes = 16;
   spec.limits.open_files = 128;

@@ -20,6 +20,9 @@ struct tool_outcome {
   std::unique_ptr<child> process;  ///< holds the work folder
 };
 
+/// Where the system's compilers and their headers lie.
+std::vector<std::string> compiler_folders();
+
 /// A child that may compile: profile, environment, processes, and gcc's folders where `with_gcc`.
 child_spec tool_spec(const std::filesystem::path& program, std::vector<std::string> arguments,
                      bool with_gcc, int core);

@@ -5,11 +5,14 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "base/program.hpp"
+#include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "support/test.hpp"
 
@@ -32,19 +35,37 @@ std::filesystem::path python() {
   return {};
 }
 
+/// The Python of this host with a torch that is none.
+const compiling_python& fake() {
+  static const compiling_python found = [] {
+    ::setenv("PYTHONPATH", (test::source_dir() / "tests/env/gpu/fake_python").c_str(), 1);
+    ::setenv("QUERN_PYTHON", python().c_str(), 1);
+    auto got = find_compiling_python(script());
+    ::unsetenv("QUERN_PYTHON");
+    REQUIRE_MESSAGE(got.has_value(), (got ? "" : got.error().message));
+    return std::move(*got);
+  }();
+  return found;
+}
+
+gpu_reference_start how_to_start() {
+  auto how = compiled_reference_start(fake(), script(),
+                                      base::program_folder() / "libquern_fake_window.so");
+  how.open_wall_s = 60;
+  return how;
+}
+
+spawner& children() {
+  static const auto made = spawner::create(sandbox_mode::best_effort).value();
+  return *made;
+}
+
 std::unique_ptr<gpu_reference_process> start() {
   if (python().empty()) {
     test::skip("no python3 here");
     return nullptr;
   }
-  gpu_reference_start how;
-  how.program = python();
-  how.command = {how.program.string(), script().string(),
-                 (base::program_folder() / "libquern_fake_window.so").string(), message_layout()};
-  how.environment = {"PYTHONPATH=" + (test::source_dir() / "tests/env/gpu/fake_python").string(),
-                     "PYTHONDONTWRITEBYTECODE=1", std::string("PATH=") + std::getenv("PATH")};
-  how.open_wall_s = 60;
-  auto started = gpu_reference_process::start_unconfined(how);
+  auto started = gpu_reference_process::start(children(), how_to_start());
   REQUIRE_MESSAGE(started.has_value(), (started ? "" : started.error().message));
   return std::move(*started);
 }
@@ -209,6 +230,92 @@ TEST_CASE("a script of another build is refused by name, with both builds") {
   CHECK(compiled_reference_build().size() == 16);
 }
 
+TEST_CASE("hostile references: what TorchScript leaves out and Python would run is refused") {
+  const auto process = start();
+  if (!process) return;
+  auto& link = process->link();
+  const auto folder = test::source_dir() / "tests/hostile/references";
+  int seen = 0;
+  for (const auto& item : std::filesystem::directory_iterator(folder)) {
+    CAPTURE(item.path().filename().string());
+    const auto said = refusal(link, base::read_file(item.path()).value());
+    CAPTURE(said);
+    CHECK((contains(said, "no operator that computes") || contains(said, "name torch")));
+    ++seen;
+  }
+  CHECK(seen == 4);
+  // The controls: a branch of the same form, and an option that is text.
+  CHECK(refusal(link,
+                "def forward(x):\n    if x.size(0) > 0:\n        x = torch.div(x, 2, "
+                "rounding_mode='floor')\n    return torch.negative(x)\n") == "taken");
+}
+
+namespace {
+
+/// What gets past the checks of a text is Python: it tries what it should not, and what it must.
+const char* const acts = R"(
+import os, socket, subprocess, sys, ctypes
+def tried(deed):
+    try:
+        deed()
+        return "yes"
+    except BaseException:
+        return "no"
+def compiled():
+    with open("deed.c", "w") as out:
+        out.write("int answer(void) { return 42; }")
+    subprocess.run(["gcc", "-shared", "-fPIC", "deed.c", "-o", "deed.so"], check=True)
+    assert ctypes.CDLL("./deed.so").answer() == 42
+def connected():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), 1).close()
+def wrote(path):
+    open(path, "w").close()
+    os.unlink(path)
+print("read", tried(lambda: open("/etc/passwd").read()), file=sys.stderr)
+print("tree", tried(lambda: open(sys.argv[1]).read()), file=sys.stderr)
+print("network", tried(connected), file=sys.stderr)
+print("host files", tried(lambda: wrote("/var/tmp/quern-hostile-was-here")), file=sys.stderr)
+print("signal", tried(lambda: os.kill(int(sys.argv[2]), 0)), file=sys.stderr)
+print("compiler", tried(compiled), file=sys.stderr)
+)";
+
+}  // namespace
+
+TEST_CASE("a compiled reference's process has compilers, and no network and files of the host") {
+  if (python().empty()) {
+    test::skip("no python3 here");
+    return;
+  }
+  if (!children().layers().has(layer::mountns) || !children().layers().has(layer::netns)) {
+    test::skip("this host has no namespaces for a sandbox");
+    return;
+  }
+  const std::vector<std::string> command{python().string(), "-c", acts,
+                                         (test::source_dir() / "README.md").string(),
+                                         std::to_string(getpid())};
+  // The control: without the sandbox all of it works.
+  const auto folder = base::temp_folder::make("quern-acts").value();
+  const auto log = folder.path() / "said";
+  auto plainly = command;
+  plainly[2] = "import os; os.chdir('" + folder.path().string() + "')\n" + acts;
+  auto free = base::subprocess::start({.argv = plainly, .log = log}).value();
+  REQUIRE(free.wait(60'000'000'000).has_value());
+  const auto freely = base::read_file(log).value();
+  for (const char* deed : {"read", "tree", "network", "host files", "signal", "compiler"})
+    CHECK(contains(freely, std::string(deed) + " yes"));
+
+  auto how = how_to_start();
+  how.command = command;
+  const auto refused = gpu_reference_process::start(children(), how);
+  REQUIRE_FALSE(refused.has_value());
+  const std::string said = refused.error().message;
+  CAPTURE(said);
+  for (const char* deed : {"read", "tree", "network", "host files", "signal"})
+    CHECK(contains(said, std::string(deed) + " no"));
+  CHECK(contains(said, "compiler yes"));
+}
+
 TEST_CASE("a host without such a Python says what was tried and what to do") {
   ::setenv("QUERN_PYTHON", "/bin/false", 1);
   const auto found = find_compiling_python(script());
@@ -218,11 +325,5 @@ TEST_CASE("a host without such a Python says what was tried and what to do") {
   CHECK(contains(found.error().message, "tried /bin/false"));
   CHECK(contains(found.error().message, "QUERN_PYTHON"));
   if (python().empty()) return test::skip("no python3 here");
-  ::setenv("PYTHONPATH", (test::source_dir() / "tests/env/gpu/fake_python").c_str(), 1);
-  ::setenv("QUERN_PYTHON", python().c_str(), 1);
-  const auto fake = find_compiling_python(script());
-  ::unsetenv("QUERN_PYTHON");
-  ::unsetenv("PYTHONPATH");
-  REQUIRE_MESSAGE(fake.has_value(), (fake ? "" : fake.error().message));
-  CHECK(fake->versions == "torch 0-fake, triton 0-fake");
+  CHECK(fake().versions == "torch 0-fake, triton 0-fake");
 }

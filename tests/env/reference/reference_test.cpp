@@ -115,16 +115,44 @@ TEST_CASE("a child that failed leaves the next one unaffected") {
   CHECK(values_of<float>(good.run(at, inputs, false).value()[0]) == std::vector<float>{3, 1, 2});
 }
 
-TEST_CASE("references are sandboxed: files of the host are out of reach") {
-  auto runner = service().open(
-      "def forward(x):\n    return torch.from_file('/etc/hostname', False, 4)\n", -1);
-  REQUIRE(runner.has_value());
-  CHECK(runner->layers().has(layer::seccomp));
-  const auto at = instance(row, {tensor("y", dtype::f32, {4})});
-  const auto out = runner->run(at, contents{bytes_of<float>({0, 1, 2})}, false);
-  REQUIRE_FALSE(out.has_value());
-  CAPTURE(out.error().message);
-  CHECK(out.error().message.find("open") != std::string::npos);
+TEST_CASE("references are sandboxed, and made of operators that compute") {
+  CHECK(service().open("def forward(x):\n    return x\n", -1).value().layers().has(layer::seccomp));
+  const auto at = instance(row, {tensor("y", dtype::f32, {3})});
+  const contents inputs{bytes_of<float>({3, 1, 2})};
+  const auto refused = [&](const std::string& text) -> std::string {
+    auto runner = service().open(text, -1);
+    return runner ? "taken" : runner.error().message;
+  };
+  for (const auto& [text, operator_name] :
+       {std::pair{"def forward(x):\n    return torch.from_file('/etc/hostname', False, 3)\n",
+                  "aten::from_file"},
+        // Where no branch leads at present, in a loop, and in a function that is not called.
+        std::pair{"def forward(x):\n    if int(x[0]) == 77:\n        x = torch.from_file('/x', "
+                  "False, 3)\n    return x\n",
+                  "aten::from_file"},
+        std::pair{"def forward(x):\n    for i in range(3):\n        torch.save(x, '/tmp/x')\n    "
+                  "return x\n",
+                  "aten::save"},
+        std::pair{"def other(x):\n    return torch.from_file('/x', False, 3)\ndef forward(x):\n    "
+                  "return x\n",
+                  "aten::from_file"},
+        std::pair{"def forward(x):\n    print(x)\n    return x\n", "prim::Print"}}) {
+    const auto said = refused(text);
+    CAPTURE(said);
+    CHECK(said.find(operator_name) != std::string::npos);
+    CHECK(said.find("not for references") != std::string::npos);
+  }
+  // The control: what references are made of.
+  auto good = service().open(
+      "def twice(x, n: int):\n    y = x\n    for i in range(n):\n        y = "
+      "torch.add(y, x)\n    return y\ndef forward(x):\n    parts = [x[i] for i in "
+      "range(x.size(0))]\n    y = torch.stack(parts)\n    if y.dim() != 1:\n        "
+      "raise RuntimeError(f'{y.dim()}')\n    z = torch.div(twice(y, 1), 2.0, "
+      "rounding_mode='floor')\n    return torch.einsum('i,i->i', [z, "
+      "torch.ones_like(z)]).to(x.dtype)\n",
+      -1);
+  REQUIRE_MESSAGE(good.has_value(), (good ? "" : good.error().message));
+  CHECK(values_of<float>(good->run(at, inputs, false).value()[0]) == std::vector<float>{3, 1, 2});
 }
 
 TEST_CASE("a window of calls, each on its own slot, is delivered when asked for") {

@@ -87,4 +87,18 @@ cuda = Backend(set_device=nothing, synchronize=nothing, empty_cache=nothing, is_
 backends = Backend(cuda=Backend(matmul=Backend(), enable_cudnn_sdp=nothing), cudnn=Backend())
 ops = Backend(aten=Backend(only_torchscript_has_it=negative))
 _dynamo = Backend(reset=nothing)
-_C = Backend(_construct_storage_from_data_pointer=lambda address, where, size: (address, size))
+
+
+
+def schemas(name):
+    """One operator a tensor, one that reads a file, and one that only a file's name goes into."""
+    kinds = {"aten::from_file": ["str", "Optional[bool]"], "aten::div": ["Tensor", "Optional[str]"]}
+    plain = ("negative", "first_half", "half_type", "fails", "only_torchscript_has_it", "size")
+    kinds.update({"aten::" + one: ["Tensor"] for one in plain})
+    if name not in kinds:
+        return []
+    return [types.SimpleNamespace(arguments=[types.SimpleNamespace(type=kind) for kind in kinds[name]])]
+
+
+_C = Backend(
+    _construct_storage_from_data_pointer=lambda address, where, size: (address, size), _jit_get_schemas_for_operator=schemas)
