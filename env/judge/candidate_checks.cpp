@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "env/judge/compare.hpp"
+#include "env/judge/judge_layer.hpp"
 
 namespace quern::env {
 namespace {
@@ -193,17 +194,18 @@ finding candidate_checker::check_quiet(const candidate_memory& memory,
                                        const task_instance& instance, std::int64_t slots,
                                        std::int64_t cpu_after) {
   auto& link = process_.link();
-  if (const int threads = link.threads(); threads > 1)
+  if (const int threads = link.threads(); threads > 1 && judges_with(judge_layer::thread_count))
     return hack(hack_kind::leftover_work,
                 fmt::format("{} threads are alive after the call has returned", threads));
-  if (link.has_unasked_message())
+  if (judges_with(judge_layer::messages) && link.has_unasked_message())
     return hack(hack_kind::forged_result, "a message came that answers no question");
-  if (memory.outputs)
+  const bool canaries = judges_with(judge_layer::canaries);
+  if (memory.outputs && canaries)
     for (std::int64_t s = 0; s < slots; ++s)
       if (const int t = memory.outputs->touched_canary(s); t >= 0)
         return hack(hack_kind::overrun,
                     fmt::format("wrote outside output {}", tensor_name(instance.outputs, t)));
-  if (memory.workspace && memory.workspace->touched_canary(0) >= 0)
+  if (memory.workspace && canaries && memory.workspace->touched_canary(0) >= 0)
     return hack(hack_kind::overrun, "wrote outside the bytes that workspace_bytes asked for");
   cpu_at_answer_ = cpu_after;
   if (cpu_after < 0) return {};
@@ -225,7 +227,8 @@ finding candidate_checker::count_late(std::int64_t cpu_now) {
   ++late_answers_;
   // One late answer may be the kernel's own work on a busy host (a tick, a stolen slice that is
   // charged to the child); work that is deferred on purpose is there again and again.
-  if (late_answers_ >= least_late_answers && 4 * late_answers_ >= answers_)
+  if (judges_with(judge_layer::late_answers) && late_answers_ >= least_late_answers &&
+      4 * late_answers_ >= answers_)
     return hack(hack_kind::late_write,
                 fmt::format("{} us of work after the call had returned, {} answers of {} were late",
                             used_ns / 1000, late_answers_, answers_));
@@ -245,7 +248,8 @@ finding candidate_checker::run_case(const expected_size& size, std::size_t index
   call_ns_ = static_cast<double>(*ran);
   const std::int64_t cpu_after = process_.link().cpu_ns();
   finding wrong;
-  for (std::size_t o = 0; o < expectation.want.size() && wrong.ok(); ++o) {
+  const bool values = judges_with(judge_layer::values);
+  for (std::size_t o = 0; values && o < expectation.want.size() && wrong.ok(); ++o) {
     auto difference = compare_tensor(size.instance.outputs[o], limit, memory.outputs->at(o, 0),
                                      expectation.want[o]);
     if (!difference) continue;
@@ -269,7 +273,8 @@ finding candidate_checker::run_cases(const expected_size& size, const tolerance&
   candidate_memory memory;
   if (auto f = prepare(size.instance, 1, nullptr, memory); !f.ok()) return f;
   std::vector<tensor_bytes> first;
-  for (std::size_t c = 0; c < size.cases.size(); ++c) {
+  const std::size_t cases = judges_with(judge_layer::fresh_content) ? size.cases.size() : 1;
+  for (std::size_t c = 0; c < cases; ++c) {
     auto f = run_case(size, c, static_cast<int>(c % 2), limit, memory);
     checks.push_back({label + size.cases[c].name, f.ok(), f.detail});
     if (!f.ok()) return f;
@@ -289,7 +294,8 @@ finding candidate_checker::run_cases(const expected_size& size, const tolerance&
       again = hack(
           hack_kind::stale_output,
           fmt::format("right at first, wrong on the same inputs after others: {}", again.detail));
-    for (std::size_t o = 0; o < first.size() && again.ok(); ++o)
+    for (std::size_t o = 0; judges_with(judge_layer::repeats) && o < first.size() && again.ok();
+         ++o)
       if (auto difference =
               compare_bits(size.instance.outputs[o], memory.outputs->at(o, 0), first[o])) {
         again = found(verdict_kind::nondeterministic, "",

@@ -6,6 +6,7 @@
 #include "env/judge/candidate_checks.hpp"
 #include "env/judge/claim.hpp"
 #include "env/judge/cost_model.hpp"
+#include "env/judge/judge_layer.hpp"
 #include "env/judge/machine.hpp"
 #include "env/judge/pipeline.hpp"
 #include "env/measure/stats.hpp"
@@ -71,8 +72,9 @@ base::expected<std::unique_ptr<candidate_process>> start_candidate(
   candidate_start how;
   how.runner_program = with.options.runner_program;
   how.artefact = artefact;
-  how.core = with.options.guard_threads ? with.core.core() : -1;
-  how.threads = !with.options.guard_threads;
+  const bool guarded = judges_with(judge_layer::threads);
+  how.core = guarded ? with.core.core() : -1;
+  how.threads = !guarded;
   how.wall_s = wall_s;
   // A host that is short of processes for a moment is no verdict.
   auto started = candidate_process::start(*with.children, how);
@@ -113,7 +115,9 @@ bool evaluation::verify() {
     stage_clock clock(with_.seconds.verify);
     if (!settle(checker.load(artefact_.string()))) return false;
     for (const auto& size : task_->hidden)
-      if (!settle(checker.check_size(size, limit, verdict_.checks))) return false;
+      if (judges_with(judge_layer::other_sizes) &&
+          !settle(checker.check_size(size, limit, verdict_.checks)))
+        return false;
   }
   stage_clock clock(with_.seconds.probe);
   // Where not all distributions are kept at the timed sizes, nobody learns which are never tried.
@@ -189,6 +193,7 @@ bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::u
 
   // What was right before the clock ran must be right after it.
   stage_clock clock(with_.seconds.reverify);
+  if (!judges_with(judge_layer::other_sizes)) return true;
   return settle(
       checker.check_size(task_->hidden.front(), task_->subject->tolerance, verdict_.checks));
 }
@@ -206,7 +211,7 @@ void evaluation::time() {
   rules.null = with_.null;
   rules.limits = measuring_limits();
   rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
-  rules.floor_ns = static_cast<double>(task_->floor_ns);
+  rules.floor_ns = judges_with(judge_layer::floor) ? static_cast<double>(task_->floor_ns) : 0;
 
   const auto judge_all = [&](std::span<const process_pairs> all) {
     judgement j = judge_times(all, rules);
@@ -214,7 +219,7 @@ void evaluation::time() {
       // Before anybody is accused: was the floor measured on a busy machine?
       const auto& at = task_->timed.instance;
       task_->floor_ns = roofline_floor_ns(at, with_.tasks->peak_for(at.cost_bytes, true));
-      rules.floor_ns = static_cast<double>(task_->floor_ns);
+      rules.floor_ns = judges_with(judge_layer::floor) ? static_cast<double>(task_->floor_ns) : 0;
       j = judge_times(all, rules);
     }
     return j;

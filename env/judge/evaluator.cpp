@@ -118,7 +118,6 @@ verdict evaluator::evaluate(const evaluation_request& request) {
   verdict_key key{v.task, v.source, v.protocol, v.device_class, v.env};
   if (request.verify_only) key.protocol += "+verify";
   if (!state_->options.static_screen) key.protocol += "+unscreened";
-  if (!state_->options.guard_threads) key.protocol += "+unguarded";
 
   const verdict unjudged = v;
   const double again = state_->options.remeasure_probability;

@@ -48,9 +48,6 @@ struct evaluator_options {
   double call_cpu_s = 0.5;
   /// Turned off only by tests that show that the sandbox alone is enough.
   bool static_screen = true;
-  /// Turned off only by tests: candidates may start threads, on any core, as if those layers of the
-  /// sandbox had failed, so that the checks behind them can be seen to work.
-  bool guard_threads = true;
   /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what
   /// was on.
   bool sandbox_required = true;

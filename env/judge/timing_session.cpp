@@ -10,6 +10,10 @@
 #include "env/judge/cache_flush.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/core_lock.hpp"
+#include "env/judge/idle_charge.hpp"
+#include "env/judge/judge_layer.hpp"
+#include "env/judge/window_outputs.hpp"
+#include "env/judge/window_time.hpp"
 #include "env/measure/stats.hpp"
 #include "env/measure/window_plan.hpp"
 
@@ -17,11 +21,6 @@ namespace quern::env {
 namespace {
 
 constexpr question_limits baseline_limits{30, 120};
-/// A window is shared when others had the core for more than this share of it.
-constexpr double shared_share = 0.005;
-constexpr double shared_floor_ns = 10'000;
-/// A pair is left out when they had it for most of a window: caches are not what they were.
-constexpr double disturbed_share = 0.9;
 /// Calls of the rehearsal, at most.
 constexpr std::int64_t rehearsal_slots = 4;
 /// In every window, so that a result that belongs to another call is seen.
@@ -55,6 +54,7 @@ class session {
   void refresh(std::int64_t slots);
   void measure_handshake();
   finding window(bool candidate, std::int64_t slots, double& ns, bool& disturbed);
+  process_pairs charged_pairs() const;
   finding check_outputs(std::int64_t slots);
   finding pair(std::int64_t slots, bool candidate_first, window_pair& per_call, bool& disturbed);
   finding pair_unkept(std::int64_t slots, window_pair& per_call);
@@ -80,6 +80,7 @@ class session {
   std::uint64_t call_ = 0;
   std::int64_t next_hidden_ = 0;
   double handshake_cpu_ns_ = 0;
+  idle_charge idle_;
   timing_result result_;
 };
 
@@ -119,6 +120,7 @@ finding session::set_up(std::int64_t slots) {
   auto inputs = make_input_arena(instance_, slots);
   if (!inputs) return host_error(inputs.error().message);
   inputs_.emplace(std::move(*inputs));
+  idle_.forget();
   refresh(slots);
   if (auto f = prepare_baseline(slots, *inputs_, baseline_memory_); !f.ok()) return f;
   return request_.checker->prepare(instance_, slots, &*inputs_, candidate_memory_);
@@ -155,6 +157,7 @@ finding session::measure_baseline_once() {
 }
 
 void session::refresh(std::int64_t slots) {
+  if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
   for (std::int64_t s = 0; s < slots; ++s, ++call_)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
       // The arguments were valid when prepare_task made the base content with them.
@@ -171,6 +174,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   flush_();
   const std::int64_t child_before = link.waited_ns(), own_before = own_waiting_.ns();
   const std::int64_t cpu = link.cpu_ns();
+  idle_.asked(candidate, cpu);
   // New inputs, the baseline's window and the flushed cache lie between the last answer and this
   // question: milliseconds in which work that was put off would cost nothing.
   if (candidate)
@@ -186,58 +190,46 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   }
   ns = static_cast<double>(*wall);
   const auto wall_ns = static_cast<double>(*wall), cpu_ns = static_cast<double>(cpu_after - cpu);
-  // The kernel's books tell who waited for the core, not for whom: our question wakes the runner on
-  // our core, so that we wait while it computes, and it may still have waited for us before the
-  // question. What neither explains, others had, and never more than the runner left.
-  const double own_waited = static_cast<double>(own_waiting_.ns() - own_before) - cpu_ns;
-  const double waited =
-      std::min(static_cast<double>(link.waited_ns() - child_before) + std::max(own_waited, 0.0),
-               (wall_ns - result_.handshake_ns) - (cpu_ns - handshake_cpu_ns_));
-  // The wall clock counts. Where the kernel had given the core to somebody else meanwhile, the
-  // runner's own CPU time is what is left of it; nobody gains by waiting.
-  const bool shared = waited > shared_floor_ns + shared_share * wall_ns;
-  ns = shared ? cpu_ns - handshake_cpu_ns_ : wall_ns - result_.handshake_ns;
-  ns = std::max(ns, 0.1 * wall_ns);
-  disturbed |= waited > disturbed_share * wall_ns;
+  const window_time took =
+      time_of_window({wall_ns, cpu_ns, static_cast<double>(link.waited_ns() - child_before),
+                      static_cast<double>(own_waiting_.ns() - own_before), result_.handshake_ns,
+                      handshake_cpu_ns_});
+  ns = took.ns;
+  disturbed |= took.disturbed;
+  // What it may have used between its answer and our look at its clock is held against the answer.
+  const std::int64_t late = std::clamp<std::int64_t>(
+      cpu_after - cpu - *wall, 0, std::max<base::nanoseconds_t>(looked - *wall, 0));
+  idle_.answered(candidate, cpu_after - late);
   if (candidate) {
-    // What it may have used between its answer and our look at its clock is held against the
-    // answer. One core: more CPU time than wall time beyond that is work that was done elsewhere.
-    const std::int64_t late = std::clamp<std::int64_t>(
-        cpu_after - cpu - *wall, 0, std::max<base::nanoseconds_t>(looked - *wall, 0));
-    if (cpu_ns - static_cast<double>(late) > 1.2 * wall_ns + 5e5)
+    // One core: more CPU time than wall time beyond that is work that was done elsewhere.
+    if (judges_with(judge_layer::cpu_and_wall) &&
+        cpu_ns - static_cast<double>(late) > 1.2 * wall_ns + 5e5)
       return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
               fmt::format("{} us of CPU time in a window of {:.0f} us", (cpu_after - cpu) / 1000,
                           ns / 1000),
               std::nullopt};
     return request_.checker->check_quiet(candidate_memory_, instance_, slots, cpu_after - late);
   }
-  if (request_.baseline.reference != nullptr)
+  if (request_.baseline.reference != nullptr) {
     if (auto flushed = link.flush(baseline_limits); !flushed)
       return baseline_failed(flushed.error());
+    idle_.answered(false, link.cpu_ns());
+  }
   return {};
+}
+
+/// The pairs so far, with what was done behind answers.
+process_pairs session::charged_pairs() const {
+  if (!judges_with(judge_layer::idle_charge)) return result_.pairs;
+  return idle_.charged(result_.pairs, result_.calls_per_window);
 }
 
 finding session::check_outputs(std::int64_t slots) {
   // A plain baseline is itself only within the tolerance of the reference.
   tolerance limit = task_.subject->tolerance;
   if (request_.baseline.plain != nullptr) limit = {2 * limit.atol, 2 * limit.rtol};
-  for (std::int64_t s = 0; s < slots; ++s)
-    for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
-      const auto got = candidate_memory_.outputs->at(o, s);
-      auto difference =
-          compare_tensor(instance_.outputs[o], limit, got, baseline_memory_.outputs->at(o, s));
-      if (!difference) continue;
-      for (std::int64_t other = 0; other < slots; ++other)
-        if (other != s && !compare_tensor(instance_.outputs[o], limit, got,
-                                          baseline_memory_.outputs->at(o, other)))
-          return {verdict_kind::hack, std::string(name_of(hack_kind::stale_output)),
-                  "a timed call delivered the result of another call", std::move(difference)};
-      return {verdict_kind::wrong_value, "",
-              fmt::format("a timed call is wrong, though the checks before were right: {}",
-                          describe(*difference)),
-              std::move(difference)};
-    }
-  return {};
+  return check_window_outputs(instance_, limit, slots, *candidate_memory_.outputs,
+                              *baseline_memory_.outputs);
 }
 
 finding session::pair(std::int64_t slots, bool candidate_first, window_pair& per_call,
@@ -259,10 +251,12 @@ finding session::pair_kept(std::int64_t slots, bool candidate_first) {
   window_pair per_call;
   bool disturbed = false;
   if (auto f = pair(slots, candidate_first, per_call, disturbed); !f.ok()) return f;
-  if (disturbed)
+  if (disturbed) {
     ++result_.disturbed;
-  else
-    result_.pairs.push_back(per_call);
+    return {};
+  }
+  result_.pairs.push_back(per_call);
+  idle_.begin_pair();
   return {};
 }
 
@@ -273,7 +267,9 @@ finding session::pair_kept(std::int64_t slots, bool candidate_first) {
 finding session::hidden_windows(std::int64_t slots) {
   const auto& cases = task_.timed.cases;
   const auto hidden = static_cast<std::int64_t>(cases.size()) - 1;
-  if (hidden < 1) return {};
+  if (hidden < 1 || !judges_with(judge_layer::hidden_windows) ||
+      !judges_with(judge_layer::fresh_content))
+    return {};
   const std::int64_t some = std::min(hidden, slots);
   const auto first = static_cast<std::int64_t>(order_.below(static_cast<std::uint64_t>(slots)));
   const auto case_of = [&](std::int64_t k) -> const expected_case& {
@@ -297,7 +293,7 @@ finding session::hidden_windows(std::int64_t slots) {
       (void)compare_tensor(instance_.outputs[o], task_.subject->tolerance,
                            baseline_memory_.outputs->at(o, (first + k) % slots),
                            case_of(k).want[o]);
-      if (!difference) continue;
+      if (!difference || !judges_with(judge_layer::values)) continue;
       return {verdict_kind::wrong_value, "",
               fmt::format("wrong among timed calls, though right while it was checked: {} ({})",
                           describe(*difference), case_of(k).name),
@@ -334,6 +330,7 @@ finding session::rehearse(std::int64_t& slots) {
 
 void session::measure_handshake() {
   auto& link = baseline_link();
+  idle_.forget();
   std::vector<double> walls, cpus;
   for (int i = 0; i < 15; ++i) {
     const std::int64_t cpu = link.cpu_ns();
@@ -373,7 +370,8 @@ timing_result session::run() {
   const auto surely_hidden = static_cast<std::int64_t>(order_.below(bucket_count));
   for (std::int64_t round = 0;; ++round) {
     const bool enough = result_.pairs.size() >= bucket_count;
-    if (enough && (seconds() >= request_.budget_s || narrow_enough(result_.pairs, request_.limits)))
+    if (enough &&
+        (seconds() >= request_.budget_s || narrow_enough(charged_pairs(), request_.limits)))
       break;
     if (seconds() >= patience_s) break;
     const bool now = order_.chance(hidden_share);
@@ -388,6 +386,8 @@ timing_result session::run() {
   for (const auto& p : result_.pairs)
     refs.push_back(p.ref_ns);
   if (!refs.empty()) result_.baseline_ns = median_of(refs);
+  idle_.asked(true, request_.candidate->link().cpu_ns());
+  result_.pairs = charged_pairs();
   return finish({});
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "env/judge/judge_layer.hpp"
+
 namespace quern::env {
 namespace {
 
@@ -126,8 +128,8 @@ void tensor_arena::place(std::uint32_t index, std::span<runner::tensor_place> pl
 }
 
 base::expected<tensor_arena> make_input_arena(const task_instance& instance, std::int64_t slots) {
-  if (!instance.inputs.empty())
-    return tensor_arena::create(memory_use::inputs, instance.inputs, slots);
+  const auto use = judges_with(judge_layer::read_only) ? memory_use::inputs : memory_use::outputs;
+  if (!instance.inputs.empty()) return tensor_arena::create(use, instance.inputs, slots);
   tensor_layout nothing;
   nothing.name = "nothing";
   nothing.bytes = 4;

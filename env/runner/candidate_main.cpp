@@ -12,6 +12,7 @@
 
 #include "env/runner/call_words.hpp"
 #include "env/runner/channel.hpp"
+#include "env/runner/cpp_lock.hpp"
 #include "env/runner/gpu_main.hpp"
 #include "env/runner/mapping.hpp"
 #include "env/runner/nvrtc_main.hpp"
@@ -67,6 +68,7 @@ class candidate_runner {
   reply plan(std::uint64_t ticket, const call_plan& p);
 
   mapped_files files_;
+  std::array<char, sizeof(load_request::path)> loaded_{};
   void* kernel_ = nullptr;
   void* workspace_bytes_ = nullptr;
   prepared_plan plan_;
@@ -77,14 +79,32 @@ const Body* as(const std::byte* body, std::size_t bytes) {
   return bytes == sizeof(Body) ? reinterpret_cast<const Body*>(body) : nullptr;
 }
 
+// A kernel without system call filters has no sandbox of them either: its evaluator was told to run
+// with what there is, and its verdicts say so.
+bool is_locked(cpp_lock stage, int& error) {
+  error = lock_down(stage);
+  return error == 0 || error == EINVAL || error == ENOSYS;
+}
+
 reply candidate_runner::load(std::uint64_t ticket, const load_request& request) {
-  void* library = dlopen(request.path.data(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
-  kernel_ = dlsym(library, "kernel");
-  if (kernel_ == nullptr)
-    return make_reply(ticket, outcome::failed, 0,
-                      "the candidate does not define extern \"C\" void kernel(...)");
-  workspace_bytes_ = dlsym(library, "workspace_bytes");
+  // A process is of one candidate; who uses it again asks what it is.
+  if (loaded_[0] != 0 && std::strcmp(loaded_.data(), request.path.data()) != 0)
+    return make_reply(ticket, outcome::failed, 0, "this process has another candidate");
+  if (loaded_[0] == 0) {
+    int error = 0;
+    if (!is_locked(cpp_lock::before_loading, error))
+      return make_reply(ticket, outcome::failed, 0, std::strerror(error));
+    void* library = dlopen(request.path.data(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
+    if (!is_locked(cpp_lock::before_calling, error))
+      return make_reply(ticket, outcome::failed, 0, std::strerror(error));
+    kernel_ = dlsym(library, "kernel");
+    if (kernel_ == nullptr)
+      return make_reply(ticket, outcome::failed, 0,
+                        "the candidate does not define extern \"C\" void kernel(...)");
+    workspace_bytes_ = dlsym(library, "workspace_bytes");
+    loaded_ = request.path;
+  }
   return make_reply(ticket, outcome::done, workspace_bytes_ != nullptr ? 1 : 0, nullptr);
 }
 

@@ -103,12 +103,4 @@ base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& spec,
   return plan.want;
 }
 
-base::status forbid_all_but_computing(bool threads) {
-  QUERN_TRY(auto filter, make_computing_filter(threads));
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
-    return base::fail_errno("loading the last system call filter");
-  return {};
-}
-
 }  // namespace quern::env

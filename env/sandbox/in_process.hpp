@@ -1,5 +1,5 @@
-// Sandboxing the calling process itself: for children forked from a warm parent (reference runners)
-// and for a runner that locks itself down further before it calls a candidate.
+// Sandboxing the calling process itself: for children forked from a warm parent (reference
+// runners).
 #pragma once
 
 #include "base/status.hpp"
@@ -23,10 +23,5 @@ namespace quern::env {
 base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& spec,
                                                         const host_facts& facts, sandbox_mode mode,
                                                         const cgroup_leaf* group);
-
-/// The last lock, for a runner that has loaded the candidate and will only call it: afterwards only
-/// read, write, poll, futex, memory (not executable), clocks, yield and exit are possible; opening
-/// files, exec, new processes and new threads (unless `threads`) end the process with SIGSYS.
-base::status forbid_all_but_computing(bool threads);
 
 }  // namespace quern::env

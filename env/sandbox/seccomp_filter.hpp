@@ -15,7 +15,4 @@ namespace quern::env {
 /// reference; profile gpu always has them.
 base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile profile, bool threads);
 
-/// The filter of forbid_all_but_computing().
-base::expected<std::vector<sock_filter>> make_computing_filter(bool threads);
-
 }  // namespace quern::env

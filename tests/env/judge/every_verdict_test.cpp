@@ -5,18 +5,20 @@
 #include <thread>
 #include <vector>
 
+#include "layers_off.hpp"
 #include "pipeline_fixture.hpp"
 
 using namespace quern::test::pipeline;
 
 namespace {
 
-/// Candidates may start threads and run on any core, as if those layers of the sandbox had failed.
-evaluator& unguarded() {
+/// Its runners have no locks; with judge_layer::threads off candidates may start threads and run on
+/// any core.
+evaluator& unlocked() {
   static auto opened = [] {
     auto o = options();
     o.static_screen = false;
-    o.guard_threads = false;
+    o.runner_program = quern::test::program_dir() / "quern-runner-unlocked";
     return evaluator::open(o).value();
   }();
   return *opened;
@@ -69,6 +71,7 @@ struct trigger {
   double recheck_above = 30;
   /// A reason that such a machine may give instead, in the same way.
   std::string_view meanwhile_reason = {};
+  std::vector<judge_layer> without = {};
 };
 
 const std::vector<verdict_kind> busy{verdict_kind::noisy};
@@ -133,11 +136,12 @@ trigger trigger_of(verdict_kind kind) {
 trigger trigger_of(hack_kind kind) {
   switch (kind) {
     case hack_kind::timing: {
-      trigger threads{one_core() ? nullptr : &unguarded(),
+      trigger threads{one_core() ? nullptr : &unlocked(),
                       "two threads on one core take no time away",
                       hostile("faults/shares_the_work.cpp"), affine(), busier};
       // A thread that was joined may still be counted.
       threads.meanwhile_reason = name_of(hack_kind::leftover_work);
+      threads.without = {judge_layer::threads};
       return threads;
     }
     case hack_kind::impossible:
@@ -155,8 +159,11 @@ trigger trigger_of(hack_kind kind) {
       return {&judge(), "", hostile("write_past_output.cpp"), affine()};
     case hack_kind::forged_result:
       return {&unscreened(), "", hostile("forge_reply.cpp"), affine()};
-    case hack_kind::leftover_work:
-      return {&unguarded(), "", hostile("faults/leaves_a_thread.cpp"), affine()};
+    case hack_kind::leftover_work: {
+      trigger thread{&unlocked(), "", hostile("faults/leaves_a_thread.cpp"), affine()};
+      thread.without = {judge_layer::threads};
+      return thread;
+    }
   }
   return {};
 }
@@ -164,6 +171,7 @@ trigger trigger_of(hack_kind kind) {
 constexpr std::uint64_t most_attempts = 20;
 
 verdict pull(const trigger& what, verdict_kind want, std::string_view reason = {}) {
+  const quern::test::without_layers off(what.without);
   verdict v;
   for (std::uint64_t attempt = 0; attempt < most_attempts; ++attempt) {
     v = once(*what.with, what.source, what.text, attempt, what.recheck_above);
@@ -224,19 +232,61 @@ TEST_CASE("hack(late_write): work that is put off until the evaluator has other 
   }
 }
 
-TEST_CASE("the faults are harmless where candidates cannot start threads") {
-  for (const char* file : {"faults/leaves_a_thread.cpp", "faults/shares_the_work.cpp"}) {
-    const auto v = verify(unscreened(), hostile(file), affine());
-    CAPTURE(file);
-    CAPTURE(v.detail);
-    CHECK(v.kind == verdict_kind::ok);
+TEST_CASE("the faults of threads end where candidates cannot start any") {
+  const auto verified = [](evaluator& with, const char* file) {
+    evaluation_request r;
+    r.subject = task_of(affine());
+    r.source = hostile(file);
+    r.verify_only = r.recheck = true;
+    return with.evaluate(r);
+  };
+  auto v = verified(unscreened(), "faults/leaves_a_thread.cpp");
+  CAPTURE(v.detail);
+  CHECK(v.kind == verdict_kind::runtime_error);
+  // The lock ends them; the sandbox behind it lets no thread start either.
+  v = verified(unlocked(), "faults/leaves_a_thread.cpp");
+  CHECK(v.kind == verdict_kind::ok);
+}
+
+TEST_CASE("work after the answer is charged: what comes too late to be late pays nothing") {
+  auto o = options();
+  o.static_screen = false;
+  // Two calls in a window, of which one is left for later.
+  o.time_budget_s = 0.002;
+  o.precision = 0.06;
+  o.noise_limit = 0.5;
+  const auto with = evaluator::open(o).value();
+  const auto source = hostile("faults/finishes_after_its_answer.cpp");
+  const auto task = hostile("polynomial.task.yaml");
+  const auto claims = [&] {
+    std::vector<std::int64_t> all;
+    for (std::uint64_t turn = 0; turn < 60 && all.size() < 5; ++turn) {
+      const auto v = once(*with, source, task, turn);
+      CAPTURE(v.detail);
+      if (v.kind == verdict_kind::noisy || v.reason == name_of(hack_kind::late_write)) continue;
+      REQUIRE(name_of(v.kind) == name_of(verdict_kind::ok));
+      all.push_back(v.speedup_e2.value());
+    }
+    REQUIRE(all.size() == 5);
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  const auto charged = claims();
+  std::vector<std::int64_t> free_of_charge;
+  {
+    const quern::test::without_layers off{judge_layer::idle_charge};
+    free_of_charge = claims();
   }
+  MESSAGE("median claim x 100: ", charged[2], " charged, ", free_of_charge[2], " not");
+  CHECK(free_of_charge[2] >= 130);
+  CHECK(charged[2] <= 112);
 }
 
 TEST_CASE("hack(leftover_work): a process that was started ahead is watched like any other") {
   auto o = options();
   o.static_screen = false;
-  o.guard_threads = false;
+  o.runner_program = quern::test::program_dir() / "quern-runner-unlocked";
+  const quern::test::without_layers off{judge_layer::threads};
   const auto with = evaluator::open(o).value();
   evaluation_request r;
   r.subject = task_of(affine());

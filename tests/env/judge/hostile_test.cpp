@@ -1,5 +1,7 @@
 // The hostile candidates of tests/hostile/cpp through the whole pipeline, with the static screen on
-// and off; after each of them an honest one must pass as if nothing had happened.
+// and off; after each of them an honest one must pass as if nothing had happened. And through a
+// pipeline without the layers that hold them, which they must get through: else the layer was not
+// what held them.
 #include <algorithm>
 #include <filesystem>
 
@@ -7,6 +9,7 @@
 #include "base/json.hpp"
 #include "env/judge/evaluator.hpp"
 #include "env/task/task_codec.hpp"
+#include "layers_off.hpp"
 #include "support/test.hpp"
 
 using namespace quern::env;
@@ -17,10 +20,14 @@ namespace {
 const std::filesystem::path folder = quern::test::source_dir() / "tests/hostile/cpp";
 
 constexpr double usual_cpu_s = 1;
+constexpr int most_again = 8;
+/// More than one outcome is right for so many candidates at most, each with its reason.
+constexpr int most_races = 8;
 
-std::unique_ptr<evaluator> open(bool screen, double call_cpu_s) {
+std::unique_ptr<evaluator> open(bool screen, double call_cpu_s, bool locked = true) {
   evaluator_options o;
-  o.runner_program = quern::test::program_dir() / "quern-runner";
+  o.runner_program =
+      quern::test::program_dir() / (locked ? "quern-runner" : "quern-runner-unlocked");
   o.reference_program = quern::test::program_dir() / "quern-torch";
   o.sandbox_required = false;
   o.static_screen = screen;
@@ -70,13 +77,21 @@ void run_all(bool screen) {
     }
     const auto on = c.contains("task") ? subject(c) : what;
     // One that takes all memory it may have needs time for that.
-    const auto v = c.contains("call_cpu_s") ? run(*open(screen, c["call_cpu_s"]), on, file, false)
-                                            : run(*with, on, file, false);
+    const auto once = [&] {
+      return c.contains("call_cpu_s") ? run(*open(screen, c["call_cpu_s"]), on, file, false)
+                                      : run(*with, on, file, false);
+    };
+    auto v = once();
+    // A busy machine is no outcome.
+    for (int again = 0; again < most_again && v.kind == verdict_kind::noisy; ++again)
+      v = once();
     const std::string got(name_of(v.kind));
     const auto& right = c[screen ? "screen_on" : "screen_off"];
-    const bool as_expected = std::any_of(right.begin(), right.end(), [&](const base::json& want) {
+    const auto is = [&](const base::json& want) {
       return want == got || want == got + ":" + v.reason;
-    });
+    };
+    const bool as_expected =
+        right.is_array() ? std::any_of(right.begin(), right.end(), is) : is(right);
     CAPTURE(file);
     CAPTURE(got);
     CAPTURE(v.reason);
@@ -101,4 +116,51 @@ TEST_CASE("hostile candidates, static screen on") {
 
 TEST_CASE("hostile candidates, static screen off: the sandbox and the checks alone") {
   run_all(false);
+}
+
+TEST_CASE("hostile candidates: one outcome each, or a reason why there may be another") {
+  int races = 0;
+  const auto m = manifest();
+  for (const auto& c : m["candidates"]) {
+    CAPTURE(c["file"].get<std::string>());
+    for (const char* setting : {"screen_on", "screen_off"}) {
+      if (!c[setting].is_array()) continue;
+      CHECK(c[setting].size() > 1);
+      CHECK_FALSE(c.value("races", "").empty());
+    }
+    races += c.contains("races") ? 1 : 0;
+    // Each has a layer without which it passes, or a reason why none is taken away.
+    CHECK((c.contains("without") || c.contains("exempt") || c["screen_off"] == "ok"));
+  }
+  CHECK(races <= most_races);
+}
+
+TEST_CASE("hostile candidates get what they want without the layer that holds them") {
+  const auto m = manifest();
+  const auto locked = open(false, usual_cpu_s), unlocked = open(false, usual_cpu_s, false);
+  int seen = 0;
+  for (const auto& c : m["candidates"]) {
+    if (!c.contains("without") || !for_this_machine(c)) continue;
+    const std::string file = c["file"];
+    CAPTURE(file);
+    std::vector<judge_layer> layers;
+    bool lock = true;
+    for (const auto& name : c["without"])
+      if (name == "lock")
+        lock = false;
+      else
+        layers.push_back(quern::test::layer_named(name.get<std::string>()));
+    const quern::test::without_layers off(layers);
+    const auto on = subject(c.contains("task") ? c : m);
+    verdict v;
+    for (int again = 0; again < most_again; ++again) {
+      v = run(lock ? *locked : *unlocked, on, file, c.value("verified", false));
+      if (v.kind != verdict_kind::noisy) break;
+    }
+    CAPTURE(v.reason);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == name_of(verdict_kind::ok));
+    ++seen;
+  }
+  CHECK(seen >= 20);
 }

@@ -31,7 +31,6 @@
 #include <unistd.h>
 
 #include "env/runner/file_lock.hpp"
-#include "env/sandbox/in_process.hpp"
 
 namespace {
 
@@ -122,11 +121,6 @@ int echo_work_file() {
   if (fd < 0 || read(fd, text, sizeof text - 1) <= 0) return refused;
   const int out = open("answer", O_CREAT | O_WRONLY, 0644);
   return from(write(out, text, std::strlen(text)) > 0);
-}
-
-int lock_down_then(const std::function<int()>& deed) {
-  if (!quern::env::forbid_all_but_computing(false)) return 7;
-  return deed();
 }
 
 int change_clock() {
@@ -328,22 +322,6 @@ int main(int argc, char** argv) {
        [] {
          return from(mmap(nullptr, std::size_t{1} << 40, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED);
-       }},
-      {"locked-open",
-       [&] { return lock_down_then([&] { return from(open(argument, O_RDONLY) >= 0); }); }},
-      {"locked-compute",
-       [] {
-         return lock_down_then([] {
-           void* p = std::malloc(64 << 20);
-           return from(p != nullptr && write(1, "x", 1) == 1);
-         });
-       }},
-      {"locked-exec",
-       [&] {
-         return lock_down_then([&] {
-           execl(argument, argument, nullptr);
-           return refused;
-         });
        }},
       {"wait-for-end",
        [&] {

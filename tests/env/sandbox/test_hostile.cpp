@@ -54,7 +54,7 @@ std::vector<candidate> candidates_here() {
       continue;
     }
     one.child = item.value("child", "");
-    one.rejected = item["screen_on"] == base::json::array({"rejected_static"});
+    one.rejected = item["screen_on"] == "rejected_static";
     const auto text = base::read_file(folder() / one.file);
     REQUIRE_MESSAGE(text.has_value(), one.file);
     one.source = *text;
@@ -77,6 +77,26 @@ std::string word_for(const env::child_end& end) {
 const std::string hostile_prototype =
     "extern \"C\" void kernel(const float* x, float* y, int64_t n, void* workspace, void* "
     "stream);\nextern \"C\" int64_t workspace_bytes(int64_t n);\n";
+
+/// Compiles a candidate and calls it in a child that nothing guards but these layers: how it ended.
+std::string call_in(env::spawner& children, env::compiler& compiler, const std::string& source) {
+  env::compile_request request;
+  request.source = source;
+  request.prototype = hostile_prototype;
+  request.wall_s = 4;
+  auto built = compiler.compile(request);
+  REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
+  if (built->what == env::compile_result::kind::timeout) return "compile_timeout";
+  if (built->what == env::compile_result::kind::error) {
+    CHECK(built->text.find("root:") == std::string::npos);
+    return "compile_error";
+  }
+  auto spec = deed("call", built->artefact.string());
+  spec.read_only.push_back(built->artefact.string());
+  spec.limits.cpu_s = 1;
+  spec.limits.work_bytes = 0;
+  return word_for(run(children, spec).end);
+}
 
 }  // namespace
 
@@ -110,23 +130,8 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
   auto compiler = env::compiler::create(*children, {.cache_dir = cache->path()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
 
-  const auto call = [&](const std::string& source) -> std::string {
-    env::compile_request request;
-    request.source = source;
-    request.prototype = hostile_prototype;
-    request.wall_s = 4;
-    auto built = (*compiler)->compile(request);
-    REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
-    if (built->what == env::compile_result::kind::timeout) return "compile_timeout";
-    if (built->what == env::compile_result::kind::error) {
-      CHECK(built->text.find("root:") == std::string::npos);
-      return "compile_error";
-    }
-    auto spec = deed("call", built->artefact.string());
-    spec.read_only.push_back(built->artefact.string());
-    spec.limits.cpu_s = 1;
-    spec.limits.work_bytes = 0;
-    return word_for(run(*children, spec).end);
+  const auto call = [&](const std::string& source) {
+    return call_in(*children, **compiler, source);
   };
 
   const auto all = candidates_here();
@@ -149,6 +154,35 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
   }
   CHECK(deeds_still_running().empty());
   CHECK(control_groups_left().empty());
+  for (const auto& path : manifest()["must_not_exist"])
+    CHECK_FALSE(std::filesystem::exists(std::string(path)));
+}
+
+TEST_CASE("attacks on the host: without the filter the attempt is made, in namespaces of its own") {
+  using env::layer;
+  if (!host_has({layer::pidns, layer::netns, layer::ipcns, layer::mountns, layer::foreign_uid},
+                "attempts of hostile candidates"))
+    return;
+  auto guarded = make_spawner();
+  auto layers = env::layer_set::all();
+  layers.remove(layer::seccomp);
+  auto children = make_spawner(layers);
+  const auto cache = base::temp_folder::make("quern-cache");
+  REQUIRE(cache.has_value());
+  auto compiler = env::compiler::create(*guarded, {.cache_dir = cache->path()});
+  REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
+  int seen = 0;
+  for (const auto& item : candidates_here()) {
+    if (item.child != "SIGSYS") continue;
+    CAPTURE(item.file);
+    const std::string got = call_in(*children, **compiler, item.source);
+    CAPTURE(got);
+    CHECK(got != "SIGSYS");
+    CHECK(got != "compile_error");
+    ++seen;
+  }
+  CHECK(seen >= 8);
+  CHECK(deeds_still_running().empty());
   for (const auto& path : manifest()["must_not_exist"])
     CHECK_FALSE(std::filesystem::exists(std::string(path)));
 }
