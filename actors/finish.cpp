@@ -35,6 +35,14 @@ fs::path panel_file(const storage::run_paths& paths) {
   return paths.root / "panel.json";
 }
 
+/// " (infra_error 3, stale 12)"; empty where nothing was dropped.
+std::string reasons_text(const std::map<std::string, std::int64_t>& reasons) {
+  std::string text;
+  for (const auto& [reason, count] : reasons)
+    text += fmt::format("{}{} {}", text.empty() ? " (" : ", ", reason, count);
+  return text.empty() ? text : text + ")";
+}
+
 std::string gain_line(const char* name, const panel_half& half, std::uint64_t seed) {
   // Nothing is a multiple of nothing.
   const std::string gain = half.mean_first() > 0
@@ -108,9 +116,10 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
   QUERN_TRY(const auto from, read_run(run.paths()));
   QUERN_TRY(const auto counts, from.ledger->counts());
   QUERN_TRY(const auto ages, from.ledger->ages());
-  std::string text = fmt::format("samples issued {}, trained {}, dropped {}; the law {}\n",
+  QUERN_TRY(const auto reasons, from.ledger->drop_reasons());
+  std::string text = fmt::format("samples issued {}, trained {}, dropped {}{}; the law {}\n",
                                  counts.issued_ever, counts.of(storage::sample_state::trained),
-                                 counts.of(storage::sample_state::dropped),
+                                 counts.of(storage::sample_state::dropped), reasons_text(reasons),
                                  counts.law_holds() ? "holds" : "DOES NOT HOLD");
   text += "steps behind when used:";
   for (const auto& [age, count] : ages.by_age)

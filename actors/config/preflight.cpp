@@ -16,6 +16,7 @@
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/memory_check.hpp"
 #include "actors/config/placement.hpp"
+#include "actors/config/reference_check.hpp"
 #include "actors/replay/prompter.hpp"
 #include "base/endpoint.hpp"
 #include "base/file.hpp"
@@ -302,6 +303,7 @@ base::expected<task_book> check_tasks(const run_config& config) {
                 "tasks.suite is '{}': task {} is of lane {}, env.lane is {}", config.tasks.suite,
                 task.task->name, lane, config.env.lane);
   }
+  QUERN_CHECK(check_baselines(config, *book));
   return book;
 }
 

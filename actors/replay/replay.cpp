@@ -276,8 +276,11 @@ base::status replay::apply(const std::vector<transition>& changes) {
     }
   }
   if (!admitted.empty()) QUERN_CHECK(ledger_->admit(admitted));
-  for (const auto& [reason, samples] : dropped)
+  for (const auto& [reason, samples] : dropped) {
     QUERN_CHECK(ledger_->drop(samples, reason));
+    if (const auto told = drops_.dropped(reason, std::ssize(samples)))
+      base::log_info("replay", "{}", *told);
+  }
   return {};
 }
 

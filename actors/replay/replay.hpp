@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/drop_tally.hpp"
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/role_times.hpp"
 #include "actors/decide/success_watch.hpp"
@@ -208,6 +209,7 @@ class replay {
   std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
   std::vector<std::uint64_t> leases_to_commit_;
   unjudged_streak unjudged_{config_.algorithm.group_size};
+  drop_tally drops_;
   std::vector<judged_sample> judged_;
   int left_out_in_a_row_ = 0;                             ///< batches
   std::vector<double> stepping_rewards_;                  ///< of the batch under way, in its order

@@ -37,6 +37,11 @@ class sandboxed_oracle final : public reference_oracle {
     return runner->run(at, inputs, in_f64);
   }
 
+  base::status compile(const task& what) override {
+    QUERN_CHECK(reference_of(what));
+    return {};
+  }
+
   base::expected<std::int64_t> time_baseline(const task& what, const task_instance& at,
                                              std::span<const tensor_bytes> inputs) override {
     QUERN_TRY(auto lease, core_lease::take(core_, 120));

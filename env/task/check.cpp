@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "env/task/float_bits.hpp"
+#include "env/task/check_numbers.hpp"
 
 namespace quern::env {
 
@@ -24,71 +22,6 @@ constexpr double honest_share = 0.25;
 constexpr std::uint32_t other_round = 1000;  // round of the contents that replace an input
 
 using outputs_t = std::vector<tensor_bytes>;
-
-double value_at(const std::byte* data, dtype type, std::size_t i) {
-  const auto read = [&]<class T>(T value) {
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-    return value;
-  };
-  switch (type) {
-    case dtype::f32:
-      return static_cast<double>(read(float{}));
-    case dtype::f64:
-      return read(double{});
-    case dtype::i32:
-      return read(std::int32_t{});
-    case dtype::i64:
-      return static_cast<double>(read(std::int64_t{}));
-    case dtype::u8:
-      return read(std::uint8_t{});
-    case dtype::bf16:
-      return static_cast<double>(from_bf16(read(std::uint16_t{})));
-    case dtype::f16:
-      return static_cast<double>(from_f16(read(std::uint16_t{})));
-  }
-  return 0;
-}
-
-std::vector<double> widen(const tensor_bytes& bytes, dtype type) {
-  std::vector<double> result(bytes.size() / size_of(type));
-  for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = value_at(bytes.data(), type, i);
-  return result;
-}
-
-/// |a - b| in units of the tolerance; 0 where both are the same infinity or both NaN, infinite
-/// where only one is finite.
-double error_of(const tolerance& bound, double got, double want) {
-  if (std::isnan(got) && std::isnan(want)) return 0;
-  if (!std::isfinite(got) || !std::isfinite(want)) {
-    return got == want ? 0 : std::numeric_limits<double>::infinity();
-  }
-  const double difference = std::fabs(got - want);
-  if (difference == 0) return 0;
-  return difference / (bound.atol + bound.rtol * std::fabs(want));
-}
-
-double worst_error(const tolerance& bound, const std::vector<double>& got,
-                   const std::vector<double>& want) {
-  double worst = got.size() == want.size() ? 0 : std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
-    worst = std::max(worst, error_of(bound, got[i], want[i]));
-  }
-  return worst;
-}
-
-/// Share of the elements that a kernel would get right that writes `guess` everywhere.
-double share_of(const tolerance& bound, const std::vector<double>& want, double guess) {
-  const auto right = std::count_if(
-      want.begin(), want.end(), [&](double value) { return error_of(bound, guess, value) <= 1; });
-  return static_cast<double>(right) / static_cast<double>(want.size());
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 bool has_special(std::span<const distribution> kinds) {
   return std::find(kinds.begin(), kinds.end(), distribution::special) != kinds.end();
@@ -116,12 +49,7 @@ class checker {
       : task_(what), oracle_(oracle), peak_(peak), seed_(seed) {}
 
   base::expected<task_report> run() {
-    report_.findings = check_reference_text(task_);
-    if (!report_.ok()) return std::move(report_);
-    if (task_.tolerance.rtol > widest_rtol)
-      refuse("tolerance", fmt::format("rtol is {}, at most {}: a kernel that computes something "
-                                      "else would pass; lower it",
-                                      task_.tolerance.rtol, widest_rtol));
+    if (!check_text()) return std::move(report_);
     if (task_.hidden_sizes.empty())
       advise("no_hidden_sizes", "the task has no hidden sizes: a kernel for one size only passes");
     QUERN_CHECK(check_results());
@@ -141,7 +69,36 @@ class checker {
     return std::move(report_);
   }
 
+  base::expected<task_report> run_quickly() {
+    if (!check_text()) return std::move(report_);
+    auto ran = run_at_timed_sizes();
+    if (!ran && ran.error().code == base::errc::unavailable)
+      return tl::make_unexpected(std::move(ran.error()));
+    note_failure(ran);
+    return std::move(report_);
+  }
+
  private:
+  /// False: the reference must not be run.
+  bool check_text() {
+    report_.findings = check_reference_text(task_);
+    if (!report_.ok()) return false;
+    if (task_.tolerance.rtol > widest_rtol)
+      refuse("tolerance", fmt::format("rtol is {}, at most {}: a kernel that computes something "
+                                      "else would pass; lower it",
+                                      task_.tolerance.rtol, widest_rtol));
+    return true;
+  }
+
+  base::status run_at_timed_sizes() {
+    QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
+    check_cost(timed);
+    if (task_.lane == lane::cuda) return oracle_.compile(task_);
+    QUERN_CHECK(check_case(timed, timed_distributions(task_), 0));
+    QUERN_TRY(const auto inputs, make_inputs(timed, timed_distributions(task_), seed_, 0));
+    return check_worth(timed, inputs);
+  }
+
   /// What failed refuses the task, and the check goes on. False: it failed.
   bool note_failure(const base::status& step, const std::string& where = {}) {
     if (step) return true;
@@ -316,7 +273,7 @@ class checker {
     return {};
   }
 
-  base::status check_time(const task_instance& at, const std::vector<tensor_bytes>& inputs) {
+  void check_cost(const task_instance& at) {
     std::int64_t written = 0;
     for (const tensor_layout& output : at.outputs)
       written += output.bytes;
@@ -328,6 +285,10 @@ class checker {
                                  "outputs) to {} (all inputs and outputs)",
                                  at.cost_bytes, written, all));
     }
+  }
+
+  base::status check_time(const task_instance& at, const std::vector<tensor_bytes>& inputs) {
+    check_cost(at);
     QUERN_TRY(report_.baseline_ns, oracle_.time_baseline(task_, at, inputs));
     report_.floor_ns = roofline_floor_ns(at, peak_);
     if (report_.baseline_ns < least_baseline_ns(task_.lane)) {
@@ -380,6 +341,16 @@ base::expected<task_report> check_task(const task& what, reference_oracle& oracl
                                        const machine_peak& peak, std::uint64_t seed) {
   QUERN_CHECK(validate(what));
   return checker(what, oracle, peak, seed).run();
+}
+
+base::status reference_oracle::compile(const task&) {
+  return base::fail(base::errc::internal, "this oracle compiles nothing alone");
+}
+
+base::expected<task_report> check_task_quickly(const task& what, reference_oracle& oracle,
+                                               std::uint64_t seed) {
+  QUERN_CHECK(validate(what));
+  return checker(what, oracle, {}, seed).run_quickly();
 }
 
 }  // namespace quern::env

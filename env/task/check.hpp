@@ -39,6 +39,10 @@ class reference_oracle {
                                                         std::span<const tensor_bytes> inputs,
                                                         bool in_f64) = 0;
 
+  /// Compiles the reference and runs nothing, for check_task_quickly() of lane cuda. Errors:
+  /// invalid_argument: what the compiler said; unavailable: nothing was compiled.
+  virtual base::status compile(const task& what);
+
   /// Median time of one call of the task's *baseline* (reference or plain) in ns, on one core or
   /// device.
   virtual base::expected<std::int64_t> time_baseline(const task& what, const task_instance& at,
@@ -99,5 +103,13 @@ std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak
 /// An error is an oracle that could not run.
 base::expected<task_report> check_task(const task& what, reference_oracle& oracle,
                                        const machine_peak& peak, std::uint64_t seed);
+
+/// The rules of check_task() that take hundredths of a second: text; tolerance; cost; results and
+/// worth at the timed sizes with the timed distributions. Nothing is timed, no hidden size is
+/// tried. Of lane cuda, whose sizes are for a device: text, tolerance, cost, and that the reference
+/// compiles. A reference that fails is a finding (`failed`), so that one broken task does not hide
+/// the others. An error (unavailable) is an oracle that could not run.
+base::expected<task_report> check_task_quickly(const task& what, reference_oracle& oracle,
+                                               std::uint64_t seed);
 
 }  // namespace quern::env

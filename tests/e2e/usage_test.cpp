@@ -72,6 +72,48 @@ TEST_CASE("a run that cannot begin is refused before its folder is made, dry or 
   both("learner=3", {"group of keys"});
 }
 
+TEST_CASE("a suite whose reference is broken is refused with its file and rule, dry or not") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  const fs::path suite = f.folder.path() / "suite";
+  REQUIRE(fs::create_directory(suite));
+  REQUIRE(base::write_file_atomic(suite / "suite.yaml",
+                                  "quern_suite: 1\nsplit: {by: task, held_out: []}\n"));
+  const std::string good = base::read_file(cpp_task).value();
+  const std::size_t at = good.find("h = x\n");
+  REQUIRE(at != good.npos);
+  const auto put = [&](const std::string& name, const std::string& first_line) {
+    std::string text = good;
+    text.replace(at, 5, first_line);
+    text.replace(text.find("abs_smooth_shift"), 16, name);
+    REQUIRE(base::write_file_atomic(suite / (name + ".task.yaml"), text));
+  };
+  put("a_good_one", "h = x");
+  const std::vector<std::string> settings = {"tasks.source=suite", "tasks.suite=" + suite.string()};
+  auto dry = train_arguments(run, 1, settings);
+  dry.emplace_back("--dry-run");
+  const finished right = f.quern(dry);
+  CAPTURE(right.output);
+  CHECK(right.code == 0);
+  CHECK(right.output.find("# 1 tasks: references compiled and tried in ") != std::string::npos);
+  // The first does not compile; the second compiles, and no kernel would have to do its work.
+  put("b_broken", "h = undefined_name");
+  put("c_constant", "h = torch.zeros_like(x)");
+  f.refused(dry, {"suite/b_broken.task.yaml", "undefined_name", "1 more tasks are refused"});
+  f.refused(train_arguments(run, 1, settings),
+            {"suite/b_broken.task.yaml", "undefined_name", "quern tasks check"});
+  fs::remove(suite / "b_broken.task.yaml");
+  f.refused(dry, {"suite/c_constant.task.yaml", "constant_output", "degenerate"});
+  CHECK_FALSE(fs::exists(run));
+}
+
+TEST_CASE("a baseline that lane cpp does not measure over is refused") {
+  fixture f;
+  auto command = train_arguments(f.folder.path() / "run", 1, {"env.baseline=eager"});
+  command.emplace_back("--dry-run");
+  f.refused(command, {"env.baseline is eager", "plain", "say task"});
+}
+
 TEST_CASE("a run for hardware that is not here is refused; a dry run says what is missing") {
   if (fs::exists("/dev/nvidiactl")) return skip("an NVIDIA driver is loaded here");
   fixture f;

@@ -8,6 +8,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/memory_check.hpp"
 #include "actors/config/preflight.hpp"
+#include "actors/config/reference_check.hpp"
 #include "actors/config/sample_window.hpp"
 #include "actors/control.hpp"
 #include "actors/finish.hpp"
@@ -155,6 +156,14 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
   return {};
 }
 
+/// As actors::check_references(). Every error is one of the configuration, as those of preflight().
+base::expected<std::string> check_references(const actors::run_config& config,
+                                             const actors::task_book& tasks) {
+  auto checked = actors::check_references(config, tasks);
+  if (checked) return checked;
+  return base::fail(base::errc::invalid_argument, "{}", checked.error().message);
+}
+
 /// Says where a run stands before it goes on; whether there is something to do.
 base::expected<bool> tell_position(const actors::run_config& config,
                                    const storage::run_paths& paths) {
@@ -183,6 +192,9 @@ run_outcome begin_run(const actors::run_config& config, const fs::path& folder,
   }
   const auto tasks = actors::preflight(config, folder, actors::run_beginning::fresh);
   if (!tasks) return {report("train", tasks.error())};
+  const auto checked = check_references(config, *tasks);
+  if (!checked) return {report("train", checked.error())};
+  tell(stderr, "{}\n", *checked);
   auto run = storage::run_directory::create(folder, actors::to_yaml(config), meta_of(config));
   if (!run) return {report("train", run.error())};
   if (auto told = made(); !told) return {report("train", told.error())};
@@ -214,7 +226,10 @@ int show_plan(const actors::run_config& config, const fs::path& folder,
   const auto model = begins_with == nullptr ? actors::policy_shape(config)
                                             : base::expected<policy::model_config>(*begins_with);
   if (!model) return report("train", model.error());
+  const auto checked = check_references(config, *tasks);
+  if (!checked) return report("train", checked.error());
   print_plan(config, *tasks);
+  tell(stdout, "# {}\n", *checked);
   tell(stdout, "{}", actors::describe_memory(config, *model, actors::memory_here(config)));
   for (const std::string& what : missing)
     tell(stdout, "# missing here: {}\n", what);
@@ -307,6 +322,9 @@ int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
     const auto how = k == 0 ? actors::run_beginning::fresh : actors::run_beginning::later;
     const auto tasks = actors::preflight(stage.config, folder, how, nullptr, begins_with);
     if (!tasks) return report("train", tasks.error());
+    if (k == 0) continue;  // begin_run() checks its references
+    if (const auto checked = check_references(stage.config, *tasks); !checked)
+      return report("train", checked.error());
   }
   if (dry_run) return done;
   if (auto fits = check_room(stages, chain); !fits) return report("train", fits.error());

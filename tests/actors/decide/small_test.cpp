@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "actors/decide/drop_tally.hpp"
 #include "actors/decide/end_order.hpp"
 #include "actors/decide/link_book.hpp"
 #include "actors/decide/loss_watch.hpp"
@@ -262,6 +263,18 @@ TEST_CASE("a task that cannot be judged does not end a run by a few large groups
   for (int i = 1; i < 8 * group_size; ++i)
     CHECK(streak.unjudged(true) != action::give_up);
   CHECK(streak.unjudged(true) == action::give_up);
+}
+
+TEST_CASE("drops are said at the first of a reason and at every doubling") {
+  drop_tally tally;
+  CHECK(tally.dropped("stale", 1) == "samples dropped since this start: stale 1");
+  CHECK(tally.dropped("stale", 1) == "samples dropped since this start: stale 2");
+  CHECK_FALSE(tally.dropped("stale", 1));
+  CHECK(tally.dropped("infra_error", 9) ==
+        "samples dropped since this start: infra_error 9, stale 3");
+  CHECK_FALSE(tally.dropped("infra_error", 6));
+  CHECK(tally.dropped("infra_error", 40) ==
+        "samples dropped since this start: infra_error 55, stale 3");
 }
 
 }  // namespace

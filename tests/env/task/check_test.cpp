@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -29,11 +30,14 @@ class fake_oracle : public env::reference_oracle {
   bool flicker = false;
   int outputs = 1;
   int runs = 0;
+  int compiled = 0;
+  std::optional<base::error> broken;  ///< what every run and compilation ends with
 
   base::expected<std::vector<tensor_bytes>> run(const env::task&, const env::task_instance& at,
                                                 std::span<const tensor_bytes> inputs,
                                                 bool in_f64) override {
     ++runs;
+    if (broken) return tl::make_unexpected(*broken);
     const auto count = static_cast<std::size_t>(at.inputs[0].elements);
     const auto row = static_cast<std::size_t>(at.inputs[1].elements);
     tensor_bytes bytes(count * (in_f64 ? 8 : 4));
@@ -53,10 +57,18 @@ class fake_oracle : public env::reference_oracle {
     return std::vector<tensor_bytes>(static_cast<std::size_t>(outputs), bytes);
   }
 
+  base::status compile(const env::task&) override {
+    ++compiled;
+    if (broken) return tl::make_unexpected(*broken);
+    return {};
+  }
+
   base::expected<std::int64_t> time_baseline(const env::task&, const env::task_instance&,
                                              std::span<const tensor_bytes>) override {
+    ++timed;
     return ns;
   }
+  int timed = 0;
 };
 
 env::task scaled_rows() {
@@ -174,6 +186,62 @@ TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, i
   dear.cost.bytes = env::size_expr::parse("9*n*m").value();
   CHECK(check(dear, oracle) == "cost ");
   CHECK(env::least_baseline_ns(env::lane::cuda) == 20'000);
+}
+
+TEST_CASE("the quick check finds what runs at the timed sizes show, and times nothing") {
+  fake_oracle oracle;
+  const auto quick = [&](const env::task& subject) {
+    const auto report = env::check_task_quickly(subject, oracle, 5);
+    REQUIRE_MESSAGE(report.has_value(), report.error().message);
+    return rules_of(*report);
+  };
+  CHECK(quick(scaled_rows()).empty());
+  CHECK(oracle.timed == 0);
+  const int runs = oracle.runs;
+  fake_oracle whole;
+  CHECK(check(scaled_rows(), whole).empty());
+  CHECK(runs < whole.runs);
+  oracle.f = [](double, double, bool) { return 3.0; };
+  CHECK(quick(scaled_rows()) == "constant_output ignored_input ");
+  oracle.f = [](double x, double w, bool in_f64) { return x * w * (in_f64 ? 1 : 1 + 9e-5); };
+  CHECK(quick(scaled_rows()) == "tolerance ");
+  oracle = {};
+  oracle.flicker = true;
+  CHECK(quick(scaled_rows()).find("nondeterministic") == 0);
+  oracle = {};
+  env::task subject = scaled_rows();
+  subject.tolerance.rtol = 0.5;
+  CHECK(quick(subject) == "tolerance ");
+  subject = scaled_rows();
+  subject.cost.bytes = env::size_expr::parse("9*n*m").value();
+  CHECK(quick(subject) == "cost ");
+  subject = scaled_rows();
+  subject.reference = "def forward(x, w):\n    return x.mul_(w)\n";
+  oracle.runs = 0;
+  CHECK(quick(subject) == "in_place ");
+  CHECK(oracle.runs == 0);
+}
+
+TEST_CASE(
+    "a reference that fails is a finding of the quick check, an oracle that cannot run an error") {
+  fake_oracle oracle;
+  oracle.broken = base::error{base::errc::invalid_argument, "undefined value 'y'"};
+  const auto report = env::check_task_quickly(scaled_rows(), oracle, 5);
+  REQUIRE(report.has_value());
+  CHECK(rules_of(*report) == "failed ");
+  CHECK(test::contains(report->findings[0].text, "undefined value 'y'"));
+  oracle.broken->code = base::errc::unavailable;
+  CHECK_FALSE(env::check_task_quickly(scaled_rows(), oracle, 5).has_value());
+  // Sizes of lane cuda are for a device: there the reference is compiled alone.
+  env::task large = scaled_rows();
+  large.lane = env::lane::cuda;
+  large.plain.clear();
+  oracle = {};
+  CHECK(env::check_task_quickly(large, oracle, 5)->ok());
+  CHECK(oracle.runs == 0);
+  CHECK(oracle.compiled == 1);
+  oracle.broken = base::error{base::errc::invalid_argument, "undefined value 'y'"};
+  CHECK(rules_of(*env::check_task_quickly(large, oracle, 5)) == "failed ");
 }
 
 TEST_CASE("a task without hidden sizes gets advice, not a refusal") {

@@ -1,0 +1,99 @@
+#include "actors/config/reference_check.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "actors/config/device_class.hpp"
+#include "actors/config/placement.hpp"
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "env/judge/oracle.hpp"
+
+namespace quern::actors {
+namespace {
+
+/// Of the content that references are tried on.
+constexpr std::uint64_t content_seed = 1;
+
+bool is_suite(const run_config& config) {
+  return config.tasks.source == "suite";
+}
+
+/// The sandbox in which this machine judges, where it does; other machines check their own.
+base::expected<std::unique_ptr<env::reference_oracle>> open_oracle_for(const run_config& config) {
+  QUERN_TRY(const placement where, placement_of(config));
+  const bool evaluates = std::count(where.evaluators.begin(), where.evaluators.end(), "") > 0;
+  env::evaluator_options options;
+  options.sandbox_required = evaluates && config.env.sandbox == "required";
+  options.core = evaluates ? static_cast<int>(config.env.core) : -1;
+  return env::open_oracle(options);
+}
+
+base::expected<env::task_report> report_of(const env::task& what, env::reference_oracle* oracle) {
+  if (oracle != nullptr) return env::check_task_quickly(what, *oracle, content_seed);
+  env::task_report report;
+  report.findings = env::check_reference_text(what);
+  return report;
+}
+
+}  // namespace
+
+base::status check_baselines(const run_config& config, const task_book& tasks) {
+  if (lane_of(config) != env::lane::cpp || config.env.baseline == "task") return {};
+  for (const book_task& each : tasks.tasks()) {
+    const auto own = each.task->baseline == env::baseline_kind::plain ? env::baseline_choice::plain
+                                                                      : env::baseline_choice::eager;
+    if (config.env.baseline == env::name_of(own)) continue;
+    return base::fail(base::errc::invalid_argument,
+                      "env.baseline is {}, but lane cpp measures over the baseline of the task "
+                      "file, which is {} for {}: say task",
+                      config.env.baseline, env::name_of(own), each.task->name);
+  }
+  return {};
+}
+
+base::expected<std::string> check_references(const run_config& config, const task_book& tasks,
+                                             env::reference_oracle* oracle) {
+  const base::steady_clock clock;
+  const base::nanoseconds_t begin = clock.now_ns();
+  std::string name;
+  std::string problem;
+  int refused = 0;
+  for (const book_task& each : tasks.tasks()) {
+    QUERN_TRY(const env::task_report report, report_of(*each.task, oracle));
+    const auto fatal = std::find_if(report.findings.begin(), report.findings.end(),
+                                    [](const env::task_finding& one) { return one.fatal; });
+    if (fatal == report.findings.end()) continue;
+    if (refused++ > 0) continue;
+    name = each.task->name;
+    problem = fmt::format("{}: {}", fatal->rule, fatal->text);
+  }
+  if (refused == 0)
+    return fmt::format("{} tasks: {} in {}", tasks.tasks().size(),
+                       oracle != nullptr ? "references compiled and tried" : "references read",
+                       base::human_duration(clock.now_ns() - begin));
+  if (refused > 1) problem += fmt::format("; {} more tasks are refused", refused - 1);
+  if (!is_suite(config))
+    return base::fail(base::errc::invalid_argument,
+                      "tasks.seed is {}: the generated task {} is refused: {}; choose another seed",
+                      config.tasks.seed, name, problem);
+  const auto file = std::filesystem::path(config.tasks.suite) / (name + ".task.yaml");
+  return base::fail(base::errc::invalid_argument,
+                    "tasks.suite: {}: {}; mend it or take it out: quern tasks check {} tells "
+                    "everything",
+                    file.string(), problem, config.tasks.suite);
+}
+
+base::expected<std::string> check_references(const run_config& config, const task_book& tasks) {
+  if (!is_suite(config)) return check_references(config, tasks, nullptr);
+  const base::steady_clock clock;
+  const base::nanoseconds_t begin = clock.now_ns();
+  QUERN_TRY(const auto oracle, open_oracle_for(config));
+  const base::nanoseconds_t started = clock.now_ns();
+  QUERN_TRY(const std::string said, check_references(config, tasks, oracle.get()));
+  return fmt::format("{}, after {} for their process", said, base::human_duration(started - begin));
+}
+
+}  // namespace quern::actors

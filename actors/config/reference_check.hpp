@@ -1,0 +1,29 @@
+// Whether the tasks of a run can be trained on: their references compile, and they pass the cheap
+// rules of `quern tasks check`.
+#pragma once
+
+#include <string>
+
+#include "actors/config/run_config.hpp"
+#include "actors/replay/task_book.hpp"
+#include "base/status.hpp"
+#include "env/task/check.hpp"
+
+namespace quern::actors {
+
+/// Lane cpp has one baseline a task: over another one every verdict would be infra_error.
+base::status check_baselines(const run_config& config, const task_book& tasks);
+
+/// Checks every task of a suite by env::check_task_quickly(), in one sandboxed reference process on
+/// this machine, a second and some hundredths for each task. Of tasks drawn from the grammar the
+/// texts are checked and no process is started: tests compile what the grammar writes. Gives a
+/// sentence about what was checked and how long it took. Errors: invalid_argument, which names the
+/// first task file that is refused, the rule and what to do, and counts the others; unavailable:
+/// references cannot be run here.
+base::expected<std::string> check_references(const run_config& config, const task_book& tasks);
+
+/// The same with an oracle that is there, which only tasks of a suite need (others: null).
+base::expected<std::string> check_references(const run_config& config, const task_book& tasks,
+                                             env::reference_oracle* oracle);
+
+}  // namespace quern::actors
