@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "env/task/yaml_reader.hpp"
+#include "policy/loss/preset.hpp"
 
 namespace quern::actors {
 namespace {
@@ -50,6 +51,10 @@ tl::unexpected<base::error> unknown_key(std::string_view path) {
     return fail(errc::invalid_argument, "'{}' is a group of keys: set one of {}", path,
                 fmt::join(below, ", "));
   }
+  // A key of earlier builds, which stands in the files of their runs.
+  if (path == "algorithm.anchor")
+    return fail(errc::invalid_argument,
+                "algorithm.anchor is no key: ratios are over the policy that sampled; take it out");
   std::vector<std::string_view> known;
   for (const config_key& key : config_keys()) {
     const std::string_view full = key.path;
@@ -95,6 +100,10 @@ base::status assign(const config_key& key, run_config& config, const std::string
   if (auto* text = std::get_if<std::string*>(&at)) {
     const auto& choices = key.choices;
     if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
+      // It knows earlier names.
+      if (key.path == "algorithm.preset")
+        if (const auto preset = policy::parse_preset(value); !preset)
+          return fail(errc::invalid_argument, "{}: {}", key.path, preset.error().message);
       return fail(errc::invalid_argument, "{}: '{}' is not one of {}{}", key.path, value,
                   fmt::join(choices, ", "), base::did_you_mean(value, choices));
     }
@@ -171,7 +180,7 @@ void apply_stage_defaults(run_config& config, const std::string& stage) {
 }
 
 void apply_preset_defaults(run_config& config, const std::string& preset) {
-  if (preset == "cuda_l1") config.algorithm.kl_weight = 0.01;
+  if (preset == "group_smoothed") config.algorithm.kl_weight = 0.01;
 }
 
 }  // namespace

@@ -133,18 +133,11 @@ base::status check_config(const run_config& config) {
                 "could connect; quern keys FILE makes a pair",
                 config.env.bind);
   }
-  if (config.algorithm.preset != "cuda_l1" && config.algorithm.kl_weight != 0) {
+  if (config.algorithm.preset != "group_smoothed" && config.algorithm.kl_weight != 0) {
     return fail(
         errc::invalid_argument,
-        "algorithm.kl_weight is {} but preset {} has no KL term: use cuda_l1 or set it to 0",
+        "algorithm.kl_weight is {} but preset {} has no KL term: use group_smoothed or set it to 0",
         config.algorithm.kl_weight, config.algorithm.preset);
-  }
-  const auto preset = policy::parse_preset(config.algorithm.preset);
-  if (config.algorithm.anchor == "proximal" && preset && !policy::uses_group_baseline(*preset)) {
-    return fail(errc::invalid_argument,
-                "algorithm.anchor is proximal, but preset {} has no clipped ratio: use grpo, "
-                "dr_grpo or cuda_l1, or set it to behaviour",
-                config.algorithm.preset);
   }
   QUERN_CHECK(check_exact(config));
   return check_loss(config);

@@ -152,7 +152,8 @@ void method(keys& table) {
   QUERN_NUMBER(replay.seed_variants, fixed, 0, 64,
                "variants from the grammar, measured here, that the archive of a task begins with");
   QUERN_TEXT(
-      algorithm.preset, fixed, QUERN_WORDS("grpo", "dr_grpo", "reinforce", "cuda_l1"),
+      algorithm.preset, fixed,
+      QUERN_WORDS("group_normalised", "group_centred", "reinforce", "group_smoothed"),
       "a name fixes the whole formula: quern explain loss PRESET prints it; reinforce is the "
       "default of stage self_train");
   QUERN_TEXT(algorithm.reward, fixed, {},
@@ -165,15 +166,10 @@ void method(keys& table) {
   QUERN_NUMBER(algorithm.clip_high, resume, 0, 2,
                "ratio clip above 1; a negative advantage never weighs more than 3 times itself");
   QUERN_NUMBER(algorithm.kl_weight, fixed, 0, 10,
-               "weight of the KL term (preset cuda_l1, whose default is 0.01)");
-  QUERN_TEXT(algorithm.anchor, resume, QUERN_WORDS("behaviour", "proximal"),
-             "what the clipped ratio is over: behaviour: the policy that sampled; proximal: the "
-             "policy that the step begins with, weighted by the truncated ratio of that one to the "
-             "policy that sampled (presets with a clip)");
+               "weight of the KL term (preset group_smoothed, whose default is 0.01)");
   QUERN_NUMBER(
       algorithm.importance_cap, resume, 1, 100,
-      "cap of the truncated importance weight between generator and learner: of reinforce, "
-      "and of the others where algorithm.anchor is proximal");
+      "cap of the truncated importance weight between generator and learner (preset reinforce)");
   QUERN_NUMBER(algorithm.negative_scale, resume, 0, 1,
                "negative advantages are multiplied by this; 0: learn from successes only");
   QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,

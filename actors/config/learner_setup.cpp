@@ -32,9 +32,7 @@ policy::loss_parameters loss_parameters_of(const run_config& config) {
   loss.clip_high = config.algorithm.clip_high;
   loss.importance_cap = config.algorithm.importance_cap;
   loss.negative_scale = config.algorithm.negative_scale;
-  if (policy::uses_group_baseline(loss.name))
-    loss.anchor = policy::parse_ratio_anchor(config.algorithm.anchor).value_or(loss.anchor);
-  if (loss.name == policy::preset::cuda_l1) loss.kl_coefficient = config.algorithm.kl_weight;
+  if (loss.name == policy::preset::group_smoothed) loss.kl_coefficient = config.algorithm.kl_weight;
   if (loss.divide_by == policy::denominator::constant) {
     loss.denominator_tokens = static_cast<double>(config.policy.max_new_tokens);
   }

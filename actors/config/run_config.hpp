@@ -81,14 +81,13 @@ struct run_config {
   } replay;
 
   struct {
-    std::string preset = "grpo";
+    std::string preset = "group_normalised";
     std::string reward = "speedup_capped/1";
     std::int64_t group_size = 8;
     std::int64_t groups_per_step = 2;
     double clip_low = 0.2;
     double clip_high = 0.2;
     double kl_weight = 0.0;
-    std::string anchor = "behaviour";
     double importance_cap = 2.0;
     double negative_scale = 1.0;
     std::int64_t max_attempts = 3;

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 policy::loss_parameters loss_of(const run_config& config) {
   auto parameters = policy::preset_defaults(*policy::parse_preset(config.algorithm.preset));
-  if (parameters.name != policy::preset::cuda_l1) parameters.kl_coefficient = 0;
+  if (parameters.name != policy::preset::group_smoothed) parameters.kl_coefficient = 0;
   return parameters;
 }
 

@@ -67,7 +67,7 @@ std::vector<double> group_advantages(const loss_parameters& parameters,
     double squares = 0;
     for (double r : rewards)
       squares += (r - mean) * (r - mean);
-    const double scale = parameters.name == preset::dr_grpo
+    const double scale = parameters.name == preset::group_centred
                              ? 1.0
                              : 1.0 / (std::sqrt(squares / (n - 1)) + parameters.std_epsilon);
     for (double& a : result)

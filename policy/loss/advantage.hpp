@@ -36,10 +36,8 @@ base::expected<reward_statistics> reward_statistics_from_json(const base::json& 
 
 /// Advantages of one group, in the order of its rewards (already smoothed where the preset
 /// smooths).
-///   grpo, cuda_l1   (r - mean) / (s + std_epsilon), s the unbiased standard deviation
-///   dr_grpo         r - mean
-///   reinforce       r
-///   sft             1
+///   group_normalised, group_smoothed   (r - mean) / (s + std_epsilon), s the unbiased standard
+///   deviation group_centred                      r - mean reinforce       r sft             1
 /// Zero-variance rule, for the presets with a baseline: where all rewards of the group are equal
 /// within 1e-9 * max(1, |mean|), or the group has fewer than two members, every advantage is
 /// exactly 0; its tokens still count in the denominator. Then negative advantages are multiplied by

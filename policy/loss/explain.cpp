@@ -12,26 +12,31 @@ std::string_view summary(preset name) {
       return "likelihood of given text";
     case preset::reinforce:
       return "reward times log-probability, no baseline";
-    case preset::grpo:
-      return "group-normalised advantage, clipped ratio (arXiv 2402.03300)";
-    case preset::dr_grpo:
-      return "group-centred advantage, constant denominator (arXiv 2503.20783)";
-    case preset::cuda_l1:
+    case preset::group_normalised:
+      return "group-normalised advantage as in GRPO (arXiv 2402.03300), clipped ratio; unlike "
+             "GRPO: "
+             "mean over the tokens of the batch, no KL term, cap for negative advantages";
+    case preset::group_centred:
+      return "group-centred advantage and constant denominator as in Dr. GRPO (arXiv 2503.20783); "
+             "unlike Dr. GRPO: cap for negative advantages";
+    case preset::group_smoothed:
       break;
   }
-  return "grpo on smoothed rewards with a KL term (arXiv 2507.14111, Eq. 4-6)";
+  return "group_normalised on smoothed rewards with a KL term, as in CUDA-L1 (arXiv 2507.14111, "
+         "Eq. "
+         "6); unlike CUDA-L1: statistics are renewed by rewards and not by iterations";
 }
 
 std::string explain_advantage(const loss_parameters& p) {
   std::string out = "from reward R_i of sample i to advantage A_i\n";
-  if (p.name == preset::cuda_l1)
+  if (p.name == preset::group_smoothed)
     out += fmt::format(
         "  s_i = clip((R_i - mu) / sigma, -{0}, {0})\n"
         "      mu, sigma: mean and population deviation of the last complete block of {1} rewards, "
         "in the order of the ledger;\n"
         "      before the first block is complete, or with sigma < 1e-6: s_i = R_i\n",
         p.smoothing_clip, p.smoothing_block);
-  const std::string_view r = p.name == preset::cuda_l1 ? "s" : "R";
+  const std::string_view r = p.name == preset::group_smoothed ? "s" : "R";
   switch (p.name) {
     case preset::sft:
       out += "  A_i = 1\n";
@@ -39,12 +44,12 @@ std::string explain_advantage(const loss_parameters& p) {
     case preset::reinforce:
       out += "  A_i = R_i\n";
       break;
-    case preset::dr_grpo:
+    case preset::group_centred:
       out +=
           fmt::format("  A_i = {0}_i - mean({0})    over the group of samples of one prompt\n", r);
       break;
-    case preset::grpo:
-    case preset::cuda_l1:
+    case preset::group_normalised:
+    case preset::group_smoothed:
       out += fmt::format(
           "  A_i = ({0}_i - mean({0})) / (std({0}) + {1})    over the group of samples of one "
           "prompt; std with n - 1\n",

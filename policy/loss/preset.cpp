@@ -12,8 +12,17 @@ namespace {
 using base::errc;
 using base::fail;
 
-constexpr std::array<std::string_view, 5> preset_texts{"sft", "reinforce", "grpo", "dr_grpo",
-                                                       "cuda_l1"};
+constexpr std::array<std::string_view, 5> preset_texts{"sft", "reinforce", "group_normalised",
+                                                       "group_centred", "group_smoothed"};
+
+/// Names of papers that presets had, whose formulas are others.
+struct earlier_name {
+  std::string_view name;
+  preset now;
+};
+constexpr std::array<earlier_name, 3> earlier_names{{{"grpo", preset::group_normalised},
+                                                     {"dr_grpo", preset::group_centred},
+                                                     {"cuda_l1", preset::group_smoothed}}};
 constexpr std::array<std::string_view, 3> denominator_texts{"tokens", "sequences", "constant"};
 constexpr std::array<std::string_view, 2> anchor_texts{"behaviour", "proximal"};
 
@@ -44,13 +53,13 @@ loss_parameters preset_defaults(preset name) {
   switch (name) {
     case preset::sft:
     case preset::reinforce:
-    case preset::grpo:
+    case preset::group_normalised:
       break;
-    case preset::dr_grpo:
+    case preset::group_centred:
       p.divide_by = denominator::constant;
       p.denominator_tokens = 1024;
       break;
-    case preset::cuda_l1:
+    case preset::group_smoothed:
       p.kl_coefficient = 0.01;
       p.smoothing_clip = 1.5;
       break;
@@ -72,19 +81,20 @@ base::status check(const loss_parameters& p) {
   QUERN_CHECK(in_range("smoothing_block", p.smoothing_block, 2, big));
   if (p.divide_by == denominator::constant)
     QUERN_CHECK(in_range("denominator_tokens", p.denominator_tokens, 1, 1e9));
-  const bool smoothed = p.name == preset::cuda_l1;
+  const bool smoothed = p.name == preset::group_smoothed;
   if (smoothed && p.smoothing_clip == 0)
     return fail(errc::invalid_argument,
-                "smoothing_clip is 0, but cuda_l1 smooths its rewards; take preset grpo for "
-                "unsmoothed rewards");
+                "smoothing_clip is 0, but group_smoothed smooths its rewards; take preset "
+                "group_normalised for unsmoothed rewards");
   if (!smoothed && p.smoothing_clip != 0)
     return fail(errc::invalid_argument,
-                "smoothing_clip is {}, but {} does not smooth rewards; only cuda_l1 does",
+                "smoothing_clip is {}, but {} does not smooth rewards; only group_smoothed does",
                 p.smoothing_clip, to_string(p.name));
   const bool has_kl = uses_group_baseline(p.name);
   if (!has_kl && p.kl_coefficient != 0)
     return fail(errc::invalid_argument,
-                "kl_coefficient is {}, but {} has no KL term; grpo, dr_grpo and cuda_l1 have one",
+                "kl_coefficient is {}, but {} has no KL term; group_normalised, group_centred and "
+                "group_smoothed have one",
                 p.kl_coefficient, to_string(p.name));
   return {};
 }
@@ -108,6 +118,13 @@ std::string_view to_string(ratio_anchor value) {
 }
 
 base::expected<preset> parse_preset(std::string_view text) {
+  for (const auto& [name, now] : earlier_names)
+    if (text == name)
+      return fail(
+          errc::invalid_argument,
+          "loss preset '{0}' is called {1}: its formula is not that of the paper; name {1}, "
+          "and quern explain loss {1} prints it",
+          text, to_string(now));
   return parse<preset>(text, preset_texts, "loss preset");
 }
 

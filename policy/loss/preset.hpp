@@ -12,12 +12,18 @@
 
 namespace quern::policy {
 
-/// sft        likelihood of given text.
-/// reinforce  reward times log-probability, no baseline, truncated importance weight (stage
-/// self_train). grpo       group-normalised advantage, clipped ratio (arXiv 2402.03300). dr_grpo
-/// centred advantage, constant denominator (arXiv 2503.20783). cuda_l1    grpo on rewards smoothed
-/// by rolling statistics, with a KL term to a reference (arXiv 2507.14111, Eq. 4-6).
-enum class preset { sft, reinforce, grpo, dr_grpo, cuda_l1 };
+/// - sft: likelihood of given text.
+/// - reinforce: reward times log-probability, no baseline, truncated importance weight (stage
+///   self_train).
+/// - group_normalised: the advantage of GRPO (arXiv 2402.03300) in a clipped ratio. Unlike GRPO it
+///   divides by the tokens of the batch and not by each answer's, has no KL term, and caps the
+///   weight of negative advantages (dual clip, arXiv 1912.09729).
+/// - group_centred: the advantage and the constant denominator of Dr. GRPO (arXiv 2503.20783).
+///   Unlike Dr. GRPO it caps the weight of negative advantages.
+/// - group_smoothed: group_normalised on rewards that are smoothed as CUDA-L1 does
+///   (arXiv 2507.14111, Eq. 6), with a KL term to a reference. Unlike CUDA-L1 it renews the
+///   statistics every smoothing_block rewards and not every 100 iterations.
+enum class preset { sft, reinforce, group_normalised, group_centred, group_smoothed };
 
 /// What the token losses are divided by. All counts are taken over the whole batch of the step,
 /// before anything is filtered or masked out for its advantage, so dropping a token never makes the
@@ -33,11 +39,11 @@ enum class ratio_anchor {
   behaviour,  ///< the policy that sampled, by its recorded log-probs: the ratio corrects and is
               ///< clipped; importance weight 1
   proximal,   ///< the policy at the start of the step; the step from behaviour to proximal is a
-              ///< truncated importance weight
+              ///< truncated importance weight. Runs do not record its log-probs and never use it
 };
 
 struct loss_parameters {
-  preset name = preset::grpo;
+  preset name = preset::group_normalised;
   ratio_anchor anchor = ratio_anchor::behaviour;
   denominator divide_by = denominator::tokens;
   double denominator_tokens =
@@ -69,6 +75,7 @@ bool needs_reference(const loss_parameters& parameters);
 std::string_view to_string(preset name);
 std::string_view to_string(denominator value);
 std::string_view to_string(ratio_anchor value);
+/// An earlier name of a preset is refused with the name that it has now.
 base::expected<preset> parse_preset(std::string_view text);
 base::expected<denominator> parse_denominator(std::string_view text);
 base::expected<ratio_anchor> parse_ratio_anchor(std::string_view text);

@@ -411,8 +411,31 @@ TEST_CASE("quern explain prints what was asked for, or names what there is") {
   }
   f.refused({"explain", "rewards", "kevin"}, {"'kevin'", "kevin/1", "speedup_capped/1"});
   f.refused({"explain", "rewards", "kevin/1@nothing"}, {"'nothing'", "graph"});
-  f.refused({"explain", "loss", "nothing"}, {"nothing", "grpo"});
+  f.refused({"explain", "loss", "nothing"}, {"nothing", "group_normalised", "run"});
+  f.refused({"explain", "loss", "grpo"}, {"grpo", "is called group_normalised"});
   f.refused({"explain", "config", "env.nothing"}, {"env.nothing"});
+}
+
+TEST_CASE("quern explain loss RUN prints the run's own values and not the preset's") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  {
+    const auto made = storage::run_directory::create(
+        run,
+        "quern_config: 1\nstage: contrastive\nalgorithm: {preset: group_centred, clip_high: 0.27}\n"
+        "policy: {max_new_tokens: 321}\n",
+        {{"stage", "contrastive"}});
+    REQUIRE(made);
+  }
+  const finished own = f.quern({"explain", "loss", run.string()});
+  CAPTURE(own.output);
+  CHECK(own.code == 0);
+  CHECK(own.output.find("loss preset group_centred") != std::string::npos);
+  CHECK(own.output.find("clip(r, 0.8, 1.27)") != std::string::npos);
+  CHECK(own.output.find("1 / (321 S)") != std::string::npos);
+  const finished preset = f.quern({"explain", "loss", "group_centred"});
+  CHECK(preset.output.find("clip(r, 0.8, 1.2)") != std::string::npos);
+  f.refused({"explain", "loss", f.folder.path().string()}, {f.folder.path().string()});
 }
 
 TEST_CASE("help needs nothing but quern itself, so that it is there at once") {

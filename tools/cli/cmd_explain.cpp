@@ -1,21 +1,46 @@
 // quern explain: formulas and keys, printed from the code that computes and reads them.
+#include <filesystem>
+
 #include <fmt/ranges.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/learner_setup.hpp"
+#include "actors/config/stages.hpp"
 #include "env/verdict/reward.hpp"
 #include "policy/loss/explain.hpp"
 #include "policy/loss/preset.hpp"
+#include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace quern::tools {
 namespace {
 
+/// The formula of a run, with the values in its configuration.
+int explain_loss_of_run(const std::string& folder) {
+  const auto present = actors::present_stage(folder);
+  if (!present) return report("explain", present.error());
+  const auto config = actors::load_config(storage::run_paths{*present}.config(), {});
+  if (!config) return report("explain", config.error());
+  const auto loss = config->stage == "sft" ? policy::preset_defaults(policy::preset::sft)
+                                           : actors::loss_parameters_of(*config);
+  fmt::print("{}: ", present->string());
+  fmt::print("{}", policy::explain_loss(loss));
+  return done;
+}
+
+/// Of a preset its own values.
 int explain_loss(const std::string& name) {
   const auto preset = policy::parse_preset(name);
-  if (!preset) return report("explain", preset.error());
-  fmt::print("{}", policy::explain_loss(policy::preset_defaults(*preset)));
-  return done;
+  if (preset) {
+    fmt::print("{}", policy::explain_loss(policy::preset_defaults(*preset)));
+    return done;
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(name, ignored)) return explain_loss_of_run(name);
+  return report("explain",
+                {preset.error().code,
+                 preset.error().message + "; a run's folder shows the run's own values"});
 }
 
 void print_reward(const env::reward_function& reward) {
@@ -58,10 +83,11 @@ int cmd_explain(int argc, char** argv) {
   app.add_option("what", what, "loss | rewards | config")
       ->required()
       ->check(CLI::IsMember({"loss", "rewards", "config"}));
-  app.add_option("name", name, "preset of the loss, one reward, or one configuration key");
+  app.add_option("name", name,
+                 "preset of the loss or a run's folder, one reward, or one configuration key");
   if (const auto code = parse(app, argc, argv)) return *code;
   if (what == "rewards") return explain_rewards(name);
-  if (what == "loss") return explain_loss(name.empty() ? "grpo" : name);
+  if (what == "loss") return explain_loss(name.empty() ? "group_normalised" : name);
   if (!name.empty()) return explain_key(name);
   fmt::print("{}", actors::reference_yaml());
   return done;

@@ -9,26 +9,26 @@ BASE = {
     "log_ratio_clamp": 10.0, "importance_cap": 2.0, "negative_ratio_cap": 3.0, "negative_scale": 1.0, "kl_coefficient": 0.0,
     "smoothing_clip": 0.0, "smoothing_block": 100,
 }
-CUDA_L1 = {"kl_coefficient": 0.01, "smoothing_clip": 1.5}
-DR_GRPO = {"denominator": "constant", "denominator_tokens": 16.0}
+GROUP_SMOOTHED = {"kl_coefficient": 0.01, "smoothing_clip": 1.5}
+GROUP_CENTRED = {"denominator": "constant", "denominator_tokens": 16.0}
 # name -> preset, parameters that differ, shape of the case
 CASES = {
     "sft": ("sft", {}, {}),
     "sft_by_sequences": ("sft", {"denominator": "sequences"}, {}),
     "reinforce": ("reinforce", {}, {"binary": True}),
     "reinforce_negative_scaled": ("reinforce", {"negative_scale": 0.25, "importance_cap": 1.5}, {"shift": -1.0}),
-    "grpo": ("grpo", {}, {}),
-    "grpo_kl_clip_higher": ("grpo", {"clip_high": 0.28, "kl_coefficient": 0.05}, {}),
-    "grpo_proximal": ("grpo", {"anchor": "proximal"}, {}),
-    "grpo_proximal_kl": ("grpo", {"anchor": "proximal", "kl_coefficient": 0.2, "importance_cap": 5.0}, {}),
-    "grpo_by_sequences": ("grpo", {"denominator": "sequences"}, {}),
-    "grpo_negative_scaled": ("grpo", {"negative_scale": 0.2}, {}),
-    "grpo_equal_group": ("grpo", {}, {"equal_group": True}),
-    "dr_grpo": ("dr_grpo", DR_GRPO, {}),
-    "dr_grpo_kl": ("dr_grpo", {**DR_GRPO, "kl_coefficient": 0.1}, {"equal_group": True}),
-    "cuda_l1_before_first_block": ("cuda_l1", {**CUDA_L1, "smoothing_block": 50}, {"history": 49}),
-    "cuda_l1": ("cuda_l1", {**CUDA_L1, "smoothing_block": 20}, {"history": 47}),
-    "cuda_l1_equal_block": ("cuda_l1", {**CUDA_L1, "smoothing_block": 10}, {"history": 10, "equal_history": True}),
+    "group_normalised": ("group_normalised", {}, {}),
+    "group_normalised_kl_clip_higher": ("group_normalised", {"clip_high": 0.28, "kl_coefficient": 0.05}, {}),
+    "group_normalised_proximal": ("group_normalised", {"anchor": "proximal"}, {}),
+    "group_normalised_proximal_kl": ("group_normalised", {"anchor": "proximal", "kl_coefficient": 0.2, "importance_cap": 5.0}, {}),
+    "group_normalised_by_sequences": ("group_normalised", {"denominator": "sequences"}, {}),
+    "group_normalised_negative_scaled": ("group_normalised", {"negative_scale": 0.2}, {}),
+    "group_normalised_equal_group": ("group_normalised", {}, {"equal_group": True}),
+    "group_centred": ("group_centred", GROUP_CENTRED, {}),
+    "group_centred_kl": ("group_centred", {**GROUP_CENTRED, "kl_coefficient": 0.1}, {"equal_group": True}),
+    "group_smoothed_before_first_block": ("group_smoothed", {**GROUP_SMOOTHED, "smoothing_block": 50}, {"history": 49}),
+    "group_smoothed": ("group_smoothed", {**GROUP_SMOOTHED, "smoothing_block": 20}, {"history": 47}),
+    "group_smoothed_equal_block": ("group_smoothed", {**GROUP_SMOOTHED, "smoothing_block": 10}, {"history": 10, "equal_history": True}),
 }
 
 
@@ -47,14 +47,14 @@ def smooth(rewards, history, parameters):
 def advantages_of(preset, rewards, groups, history, parameters):
     if preset == "sft":
         return torch.ones_like(rewards)
-    values = smooth(rewards, history, parameters) if preset == "cuda_l1" else rewards
+    values = smooth(rewards, history, parameters) if preset == "group_smoothed" else rewards
     result = values.clone()
     if preset != "reinforce":
         for group in groups:
             members = values[group]
             if len(group) < 2 or members.max() == members.min():
                 result[group] = 0.0
-            elif preset == "dr_grpo":
+            elif preset == "group_centred":
                 result[group] = members - members.mean()
             else:
                 result[group] = (members - members.mean()) / (members.std(unbiased=True) + parameters["std_epsilon"])

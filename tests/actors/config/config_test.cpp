@@ -228,16 +228,26 @@ TEST_CASE("exact mode keeps room for what was sampled before") {
   CHECK(check_lengths(before, after));
 }
 
-TEST_CASE("the ratio's anchor reaches the formula, where there is a clipped ratio") {
+TEST_CASE("earlier names of presets and keys are refused with what to say") {
   run_config config;
-  CHECK(loss_parameters_of(config).anchor == policy::ratio_anchor::behaviour);
-  config.algorithm.anchor = "proximal";
-  REQUIRE(check_config(config));
-  CHECK(loss_parameters_of(config).anchor == policy::ratio_anchor::proximal);
-  config.algorithm.preset = "reinforce";
-  const auto checked = check_config(config);
-  REQUIRE_FALSE(checked);
-  CHECK(contains(checked.error().message, "reinforce has no clipped ratio"));
+  const auto said = [&](const char* setting) {
+    const auto taken = apply_setting(config, setting);
+    return taken ? std::string() : taken.error().message;
+  };
+  CHECK(contains(said("algorithm.preset=grpo"),
+                 "algorithm.preset: loss preset 'grpo' is called "
+                 "group_normalised"));
+  CHECK(contains(said("algorithm.preset=dr_grpo"), "is called group_centred"));
+  CHECK(contains(said("algorithm.preset=cuda_l1"), "is called group_smoothed"));
+  CHECK(contains(said("algorithm.preset=group_normalized"), "did you mean 'group_normalised'?"));
+  CHECK(contains(said("algorithm.anchor=proximal"), "algorithm.anchor is no key"));
+  const auto old = apply_yaml(config, "quern_config: 1\nalgorithm: {anchor: behaviour}\n");
+  REQUIRE_FALSE(old);
+  CHECK(contains(old.error().message, "take it out"));
+  for (const std::string& preset : policy::preset_names()) {
+    config.algorithm.preset = preset;
+    CHECK(loss_parameters_of(config).anchor == policy::ratio_anchor::behaviour);
+  }
 }
 
 TEST_CASE("a key that another one keeps without effect is refused with both names") {
@@ -267,7 +277,7 @@ TEST_CASE("what the formula would refuse is refused with its key, and ranges are
     REQUIRE(key != keys.end());
     const auto checked = [&](double value) {
       run_config config;
-      config.algorithm.preset = "cuda_l1";
+      config.algorithm.preset = "group_smoothed";
       *std::get<double*>(key->at(config)) = value;
       return check_config(config);
     };
@@ -314,10 +324,10 @@ TEST_CASE("some defaults follow from stage and preset; what is said stands") {
   CHECK(config.algorithm.kl_weight == 0);
   config = load_config(file, {"algorithm.reward=speedup/1"}).value();
   CHECK(config.algorithm.reward == "speedup/1");
-  config = load_config(file, {"stage=contrastive", "algorithm.preset=cuda_l1"}).value();
+  config = load_config(file, {"stage=contrastive", "algorithm.preset=group_smoothed"}).value();
   CHECK(config.algorithm.reward == "speedup_capped/1");
   CHECK(config.algorithm.kl_weight == 0.01);
-  config = load_config(file, {"algorithm.preset=cuda_l1", "algorithm.kl_weight=0"}).value();
+  config = load_config(file, {"algorithm.preset=group_smoothed", "algorithm.kl_weight=0"}).value();
   CHECK(config.algorithm.kl_weight == 0);
 }
 

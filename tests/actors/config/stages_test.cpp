@@ -58,7 +58,7 @@ TEST_CASE("a stage is what all have in common and what it has of its own") {
   CHECK(stages[1].config.learner.schedule == "constant");
   // Defaults that follow from the stage follow from each.
   CHECK(stages[1].config.algorithm.preset == "reinforce");
-  CHECK(stages[2].config.algorithm.preset == "grpo");
+  CHECK(stages[2].config.algorithm.preset == "group_normalised");
   CHECK(stages[2].config.env.time_budget_s == 0.5);
   CHECK(stages[1].config.env.time_budget_s == 0.3);
 }

@@ -102,7 +102,7 @@ TEST_CASE("exact: the learner's mismatch is zero at equal weights, and its gradi
 
   const auto train_on = [&](const std::vector<training_sequence>& sequences, bool tensors) {
     trainer_options options;
-    options.loss = preset_defaults(preset::grpo);
+    options.loss = preset_defaults(preset::group_normalised);
     options.losses_as_tensors = tensors;
     parameter_arena own = arena.like();
     own.flat.copy_(arena.flat);

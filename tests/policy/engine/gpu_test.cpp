@@ -71,7 +71,7 @@ TEST_CASE("losses and weights of training on a GPU are those of the CPU") {
 TEST_CASE("gradients in bfloat16 on a GPU are those of float64 on the CPU but for rounding") {
   if (!test::go_on_with_cuda()) return;
   for (const architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama})
-    for (const preset loss : {preset::sft, preset::grpo}) {
+    for (const preset loss : {preset::sft, preset::group_normalised}) {
       CAPTURE(model_type(arch));
       CAPTURE(to_string(loss));
       const auto exact = test::gradients_in(arch, at::kDouble, loss);
@@ -93,7 +93,8 @@ TEST_CASE("recomputing in bfloat16 on a GPU changes gradients by the order of ad
   for (const architecture arch : {architecture::qwen2, architecture::qwen3}) {
     CAPTURE(model_type(arch));
     const auto in_mode = [&](recompute_mode mode) {
-      return test::gradients_in(arch, at::kBFloat16, preset::grpo, test::cuda_device(), mode);
+      return test::gradients_in(arch, at::kBFloat16, preset::group_normalised, test::cuda_device(),
+                                mode);
     };
     const auto kept = in_mode(recompute_mode::none);
     for (const recompute_mode mode : {recompute_mode::mlp, recompute_mode::full}) {

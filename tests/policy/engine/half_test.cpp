@@ -14,7 +14,7 @@ using namespace quern::test;
 
 TEST_CASE("gradients in bfloat16 are those of float64 but for rounding, for each architecture") {
   for (const architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama})
-    for (const preset loss : {preset::sft, preset::grpo}) {
+    for (const preset loss : {preset::sft, preset::group_normalised}) {
       CAPTURE(model_type(arch));
       CAPTURE(to_string(loss));
       const auto exact = gradients_in(arch, at::kDouble, loss);
@@ -32,7 +32,7 @@ TEST_CASE("gradients in bfloat16 are those of float64 but for rounding, for each
 
 TEST_CASE("micro-batches and recomputing change bfloat16 gradients by sums in float32 alone") {
   const auto gradient = [](std::int64_t rows, recompute_mode recompute) {
-    auto options = half_options(preset::grpo);
+    auto options = half_options(preset::group_normalised);
     options.pack.max_rows = rows;
     options.recompute = recompute;
     trainer learner =

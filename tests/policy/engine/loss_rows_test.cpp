@@ -83,8 +83,8 @@ rows_case some_rows(unsigned seed, bool holes) {
 /// Each preset as it is, and with everything turned on that it admits.
 std::vector<loss_parameters> all_formulas() {
   std::vector<loss_parameters> all;
-  for (const preset name :
-       {preset::sft, preset::reinforce, preset::grpo, preset::dr_grpo, preset::cuda_l1}) {
+  for (const preset name : {preset::sft, preset::reinforce, preset::group_normalised,
+                            preset::group_centred, preset::group_smoothed}) {
     loss_parameters p = preset_defaults(name);
     if (p.divide_by == denominator::constant) p.denominator_tokens = 50;
     all.push_back(p);

@@ -124,7 +124,7 @@ struct rank_process {
     const auto config = quern::test::small_config(
         asked.says("tied") ? architecture::qwen2 : architecture::qwen3, asked.says("tied"));
     trainer_options options;
-    options.loss = preset_defaults(preset::grpo);
+    options.loss = preset_defaults(preset::group_normalised);
     options.optimizer.learning_rate = 0.01;
     options.optimizer.weight_decay = 0.1;
     options.optimizer.max_grad_norm = 0.05;

@@ -69,8 +69,8 @@ TEST_CASE(
     "gradients of every parameter are the derivatives of the loss, for each architecture and "
     "preset") {
   for (architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama})
-    for (preset name :
-         {preset::sft, preset::reinforce, preset::grpo, preset::dr_grpo, preset::cuda_l1}) {
+    for (preset name : {preset::sft, preset::reinforce, preset::group_normalised,
+                        preset::group_centred, preset::group_smoothed}) {
       CAPTURE(model_type(arch));
       CAPTURE(to_string(name));
       const parameter_arena arena =
@@ -82,7 +82,7 @@ TEST_CASE(
       options.valid_tokens = 61;
       if (uses_group_baseline(name))
         options.loss.anchor =
-            name == preset::grpo ? ratio_anchor::behaviour : ratio_anchor::proximal;
+            name == preset::group_normalised ? ratio_anchor::behaviour : ratio_anchor::proximal;
       trainer learner = make_trainer(arena, options);
       std::vector<training_sequence> batch = some_batch();
       add_log_probs(batch, learner);
@@ -119,7 +119,7 @@ TEST_CASE("micro-batches, shared prompts, padding, chunks, workers and order cha
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 8, at::kDouble).value();
   trainer_options options;
-  options.loss = preset_defaults(preset::cuda_l1);
+  options.loss = preset_defaults(preset::group_smoothed);
   trainer whole = make_trainer(arena, options);
   std::vector<training_sequence> batch = some_batch();
   add_log_probs(batch, whole);
@@ -168,7 +168,8 @@ TEST_CASE("micro-batches, shared prompts, padding, chunks, workers and order cha
 TEST_CASE("the step's loss is the sum of token losses of the recorded formula") {
   const parameter_arena arena =
       parameter_arena::random(small_config(architecture::qwen3), 8, at::kDouble).value();
-  for (preset name : {preset::sft, preset::grpo, preset::dr_grpo, preset::cuda_l1})
+  for (preset name :
+       {preset::sft, preset::group_normalised, preset::group_centred, preset::group_smoothed})
     for (denominator d : {denominator::tokens, denominator::sequences, denominator::constant}) {
       trainer_options options;
       options.loss = preset_defaults(name);
@@ -272,7 +273,7 @@ TEST_CASE("fine-tuning learns a text by heart, and rewards move probability") {
 
   const parameter_arena other =
       parameter_arena::random(small_config(architecture::qwen3, true), 9).value();
-  options.loss = preset_defaults(preset::grpo);
+  options.loss = preset_defaults(preset::group_normalised);
   options.optimizer.learning_rate = 1e-3;
   trainer rewarded = make_trainer(other, options);
   const std::vector<training_sequence> mixed = some_batch();

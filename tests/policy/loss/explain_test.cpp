@@ -16,8 +16,8 @@ bool has(const std::string& text, std::string_view part) {
 }  // namespace
 
 TEST_CASE("every preset explains itself with its own numbers") {
-  for (preset name :
-       {preset::sft, preset::reinforce, preset::grpo, preset::dr_grpo, preset::cuda_l1}) {
+  for (preset name : {preset::sft, preset::reinforce, preset::group_normalised,
+                      preset::group_centred, preset::group_smoothed}) {
     const std::string text = explain_loss(preset_defaults(name));
     CAPTURE(text);
     CHECK(has(text, "loss preset " + std::string(to_string(name)) + ":"));
@@ -27,7 +27,7 @@ TEST_CASE("every preset explains itself with its own numbers") {
 }
 
 TEST_CASE("terms appear where they count and only there") {
-  loss_parameters p = preset_defaults(preset::grpo);
+  loss_parameters p = preset_defaults(preset::group_normalised);
   p.clip_high = 0.28;
   std::string text = explain_loss(p);
   CHECK(has(text, "clip(r, 0.8, 1.28)"));
@@ -41,9 +41,9 @@ TEST_CASE("terms appear where they count and only there") {
   CHECK(has(text, "0.02 k3"));
   CHECK(has(text, "pi_p"));
   CHECK(has(text, "A_i < 0: A_i is multiplied by 0.5"));
-  text = explain_loss(preset_defaults(preset::cuda_l1));
+  text = explain_loss(preset_defaults(preset::group_smoothed));
   CHECK(has(text, "clip((R_i - mu) / sigma, -1.5, 1.5)"));
   CHECK(has(text, "block of 100 rewards"));
   CHECK_FALSE(has(explain_loss(preset_defaults(preset::reinforce)), "mean("));
-  CHECK(has(explain_loss(preset_defaults(preset::dr_grpo)), "1024 S"));
+  CHECK(has(explain_loss(preset_defaults(preset::group_centred)), "1024 S"));
 }

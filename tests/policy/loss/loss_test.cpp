@@ -15,8 +15,8 @@ using doctest::Approx;
 
 namespace {
 
-const std::vector<preset> all_presets{preset::sft, preset::reinforce, preset::grpo, preset::dr_grpo,
-                                      preset::cuda_l1};
+const std::vector<preset> all_presets{preset::sft, preset::reinforce, preset::group_normalised,
+                                      preset::group_centred, preset::group_smoothed};
 
 token_input at_log_probs(double now, double behaviour, double advantage, double reference = 0) {
   token_input in;
@@ -37,10 +37,21 @@ TEST_CASE("the presets' own values pass their check and keep their name") {
     CHECK(check(p));
     CHECK(parse_preset(to_string(name)).value() == name);
   }
-  CHECK(preset_defaults(preset::cuda_l1).smoothing_clip == 1.5);
-  const auto slip = parse_preset("gropo");
+  CHECK(preset_defaults(preset::group_smoothed).smoothing_clip == 1.5);
+  const auto slip = parse_preset("group_centered");
   REQUIRE_FALSE(slip);
-  CHECK(slip.error().message.find("grpo") != std::string::npos);
+  CHECK(slip.error().message.find("did you mean 'group_centred'") != std::string::npos);
+}
+
+TEST_CASE("a preset that had the name of a paper is refused with its own") {
+  for (const auto& [earlier, now] :
+       {std::pair("grpo", "group_normalised"), std::pair("dr_grpo", "group_centred"),
+        std::pair("cuda_l1", "group_smoothed")}) {
+    const auto refused = parse_preset(earlier);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find(std::string("is called ") + now) != std::string::npos);
+    CHECK(parse_preset(now));
+  }
 }
 
 TEST_CASE("values that a formula does not admit are refused with their name") {
@@ -49,19 +60,19 @@ TEST_CASE("values that a formula does not admit are refused with their name") {
     REQUIRE_FALSE(result);
     CHECK(result.error().message.find(name) != std::string::npos);
   };
-  loss_parameters p = preset_defaults(preset::grpo);
+  loss_parameters p = preset_defaults(preset::group_normalised);
   p.clip_low = std::numeric_limits<double>::quiet_NaN();
   refused(p, "clip_low");
-  p = preset_defaults(preset::grpo);
+  p = preset_defaults(preset::group_normalised);
   p.smoothing_clip = 1.5;
   refused(p, "smoothing_clip");
   p = preset_defaults(preset::reinforce);
   p.kl_coefficient = 0.1;
   refused(p, "kl_coefficient");
-  p = preset_defaults(preset::dr_grpo);
+  p = preset_defaults(preset::group_centred);
   p.denominator_tokens = 0;
   refused(p, "denominator_tokens");
-  p = preset_defaults(preset::grpo);
+  p = preset_defaults(preset::group_normalised);
   p.negative_ratio_cap = 1.0;  // inside the clip range
   refused(p, "negative_ratio_cap");
 }
@@ -70,21 +81,21 @@ TEST_CASE("group advantages by hand") {
   const std::vector<double> rewards{1, 2, 3,
                                     6};  // mean 3, squares 4 + 1 + 0 + 9 = 14, s = sqrt(14 / 3)
   const double s = std::sqrt(14.0 / 3.0);
-  loss_parameters p = preset_defaults(preset::grpo);
+  loss_parameters p = preset_defaults(preset::group_normalised);
   auto a = group_advantages(p, rewards);
   CHECK(a[0] == Approx(-2 / (s + 1e-4)).epsilon(1e-12));
   CHECK(a[2] == Approx(0).epsilon(1e-12));
   CHECK(a[3] == Approx(3 / (s + 1e-4)).epsilon(1e-12));
   p.negative_scale = 0.25;
   CHECK(group_advantages(p, rewards)[0] == Approx(-0.5 / (s + 1e-4)).epsilon(1e-12));
-  CHECK(group_advantages(preset_defaults(preset::dr_grpo), rewards) ==
+  CHECK(group_advantages(preset_defaults(preset::group_centred), rewards) ==
         std::vector<double>{-2, -1, 0, 3});
   CHECK(group_advantages(preset_defaults(preset::reinforce), rewards) == rewards);
   CHECK(group_advantages(preset_defaults(preset::sft), rewards) == std::vector<double>{1, 1, 1, 1});
 }
 
 TEST_CASE("zero variance and lonely samples give exactly no advantage") {
-  for (preset name : {preset::grpo, preset::dr_grpo, preset::cuda_l1}) {
+  for (preset name : {preset::group_normalised, preset::group_centred, preset::group_smoothed}) {
     const loss_parameters p = preset_defaults(name);
     // 0.1 * 3 differs from 0.3 in the last bit: still equal rewards
     CHECK(group_advantages(p, std::vector<double>{0.3, 0.1 * 3, 0.3}) ==
@@ -126,7 +137,7 @@ TEST_CASE("rolling statistics use the last complete block") {
 }
 
 TEST_CASE("token losses by hand") {
-  const loss_parameters p = preset_defaults(preset::grpo);
+  const loss_parameters p = preset_defaults(preset::group_normalised);
   const double up = std::log(1.5), down = std::log(0.5);
   // inside the clip
   token_loss l = evaluate_token(p, at_log_probs(-1 + std::log(1.1), -1, 2));
@@ -165,7 +176,7 @@ TEST_CASE("importance weights are truncated and held constant") {
   l = evaluate_token(p, at_log_probs(-1, -4, 3));
   CHECK(l.gradient == Approx(-6));  // cap 2
   CHECK(l.clipped);
-  p = preset_defaults(preset::grpo);
+  p = preset_defaults(preset::group_normalised);
   p.anchor = ratio_anchor::proximal;
   token_input in = at_log_probs(-1, -4, 3);
   in.proximal_log_prob = -1.1;
@@ -176,7 +187,7 @@ TEST_CASE("importance weights are truncated and held constant") {
 }
 
 TEST_CASE("the KL term is k3 and its gradient") {
-  loss_parameters p = preset_defaults(preset::cuda_l1);
+  loss_parameters p = preset_defaults(preset::group_smoothed);
   p.kl_coefficient = 0.5;
   const token_loss l = evaluate_token(p, at_log_probs(-1, -1, 0, -1.7));
   const double d = -0.7;
@@ -201,9 +212,15 @@ TEST_CASE("gradients are the derivatives of the losses") {
           more.log_prob += h;
           less.log_prob -= h;
           double numeric = (evaluate_token(p, more).loss - evaluate_token(p, less).loss) / (2 * h);
-          // reinforce holds its weight constant: differentiate with the weight of this point
-          if (name == preset::reinforce)
-            numeric = -std::min(here.ratio, p.importance_cap) * advantage;
+          // reinforce holds its weight constant: difference quotient of -w0 A log p with the weight
+          // w0 of this point, which is computed here.
+          if (name == preset::reinforce) {
+            const double w0 = std::min(
+                std::exp(std::clamp(in.log_prob - in.behaviour_log_prob, -10.0, 10.0)), 2.0);
+            const auto held = [&](double log_prob) { return -w0 * advantage * log_prob; };
+            numeric = (held(more.log_prob) - held(less.log_prob)) / (2 * h);
+            CHECK(here.loss == Approx(held(in.log_prob)));
+          }
           CAPTURE(to_string(name));
           CAPTURE(advantage);
           CAPTURE(shift);
@@ -219,12 +236,13 @@ TEST_CASE("a log-prob that is not finite drops the token and nothing else") {
     CHECK(l.loss == 0);
     CHECK(l.gradient == 0);
   }
-  CHECK(evaluate_token(preset_defaults(preset::grpo), at_log_probs(-1, bad, 1)).dropped);
+  CHECK(
+      evaluate_token(preset_defaults(preset::group_normalised), at_log_probs(-1, bad, 1)).dropped);
   CHECK_FALSE(evaluate_token(preset_defaults(preset::sft), at_log_probs(-1, bad, 1)).dropped);
 }
 
 TEST_CASE("denominators") {
-  loss_parameters p = preset_defaults(preset::grpo);
+  loss_parameters p = preset_defaults(preset::group_normalised);
   CHECK(token_weight(p, 50, 5, 20) == Approx(1.0 / 50));
   p.divide_by = denominator::sequences;
   CHECK(token_weight(p, 50, 5, 20) == Approx(1.0 / 100));
