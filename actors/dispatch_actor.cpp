@@ -36,7 +36,7 @@ struct dispatch_state {
   base::steady_clock clock;
   epoch_id epoch = 0;
   std::optional<base::nanoseconds_t> timer;  ///< when the next `tick` comes
-  bool draining = false;  ///< nothing is sent to hosts any more
+  bool draining = false;                     ///< nothing is sent to hosts any more
 };
 QUERN_STATE(dispatch_state);
 

@@ -238,7 +238,7 @@ class world {
   std::int64_t spoiled_batches = 0;  ///< the first ones of an epoch have no finite gradient
   std::set<sample_id> left_out;      ///< samples of those
   std::function<void(const train_batch&)> on_batch;  ///< instead of a learner
-  base::status told;  ///< of the last step that was left out; an error ends `go`
+  base::status told;          ///< of the last step that was left out; an error ends `go`
   bool no_reference = false;  ///< evaluators can judge nothing
   std::string given_up;       ///< what the head of the run said then
 

@@ -57,8 +57,8 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   second.join();
   CHECK(violation == "");
   CHECK(short_ones == 0);
-  for (const auto with :
-       {lost, doubled, late, reordered, control, generator, learner, host, frozen, sick, left_out}) {
+  for (const auto with : {lost, doubled, late, reordered, control, generator, learner, host, frozen,
+                          sick, left_out}) {
     CHECK(with * 10 >= count);
   }
   // The bound is tight: runs that never come near it would prove nothing.
