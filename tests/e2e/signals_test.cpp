@@ -125,3 +125,24 @@ TEST_CASE("what a run was begun with is kept: changes of config.yaml by hand are
   CHECK(contains(told.output, "changed by hand: learner.steps: 1 -> 2"));
   CHECK(version_of(run) == 2);
 }
+
+TEST_CASE("a run whose memory is limited ends by itself, with a sentence and without children") {
+  const auto folder = base::temp_folder::make().value();
+  // Of address space, in KiB: too little for LibTorch, for some threads of control, for most of
+  // them.
+  for (const int limit : {700'000, 450'000, 300'000}) {
+    const fs::path run = folder.path() / ("run" + std::to_string(limit));
+    auto settings = quick;
+    settings.emplace_back("actors.restarts=1");
+    std::string line = "ulimit -v " + std::to_string(limit) + " && exec";
+    for (const std::string& word : train_command(run, 1, settings))
+      line += " '" + word + "'";
+    CAPTURE(limit);
+    // Where it would hang this fails.
+    const finished end = run_to_end({"/bin/sh", "-c", line}, folder.path() / "log");
+    CAPTURE(end.output);
+    CHECK((end.code == 1 || end.code == 2));
+    CHECK(contains(end.output, "quern train: "));
+    CHECK(wait_until(20_s, [&] { return find_processes({run.string()}).empty(); }));
+  }
+}
