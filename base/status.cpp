@@ -46,6 +46,9 @@ tl::unexpected<error> fail_errno(std::string_view doing) {
                   doing, text, descriptor_limit());
     case ENFILE:
       return fail(errc::exhausted, "{}: {} on this machine: raise fs.file-max", doing, text);
+    case ENOSPC:
+    case EDQUOT:
+      return fail(errc::exhausted, "{}: {}", doing, text);
     default:
       return fail(errc::io, "{}: {}", doing, text);
   }

@@ -39,14 +39,14 @@ base::status read_exactly(int file, std::span<std::byte> into, const fs::path& p
   return {};
 }
 
-/// After a write that failed: what is known of the room there.
+/// After a write that failed and whose file is gone: what is known of the room there.
 base::status told_with_room(const fs::path& file, std::size_t needed, const base::error& problem) {
   std::error_code code;
   const fs::space_info room = fs::space(file.parent_path(), code);
-  if (code || room.available >= needed)
+  if (code || problem.code != errc::exhausted)
     return base::in_context("cannot publish weights as " + file.string(), problem);
   return fail(errc::exhausted,
-              "cannot publish weights as {}: {} more are needed there, {} are free: remove files "
+              "cannot publish weights as {}: {} are needed there, {} are free: remove files "
               "there (folders quern-weights.* of runs that are gone), make it larger (mount -o "
               "remount,size=..., --shm-size of a container), or set actors.weights to link",
               file.string(), base::human_bytes(needed), base::human_bytes(room.available));
@@ -86,10 +86,8 @@ base::expected<std::string> publish_weights(const fs::path& folder, std::int64_t
     written =
         base::write_all(file.get(), {reinterpret_cast<const char*>(arena.data()), arena.size()});
   if (!written) {
-    // The room of what was written counts, too.
-    const base::status told = told_with_room(temporary, arena.size(), written.error());
     ::unlink(temporary.c_str());
-    return tl::make_unexpected(told.error());
+    return tl::make_unexpected(told_with_room(temporary, arena.size(), written.error()).error());
   }
   if (::rename(temporary.c_str(), (folder / name).c_str()) != 0)
     return base::fail_errno("cannot publish weights as " + (folder / name).string());

@@ -191,6 +191,21 @@ TEST_CASE("files have the learner's type: bfloat16 takes half the bytes and arri
   CHECK(engine.weights_hash() == half.hash());
 }
 
+TEST_CASE("a full file system is told with the file, what is needed and what is free") {
+  const base::temp_folder folder = std::move(base::temp_folder::make().value());
+  std::filesystem::create_symlink("/dev/full", folder.path() / "odd.new");
+  const std::vector<std::byte> arena(3U << 20U);
+  const auto refused = policy::publish_weights(folder.path(), 1, policy::weight_dtype::f32, arena);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == base::errc::exhausted);
+  for (const std::string& part :
+       {(folder.path() / "odd.new").string(), std::string("3.0 MiB are needed"),
+        std::string("are free"), std::string("--shm-size"), std::string("actors.weights to link")})
+    CHECK(test::contains(refused.error().message, part));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "odd"));
+  CHECK(policy::publish_weights(folder.path(), 1, policy::weight_dtype::f32, arena));
+}
+
 TEST_CASE("versions that are announced while an older one is read do not starve the generator") {
   reading r;
   r.inbox().announce(r.publish(1));
