@@ -11,7 +11,7 @@ struct eval_arguments {
   std::string task;       ///< a task file
   std::string candidate;  ///< a C++ or CUDA C++ file; "-": standard input
   bool explain = false;   ///< all evidence
-  bool json = false;      ///< the verdict of contracts.md 3 on one line, nothing else on stdout
+  bool json = false;  ///< the verdict (docs/formats/verdict.md) on one line, nothing else on stdout
   bool verify_only = false;
   bool screen = true;        ///< false: the sandbox alone decides
   bool best_effort = false;  ///< run with fewer sandbox layers than `required`
@@ -22,7 +22,7 @@ struct eval_arguments {
   int gpu = 0;
 };
 
-/// Exit code of contracts.md 7: 0 for any verdict about the candidate, 1 for infra_error and
+/// Exit code: 0 for any verdict about the candidate, 1 for infra_error and
 /// invalid_reference, 2 for files that cannot be
 /// read or are no task, a task of another lane, a core that this process may not run on.
 int cmd_eval(const eval_arguments& arguments);

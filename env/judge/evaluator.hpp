@@ -61,7 +61,7 @@ struct evaluator_options {
   /// Key of the hidden inputs. None: from the operating system, so that nobody can know them;
   /// deterministic runs set it.
   std::optional<std::uint64_t> input_seed;
-  /// Probability that a cached `ok` is measured again and pooled; contracts.md 3 says 1/8.
+  /// Probability that a cached `ok` is measured again and pooled.
   double remeasure_probability = 0.125;
   /// A large claim is measured again at once, in fresh processes, instead of being returned capped.
   bool confirm_at_once = false;

@@ -14,7 +14,7 @@
 
 namespace quern::env {
 
-/// A verdict is valid for the same of all of these (contracts.md 3).
+/// A verdict is valid for the same of all of these (docs/formats/verdict.md).
 struct verdict_key {
   std::string task;      ///< task_id
   std::string source;    ///< hash of the canonical source

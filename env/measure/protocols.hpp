@@ -54,13 +54,13 @@ struct measure_protocol {
   std::int64_t recheck_above_e2 = 0;
 };
 
-/// paired/1, the default: DESIGN "Measurement". Adaptive: until the interval is narrow or the
+/// paired/1, the default: docs/measuring.md. Adaptive: until the interval is narrow or the
 /// suite's budget is spent.
 inline constexpr measure_protocol paired_protocol{
     .name = protocol_paired, .buckets = bucket_count, .flushes_l2 = true};
 
-/// CUDA-L1's evaluation of training samples as its paper has it: spec/contrastive-rl.md 1.4, items
-/// 3 to 8 (arXiv 2507.14111). 3 warm-ups and no flush are the released script's.
+/// CUDA-L1's evaluation of training samples as its paper has it
+/// (arXiv 2507.14111). 3 warm-ups and no flush are the released script's.
 ///
 /// The paper bounds the variance by 0.005 without saying of what; here it is relative, the same
 /// near 1. `relative_variance = false` is the other reading.
@@ -72,16 +72,16 @@ inline constexpr measure_protocol cuda_l1_train_protocol{.name = protocol_cuda_l
                                                          .how = aggregation::median_of_bucket_means,
                                                          .recheck_above_e2 = 300};
 
-/// CUDA-L1's evaluation for its tables: spec/contrastive-rl.md 1.4 item 4, and its note on what was
-/// released (mean, no variance test, no rounding: to the nearest hundredth here).
+/// CUDA-L1's evaluation for its tables (arXiv 2507.14111), as its script
+/// does it (mean, no variance test, no rounding: to the nearest hundredth here).
 inline constexpr measure_protocol cuda_l1_report_protocol{.name = protocol_cuda_l1_report,
                                                           .seconds = 20 * 60,
                                                           .warm_ups = 3,
                                                           .how = aggregation::mean_of_rounds,
                                                           .rounds_toward_one = false};
 
-/// KernelBench's own, to compare with published numbers and for nothing else: spec/evaluation.md 4
-/// (row KB, `timing.py`). Neither noise nor drift is looked at. Claims above 10x are flagged and
+/// KernelBench's own, to compare with published numbers and for nothing else (`timing.py` of
+/// its repository). Neither noise nor drift is looked at. Claims above 10x are flagged and
 /// count.
 ///
 /// Some of its versions time the reference after the candidate or on another day; the arithmetic is

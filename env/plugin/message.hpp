@@ -113,7 +113,7 @@ struct task_message {
   bool operator==(const task_message&) const = default;
 };
 
-/// Host: the verdict (a blob: JSON of contracts.md 3), sent again until acknowledged. Gateway: it
+/// Host: the verdict (a blob: docs/formats/verdict.md), sent again until acknowledged. Gateway: it
 /// is durable (`accepted` 1), or it came too late to count (0).
 struct verdict_message {
   std::uint64_t session = 0;

@@ -1,5 +1,5 @@
-// What the policy writes, taken apart: contracts.md section 2. Each way to get it wrong has its own
-// name.
+// What the policy writes, taken apart: docs/formats/completion.md. Each way to get it wrong has its
+// own name.
 #pragma once
 
 #include <cstddef>

@@ -7,12 +7,12 @@
 //   gpu_load(names) + descriptor        ->    reply: device code or shared object is loaded
 //   gpu_tensors(slots) + descriptor     ->    reply: what stands around every call
 //   gpu_program(counts) + descriptor    ->    reply: what a call does, device-only form
-//   gpu_call(places)                    ->    reply: what a call gets, host-entry form and
-//   reference script(text follows)                ->    reply (reference) workspace(sizes) ->
-//   reply: bytes asked for (host-entry form) gpu_window(slots)                   ->    reply:
-//   nanoseconds of every call, by events gpu_deliver(slots)                  ->    reply: outputs
-//   are in place (reference) gpu_drop                            ->    reply: code and pieces are
-//   gone
+//   gpu_call(places)                    ->    reply: what a call gets, host-entry form and reference
+//   script(text follows)                ->    reply (reference)
+//   workspace(sizes)                    ->    reply: bytes asked for (host-entry form)
+//   gpu_window(slots)                   ->    reply: nanoseconds of every call, by events
+//   gpu_deliver(slots)                  ->    reply: outputs are in place (reference)
+//   gpu_drop                            ->    reply: code and pieces are gone
 #pragma once
 
 #include <array>

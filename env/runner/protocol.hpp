@@ -2,16 +2,16 @@
 // SOCK_SEQPACKET pair.
 //
 //   evaluator                                runner
-//   map(file, ranges) + descriptor    ->     reply: address of the mapping (for messages to people
-//   only) load(path of the artefact)        ->     reply: has workspace_bytes or not (candidate)
-//   script(text follows)              ->     reply (reference) workspace(sizes)                  ->
-//   reply: bytes asked for plan(call_plan)                   ->     reply run(begin, end) -> reply
-//   the stretch that the evaluator times flush                             ->     reply: outputs of
-//   the last run are in place (reference)
+//   map(file, ranges) + descriptor    ->     reply: address of the mapping (for messages to people only)
+//   load(path of the artefact)        ->     reply: has workspace_bytes or not (candidate)
+//   script(text follows)              ->     reply (reference)
+//   workspace(sizes)                  ->     reply: bytes asked for
+//   plan(call_plan)                   ->     reply
+//   run(begin, end)                   ->     reply: the stretch that the evaluator times
+//   flush                             ->     reply: outputs of the last run are in place (reference)
 //
-// Nothing that a runner says is believed beyond "I am done": results are read from memory files
-// that the evaluator owns, time is read from the evaluator's clock. One machine, one build: plain
-// structs.
+// Nothing that a runner says is believed beyond "I am done": results are read from memory that the
+// evaluator owns, time from its own clock. One machine, one build: plain structs.
 #pragma once
 
 #include <array>

@@ -65,7 +65,7 @@ struct compiler_options {
 /// g++ in PATH, past wrappers such as ccache. Error: not_found.
 base::expected<std::filesystem::path> find_compiler();
 
-/// The flags of lane `cpp` (contracts.md 1), part of the environment's fingerprint.
+/// The flags of lane `cpp` (docs/formats/task.md), part of the environment's fingerprint.
 const std::vector<std::string>& cpp_lane_flags();
 
 /// Thread-safe; compiles as many candidates side by side as there are callers. `spawner` outlives

@@ -1,5 +1,5 @@
 // A task: what a kernel has to compute, on which inputs, and what it is measured against. The value
-// type of contracts.md section 1; reading and writing files is in task_codec.hpp.
+// type of docs/formats/task.md; reading and writing files is in task_codec.hpp.
 #pragma once
 
 #include <cstdint>

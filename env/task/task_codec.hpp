@@ -1,5 +1,5 @@
-// Task files: NAME.task.yaml, strictly read and canonically written. Format: contracts.md
-// section 1.
+// Task files: NAME.task.yaml, strictly read and canonically written. Format:
+// docs/formats/task.md.
 #pragma once
 
 #include <filesystem>

@@ -39,14 +39,14 @@ struct reward_function {
 /// - speedup_capped/1: min(3, s), Dr. Kernel's.
 /// - speedup/1: s, CUDA-L1's raw reward (arXiv 2507.14111, Eq. 2); cap or smooth it elsewhere.
 /// - speedup_cuda_l1/1: s, but at most 3 as long as no second measurement has borne it out: the
-///   paper's rounded speed-up and its strict verification (spec/contrastive-rl.md 1.4, items 7 and
-///   8). Its other limit, twice the best known, is no property of a verdict: the judge applies it.
-///   Smoothing and clipping at 1.5 sigma are the loss's.
+///   paper's rounded speed-up and its strict verification (arXiv 2507.14111). Claims are rounded,
+///   large ones verified. Its other limit, twice the best known, is no property of a verdict: the
+///   judge applies it. Smoothing and clipping at 1.5 sigma are the loss's.
 /// - correct/1: 1, for self-training.
 /// - correct_speedup/1, also kevin/1: 0.3 + s, the score of one turn of Kevin (arXiv 2507.11948),
 ///   whose sum over turns with discount 0.4 is not here: an episode has one turn.
-/// - sigmoid/1, also makora_sigmoid/1: 1 / (1 + exp(-(1 + s - 1.8))), Makora's (arXiv 2602.11000,
-///   spec/contrastive-rl.md 2), whose s is over TorchInductor.
+/// - sigmoid/1, also makora_sigmoid/1: 1 / (1 + exp(-(1 + s - 1.8))), Makora's (arXiv 2602.11000),
+///   whose s is over TorchInductor.
 std::span<const reward_function> all_rewards();
 
 /// By either name, with or without `@baseline`. Error: unknown name or baseline, with the nearest

@@ -1,4 +1,4 @@
-// What an evaluation found out about a candidate: the value of contracts.md section 3. It stores
+// What an evaluation found out about a candidate: the value of docs/formats/verdict.md. It stores
 // measurements; what they are worth is decided by env/verdict/reward.hpp.
 #pragma once
 

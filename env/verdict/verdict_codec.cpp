@@ -1,4 +1,4 @@
-// JSON of verdicts: contracts.md section 3.
+// JSON of verdicts: docs/formats/verdict.md.
 #include <algorithm>
 #include <functional>
 
