@@ -1,5 +1,6 @@
 #include "actors/panel_run.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <future>
@@ -8,6 +9,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
+#include "actors/decide/time_left.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/entrance.hpp"
 #include "actors/measured_as.hpp"
@@ -15,6 +17,7 @@
 #include "actors/processes.hpp"
 #include "actors/replay/rollout.hpp"
 #include "actors/supervisor.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
@@ -27,6 +30,8 @@ namespace {
 struct panel_position {
   std::atomic<panel_side> side = panel_side::first;
   std::atomic<std::size_t> answered = 0;
+  base::steady_clock clock;
+  base::nanoseconds_t begin = clock.now_ns();
 };
 
 /// What the panel's actor works with; it outlives the actor.
@@ -75,8 +80,12 @@ void ask(panel_ptr self) {
 }
 
 std::string position_text(const panel_position& at, std::size_t all) {
-  return fmt::format("panel: {} of {} prompts answered by the {} weights", at.answered.load(), all,
-                     at.side == panel_side::first ? "first" : "last");
+  const bool first = at.side == panel_side::first;
+  const std::size_t answered = at.answered;
+  const std::string left = time_left_text(at.clock.now_ns() - at.begin,
+                                          (first ? 0 : all) + std::min(answered, all), 2 * all);
+  return fmt::format("panel: {} of {} prompts answered by the {} weights{}{}", answered, all,
+                     first ? "first" : "last", left.empty() ? "" : ", ", left);
 }
 
 void fix_questions(panel_ptr self) {
@@ -121,7 +130,7 @@ void on_answer(panel_ptr self, const sample_verdict& verdict) {
   if (!taken) return fail_panel(self, taken.error().message);
   const std::size_t answered = ++state.setup.position->answered;
   const std::size_t all = state.setup.questions->prompts();
-  if (answered * 4 / all != (answered - 1) * 4 / all) {
+  if (answered * 8 / all != (answered - 1) * 8 / all) {
     base::log_info("panel", "{}", position_text(*state.setup.position, all));
   }
   if (state.setup.questions->complete(state.setup.side)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/run_fixture.hpp"
 #include "support/test.hpp"
 
@@ -125,4 +126,32 @@ TEST_CASE("values that the loss would refuse at its start are refused before, wi
     CHECK(end.code == 2);
     CHECK(contains(end.output, std::string(setting).substr(0, std::string(setting).find('='))));
   }
+}
+
+TEST_CASE("the dry run of the README's example works beside the quickstart's run") {
+  const std::string readme = base::read_file(source_dir() / "README.md").value();
+  std::string example;
+  for (const auto line : base::split(readme, '\n'))
+    if (line.starts_with("    quern train ") && line.ends_with(" --dry-run"))
+      example = line.substr(4);
+  REQUIRE_FALSE(example.empty());
+  std::vector<std::string> words;
+  for (const auto word : base::split(example, ' '))
+    words.emplace_back(word);
+  // The sandbox is the machine's.
+  words.insert(words.end(), {"--set", "env.sandbox=best_effort"});
+  words.front() = program("quern");
+  // As a person has it after the quickstart: a run of that name in the folder where they stand.
+  const auto folder = base::temp_folder::make().value();
+  fs::create_directory_symlink(source_dir() / "configs", folder.path() / "configs");
+  REQUIRE(
+      base::write_file_atomic(folder.path() / "here.sh", "cd \"$1\" && shift && exec \"$@\"\n"));
+  fs::create_directories(folder.path() / "runs/quickstart");
+  REQUIRE(base::write_file_atomic(folder.path() / "runs/quickstart/run.db", "a run"));
+  words.insert(words.begin(),
+               {"/bin/sh", (folder.path() / "here.sh").string(), folder.path().string()});
+  const finished end = run_to_end(words, folder.path() / "log");
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "# plan: "));
 }
