@@ -254,9 +254,13 @@ std::string render_completion(const completion& what) {
   auto section = [](std::string_view heading, std::string_view body) {
     return fmt::format("{}\n{}{}", heading, body, body.empty() || body.ends_with('\n') ? "" : "\n");
   };
-  return section(headings[0], what.analysis) + section(headings[1], what.design) +
-         section(headings[2], fmt::format("{}cpp\n{}{}{}", fence, what.code,
-                                          what.code.ends_with('\n') ? "" : "\n", fence));
+  std::string text =
+      section(headings[0], what.analysis) + section(headings[1], what.design) +
+      section(headings[2], fmt::format("{}cpp\n{}{}{}", fence, what.code,
+                                       what.code.ends_with('\n') ? "" : "\n", fence));
+  // A line of the code that ends so would close thoughts, were there none before it.
+  if (skip_thoughts(text, lines_of(text)) > 0) text.insert(0, "</think>\n");
+  return text;
 }
 
 }  // namespace quern::env

@@ -184,3 +184,10 @@ TEST_CASE("random bytes never crash the parser") {
     CHECK((parts || !parts.error().detail.empty()));
   }
 }
+
+TEST_CASE("code with a line that would close thoughts is read back") {
+  const env::completion what{"a", "b", "x;  // </think>\ny;\n"};
+  const auto again = env::parse_completion(env::render_completion(what));
+  REQUIRE(again.has_value());
+  CHECK(*again == what);
+}
