@@ -9,29 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "env/launch/launch_plan.hpp"
+#include "env/launch/plan_rules.hpp"
 #include "support/test.hpp"
 
 namespace quern::test {
-
-/// kernel(const float* x, const int32_t* ids, float* y, int64_t n, int64_t m, workspace, stream)
-inline env::plan_signature plan_signature() {
-  env::plan_signature made;
-  made.inputs = {{"x", env::dtype::f32}, {"ids", env::dtype::i32}};
-  made.outputs = {{"y", env::dtype::f32}};
-  made.sizes = {"n", "m"};
-  return made;
-}
-
-/// x and y have n * m floats, ids n numbers, the workspace 1 MiB.
-inline env::plan_call plan_call(std::int64_t n, std::int64_t m) {
-  env::plan_call made;
-  made.sizes = {n, m};
-  made.input_bytes = {4 * n * m, 4 * n};
-  made.output_bytes = {4 * n * m};
-  made.workspace_bytes = 1 << 20;
-  return made;
-}
 
 inline constexpr std::string_view plan_prelude = R"(#include <cstdint>
 constexpr int BLOCK = 256;
