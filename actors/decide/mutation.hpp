@@ -21,7 +21,6 @@ enum class mutation {
   step_applied_twice,        ///< a doubled "stepped" consumes a batch again
   age_not_checked,           ///< a batch is formed without looking at ages
   lonely_group_trained,      ///< a group trains with a single member
-  other_batch_left_out,      ///< a late answer about a batch that was left out drops the next one
   sick_group_trained         ///< a group trains though most of it was lost to infrastructure
 };
 

@@ -335,9 +335,7 @@ base::expected<sample_news> replay_book::stepped(epoch_id epoch, weights_version
 
 base::expected<sample_news> replay_book::left_out(epoch_id epoch, std::int64_t number) {
   sample_news news;
-  if (epoch != epoch_ || !under_way_ ||
-      (under_way_->number != number && !mutated(mutation::other_batch_left_out)))
-    return news;
+  if (epoch != epoch_ || !under_way_ || under_way_->number != number) return news;
   for (const auto& group : under_way_->groups) {
     for (const auto& member : group.members) {
       news.changes.push_back({member.sample, sample_state::dropped, drop_reason::non_finite});

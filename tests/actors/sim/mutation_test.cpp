@@ -34,7 +34,6 @@ constexpr std::array bugs = {
     seeded{mutation::step_applied_twice, "step applied twice"},
     seeded{mutation::age_not_checked, "age not checked"},
     seeded{mutation::lonely_group_trained, "lonely group trained"},
-    seeded{mutation::other_batch_left_out, "other batch left out"},
     seeded{mutation::sick_group_trained, "sick group trained"},
 };
 
