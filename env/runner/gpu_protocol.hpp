@@ -4,7 +4,8 @@
 //   evaluator                                 runner
 //   gpu_open(device)                    ->    reply: a context is there
 //   gpu_import(piece) + descriptor      ->    reply: mapped (address, for messages to people only)
-//   gpu_load(names) + descriptor        ->    reply: device code or shared object is loaded
+//   gpu_lock(required) + descriptor     ->    reply: locked for that shared object, host-entry form
+//   gpu_load(names) + descriptor        ->    reply: device code, or the shared object, is loaded
 //   gpu_tensors(slots) + descriptor     ->    reply: what stands around every call
 //   gpu_program(counts) + descriptor    ->    reply: what a call does, device-only form
 //   gpu_call(places)                    ->    reply: what a call gets, host-entry form and reference
