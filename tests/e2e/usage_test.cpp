@@ -424,7 +424,7 @@ TEST_CASE("quern explain loss RUN prints the run's own values and not the preset
         run,
         "quern_config: 1\nstage: contrastive\nalgorithm: {preset: group_centred, clip_high: 0.27}\n"
         "policy: {max_new_tokens: 321}\n",
-        {{"stage", "contrastive"}});
+        base::json::object({{"stage", "contrastive"}}));
     REQUIRE(made);
   }
   const finished own = f.quern({"explain", "loss", run.string()});

@@ -157,7 +157,7 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
 }
 
 /// As actors::check_references(). Every error is one of the configuration, as those of preflight().
-base::expected<std::string> check_references(const actors::run_config& config,
+base::expected<std::string> tried_references(const actors::run_config& config,
                                              const actors::task_book& tasks) {
   auto checked = actors::check_references(config, tasks);
   if (checked) return checked;
@@ -192,7 +192,7 @@ run_outcome begin_run(const actors::run_config& config, const fs::path& folder,
   }
   const auto tasks = actors::preflight(config, folder, actors::run_beginning::fresh);
   if (!tasks) return {report("train", tasks.error())};
-  const auto checked = check_references(config, *tasks);
+  const auto checked = tried_references(config, *tasks);
   if (!checked) return {report("train", checked.error())};
   tell(stderr, "{}\n", *checked);
   auto run = storage::run_directory::create(folder, actors::to_yaml(config), meta_of(config));
@@ -226,7 +226,7 @@ int show_plan(const actors::run_config& config, const fs::path& folder,
   const auto model = begins_with == nullptr ? actors::policy_shape(config)
                                             : base::expected<policy::model_config>(*begins_with);
   if (!model) return report("train", model.error());
-  const auto checked = check_references(config, *tasks);
+  const auto checked = tried_references(config, *tasks);
   if (!checked) return report("train", checked.error());
   print_plan(config, *tasks);
   tell(stdout, "# {}\n", *checked);
@@ -322,8 +322,7 @@ int train_chain(std::vector<actors::stage_plan> stages, bool dry_run) {
     const auto how = k == 0 ? actors::run_beginning::fresh : actors::run_beginning::later;
     const auto tasks = actors::preflight(stage.config, folder, how, nullptr, begins_with);
     if (!tasks) return report("train", tasks.error());
-    if (k == 0) continue;  // begin_run() checks its references
-    if (const auto checked = check_references(stage.config, *tasks); !checked)
+    if (const auto checked = tried_references(stage.config, *tasks); !checked)
       return report("train", checked.error());
   }
   if (dry_run) return done;
