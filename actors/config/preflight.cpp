@@ -185,17 +185,15 @@ base::status check_programs(const run_config& config) {
   if (!evaluates) return {};
   QUERN_CHECK(base::sibling_program("quern-runner"));
   QUERN_CHECK(env::find_compiler());
-  if (auto core = env::check_core(config.env.core); !core) {
+  if (auto core = env::check_core(config.env.core); !core)
     return fail(errc::invalid_argument, "env.core: {}", core.error().message);
-  }
   const auto mode = config.env.sandbox == "required" ? env::sandbox_mode::required
                                                      : env::sandbox_mode::best_effort;
   const auto code =
       config.env.host_entry ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::any;
-  if (auto admitted = env::admit(env::probe_host(), mode, code); !admitted) {
+  if (auto admitted = env::admit(env::probe_host(), mode, code); !admitted)
     return fail(errc::invalid_argument, "env.sandbox is {}: {}", config.env.sandbox,
                 admitted.error().message);
-  }
   return {};
 }
 
