@@ -294,14 +294,7 @@ base::expected<task_book> check_tasks(const run_config& config) {
   if (!book && config.tasks.source == "suite")
     QUERN_CHECK(of_key("tasks.suite", config.tasks.suite, book));
   if (!book) return book;
-  for (const book_task& task : book->tasks()) {
-    const std::string_view lane = env::name_of(task.task->lane);
-    if (lane == config.env.lane) continue;
-    return fail(errc::invalid_argument,
-                "tasks.suite is '{}': task {} is of lane {}, env.lane is {}", config.tasks.suite,
-                task.task->name, lane, config.env.lane);
-  }
-  QUERN_CHECK(check_baselines(config, *book));
+  QUERN_CHECK(check_lane(config, *book));
   return book;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -40,7 +41,14 @@ base::expected<env::task_report> report_of(const env::task& what, env::reference
 
 }  // namespace
 
-base::status check_baselines(const run_config& config, const task_book& tasks) {
+base::status check_lane(const run_config& config, const task_book& tasks) {
+  for (const book_task& each : tasks.tasks()) {
+    const std::string_view lane = env::name_of(each.task->lane);
+    if (lane == config.env.lane) continue;
+    return base::fail(base::errc::invalid_argument,
+                      "tasks.suite is '{}': task {} is of lane {}, env.lane is {}",
+                      config.tasks.suite, each.task->name, lane, config.env.lane);
+  }
   if (lane_of(config) != env::lane::cpp || config.env.baseline == "task") return {};
   for (const book_task& each : tasks.tasks()) {
     const auto own = each.task->baseline == env::baseline_kind::plain ? env::baseline_choice::plain

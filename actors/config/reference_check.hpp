@@ -11,8 +11,9 @@
 
 namespace quern::actors {
 
-/// Lane cpp has one baseline a task: over another one every verdict would be infra_error.
-base::status check_baselines(const run_config& config, const task_book& tasks);
+/// Every task is of the run's lane. Lane cpp has one baseline a task: over another one every
+/// verdict would be infra_error.
+base::status check_lane(const run_config& config, const task_book& tasks);
 
 /// Checks every task of a suite by env::check_task_quickly(), in one sandboxed reference process on
 /// this machine, a second and some hundredths for each task. Of tasks drawn from the grammar the
