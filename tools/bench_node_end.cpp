@@ -56,6 +56,7 @@ replay_ref::behavior_type control_actor(replay_ref::stateful_pointer<control_sta
           [](const weights_installed&) {},
           [](const generated_sample&) {},
           [](const sample_verdict&) {},
+          [](const jobs_withdrawn&) {},
           [](const learner_ready&) {},
           [](const step_done&) {},
           [](const checkpoint_saved&) {},

@@ -88,9 +88,9 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
     caught_stderr said(run.folder.path() / "said");
     const auto seen = run.make();
     // Many others were judged meanwhile, and better.
-    std::vector<judged_sample> others(18, {1, "t", "ok", 150, 1.5});
-    others.push_back({2, "t", "infra_error", 0, 0});
-    others.push_back({3, "t", "wrong_value", 0, 0});
+    std::vector<judged_sample> others(18, {1, "t", "ok", 150, 1.5, false, ""});
+    others.push_back({2, "t", "infra_error", 0, 0, false, ""});
+    others.push_back({3, "t", "wrong_value", 0, 0, false, ""});
     seen->judged(others);
     seen->stepped(step_of(1, 1, 3));
     base::log_warn("test", "between two steps");
