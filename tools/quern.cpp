@@ -1,12 +1,15 @@
 // quern: the command line and the control process. Links no LibTorch, so that it starts in
 // milliseconds.
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <unistd.h>
 
 #include "base/descriptors.hpp"
 #include "base/text.hpp"
@@ -66,11 +69,25 @@ const char* running = "";
   std::_Exit(failed);
 }
 
+/// A library has given up with abort(), as libzmq does where it gets no thread, and said why. Only
+/// calls that a signal handler may make.
+void on_abort(int) {
+  for (const std::string_view part :
+       {std::string_view("\nquern "), std::string_view(running),
+        std::string_view(
+            ": cannot go on: a library ended this process, its words stand above; raise "
+            "the limit that they name, of threads (ulimit -u, pids.max), memory "
+            "(ulimit -v) or open files (ulimit -n)\n")})
+    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;
+  std::_Exit(failed);
+}
+
 /// Without a handler anywhere, and without noexcept, for which the frames below would be unwound
 /// first: one of them may hold a node, which waits for actors that were never started.
 int run(const command& known, int argc, char** argv) {
   running = argv[0];
   std::set_terminate(tell_and_leave);
+  std::signal(SIGABRT, on_abort);
   return known.run(argc, argv);
 }
 
