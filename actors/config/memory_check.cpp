@@ -198,7 +198,6 @@ policy::generator_demand generator_demand_of(const run_config& config,
 
 base::status check_memory(const run_config& config, const policy::model_config& model,
                           const machine_memory& machine) {
-  QUERN_CHECK(check_shared(config, model, machine));
   QUERN_TRY(const placement where, placement_of(config));
   QUERN_TRY(const auto devices, learner_devices(config));
   const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");
@@ -228,8 +227,9 @@ base::status check_memory(const run_config& config, const policy::model_config& 
     QUERN_CHECK(fits);
   }
   if (generates_on_gpu(config) && where.generator.empty())
-    return check_generator_here(config, model, machine);
-  return {};
+    QUERN_CHECK(check_generator_here(config, model, machine));
+  // Last: room for the files of a model that fits nowhere is no help.
+  return check_shared(config, model, machine);
 }
 
 std::string describe_memory(const run_config& config, const policy::model_config& model,
