@@ -1,5 +1,6 @@
 #include "storage/database.hpp"
 
+#include <algorithm>
 #include <mutex>
 
 #include "storage/schema.hpp"
@@ -241,8 +242,11 @@ base::status database::quick_check() {
   if (!found && found.error().code != base::errc::corrupt)
     return tl::make_unexpected(found.error());
   if (!found) return damaged(found.error().message);
-  if (*found != "ok") return damaged(*found);
-  return {};
+  if (*found == "ok") return {};
+  // "*** in database main ***", then the complaint.
+  std::string complaint = *found;
+  std::replace(complaint.begin(), complaint.end(), '\n', ' ');
+  return damaged(complaint);
 }
 
 }  // namespace quern::storage
