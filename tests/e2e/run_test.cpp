@@ -138,8 +138,8 @@ TEST_CASE("train, status, sample and export do what they say") {
   CHECK(fs::exists(run / "panel.json"));
   // The level holds in every process of the run.
   CHECK(trained.output.find(" info ") == std::string::npos);
-  for (const auto& log : fs::directory_iterator(run / "logs"))
-    CHECK(base::read_file(log.path()).value().find(" info ") == std::string::npos);
+  for (const auto& one : fs::directory_iterator(run / "logs"))
+    CHECK(base::read_file(one.path()).value().find(" info ") == std::string::npos);
 
   const finished status =
       run_to_end({program("quern"), "status", run.string(), "--json"}, folder->path() / "status");
