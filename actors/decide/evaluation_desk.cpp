@@ -31,6 +31,7 @@ std::vector<sample_id> evaluation_desk::withdraw_waiting() {
   for (const auto& [end, sample] : pausing_)
     samples.push_back(sample);
   pausing_.clear();
+  std::sort(samples.begin(), samples.end());
   for (const auto sample : samples) {
     jobs_.erase(sample);
     leases_.remove(sample);
