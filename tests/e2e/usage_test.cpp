@@ -177,7 +177,7 @@ TEST_CASE("too few descriptors are told as what they are; a soft limit alone is 
     line += " '" + word + "'";
   const auto limited = [&](const std::string& limit) {
     return run_to_end({"/bin/sh", "-c", limit + " && exec " + line + " --dry-run"},
-                      f.folder.path() / "limited");
+                      f.folder.path() / ("log" + std::to_string(f.logs++)));
   };
   const finished refused = limited("ulimit -n 256");
   CAPTURE(refused.output);
