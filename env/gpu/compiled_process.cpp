@@ -103,7 +103,10 @@ base::expected<compiling_python> find_compiling_python(const fs::path& script) {
     if (versions) {
       QUERN_TRY(const auto folders, ask_program({python.string(), script.string(), "--folders"}));
       QUERN_TRY(const auto listed, base::parse_json(folders));
-      return compiling_python{python, *versions, listed.get<std::vector<std::string>>()};
+      // What PATH names may be a script that finds Python in the user's files.
+      QUERN_TRY(const auto program,
+                ask_program({python.string(), "-c", "import sys; print(sys.executable)"}));
+      return compiling_python{program, *versions, listed.get<std::vector<std::string>>()};
     }
     tried += (tried.empty() ? "" : ", ") + python.string();
     said = versions.error().message;
@@ -174,8 +177,10 @@ gpu_reference_start compiled_reference_start(const compiling_python& python, con
   how.library = library;
   how.command = {python.program.string(), script.string(), library.string(), message_layout()};
   how.read_only = python.read_only;
-  // Links to compilers (Debian's cc), and what tells where the driver's libraries are.
-  for (const char* path : {"/etc/alternatives", "/sbin", "/usr/sbin", "/usr/local/cuda"})
+  // Links to compilers (Debian's cc), what tells where the driver's libraries are, and what torch
+  // draws its seeds from.
+  for (const char* path :
+       {"/etc/alternatives", "/sbin", "/usr/sbin", "/usr/local/cuda", "/dev/urandom"})
     how.read_only.emplace_back(path);
   how.read_only.push_back(script.string());
   // One compiler at a time: a pool of them would be processes that wait with the device open.

@@ -278,6 +278,7 @@ print("network", tried(connected), file=sys.stderr)
 print("host files", tried(lambda: wrote("/var/tmp/quern-hostile-was-here")), file=sys.stderr)
 print("signal", tried(lambda: os.kill(int(sys.argv[2]), 0)), file=sys.stderr)
 print("compiler", tried(compiled), file=sys.stderr)
+print("random numbers", tried(lambda: open("/dev/urandom", "rb").read(8)), file=sys.stderr)
 )";
 
 }  // namespace
@@ -291,7 +292,7 @@ TEST_CASE("a compiled reference's process has compilers, and no network and file
     test::skip("this host has no namespaces for a sandbox");
     return;
   }
-  const std::vector<std::string> command{python().string(), "-c", acts,
+  const std::vector<std::string> command{fake().program.string(), "-c", acts,
                                          (test::source_dir() / "README.md").string(),
                                          std::to_string(getpid())};
   // The control: without the sandbox all of it works.
@@ -302,7 +303,8 @@ TEST_CASE("a compiled reference's process has compilers, and no network and file
   auto free = base::subprocess::start({.argv = plainly, .log = log}).value();
   REQUIRE(free.wait(60'000'000'000).has_value());
   const auto freely = base::read_file(log).value();
-  for (const char* deed : {"read", "tree", "network", "host files", "signal", "compiler"})
+  for (const char* deed :
+       {"read", "tree", "network", "host files", "signal", "compiler", "random numbers"})
     CHECK(contains(freely, std::string(deed) + " yes"));
 
   auto how = how_to_start();
@@ -314,6 +316,7 @@ TEST_CASE("a compiled reference's process has compilers, and no network and file
   for (const char* deed : {"read", "tree", "network", "host files", "signal"})
     CHECK(contains(said, std::string(deed) + " no"));
   CHECK(contains(said, "compiler yes"));
+  CHECK(contains(said, "random numbers yes"));
 }
 
 TEST_CASE("a host without such a Python says what was tried and what to do") {
