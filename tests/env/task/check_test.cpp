@@ -236,8 +236,11 @@ TEST_CASE(
   env::task large = scaled_rows();
   large.lane = env::lane::cuda;
   large.plain.clear();
+  large.baseline = env::baseline_kind::reference;
   oracle = {};
-  CHECK(env::check_task_quickly(large, oracle, 5)->ok());
+  const auto compiled = env::check_task_quickly(large, oracle, 5);
+  REQUIRE_MESSAGE(compiled.has_value(), (compiled ? "" : compiled.error().message));
+  CHECK(compiled->ok());
   CHECK(oracle.runs == 0);
   CHECK(oracle.compiled == 1);
   oracle.broken = base::error{base::errc::invalid_argument, "undefined value 'y'"};
