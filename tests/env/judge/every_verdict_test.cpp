@@ -248,40 +248,6 @@ TEST_CASE("the faults of threads end where candidates cannot start any") {
   CHECK(v.kind == verdict_kind::ok);
 }
 
-TEST_CASE("work after the answer is charged: what comes too late to be late pays nothing") {
-  auto o = options();
-  o.static_screen = false;
-  // Two calls in a window, of which one is left for later.
-  o.time_budget_s = 0.002;
-  o.precision = 0.06;
-  o.noise_limit = 0.5;
-  const auto with = evaluator::open(o).value();
-  const auto source = hostile("faults/finishes_after_its_answer.cpp");
-  const auto task = hostile("polynomial.task.yaml");
-  const auto claims = [&] {
-    std::vector<std::int64_t> all;
-    for (std::uint64_t turn = 0; turn < 60 && all.size() < 5; ++turn) {
-      const auto v = once(*with, source, task, turn);
-      CAPTURE(v.detail);
-      if (v.kind == verdict_kind::noisy || v.reason == name_of(hack_kind::late_write)) continue;
-      REQUIRE(name_of(v.kind) == name_of(verdict_kind::ok));
-      all.push_back(v.speedup_e2.value());
-    }
-    REQUIRE(all.size() == 5);
-    std::sort(all.begin(), all.end());
-    return all;
-  };
-  const auto charged = claims();
-  std::vector<std::int64_t> free_of_charge;
-  {
-    const quern::test::without_layers off{judge_layer::idle_charge};
-    free_of_charge = claims();
-  }
-  MESSAGE("median claim x 100: ", charged[2], " charged, ", free_of_charge[2], " not");
-  CHECK(free_of_charge[2] >= 130);
-  CHECK(charged[2] <= 112);
-}
-
 TEST_CASE("hack(leftover_work): a process that was started ahead is watched like any other") {
   auto o = options();
   o.static_screen = false;

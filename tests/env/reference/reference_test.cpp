@@ -147,7 +147,7 @@ TEST_CASE("references are sandboxed, and made of operators that compute") {
       "def twice(x, n: int):\n    y = x\n    for i in range(n):\n        y = "
       "torch.add(y, x)\n    return y\ndef forward(x):\n    parts = [x[i] for i in "
       "range(x.size(0))]\n    y = torch.stack(parts)\n    if y.dim() != 1:\n        "
-      "raise RuntimeError(f'{y.dim()}')\n    z = torch.div(twice(y, 1), 2.0, "
+      "raise RuntimeError('not a vector')\n    z = torch.div(twice(y, 1), 2.0, "
       "rounding_mode='floor')\n    return torch.einsum('i,i->i', [z, "
       "torch.ones_like(z)]).to(x.dtype)\n",
       -1);
