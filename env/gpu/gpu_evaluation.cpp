@@ -52,7 +52,7 @@ bool gpu_evaluation::build() {
   }
   if (!settle(r.what)) return false;
   // Asked here, because a suite decides which forms there are, request by request.
-  if (r.built->form == cuda_form::host_entry && with_.options.sandbox_required)
+  if (r.built->form == cuda_form::host_entry && locks_required(with_.options))
     if (auto admitted =
             admit(probe_host(), sandbox_mode::required, sandboxed_code::cuda_host_entry);
         !admitted)
