@@ -111,7 +111,7 @@ TEST_CASE("a baseline that lane cpp does not measure over is refused") {
   fixture f;
   auto command = train_arguments(f.folder.path() / "run", 1, {"env.baseline=eager"});
   command.emplace_back("--dry-run");
-  f.refused(command, {"env.baseline is eager", "plain", "say task"});
+  f.refused(command, {"env.baseline: 'eager'", "generated tasks of lane cpp", "task or plain"});
 }
 
 TEST_CASE("a run for hardware that is not here is refused; a dry run says what is missing") {
