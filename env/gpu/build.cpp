@@ -135,13 +135,10 @@ work_queues queues_for(const std::string& source) {
 }
 
 base::status admit_host_entry(layer_set layers, bool required) {
-  if (!required || layers.has(layer::landlock)) return {};
-  return base::fail(base::errc::unavailable,
-                    "host code of candidates needs Landlock, which this host lacks: {}. Judge "
-                    "kernels in device-only form here (`policy: {{host_entry: false}}` of the "
-                    "suite), or run with what there is, at your own risk: `env.sandbox: "
-                    "best_effort` in a configuration, --best-effort for quern eval",
-                    advice_for(layer::landlock));
+  host_facts facts = probe_host();
+  facts.available = layers;
+  return admit(facts, required ? sandbox_mode::required : sandbox_mode::best_effort,
+               sandboxed_code::cuda_host_entry);
 }
 
 build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,

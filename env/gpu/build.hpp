@@ -56,8 +56,8 @@ struct build_result {
 };
 
 /// Whether host code of candidates may run in children with these layers. `required`: not without
-/// Landlock, which keeps it from writing its own text (env/runner/file_lock.hpp). Error:
-/// unavailable, with what to do.
+/// what admit() asks for it (sandbox/probe.hpp), Landlock among it, which keeps it from writing its
+/// own text (env/runner/file_lock.hpp). Error: unavailable, with what to do.
 base::status admit_host_entry(layer_set layers, bool required);
 
 /// Reads the plan, compiles by the form that this gives, opens the artefact. A candidate with a

@@ -51,14 +51,9 @@ bool gpu_evaluation::build() {
     if (!r.what.ok()) verdict_.sandbox = r.compiled->layers.names();
   }
   if (!settle(r.what)) return false;
-  // Asked here, because a suite decides which forms there are, request by request.
-  if (r.built->form == cuda_form::host_entry && locks_required(with_.options))
-    if (auto admitted =
-            admit(probe_host(), sandbox_mode::required, sandboxed_code::cuda_host_entry);
-        !admitted)
-      return fail_host(admitted.error());
   built_ = std::move(r.built);
   if (built_->form != cuda_form::host_entry) return true;
+  // Asked here, because a suite decides which forms there are, request by request.
   const auto admitted = admit_host_entry(with_.children->layers(), locks_required(with_.options));
   return admitted ? true : fail_host(admitted.error());
 }

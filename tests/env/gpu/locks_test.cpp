@@ -196,4 +196,11 @@ TEST_CASE("without Landlock the host-entry form is refused where the sandbox is 
   CHECK(test::contains(refused.error().message, "Landlock"));
   CHECK(test::contains(refused.error().message, "best_effort"));
   CHECK(env::admit_host_entry(layers, false).has_value());
+  // CUDA needs all addresses: no limit of them stands in for a control group.
+  layers.add(layer::landlock);
+  layers.remove(layer::cgroup1);
+  layers.remove(layer::cgroup2);
+  const auto unbounded = env::admit_host_entry(layers, true);
+  REQUIRE_FALSE(unbounded.has_value());
+  CHECK(test::contains(unbounded.error().message, "memory bound"));
 }
