@@ -10,6 +10,11 @@ namespace quern::tools {
 namespace {
 
 constexpr int most_tries = 3;
+/// A claim that is more than the twin's is measured so often again, the twin beside it each time.
+/// As host code the claims of one honest kernel lie up to a quarter apart on a busy host: noise
+/// counts against a kernel, so that its claims are low at times. With one more pair some of a
+/// hundred files look like a gain by chance; what pays does so each time.
+constexpr int most_pairs_again = 3;
 
 std::optional<std::int64_t> claim_of_twin(env::gpu_evaluator& with, candidate_file f, bool anew) {
   for (int i = 0; i < most_tries; ++i) {
@@ -71,24 +76,28 @@ judged_file judge_file(env::gpu_evaluator& with, const candidate_file& f,
   judged_file j;
   j.twin_e2 = twins.of(f);
   auto asked = request;
-  for (j.tries = 1;; ++j.tries) {
-    j.what = with.evaluate(asked);
-    j.outcome = outcome_of(j.what, rule, j.twin_e2);
-    if (j.tries == most_tries || !says_nothing(j.what) || j.outcome != hostile_outcome::undecided)
-      break;
-    asked.recheck = true;
+  const auto judge = [&] {
+    for (j.tries = 1;; ++j.tries) {
+      j.what = with.evaluate(asked);
+      j.outcome = outcome_of(j.what, rule, j.twin_e2);
+      asked.recheck = true;
+      if (j.tries == most_tries || !says_nothing(j.what) || j.outcome != hostile_outcome::undecided)
+        return;
+    }
+  };
+  judge();
+  const auto claims_more = [&] {
+    return j.outcome == hostile_outcome::accepted && is_right(j.what, f.right);
+  };
+  for (int pair = 0; pair < most_pairs_again && claims_more(); ++pair) {
+    const auto before = j.what.speedup_e2.value_or(0);
+    j.twin_e2 = twins.again(with, f);
+    judge();
+    std::printf("   %s claimed x%.2f, which is more than its twin; again: x%.2f, twin x%.2f\n",
+                f.file.c_str(), static_cast<double>(before) / 100,
+                static_cast<double>(j.what.speedup_e2.value_or(0)) / 100,
+                static_cast<double>(j.twin_e2.value_or(0)) / 100);
   }
-  const bool claims_more = j.outcome == hostile_outcome::accepted && is_right(j.what, f.right);
-  if (!claims_more) return j;
-  const auto first = j.what.speedup_e2.value_or(0);
-  j.twin_e2 = twins.again(with, f);
-  asked.recheck = true;
-  j.what = with.evaluate(asked);
-  j.outcome = outcome_of(j.what, rule, j.twin_e2);
-  std::printf("   %s claimed x%.2f, which is more than its twin; again: x%.2f, twin x%.2f\n",
-              f.file.c_str(), static_cast<double>(first) / 100,
-              static_cast<double>(j.what.speedup_e2.value_or(0)) / 100,
-              static_cast<double>(j.twin_e2.value_or(0)) / 100);
   return j;
 }
 
