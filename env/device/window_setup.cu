@@ -96,13 +96,14 @@ extern "C" int32_t quern_window_import(quern_window* w, int32_t piece, int32_t f
                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
              "importing device memory") < 0)
     return -1;
-  const bool read_only = piece == QUERN_INPUTS;
+  const bool read_only = piece == QUERN_INPUTS && (hint == 0 || hint != writable_hint);
   auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, hint, !read_only,
                                       w->pieces[piece]);
   if (e != CUDA_SUCCESS) {
     (void)w->api->mem_release(handle);
     return settle(w, e, "mapping device memory");
   }
+  if (piece == QUERN_INPUTS) w->writable_inputs = w->pieces[piece];
   if (!read_only) return 0;
   e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, writable_hint, true,
                                  w->writable_inputs);
@@ -118,7 +119,8 @@ extern "C" uint64_t quern_window_address(const quern_window* w, int32_t piece) {
 extern "C" int32_t quern_window_drop(quern_window* w, int32_t piece) {
   if (piece < 0 || piece >= QUERN_PIECES || w->pieces[piece].bytes == 0) return 0;
   if (settle(w, cudaStreamSynchronize(w->stream), "waiting for the device") < 0) return -1;
-  if (piece == QUERN_INPUTS) (void)quern::gpu::unmap_allocation(*w->api, w->writable_inputs);
+  if (piece == QUERN_INPUTS && w->writable_inputs.address != w->pieces[piece].address)
+    (void)quern::gpu::unmap_allocation(*w->api, w->writable_inputs);
   (void)quern::gpu::unmap_allocation(*w->api, w->pieces[piece]);
   w->slots = 0;
   return 0;

@@ -57,7 +57,7 @@ base::expected<device_instance> make_device_instance(const task& what,
   }
   for (std::size_t o = 0; o < d.at.outputs.size(); ++o) {
     t.output_offset[o] = d.outputs.offset(o);
-    t.output_bytes[o] = words_of(d.at.outputs[o].bytes);
+    t.output_bytes[o] = is_on(check_layer::poison) ? words_of(d.at.outputs[o].bytes) : 0;
   }
   t.output_stride = d.outputs.stride();
   t.workspace_offset = workspace_offset;

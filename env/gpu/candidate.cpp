@@ -72,7 +72,7 @@ finding loaded_candidate::prepare(device_desk& desk, lent_memory& memory, const 
   set_workspace_guards(desk, memory.workspace(), workspace);
   if (auto set = desk.wait(); !set) return this_host(set.error().message);
   quern_tensors tensors = of.tensors;
-  tensors.workspace_bytes = workspace;
+  tensors.workspace_bytes = is_on(check_layer::poison) ? workspace : 0;
   if (auto lent = memory.lend(link(), seat_); !lent) return explain(lent.error(), "load");
   if (auto told = link().tensors(tensors, slots); !told) return explain(told.error(), "load");
   if (what_->form == cuda_form::host_entry) {

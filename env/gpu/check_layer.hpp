@@ -11,6 +11,10 @@ namespace quern::env {
 enum class check_layer {
   values,     ///< outputs of checks and of timed calls are compared
   content,    ///< every call has new content, hidden rounds and plants among it
+  poison,     ///< outputs and workspace hold a secret word before every call
+  flush,      ///< the cache is cold before every call, and keeps no lines from window to window
+  read_only,  ///< inputs are mapped for reading where candidates and references run
+  memory,     ///< what a candidate's process takes of the device's memory is looked at
   guards,     ///< words beside outputs and workspace are looked at
   charge,     ///< what the evaluator's clock shows beyond the events is part of a call
   floor,      ///< below half of the roofline's time nothing is believed
@@ -20,9 +24,9 @@ enum class check_layer {
   filter,     ///< runner: gpu_lock::before_loading
   executable  ///< runner: gpu_lock::before_calling
 };
-inline constexpr const char* check_layer_names[] = {"values", "content",   "guards", "charge",
-                                                    "floor",  "threads",   "files",  "seal",
-                                                    "filter", "executable"};
+inline constexpr const char* check_layer_names[] = {
+    "values", "content", "poison",  "flush", "read_only", "memory", "guards",
+    "charge", "floor",   "threads", "files", "seal",      "filter", "executable"};
 
 /// Any thread.
 bool is_on(check_layer which);

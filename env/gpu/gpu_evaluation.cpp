@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "env/gpu/check_layer.hpp"
 #include "env/gpu/gpu_state.hpp"
 #include "env/judge/device_turn.hpp"
 #include "env/screen/screen.hpp"
@@ -99,7 +100,7 @@ void gpu_evaluation::end_own() {
 }
 
 bool gpu_evaluation::within_memory() {
-  if (!own_) return true;
+  if (!own_ || !is_on(check_layer::memory)) return true;
   const auto taken = own_memory_->bytes();
   if (taken <= most_device_bytes) return true;
   return settle({verdict_kind::oom, "",

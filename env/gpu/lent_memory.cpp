@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include "env/gpu/check_layer.hpp"
+
 namespace quern::env {
 
 base::status lent_memory::grow(piece& what, std::uint64_t bytes) {
@@ -48,8 +50,12 @@ std::vector<lent_memory::to_map> lent_memory::not_mapped(const gpu_link& in, std
     const piece& p = *pieces[i];
     if (p.making == 0 || (in.mapped[i] == p.making && !elsewhere)) continue;
     // A descriptor of its own: the piece may be made anew while the runner maps it.
+    const std::uint64_t at = hint();
+    std::uint64_t writable_at = at;
+    while (writable_at == at && is_on(check_layer::read_only))
+      writable_at = hint();
     all.push_back({i, base::unique_fd(fcntl(p.memory.fd(), F_DUPFD_CLOEXEC, 0)), p.memory.bytes(),
-                   p.making, hint(), hint()});
+                   p.making, at, writable_at});
   }
   return all;
 }

@@ -94,7 +94,9 @@ finding gpu_session::set_up(std::int64_t slots) {
       slot_view(r_.memory->outputs(runner.seat), d.at.outputs, slots).set_guards(*r_.desk);
       quern_tensors tensors = d.tensors;
       // Poison takes time: the same on both sides, whoever uses the workspace.
-      tensors.workspace_bytes = std::max(r_.baseline.workspace_bytes, r_.candidate.workspace_bytes);
+      tensors.workspace_bytes = is_on(check_layer::poison) ? std::max(r_.baseline.workspace_bytes,
+                                                                      r_.candidate.workspace_bytes)
+                                                           : 0;
       auto done = r_.memory->lend(*runner.link, runner.seat);
       if (done) done = runner.link->tensors(tensors, static_cast<std::int32_t>(slots));
       if (done) continue;

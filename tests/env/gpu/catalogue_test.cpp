@@ -136,6 +136,9 @@ std::vector<std::string> faults_of_form(const base::json& manifest) {
       for (const auto& outcome : outcomes_of(c))
         if (outcome == "noisy" || outcome == "unconfirmed" || outcome == "infra_error")
           fault("no verdict as a verdict: " + outcome);
+    if (c.contains("exempt") && c.at("exempt").get<std::string>().size() < 20)
+      fault("exempt without a reason");
+    if (c.contains("exempt") && c.contains("control")) fault("exempt from the control that it has");
     if (!c.contains("control")) continue;
     const auto& control = c.at("control");
     if (control.at("without").empty()) fault("a control that takes nothing away");
@@ -147,7 +150,10 @@ std::vector<std::string> faults_of_form(const base::json& manifest) {
     if (gets != "pays" && !is_an_outcome(gets)) fault("no outcome: " + gets);
     // With its layers it must end otherwise, or the control shows nothing; `ok` that pays is
     // another end than `ok` that does not.
-    if (c.at("want").value("no_screen", "") == gets) fault("a control that gets what it had");
+    const bool as_host = control.value("as_host", false);
+    if (as_host && !c.value("also_as_host_entry", false)) fault("a control in a form it has not");
+    if (c.at("want").value(as_host ? "as_host" : "no_screen", "") == gets)
+      fault("a control that gets what it had");
     if (gets == "pays" && !c.contains("twin")) fault("nothing to compare its speed with");
   }
   if (races > most_races) faults.push_back(fmt::format("{} races", races));
@@ -237,6 +243,12 @@ TEST_CASE("what is wrong with a manifest's outcomes is told") {
   CHECK(with(R"({"file": "a.cu", "want": {"screen": "rejected_static", "no_screen": "wrong_value"},
                  "control": {"without": ["values", "hope"], "gets": "wrong_value"}})") ==
         faults{"a: unknown layer hope", "a: a control that gets what it had"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"},
+                 "control": {"without": ["values"], "gets": "ok", "as_host": true}})") ==
+        faults{"a: a control in a form it has not"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"}, "exempt": "so",
+                 "control": {"without": ["values"], "gets": "ok"}})") ==
+        faults{"a: exempt without a reason", "a: exempt from the control that it has"});
 }
 
 TEST_CASE("every layer has a control") {
