@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "env/runner/file_lock.hpp"
+#include "env/runner/gpu_lock.hpp"
 
 namespace {
 
@@ -233,6 +234,13 @@ int call_candidate(const char* artefact) {
   return right ? 0 : 1;
 }
 
+// The same behind the locks of a runner of lane `cuda`, in its order (env/runner/gpu_main.cpp).
+int call_behind_locks(const char* artefact) {
+  using namespace quern::env::runner;
+  if (lock_files(true) != 0 || lock_down(gpu_lock::before_loading) != 0) return 9;
+  return call_candidate(artefact);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -244,6 +252,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<int()>> deeds{
       {"nothing", [] { return 0; }},
       {"call", [&] { return call_candidate(argument); }},
+      {"call-locked", [&] { return call_behind_locks(argument); }},
       {"exit", [&] { return std::atoi(argument); }},
       {"loop", endless_loop},
       {"sleep",

@@ -12,6 +12,7 @@
 #include <thread>
 #include <tuple>
 
+#include <fcntl.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -100,6 +101,8 @@ class tracer {
         // The filter ends a process behind the call, without a stop that could be seen.
         if (info.si_code != CLD_EXITED && info.si_status == SIGSYS)
           result_.last_call = latest_ + " [ended by the filter]";
+        else
+          took_effect(pid_);
         break;
       }
       int status = 0;
@@ -140,6 +143,7 @@ class tracer {
         0)
       return;
     if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+      took_effect(tid);
       entered& call = inside_[tid];
       call.number = static_cast<long>(info.entry.nr);
       std::copy_n(info.entry.args, 6, call.arguments);
@@ -148,11 +152,24 @@ class tracer {
       const auto it = inside_.find(tid);
       if (it == inside_.end()) return;
       const long value = static_cast<long>(info.exit.rval);
+      if (value >= 0 || value == -ESRCH) answered_[tid] = deed_of(it->second);
       if (value == -EPERM || value == -EACCES || value == -ENOSYS || value == -ENOENT ||
           value == -ENOTTY || value == -EROFS || value == -ENOTDIR)
         note(tid, it->second, static_cast<int>(-value));
       inside_.erase(it);
     }
+  }
+
+  /// Not before the next call: one for which the filter ends the process looks answered, too.
+  void took_effect(int tid) {
+    if (const auto it = answered_.find(tid); it != answered_.end())
+      result_.made.insert(answered_.extract(it).mapped());
+  }
+
+  static std::string deed_of(const entered& call) {
+    const std::string name = call.text.substr(0, call.text.find('('));
+    const bool writes = call.number == SYS_openat && (call.arguments[2] & O_ACCMODE) != O_RDONLY;
+    return name + (writes ? " for writing" : "");
   }
 
   void note(int tid, const entered& call, int error) {
@@ -172,6 +189,7 @@ class tracer {
 
   int pid_;
   std::map<int, entered> inside_;
+  std::map<int, std::string> answered_;  ///< a thread's last call that was no failure
   std::map<std::tuple<std::string, std::string, std::string>, int> seen_;
   std::string latest_;
   trace_result result_;

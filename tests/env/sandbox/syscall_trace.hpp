@@ -1,6 +1,8 @@
-// The system calls of a child that the system or the sandbox refused: a small strace, by ptrace.
+// The system calls of a child, those that the system or the sandbox refused most of all: a small
+// strace, by ptrace.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,10 @@ struct refused_call {
 struct trace_result {
   std::string problem;  ///< why nothing could be traced; empty: it was
   std::vector<refused_call> refused;
+  /// Names of those that took effect, without their numbers; a file that was opened for writing is
+  /// "openat for writing". Whoever signals or traces a process that is not there has got as far as
+  /// that: the system looked for it.
+  std::set<std::string> made;
   std::string last_call;  ///< those that were being made when the child ended, one a thread
 };
 

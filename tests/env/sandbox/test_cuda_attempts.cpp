@@ -1,0 +1,126 @@
+// Attacks of tests/hostile/cuda on their host: their control is that the attempt is made, where
+// nothing but namespaces of its own holds it. No device is needed: the host code is compiled as
+// C++, and kernels run on the processor.
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "base/json.hpp"
+#include "env/sandbox/compile.hpp"
+#include "sandbox_fixture.hpp"
+#include "syscall_trace.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using env::layer;
+
+namespace {
+
+const std::filesystem::path hostile_cuda = source_dir() / "tests/hostile/cuda";
+
+/// What the host code of the candidates sees of CUDA. A launch is a call: one thread of one block.
+const std::string little_cuda = R"(
+#include <cstring>
+#define __global__ static
+struct place { unsigned x, y, z; };
+static const place gridDim = {1, 1, 1}, blockDim = {1, 1, 1}, blockIdx = {0, 0, 0}, threadIdx = {0, 0, 0};
+typedef void* cudaStream_t;
+static inline int cudaStreamSynchronize(cudaStream_t) { return 0; }
+static inline int cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t) {
+  memset(p, value, bytes);
+  return 0;
+}
+)";
+
+/// As C++. A file that it leaves lies in the only folder that a child has, which goes with it.
+std::string as_cpp(std::string text) {
+  for (std::size_t at = 0; (at = text.find("<<<", at)) != std::string::npos;)
+    text.erase(at, text.find(">>>", at) + 3 - at);
+  constexpr std::string_view shared = "/tmp/quern-hostile";
+  for (std::size_t at = 0; (at = text.find(shared, at)) != std::string::npos;)
+    text.erase(at, std::string_view("/tmp/").size());
+  return little_cuda + text;
+}
+
+/// The call that an attack makes, among what took effect or was never come back from.
+bool was_made(const trace_result& trace, const std::string& call) {
+  return trace.made.contains(call) ||
+         (trace.last_call.starts_with(call + "(") && !contains(trace.last_call, "ended by"));
+}
+
+trace_result trace_deed(env::spawner& children, const std::string& name,
+                        const std::string& artefact) {
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const base::unique_fd read_end(ends[0]);
+  base::unique_fd write_end(ends[1]);
+  auto spec = deed(name, artefact);
+  spec.argv.emplace_back("3");
+  spec.keep = {{read_end.get(), 3}};
+  spec.read_only.push_back(artefact);
+  spec.limits.wall_s = 8;
+  spec.limits.cpu_s = 1;
+  spec.limits.processes = 64;
+  spec.profile = env::syscall_profile::gpu;
+  auto child = children.spawn(spec);
+  REQUIRE_MESSAGE(child.has_value(), (child ? "" : child.error().message));
+  auto trace = trace_child((*child)->pid(), [&] { write_end.reset(); });
+  const auto end = (*child)->wait(60);
+  REQUIRE(end.has_value());
+  INFO((*child)->captured_err());
+  CHECK_FALSE((end->how == env::child_end::kind::exited && (end->code == 6 || end->code == 9)));
+  return trace;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "attacks of lane cuda on the host are made where namespaces alone hold them, and not "
+    "behind filter and locks") {
+  if (!host_has({layer::pidns, layer::netns, layer::ipcns, layer::mountns, layer::foreign_uid,
+                 layer::landlock, layer::seccomp},
+                "attempts of hostile candidates"))
+    return;
+  if (geteuid() != 0) {
+    skip("tracing a child that is another user needs root");
+    return;
+  }
+  const auto guarded = make_spawner();
+  auto layers = env::layer_set::all();
+  layers.remove(layer::seccomp);
+  const auto children = make_spawner(layers);
+  const auto cache = base::temp_folder::make("quern-cache");
+  REQUIRE(cache.has_value());
+  auto compiler = env::compiler::create(*guarded, {.cache_dir = cache->path()});
+  REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
+  const auto manifest =
+      base::parse_json(base::read_file(hostile_cuda / "manifest.json").value()).value();
+  int seen = 0;
+  for (const auto& c : manifest.at("candidates")) {
+    if (!c.contains("attempt")) continue;
+    const auto file = c.at("file").get<std::string>();
+    const auto call = c.at("attempt").get<std::string>();
+    CAPTURE(file);
+    env::compile_request request;
+    request.source = as_cpp(base::read_file(hostile_cuda / file).value());
+    request.prototype =
+        "extern \"C\" void kernel(const float* x, float* y, int64_t n, void* workspace, void* "
+        "stream);\n";
+    const auto built = (*compiler)->compile(request);
+    REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
+    REQUIRE_MESSAGE(built->what == env::compile_result::kind::built, built->text);
+    const auto open = trace_deed(*children, "call", built->artefact.string());
+    REQUIRE_MESSAGE(open.problem.empty(), open.problem);
+    CHECK_MESSAGE(was_made(open, call), call, " was not seen; at the end: ", open.last_call);
+    const auto locked = trace_deed(*guarded, "call-locked", built->artefact.string());
+    CHECK_MESSAGE(!was_made(locked, call), call, " was made in spite of filter and locks");
+    ++seen;
+  }
+  CHECK(seen >= 9);
+  CHECK(deeds_still_running().empty());
+  CHECK(control_groups_left().empty());
+  for (const auto& path : manifest.at("must_not_exist"))
+    CHECK_FALSE(std::filesystem::exists(path.get<std::string>()));
+}
