@@ -3,6 +3,7 @@
 
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/program.hpp"
+#include "env/sandbox/outside_hand.hpp"
 
 namespace quern::env {
 namespace {
@@ -104,17 +105,22 @@ finding loaded_candidate::look() {
 finding loaded_candidate::explain(const runner_failure& failure, const std::string& stage) {
   spoilt_ = true;
   switch (failure.what) {
-    case runner_failure::kind::timeout:
+    case runner_failure::kind::timeout: {
       (void)process_->end();
-      return {verdict_kind::timeout, stage, failure.text, std::nullopt};
+      finding late{verdict_kind::timeout, stage, failure.text, std::nullopt};
+      late.doubtful = failure.stopped;
+      return late;
+    }
     case runner_failure::kind::forged:
       (void)process_->end();
       return {verdict_kind::hack, std::string(name_of(hack_kind::forged_result)), failure.text,
               std::nullopt};
     case runner_failure::kind::gone: {
       const auto end = process_->end();
-      return {end.out_of_memory ? verdict_kind::oom : verdict_kind::runtime_error, "",
-              fmt::format("the process ended: {}", end.text()), std::nullopt};
+      finding ended{end.out_of_memory ? verdict_kind::oom : verdict_kind::runtime_error, "",
+                    fmt::format("the process ended: {}", end.text()), std::nullopt};
+      ended.doubtful = seen_in_runner(end) != outside_hand::excluded;
+      return ended;
     }
     case runner_failure::kind::host:
       return this_host(failure.text);

@@ -235,4 +235,18 @@ base::expected<gpu_link*> compiled_references::get(std::size_t i, const task& wh
   return &link;
 }
 
+base::expected<gpu_link*> compiled_references::compiled(std::size_t i, const task& what,
+                                                        const runner::gpu_call_request& call) {
+  for (bool last = false;; last = true) {
+    QUERN_TRY(auto* link, get(i, what));
+    const auto told = link->call(call, compile_reference_s);
+    if (told) return link;
+    retire(i);
+    const bool refused = told.error().what == runner_failure::kind::refused;
+    if (!refused || last)
+      return base::fail(refused ? base::errc::invalid_argument : base::errc::unavailable,
+                        "reference through torch.compile: {}", told.error().text);
+  }
+}
+
 }  // namespace quern::env

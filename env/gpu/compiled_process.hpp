@@ -62,6 +62,10 @@ class compiled_references {
   base::expected<std::string> versions();
   /// A process that has the task's text. Errors: invalid_argument (the text), unavailable.
   base::expected<gpu_link*> get(std::size_t i, const task& what);
+  /// The same, compiled for a call. What does not compile does not in a second, fresh process
+  /// either: a compiler that somebody killed is no fault of the text.
+  base::expected<gpu_link*> compiled(std::size_t i, const task& what,
+                                     const runner::gpu_call_request& call);
   void retire(std::size_t i) { places_[i] = {}; }
 
  private:

@@ -159,14 +159,23 @@ verdict gpu_evaluator::evaluate(const evaluation_request& request) {
   // What one suite refuses, another allows.
   key.protocol += "+" + to_text(request.policy.value_or(state_->options.policy));
   if (!state_->options.static_screen) key.protocol += "+unscreened";
-  gpu_evaluation one(*state_, request, *protocol, baseline, v);
-  if (one.recall(state_->cache, key, state_->options.remeasure_probability)) {
+  const verdict unjudged = v;
+  const double again = state_->options.remeasure_probability;
+  std::optional<gpu_evaluation> one(std::in_place, *state_, request, *protocol, baseline, v);
+  if (one->recall(state_->cache, key, again)) {
     ++state_->seconds.cache_hits;
     return v;
   }
-  one.run();
-  if (one.used_device()) state_->look_after(v, one.cause());
-  one.keep(state_->cache, key);
+  repeated_evaluations once_more;
+  for (one->run(); one->doubtful() && once_more.allow(interruption::candidate_ended); one->run()) {
+    base::log_warn("evaluator", "an evaluation was interrupted ({}): once more", v.detail);
+    v = unjudged;
+    one.emplace(*state_, request, *protocol, baseline, v);
+    // Drawn by the request: what was to be measured again still is.
+    (void)one->recall(state_->cache, key, again);
+  }
+  if (one->used_device()) state_->look_after(v, one->cause());
+  one->keep(state_->cache, key);
   return v;
 }
 

@@ -41,15 +41,10 @@ bool gpu_evaluation::take_references(timed_side& side) {
 
 bool gpu_evaluation::take_compiled(timed_side& side) {
   side.delivers = true;
+  const auto call = call_request(task_->timed, false);
   for (std::size_t i = 0; i < compiled_references::count; ++i) {
-    auto link = with_.compiled->get(i, *request_.subject);
+    const auto link = with_.compiled->compiled(i, *request_.subject, call);
     if (!link) return fail_host(link.error());
-    if (auto told = (*link)->call(call_request(task_->timed, false), compile_reference_s); !told) {
-      with_.compiled->retire(i);
-      const bool of_the_task = told.error().what == runner_failure::kind::refused;
-      return fail_host({of_the_task ? base::errc::invalid_argument : base::errc::unavailable,
-                        "reference through torch.compile: " + told.error().text});
-    }
     side.runners.push_back({*link, resident_runners + i});
   }
   return true;
@@ -73,9 +68,7 @@ bool gpu_evaluation::take_plain(timed_side& side, std::vector<loaded_candidate>&
   if (!plain_) {
     auto r = build_candidate(*with_.nvcc, with_.compilations, *request_.subject,
                              request_.subject->plain, with_.architecture, {false, false});
-    if (!r.built)
-      return settle(
-          {verdict_kind::invalid_reference, "", "plain baseline: " + r.what.detail, std::nullopt});
+    if (!r.built) return settle(of_plain_baseline(r.what));
     plain_ = std::move(r.built);
   }
   loaded.reserve(resident_runners);
@@ -88,8 +81,7 @@ bool gpu_evaluation::take_plain(timed_side& side, std::vector<loaded_candidate>&
     if (f.ok()) f = one.prepare(stand.desk(), stand.memory(), task_->timed, 2);
     if (!f.ok()) {
       stand.retire(seat);
-      return settle(
-          {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt});
+      return settle(of_plain_baseline(f));
     }
     side.runners.push_back({&one.link(), seat});
   }

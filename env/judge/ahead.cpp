@@ -7,7 +7,7 @@ namespace quern::env {
 namespace {
 
 constexpr std::size_t most_ready = 3;
-constexpr std::size_t most_given_up = 64;
+constexpr std::size_t most_refused = 64;
 
 }  // namespace
 
@@ -26,17 +26,17 @@ base::expected<compile_result> shared_compilation::once(
       lock.unlock();
       return shared.get();
     }
-    for (const auto& [given_up, how] : given_up_)
-      if (given_up == key) return how;
+    for (const auto& [refused, how] : refused_)
+      if (refused == key) return how;
     flying_.emplace(key, promise.get_future().share());
   }
   auto result = make();
   promise.set_value(result);
   const std::lock_guard lock(guard_);
   flying_.erase(key);
-  if (result && result->what == compile_result::kind::timeout) {
-    given_up_.emplace_back(key, *result);
-    if (given_up_.size() > most_given_up) given_up_.pop_front();
+  if (result && result->what != compile_result::kind::built) {
+    refused_.emplace_back(key, *result);
+    if (refused_.size() > most_refused) refused_.pop_front();
   }
   return result;
 }

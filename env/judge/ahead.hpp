@@ -19,8 +19,8 @@ namespace quern::env {
 inline constexpr double candidate_wall_s = 120;
 
 /// Lets everybody who wants the same source compiled at the same time wait for one compilation. A
-/// text on which the compiler gave up is remembered, the last ones of them: whoever judges it after
-/// it was compiled ahead does not wait a second time. Thread-safe.
+/// text that does not compile is remembered, the last ones of them: whoever judges it after it was
+/// compiled ahead does not wait a second time. Thread-safe.
 class shared_compilation {
  public:
   base::expected<compile_result> compile(compiler& with, const compile_request& request);
@@ -32,7 +32,7 @@ class shared_compilation {
   using answer = std::shared_future<base::expected<compile_result>>;
   std::mutex guard_;
   std::unordered_map<base::hash128, answer> flying_;
-  std::list<std::pair<base::hash128, compile_result>> given_up_;  ///< the oldest first
+  std::list<std::pair<base::hash128, compile_result>> refused_;  ///< the oldest first
 };
 
 /// Processes that were started for an artefact whose candidate is about to be judged. Holds a few;

@@ -8,6 +8,7 @@
 
 #include "env/judge/compare.hpp"
 #include "env/judge/judge_layer.hpp"
+#include "env/sandbox/outside_hand.hpp"
 
 namespace quern::env {
 namespace {
@@ -122,9 +123,12 @@ finding candidate_checker::prepare(const task_instance& instance, std::int64_t s
 finding candidate_checker::explain(const runner_failure& failure, const candidate_memory* memory,
                                    const task_instance* instance, const std::string& stage) {
   switch (failure.what) {
-    case runner_failure::kind::timeout:
+    case runner_failure::kind::timeout: {
       process_.end();
-      return found(verdict_kind::timeout, stage, failure.text);
+      finding late = found(verdict_kind::timeout, stage, failure.text);
+      late.doubtful = failure.stopped;
+      return late;
+    }
     case runner_failure::kind::forged:
       process_.end();
       return hack(hack_kind::forged_result, failure.text);
@@ -146,9 +150,12 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
   const child_end end = process_.end();
   if (end.out_of_memory)
     return found(verdict_kind::oom, "", "the candidate used more memory than it may");
-  if (failure.what == runner_failure::kind::gone)
-    return found(verdict_kind::runtime_error, "",
-                 fmt::format("the process ended in the middle of a call: {}", end.text()));
+  if (failure.what == runner_failure::kind::gone) {
+    finding ended = found(verdict_kind::runtime_error, "",
+                          fmt::format("the process ended in the middle of a call: {}", end.text()));
+    ended.doubtful = seen_in_runner(end) != outside_hand::excluded;
+    return ended;
+  }
   const std::uint64_t address = failure.last.value;
   const bool write = failure.last.was_write != 0;
   const int signal = static_cast<int>(failure.last.signal);

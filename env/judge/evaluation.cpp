@@ -39,6 +39,12 @@ bool evaluation::fail_reference(const base::error& e) {
   return fail_host(e);
 }
 
+interruption evaluation::interrupted() const {
+  if (doubtful()) return interruption::candidate_ended;
+  return lost_reference_ && with_.options.restart_reference ? interruption::reference_lost
+                                                            : interruption::none;
+}
+
 bool evaluation::compile() {
   stage_clock clock(with_.seconds.compile);
   auto built = with_.compilations.compile(*with_.cxx,

@@ -126,16 +126,14 @@ verdict evaluator::evaluate(const evaluation_request& request) {
     ++state_->seconds.cache_hits;
     return v;
   }
-  one->run();
-  if (one->lost_reference() && state_->options.restart_reference) {
-    base::log_warn("evaluator", "the reference was lost ({}): once more with a fresh one",
-                   v.detail);
-    state_->tasks->renew();
+  repeated_evaluations once_more;
+  for (one->run(); once_more.allow(one->interrupted()); one->run()) {
+    base::log_warn("evaluator", "an evaluation was interrupted ({}): once more", v.detail);
+    if (one->interrupted() == interruption::reference_lost) state_->tasks->renew();
     v = unjudged;
     one.emplace(*state_, request, v);
     // Drawn by the request: what was to be measured again still is.
     (void)one->recall(state_->cache, key, again);
-    one->run();
   }
   one->keep(state_->cache, key);
   if (one->used_host()) state_->look_after(v);

@@ -108,8 +108,8 @@ class evaluation : public staged_evaluation {
   void run();
   /// It got as far as what the quarantine is about: a compiler, a reference, a process.
   [[nodiscard]] bool used_host() const { return used_host_; }
-  /// It ended because the reference's process was lost, which a fresh one may mend.
-  [[nodiscard]] bool lost_reference() const { return lost_reference_; }
+  /// What may have ended it beside its candidate.
+  [[nodiscard]] interruption interrupted() const;
 
  private:
   bool screen();

@@ -1,6 +1,8 @@
 // What the evaluations of both lanes have in common.
 #include "env/judge/staged_evaluation.hpp"
 
+#include <utility>
+
 namespace quern::env {
 namespace {
 
@@ -11,6 +13,11 @@ std::string cut_text(std::string text) {
 }
 
 }  // namespace
+
+bool repeated_evaluations::allow(interruption why) {
+  if (why == interruption::none) return false;
+  return !std::exchange(used_[static_cast<std::size_t>(why)], true);
+}
 
 bool staged_evaluation::recall(verdict_cache& cache, const verdict_key& key, double p) {
   if (const auto* known = cache.find(key)) {
@@ -36,10 +43,12 @@ bool staged_evaluation::settle(const finding& f) {
   verdict_.detail = cut_text(f.detail);
   if (f.first_diff) verdict_.first_diff = f.first_diff;
   cause_ = f.cause;
+  doubtful_ = f.doubtful;
   return f.ok();
 }
 
 bool staged_evaluation::fail_host(const base::error& e) {
+  doubtful_ = false;
   verdict_.kind = e.code == base::errc::invalid_argument ? verdict_kind::invalid_reference
                                                          : verdict_kind::infra_error;
   verdict_.detail = cut_text(e.message);

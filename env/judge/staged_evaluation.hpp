@@ -2,6 +2,7 @@
 // stands at the first finding, and the first stages, which know no lane.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -18,6 +19,26 @@
 
 namespace quern::env {
 
+/// What may have ended an evaluation that is not its candidate's doing, and may be gone when it is
+/// made again.
+enum class interruption {
+  none,
+  reference_lost,   ///< the baseline's process ended
+  candidate_ended,  ///< the candidate's was ended or stopped; by itself or by somebody else
+};
+
+/// Which evaluations are made once more: one for each interruption. A candidate that ends itself
+/// does so again and has its verdict then; one whose process was killed once has that of the
+/// second evaluation. Thread-compatible.
+class repeated_evaluations {
+ public:
+  /// Whether an evaluation that ended so is made once more.
+  bool allow(interruption why);
+
+ private:
+  std::array<bool, 3> used_{};
+};
+
 /// One evaluation. Thread-compatible.
 class staged_evaluation {
  public:
@@ -29,6 +50,8 @@ class staged_evaluation {
   void keep(verdict_cache& cache, const verdict_key& key);
   /// Of the finding that was taken last.
   [[nodiscard]] runner::cause cause() const { return cause_; }
+  /// The candidate's process may have been ended or stopped by somebody else.
+  [[nodiscard]] bool doubtful() const { return doubtful_; }
 
  protected:
   /// Both outlive this object.
@@ -56,6 +79,7 @@ class staged_evaluation {
 
  private:
   runner::cause cause_ = runner::cause::unknown;
+  bool doubtful_ = false;
 };
 
 }  // namespace quern::env

@@ -91,9 +91,9 @@ finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs
     // Loaded before in a process that is kept; then this only tells whether it has a workspace.
     auto f = side.load(task_.plain_artefact.string());
     if (f.ok()) f = side.prepare(instance_, slots, &inputs, memory);
-    if (!f.ok())
-      return {verdict_kind::invalid_reference, "", "plain baseline: " + f.detail, std::nullopt};
-    return {};
+    // Its process is of no more use, whatever it was.
+    result_.baseline_gone = f.doubtful;
+    return f.ok() ? finding{} : of_plain_baseline(f);
   }
   auto outputs = tensor_arena::create(memory_use::outputs, instance_.outputs, slots);
   if (!outputs) return host_error(outputs.error().message);

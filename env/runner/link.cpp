@@ -30,6 +30,18 @@ tl::unexpected<runner_failure> failure(runner_failure::kind what, std::string te
   return tl::make_unexpected(runner_failure{what, {}, std::move(text)});
 }
 
+/// Whether every thread of a process was stopped by a signal.
+bool is_stopped(int pid) {
+  const base::unique_fd file(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 512> text{};
+  const ssize_t got = read(file.get(), text.data(), text.size());
+  if (got <= 0) return false;
+  // Behind the name, in parentheses, which may hold any of them.
+  const std::string_view line(text.data(), static_cast<std::size_t>(got));
+  const auto end = line.rfind(')');
+  return end != line.npos && line.substr(end).starts_with(") T");
+}
+
 bool send_message(int socket, std::span<const std::byte> head, std::span<const std::byte> body,
                   int fd) {
   iovec parts[2] = {{const_cast<std::byte*>(head.data()), head.size()},
@@ -129,9 +141,12 @@ answered<runner::reply> runner_link::ask(runner::command what, std::span<const s
       return failure(
           runner_failure::kind::timeout,
           fmt::format("{:.2f} s of CPU time, the limit is {:.2f} s", cpu_s, limits.cpu_s));
-    if (wall_s > limits.wall_s)
-      return failure(runner_failure::kind::timeout,
-                     fmt::format("{:.1f} s, the limit is {:.1f} s", wall_s, limits.wall_s));
+    if (wall_s > limits.wall_s) {
+      auto over = failure(runner_failure::kind::timeout,
+                          fmt::format("{:.1f} s, the limit is {:.1f} s", wall_s, limits.wall_s));
+      over.value().stopped = is_stopped(pid_);
+      return over;
+    }
   }
 }
 

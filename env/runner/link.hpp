@@ -29,6 +29,8 @@ struct runner_failure {
   kind what = kind::gone;
   runner::reply last;
   std::string text;
+  /// timeout: by the wall clock, and the process stood still by a signal (SIGSTOP).
+  bool stopped = false;
 };
 
 template <class T>

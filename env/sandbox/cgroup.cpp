@@ -27,6 +27,24 @@ std::string slurp(const fs::path& path) {
   return text.str();
 }
 
+// Of a file that is one number; 0 where it is not there.
+std::int64_t number_in(const fs::path& file) {
+  std::istringstream text(slurp(file));
+  std::int64_t value = 0;
+  text >> value;
+  return value;
+}
+
+// Of a file of lines "name number"; 0 where the name is not there.
+std::int64_t number_in(const fs::path& file, std::string_view name) {
+  std::istringstream lines(slurp(file));
+  std::string key;
+  std::int64_t value = 0;
+  while (lines >> key >> value)
+    if (key == name) return value;
+  return 0;
+}
+
 bool put(const fs::path& file, const std::string& value) {
   std::ofstream out(file);
   out << value;
@@ -213,14 +231,16 @@ base::status cgroup_leaf::add(int pid) const {
   return {};
 }
 
+bool cgroup_leaf::reached_limit() const {
+  const fs::path& memory = folders_.memory;
+  if (folders_.version == 2) return number_in(memory / "memory.events", "oom") > 0;
+  return number_in(memory / "memory.failcnt") > 0 || number_in(memory / "memory.memsw.failcnt") > 0;
+}
+
 bool cgroup_leaf::had_oom_kill() const {
   const bool v2 = folders_.version == 2;
-  std::istringstream lines(slurp(folders_.memory / (v2 ? "memory.events" : "memory.oom_control")));
-  std::string key;
-  std::int64_t value = 0;
-  while (lines >> key >> value)
-    if (key == "oom_kill") return value > 0;
-  return false;
+  const fs::path events = folders_.memory / (v2 ? "memory.events" : "memory.oom_control");
+  return number_in(events, "oom_kill") > 0 && reached_limit();
 }
 
 void cgroup_leaf::kill() const {

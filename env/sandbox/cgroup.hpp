@@ -32,6 +32,8 @@ class cgroup_leaf {
 
   /// Moves a process in; 0: the calling one.
   [[nodiscard]] base::status add(int pid) const;
+  /// The kernel killed inside because this group's own limit was reached, not because the machine,
+  /// or a group around this one, was short of memory.
   [[nodiscard]] bool had_oom_kill() const;
   /// Ends every process inside (version 2 only; version 1 has no such order).
   void kill() const;
@@ -41,6 +43,7 @@ class cgroup_leaf {
 
  private:
   explicit cgroup_leaf(cgroup_place folders) : folders_(std::move(folders)) {}
+  [[nodiscard]] bool reached_limit() const;
   cgroup_place folders_;
 };
 

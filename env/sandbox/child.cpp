@@ -1,6 +1,7 @@
 // A running or ended child.
 #include "env/sandbox/child.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -21,6 +22,9 @@
 
 namespace quern::env {
 namespace {
+
+/// Of its time limit, in processor time: who used that much was at work.
+constexpr double busy_share = 0.9;
 
 std::string signal_text(int number) {
   if (number == SIGSYS) return "SIGSYS (a system call that the sandbox forbids)";
@@ -106,12 +110,14 @@ child_end child::state::reap() {
   if (result.how == child_end::kind::signalled && !result.out_of_memory) {
     const double used = static_cast<double>(result.user_us + result.system_us) * 1e-6;
     const bool cpu_over = cpu_s > 0 && used >= 0.98 * cpu_s;
-    if (result.code == SIGKILL && timed_out)
+    if (result.code == SIGKILL && timed_out) {
       result.how = child_end::kind::timed_out;
-    else if (result.code == SIGKILL && killed)
+      result.stalled = used < busy_share * (cpu_s > 0 ? std::min(cpu_s, wall_s) : wall_s);
+    } else if (result.code == SIGKILL && killed) {
       result.how = child_end::kind::killed;
-    else if (result.code == SIGXCPU || (result.code == SIGKILL && cpu_over))
+    } else if (result.code == SIGXCPU || (result.code == SIGKILL && cpu_over)) {
       result.how = child_end::kind::timed_out;
+    }
   }
   end = result;
   return result;

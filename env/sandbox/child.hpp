@@ -110,8 +110,12 @@ struct child_end {
   };
   kind how = kind::exited;
   int code = 0;
-  bool out_of_memory =
-      false;  ///< the kernel killed in its control group, or refused RLIMIT_AS's excess
+  /// The kernel killed in its control group, whose own limit was reached. A kill because the whole
+  /// machine was short of memory is a signal like any other.
+  bool out_of_memory = false;
+  /// timed_out: by the wall clock, with processor time left that it did not use. It stood still or
+  /// waited for the processor. Also where the time of its tree is not known (no PID namespace).
+  bool stalled = false;
   std::int64_t user_us = 0;  ///< CPU time of the tree
   std::int64_t system_us = 0;
   std::int64_t peak_bytes = 0;  ///< largest resident size of one process

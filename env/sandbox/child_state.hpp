@@ -22,7 +22,7 @@ struct child::state {
   std::optional<cgroup_leaf> group;
   std::optional<base::temp_folder> host_work;  ///< where there is no mount namespace
   bool own_pids = false;
-  double cpu_s = 0;
+  double cpu_s = 0, wall_s = 0;  ///< limits; zero: none
   clock::time_point deadline = clock::time_point::max();
 
   std::mutex mutex;

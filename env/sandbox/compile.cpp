@@ -225,7 +225,7 @@ base::expected<compile_result> compiler::compile(const compile_request& request)
                                                         request.prototype, source)));
   spec.in = child_stream::from(text.get());
   limit_tool(spec, request);
-  QUERN_TRY(auto ran, run_tool(state_->children, spec));
+  QUERN_TRY(auto ran, run_compiler(state_->children, spec, true));
   if (!take_outcome(ran, request, result)) return result;
   const base::unique_fd made = open_product(ran, artefact_name);
   if (!made) {

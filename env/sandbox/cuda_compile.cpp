@@ -208,7 +208,7 @@ base::status cuda_compiler::state::by_nvrtc(const cuda_compile_request& request,
   QUERN_TRY(const auto asked, as_memory_file(nvrtc_request(request)));
   spec.keep = {{asked.get(), runner::nvrtc_request_fd}};
   limit_tool(spec, request);
-  QUERN_TRY(auto ran, run_tool(children, spec));
+  QUERN_TRY(auto ran, run_compiler(children, spec, false));
   if (ran.end.how == child_end::kind::exited && ran.end.code == runner::nvrtc_unusable &&
       !ran.end.out_of_memory)
     return base::fail(base::errc::unavailable, "NVRTC does not run in the sandbox: {}", ran.err);
@@ -275,7 +275,7 @@ base::status cuda_compiler::state::by_nvcc(const cuda_compile_request& request,
   spec.argv[0] = fs::canonical("/bin/sh", error).string();
   spec.in = child_stream::from(source.get());
   limit_tool(spec, request);
-  QUERN_TRY(auto ran, run_tool(children, spec));
+  QUERN_TRY(auto ran, run_compiler(children, spec, true));
   if (!take_outcome(ran, request, result)) return {};
   const base::unique_fd made = open_product(ran, shared_object_name);
   if (!made) {

@@ -171,6 +171,7 @@ base::expected<std::unique_ptr<child>> spawner::spawn(const child_spec& spec) {
   auto made = std::make_shared<child::state>();
   made->own_pids = state_->layers.has(layer::pidns);
   made->cpu_s = spec.limits.cpu_s;
+  made->wall_s = spec.limits.wall_s;
   const auto attach = [&](const child_stream& stream, int number,
                           base::unique_fd& capture) -> base::status {
     int fd = state_->null_device.get();

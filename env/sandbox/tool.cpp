@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "env/sandbox/outside_hand.hpp"
+
 namespace quern::env {
 
 std::vector<std::string> compiler_folders() {
@@ -51,6 +53,25 @@ base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec)
                   std::chrono::steady_clock::now() - begin)
                   .count();
   return result;
+}
+
+base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& spec,
+                                          bool starts_others) {
+  const auto run_from_the_beginning = [&]() -> base::expected<tool_outcome> {
+    if (spec.in.what == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)
+      return base::fail_errno("rewinding a source");
+    return run_tool(children, spec);
+  };
+  {
+    QUERN_TRY(auto first, run_from_the_beginning());
+    if (seen_in_compiler(first.end, starts_others) == outside_hand::excluded) return first;
+  }
+  QUERN_TRY(auto second, run_from_the_beginning());
+  if (seen_in_compiler(second.end, starts_others) != outside_hand::certain) return second;
+  return base::fail(base::errc::unavailable,
+                    "{} was ended by another process, twice ({}): see what kills processes on this "
+                    "host; the kernel's log names those it kills when memory is short",
+                    spec.argv[0], second.end.text());
 }
 
 base::expected<std::string> ask_tool(spawner& children, child_spec spec) {

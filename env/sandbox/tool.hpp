@@ -33,6 +33,13 @@ void limit_tool(child_spec& spec, const compile_limits& limits);
 /// Runs it to its end.
 base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec);
 
+/// Runs a compiler on somebody's text, once more where its end may be the doing of somebody else on
+/// this host (outside_hand.hpp), and believes the second end. `spec.in` is read from its beginning
+/// each time. `starts_others`: it is a driver of other programs. Error (unavailable): it was ended
+/// from outside both times.
+base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& spec,
+                                          bool starts_others);
+
 /// What it prints, for questions such as --version. An end other than success is unavailable.
 base::expected<std::string> ask_tool(spawner& children, child_spec spec);
 

@@ -17,8 +17,14 @@ struct finding {
   std::optional<first_difference> first_diff;
   /// What a runner on a device told of a failure, where one did.
   runner::cause cause = runner::cause::unknown;
+  /// The process may have been killed or stopped by somebody else on this host
+  /// (env/sandbox/outside_hand.hpp): to be judged once more before it counts.
+  bool doubtful = false;
 
   [[nodiscard]] bool ok() const { return kind == verdict_kind::ok; }
 };
+
+/// The same of a plain baseline: the task's fault (invalid_reference), or this host's.
+finding of_plain_baseline(const finding& f);
 
 }  // namespace quern::env

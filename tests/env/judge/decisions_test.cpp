@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "env/judge/ahead.hpp"
 #include "env/judge/cost_model.hpp"
 #include "env/judge/explain.hpp"
 #include "env/judge/judgement.hpp"
+#include "env/judge/staged_evaluation.hpp"
 #include "env/judge/verdict_cache.hpp"
 #include "support/test.hpp"
 
@@ -208,4 +210,52 @@ TEST_CASE("every verdict has words for a person") {
   v = {};
   v.kind = verdict_kind::oom;
   CHECK(quern::test::contains(advice_for(v, what), "at most 256 MiB"));
+}
+
+TEST_CASE("an evaluation that was interrupted is made once more, for each interruption") {
+  using enum interruption;
+  repeated_evaluations once_more;
+  CHECK_FALSE(once_more.allow(none));
+  // A candidate that ends itself is not tried a third time.
+  CHECK(once_more.allow(candidate_ended));
+  CHECK_FALSE(once_more.allow(candidate_ended));
+  CHECK_FALSE(once_more.allow(none));
+  // One whose reference was killed in the second one is not charged with that.
+  CHECK(once_more.allow(reference_lost));
+  CHECK_FALSE(once_more.allow(reference_lost));
+  CHECK_FALSE(once_more.allow(candidate_ended));
+}
+
+TEST_CASE("what is found of a plain baseline is the task's fault, or this host's") {
+  finding f{verdict_kind::runtime_error, "", "SIGSEGV", std::nullopt};
+  CHECK(of_plain_baseline(f).kind == verdict_kind::invalid_reference);
+  CHECK(of_plain_baseline(f).detail == "plain baseline: SIGSEGV");
+  f.doubtful = true;
+  CHECK(of_plain_baseline(f).kind == verdict_kind::infra_error);
+  f = {verdict_kind::infra_error, "", "no descriptors", std::nullopt};
+  CHECK(of_plain_baseline(f).kind == verdict_kind::infra_error);
+}
+
+TEST_CASE("a text that does not compile is not compiled a second time; what failed here is") {
+  shared_compilation compilations;
+  int made = 0;
+  const auto ask = [&](std::uint64_t key, const quern::base::expected<compile_result>& answer) {
+    return compilations.once({key, key}, [&] {
+      ++made;
+      return answer;
+    });
+  };
+  compile_result result;
+  for (const auto what : {compile_result::kind::error, compile_result::kind::timeout}) {
+    result.what = what;
+    const auto key = static_cast<std::uint64_t>(what);
+    for (int i = 0; i < 2; ++i)
+      CHECK(ask(key, result)->what == what);
+  }
+  CHECK(made == 2);
+  const quern::base::expected<compile_result> ended =
+      quern::base::fail(quern::base::errc::unavailable, "ended by another process");
+  CHECK_FALSE(ask(7, ended));
+  CHECK_FALSE(ask(7, ended));
+  CHECK(made == 4);
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "pipeline_fixture.hpp"
+#include "support/meddler.hpp"
 
 using namespace quern::test::pipeline;
 
@@ -17,21 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Living processes that `parent` has started, and whose command line has `word`.
 std::set<pid_t> children_of(pid_t parent, const std::string& word) {
-  std::set<pid_t> found;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    // Behind the name in parentheses: state, parent.
-    const std::string stat = quern::base::read_file(entry.path() / "stat").value_or("");
-    const auto end = stat.rfind(')');
-    if (end == std::string::npos || end + 4 >= stat.size() || stat[end + 2] == 'Z') continue;
-    if (std::strtol(stat.c_str() + end + 4, nullptr, 10) != parent) continue;
-    const std::string line = quern::base::read_file(entry.path() / "cmdline").value_or("");
-    if (line.find(word) != std::string::npos) found.insert(std::stoi(name));
-  }
-  return found;
+  return quern::test::descendants(parent, word, false);
 }
 
 /// An evaluator whose reference process is known.
@@ -79,6 +67,13 @@ evaluator_options tolerant() {
 std::string fresh_kernel(int number) {
   return kernel("const float k" + std::to_string(number) + " = 2; " +
                 replaced(loop, "x[i] * 2", "x[i] * k" + std::to_string(number)));
+}
+
+/// The same, and long enough in its runner to be seen there.
+std::string lasting_kernel(int number, int rounds = 20'000'000) {
+  return replaced(
+      fresh_kernel(number), "const float k",
+      "volatile int r = 0; while (r < " + std::to_string(rounds) + ") r = r + 1; const float k");
 }
 
 }  // namespace
@@ -146,6 +141,71 @@ TEST_CASE("a reference that is killed while it is timed: the evaluation is made 
     } else {
       CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
     }
+  }
+}
+
+TEST_CASE("a runner that somebody killed once is no fault of the candidate") {
+  const auto judge = evaluator::open(tolerant()).value();
+  // Prepared, and compiled, so that the next evaluation is all runner.
+  REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
+  const quern::test::meddler somebody("quern-runner", SIGKILL, 1);
+  const auto v = verify(*judge, lasting_kernel(1));
+  CAPTURE(v.detail);
+  CHECK(somebody.hits() == 1);
+  CHECK(v.kind == verdict_kind::ok);
+  CHECK_FALSE(judge->trouble());
+}
+
+TEST_CASE("a runner that ends each time is the candidate's doing, after one repetition") {
+  const auto judge = evaluator::open(tolerant()).value();
+  REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
+  {
+    const quern::test::meddler somebody("quern-runner", SIGKILL, 100);
+    const auto v = verify(*judge, lasting_kernel(1));
+    CAPTURE(v.detail);
+    CHECK(somebody.hits() == 2);
+    CHECK(v.kind == verdict_kind::runtime_error);
+  }
+  // Without its runner's socket it cannot be told from one that is being killed.
+  auto o = tolerant();
+  o.static_screen = false;
+  const auto unscreened = evaluator::open(o).value();
+  const std::string leaves = kernel(
+      "for (int d = 3; d < 64; ++d) close(d); for (;;) asm volatile(\"\");", "#include <unistd.h>");
+  const auto v = verify(*unscreened, leaves);
+  CAPTURE(v.detail);
+  CHECK(v.kind == verdict_kind::runtime_error);
+}
+
+TEST_CASE("a runner that somebody stopped once is no fault of the candidate") {
+  auto o = tolerant();
+  o.call_cpu_s = 0.05;
+  const auto judge = evaluator::open(o).value();
+  REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
+  const quern::test::meddler somebody("quern-runner", SIGSTOP, 1);
+  const auto v = verify(*judge, lasting_kernel(1, 3'000'000));
+  CAPTURE(v.detail);
+  CHECK(somebody.hits() == 1);
+  CHECK(v.kind == verdict_kind::ok);
+}
+
+TEST_CASE("a plain baseline whose runner or compiler somebody killed says nothing of the task") {
+  const auto judge = evaluator::open(tolerant()).value();
+  for (const bool compiler : {true, false}) {
+    CAPTURE(compiler);
+    const std::string source = fresh_kernel(compiler ? 1 : 0);
+    // The candidate is built before, and its runner is there first.
+    REQUIRE(verify(*judge, source).kind == verdict_kind::ok);
+    const quern::test::meddler somebody(compiler ? "cc1plus" : "quern-runner", SIGKILL, 1,
+                                        !compiler);
+    evaluation_request r;
+    r.subject = task_of(twice);
+    r.source = source;
+    const auto v = judge->evaluate(r);
+    CAPTURE(v.detail);
+    CHECK(somebody.hits() == 1);
+    CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+    CHECK_FALSE(judge->trouble());
   }
 }
 

@@ -1,0 +1,56 @@
+// Whether a child's end may be the doing of somebody else on this host.
+#include "env/sandbox/outside_hand.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <signal.h>
+
+namespace quern::env {
+namespace {
+
+/// Signals that the kernel sends to a process for what it does itself. The others, SIGKILL first of
+/// all, are sent by somebody: limits of the sandbox that end by SIGKILL are told apart before.
+bool is_of_its_own(int signal) {
+  constexpr int own[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,  SIGABRT,
+                         SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ, SIGPIPE};
+  return std::find(std::begin(own), std::end(own), signal) != std::end(own);
+}
+
+}  // namespace
+
+outside_hand seen_in_compiler(const child_end& end, bool starts_others) {
+  using enum outside_hand;
+  if (end.succeeded() || end.out_of_memory) return excluded;
+  switch (end.how) {
+    case child_end::kind::exited:
+      return starts_others ? possible : excluded;
+    case child_end::kind::timed_out:
+      return end.stalled ? possible : excluded;
+    case child_end::kind::signalled:
+      return is_of_its_own(end.code) ? excluded : certain;
+    case child_end::kind::killed:
+      return certain;
+  }
+  return certain;
+}
+
+outside_hand seen_in_runner(const child_end& end) {
+  using enum outside_hand;
+  if (end.out_of_memory) return excluded;
+  switch (end.how) {
+    case child_end::kind::exited:
+      return excluded;
+    case child_end::kind::timed_out:
+      return end.stalled ? possible : excluded;
+    case child_end::kind::signalled:
+      return is_of_its_own(end.code) ? excluded : possible;
+    case child_end::kind::killed:
+      // By us, because it had not ended although its socket was closed. One that somebody killed
+      // may take that long on a busy host.
+      return possible;
+  }
+  return possible;
+}
+
+}  // namespace quern::env
