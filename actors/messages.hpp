@@ -60,7 +60,8 @@ struct open_weight_link {
 QUERN_MESSAGE(open_weight_link, epoch, address)
 
 /// New weights lie ready, or come over the generator's link: first half of the installation. A
-/// version is announced once.
+/// version is announced once. Rank 0 says the same to control, of a version that it offers after
+/// its step.
 struct weights_ready {
   epoch_id epoch = 0;
   weights_version version = 0;
@@ -69,6 +70,13 @@ struct weights_ready {
   std::string file;
 };
 QUERN_MESSAGE(weights_ready, epoch, version, hash, file)
+
+/// To rank 0, once each look_interval: its newest version is not offered to generators yet. No
+/// answer: it still cannot be.
+struct offer_weights {
+  epoch_id epoch = 0;
+};
+QUERN_MESSAGE(offer_weights, epoch)
 
 /// A generator samples with them from the next token on: second half.
 struct weights_installed {
@@ -163,7 +171,7 @@ struct learner_ready {
 };
 QUERN_MESSAGE(learner_ready, epoch, version, hash)
 
-/// Rank 0: the step is done; weights are in memory and published.
+/// Rank 0: the step is done; weights are in memory, and published where `offered`.
 struct step_done {
   epoch_id epoch = 0;
   weights_ready weights;
@@ -172,8 +180,11 @@ struct step_done {
   std::int64_t batch = 0;           ///< number of the batch
   /// The gradient was not finite: no step was made. `weights` says which stand, and has no file.
   bool left_out = false;
+  /// Generators can have the new weights. Not where links send both copies: control announces none
+  /// that were not offered.
+  bool offered = true;
 };
-QUERN_MESSAGE(step_done, epoch, weights, metrics, device_wait_ns, batch, left_out)
+QUERN_MESSAGE(step_done, epoch, weights, metrics, device_wait_ns, batch, left_out, offered)
 
 /// To every rank: write its part of model/ and optimizer/ of the current version into `folder`,
 /// while steps go on.

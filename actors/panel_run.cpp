@@ -206,6 +206,7 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
       [](const jobs_withdrawn&) {},
       [](const learner_ready&) {},
       [](const step_done&) {},
+      [](const weights_ready&) {},
       [](const checkpoint_saved&) {},
       [=](const drain& order) {
         if (stranger(self)) return;

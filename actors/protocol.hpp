@@ -10,6 +10,7 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::hello))
 CAF_ADD_TYPE_ID(quern, (quern::actors::welcome))
 CAF_ADD_TYPE_ID(quern, (quern::actors::open_weight_link))
 CAF_ADD_TYPE_ID(quern, (quern::actors::weights_ready))
+CAF_ADD_TYPE_ID(quern, (quern::actors::offer_weights))
 CAF_ADD_TYPE_ID(quern, (quern::actors::weights_installed))
 CAF_ADD_TYPE_ID(quern, (quern::actors::generation_credit))
 CAF_ADD_TYPE_ID(quern, (quern::actors::generate_group))
@@ -55,8 +56,9 @@ using generator_ref =
                      caf::reacts_to<tick>>;
 
 /// Takes gradient steps. One a rank; rank 0 speaks for all, and sends weights over links.
-using learner_ref = caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to<save_checkpoint>,
-                                     caf::reacts_to<open_weight_link>>;
+using learner_ref =
+    caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to<save_checkpoint>,
+                     caf::reacts_to<open_weight_link>, caf::reacts_to<offer_weights>>;
 
 /// Sends candidates to evaluator hosts and verdicts to the replay actor. The host messages come
 /// from the gateway's thread.
@@ -76,14 +78,13 @@ using supervisor_ref =
 
 /// Remembers everything and decides what happens next; the only writer of the ledger. Processes
 /// introduce themselves here.
-using replay_ref =
-    caf::typed_actor<caf::replies_to<hello, generator_ref>::with<welcome>,
-                     caf::replies_to<hello, learner_ref>::with<welcome>,
-                     caf::reacts_to<generation_credit>, caf::reacts_to<weights_installed>,
-                     caf::reacts_to<generated_sample>, caf::reacts_to<sample_verdict>,
-                     caf::reacts_to<jobs_withdrawn>, caf::reacts_to<learner_ready>,
-                     caf::reacts_to<step_done>, caf::reacts_to<checkpoint_saved>,
-                     caf::reacts_to<drain>, caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
+using replay_ref = caf::typed_actor<
+    caf::replies_to<hello, generator_ref>::with<welcome>,
+    caf::replies_to<hello, learner_ref>::with<welcome>, caf::reacts_to<generation_credit>,
+    caf::reacts_to<weights_installed>, caf::reacts_to<generated_sample>,
+    caf::reacts_to<sample_verdict>, caf::reacts_to<jobs_withdrawn>, caf::reacts_to<learner_ready>,
+    caf::reacts_to<step_done>, caf::reacts_to<weights_ready>, caf::reacts_to<checkpoint_saved>,
+    caf::reacts_to<drain>, caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
 
 }  // namespace quern::actors
 

@@ -1,12 +1,9 @@
 #include "actors/replay_actor.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "actors/actor_guard.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/decide/link_book.hpp"
+#include "actors/decide/offer_book.hpp"
 #include "actors/decide/step_watch.hpp"
 #include "actors/defaults.hpp"
 #include "actors/entrance.hpp"
@@ -25,10 +22,11 @@ struct replay_state {
   ~replay_state() {}
   replay_actor_setup setup;
   generator_entries generators;
-  std::map<caf::actor_addr, learner_entry> learners;  ///< ranks of this epoch
+  learner_entries learners;  ///< ranks of this epoch
   entrance door;
   link_book links;
   std::optional<weights_ready> newest;  ///< of this epoch, what was announced last
+  offer_book offers;                    ///< of this epoch
   role_member learner_member = 0;       ///< all ranks, from learner_ready on
   base::steady_clock clock;
   std::optional<step_watch> learner_watch;
@@ -105,15 +103,6 @@ void carry_out(replay_ptr self, replay_orders& orders) {
   }
 }
 
-void hear(replay_state& state, generator_entry& entry, const generation_credit& credit) {
-  role_board& roles = *state.setup.roles;
-  entry.granted = std::max(entry.granted, credit.granted);
-  roles.did(run_role::generator, credit.tokens - std::exchange(entry.tokens, credit.tokens));
-  entry.device_wait = credit.device_wait_ns;
-  roles.waited_for_device(entry.member, entry.device_wait - entry.waited_before);
-  roles.working(entry.member, credit.working);
-}
-
 void advance(replay_ptr self) {
   self->state.advancing = false;
   if (self->state.ended) return;
@@ -152,9 +141,8 @@ welcome greet(replay_ptr self) {
 void open_links(replay_ptr self) {
   replay_state& state = self->state;
   for (const std::string& address : state.links.take_due())
-    for (const auto& [addr, rank] : state.learners)
-      if (rank.rank == 0)
-        self->send(rank.ref, open_weight_link{state.setup.head->epoch(), address});
+    if (const learner_entry* first = rank_of(state.learners, 0))
+      self->send(first->ref, open_weight_link{state.setup.head->epoch(), address});
 }
 
 welcome meet_generator(replay_ptr self, const generator_ref& ref) {
@@ -207,15 +195,14 @@ void lose_learner(replay_ptr self) {
   }
   state.generators.clear();
   settle(self, state.setup.head->learner_lost());
+  state.offers = offer_book(state.setup.head->version());
   self->send(state.setup.dispatch, epoch_began{state.setup.head->epoch()});
 }
 
 /// A rank that comes while its predecessor is still counted tells that that one is gone.
 void join_learner(replay_ptr self, std::int32_t rank, const learner_ref& ref) {
   replay_state& state = self->state;
-  const bool taken = std::any_of(state.learners.begin(), state.learners.end(),
-                                 [&](const auto& entry) { return entry.second.rank == rank; });
-  if (taken) lose_learner(self);
+  if (rank_of(state.learners, rank) != nullptr) lose_learner(self);
   if (state.learners.empty())
     state.learner_watch->sent(learner_work::load, state.setup.head->start().version);
   state.learners[ref.address()] = {ref, rank};
@@ -245,6 +232,21 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
   lose_learner(self);
 }
 
+void announce(replay_ptr self, const weights_ready& weights) {
+  replay_state& state = self->state;
+  state.newest = weights;
+  for (const auto& [addr, entry] : state.generators)
+    if (entry.installed >= 0) self->send(entry.ref, weights);
+}
+
+/// Not while it steps: what follows the step is offered with it.
+void ask_for_offer(replay_ptr self) {
+  const replay& head = *self->state.setup.head;
+  const learner_entry* first = rank_of(self->state.learners, 0);
+  if (first != nullptr && self->state.offers.missing() && !head.stepping())
+    self->send(first->ref, offer_weights{head.epoch()});
+}
+
 /// One that hangs is treated as one that died: the supervisor kills it.
 void look_at_learner(replay_ptr self) {
   replay_state& state = self->state;
@@ -255,6 +257,7 @@ void look_at_learner(replay_ptr self) {
                     late->text());
     lose_learner(self);
   }
+  ask_for_offer(self);
   self->delayed_send(self, defaults::look_interval, tick{look_tick});
 }
 
@@ -273,11 +276,8 @@ void on_step_done(replay_ptr self, const step_done& step) {
                                 head.batch_ages(), head.batch_results(), step.metrics});
   }
   const base::status result = state.setup.head->on_step(step);
-  if (!step.left_out) {
-    state.newest = step.weights;
-    for (const auto& [addr, entry] : state.generators)
-      if (entry.installed >= 0) self->send(entry.ref, step.weights);
-  }
+  if (!step.left_out && state.offers.stepped(step.weights.version, step.offered))
+    announce(self, step.weights);
   state.setup.head->learner_ready(true);
   settle(self, result);
 }
@@ -286,6 +286,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
   end_on_exception(self, "replay", [self](const std::string& what) { fail_run(self, what); });
   self->state.setup = std::move(setup);
   const replay_actor_setup& with = self->state.setup;
+  self->state.offers = offer_book(with.head->version());
   self->state.links = link_book(weights_by_link(*with.config).value_or(false));
   self->state.door = entrance({with.build, config_hash(with.config_yaml), with.secret});
   if (!with.spread) self->state.door.meet_at("unix:" + with.weights_folder);
@@ -319,7 +320,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       },
       [=](const generation_credit& credit) {
         if (auto* entry = from_generator()) {
-          hear(self->state, *entry, credit);
+          hear(*self->state.setup.roles, *entry, credit);
           advance_soon(self);
         }
       },
@@ -356,6 +357,10 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
         on_step_done(self, step);
+      },
+      [=](const weights_ready& offered) {
+        if (stranger(self) || offered.epoch != head->epoch()) return;
+        if (self->state.offers.offered(offered.version)) announce(self, offered);
       },
       [=](const checkpoint_saved& saved) {
         if (stranger(self) || saved.epoch != head->epoch()) return;

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "actors/decide/role_board.hpp"
 #include "actors/decide/role_times.hpp"
 #include "actors/protocol.hpp"
 
@@ -31,6 +33,23 @@ struct learner_entry {
 };
 
 using generator_entries = std::map<caf::actor_addr, generator_entry>;
+using learner_entries = std::map<caf::actor_addr, learner_entry>;
+
+/// Null: it is not there.
+inline const learner_entry* rank_of(const learner_entries& learners, std::int32_t rank) {
+  const auto found = std::find_if(learners.begin(), learners.end(),
+                                  [&](const auto& entry) { return entry.second.rank == rank; });
+  return found == learners.end() ? nullptr : &found->second;
+}
+
+/// Takes down what a generator says of itself.
+inline void hear(role_board& roles, generator_entry& entry, const generation_credit& credit) {
+  entry.granted = std::max(entry.granted, credit.granted);
+  roles.did(run_role::generator, credit.tokens - std::exchange(entry.tokens, credit.tokens));
+  entry.device_wait = credit.device_wait_ns;
+  roles.waited_for_device(entry.member, entry.device_wait - entry.waited_before);
+  roles.working(entry.member, credit.working);
+}
 
 /// Groups that they take, and the oldest weights that any of them samples with.
 struct offered_work {

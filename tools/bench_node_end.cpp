@@ -59,6 +59,7 @@ replay_ref::behavior_type control_actor(replay_ref::stateful_pointer<control_sta
           [](const jobs_withdrawn&) {},
           [](const learner_ready&) {},
           [](const step_done&) {},
+          [](const weights_ready&) {},
           [](const checkpoint_saved&) {},
           [](const drain&) {},
           [](const fatal_problem&) {},

@@ -16,7 +16,8 @@ class copy_book {
   explicit copy_book(weights_version version) : versions_{version, version} {}
 
   /// The copy that a new version is written into: the older one, else the newest one where nobody
-  /// reads it, whose version is then never offered to anybody again. None: both are being read.
+  /// reads it, whose version is then never offered to anybody again. None: both are being read,
+  /// and the new version is not offered (offer_book.hpp).
   std::optional<std::size_t> begin() {
     for (const std::size_t copy : {1 - newest_, newest_}) {
       if (readers_[copy] > 0) continue;

@@ -21,7 +21,9 @@ enum class mutation {
   step_applied_twice,        ///< a doubled "stepped" consumes a batch again
   age_not_checked,           ///< a batch is formed without looking at ages
   lonely_group_trained,      ///< a group trains with a single member
-  sick_group_trained         ///< a group trains though most of it was lost to infrastructure
+  sick_group_trained,        ///< a group trains though most of it was lost to infrastructure
+  unoffered_announced,       ///< generators are told of weights that nobody offers them
+  unoffered_forgotten        ///< a version that was not offered is never asked for again
 };
 
 #ifdef QUERN_MUTATIONS

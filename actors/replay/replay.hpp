@@ -117,6 +117,8 @@ class replay {
   // ---- reading ----
   [[nodiscard]] epoch_id epoch() const { return book_->epoch(); }
   [[nodiscard]] weights_version version() const { return book_->version(); }
+  /// A batch is with the learner.
+  [[nodiscard]] bool stepping() const { return book_->under_way().has_value(); }
   [[nodiscard]] std::size_t in_flight() const { return book_->live(); }
   /// Why the last `advance` issued no more groups than it did; unknown: no generator had room.
   [[nodiscard]] role_wait held_up() const { return held_up_; }

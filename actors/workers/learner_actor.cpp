@@ -101,6 +101,12 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
           base::log_error("learner", "no link for weights at {}: {}", order.address,
                           opened.error().message);
       },
+      [=](const offer_weights& order) {
+        if (rank != 0 || !self->state.worker) return;
+        auto ready = self->state.worker->offer(order);
+        if (!ready) return fail(self, ready.error(), config);
+        if (*ready) self->send(self->state.control, std::move(**ready));
+      },
   };
 }
 

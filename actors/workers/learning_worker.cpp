@@ -193,10 +193,28 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.device_wait_ns = share_.waited_ns() - waited_before_;
   done.weights.hash = trainer_.weights().hash();
   if (done.left_out) return done;
-  QUERN_TRY(done.weights.file, publish());
-  // Links copy on the GPU, which belongs to evaluators again when this turn ends.
-  if (share_.shared()) policy::wait_for(trainer_.weights().flat.device());
+  newest_ = done.weights;
+  QUERN_CHECK(publish());
+  if (!offered_)
+    base::log_info("learner",
+                   "version {} is not offered to generators yet: links still send older ones from "
+                   "both copies of the weights",
+                   newest_.version);
+  done.weights = newest_;
+  done.offered = offered_;
   return done;
+}
+
+base::expected<std::optional<weights_ready>> learning_worker::offer(const offer_weights& order) {
+  if (!links_ || order.epoch != newest_.epoch) return std::nullopt;
+  if (!offered_) {
+    std::optional<device_share::hold> turn;
+    take_turn(turn);
+    const rank_guard::busy now(group_.guard, "publishing weights", defaults::phase_deadline,
+                               bytes_of_weights());
+    QUERN_CHECK(publish());
+  }
+  return offered_ ? std::optional(newest_) : std::nullopt;
 }
 
 base::status learning_worker::open_link(const open_weight_link& order, const run_config& config) {
@@ -211,11 +229,19 @@ std::uint64_t learning_worker::bytes_of_weights() const {
   return trainer_.weights().flat.nbytes();
 }
 
-/// The file that they are in; empty where links carry them.
-base::expected<std::string> learning_worker::publish() {
-  if (!links_) return write_file();
-  links_->publish(trainer_.weights(), trainer_.version());
-  return std::string();
+/// The newest version: over links, or in a file that is named in `newest_`.
+base::status learning_worker::publish() {
+  offered_ = false;
+  if (links_) {
+    offered_ = links_->publish(trainer_.weights(), newest_.version);
+    // Links copy on the GPU, which belongs to evaluators again when this turn ends.
+    if (share_.shared()) policy::wait_for(trainer_.weights().flat.device());
+    return {};
+  }
+  QUERN_TRY(newest_.file, write_file());
+  if (share_.shared()) policy::wait_for(trainer_.weights().flat.device());
+  offered_ = true;
+  return {};
 }
 
 base::expected<std::string> learning_worker::write_file() const {

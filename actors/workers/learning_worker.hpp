@@ -40,13 +40,17 @@ class learning_worker {
   [[nodiscard]] learner_ready ready() const;
   /// What it is at: "backward, version 12". Any thread.
   [[nodiscard]] std::string where() const;
-  /// One step; rank 0 publishes the new weights before it returns, and only its answer means
-  /// something. A gradient that is not finite leaves the step out on all ranks: its norm is of
-  /// their sum. Errors are fatal (a batch of another version), or another rank's failure.
+  /// One step; rank 0 publishes the new weights before it returns, where a link does not still send
+  /// both copies, and only its answer means something. A gradient that is not finite leaves the
+  /// step out on all ranks: its norm is of their sum. Errors are fatal (a batch of another
+  /// version), or another rank's failure.
   base::expected<step_done> step(const train_batch& batch);
   /// Rank 0: sends weights to one more generator from now on, on a thread of its own. An order of
   /// another epoch is left alone. Error: unavailable, when its GPU cannot be asked for.
   base::status open_link(const open_weight_link& order, const run_config& config);
+  /// Rank 0: publishes the newest version where its step could not; it, once generators can have
+  /// it. None: they still cannot, or the order is of another epoch. Error: as of a step.
+  base::expected<std::optional<weights_ready>> offer(const offer_weights& order);
   /// Writes model/ (rank 0) and this rank's shard of optimizer/ of the current version in the
   /// background. `done` is called on another thread, on rank 0 alone and when all ranks have
   /// written; a problem is told in the answer. Not called when the group fails meanwhile.
@@ -62,7 +66,7 @@ class learning_worker {
   /// shared.
   void take_turn(std::optional<device_share::hold>& turn);
   [[nodiscard]] std::uint64_t bytes_of_weights() const;
-  base::expected<std::string> publish();
+  base::status publish();
   base::expected<std::string> write_file() const;
 
   rank_group group_;
@@ -80,6 +84,8 @@ class learning_worker {
   base::nanoseconds_t waited_before_ = -1;  ///< for turns, before the first step; -1: none yet
   /// To generators; null: weights are in files.
   std::unique_ptr<weight_sender> links_;
+  weights_ready newest_;  ///< of the last step
+  bool offered_ = false;  ///< generators can have it
   std::uint64_t largest_file_ = policy::default_shard_bytes;
   /// Last, so that it ends before what it writes.
   std::unique_ptr<policy::checkpoint_writer> writer_;

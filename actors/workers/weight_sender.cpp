@@ -83,10 +83,10 @@ std::size_t weight_sender::links() const {
                                                 [](const auto& one) { return !one->over; }));
 }
 
-void weight_sender::publish(const policy::parameter_arena& weights, weights_version version) {
+bool weight_sender::publish(const policy::parameter_arena& weights, weights_version version) {
   std::unique_lock lock(mutex_);
-  std::optional<std::size_t> into;
-  news_.wait(lock, [&] { return (into = book_.begin()).has_value(); });
+  const std::optional<std::size_t> into = book_.begin();
+  if (!into) return false;
   // Nobody takes it before it is written. On a GPU this is queued where links queue what their
   // transfers wait for, the device's default stream.
   lock.unlock();
@@ -95,6 +95,7 @@ void weight_sender::publish(const policy::parameter_arena& weights, weights_vers
   book_.written(version);
   lock.unlock();
   news_.notify_all();
+  return true;
 }
 
 bool weight_sender::wait_for_newer(weights_version than) {
@@ -153,10 +154,10 @@ base::status weight_sender::feed(connection& own) {
 
 base::status weight_sender::send_newest(connection& own, policy::weight_link& link,
                                         weights_version& sent) {
-  // The turn comes first: who publishes has it, and would wait for a copy that is being read.
+  // The turn comes first: a copy that waits for it would be one that nobody can publish into.
   const device_share::hold turn(own.share);
   const std::size_t newest = take_newest();
-  // Whatever is thrown in between: who publishes waits for it.
+  // Whatever is thrown in between: no version could be published into it.
   struct reading {
     weight_sender& sender;
     std::size_t copy;

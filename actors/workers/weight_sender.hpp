@@ -45,8 +45,9 @@ class weight_sender {
   void open(const std::string& address, device_share share = {});
   /// The weights of a new version. They are copied, behind what this thread has queued on the
   /// device. A link that is slow with an older version holds nobody up: the newest copy is written
-  /// over, which nobody has begun to send. Waits only where links send both copies.
-  void publish(const policy::parameter_arena& weights, weights_version version);
+  /// over, which nobody has begun to send. Where links send both copies nothing is written, and the
+  /// result is false: links go on with the version before. Never waits for a link.
+  bool publish(const policy::parameter_arena& weights, weights_version version);
   /// Links that have not failed, those not open yet included.
   [[nodiscard]] std::size_t links() const;
 

@@ -84,6 +84,8 @@ void control::begin_epoch(const std::string& reason) {
   for (const auto* w = newest_.get(); w != nullptr; w = w->before.get()) {
     must(book_->know_weights(w->version, w->hash));
   }
+  announced_ = newest_;
+  offers_ = actors::offer_book(recorded_);
   saving_ = false;
   stepping_.reset();
   asked_.clear();
@@ -177,7 +179,7 @@ void control::apply(const std::vector<actors::transition>& changes) {
 
 bool control::settled() const {
   return alive_ && !stepping_ && !saving_ && ledger_->durable() && desk_->idle() &&
-         book_->version() == recorded_ && book_->parked() == 0 &&
+         announced_ == newest_ && book_->version() == recorded_ && book_->parked() == 0 &&
          book_->in_state(sample_state::issued).empty() &&
          book_->in_state(sample_state::generated).empty();
 }
@@ -213,10 +215,11 @@ void control::stop() {
 std::string control::standing() const {
   if (!alive_) return "control is not there";
   return fmt::format(
-      "version {} (recorded {}), {} live, {} parked, {} issued, {} generated, {} jobs, {} leased, "
+      "version {} (recorded {}, announced {}), {} live, {} parked, {} issued, {} generated, {} "
+      "jobs, {} leased, "
       "{} "
       "waiting, {} hosts, step {}, save {}, durable {}, {} charged, next group {}, installed {}",
-      book_->version(), recorded_, book_->live(), book_->parked(),
+      book_->version(), recorded_, announced_->version, book_->live(), book_->parked(),
       book_->in_state(sample_state::issued).size(), book_->in_state(sample_state::generated).size(),
       desk_->leases().jobs(), desk_->leases().leased(), desk_->queue().waiting(),
       desk_->queue().hosts(), stepping_.has_value(), saving_, ledger_->durable(),

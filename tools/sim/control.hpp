@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/decide/evaluation_desk.hpp"
+#include "actors/decide/offer_book.hpp"
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/session_book.hpp"
 #include "storage/database.hpp"
@@ -36,6 +37,7 @@ class control {
     std::function<void(int generator, epoch_id, weights_ptr)> install;
     std::function<void(step_request)> train;
     std::function<void(epoch_id)> save;
+    std::function<void(epoch_id)> offer;
     std::function<void(int host, env::message)> to_host;
     std::function<void(epoch_id, weights_ptr)> start_learner;
   };
@@ -56,7 +58,8 @@ class control {
   void on_sample(int generator, const generated_sample& sample);
   void on_installed(int generator, std::int64_t incarnation, epoch_id epoch,
                     const base::hash128& hash);
-  void on_step(const step_request& of, const weights_ptr& made, bool left_out);
+  void on_step(const step_request& of, const weights_ptr& made, bool left_out, bool offered);
+  void on_offered(epoch_id epoch, const weights_ptr& made);
   void on_saved(epoch_id epoch, weights_version version, const base::hash128& hash);
   void on_host(int host, const env::message& what);
   /// Deadlines, silence, repetition of what was not answered.
@@ -64,7 +67,8 @@ class control {
 
   /// No new groups from now on.
   void drain() { draining_ = true; }
-  /// Nothing can move any more: all live samples are admitted and too few for a step.
+  /// Nothing can move any more: all live samples are admitted and too few for a step, and
+  /// generators have been told of the newest weights.
   [[nodiscard]] bool settled() const;
   /// `quern stop`: checkpoint is taken; the rest is dropped and the law counted.
   void stop();
@@ -74,6 +78,7 @@ class control {
 
  private:
   void begin_epoch(const std::string& reason);
+  void announce(const weights_ptr& offered);
   void pump();
   std::int64_t groups_under_way();
   void issue_groups();
@@ -112,7 +117,9 @@ class control {
   std::optional<actors::replay_book> book_;
   std::optional<actors::evaluation_desk> desk_;
   std::optional<actors::session_book> sessions_;
-  weights_ptr newest_;
+  weights_ptr newest_;     // of the last step
+  weights_ptr announced_;  // what generators are told of
+  actors::offer_book offers_;
   weights_version recorded_ = 0;
   bool saving_ = false;
   std::vector<base::hash128> attested_;  // by generator: what it serves with

@@ -36,7 +36,8 @@ void control::on_installed(int generator, std::int64_t incarnation, epoch_id epo
   pump();
 }
 
-void control::on_step(const step_request& of, const weights_ptr& made, bool left_out) {
+void control::on_step(const step_request& of, const weights_ptr& made, bool left_out,
+                      bool offered) {
   if (!alive_) return;
   const auto news = left_out ? book_->left_out(of.epoch, of.number)
                              : book_->stepped(of.epoch, of.from, made->hash);
@@ -55,9 +56,19 @@ void control::on_step(const step_request& of, const weights_ptr& made, bool left
   stepping_.reset();
   newest_ = made;
   apply(news->changes);
-  for (int g = 0; g < plan_.generators; ++g)
-    out_.install(g, epoch_, newest_);
+  if (offers_.stepped(made->version, offered)) announce(made);
   pump();
+}
+
+void control::on_offered(epoch_id epoch, const weights_ptr& made) {
+  if (!alive_ || epoch != epoch_) return;
+  if (offers_.offered(made->version)) announce(made);
+}
+
+void control::announce(const weights_ptr& offered) {
+  announced_ = offered;
+  for (int g = 0; g < plan_.generators; ++g)
+    out_.install(g, epoch_, announced_);
 }
 
 void control::on_saved(epoch_id epoch, weights_version version, const base::hash128& hash) {

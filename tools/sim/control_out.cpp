@@ -181,8 +181,10 @@ void control::tick() {
     }
   }
   for (int g = 0; g < plan_.generators; ++g) {
-    if (attested_[static_cast<std::size_t>(g)] != newest_->hash) out_.install(g, epoch_, newest_);
+    if (attested_[static_cast<std::size_t>(g)] != announced_->hash)
+      out_.install(g, epoch_, announced_);
   }
+  if (offers_.missing() && !stepping_) out_.offer(epoch_);
   if (stepping_ && now - step_sent_ >= repeat_ns && ledger_->durable()) {
     step_sent_ = now;
     out_.train(*stepping_);

@@ -55,6 +55,11 @@ void generator_model::die_now() {
 
 void generator_model::install(epoch_id epoch, const weights_ptr& fresh) {
   if (!alive_ || epoch < epoch_) return;
+  if (!truth_.offered.contains({epoch, fresh->hash}))
+    truth_.violated(
+        fmt::format("a generator is told of version {}, which the learner of epoch {} "
+                    "does not offer",
+                    fresh->version, epoch));
   if (epoch > epoch_) {
     epoch_ = epoch;
     current_ = announced_ = nullptr;
@@ -135,6 +140,35 @@ void learner_model::start(epoch_id epoch, weights_ptr from) {
   busy_ = false;
   epoch_ = epoch;
   current_ = std::move(from);
+  copies_ = actors::copy_book(current_->version);
+  truth_.offered.emplace(epoch_, current_->hash);
+}
+
+bool learner_model::offers_newest() const {
+  return truth_.offered.contains({epoch_, current_->hash});
+}
+
+/// Into one of two copies, unless links still send both. Whether generators can have it.
+bool learner_model::publish() {
+  if (!copies_.begin()) return false;
+  copies_.written(current_->version);
+  truth_.offered.emplace(epoch_, current_->hash);
+  for (int link = 0; link < plan_.generators; ++link)
+    later(events_.between_ms(1, 20), [this] { read_copy(); });
+  return true;
+}
+
+/// A link sends the newest copy; one whose generator is slow or stopped takes long.
+void learner_model::read_copy() {
+  const auto copy = copies_.take();
+  const bool slow = events_.random().chance(plan_.slow_links);
+  later(slow ? events_.between_ms(50, 400) : events_.between_ms(1, 10),
+        [this, copy] { copies_.give_back(copy); });
+}
+
+void learner_model::offer(epoch_id epoch) {
+  if (!alive_ || epoch != epoch_ || busy_) return;
+  if (offers_newest() || publish()) on_offered(epoch_, current_);
 }
 
 void learner_model::check(const step_request& request) {
@@ -182,7 +216,7 @@ void learner_model::check(const step_request& request) {
 void learner_model::train(const step_request& request) {
   if (!alive_ || request.epoch != epoch_ || busy_) return;
   if (request.from == current_->version - 1) {  // a repetition: the answer was lost
-    on_step(request, current_, false);
+    on_step(request, current_, false, offers_newest());
     return;
   }
   if (request.from != current_->version) return;
@@ -201,12 +235,14 @@ void learner_model::train(const step_request& request) {
     // Deterministic mode would make the step without its groups, and the ledger takes no such step.
     if (!plan_.deterministic && !finite(content.digest())) {
       ++truth_.left_out;
-      on_step(request, current_, true);
+      on_step(request, current_, true, false);
       return;
     }
     current_ = weights::after(current_, content.digest(), std::move(step));
     truth_.all_weights[current_->hash] = current_;
-    on_step(request, current_, false);
+    const bool offered = publish();
+    truth_.not_offered += offered ? 0 : 1;
+    on_step(request, current_, false, offered);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/decide/copy_book.hpp"
 #include "env/plugin/host_session.hpp"
 #include "env/verdict/verdict.hpp"
 #include "tools/sim/events.hpp"
@@ -87,11 +88,15 @@ class generator_model : public process {
 class learner_model : public process {
  public:
   using process::process;
-  std::function<void(const step_request& of, const weights_ptr& made, bool left_out)> on_step;
+  std::function<void(const step_request& of, const weights_ptr& made, bool left_out, bool offered)>
+      on_step;
+  std::function<void(epoch_id, const weights_ptr&)> on_offered;
   std::function<void(epoch_id, weights_version, base::hash128)> on_saved;
 
   void start(epoch_id epoch, weights_ptr from);
   void train(const step_request& request);
+  /// Offers the newest weights, where the step could not.
+  void offer(epoch_id epoch);
   /// Writes a checkpoint of what it holds now.
   void save(epoch_id epoch);
   [[nodiscard]] const weights_ptr& holds() const { return current_; }
@@ -99,9 +104,13 @@ class learner_model : public process {
 
  private:
   void check(const step_request& request);
+  [[nodiscard]] bool offers_newest() const;
+  bool publish();
+  void read_copy();
 
   epoch_id epoch_ = -1;
   weights_ptr current_;
+  actors::copy_book copies_{0};
   bool busy_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/decide/ids.hpp"
@@ -44,12 +45,15 @@ struct oracle {
   std::map<base::hash128, made_tokens> made;           ///< by content
   std::map<base::hash128, weights_ptr> all_weights;    ///< by hash
   std::map<weights_version, weights_ptr> checkpoints;  ///< on disk
-  std::set<std::uint64_t> leases;                      ///< every lease that was ever given
-  std::int64_t oldest_age = 0;                         ///< at which a token was trained on
-  std::int64_t masked = 0;                             ///< tokens
-  std::int64_t left_out = 0;                           ///< steps whose gradient was not finite
-  std::int64_t sick_until_ns = 0;                      ///< no host can judge anything before
-  std::string violation;                               ///< the first one
+  /// What generators can have: what an epoch begins with, and what the learner wrote into a copy.
+  std::set<std::pair<epoch_id, base::hash128>> offered;
+  std::int64_t not_offered = 0;    ///< steps
+  std::set<std::uint64_t> leases;  ///< every lease that was ever given
+  std::int64_t oldest_age = 0;     ///< at which a token was trained on
+  std::int64_t masked = 0;         ///< tokens
+  std::int64_t left_out = 0;       ///< steps whose gradient was not finite
+  std::int64_t sick_until_ns = 0;  ///< no host can judge anything before
+  std::string violation;           ///< the first one
 
   void violated(std::string what) {
     if (violation.empty()) violation = std::move(what);

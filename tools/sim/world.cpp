@@ -67,9 +67,14 @@ void world::build() {
     generators_.push_back(std::move(made));
   }
   learner_ = std::make_unique<learner_model>(events_, truth_, plan_);
-  learner_->on_step = [this](const step_request& of, const weights_ptr& made, bool left_out) {
-    events_.send("learner up",
-                 [this, of, made, left_out] { control_->on_step(of, made, left_out); });
+  learner_->on_step = [this](const step_request& of, const weights_ptr& made, bool left_out,
+                             bool offered) {
+    events_.send("learner up", [this, of, made, left_out, offered] {
+      control_->on_step(of, made, left_out, offered);
+    });
+  };
+  learner_->on_offered = [this](epoch_id epoch, const weights_ptr& made) {
+    events_.send("learner up", [this, epoch, made] { control_->on_offered(epoch, made); });
   };
   learner_->on_saved = [this](epoch_id epoch, weights_version version, base::hash128 hash) {
     events_.send("learner up",
@@ -94,6 +99,9 @@ void world::build() {
   };
   out.train = [this](const step_request& request) {
     events_.send("learner down", [this, request] { learner_->train(request); });
+  };
+  out.offer = [this](epoch_id epoch) {
+    events_.send("learner down", [this, epoch] { learner_->offer(epoch); });
   };
   out.save = [this](epoch_id epoch) {
     events_.send("learner down", [this, epoch] { learner_->save(epoch); });
@@ -231,6 +239,7 @@ outcome world::run() {
   result.oldest_age = truth_.oldest_age;
   result.masked_tokens = truth_.masked;
   result.left_out = truth_.left_out;
+  result.not_offered = truth_.not_offered;
   if (control_ && holds()) {
     const auto counts = control_->ledger().counts();
     const auto position = control_->ledger().position();
@@ -285,6 +294,7 @@ scenario scenario::drawn(std::uint64_t seed) {
     plan.sick_spells = 1;
     plan.group_size = static_cast<int>(random.between(5, 6));
   }
+  if (random.chance(0.5)) plan.slow_links = 0.5;
   return plan;
 }
 

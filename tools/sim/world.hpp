@@ -22,6 +22,7 @@ struct scenario {
   int hosts = 2;
   int slots = 1;
   int checkpoint_every = 2;
+  double slow_links = 0;  ///< how often a link takes long to send weights
   fault_rates rates;
   int control_deaths = 0, generator_deaths = 0, learner_deaths = 0, host_deaths = 0,
       host_freezes = 0;
@@ -41,6 +42,7 @@ struct outcome {
   std::int64_t oldest_age = 0;  ///< the largest age at which a token was trained on
   std::int64_t masked_tokens = 0;
   std::int64_t left_out = 0;     ///< steps whose gradient was not finite
+  std::int64_t not_offered = 0;  ///< steps whose weights had no copy to be sent from
   std::int64_t mostly_lost = 0;  ///< dropped because their group had lost most to infrastructure
   std::string weights;           ///< hash of the weights at the end
   std::string chain;             ///< hashes of all versions, for deterministic mode

@@ -63,6 +63,7 @@ replay_ref::behavior_type listener(replay_ref::pointer, told* ears) {
       [=](const jobs_withdrawn& news) { ears->withdrawn(news); },
       [](const learner_ready&) {},
       [](const step_done&) {},
+      [](const weights_ready&) {},
       [](const checkpoint_saved&) {},
       [](const drain&) {},
       [](const fatal_problem&) {},

@@ -35,6 +35,8 @@ constexpr std::array bugs = {
     seeded{mutation::age_not_checked, "age not checked"},
     seeded{mutation::lonely_group_trained, "lonely group trained"},
     seeded{mutation::sick_group_trained, "sick group trained"},
+    seeded{mutation::unoffered_announced, "unoffered version announced"},
+    seeded{mutation::unoffered_forgotten, "unoffered version forgotten"},
 };
 
 constexpr std::uint64_t most_schedules = 400;

@@ -25,7 +25,7 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   std::string violation;
   std::int64_t lost = 0, doubled = 0, late = 0, reordered = 0, control = 0, generator = 0,
                learner = 0, host = 0, frozen = 0, sick = 0, short_ones = 0, trained = 0,
-               at_bound = 0, mostly_lost = 0, left_out = 0;
+               at_bound = 0, mostly_lost = 0, left_out = 0, not_offered = 0;
   const auto work = [&] {
     for (auto seed = ++next; seed <= count; seed = ++next) {
       const auto plan = scenario::drawn(static_cast<std::uint64_t>(seed));
@@ -48,6 +48,7 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
       mostly_lost += one.mostly_lost > 0;
       short_ones += one.events < 200;
       left_out += one.left_out > 0;
+      not_offered += one.not_offered > 0;
       trained += one.trained;
       at_bound += one.oldest_age == plan.staleness.max_age;
     }
@@ -58,7 +59,7 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   CHECK(violation == "");
   CHECK(short_ones == 0);
   for (const auto with : {lost, doubled, late, reordered, control, generator, learner, host, frozen,
-                          sick, left_out}) {
+                          sick, left_out, not_offered}) {
     CHECK(with * 10 >= count);
   }
   // The bound is tight: runs that never come near it would prove nothing.

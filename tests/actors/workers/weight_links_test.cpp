@@ -1,6 +1,7 @@
 // Weights from a learner to generators over links: a sender and receivers with generators behind
 // them, over Gloo in this process.
 #include <condition_variable>
+#include <optional>
 #include <thread>
 
 #include "actors/workers/weight_receiver.hpp"
@@ -283,6 +284,55 @@ TEST_CASE("weights that change while they are sent arrive as they were announced
   f.publish(last);
   CHECK(one.installs(last));
   CHECK(two.installs(last));
+}
+
+namespace {
+
+/// Weights that no buffer of a connection holds.
+policy::parameter_arena large_weights() {
+  policy::model_config config = model();
+  config.vocab_size = 400'000;
+  return policy::parameter_arena::random(config, 1).value();
+}
+
+/// An end that asks for a version and then takes nothing: a generator that was stopped.
+class stopped_pupil {
+ public:
+  stopped_pupil(const std::string& address, const policy::parameter_arena& like) {
+    const auto plain = policy::make_catalogue(like.config, policy::weight_dtype::f32).value();
+    const policy::transfer_plan plan = policy::make_plan(plain, plain).value();
+    link_ = end_.open({address, 1, 2, {}, "127.0.0.1"}, at::kCPU, 60_s).value();
+    REQUIRE(link_->agree(plan, at::kFloat));
+    REQUIRE(link_->warm_up(0));
+  }
+  ~stopped_pupil() { end_.end(); }
+  /// What the sender has begun to send.
+  weights_version ask() { return link_->ask().value(); }
+
+ private:
+  link_end end_;
+  std::unique_ptr<policy::weight_link> link_;
+};
+
+}  // namespace
+
+TEST_CASE("where links send both copies a version is not offered, and nobody waits") {
+  const base::temp_folder folder = std::move(base::temp_folder::make().value());
+  const auto address = [&](const char* name) { return "unix:" + (folder.path() / name).string(); };
+  const policy::parameter_arena weights = large_weights();
+  const auto sender = weight_sender::make(weights, 0).value();
+  sender->open(address("1"));
+  auto first = std::make_optional<stopped_pupil>(address("1"), weights);
+  sender->open(address("2"));
+  stopped_pupil second(address("2"), weights);
+  CHECK(sender->publish(weights, 1));
+  REQUIRE(first->ask() == 1);
+  CHECK(sender->publish(weights, 2));
+  REQUIRE(second.ask() == 2);
+  CHECK_FALSE(sender->publish(weights, 3));
+  // One of them is gone: there is a copy for the version that was skipped.
+  first.reset();
+  CHECK(comes_true([&] { return sender->publish(weights, 3); }));
 }
 
 TEST_CASE("ends that do not mean the same transfer part before anything is sent") {
