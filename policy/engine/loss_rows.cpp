@@ -1,6 +1,7 @@
 #include "policy/engine/loss_rows.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -188,7 +189,10 @@ at::Tensor loss_rows::gradients(std::int64_t first, const at::Tensor& log_prob,
   total.sums[place_of_dropped].add_(left_out.sum());
   total.maxima =
       at::maximum(total.maxima, at::stack({l.ratio, mismatch}).masked_fill_(left_out, 0).amax(1));
-  return (by * l.gradient).masked_fill_(left_out, 0).to(log_prob.scalar_type());
+  // As token_loss.hpp says: the whole step is left out for it.
+  return (by * l.gradient)
+      .masked_fill_(left_out, std::numeric_limits<double>::quiet_NaN())
+      .to(log_prob.scalar_type());
 }
 
 }  // namespace quern::policy

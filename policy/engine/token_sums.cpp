@@ -76,7 +76,7 @@ double visit_token(const loss_parameters& p, const training_sequence& s, std::si
   const token_loss l = evaluate_token(p, in);
   total.tokens += 1;
   total.dropped += l.dropped ? 1 : 0;
-  if (l.dropped) return 0;
+  if (l.dropped) return l.gradient;
   total.loss += weight * l.loss;
   total.log_prob += log_prob;
   total.entropy += entropy;

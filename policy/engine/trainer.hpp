@@ -44,8 +44,9 @@ struct step_metrics {
   double loss = 0;           ///< what was minimised
   double grad_norm = 0;      ///< before clipping
   double learning_rate = 0;
-  bool skipped =
-      false;  ///< the gradient was not finite: weights, moments and version stay as they were
+  /// The gradient, or a log-prob that it rests on (`dropped_fraction`), was not finite: weights,
+  /// moments and version stay as they were.
+  bool skipped = false;
   double tokens = 0, sequences = 0;  ///< computed
   double idle_sequences = 0;         ///< not computed, see trainer_options::skip_idle
   double mean_log_prob = 0, entropy = 0;

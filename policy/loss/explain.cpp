@@ -130,7 +130,9 @@ std::string explain_sum(const loss_parameters& p) {
   out +=
       "  counts are taken before anything is filtered; end tokens are trained, a truncated sample "
       "has none\n";
-  out += "  a token with a log-probability that is not finite gives no loss but is counted\n";
+  out +=
+      "  a log-probability that is not finite leaves the whole step out: its batch is dropped "
+      "(non_finite)\n";
   return out;
 }
 

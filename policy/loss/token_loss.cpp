@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace quern::policy {
 namespace {
@@ -36,6 +37,7 @@ token_loss evaluate_token(const loss_parameters& p, const token_input& in) {
                       (!needs_reference(p) || std::isfinite(in.reference_log_prob));
   if (!finite) {
     out.dropped = true;
+    out.gradient = std::numeric_limits<double>::quiet_NaN();
     return out;
   }
   const double a = in.advantage;

@@ -22,8 +22,9 @@ struct token_loss {
       1;  ///< pi_theta / anchor after the clamp (importance weight for reinforce; 1 for sft)
   double kl = 0;  ///< k3 estimate of KL(pi_theta || reference), 0 where there is no reference
   bool clipped = false;  ///< the clip, the cap or the clamp cut the surrogate's gradient
-  bool dropped =
-      false;  ///< a log-prob was not finite: the token gives no loss, but stays in the denominator
+  /// A log-prob was not finite: no loss is counted, and the gradient is no number, so that the norm
+  /// of the whole step is none and the step is left out.
+  bool dropped = false;
 };
 
 /// r = exp(clamp(log_prob - anchor)), w = min(exp(clamp(proximal - behaviour)), cap) or 1:

@@ -2,6 +2,7 @@
 #include "actors/workers/learning_worker.hpp"
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -38,8 +39,11 @@ struct learner {
   }
 };
 
-/// Two groups of two. `spoiled`: one sample has a reward whose gradient is beyond a float.
-train_batch batch_of(weights_version from, std::int64_t number, bool spoiled) {
+enum class spoilt { nothing, reward, log_prob };
+
+/// Two groups of two. One sample has a reward whose gradient is beyond a float, or a log-prob of a
+/// single token that is not finite.
+train_batch batch_of(weights_version from, std::int64_t number, spoilt what) {
   train_batch batch;
   batch.epoch = 1;
   batch.from = from;
@@ -53,17 +57,21 @@ train_batch batch_of(weights_version from, std::int64_t number, bool spoiled) {
     sample.log_probs = to_block(std::vector<float>(3, -3.0F));
     sample.versions = {{0, from, base::hash128{}}};
     sample.reward = id % 2 == 0 ? 1.0 : 0.0;
-    if (spoiled && id == 0) sample.reward = 1e300;
+    if (what == spoilt::reward && id == 0) sample.reward = 1e300;
+    if (what == spoilt::log_prob && id == 0)
+      sample.log_probs =
+          to_block(std::vector<float>{-3.0F, -std::numeric_limits<float>::infinity(), -3.0F});
     batch.samples.push_back(std::move(sample));
   }
   return batch;
 }
 
 /// A batch, a spoiled one and another one: what the rank answers to each.
-base::expected<std::array<step_done, 3>> three_steps(learning_worker& rank) {
+base::expected<std::array<step_done, 3>> three_steps(learning_worker& rank,
+                                                     spoilt what = spoilt::reward) {
   std::array<step_done, 3> done;
-  const std::array<train_batch, 3> batches = {batch_of(0, 1, false), batch_of(1, 2, true),
-                                              batch_of(1, 3, false)};
+  const std::array<train_batch, 3> batches = {batch_of(0, 1, spoilt::nothing), batch_of(1, 2, what),
+                                              batch_of(1, 3, spoilt::nothing)};
   for (std::size_t i = 0; i < batches.size(); ++i) {
     QUERN_TRY(done[i], rank.step(batches[i]));
   }
@@ -99,10 +107,22 @@ TEST_CASE("a batch without a finite gradient is left out, and the weights stay a
   CHECK((*metrics)["skipped"].get<bool>());
   // As if the spoiled batch had never been.
   learning_worker other = untouched.rank(0);
-  REQUIRE(other.step(batch_of(0, 1, false)));
-  const auto second = other.step(batch_of(1, 2, false));
+  REQUIRE(other.step(batch_of(0, 1, spoilt::nothing)));
+  const auto second = other.step(batch_of(1, 2, spoilt::nothing));
   REQUIRE(second);
   CHECK(second->weights.hash == done[2].weights.hash);
+}
+
+TEST_CASE("a batch with a log-prob that is not finite is left out, like one without a gradient") {
+  policy::set_threads(1);
+  learner alone(1);
+  learning_worker rank = alone.rank(0);
+  const auto answers = three_steps(rank, spoilt::log_prob);
+  check_spoiled(answers);
+  CHECK((*answers)[1].weights.hash == (*answers)[0].weights.hash);
+  const auto metrics = base::parse_json((*answers)[1].metrics);
+  REQUIRE(metrics);
+  CHECK((*metrics)["dropped_fraction"].get<double>() == doctest::Approx(1.0 / 6));
 }
 
 TEST_CASE("two ranks leave a batch out that is spoiled on one of them, and go on together") {
