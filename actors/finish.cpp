@@ -110,6 +110,21 @@ base::status check_ledger(const storage::run_paths& paths) {
   return db->quick_check();
 }
 
+base::expected<bool> is_untouched(const storage::run_paths& paths) {
+  std::error_code code;
+  // One that is empty is made anew like one that is missing.
+  if (fs::exists(paths.database(), code) && fs::file_size(paths.database(), code) > 0) return false;
+  for (const fs::path& made : {paths.checkpoints(), paths.blobs(), paths.metrics()}) {
+    if (!fs::exists(made, code) || fs::is_empty(made, code)) continue;
+    return base::fail(
+        base::errc::not_found,
+        "{} is not there or empty, and {} is not: put the run's own run.db back, with "
+        "run.db-wal where there was one; to begin anew, start another run",
+        paths.database().string(), made.string());
+  }
+  return true;
+}
+
 base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                                       storage::run_directory& run,
                                                       const task_book& tasks, missing_panel how) {

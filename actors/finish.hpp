@@ -19,6 +19,10 @@ base::expected<storage::ledger_position> position_of(const storage::run_paths& p
 /// Reads the whole file.
 base::status check_ledger(const storage::run_paths& paths);
 
+/// Whether the run was ended before it began: it has no ledger, nor anything that one would know
+/// of. Error: not_found, when the ledger is gone and something is there that it knew.
+base::expected<bool> is_untouched(const storage::run_paths& paths);
+
 enum class missing_panel {
   measure,   ///< with evaluators and a generator: minutes
   leave_out  ///< the report says that there is none

@@ -174,6 +174,11 @@ base::expected<bool> tell_position(const actors::run_config& config,
          config.learner.steps);
     return at.step < config.learner.steps;
   }
+  QUERN_TRY(const bool untouched, actors::is_untouched(paths));
+  if (untouched) {
+    tell(stderr, "{} was ended before anything was made: starting from the beginning\n", folder);
+    return true;
+  }
   QUERN_CHECK(actors::check_ledger(paths));
   QUERN_TRY(const auto at, actors::position_of(paths));
   tell(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder, at.version,

@@ -224,6 +224,37 @@ storage::group_row stored(group_id group, std::int64_t seq, std::vector<sample_s
   return row;
 }
 
+TEST_CASE(
+    "no batch is without samples: one that is dropped whole leaves the next to other groups") {
+  for (const auto policy :
+       {staleness_policy::drop, staleness_policy::wait, staleness_policy::mask_tokens}) {
+    CAPTURE(to_string(policy));
+    auto made = replay_book::make(1, 0, {{0, 1, policy}, false});
+    REQUIRE(made);
+    replay_book& replay = *made;
+    REQUIRE(replay.know_weights(0, hash_of(0)));
+    issue(replay, 1);
+    for (const sample_id sample : {10, 11})
+      REQUIRE(replay.dropped(1, sample, "infra_error")->counted);
+    CHECK_FALSE(replay.next_batch()->next);
+    issue(replay, 2);
+    finish(replay, 2, 0);
+    const auto spoilt = replay.next_batch();
+    REQUIRE(spoilt->next);
+    REQUIRE(replay.left_out(1, spoilt->next->number)->counted);
+    CHECK_FALSE(replay.next_batch()->next);
+    CHECK_FALSE(replay.under_way());
+    issue(replay, 3);
+    finish(replay, 3, 0);
+    const auto next = replay.next_batch();
+    REQUIRE(next->next);
+    CHECK(next->next->groups.front().members.size() == 2);
+    const auto step = replay.stepped(1, 0, hash_of(1));
+    REQUIRE(step->counted);
+    CHECK(step->changes.size() == 2);
+  }
+}
+
 TEST_CASE("recovery: what was complete waits for its step, what was not is asked for again") {
   auto made = replay_book::make(2, 0, {{1, 1, staleness_policy::drop}, false}, 5);
   REQUIRE(made);
