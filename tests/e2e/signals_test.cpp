@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
+#include "env/sandbox/cgroup.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -126,25 +127,78 @@ TEST_CASE("what a run was begun with is kept: changes of config.yaml by hand are
   CHECK(version_of(run) == 2);
 }
 
+TEST_CASE("a run that was ended before it made anything begins; one whose ledger is lost is told") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run";
+  REQUIRE(run_to_end(train_command(run, 1, quick), folder.path() / "log").code == 0);
+  const auto resumed = [&] {
+    return run_to_end({program("quern"), "resume", run.string()}, folder.path() / "more");
+  };
+  fs::remove(run / "run.db");
+  const finished refused = resumed();
+  CAPTURE(refused.output);
+  CHECK(refused.code == 1);
+  for (const char* part : {"run.db is not there", "checkpoints is not", "put the run's own run.db"})
+    CHECK(contains(refused.output, part));
+  CHECK_FALSE(fs::exists(run / "run.db"));
+  // What `train` has made when it is killed before its ledger.
+  for (const auto& entry : fs::directory_iterator(run)) {
+    const fs::path name = entry.path().filename();
+    if (name != "config.yaml" && name != "meta.json" && name != "LOCK")
+      fs::remove_all(entry.path());
+  }
+  const finished begun = resumed();
+  CAPTURE(begun.output);
+  CHECK(begun.code == 0);
+  CHECK(contains(begun.output, "ended before anything was made: starting from the beginning"));
+  CHECK(version_of(run) == 1);
+  check_law(run);
+}
+
+namespace {
+
+/// `train` behind `limit`, in a shell. It ends by itself, with a sentence and without children;
+/// where it would hang this fails.
+void check_limited(const fs::path& run, const std::string& limit, const fs::path& log) {
+  auto settings = quick;
+  settings.emplace_back("actors.restarts=1");
+  std::string line = limit + " && exec";
+  for (const std::string& word : train_command(run, 1, settings))
+    line += " '" + word + "'";
+  CAPTURE(limit);
+  const finished end = run_to_end({"/bin/sh", "-c", line}, log);
+  CAPTURE(end.output);
+  CHECK((end.code == 1 || end.code == 2));
+  // Its own words, or those about a child that could not live.
+  CHECK((contains(end.output, "quern train: cannot go on: ") ||
+         contains(end.output, "learner ended ")));
+  CHECK(wait_until(20_s, [&] { return find_processes({run.string()}).empty(); }));
+}
+
+}  // namespace
+
 TEST_CASE("a run whose memory is limited ends by itself, with a sentence and without children") {
   const auto folder = base::temp_folder::make().value();
   // Of address space, in KiB: too little for LibTorch, for some threads of control, for most of
   // them.
   for (const int limit : {700'000, 450'000, 300'000}) {
-    const fs::path run = folder.path() / ("run" + std::to_string(limit));
-    auto settings = quick;
-    settings.emplace_back("actors.restarts=1");
-    std::string line = "ulimit -v " + std::to_string(limit) + " && exec";
-    for (const std::string& word : train_command(run, 1, settings))
-      line += " '" + word + "'";
-    CAPTURE(limit);
-    // Where it would hang this fails.
-    const finished end = run_to_end({"/bin/sh", "-c", line}, folder.path() / "log");
-    CAPTURE(end.output);
-    CHECK((end.code == 1 || end.code == 2));
-    // Its own words, or those about a child that could not live.
-    CHECK((contains(end.output, "quern train: cannot go on: ") ||
-           contains(end.output, "learner ended ")));
-    CHECK(wait_until(20_s, [&] { return find_processes({run.string()}).empty(); }));
+    check_limited(folder.path() / ("run" + std::to_string(limit)),
+                  "ulimit -v " + std::to_string(limit), folder.path() / "log");
+  }
+}
+
+TEST_CASE(
+    "a run whose processes are limited ends by itself, with a sentence and without children") {
+  std::string why;
+  const env::cgroup_place place = env::find_cgroup_place(why);
+  if (place.version == 0) return skip("no control group can be made: " + why);
+  const auto folder = base::temp_folder::make().value();
+  // Threads count, too: too few for control, enough for it and too few for its children.
+  for (const int limit : {5, 12, 20}) {
+    const auto group = env::cgroup_leaf::create(place, 0, limit);
+    REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
+    check_limited(folder.path() / ("run" + std::to_string(limit)),
+                  "echo $$ > '" + (group->folders().pids / "cgroup.procs").string() + "'",
+                  folder.path() / "log");
   }
 }
