@@ -118,7 +118,7 @@ base::expected<bool> is_untouched(const storage::run_paths& paths) {
     if (!fs::exists(made, code) || fs::is_empty(made, code)) continue;
     return base::fail(
         base::errc::not_found,
-        "{} is not there or empty, and {} is not: put the run's own run.db back, with "
+        "{} is missing or empty, though {} holds what the run made: put its run.db back, with "
         "run.db-wal where there was one; to begin anew, start another run",
         paths.database().string(), made.string());
   }

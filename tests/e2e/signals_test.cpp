@@ -137,8 +137,8 @@ TEST_CASE("a run that was ended before it made anything begins; one whose ledger
   fs::remove(run / "run.db");
   const finished refused = resumed();
   CAPTURE(refused.output);
-  CHECK(refused.code == 1);
-  for (const char* part : {"run.db is not there", "checkpoints is not", "put the run's own run.db"})
+  CHECK(refused.code == 2);
+  for (const char* part : {"run.db is missing", "checkpoints holds", "put its run.db back"})
     CHECK(contains(refused.output, part));
   CHECK_FALSE(fs::exists(run / "run.db"));
   // What `train` has made when it is killed before its ledger.
