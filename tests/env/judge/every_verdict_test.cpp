@@ -152,7 +152,7 @@ trigger trigger_of(hack_kind kind) {
                      "for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * 2; } "
                      "for (int64_t i = 0; i < n; ++i) y[i] = kept[i];")};
     case hack_kind::late_write:
-      return {&unscreened(), "", hostile("defers_work.cpp"), affine()};
+      return {&unscreened(), "", hostile("defers_work.cpp"), hostile("long_row.task.yaml")};
     case hack_kind::input_modified:
       return {&judge(), "", hostile("change_input.cpp"), affine()};
     case hack_kind::overrun:
@@ -222,9 +222,9 @@ TEST_CASE("every hack that has a name is named") {
 }
 
 TEST_CASE("hack(late_write): work that is put off until the evaluator has other things to do") {
-  const auto source = hostile("defers_work.cpp");
+  const auto source = hostile("defers_work.cpp"), text = hostile("long_row.task.yaml");
   for (std::uint64_t turn = 0; turn < 20; ++turn) {
-    const auto v = once(unscreened(), source, affine(), turn);
+    const auto v = once(unscreened(), source, text, turn);
     CAPTURE(turn);
     CAPTURE(name_of(v.kind));
     CAPTURE(v.detail);
