@@ -110,7 +110,7 @@ finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs
 
 finding session::baseline_failed(const runner_failure& why) {
   using enum runner_failure::kind;
-  result_.baseline_gone = why.what == gone || why.what == forged;
+  result_.baseline_gone = why.what == gone || why.what == forged || why.stopped;
   const bool own_fault = why.what == refused || why.what == fault;
   return {own_fault ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
           "baseline: " + why.text, std::nullopt};

@@ -1,6 +1,7 @@
 // The evaluator's end of a runner's socket.
 #include "env/runner/link.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -19,6 +20,9 @@ namespace {
 
 /// How long a receive sleeps before the limits are looked at.
 constexpr int slice_us = 10'000;
+
+/// How long a stopped process is looked at again.
+constexpr base::nanoseconds_t look_ns = 500'000'000;
 
 base::nanoseconds_t now() {
   timespec t{};
@@ -117,6 +121,7 @@ answered<runner::reply> runner_link::ask(runner::command what, std::span<const s
   if (!send_message(socket_.get(), std::as_bytes(std::span(&head, 1)), body, fd))
     return failure(runner_failure::kind::gone, "the runner is gone");
   const auto awake_until = start + static_cast<base::nanoseconds_t>(limits.awake_s * 1e9);
+  base::nanoseconds_t look_at = start + look_ns, at_work = start;
   for (bool awake = limits.awake_s > 0;;) {
     const ssize_t got = recv(socket_.get(), &r, sizeof r, awake ? MSG_DONTWAIT : 0);
     const base::nanoseconds_t end = now();
@@ -141,11 +146,20 @@ answered<runner::reply> runner_link::ask(runner::command what, std::span<const s
       return failure(
           runner_failure::kind::timeout,
           fmt::format("{:.2f} s of CPU time, the limit is {:.2f} s", cpu_s, limits.cpu_s));
-    if (wall_s > limits.wall_s) {
-      auto over = failure(runner_failure::kind::timeout,
-                          fmt::format("{:.1f} s, the limit is {:.1f} s", wall_s, limits.wall_s));
-      over.value().stopped = is_stopped(pid_);
-      return over;
+    if (end >= look_at || wall_s > limits.wall_s) {
+      look_at = end + look_ns;
+      const bool stopped = is_stopped(pid_);
+      if (!stopped) at_work = end;
+      const double still_s = static_cast<double>(end - at_work) * 1e-9;
+      if (wall_s > limits.wall_s || still_s > limits.stopped_s) {
+        auto over = failure(
+            runner_failure::kind::timeout,
+            stopped ? fmt::format("stopped by a signal; {:.1f} s, the limit is {:.1f} s", still_s,
+                                  std::min(limits.stopped_s, limits.wall_s))
+                    : fmt::format("{:.1f} s, the limit is {:.1f} s", wall_s, limits.wall_s));
+        over.value().stopped = stopped;
+        return over;
+      }
     }
   }
 }

@@ -29,7 +29,8 @@ struct runner_failure {
   kind what = kind::gone;
   runner::reply last;
   std::string text;
-  /// timeout: by the wall clock, and the process stood still by a signal (SIGSTOP).
+  /// timeout: the process stood still by a signal (SIGSTOP), for question_limits::stopped_s or when
+  /// its time was over.
   bool stopped = false;
 };
 
@@ -43,6 +44,9 @@ struct question_limits {
   /// For so long the answer is looked for again and again: a thread that sleeps wakes some 200 us
   /// late on a virtual machine, at times.
   double awake_s = 0;
+  /// A process that stands still by a signal (SIGSTOP) for so long is given up: whoever stopped it
+  /// may never let it go on.
+  double stopped_s = 10;
 };
 
 /// How long a thread was ready to run and did not, by the kernel's account

@@ -23,12 +23,15 @@ constexpr int warm_up_limit_ms = 120'000;
 constexpr question_limits compile_limits{20, 120};
 constexpr question_limits run_limits{30, 120};
 
+base::errc code_of(const runner_failure& f) {
+  using enum runner_failure::kind;
+  if (f.what == refused || f.what == fault) return base::errc::invalid_argument;
+  // One that somebody stopped is as good as gone.
+  return f.what == timeout && !f.stopped ? base::errc::timeout : base::errc::unavailable;
+}
+
 base::error as_error(const runner_failure& f) {
-  const auto code = f.what == runner_failure::kind::refused || f.what == runner_failure::kind::fault
-                        ? base::errc::invalid_argument
-                        : (f.what == runner_failure::kind::timeout ? base::errc::timeout
-                                                                   : base::errc::unavailable);
-  return {code, fmt::format("the reference failed: {}", f.text)};
+  return {code_of(f), fmt::format("the reference failed: {}", f.text)};
 }
 
 /// The tensors as the reference delivers them: floating ones as f64.

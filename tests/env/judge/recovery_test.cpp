@@ -107,9 +107,14 @@ TEST_CASE("without the restart the same kill costs every later sample") {
   CHECK_FALSE(w.judge->trouble());
 }
 
-TEST_CASE("a reference that is killed while it is timed: the evaluation is made once more") {
-  for (const bool restarts : {true, false}) {
-    CAPTURE(restarts);
+TEST_CASE("a reference that is killed or stopped while it is timed: once more") {
+  // The child alone: stopping its warm parent is another fault, which starts with the next child.
+  const auto stop = [](pid_t, pid_t child) { ::kill(child, SIGSTOP); };
+  const auto end = [](pid_t parent, pid_t child) {
+    ::kill(parent, SIGKILL);
+    ::kill(child, SIGKILL);
+  };
+  const auto meet = [](bool restarts, const auto& fault) {
     auto o = tolerant();
     o.restart_reference = restarts;
     o.time_budget_s = 4;
@@ -118,13 +123,11 @@ TEST_CASE("a reference that is killed while it is timed: the evaluation is made 
     // Prepared, so that whatever the reference forks now is timed.
     REQUIRE(verify(*w.judge, kernel(loop), against_reference()).kind == verdict_kind::ok);
     const pid_t reference = w.reference();
-    std::thread killer([&] {
+    std::thread somebody([&] {
       for (int i = 0; i < 6000; ++i) {
         if (const auto timed = children_of(reference, ""); !timed.empty()) {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
-          ::kill(reference, SIGKILL);
-          for (const pid_t one : timed)
-            ::kill(one, SIGKILL);
+          fault(reference, *timed.begin());
           return;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -134,14 +137,19 @@ TEST_CASE("a reference that is killed while it is timed: the evaluation is made 
     r.subject = task_of(against_reference());
     r.source = kernel(loop);
     auto v = w.judge->evaluate(r);
-    killer.join();
+    somebody.join();
     CAPTURE(v.detail);
     if (!restarts) {
       CHECK(v.kind == verdict_kind::infra_error);
     } else {
       CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
     }
+  };
+  for (const bool restarts : {true, false}) {
+    CAPTURE(restarts);
+    meet(restarts, end);
   }
+  meet(true, stop);
 }
 
 TEST_CASE("a runner that somebody killed once is no fault of the candidate") {

@@ -1,10 +1,13 @@
 // Memory that the evaluator owns: seals, canaries, guard pages, alignment; and the plan that
 // describes it.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "env/runner/arena.hpp"
+#include "env/runner/link.hpp"
 #include "env/runner/memory_file.hpp"
 #include "support/test.hpp"
 
@@ -119,4 +122,23 @@ TEST_CASE("plans hold inputs, outputs and sizes in file order; too many tensors 
       tensor_arena::create(memory_use::outputs, std::vector(33, bytes_tensor(4)), 1).has_value());
   CHECK_FALSE(
       tensor_arena::create(memory_use::outputs, std::vector(1, bytes_tensor(4)), 0).has_value());
+}
+
+TEST_CASE("a process that somebody stopped is given up before its time is over") {
+  auto ends = runner_link::make_pair().value();
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  runner_link link(std::move(ends.first), child);
+  // The child has the other end, too, so it is not gone.
+  const auto answer = link.flush({.cpu_s = 60, .wall_s = 60, .stopped_s = 0.2});
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  REQUIRE_FALSE(answer.has_value());
+  CHECK(answer.error().what == runner_failure::kind::timeout);
+  CHECK(answer.error().stopped);
+  CHECK(answer.error().text.find("the limit is 0.2 s") != std::string::npos);
 }
