@@ -12,12 +12,12 @@ enum class check_layer {
   values,     ///< outputs of checks and of timed calls are compared
   content,    ///< every call has new content, hidden rounds and plants among it
   poison,     ///< outputs and workspace hold a secret word before every call
-  flush,      ///< the cache is cold before every call, and keeps no lines from window to window
   read_only,  ///< inputs are mapped for reading where candidates and references run
   memory,     ///< what a candidate's process takes of the device's memory is looked at
   guards,     ///< words beside outputs and workspace are looked at
   charge,     ///< what the evaluator's clock shows beyond the events is part of a call
   floor,      ///< below half of the roofline's time nothing is believed
+  again,      ///< a large claim is measured again, and the lower counts
   threads,    ///< threads of a candidate's process are counted
   files,      ///< runner: file_lock.hpp
   seal,       ///< runner: the copy that is loaded cannot be written
@@ -25,8 +25,8 @@ enum class check_layer {
   executable  ///< runner: gpu_lock::before_calling
 };
 inline constexpr const char* check_layer_names[] = {
-    "values", "content", "poison",  "flush", "read_only", "memory", "guards",
-    "charge", "floor",   "threads", "files", "seal",      "filter", "executable"};
+    "values", "content", "poison", "read_only", "memory", "guards", "charge",
+    "floor",  "again",   "threads", "files",    "seal",   "filter", "executable"};
 
 /// Any thread.
 bool is_on(check_layer which);

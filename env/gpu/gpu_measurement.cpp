@@ -253,8 +253,9 @@ void gpu_evaluation::time() {
       work_of(*built_, task_->timed.at, with_.stand->desk().facts(), with_.stand->bandwidth());
   const bool paired = protocol_.how == aggregation::paired_log_ratio;
   rules.charge_noise = built_->form == cuda_form::host_entry;
-  rules.claims =
-      claims_under(protocol_, {std::llround(100 * request_.recheck_above), request_.best_known_e2});
+  constexpr double more_than_any = 1e9;
+  const double above = is_on(check_layer::again) ? request_.recheck_above : more_than_any;
+  rules.claims = claims_under(protocol_, {std::llround(100 * above), request_.best_known_e2});
   rules.floor_ns = is_on(check_layer::floor) ? task_->floor_ns : 0;
   measuring how;
   how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {

@@ -6,8 +6,6 @@
 
 #include <sched.h>
 
-#include "env/gpu/check_layer.hpp"
-
 namespace quern::env {
 namespace {
 
@@ -22,7 +20,7 @@ constexpr double planted_share = 0.45, stretches_of_planted = 0.27;
 }  // namespace
 
 quern_window_settings timed_window_settings(const device_desk& desk) {
-  return {is_on(check_layer::flush) ? 2 * desk.facts().l2_bytes : 0, timed_gate_ns};
+  return {2 * desk.facts().l2_bytes, timed_gate_ns};
 }
 
 std::int64_t calls_per_gpu_window(double call_ns, double wanted_ns, std::uint64_t bytes_per_call,
