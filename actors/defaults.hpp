@@ -1,4 +1,4 @@
-// Every bound, timeout and credit of the actor system, with its reason.
+// Bounds, timeouts and credits that several actors share, with their reasons.
 #pragma once
 
 #include <chrono>
