@@ -25,8 +25,8 @@ enum class check_layer {
   executable  ///< runner: gpu_lock::before_calling
 };
 inline constexpr const char* check_layer_names[] = {
-    "values", "content", "poison", "read_only", "memory", "guards", "charge",
-    "floor",  "again",   "threads", "files",    "seal",   "filter", "executable"};
+    "values", "content", "poison",  "read_only", "memory", "guards", "charge",
+    "floor",  "again",   "threads", "files",     "seal",   "filter", "executable"};
 
 /// Any thread.
 bool is_on(check_layer which);

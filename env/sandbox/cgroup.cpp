@@ -27,6 +27,9 @@ std::string slurp(const fs::path& path) {
   return text.str();
 }
 
+/// What the kernel asks of a group at once, when it is nearly full, is smaller.
+constexpr std::int64_t largest_charge = 256 << 10;
+
 // Of a file that is one number; 0 where it is not there.
 std::int64_t number_in(const fs::path& file) {
   std::istringstream text(slurp(file));
@@ -234,7 +237,13 @@ base::status cgroup_leaf::add(int pid) const {
 bool cgroup_leaf::reached_limit() const {
   const fs::path& memory = folders_.memory;
   if (folders_.version == 2) return number_in(memory / "memory.events", "oom") > 0;
-  return number_in(memory / "memory.failcnt") > 0 || number_in(memory / "memory.memsw.failcnt") > 0;
+  // Not failcnt: Linux 6.18 counts no failures of memory with swap, which has the same limit here.
+  const auto was_full = [&](const std::string& what) {
+    const std::int64_t limit = number_in(memory / (what + ".limit_in_bytes"));
+    return limit > 0 &&
+           number_in(memory / (what + ".max_usage_in_bytes")) + largest_charge >= limit;
+  };
+  return was_full("memory") || was_full("memory.memsw");
 }
 
 bool cgroup_leaf::had_oom_kill() const {
