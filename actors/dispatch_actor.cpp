@@ -253,7 +253,8 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
   tell_present(self);
   if (host.draining) {
     state.setup.roles->session_takes_no_work(host.session);
-    return state.desk->host_draining(host.session);
+    state.desk->host_draining(host.session);
+    return send_jobs(self);
   }
   state.setup.roles->session_over(host.session);
   state.devices.erase(host.session);

@@ -49,8 +49,11 @@ std::string gain_line(const char* name, const panel_half& half, std::uint64_t se
                                ? fmt::format("x{:.2f} (97.5 % of bootstrap draws above x{:.2f})",
                                              half.gain(), half.gain_lower_bound(seed))
                                : "(no reward before)";
-  return fmt::format("{:<22} {:.3f} > {:.3f}   {}, {} prompts\n", name, half.mean_first(),
-                     half.mean_last(), gain, half.first.size());
+  const std::string without =
+      half.left_out == 0 ? "" : fmt::format(", {} more were not judged", half.left_out);
+  if (half.first.empty()) return fmt::format("{:<22} no prompt was judged on both sides\n", name);
+  return fmt::format("{:<22} {:.3f} > {:.3f}   {}, {} prompts{}\n", name, half.mean_first(),
+                     half.mean_last(), gain, half.first.size(), without);
 }
 
 /// What an earlier call measured; none: nothing, or it cannot be read.
@@ -92,8 +95,9 @@ std::string panel_text(const run_config& config, const panel& measured) {
   const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
   std::string text = "\n" + measured.table() + "\n";
   text += gain_line("mean reward, trained", measured.train(), seed);
-  if (!measured.held_out().first.empty())
-    text += gain_line("mean reward, held out", measured.held_out(), seed);
+  const panel_half held_out = measured.held_out();
+  if (!held_out.first.empty() || held_out.left_out > 0)
+    text += gain_line("mean reward, held out", held_out, seed);
   return text;
 }
 

@@ -149,8 +149,12 @@ void dispatcher::drain(session_id session) {
   const auto host = hosts_.find(session);
   if (host == hosts_.end()) return;
   host->second.draining = true;
-  for (auto& device : host->second.devices)
+  for (auto& device : host->second.devices) {
     leave_rings({session, device.offer.id}, device);
+    // A job that was to go to one of these may find that there is no other any more.
+    for (auto& place_in : device.stalls)
+      wake(*place_in.where);
+  }
 }
 
 void dispatcher::leave_rings(const device_key& key, device_state& device) {

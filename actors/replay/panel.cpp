@@ -80,8 +80,10 @@ base::expected<panel> panel::read(const run_config& config, const task_book& tas
       answer& given = one.answers[side];
       given.there = true;
       QUERN_TRY(given.source, base::get<std::string>(told, "source"));
-      QUERN_TRY(given.reward, base::get<double>(told, "reward"));
       QUERN_TRY(given.verdict, env::parse_verdict(base::dump(told.value("verdict", base::json()))));
+      if (!told.contains("reward") || !told.at("reward").is_null()) {
+        QUERN_TRY(given.reward, base::get<double>(told, "reward"));
+      }
     }
     made.items_.push_back(std::move(one));
   }
@@ -172,7 +174,7 @@ base::status panel::answered(panel_side side, sample_id sample, const env::verdi
   QUERN_CHECK(task_of(sample));
   answer& given = items_[static_cast<std::size_t>(sample - first_panel)]
                       .answers[static_cast<std::size_t>(side)];
-  given = {true, verdict, source, reward_.of(verdict).value_or(0)};
+  given = {true, verdict, source, reward_.of(verdict)};
   return {};
 }
 
@@ -200,8 +202,13 @@ panel_half panel::half(bool held_out) const {
   panel_half result;
   for (const item& one : items_) {
     if (one.task->held_out != held_out) continue;
-    result.first.push_back(one.answers[0].reward);
-    result.last.push_back(one.answers[1].reward);
+    const auto &before = one.answers[0].reward, &after = one.answers[1].reward;
+    if (!before || !after) {
+      ++result.left_out;
+      continue;
+    }
+    result.first.push_back(*before);
+    result.last.push_back(*after);
   }
   return result;
 }
@@ -214,11 +221,13 @@ std::string panel::table() const {
     std::int64_t best_e2 = 0;
   };
   std::map<std::pair<bool, std::string>, row> rows;
+  std::map<std::string, int> unjudged;
   for (const item& one : items_) {
     row& of_task = rows[{one.task->held_out, one.task->task->name}];
     ++of_task.asked;
     for (std::size_t side = 0; side < 2; ++side) {
       const answer& given = one.answers[side];
+      if (!given.reward) ++unjudged[std::string(env::name_of(given.verdict.kind))];
       if (given.verdict.kind != env::verdict_kind::ok) continue;
       ++of_task.ok[side];
       of_task.speed[side] += static_cast<double>(given.verdict.speedup_e2.value_or(0)) / 100;
@@ -237,7 +246,18 @@ std::string panel::table() const {
                     key.second + (key.first ? " *" : ""), of_task.asked, of_task.ok[0],
                     of_task.ok[1], speed(0), speed(1), static_cast<double>(of_task.best_e2) / 100);
   }
-  return out + "(* held out: never trained on)\n";
+  out += "(* held out: never trained on)\n";
+  if (unjudged.empty()) return out;
+  int answers = 0;
+  std::string kinds;
+  for (const auto& [kind, count] : unjudged) {
+    answers += count;
+    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, count);
+  }
+  return out + fmt::format(
+                   "warning: evaluations told nothing about {} of {} answers ({}); they count as "
+                   "not correct above and are left out below\n",
+                   answers, 2 * items_.size(), kinds);
 }
 
 base::json panel::to_json() const {
@@ -253,7 +273,9 @@ base::json panel::to_json() const {
     for (std::size_t side = 0; side < 2; ++side) {
       entry[side == 0 ? "first" : "last"] = {{"verdict", env::to_json(one.answers[side].verdict)},
                                              {"source", one.answers[side].source},
-                                             {"reward", one.answers[side].reward}};
+                                             {"reward", nullptr}};
+      if (const auto& reward = one.answers[side].reward)
+        entry[side == 0 ? "first" : "last"]["reward"] = *reward;
     }
     list.push_back(std::move(entry));
   }

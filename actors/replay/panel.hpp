@@ -20,10 +20,13 @@ namespace quern::actors {
 
 enum class panel_side : std::uint8_t { first, last };
 
-/// Rewards of one half of the panel, before and after; paired by prompt.
+/// Rewards of one half of the panel, before and after; paired by prompt. A pair of which an
+/// evaluation told nothing about the kernel (noisy, infra_error, ...) is left out: that is no
+/// reward of 0.
 struct panel_half {
   std::vector<double> first;
   std::vector<double> last;
+  std::size_t left_out = 0;
   [[nodiscard]] double mean_first() const;
   [[nodiscard]] double mean_last() const;
   /// mean_last / mean_first; 0 where the first is 0.
@@ -86,7 +89,7 @@ class panel {
     bool there = false;
     env::verdict verdict;
     std::string source;
-    double reward = 0;
+    std::optional<double> reward;  ///< none: the verdict tells nothing about the kernel
   };
   struct item {
     const book_task* task = nullptr;

@@ -266,4 +266,26 @@ TEST_CASE("what is to be done elsewhere waits for another device, and lets other
   CHECK(same->device == device_key{1, 0});
 }
 
+TEST_CASE("what is to be done elsewhere does not wait for a host that takes no more work") {
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    dispatcher d({});
+    REQUIRE(d.join(1, {{"cpp"}, {{0, "c", 4}}}));
+    REQUIRE(d.join(2, {{"cpp"}, {{0, "c", 4}}}));
+    REQUIRE(d.credit({1, 0}, 4));
+    auto claim = job(1);
+    claim.avoid = device_key{1, 0};
+    claim.elsewhere = true;
+    REQUIRE(d.offer(claim));
+    CHECK_FALSE(d.next());
+    if (leaves)
+      d.leave(2);
+    else
+      d.drain(2);
+    const auto same = d.next();
+    REQUIRE(same);
+    CHECK(same->device == device_key{1, 0});
+  }
+}
+
 }  // namespace

@@ -74,3 +74,24 @@ TEST_CASE("a run without a right kernel writes none") {
   CHECK(f.write() == 0);
   CHECK_FALSE(std::filesystem::exists(f.folder.path() / "kernels/suite.yaml"));
 }
+
+TEST_CASE("a kernel whose text is lost is left out; the others are written") {
+  kernels_fixture f;
+  const auto samples = f.group_in(storage::sample_state::evaluated, 2);
+  f.record(0, 300, samples[0], "its text is lost");
+  f.record(1, 120, samples[1], "still there");
+  int lost = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(f.folder.path() / "blobs")) {
+    if (!entry.is_regular_file()) continue;
+    const auto hash = must(base::parse_hash(entry.path().stem().string()));
+    if (must(f.blobs.get(hash)) != "its text is lost") continue;
+    REQUIRE(std::filesystem::remove(entry.path()));
+    ++lost;
+    break;
+  }
+  REQUIRE(lost == 1);
+  CHECK(f.write() == 1);
+  CHECK_FALSE(std::filesystem::exists(f.file(0, ".cpp")));
+  CHECK(must(base::read_file(f.file(1, ".cpp"))) == "still there");
+}

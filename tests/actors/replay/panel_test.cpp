@@ -2,10 +2,25 @@
 #include "actors/replay/panel.hpp"
 
 #include "base/random.hpp"
+#include "env/verdict/verdict.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::actors;
+using test::must;
+
+namespace {
+
+base::json answer_of(env::verdict_kind kind, std::optional<double> reward) {
+  env::verdict v;
+  v.kind = kind;
+  if (kind == env::verdict_kind::ok) v.speedup_e2 = 150;
+  base::json told = {{"verdict", env::to_json(v)}, {"source", "int x;"}, {"reward", nullptr}};
+  if (reward) told["reward"] = *reward;
+  return told;
+}
+
+}  // namespace
 
 TEST_CASE("gain is the ratio of means") {
   panel_half half{{1, 0, 1, 0}, {2, 0, 1, 0}};
@@ -37,4 +52,29 @@ TEST_CASE("the lower bound tells a gain from luck") {
   }
   CHECK(lucky.gain_lower_bound(1) < 1);
   CHECK(sure.gain_lower_bound(1) > 1.5);
+}
+
+TEST_CASE("what an evaluation told nothing about is no reward of 0, and is said") {
+  run_config config;
+  config.tasks.count = 2;
+  config.tasks.held_out_count = 0;
+  const auto tasks = must(task_book::make(config));
+  const std::string id = tasks.tasks()[0].id;
+  using enum env::verdict_kind;
+  base::json items = base::json::array();
+  for (const auto& [before, after] : {std::pair{answer_of(ok, 1.5), answer_of(ok, 3)},
+                                      {answer_of(ok, 1.5), answer_of(noisy, {})},
+                                      {answer_of(infra_error, {}), answer_of(ok, 1.5)},
+                                      {answer_of(wrong_value, 0), answer_of(ok, 1.5)}})
+    items.push_back({{"task", id}, {"held_out", false}, {"first", before}, {"last", after}});
+  const base::json written = {{"quern_panel", 1}, {"items", items}};
+  const auto read = must(panel::read(config, tasks, written));
+  const panel_half half = read.train();
+  CHECK(half.first == std::vector<double>{1.5, 0});
+  CHECK(half.last == std::vector<double>{3, 1.5});
+  CHECK(half.left_out == 2);
+  CHECK(test::contains(read.table(), "2 of 8 answers (infra_error 1, noisy 1)"));
+  const base::json again = read.to_json();
+  CHECK(again["items"][1]["last"]["reward"].is_null());
+  CHECK(must(panel::read(config, tasks, again)).train().left_out == 2);
 }
