@@ -26,7 +26,7 @@ enum class panel_side : std::uint8_t { first, last };
 struct panel_half {
   std::vector<double> first;
   std::vector<double> last;
-  std::size_t left_out = 0;
+  std::size_t left_out = 0;  ///< pairs
   [[nodiscard]] double mean_first() const;
   [[nodiscard]] double mean_last() const;
   /// mean_last / mean_first; 0 where the first is 0.

@@ -231,16 +231,14 @@ std::uint64_t learning_worker::bytes_of_weights() const {
 
 /// The newest version: over links, or in a file that is named in `newest_`.
 base::status learning_worker::publish() {
-  offered_ = false;
   if (links_) {
     offered_ = links_->publish(trainer_.weights(), newest_.version);
-    // Links copy on the GPU, which belongs to evaluators again when this turn ends.
-    if (share_.shared()) policy::wait_for(trainer_.weights().flat.device());
-    return {};
+  } else {
+    QUERN_TRY(newest_.file, write_file());
+    offered_ = true;
   }
-  QUERN_TRY(newest_.file, write_file());
+  // Links copy on the GPU, which belongs to evaluators again when this turn ends.
   if (share_.shared()) policy::wait_for(trainer_.weights().flat.device());
-  offered_ = true;
   return {};
 }
 

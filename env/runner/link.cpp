@@ -21,7 +21,7 @@ namespace {
 /// How long a receive sleeps before the limits are looked at.
 constexpr int slice_us = 10'000;
 
-/// How long a stopped process is looked at again.
+/// How often it is looked whether a process that does not answer stands still.
 constexpr base::nanoseconds_t look_ns = 500'000'000;
 
 base::nanoseconds_t now() {
@@ -34,7 +34,7 @@ tl::unexpected<runner_failure> failure(runner_failure::kind what, std::string te
   return tl::make_unexpected(runner_failure{what, {}, std::move(text)});
 }
 
-/// Whether every thread of a process was stopped by a signal.
+/// Whether a process stands still by a signal, by the state of its first thread.
 bool is_stopped(int pid) {
   const base::unique_fd file(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 512> text{};
