@@ -83,9 +83,10 @@ add_custom_target(quern_all_tests)
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cases")
 
 # A doctest executable and its ctest entry. NO_SANITIZER: its children live under a sandbox or are killed, or it
-# compiles kernels by the hundred; a sanitised build leaves it out. TOGETHER: it may run beside others of its kind. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
+# compiles kernels by the hundred; a sanitised build leaves it out. ALONE: it needs a verdict of a clock, so nothing runs
+# beside it; so do tests with the label gpu. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
 function(quern_test name)
-  cmake_parse_arguments(arg "MUST_FAIL;NO_SANITIZER;TOGETHER" "FLAVOUR;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "MUST_FAIL;NO_SANITIZER;ALONE" "FLAVOUR;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT QUERN_TESTS)
     return()
   endif()
@@ -121,9 +122,10 @@ function(quern_test name)
     # Where the program says what became of each case (tests/support/main.cpp); tools/count_cases adds them up.
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "QUERN_TEST_CASES=${CMAKE_BINARY_DIR}/cases/${name}")
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_FLAVOUR};${arg_LABELS}")
-  # What times kernels, starts many processes or kills some has the machine to itself; with sanitisers no time counts.
-  if(NOT arg_TOGETHER AND NOT QUERN_SANITIZE)
+  # The long ones start first, so that none of them is alone at the end.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT} LABELS "${arg_FLAVOUR};${arg_LABELS}")
+  # With sanitisers no time counts.
+  if((arg_ALONE OR "gpu" IN_LIST arg_LABELS) AND NOT QUERN_SANITIZE)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
   endif()
   if(arg_MUST_FAIL)

@@ -1,12 +1,25 @@
-// Counting of what sandboxed children leave behind.
+// Compilations in advance, and counting of what sandboxed children leave behind.
 #include "sandbox_fixture.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace quern::test {
 
 namespace fs = std::filesystem;
+
+void compile_all(env::compiler& compiler, const std::vector<env::compile_request>& requests) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < requests.size();)
+      (void)compiler.compile(requests[i]);
+  };
+  std::thread other(work);
+  work();
+  other.join();
+}
 
 std::set<std::string> control_groups_left() {
   std::set<std::string> found;

@@ -7,10 +7,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <unistd.h>
 
 #include "env/sandbox/child.hpp"
+#include "env/sandbox/compile.hpp"
 #include "env/sandbox/in_process.hpp"
 #include "env/sandbox/probe.hpp"
 #include "support/test.hpp"
@@ -75,6 +77,10 @@ inline deed_result run(env::spawner& children, const env::child_spec& spec) {
   REQUIRE(end.has_value());
   return {*end, (*child)->captured_out(), (*child)->captured_err(), (*child)->layers()};
 }
+
+/// Compiles these into the compiler's cache, two at a time. Nothing is said of one that fails: it
+/// fails again where it is looked at.
+void compile_all(env::compiler& compiler, const std::vector<env::compile_request>& requests);
 
 /// Control groups of ours and processes that run the deed program: both empty after a test.
 std::set<std::string> control_groups_left();

@@ -78,13 +78,30 @@ const std::string hostile_prototype =
     "extern \"C\" void kernel(const float* x, float* y, int64_t n, void* workspace, void* "
     "stream);\nextern \"C\" int64_t workspace_bytes(int64_t n);\n";
 
-/// Compiles a candidate and calls it in a child that nothing guards but these layers: how it ended.
-std::string call_in(env::spawner& children, env::compiler& compiler, const std::string& source) {
+env::compile_request request_for(const std::string& source) {
   env::compile_request request;
   request.source = source;
   request.prototype = hostile_prototype;
   request.wall_s = 4;
-  auto built = compiler.compile(request);
+  return request;
+}
+
+std::vector<env::compile_request> requests_for(const std::vector<candidate>& candidates) {
+  std::vector<env::compile_request> requests;
+  for (const auto& item : candidates)
+    if (!item.child.empty()) requests.push_back(request_for(item.source));
+  return requests;
+}
+
+/// The artefacts of all cases: none compiles what another one has compiled.
+const std::filesystem::path& artefacts() {
+  static const auto made = base::temp_folder::make("quern-cache").value();
+  return made.path();
+}
+
+/// Compiles a candidate and calls it in a child that nothing guards but these layers: how it ended.
+std::string call_in(env::spawner& children, env::compiler& compiler, const std::string& source) {
+  auto built = compiler.compile(request_for(source));
   REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
   if (built->what == env::compile_result::kind::timeout) return "compile_timeout";
   if (built->what == env::compile_result::kind::error) {
@@ -125,9 +142,7 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
   auto children = make_spawner();
   const bool groups =
       children->layers().has(layer::cgroup1) || children->layers().has(layer::cgroup2);
-  const auto cache = base::temp_folder::make("quern-cache");
-  REQUIRE(cache.has_value());
-  auto compiler = env::compiler::create(*children, {.cache_dir = cache->path()});
+  auto compiler = env::compiler::create(*children, {.cache_dir = artefacts()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
 
   const auto call = [&](const std::string& source) {
@@ -135,6 +150,7 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
   };
 
   const auto all = candidates_here();
+  compile_all(**compiler, requests_for(all));
   const std::string honest = all.front().source;
   REQUIRE(all.front().file == "honest.cpp");
   for (const auto& item : all) {
@@ -167,13 +183,13 @@ TEST_CASE("attacks on the host: without the filter the attempt is made, in names
   auto layers = env::layer_set::all();
   layers.remove(layer::seccomp);
   auto children = make_spawner(layers);
-  const auto cache = base::temp_folder::make("quern-cache");
-  REQUIRE(cache.has_value());
-  auto compiler = env::compiler::create(*guarded, {.cache_dir = cache->path()});
+  auto compiler = env::compiler::create(*guarded, {.cache_dir = artefacts()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
+  auto all = candidates_here();
+  std::erase_if(all, [](const candidate& item) { return item.child != "SIGSYS"; });
+  compile_all(**compiler, requests_for(all));
   int seen = 0;
-  for (const auto& item : candidates_here()) {
-    if (item.child != "SIGSYS") continue;
+  for (const auto& item : all) {
     CAPTURE(item.file);
     const std::string got = call_in(*children, **compiler, item.source);
     CAPTURE(got);

@@ -49,7 +49,7 @@ env::compile_request request(const std::string& name, const std::string& wrong =
       "template <int N, int M> struct f { static constexpr int v = f<N - 1, M>::v + f<N - 1, M + "
       "(1 << N)>::v; };\ntemplate <int M> struct f<0, M> { static constexpr int v = M; };\n"
       "int " +
-      name + " = f<14, 0>::v;\n" + wrong + "extern \"C\" void kernel(float* y) { y[0] = 1; }\n";
+      name + " = f<12, 0>::v;\n" + wrong + "extern \"C\" void kernel(float* y) { y[0] = 1; }\n";
   r.wall_s = 60;
   return r;
 }
@@ -129,7 +129,7 @@ TEST_CASE("a compiler that somebody kills each time is an error of this host") {
 TEST_CASE("a compiler that somebody stopped is given its time once more") {
   meddled_workshop w;
   auto asked = request("stopped");
-  asked.wall_s = 5;
+  asked.wall_s = 3;
   const meddler somebody("cc1plus", SIGSTOP, 1);
   const auto built = w.compiler->compile(asked);
   CHECK(somebody.hits() == 1);

@@ -1,0 +1,91 @@
+// The hostile candidates of tests/hostile/cpp, as their manifest describes them, and how one is
+// judged.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "env/judge/evaluator.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+namespace quern::test::hostile {
+
+using namespace quern::env;
+
+inline const std::filesystem::path folder = source_dir() / "tests/hostile/cpp";
+
+/// How often a `noisy` candidate is judged: a busy machine is no outcome.
+inline constexpr int most_attempts = 9;
+
+/// The suite is about what is let through, not about how precisely it is timed: a busy machine must
+/// not turn an honest kernel into `noisy`. The widest limit that an evaluator takes.
+inline constexpr double widest_noise_limit = 0.5;
+
+/// Artefacts of all evaluators of this process: none compiles what another one has compiled.
+inline const std::filesystem::path& artefacts() {
+  static const auto made = base::temp_folder::make("quern-hostile-cache").value();
+  return made.path();
+}
+
+/// `candidate`: one of the manifest, which may name other limits.
+inline std::unique_ptr<evaluator> open(bool screen, bool locked = true,
+                                       const base::json& candidate = base::json::object()) {
+  evaluator_options o;
+  o.runner_program = program_dir() / (locked ? "quern-runner" : "quern-runner-unlocked");
+  o.reference_program = program_dir() / "quern-torch";
+  o.cache_dir = artefacts();
+  o.sandbox_required = false;
+  o.static_screen = screen;
+  o.call_cpu_s = candidate.value("call_cpu_s", 1.0);
+  o.time_budget_s = candidate.value("budget_s", 0.1);
+  o.noise_limit = candidate.value("noise_limit", widest_noise_limit);
+  return evaluator::open(o).value();
+}
+
+inline base::json manifest() {
+  return base::parse_json(base::read_file(folder / "manifest.json").value()).value();
+}
+
+/// What the manifest, or a candidate of it, names as its task.
+inline std::shared_ptr<const task> subject(const base::json& entry) {
+  return std::make_shared<const task>(load_task(folder / entry["task"].get<std::string>()).value());
+}
+
+/// Whether a candidate names limits, so that it needs an evaluator of its own.
+inline bool has_limits(const base::json& candidate) {
+  return candidate.contains("call_cpu_s") || candidate.contains("budget_s") ||
+         candidate.contains("noise_limit");
+}
+
+inline bool for_this_machine(const base::json& candidate) {
+  if (!candidate.contains("only")) return true;
+#if defined(__x86_64__)
+  return candidate["only"] == "x86_64";
+#else
+  return false;
+#endif
+}
+
+inline evaluation_request request_for(std::shared_ptr<const task> subject, const std::string& file,
+                                      bool verify_only) {
+  evaluation_request r;
+  r.subject = std::move(subject);
+  r.source = base::read_file(folder / file).value();
+  r.verify_only = verify_only;
+  r.recheck = true;  // never from the cache: the next one has to run
+  return r;
+}
+
+/// The verdict, or the last one of most_attempts that were `noisy`.
+inline verdict judge(evaluator& judging, const evaluation_request& request) {
+  auto v = judging.evaluate(request);
+  for (int i = 1; i < most_attempts && v.kind == verdict_kind::noisy; ++i)
+    v = judging.evaluate(request);
+  return v;
+}
+
+}  // namespace quern::test::hostile
