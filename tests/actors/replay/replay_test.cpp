@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "actors/defaults.hpp"
 #include "actors/replay/rollout.hpp"
 #include "base/file.hpp"
@@ -28,7 +30,7 @@ class world {
  public:
   world(const run_config& config, const task_book& tasks, const std::filesystem::path& root,
         bool fresh, std::uint64_t seed)
-      : config_(config), random_(seed, "replay world") {
+      : config_(config), random_(seed, "replay world"), root_(root) {
     auto opened =
         fresh ? storage::run_directory::create(root, "quern_config: 1\n", base::json::object())
               : storage::run_directory::open(root);
@@ -54,9 +56,13 @@ class world {
     return std::nullopt;
   }
 
+  /// A learner that starts from the newest checkpoint.
   void meet() {
     installed_ = head_->version();
-    REQUIRE(head_->on_weights(head_->epoch(), installed_, weights_of(installed_)));
+    weights_ = {{0, weights_of(0)}, {installed_, weights_of(installed_)}};
+    if (const auto text = base::read_file(weights_file(installed_)))
+      weights_[installed_] = base::parse_hash(*text).value();
+    REQUIRE(head_->on_weights(head_->epoch(), installed_, weights_.at(installed_)));
     head_->learner_ready(true);
   }
 
@@ -107,9 +113,9 @@ class world {
     made.segments = turns_of(sample);
     made.log_probs =
         to_block(std::vector<float>(static_cast<std::size_t>(policy_tokens(made.segments)), -1));
-    made.versions = {{0, installed_, weights_of(installed_)}};
+    made.versions = {{0, installed_, weights_.at(installed_)}};
     if (config_.actors.stale_groups == "mask_tokens" && installed_ > 0)
-      made.versions = {{0, 0, weights_of(0)}, {1, installed_, weights_of(installed_)}};
+      made.versions = {{0, 0, weights_.at(0)}, {1, installed_, weights_.at(installed_)}};
     const bool readable = !random_.chance(0.1);
     made.text = readable
                     ? env::render_completion({"a", "b", "int v" + std::to_string(sample) + ";\n"})
@@ -172,7 +178,11 @@ class world {
     done.epoch = batch.epoch;
     done.batch = batch.number;
     if (batch.number <= spoiled_batches) return leave_out(batch, done);
-    done.weights = {batch.epoch, batch.from + 1, weights_of(batch.from + 1), "even"};
+    // A step that is taken again has other samples, so it makes other weights.
+    const auto made =
+        base::xxh128(fmt::format("weights {} of epoch {}", batch.from + 1, batch.epoch));
+    if (batch.epoch == head_->epoch()) weights_[batch.from + 1] = made;
+    done.weights = {batch.epoch, batch.from + 1, made, "even"};
     if (batch.epoch == head_->epoch()) check_results_of(batch);
     std::size_t aged = 0;
     for (const auto& [age, samples] : head_->batch_ages()) {
@@ -183,14 +193,14 @@ class world {
     if (batch.epoch == head_->epoch()) CHECK(aged == batch.samples.size());
     CHECK(head_->on_step(done));
     CHECK(head_->batch_ages().empty());
-    installed_ = std::max(installed_, batch.from + 1);
+    if (batch.epoch == head_->epoch()) installed_ = std::max(installed_, batch.from + 1);
     steps_made[{batch.epoch, batch.from}] += 1;
     head_->learner_ready(true);
   }
 
   void leave_out(const train_batch& batch, step_done done) {
     done.left_out = true;
-    done.weights = {batch.epoch, batch.from, weights_of(batch.from), ""};
+    done.weights = {batch.epoch, batch.from, weights_.at(batch.from), ""};
     told = head_->on_step(done);
     head_->learner_ready(true);
     for (const training_sample& sample : batch.samples)
@@ -217,7 +227,14 @@ class world {
     REQUIRE(base::make_folders(std::filesystem::path(order.folder) / "model"));
     REQUIRE(
         base::write_file_atomic(std::filesystem::path(order.folder) / "model/config.json", "{}"));
+    REQUIRE(base::write_file_atomic(weights_file(order.version),
+                                    base::to_hex(weights_.at(order.version))));
     return {order.version, order.folder, "", order.epoch};
+  }
+
+  /// The hash of a checkpoint's weights, for the learner that starts from it.
+  std::filesystem::path weights_file(weights_version version) const {
+    return root_ / ("weights-" + std::to_string(version));
   }
 
   /// Delivers what waits, in any order.
@@ -245,6 +262,8 @@ class world {
  private:
   const run_config& config_;
   base::random_stream random_;
+  std::filesystem::path root_;
+  std::map<weights_version, base::hash128> weights_;  ///< of this epoch
   std::optional<storage::run_directory> run_;
   std::unique_ptr<replay> head_;
   std::vector<event> waiting_;
@@ -409,17 +428,22 @@ TEST_CASE("the process dies at any moment: the next epoch takes up every sample"
 
 TEST_CASE("a lost learner costs the steps since the checkpoint, no sample twice") {
   fixture f;
-  world w(f.config, *f.tasks, f.folder.path() / "learner", true, 3);
-  REQUIRE_FALSE(w.go(9));
-  const epoch_id before = w.head().epoch();
-  w.lose_messages();
-  REQUIRE(w.head().learner_lost());
-  CHECK(w.head().epoch() == before + 1);
-  w.meet();
-  const auto end = w.go();
-  REQUIRE(end);
-  CHECK(end->finished);
-  check_end(w, f.config.learner.steps);
+  // Among so many there are groups of which one member was dropped before the learner was lost,
+  // with weights that are then made anew.
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    world w(f.config, *f.tasks, f.folder.path() / ("learner" + std::to_string(seed)), true, seed);
+    REQUIRE_FALSE(w.go(static_cast<int>(5 + seed % 12)));
+    const epoch_id before = w.head().epoch();
+    w.lose_messages();
+    REQUIRE(w.head().learner_lost());
+    CHECK(w.head().epoch() == before + 1);
+    w.meet();
+    const auto end = w.go();
+    REQUIRE(end);
+    CHECK(end->finished);
+    check_end(w, f.config.learner.steps);
+  }
 }
 
 TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
