@@ -19,14 +19,15 @@ enum class check_layer {
   floor,      ///< below half of the roofline's time nothing is believed
   again,      ///< a large claim is measured again, and the lower counts
   threads,    ///< threads of a candidate's process are counted
+  messages,   ///< replies are counted, and of one size (judge_layer::messages, for both lanes)
   files,      ///< runner: file_lock.hpp
   seal,       ///< runner: the copy that is loaded cannot be written
   filter,     ///< runner: gpu_lock::before_loading
   executable  ///< runner: gpu_lock::before_calling
 };
 inline constexpr const char* check_layer_names[] = {
-    "values", "content", "poison",  "read_only", "memory", "guards", "charge",
-    "floor",  "again",   "threads", "files",     "seal",   "filter", "executable"};
+    "values", "content", "poison",   "read_only", "memory", "guards", "charge",    "floor",
+    "again",  "threads", "messages", "files",     "seal",   "filter", "executable"};
 
 /// Any thread.
 bool is_on(check_layer which);

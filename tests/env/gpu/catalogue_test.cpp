@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -138,7 +140,6 @@ std::vector<std::string> faults_of_form(const base::json& manifest) {
           fault("no verdict as a verdict: " + outcome);
     if (c.contains("exempt") && c.at("exempt").get<std::string>().size() < 20)
       fault("exempt without a reason");
-    if (c.contains("exempt") && c.contains("control")) fault("exempt from the control that it has");
     if (!c.contains("control")) continue;
     const auto& control = c.at("control");
     if (control.at("without").empty()) fault("a control that takes nothing away");
@@ -155,8 +156,40 @@ std::vector<std::string> faults_of_form(const base::json& manifest) {
     if (c.at("want").value(as_host ? "as_host" : "no_screen", "") == gets)
       fault("a control that gets what it had");
     if (gets == "pays" && !c.contains("twin")) fault("nothing to compare its speed with");
+    if (gets == "pays" && control.value("verified", false)) fault("a claim that is not timed");
   }
   if (races > most_races) faults.push_back(fmt::format("{} races", races));
+  return faults;
+}
+
+constexpr const char* kinds_of_proof[] = {"control", "attempt", "exempt"};
+
+/// How many hostile files have a control, an attempt or an exemption, and how many there are.
+std::map<std::string, int> counts_of_proofs(const base::json& manifest) {
+  std::map<std::string, int> counts;
+  for (const auto& c : manifest.at("candidates")) {
+    if (c.value("legal", false)) continue;
+    ++counts["all"];
+    for (const char* kind : kinds_of_proof)
+      counts[kind] += c.contains(kind) ? 1 : 0;
+  }
+  return counts;
+}
+
+/// Hostile files whose catch nothing proves, or for which two things claim to.
+std::vector<std::string> faults_of_proofs(const base::json& manifest) {
+  std::vector<std::string> faults;
+  for (const auto& c : manifest.at("candidates")) {
+    if (c.value("legal", false)) continue;
+    std::vector<std::string> has;
+    for (const char* kind : kinds_of_proof)
+      if (c.contains(kind)) has.emplace_back(kind);
+    if (has.size() == 1) continue;
+    faults.push_back(
+        fmt::format("{}: {}, it needs one of control, attempt and exempt",
+                    short_name(c.at("file").get<std::string>()),
+                    has.empty() ? "no proof" : fmt::format("{}", fmt::join(has, " and "))));
+  }
   return faults;
 }
 
@@ -246,9 +279,39 @@ TEST_CASE("what is wrong with a manifest's outcomes is told") {
   CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"},
                  "control": {"without": ["values"], "gets": "ok", "as_host": true}})") ==
         faults{"a: a control in a form it has not"});
-  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"}, "exempt": "so",
-                 "control": {"without": ["values"], "gets": "ok"}})") ==
-        faults{"a: exempt without a reason", "a: exempt from the control that it has"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"},
+                 "exempt": "so"})") == faults{"a: exempt without a reason"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"}, "twin": "b.cu",
+                 "control": {"without": ["values"], "gets": "pays", "verified": true}})") ==
+        faults{"a: a claim that is not timed"});
+}
+
+TEST_CASE("each hostile file has a control, an attempt or a reason why it has neither") {
+  const auto faults = faults_of_proofs(hostile_manifest());
+  for (const auto& fault : faults)
+    FAIL_CHECK(fault);
+  CHECK(faults.empty());
+}
+
+TEST_CASE("a hostile file that nothing proves, or two things, is told; a legal one needs nothing") {
+  const auto manifest = base::parse_json(R"({"candidates": [
+    {"file": "legal.cu", "legal": true}, {"file": "none.cu"}, {"file": "one.cu", "exempt": "so"},
+    {"file": "two.cu", "attempt": "kill", "control": {}}]})");
+  CHECK(faults_of_proofs(manifest.value()) ==
+        std::vector<std::string>{
+            "none: no proof, it needs one of control, attempt and exempt",
+            "two: control and attempt, it needs one of control, attempt and exempt"});
+  CHECK(counts_of_proofs(manifest.value()) ==
+        std::map<std::string, int>{{"all", 3}, {"attempt", 1}, {"control", 1}, {"exempt", 1}});
+}
+
+TEST_CASE("docs/integrity.md counts controls, attempts and exemptions as the manifest has them") {
+  const auto text = base::read_file(test::source_dir() / "docs/integrity.md", 1U << 20U).value();
+  const auto counts = counts_of_proofs(hostile_manifest());
+  const auto sentence = fmt::format(
+      "Of {} hostile files {} have a control, {} an attempt (below), and {} are exempt.",
+      counts.at("all"), counts.at("control"), counts.at("attempt"), counts.at("exempt"));
+  CHECK_MESSAGE(text.find(sentence) != std::string::npos, "it should say: ", sentence);
 }
 
 TEST_CASE("every layer has a control") {

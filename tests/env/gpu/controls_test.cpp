@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/program.hpp"
@@ -69,13 +70,16 @@ class weakened {
   weakened(const weakened&) = delete;
   weakened& operator=(const weakened&) = delete;
 
-  env::verdict judge(const std::string& file, const std::string& task, bool as_host) {
+  /// With `verified` it is checked, and not timed.
+  env::verdict judge(const std::string& file, const std::string& task, bool as_host,
+                     bool verified = false) {
     env::evaluation_request request;
     request.subject =
         std::make_shared<const env::task>(env::load_task(hostile_files / task).value());
     request.source = base::read_file(hostile_files / file).value();
     request.recheck_above = 3;
     request.as_host_entry = as_host;
+    request.verify_only = verified;
     env::verdict v;
     for (int i = 0; i < most_tries; ++i) {
       request.recheck = i > 0;
@@ -181,12 +185,16 @@ TEST_CASE("a hostile candidate gets through without the layer that convicts it")
       const auto file = c.at("file").get<std::string>();
       const auto wanted = c.at("control").at("gets").get<std::string>();
       const auto twin_e2 = wanted == "pays" ? twins.of(c) : 0;
-      const auto v = evaluator.judge(file, c.at("task").get<std::string>(), as_host_code(c));
+      const base::steady_clock clock;
+      const auto start = clock.now_ns();
+      const auto v = evaluator.judge(file, c.at("task").get<std::string>(), as_host_code(c),
+                                     c.at("control").value("verified", false));
+      const auto seconds = static_cast<double>(clock.now_ns() - start) * 1e-9;
       const bool through = gets(v, wanted, twin_e2, c.value("pays_at_most_e2", std::int64_t{0}));
       const auto claim = static_cast<double>(v.speedup_e2.value_or(0)) / 100;
-      std::printf("%s %-40s without %-40s wanted %s: %s x%.2f (twin x%.2f)\n",
+      std::printf("%s %-40s without %-40s wanted %s: %s x%.2f (twin x%.2f), %.1f s\n",
                   through ? "  " : "**", file.c_str(), names.c_str(), wanted.c_str(),
-                  words_of(v).c_str(), claim, static_cast<double>(twin_e2) / 100);
+                  words_of(v).c_str(), claim, static_cast<double>(twin_e2) / 100, seconds);
       if (!through) std::printf("     %s\n", account_of(v).c_str());
       std::fflush(stdout);
       CHECK_MESSAGE(through, file, " without ", names, ": wanted ", wanted, ", got ",

@@ -113,7 +113,7 @@ TEST_CASE(
     requests.push_back(one.request);
     attacks.push_back(std::move(one));
   }
-  CHECK(attacks.size() >= 9);
+  CHECK(attacks.size() >= 11);
   compile_all(**compiler, requests);
   for (const auto& [file, call, request] : attacks) {
     CAPTURE(file);
