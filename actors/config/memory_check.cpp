@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
+#include "base/host_memory.hpp"
 #include "base/text.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "policy/weights/weight_channel.hpp"
@@ -124,8 +124,8 @@ std::int64_t left_for_cache(const policy::model_config& model, const policy::gen
   return available - generator_libraries - cache / 4;
 }
 
-base::status check_generator_here(const run_config& config, const policy::model_config& model,
-                                  const machine_memory& machine) {
+base::status check_generator_on_gpu(const run_config& config, const policy::model_config& model,
+                                    const machine_memory& machine) {
   const std::int64_t size = size_of_gpu(machine, config.actors.generator_gpu);
   if (size == 0) return {};
   QUERN_TRY(const std::int64_t beside, learner_bytes_beside_generator(config, model));
@@ -149,14 +149,116 @@ base::status check_generator_here(const run_config& config, const policy::model_
       beside > 0 ? "give it a GPU of its own, " : "");
 }
 
+/// Its cache has room for all sequences from the start, unlike that on a GPU.
+base::status check_generator_on_cpu(const run_config& config, const policy::model_config& model,
+                                    const machine_memory& machine) {
+  const auto fits =
+      policy::check_generator(model, generator_demand_of(config, model), machine.host);
+  if (fits) return {};
+  return fail(errc::exhausted, "actors.generator_device is cpu, and this machine has {}: {}",
+              show_host(machine), fits.error().message);
+}
+
+std::int64_t ranks_here(const placement& where) {
+  return std::count(where.ranks.begin(), where.ranks.end(), "");
+}
+
+/// What all roles that are here hold of the machine's own memory at most.
+policy::memory_plan plan_host(const run_config& config, const policy::model_config& model,
+                              const machine_memory& machine, const placement& where) {
+  policy::memory_plan plan;
+  const std::int64_t ranks = ranks_here(where);
+  const policy::learner_demand demand = rank_demand(config, machine);
+  if (ranks > 0 && !learns_on_gpu(config, machine))
+    plan.items.push_back({ranks == 1 ? "learner" : fmt::format("{} learner ranks", ranks),
+                          ranks * policy::plan_learner(model, demand).total(),
+                          "learner.recompute, learner.micro_batch_tokens"});
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const bool writes_weights = rank == 0 && where.ranks.front().empty();
+    const std::int64_t bytes = policy::plan_checkpoint(model, demand, writes_weights).total();
+    if (rank == 0)
+      plan.items.push_back({"checkpoint on its way to files", bytes, ""});
+    else
+      plan.items.back().bytes += bytes;
+  }
+  if (!tunes(config) && where.generator.empty()) {
+    if (!generates_on_gpu(config))
+      for (auto& item : policy::plan_generator(model, generator_demand_of(config, model)).items)
+        plan.items.push_back({"generator: " + item.what, item.bytes, item.setting});
+    plan.items.push_back({"new weights on their way to the generator's GPU",
+                          weights_on_their_way(config, model), "actors.weights"});
+  }
+  if (machine.shared)
+    plan.items.push_back({fmt::format("{} files of new weights", policy::published_copies),
+                          policy::published_copies * bytes_of_file(config, model),
+                          "actors.weights"});
+  return plan;
+}
+
+/// Settings of which one is enough, "KEY=VALUE, or " each.
+std::string ways_to_fit_host(const run_config& config, const policy::model_config& model,
+                             const machine_memory& machine, const placement& where) {
+  const auto fits = [&](const run_config& changed) {
+    return plan_host(changed, model, machine, where).total() <= machine.host;
+  };
+  std::string ways;
+  run_config changed = config;
+  changed.learner.recompute = "full";
+  if (fits(changed)) ways += "learner.recompute=full, or ";
+  changed = config;
+  constexpr std::int64_t fewest_tokens = 256;
+  while (!fits(changed) && changed.learner.micro_batch_tokens / 2 >= fewest_tokens)
+    changed.learner.micro_batch_tokens /= 2;
+  if (fits(changed))
+    ways += fmt::format("learner.micro_batch_tokens={}, or ", changed.learner.micro_batch_tokens);
+  changed = config;
+  while (!fits(changed) && changed.algorithm.groups_per_step > 1)
+    --changed.algorithm.groups_per_step;
+  if (fits(changed))
+    ways += fmt::format("algorithm.groups_per_step={}, or ", changed.algorithm.groups_per_step);
+  return ways;
+}
+
+/// A machine without the GPUs that are asked for is not the one that the run will be on.
+bool lacks_gpus(const run_config& config, const machine_memory& machine, const placement& where) {
+  return !machine.driver && ((ranks_here(where) > 0 && learns_on_gpu(config, machine)) ||
+                             (where.generator.empty() && generates_on_gpu(config)));
+}
+
+/// All roles together.
+base::status check_sum(const run_config& config, const policy::model_config& model,
+                       const machine_memory& machine, const placement& where) {
+  if (lacks_gpus(config, machine, where)) return {};
+  const policy::memory_plan plan = plan_host(config, model, machine, where);
+  if (plan.total() <= machine.host) return {};
+  const std::string ways = ways_to_fit_host(config, model, machine, where);
+  return fail(errc::exhausted,
+              "the roles of the run on this machine plan to hold {} of its own memory together, it "
+              "has {}:\n{}{}put a role on another host, or take {}",
+              show_size(plan.total()), show_host(machine), plan.table(machine.host),
+              ways.empty() ? "no setting alone makes it fit: lower several that are named there, "
+                           : fmt::format("it fits with {}", ways),
+              smaller_model(config));
+}
+
 /// Lines of a plan, its sum, and what there is, where that is known.
 std::string plan_lines(const policy::memory_plan& plan, const std::string& heading,
                        const std::string& of) {
+  constexpr auto line = "#   {:<46}{:>12}  {}\n";
   std::string text = fmt::format("# {}:\n", heading);
+  text += fmt::format(line, "held for", "at most", "keys that make it smaller");
   for (const policy::memory_item& item : plan.items)
-    if (item.bytes > 0)
-      text += fmt::format("#   {:<46}{:>12}  {}\n", item.what, show_size(item.bytes), item.setting);
-  return text + fmt::format("#   {:<46}{:>12}  {}\n", "in all", show_size(plan.total()), of);
+    if (item.bytes > 0) text += fmt::format(line, item.what, show_size(item.bytes), item.setting);
+  return text + fmt::format(line, "in all", show_size(plan.total()), of);
+}
+
+/// What the roles here hold of the machine's own memory.
+std::string sum_line(const run_config& config, const policy::model_config& model,
+                     const machine_memory& machine, const placement& where) {
+  if (machine.host == 0 || lacks_gpus(config, machine, where)) return {};
+  return fmt::format("# memory of this machine, all roles that are here together: {} of {}\n",
+                     show_size(plan_host(config, model, machine, where).total()),
+                     show_host(machine));
 }
 
 std::string of_gpu(const machine_memory& machine, std::int64_t number, bool here) {
@@ -166,9 +268,18 @@ std::string of_gpu(const machine_memory& machine, std::int64_t number, bool here
 
 }  // namespace
 
+std::string show_host(const machine_memory& machine) {
+  return show_size(machine.host) + " of host memory" +
+         (machine.host_limit.empty()
+              ? std::string()
+              : fmt::format(" (the limit of its control group, {})", machine.host_limit));
+}
+
 machine_memory memory_here(const run_config& config) {
   machine_memory machine;
-  machine.host = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
+  const base::host_memory own = base::own_host_memory();
+  machine.host = own.bytes;
+  machine.host_limit = own.limit;
   machine.driver = env::has_nvidia_driver();
   if (learns_on_gpu(config, machine) || generates_on_gpu(config)) machine.gpus = gpu_memory();
   if (const auto shared = policy::shared_memory_folder()) {
@@ -200,7 +311,7 @@ base::status check_memory(const run_config& config, const policy::model_config& 
                           const machine_memory& machine) {
   QUERN_TRY(const placement where, placement_of(config));
   QUERN_TRY(const auto devices, learner_devices(config));
-  const std::int64_t here = std::count(where.ranks.begin(), where.ranks.end(), "");
+  const std::int64_t here = ranks_here(where);
   const bool on_gpu = learns_on_gpu(config, machine);
   for (std::size_t rank = 0; on_gpu && rank < devices.size(); ++rank) {
     const std::int64_t size = size_of_gpu(machine, devices[rank]);
@@ -214,20 +325,21 @@ base::status check_memory(const run_config& config, const policy::model_config& 
         check_rank(config, model, machine, machine.host / here,
                    fmt::format("learner.device is {}, {} here", config.learner.device,
                                here == 1 ? "the learner is" : fmt::format("{} ranks are", here))));
-  // A machine without the GPUs that are asked for is not the one that the run will be on.
   if (here > 0 && (!on_gpu || machine.driver)) {
     const std::int64_t passing = where.generator.empty() ? weights_on_their_way(config, model) : 0;
     auto fits = policy::check_host(model, rank_demand(config, machine), here,
                                    where.ranks.front().empty(), machine.host - passing);
     if (!fits && passing > 0)
-      return base::in_context(fmt::format("of {} of host memory {} are the generator's for new "
-                                          "weights on their way to its GPU",
-                                          show_size(machine.host), show_size(passing)),
+      return base::in_context(fmt::format("of {} {} are the generator's for new weights on their "
+                                          "way to its GPU",
+                                          show_host(machine), show_size(passing)),
                               std::move(fits.error()));
     QUERN_CHECK(fits);
   }
-  if (generates_on_gpu(config) && where.generator.empty())
-    QUERN_CHECK(check_generator_here(config, model, machine));
+  if (!tunes(config) && where.generator.empty())
+    QUERN_CHECK(generates_on_gpu(config) ? check_generator_on_gpu(config, model, machine)
+                                         : check_generator_on_cpu(config, model, machine));
+  QUERN_CHECK(check_sum(config, model, machine, where));
   // Last: room for the files of a model that fits nowhere is no help.
   return check_shared(config, model, machine);
 }
@@ -247,7 +359,7 @@ std::string describe_memory(const run_config& config, const policy::model_config
                      fmt::format("host memory of {} while a checkpoint is made, beside that",
                                  alone ? "the learner" : "rank 0"),
                      "");
-  if (tunes(config)) return text;
+  if (tunes(config)) return text + sum_line(config, model, machine, *where);
   const bool on_gpu = generates_on_gpu(config);
   policy::memory_plan plan = policy::plan_generator(model, generator_demand_of(config, model));
   if (on_gpu) plan.items.push_back({"libraries of the GPU", generator_libraries, ""});
@@ -259,7 +371,7 @@ std::string describe_memory(const run_config& config, const policy::model_config
   if (const std::int64_t passing = weights_on_their_way(config, model); passing > 0)
     text += plan_lines({{{"new weights on their way", passing, "actors.weights=link"}}},
                        "host memory of the generator, beside that", "");
-  return text;
+  return text + sum_line(config, model, machine, *where);
 }
 
 std::string warning_of_threads(const run_config& config, const machine_memory& machine) {

@@ -110,7 +110,7 @@ base::status check_fresh_model(const run_config& config, const machine_memory& m
               "the keys policy.* make a model of {} parameters: to train it takes {}, this machine "
               "has {}; lower policy.layers, policy.width or policy.mlp_width",
               layout.elements, base::human_bytes(static_cast<std::uint64_t>(needed)),
-              base::human_bytes(static_cast<std::uint64_t>(there)));
+              show_host(machine));
 }
 
 base::status check_schedule(const run_config& config) {

@@ -153,6 +153,65 @@ TEST_CASE("a generator needs room for one sequence; more of them take what is le
   CHECK(generator_demand_of(half, model).value_bytes == 2);
 }
 
+TEST_CASE("a generator on the CPU must find room for its whole cache") {
+  run_config config;
+  // The learner is elsewhere.
+  config.learner.hosts = "node1";
+  config.cluster.launch = "ssh {host}";
+  config.cluster.address = "node0";
+  const auto model = large_model();
+  const std::int64_t needed =
+      policy::plan_generator(model, generator_demand_of(config, model)).total();
+  CHECK(refusal_of(config, {.host = needed}).empty());
+  check_parts(refusal_of(config, {.host = needed - 1}),
+              {"actors.generator_device is cpu, and this machine has ", "GiB of host memory",
+               "keys and values of 32 x 1320 tokens", "there is room for 31 sequences",
+               "algorithm.groups_per_step or policy.max_new_tokens"});
+  config.algorithm.group_size = 64;
+  config.algorithm.groups_per_step = 40;
+  machine_memory bounded{.host = 64 * gib};
+  bounded.host_limit = "/sys/fs/cgroup/job/memory.max";
+  check_parts(refusal_of(config, bounded),
+              {"64.0 GiB of host memory (the limit of its control group, "
+               "/sys/fs/cgroup/job/memory.max)",
+               "keys and values of 5120 x 1320 tokens"});
+  // On another host it is left to the process there.
+  config.actors.generator_host = "node1";
+  CHECK(refusal_of(config, {.host = 64 * gib}).empty());
+}
+
+TEST_CASE("the roles on the CPU of a machine must fit into it together") {
+  run_config config;
+  const auto model = large_model();
+  const policy::learner_demand learner = learner_demand_of(config);
+  const std::int64_t files = 3 * 4 * policy::parameter_count(model),
+                     learning = policy::plan_learner(model, learner).total() +
+                                policy::plan_checkpoint(model, learner, true).total(),
+                     sum =
+                         learning +
+                         policy::plan_generator(model, generator_demand_of(config, model)).total();
+  CHECK(refusal_of(config, {.host = sum}).empty());
+  CHECK(learning < sum - gib);  // each role alone would fit into what follows
+  machine_memory machine{.host = sum - 1};
+  machine.host_limit = "/sys/fs/cgroup/memory.max";
+  check_parts(refusal_of(config, machine),
+              {"plan to hold", "of its own memory together", "GiB of host memory (the limit",
+               "/sys/fs/cgroup/memory.max", "learner ", "checkpoint on its way to files",
+               "generator: keys and values of 32 x 1320 tokens", "it fits with",
+               "learner.recompute=full", "algorithm.groups_per_step=1", "a smaller policy.model"});
+  // New weights are kept in memory, too.
+  machine.host = sum + files;
+  machine.shared_place = "/dev/shm";
+  machine.shared = static_cast<std::uint64_t>(files);
+  CHECK(refusal_of(config, machine).empty());
+  --machine.host;
+  check_parts(refusal_of(config, machine), {"3 files of new weights", "actors.weights"});
+  machine.host = 2048 * gib;
+  check_parts(describe_memory(config, model, machine),
+              {"# memory of this machine, all roles that are here together: ",
+               " of 2.0 TiB of host memory (the limit of its control group"});
+}
+
 TEST_CASE("a GPU that both have must hold both") {
   const run_config config = on_gpus();
   const std::int64_t learner =
@@ -201,7 +260,8 @@ TEST_CASE("files of weights need room in the shared memory, in the learner's pre
 TEST_CASE("the plan of each process in lines, with what there is where that is known") {
   run_config config = apart();
   const std::string unknown = describe_memory(config, large_model(), {.host = 64 * gib});
-  check_parts(unknown, {"# memory of the learner:\n", "#   weights", "#   moments",
+  check_parts(unknown, {"# memory of the learner:\n", "#   held for", "at most",
+                        "keys that make it smaller", "#   weights", "#   moments",
                         "# host memory of the learner while a checkpoint is made, beside that:\n",
                         "# memory of the generator, at most",
                         "#   keys and values of 32 x 1320 tokens", "#   in all"});
