@@ -52,7 +52,9 @@ void run_and_policy(keys& table) {
   QUERN_NUMBER(policy.max_prompt_tokens, fixed, 16, 1e6,
                "of the policy's tokenizer; a longer prompt loses its exemplars, and a task whose "
                "bare prompt is longer is refused before the run begins");
-  QUERN_NUMBER(policy.max_new_tokens, resume, 1, 1e6, "longer completions are cut and malformed");
+  QUERN_NUMBER(policy.max_new_tokens, resume, 1, 1e6,
+               "longer completions are cut and malformed; with policy.max_prompt_tokens at most "
+               "the positions of the model");
   QUERN_NUMBER(policy.temperature, fixed, 0.01, 10,
                "of sampling; the learner divides by it too, so that ratios are right: fixed, since "
                "samples that wait for the learner carry log-probs at it");

@@ -14,6 +14,7 @@
 #include "actors/config/fresh_model.hpp"
 #include "actors/config/gpus.hpp"
 #include "actors/config/learner_setup.hpp"
+#include "actors/config/length_check.hpp"
 #include "actors/config/memory_check.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/config/reference_check.hpp"
@@ -65,14 +66,8 @@ base::status check_files_of_model(const fs::path& folder, const run_config& conf
                 "more: they are of different models",
                 text.vocab_size(), model.vocab_size);
   }
-  QUERN_CHECK(check_memory(config, model, machine));
-  if (config.policy.max_prompt_tokens >= model.max_positions) {
-    return fail(errc::invalid_argument,
-                "it takes {} tokens in all, and policy.max_prompt_tokens = {} leaves no room for "
-                "an answer: lower that",
-                model.max_positions, config.policy.max_prompt_tokens);
-  }
-  return {};
+  QUERN_CHECK(check_positions(config, model));
+  return check_memory(config, model, machine);
 }
 
 base::status check_model(const run_config& config, const machine_memory& machine) {
@@ -357,6 +352,7 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   if (how == run_beginning::later) {
     QUERN_CHECK(prompter::load_template(config.policy.template_name));
     if (begins_with != nullptr) {
+      QUERN_CHECK(check_positions(config, *begins_with));
       QUERN_CHECK(check_memory(config, *begins_with, machine));
       QUERN_CHECK(of_machine(
           missing, check_disk(config, *begins_with, folder, storage::free_bytes(folder))));

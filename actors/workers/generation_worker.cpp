@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/config/learner_setup.hpp"
+#include "actors/config/length_check.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/workers/element_type.hpp"
 #include "actors/workers/generator_setup.hpp"
@@ -77,6 +78,7 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
   // Before anything that takes long: the learner waits for it.
   QUERN_TRY(auto weights, open_weights(start, config, here, device, std::move(told)));
   QUERN_TRY(auto arena, first_weights(start, config, device));
+  QUERN_CHECK(check_positions(config, arena.config));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(start.checkpoint));
   QUERN_TRY(const auto format, policy::load_chat_format(start.checkpoint));
   policy::generator_options options =

@@ -104,10 +104,11 @@ TEST_CASE("a stage after the first, alone, needs a policy that is named") {
       CHECK(contains(end.output, part));
     CHECK_FALSE(fs::exists(f.run()));
     // The shipped policy is one for C++.
-    const finished named = f.dry_run(
-        chain_of_one_gpu,
-        {"--stage", stage, "--set", "policy.model=policy/demo", "--set", "env.lane=cpp", "--set",
-         "policy.template_name=contrastive_demo", "--set", "policy.max_prompt_tokens=900"});
+    const finished named =
+        f.dry_run(chain_of_one_gpu,
+                  {"--stage", stage, "--set", "policy.model=policy/demo", "--set", "env.lane=cpp",
+                   "--set", "policy.template_name=contrastive_demo", "--set",
+                   "policy.max_prompt_tokens=900", "--set", "policy.max_new_tokens=420"});
     CAPTURE(named.output);
     CHECK(named.code == 0);
     CHECK(lines_with(named.output, "# plan: ") == 1);

@@ -67,6 +67,7 @@ TEST_CASE("a run that cannot begin is refused before its folder is made, dry or 
   both("policy.template_name=nothing", {"policy.template_name", "contrastive_demo"});
   both("env.core=4000", {"env.core", "core 4000", "may run on"});
   both("policy.max_prompt_tokens=16", {"policy.max_prompt_tokens", "the limit is 16"});
+  both("policy.max_new_tokens=500", {"policy.max_new_tokens is 500", "1320", "420 or less"});
   both("tasks.count=10000000", {"tasks.count", "10000000 is outside"});
   both("quern_config=2", {"not a setting"});
   both("learner=3", {"group of keys"});
@@ -423,6 +424,10 @@ TEST_CASE("quern explain loss RUN prints the run's own values and not the preset
     const auto made = storage::run_directory::create(
         run,
         "quern_config: 1\nstage: contrastive\nalgorithm: {preset: group_centred, clip_high: 0.27}\n"
+  const std::string short_prompt = f.write("prompt", "cpp-avx2\n");
+  const std::string demo = (source_dir() / "policy/demo").string();
+  f.refused({"sample", demo, "--prompt", short_prompt, "--max-tokens", "1320"},
+            {"--max-tokens is 1320", "the prompt has", "1320 in all", "or less"});
         "policy: {max_new_tokens: 321}\n",
         base::json::object({{"stage", "contrastive"}}));
     REQUIRE(made);

@@ -13,7 +13,8 @@ std::optional<int> parse_sample(int argc, char** argv, sample_options& options) 
   CLI::Option* greedy = app.add_flag("--greedy", options.greedy, "the most likely token each time");
   app.add_option("--n", options.count, "completions")->check(whole_within(1, 100000));
   app.add_option("--max-tokens", options.max_tokens,
-                 "longest completion; it ends at the model's positions in any case")
+                 "longest completion; with the prompt at most the model's positions. Not given: "
+                 "420, or as many as the prompt leaves")
       ->check(whole_within(1, 1000000));
   app.add_option("--temperature", options.temperature, "of sampling")
       ->check(number_within(0.01, 10))

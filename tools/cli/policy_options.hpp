@@ -8,6 +8,9 @@
 
 namespace quern::tools {
 
+/// Longest completion where nothing is said.
+constexpr std::int64_t usual_completion = 420;
+
 struct sample_options {
   std::string model;
   std::string prompt_file;
@@ -15,7 +18,7 @@ struct sample_options {
   bool ignore_eos = false;
   bool as_json = false;
   std::int64_t count = 1;
-  std::int64_t max_tokens = 420;
+  std::optional<std::int64_t> max_tokens;  ///< none: usual_completion, or what the model has left
   std::int64_t seed = 1;
   double temperature = 1.0;
 };

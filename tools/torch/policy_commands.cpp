@@ -30,6 +30,23 @@ base::expected<fs::path> find_model(const fs::path& name, actors::older_checkpoi
 
 constexpr std::size_t largest_prompt = 8U << 20U;
 
+/// Tokens that a completion may have, of a model with so many positions.
+base::expected<std::int64_t> longest_completion(const sample_options& options, std::int64_t prompt,
+                                                std::int64_t positions) {
+  const std::int64_t left = positions - prompt;
+  if (left < 1)
+    return base::fail(base::errc::invalid_argument,
+                      "the prompt has {} tokens, the model takes {} in all "
+                      "(max_position_embeddings): shorten it by {} or more",
+                      prompt, positions, 1 - left);
+  if (!options.max_tokens) return std::min(usual_completion, left);
+  if (*options.max_tokens <= left) return *options.max_tokens;
+  return base::fail(base::errc::invalid_argument,
+                    "--max-tokens is {}, but the prompt has {} tokens and the model takes {} in "
+                    "all (max_position_embeddings): give {} or less, or leave it out",
+                    *options.max_tokens, prompt, positions, left);
+}
+
 base::status sample(const sample_options& options) {
   QUERN_TRY(const fs::path folder, find_model(options.model, actors::older_checkpoint::take));
   QUERN_TRY(const std::string prompt, read_input(options.prompt_file, largest_prompt, "a prompt"));
@@ -38,18 +55,20 @@ base::status sample(const sample_options& options) {
   QUERN_TRY(const auto format, policy::load_chat_format(folder));
   const policy::chat_message message{"user", prompt};
   QUERN_TRY(const auto tokens, policy::encode_chat(text, format, std::span(&message, 1)));
+  const auto prompt_tokens = static_cast<std::int64_t>(tokens.size());
+  QUERN_TRY(const std::int64_t longest,
+            longest_completion(options, prompt_tokens, arena.config.max_positions));
   policy::generator_options engine_options;
   engine_options.slots = static_cast<std::int32_t>(std::min<std::int64_t>(options.count, 32));
   engine_options.valid_tokens = text.vocab_size();
-  engine_options.capacity = static_cast<std::int32_t>(std::min<std::int64_t>(
-      arena.config.max_positions, static_cast<std::int64_t>(tokens.size()) + options.max_tokens));
+  engine_options.capacity = static_cast<std::int32_t>(prompt_tokens + longest);
   QUERN_TRY(auto engine, policy::generator::make(arena, 0, engine_options));
   std::vector<policy::generation_request> requests;
   for (std::int64_t i = 0; i < options.count; ++i) {
     policy::generation_request request;
     request.id = static_cast<std::uint64_t>(i) + 1;
     request.prompt = tokens;
-    request.max_tokens = static_cast<std::int32_t>(options.max_tokens);
+    request.max_tokens = static_cast<std::int32_t>(longest);
     request.temperature = options.temperature;
     request.seed = static_cast<std::uint64_t>(options.seed);
     request.greedy = options.greedy;

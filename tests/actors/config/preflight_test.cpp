@@ -129,6 +129,28 @@ TEST_CASE("a model that cannot be loaded is refused with what is missing") {
   f.refused_with({"policy.model", "policy.max_prompt_tokens = 100000"});
 }
 
+TEST_CASE("prompt and answer together must fit the positions of the model") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.policy.max_new_tokens = 420;
+  CHECK(preflight(f.config, f.run(), f.how));
+  for (const std::int64_t answer : {421, 1'000'000}) {
+    f.config.policy.max_new_tokens = answer;
+    const std::string value = "policy.max_new_tokens is " + std::to_string(answer);
+    f.refused_with({"policy.model", value, "policy.max_prompt_tokens 900", "1320 tokens in all",
+                    "policy.max_new_tokens to 420 or less"});
+  }
+  // A later stage of a chain begins with a model of a shape that is known.
+  const policy::model_config shape = policy_shape(f.config).value();
+  const auto later = preflight(f.config, f.run(), run_beginning::later, nullptr, &shape);
+  REQUIRE_FALSE(later);
+  CHECK(test::contains(later.error().message, "policy.max_new_tokens is 1000000"));
+  // The fresh model of stage sft has as many as are asked for.
+  f.config.policy.max_new_tokens = 640;
+  f.config.stage = "sft";
+  CHECK(preflight(f.config, f.run(), f.how));
+}
+
 TEST_CASE("a task whose bare prompt is too long is refused by name") {
   if (!programs_are_there()) return;
   fixture f;
@@ -283,6 +305,7 @@ TEST_CASE("lane cuda without a GPU is refused, unless what is missing may be tol
   fixture f;
   f.config.env.lane = "cuda";
   f.config.policy.max_prompt_tokens = 1200;
+  f.config.policy.max_new_tokens = 120;
   f.refused_with({"env.lane is cuda", "env.device_class"});
   missing_hardware missing;
   const auto tasks = preflight(f.config, f.run(), f.how, &missing);
