@@ -3,7 +3,7 @@
 
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/program.hpp"
-#include "env/sandbox/outside_hand.hpp"
+#include "env/judge/runner_end.hpp"
 
 namespace quern::env {
 namespace {
@@ -115,13 +115,8 @@ finding loaded_candidate::explain(const runner_failure& failure, const std::stri
       (void)process_->end();
       return {verdict_kind::hack, std::string(name_of(hack_kind::forged_result)), failure.text,
               std::nullopt};
-    case runner_failure::kind::gone: {
-      const auto end = process_->end();
-      finding ended{end.out_of_memory ? verdict_kind::oom : verdict_kind::runtime_error, "",
-                    fmt::format("the process ended: {}", end.text()), std::nullopt};
-      ended.doubtful = seen_in_runner(end) != outside_hand::excluded;
-      return ended;
-    }
+    case runner_failure::kind::gone:
+      return ended_without_answer(process_->end());
     case runner_failure::kind::host:
       return this_host(failure.text);
     case runner_failure::kind::fault:

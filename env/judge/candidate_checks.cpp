@@ -8,7 +8,7 @@
 
 #include "env/judge/compare.hpp"
 #include "env/judge/judge_layer.hpp"
-#include "env/sandbox/outside_hand.hpp"
+#include "env/judge/runner_end.hpp"
 
 namespace quern::env {
 namespace {
@@ -148,14 +148,8 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
       break;
   }
   const child_end end = process_.end();
-  if (end.out_of_memory)
-    return found(verdict_kind::oom, "", "the candidate used more memory than it may");
-  if (failure.what == runner_failure::kind::gone) {
-    finding ended = found(verdict_kind::runtime_error, "",
-                          fmt::format("the process ended in the middle of a call: {}", end.text()));
-    ended.doubtful = seen_in_runner(end) != outside_hand::excluded;
-    return ended;
-  }
+  if (end.out_of_memory || failure.what == runner_failure::kind::gone)
+    return ended_without_answer(end);
   const std::uint64_t address = failure.last.value;
   const bool write = failure.last.was_write != 0;
   const int signal = static_cast<int>(failure.last.signal);

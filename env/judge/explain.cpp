@@ -9,6 +9,7 @@
 #include "env/judge/candidate_checks.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/roofline.hpp"
+#include "env/judge/runner_end.hpp"
 #include "env/measure/stats.hpp"
 #include "env/task/prototype.hpp"
 #include "env/verdict/baseline.hpp"
@@ -103,6 +104,15 @@ std::string advice_for(const verdict& v, const task& what) {
       return fmt::format("fix the first error; the entry must be exactly: {}",
                          kernel_prototype(what));
     case verdict_kind::runtime_error:
+      if (v.reason == end_reason::closed_channel)
+        return "close no file descriptor: the process has only those that it needs, and answers "
+               "over one of them";
+      if (v.reason == end_reason::ended)
+        return "return from the kernel: neither it nor what it calls may end the process (exit, "
+               "abort)";
+      if (v.reason == end_reason::forbidden_call)
+        return "make no system calls: a kernel computes and returns, and the sandbox ends a "
+               "process that asks the system for more";
       if (cuda)
         return "where a launch is named: see what its grid, block and arguments are at that size; "
                "else look for indices past the end at sizes that are no multiple of the block or "

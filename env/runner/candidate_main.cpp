@@ -191,14 +191,14 @@ int serve() {
   for (;;) {
     int fd = -1;
     const std::size_t got = receive(socket_fd, buffer, fd);
-    if (got < sizeof(header)) return 0;
+    if (got < sizeof(header)) return status_without_socket();
     header head;
     std::memcpy(&head, buffer.data(), sizeof head);
     ticket_now = head.ticket;
     const reply r =
         runner.handle(head.what, head.ticket, buffer.data() + sizeof head, got - sizeof head, fd);
     if (fd >= 0) close(fd);
-    if (!send_reply(socket_fd, r)) return 0;
+    if (!send_reply(socket_fd, r)) return status_without_socket();
   }
 }
 

@@ -22,6 +22,7 @@ std::int64_t now_ns() {
 
 std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64_t awake_ns) {
   fd = -1;
+  errno = 0;
   iovec part{buffer.data(), buffer.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   msghdr message{};
@@ -42,6 +43,10 @@ std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
       std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
   return static_cast<std::size_t>(got);
+}
+
+int status_without_socket() {
+  return errno == EBADF || errno == ENOTSOCK ? lost_socket_status : 0;
 }
 
 bool send_reply(int socket, const reply& what) {

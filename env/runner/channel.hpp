@@ -9,6 +9,10 @@
 
 namespace quern::env::runner {
 
+/// Exit status of a runner for which receive() or send_reply() was of no use, by errno behind it:
+/// 0 when the evaluator is gone, lost_socket_status when the socket is.
+int status_without_socket();
+
 /// Receives one message into `buffer`; a descriptor that came with it is in `fd` (else -1) and
 /// belongs to the caller. Returns its size; 0 when the evaluator is gone or the message is
 /// unusable. For `awake_ns` it looks again and again before it sleeps: who sleeps wakes late.

@@ -327,14 +327,14 @@ int serve_gpu(const char* path) {
   for (std::int64_t awake_ns = 0;;) {
     int fd = -1;
     const std::size_t got = receive(socket_fd, buffer, fd, awake_ns);
-    if (got < sizeof(header)) return 0;
+    if (got < sizeof(header)) return status_without_socket();
     std::memcpy(&head, buffer.data(), sizeof head);
     const reply r = problem != nullptr
                         ? make_reply(head.ticket, outcome::failed, 0, problem)
                         : runner.handle(head.what, head.ticket, buffer.data() + sizeof head,
                                         got - sizeof head, fd);
     if (fd >= 0) close(fd);
-    if (!send_reply(socket_fd, r)) return 0;
+    if (!send_reply(socket_fd, r)) return status_without_socket();
     awake_ns = awake_behind(head.what, got - sizeof head);
   }
 }

@@ -26,6 +26,8 @@ inline constexpr int max_ranges = 64;
 inline constexpr int max_script_bytes = 32 * 1024;
 /// The descriptor on which a runner finds its socket.
 inline constexpr int socket_fd = 3;
+/// Exit status of a runner whose socket is none any more: its candidate closed it.
+inline constexpr int lost_socket_status = 71;
 
 enum class command : std::uint32_t {
   map,

@@ -2,6 +2,7 @@
 // pipeline: compiler, sandbox, reference and clock are the real ones. Nothing here depends on how
 // fast the machine is.
 #include "env/judge/cost_model.hpp"
+#include "env/judge/explain.hpp"
 #include "pipeline_fixture.hpp"
 
 using namespace quern::test::pipeline;
@@ -69,6 +70,32 @@ TEST_CASE("runtime_error, timeout and oom") {
              kernel(loop, "extern \"C\" int64_t workspace_bytes(int64_t) { return 1ll << 40; }"));
   CHECK(v.kind == verdict_kind::oom);
   honest_one_passes(judge());
+}
+
+TEST_CASE("a candidate that ends its process is told how it did, and what to do about that") {
+  const auto file = [](const char* name) {
+    return quern::base::read_file(quern::test::source_dir() / "tests/hostile/cpp" / name).value();
+  };
+  // Fit the task of the hostile candidates; none of these comes to an answer.
+  const auto said = [&](const std::string& source, std::string_view reason) {
+    const auto v = verify(unscreened(), source);
+    CAPTURE(v.detail);
+    CHECK(v.kind == verdict_kind::runtime_error);
+    CHECK(v.reason == reason);
+    const std::string advice = advice_for(v, *task_of(twice));
+    CHECK(advice.find("indices") == std::string::npos);
+    return v.detail + "\n" + advice;
+  };
+  CHECK(quern::test::contains(
+      said(file("closes_descriptors.cpp"), "closed_channel"),
+      "it closed the descriptor over which its process answers\nclose no file"));
+  const std::string alive = replaced(file("closes_descriptors.cpp"), "close(descriptor);",
+                                     "close(descriptor);\n  for (volatile int i = 0;; i = 1) {}");
+  CHECK(quern::test::contains(said(alive, "closed_channel"), "went on\nclose no file"));
+  CHECK(quern::test::contains(said(file("exit_zero.cpp"), "ended"),
+                              "exit status 0\nreturn from the"));
+  CHECK(quern::test::contains(said(file("open_socket.cpp"), "forbidden_call"),
+                              "\nmake no system calls"));
 }
 
 TEST_CASE("wrong_value: first wrong element, in exact numbers, and which inputs") {
