@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "env/judge/oracle.hpp"
+#include "env/sandbox/compile.hpp"
 
 namespace quern::actors {
 namespace {
@@ -32,11 +33,19 @@ base::expected<std::unique_ptr<env::reference_oracle>> open_oracle_for(const run
   return env::open_oracle(options);
 }
 
-base::expected<env::task_report> report_of(const env::task& what, env::reference_oracle* oracle) {
-  if (oracle != nullptr) return env::check_task_quickly(what, *oracle, content_seed);
+base::expected<env::task_report> report_of(const env::task& what, env::reference_oracle* oracle,
+                                           env::plain_baselines plain) {
+  if (oracle != nullptr) return env::check_task_quickly(what, *oracle, content_seed, plain);
   env::task_report report;
   report.findings = env::check_reference_text(what);
   return report;
+}
+
+/// Of tasks, of which `plain` have a baseline to be compiled.
+std::string tried_text(int plain, bool compiles) {
+  if (plain == 0) return "references compiled and tried";
+  return compiles ? "references and plain baselines compiled and tried"
+                  : "references compiled and tried, no plain baselines (there is no g++ here)";
 }
 
 }  // namespace
@@ -68,9 +77,14 @@ base::expected<std::string> check_references(const run_config& config, const tas
   const base::nanoseconds_t begin = clock.now_ns();
   std::string name;
   std::string problem;
-  int refused = 0;
+  int refused = 0, plain = 0;
+  // A machine that evaluates has one (preflight); where only others evaluate, they have it.
+  const bool compiles = oracle != nullptr && env::find_compiler().has_value();
   for (const book_task& each : tasks.tasks()) {
-    QUERN_TRY(const env::task_report report, report_of(*each.task, oracle));
+    plain += each.task->baseline == env::baseline_kind::plain ? 1 : 0;
+    QUERN_TRY(const env::task_report report, report_of(*each.task, oracle,
+                                                       compiles ? env::plain_baselines::try_them
+                                                                : env::plain_baselines::leave_out));
     const auto fatal = std::find_if(report.findings.begin(), report.findings.end(),
                                     [](const env::task_finding& one) { return one.fatal; });
     if (fatal == report.findings.end()) continue;
@@ -80,7 +94,7 @@ base::expected<std::string> check_references(const run_config& config, const tas
   }
   if (refused == 0)
     return fmt::format("{} tasks: {} in {}", tasks.tasks().size(),
-                       oracle != nullptr ? "references compiled and tried" : "references read",
+                       oracle == nullptr ? "references read" : tried_text(plain, compiles),
                        base::human_duration(clock.now_ns() - begin));
   if (refused > 1) problem += fmt::format("; {} more tasks are refused", refused - 1);
   if (!is_suite(config))

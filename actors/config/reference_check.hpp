@@ -1,5 +1,5 @@
-// Whether the tasks of a run can be trained on: their references compile, and they pass the cheap
-// rules of `quern tasks check`.
+// Whether the tasks of a run can be trained on: their references and plain baselines compile, and
+// they pass the cheap rules of `quern tasks check`.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ namespace quern::actors {
 base::status check_lane(const run_config& config, const task_book& tasks);
 
 /// Checks every task of a suite by env::check_task_quickly(), in one sandboxed reference process on
-/// this machine, a second and some hundredths for each task. Of tasks drawn from the grammar the
+/// this machine: a second, some hundredths for each task, and a compiler's time for each whose
+/// baseline is plain, in lane cpp and where there is a g++. Of tasks drawn from the grammar the
 /// texts are checked and no process is started: tests compile what the grammar writes. Gives a
 /// sentence about what was checked and how long it took. Errors: invalid_argument, which names the
 /// first task file that is refused, the rule and what to do, and counts the others; unavailable:

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/program.hpp"
+#include "base/text.hpp"
 #include "env/judge/candidate_checks.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/machine.hpp"
@@ -16,6 +17,16 @@ namespace {
 
 constexpr question_limits oracle_limits{30, 120};
 constexpr int timed_calls = 15;
+
+/// The line of a compiler's text that says most.
+std::string first_error(const compile_result& built) {
+  if (built.what == compile_result::kind::timeout) return "the compiler did not finish in time";
+  const auto lines = base::split(built.text, '\n');
+  const auto told = std::find_if(lines.begin(), lines.end(), [](std::string_view line) {
+    return line.find("error: ") != line.npos;
+  });
+  return std::string(told == lines.end() ? lines.front() : *told);
+}
 
 class sandboxed_oracle final : public reference_oracle {
  public:
@@ -40,6 +51,12 @@ class sandboxed_oracle final : public reference_oracle {
   base::status compile(const task& what) override {
     QUERN_CHECK(reference_of(what));
     return {};
+  }
+
+  base::status try_plain(const task& what, const task_instance& at,
+                         std::span<const tensor_bytes> inputs) override {
+    QUERN_TRY(auto plain, prepare_plain(what, at, inputs));
+    return check_plain(plain, what, at, inputs);
   }
 
   base::expected<std::int64_t> time_baseline(const task& what, const task_instance& at,
@@ -121,12 +138,14 @@ class sandboxed_oracle final : public reference_oracle {
         compiling.cache_dir = private_cache_->path();
         compiling.prelude_dir = base::user_cache_folder();
       }
-      QUERN_TRY(cxx_, compiler::create(*children_, std::move(compiling)));
+      auto made = compiler::create(*children_, std::move(compiling));
+      if (!made) return base::fail(base::errc::unavailable, "{}", made.error().message);
+      cxx_ = std::move(*made);
     }
     QUERN_TRY(auto built, cxx_->compile(compile_request_for(what, what.plain)));
     if (built.what != compile_result::kind::built)
       return base::fail(base::errc::invalid_argument, "the plain baseline does not compile: {}",
-                        built.text);
+                        first_error(built));
     QUERN_TRY(auto process, candidate_process::start(
                                 *children_, {options_.runner_program, built.artefact, core_}));
     QUERN_TRY(auto in, inputs_of(at, inputs));

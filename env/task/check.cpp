@@ -69,9 +69,9 @@ class checker {
     return std::move(report_);
   }
 
-  base::expected<task_report> run_quickly() {
+  base::expected<task_report> run_quickly(plain_baselines plain) {
     if (!check_text()) return std::move(report_);
-    auto ran = run_at_timed_sizes();
+    auto ran = run_at_timed_sizes(plain);
     if (!ran && ran.error().code == base::errc::unavailable)
       return tl::make_unexpected(std::move(ran.error()));
     note_failure(ran);
@@ -90,13 +90,23 @@ class checker {
     return true;
   }
 
-  base::status run_at_timed_sizes() {
+  base::status run_at_timed_sizes(plain_baselines plain) {
     QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
     check_cost(timed);
     if (task_.lane == lane::cuda) return oracle_.compile(task_);
     QUERN_CHECK(check_case(timed, timed_distributions(task_), 0));
     QUERN_TRY(const auto inputs, make_inputs(timed, timed_distributions(task_), seed_, 0));
-    return check_worth(timed, inputs);
+    QUERN_CHECK(check_worth(timed, inputs));
+    const bool measured_over = task_.baseline == baseline_kind::plain;
+    return measured_over && plain == plain_baselines::try_them ? try_baseline(timed, inputs)
+                                                               : base::status();
+  }
+
+  base::status try_baseline(const task_instance& at, const std::vector<tensor_bytes>& inputs) {
+    auto tried = oracle_.try_plain(task_, at, inputs);
+    if (tried || tried.error().code == base::errc::unavailable) return tried;
+    refuse("baseline", tried.error().message);
+    return {};
   }
 
   /// What failed refuses the task, and the check goes on. False: it failed.
@@ -347,10 +357,15 @@ base::status reference_oracle::compile(const task&) {
   return base::fail(base::errc::internal, "this oracle compiles nothing alone");
 }
 
+base::status reference_oracle::try_plain(const task&, const task_instance&,
+                                         std::span<const tensor_bytes>) {
+  return base::fail(base::errc::internal, "this oracle tries no plain kernels");
+}
+
 base::expected<task_report> check_task_quickly(const task& what, reference_oracle& oracle,
-                                               std::uint64_t seed) {
+                                               std::uint64_t seed, plain_baselines plain) {
   QUERN_CHECK(validate(what));
-  return checker(what, oracle, {}, seed).run_quickly();
+  return checker(what, oracle, {}, seed).run_quickly(plain);
 }
 
 }  // namespace quern::env

@@ -43,6 +43,11 @@ class reference_oracle {
   /// invalid_argument: what the compiler said; unavailable: nothing was compiled.
   virtual base::status compile(const task& what);
 
+  /// Compiles the plain kernel, calls it once on these inputs and compares its outputs with the
+  /// reference's. Errors: invalid_argument: what is wrong with it; unavailable: it was not tried.
+  virtual base::status try_plain(const task& what, const task_instance& at,
+                                 std::span<const tensor_bytes> inputs);
+
   /// Median time of one call of the task's *baseline* (reference or plain) in ns, on one core or
   /// device.
   virtual base::expected<std::int64_t> time_baseline(const task& what, const task_instance& at,
@@ -104,12 +109,18 @@ std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak
 base::expected<task_report> check_task(const task& what, reference_oracle& oracle,
                                        const machine_peak& peak, std::uint64_t seed);
 
+/// Whether check_task_quickly() tries baselines that have to be compiled.
+enum class plain_baselines { try_them, leave_out };
+
 /// The rules of check_task() that take hundredths of a second: text; tolerance; cost; results and
-/// worth at the timed sizes with the timed distributions. Nothing is timed, no hidden size is
-/// tried. Of lane cuda, whose sizes are for a device: text, tolerance, cost, and that the reference
-/// compiles. A reference that fails is a finding (`failed`), so that one broken task does not hide
-/// the others. An error (unavailable) is an oracle that could not run.
+/// worth at the timed sizes with the timed distributions; and one that takes a compiler's time: a
+/// plain kernel that is the task's baseline compiles and computes what the reference does. Nothing
+/// is timed, no hidden size is tried. Of lane cuda, whose sizes are for a device: text, tolerance,
+/// cost, and that the reference compiles. A reference or baseline that fails is a finding
+/// (`failed`, `baseline`), so that one broken task does not hide the others. An error (unavailable)
+/// is an oracle that could not run.
 base::expected<task_report> check_task_quickly(const task& what, reference_oracle& oracle,
-                                               std::uint64_t seed);
+                                               std::uint64_t seed,
+                                               plain_baselines plain = plain_baselines::try_them);
 
 }  // namespace quern::env

@@ -96,7 +96,8 @@ TEST_CASE("a suite whose reference is broken is refused with its file and rule, 
   const finished right = f.quern(dry);
   CAPTURE(right.output);
   CHECK(right.code == 0);
-  CHECK(right.output.find("# 1 tasks: references compiled and tried in ") != std::string::npos);
+  CHECK(right.output.find("# 1 tasks: references and plain baselines compiled and tried in ") !=
+        std::string::npos);
   // The first does not compile; the second compiles, and no kernel would have to do its work.
   put("b_broken", "h = undefined_name");
   put("c_constant", "h = torch.zeros_like(x)");
@@ -105,6 +106,38 @@ TEST_CASE("a suite whose reference is broken is refused with its file and rule, 
             {"suite/b_broken.task.yaml", "undefined_name", "quern tasks check"});
   fs::remove(suite / "b_broken.task.yaml");
   f.refused(dry, {"suite/c_constant.task.yaml", "constant_output", "degenerate"});
+  CHECK_FALSE(fs::exists(run));
+}
+
+TEST_CASE(
+    "a plain baseline that does not compile, or computes something else, is refused by name") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  const fs::path suite = f.folder.path() / "suite";
+  REQUIRE(fs::create_directory(suite));
+  REQUIRE(base::write_file_atomic(suite / "suite.yaml",
+                                  "quern_suite: 1\nsplit: {by: task, held_out: []}\n"));
+  const std::string good = base::read_file(cpp_task).value();
+  const std::size_t at = good.find("plain: |");
+  REQUIRE(at != good.npos);
+  const std::size_t brace = good.find("{", good.find("void kernel(", at));
+  REQUIRE(brace != good.npos);
+  const auto refuses = [&](const std::string& first,
+                           std::initializer_list<std::string_view> parts) {
+    std::string text = good;
+    text.insert(brace + 1, first);
+    REQUIRE(base::write_file_atomic(suite / "abs_smooth_shift.task.yaml", text));
+    for (const bool dry : {true, false}) {
+      auto command =
+          train_arguments(run, 1, {"tasks.source=suite", "tasks.suite=" + suite.string()});
+      if (dry) command.emplace_back("--dry-run");
+      f.refused(command, parts);
+    }
+  };
+  refuses(" undeclared_name = 1;",
+          {"suite/abs_smooth_shift.task.yaml", "baseline: the plain baseline", "does not compile",
+           "undeclared_name", "quern tasks check"});
+  refuses(" return;", {"suite/abs_smooth_shift.task.yaml", "does not compute what the reference"});
   CHECK_FALSE(fs::exists(run));
 }
 
@@ -391,6 +424,10 @@ TEST_CASE("the other commands refuse such numbers too") {
   for (const char* option : {"--temperature", "--n", "--max-tokens", "--seed"})
     for (const char* value : {"nan", "-1", "1e300"})
       f.refused({"sample", "policy/demo", "--prompt", "-", option, value}, {option});
+  const std::string short_prompt = f.write("prompt", "cpp-avx2\n");
+  const std::string demo = (source_dir() / "policy/demo").string();
+  f.refused({"sample", demo, "--prompt", short_prompt, "--max-tokens", "1320"},
+            {"--max-tokens is 1320", "the prompt has", "1320 in all", "or less"});
   f.refused({"sample", "policy/demo", "--prompt", "-", "--greedy", "--temperature", "2"},
             {"--greedy", "--temperature"});
 }
@@ -424,10 +461,6 @@ TEST_CASE("quern explain loss RUN prints the run's own values and not the preset
     const auto made = storage::run_directory::create(
         run,
         "quern_config: 1\nstage: contrastive\nalgorithm: {preset: group_centred, clip_high: 0.27}\n"
-  const std::string short_prompt = f.write("prompt", "cpp-avx2\n");
-  const std::string demo = (source_dir() / "policy/demo").string();
-  f.refused({"sample", demo, "--prompt", short_prompt, "--max-tokens", "1320"},
-            {"--max-tokens is 1320", "the prompt has", "1320 in all", "or less"});
         "policy: {max_new_tokens: 321}\n",
         base::json::object({{"stage", "contrastive"}}));
     REQUIRE(made);

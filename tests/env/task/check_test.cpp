@@ -63,6 +63,15 @@ class fake_oracle : public env::reference_oracle {
     return {};
   }
 
+  base::status try_plain(const env::task&, const env::task_instance&,
+                         std::span<const tensor_bytes>) override {
+    ++plain_tried;
+    if (broken_plain) return tl::make_unexpected(*broken_plain);
+    return {};
+  }
+  int plain_tried = 0;
+  std::optional<base::error> broken_plain;
+
   base::expected<std::int64_t> time_baseline(const env::task&, const env::task_instance&,
                                              std::span<const tensor_bytes>) override {
     ++timed;
@@ -245,6 +254,27 @@ TEST_CASE(
   CHECK(oracle.compiled == 1);
   oracle.broken = base::error{base::errc::invalid_argument, "undefined value 'y'"};
   CHECK(rules_of(*env::check_task_quickly(large, oracle, 5)) == "failed ");
+}
+
+TEST_CASE("the quick check tries a plain kernel where it is the baseline") {
+  fake_oracle oracle;
+  env::task subject = scaled_rows();
+  subject.plain = "extern \"C\" void kernel();";
+  subject.baseline = env::baseline_kind::reference;
+  REQUIRE(env::check_task_quickly(subject, oracle, 5));
+  CHECK(oracle.plain_tried == 0);
+  subject.baseline = env::baseline_kind::plain;
+  oracle.broken_plain = base::error{base::errc::invalid_argument, "it does not compile: line 1"};
+  const auto report = env::check_task_quickly(subject, oracle, 5);
+  REQUIRE(report);
+  CHECK(oracle.plain_tried == 1);
+  CHECK(rules_of(*report) == "baseline ");
+  CHECK(test::contains(report->findings[0].text, "it does not compile: line 1"));
+  CHECK(env::check_task_quickly(subject, oracle, 5, env::plain_baselines::leave_out)->ok());
+  oracle.broken_plain->code = base::errc::unavailable;
+  CHECK_FALSE(env::check_task_quickly(subject, oracle, 5));
+  oracle.broken_plain.reset();
+  CHECK(env::check_task_quickly(subject, oracle, 5)->ok());
 }
 
 TEST_CASE("a task without hidden sizes gets advice, not a refusal") {
