@@ -1,14 +1,7 @@
 // A process that runs references on a device.
 #include "env/gpu/reference_process.hpp"
 
-#include <cstdlib>
-#include <cstring>
 #include <vector>
-
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/text.hpp"
 #include "env/gpu/runpath.hpp"
@@ -67,57 +60,6 @@ base::expected<std::unique_ptr<child>> spawn_reference(spawner& children,
   return children.spawn(spec);
 }
 
-std::vector<std::string> plain_environment() {
-  auto settings = reference_environment();
-  // Devices have the same numbers there as here.
-  for (const char* name : {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
-    if (const char* value = std::getenv(name); value != nullptr)
-      settings.push_back(std::string(name) + "=" + value);
-  return settings;
-}
-
-std::vector<char*> as_arguments(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (auto& text : texts)
-    result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-base::expected<int> start_plainly(const gpu_reference_start& how, int socket) {
-  std::vector<std::string> words{how.program.string(), "reference-gpu", how.library.string()};
-  auto settings = plain_environment();
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, socket, runner::socket_fd);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
-  const auto argv = as_arguments(words), env = as_arguments(settings);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, words[0].c_str(), &actions, nullptr, argv.data(), env.data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0)
-    return base::fail(base::errc::unavailable,
-                      "cannot start {}: {}; references need it, build with LibTorch "
-                      "(tools/setup.sh)",
-                      words[0], std::strerror(error));
-  return pid;
-}
-
-/// How a child of ours ended that is not a spawner's; waits, and kills it when it takes too long.
-std::string end_plainly(int pid) {
-  int status = 0;
-  for (int i = 0; i < static_cast<int>(leaving_s * 500); ++i) {
-    if (waitpid(pid, &status, WNOHANG) == pid) break;
-    usleep(2000);
-    if (i + 1 == static_cast<int>(leaving_s * 500)) {
-      kill(pid, SIGKILL);
-      waitpid(pid, &status, 0);
-    }
-  }
-  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
-  return fmt::format("exit status {}", WEXITSTATUS(status));
-}
-
 }  // namespace
 
 base::expected<std::unique_ptr<gpu_reference_process>> gpu_reference_process::start(
@@ -126,16 +68,6 @@ base::expected<std::unique_ptr<gpu_reference_process>> gpu_reference_process::st
   std::unique_ptr<gpu_reference_process> process(new gpu_reference_process);
   QUERN_TRY(process->child_, spawn_reference(children, how, ends.second.get()));
   process->pid_ = process->child_->pid();
-  ends.second.reset();
-  QUERN_CHECK(process->open(std::move(ends.first), how));
-  return process;
-}
-
-base::expected<std::unique_ptr<gpu_reference_process>> gpu_reference_process::start_unconfined(
-    const gpu_reference_start& how) {
-  QUERN_TRY(auto ends, runner_link::make_pair());
-  std::unique_ptr<gpu_reference_process> process(new gpu_reference_process);
-  QUERN_TRY(process->pid_, start_plainly(how, ends.second.get()));
   ends.second.reset();
   QUERN_CHECK(process->open(std::move(ends.first), how));
   return process;
@@ -159,18 +91,17 @@ gpu_reference_process::~gpu_reference_process() {
 }
 
 layer_set gpu_reference_process::layers() const {
-  return child_ ? child_->layers() : layer_set();
+  return child_->layers();
 }
 
 std::string gpu_reference_process::said() const {
-  return child_ ? child_->captured_err() : std::string();
+  return child_->captured_err();
 }
 
 std::string gpu_reference_process::end() {
   if (pid_ < 0) return "it had ended";
   link_ = gpu_link();  // end of file: it leaves by itself
-  const int pid = std::exchange(pid_, -1);
-  if (!child_) return end_plainly(pid);
+  pid_ = -1;
   if (auto ended = child_->wait(leaving_s)) return ended->text();
   return child_->kill().text();
 }

@@ -40,23 +40,18 @@ class gpu_reference_process {
   /// process said first on its standard error.
   static base::expected<std::unique_ptr<gpu_reference_process>> start(
       spawner& children, const gpu_reference_start& how);
-  /// The same without a sandbox, for hosts that have none and callers that go on regardless.
-  static base::expected<std::unique_ptr<gpu_reference_process>> start_unconfined(
-      const gpu_reference_start& how);
   ~gpu_reference_process();
   gpu_reference_process(const gpu_reference_process&) = delete;
   gpu_reference_process& operator=(const gpu_reference_process&) = delete;
 
   [[nodiscard]] gpu_link& link() { return link_; }
   [[nodiscard]] int pid() const { return pid_; }
-  /// None without a sandbox.
   [[nodiscard]] layer_set layers() const;
-  /// The first of what it wrote to standard error; empty without a sandbox, when it is
-  /// this process's own.
+  /// The first of what it wrote to standard error.
   [[nodiscard]] std::string said() const;
 
-  /// Whether it is of no more use; sandboxed ones only, false for others.
-  [[nodiscard]] bool has_ended() const { return child_ && child_->wait(0).has_value(); }
+  /// Whether it is of no more use.
+  [[nodiscard]] bool has_ended() const { return child_->wait(0).has_value(); }
   /// Ends it where it still runs, and tells how it ended ("exit status 0", "SIGKILL", ...). The
   /// device has its memory back when this returns.
   std::string end();
@@ -65,7 +60,7 @@ class gpu_reference_process {
   gpu_reference_process() = default;
   base::status open(base::unique_fd socket, const gpu_reference_start& how);
 
-  std::unique_ptr<child> child_;  ///< null without a sandbox, or when ended
+  std::unique_ptr<child> child_;
   gpu_link link_;
   int pid_ = -1;  ///< -1 when ended
 };

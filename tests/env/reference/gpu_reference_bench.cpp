@@ -106,12 +106,13 @@ std::unique_ptr<reference_bench> reference_bench::open(std::string& problem) {
   auto bench = std::make_unique<reference_bench>();
   bench->desk_ = std::move(*desk);
   bench->memory_ = std::make_unique<lent_memory>(*bench->desk_, 1, 7);
-  if (auto access = gpu_sandbox_paths(bench->desk_->facts().bus_id)) {
-    bench->access_ = std::move(*access);
-    bench->children_ = spawner::create(sandbox_mode::best_effort).value();
-  } else {
-    std::printf("the sandbox cannot show the device: %s\n", access.error().message.c_str());
+  auto access = gpu_sandbox_paths(bench->desk_->facts().bus_id);
+  if (!access) {
+    problem = "the sandbox cannot show the device: " + access.error().message;
+    return nullptr;
   }
+  bench->access_ = std::move(*access);
+  bench->children_ = spawner::create(sandbox_mode::best_effort).value();
   bench->restart();
   return bench;
 }
@@ -125,25 +126,14 @@ void reference_bench::restart() {
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  if (access_) {
-    how.access = *access_;
-    if (auto started = gpu_reference_process::start(*children_, how)) {
-      process_ = std::move(*started);
-      std::string layers;
-      for (const auto& name : process_->layers().names())
-        layers += " " + name;
-      std::printf("start in the sandbox: %.2f s; layers:%s\n", seconds(), layers.c_str());
-      return;
-    } else {
-      // The rest is worth knowing all the same.
-      FAIL_CHECK("in the sandbox: ", started.error().message);
-      access_.reset();
-    }
-  }
-  auto started = gpu_reference_process::start_unconfined(how);
+  how.access = access_;
+  auto started = gpu_reference_process::start(*children_, how);
   REQUIRE_MESSAGE(started.has_value(), (started ? "" : started.error().message));
   process_ = std::move(*started);
-  std::printf("start without a sandbox: %.2f s\n", seconds());
+  std::string layers;
+  for (const auto& name : process_->layers().names())
+    layers += " " + name;
+  std::printf("start in the sandbox: %.2f s; layers:%s\n", seconds(), layers.c_str());
 }
 
 std::string reference_bench::set_up(const reference_case& what, std::int32_t slots,

@@ -68,7 +68,7 @@ class reference_bench {
  private:
   std::unique_ptr<env::device_desk> desk_;
   std::unique_ptr<env::spawner> children_;
-  std::optional<env::gpu_access> access_;
+  env::gpu_access access_;
   std::unique_ptr<env::lent_memory> memory_;
   std::unique_ptr<env::gpu_reference_process> process_;
   std::optional<env::device_instance> instance_;
