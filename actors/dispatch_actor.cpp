@@ -261,8 +261,14 @@ void on_leaves(dispatch_ptr self, const host_leaves& host) {
   if (const auto known = state.starts.extract(host.session)) {
     self->send(state.sink->supervisor, process_contact{known.mapped(), true, true});
   }
-  for (const lease_result& result : state.desk->host_lost(host.session, state.clock.now_ns()))
-    lost(self, result, "the host was lost: " + host.why);
+  const base::nanoseconds_t now = state.clock.now_ns();
+  for (const lease_result& result : host.gives_back ? state.desk->host_left(host.session, now)
+                                                    : state.desk->host_lost(host.session, now)) {
+    if (result.outcome == lease_outcome::returned)
+      base::log_info("dispatch", "sample {} was returned: {}", result.sample, host.why);
+    else
+      lost(self, result, "the host was lost: " + host.why);
+  }
   send_jobs(self);
 }
 

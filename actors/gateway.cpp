@@ -76,7 +76,11 @@ struct gateway::state {
   void on_time();
   void send(const peer& to, const env::message& what);
   void send_to(session_id session, const env::message& what);
-  void lose(session_id session, const std::string& why);
+  void end_session(session_id session, const std::string& why,
+                   void (gateway_events::*tell)(session_id, const std::string&));
+  void lose(session_id session, const std::string& why) {
+    end_session(session, why, &gateway_events::host_lost);
+  }
   void take(const peer& from, const env::frames& parts);
   void greet(const peer& from, const env::hello_message& hello);
   void hear_of_devices(const env::heartbeat_message& beat);
@@ -146,10 +150,11 @@ void gateway::state::send_to(session_id session, const env::message& what) {
   if (const auto* alive = sessions.find(session)) send(alive->at, what);
 }
 
-void gateway::state::lose(session_id session, const std::string& why) {
+void gateway::state::end_session(session_id session, const std::string& why,
+                                 void (gateway_events::*tell)(session_id, const std::string&)) {
   base::log_info(component, "host session {:016x} is over: {}", session, why);
   quarantined.erase(session);
-  events.host_lost(session, why);
+  (events.*tell)(session, why);
 }
 
 void gateway::state::greet(const peer& from, const env::hello_message& hello) {
@@ -227,7 +232,7 @@ void gateway::state::route(const peer& from, const env::message& what) {
     if (!living(bye->session)) return;
     if (bye->drain != 0) return events.host_draining(bye->session);
     sessions.end(bye->session);
-    lose(bye->session, "the host said goodbye");
+    end_session(bye->session, "the host said goodbye", &gateway_events::host_left);
   } else if (const auto* problem = std::get_if<env::error_message>(&what)) {
     base::log_warn(component, "a host reports {}: {}", problem->code, problem->text);
   } else {

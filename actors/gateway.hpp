@@ -35,7 +35,7 @@ struct gateway_options {
 
 /// What hosts do. All calls come from the gateway's thread, one after another; they must not block,
 /// and may post to the gateway. An actor forwards them as messages to itself. A session's events
-/// are between its `host_joined` and its `host_lost`.
+/// are between its `host_joined` and its `host_lost` or `host_left`.
 class gateway_events {
  public:
   virtual ~gateway_events() = default;
@@ -58,6 +58,8 @@ class gateway_events {
   virtual void host_draining(session_id session) = 0;
   /// The session is over: gone, silent, or replaced by a new life of the same host.
   virtual void host_lost(session_id session, const std::string& why) = 0;
+  /// The same, where the host said goodbye: what it held it gives back, begun or not.
+  virtual void host_left(session_id session, const std::string& why) = 0;
   /// Text of a task file that a host asks for; empty: unknown, the host's jobs for it will fail.
   virtual std::optional<std::string> task_text(const base::hash128& task) = 0;
 };
@@ -85,7 +87,7 @@ class gateway {
   ~gateway();
 
   /// From any thread: what is posted is done in order, soon. Posting to a session that is over does
-  /// nothing; its `host_lost` has been or will be called.
+  /// nothing; its `host_lost` or `host_left` has been or will be called.
   void send_job(env::job_message job);
   /// After the commit, or at once when it does not count.
   void acknowledge(session_id session, lease_id lease, bool accepted);

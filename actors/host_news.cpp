@@ -50,10 +50,13 @@ class forwarder final : public gateway_events {
     caf::anon_send(target_, std::move(news));
   }
   void host_draining(session_id session) override {
-    caf::anon_send(target_, host_leaves{session, true, "drain"});
+    caf::anon_send(target_, host_leaves{session, true, "drain", false});
   }
   void host_lost(session_id session, const std::string& why) override {
-    caf::anon_send(target_, host_leaves{session, false, why});
+    caf::anon_send(target_, host_leaves{session, false, why, false});
+  }
+  void host_left(session_id session, const std::string& why) override {
+    caf::anon_send(target_, host_leaves{session, false, why, true});
   }
   std::optional<std::string> task_text(const base::hash128& task) override {
     const auto found = texts_.find(task);

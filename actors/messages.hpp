@@ -322,8 +322,9 @@ struct host_leaves {
   std::uint64_t session = 0;
   bool draining = false;
   std::string why;
+  bool gives_back = false;  ///< it said goodbye: what it held counts as not begun
 };
-QUERN_MESSAGE(host_leaves, session, draining, why)
+QUERN_MESSAGE(host_leaves, session, draining, why, gives_back)
 
 // ---- running -------------------------------------------------------------------------------
 

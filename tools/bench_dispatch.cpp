@@ -88,6 +88,7 @@ class bench_run final : public actors::gateway_events {
   void failed(actors::session_id, actors::lease_id, const std::string&) override {}
   void host_draining(actors::session_id) override {}
   void host_lost(actors::session_id, const std::string&) override {}
+  void host_left(actors::session_id, const std::string&) override {}
   std::optional<std::string> task_text(const base::hash128&) override { return "a task"; }
 
  private:

@@ -88,7 +88,16 @@ lease_result evaluation_desk::settle(lease_result result, nanoseconds_t now) {
 
 std::vector<lease_result> evaluation_desk::host_lost(session_id session, nanoseconds_t now) {
   queue_.leave(session);
-  auto results = leases_.lose(session);
+  return settle_all(leases_.lose(session), now);
+}
+
+std::vector<lease_result> evaluation_desk::host_left(session_id session, nanoseconds_t now) {
+  queue_.leave(session);
+  return settle_all(leases_.leave(session), now);
+}
+
+std::vector<lease_result> evaluation_desk::settle_all(std::vector<lease_result> results,
+                                                      nanoseconds_t now) {
   for (auto& result : results)
     result = settle(result, now);
   return results;

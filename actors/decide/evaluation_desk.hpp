@@ -74,6 +74,8 @@ class evaluation_desk {
   void device_out(const device_key& device, bool out) { queue_.suspend(device, out); }
   /// The session is over: its leases count as infrastructure failures.
   std::vector<lease_result> host_lost(session_id session, nanoseconds_t now);
+  /// The same of a host that said goodbye: what it held is returned, which is no failure.
+  std::vector<lease_result> host_left(session_id session, nanoseconds_t now);
 
   /// The next job to send, or nothing until there is a new job or new credit. The lease runs from
   /// now.
@@ -105,6 +107,7 @@ class evaluation_desk {
 
  private:
   lease_result settle(lease_result result, nanoseconds_t now);
+  std::vector<lease_result> settle_all(std::vector<lease_result> results, nanoseconds_t now);
   void end_pauses(nanoseconds_t now);
 
   struct evaluation {

@@ -219,17 +219,33 @@ std::vector<lease_result> lease_book::lose(session_id holder) {
                   [&](const auto& entry) { return open_.at(entry.second).holder == holder; });
     return results;
   }
-  std::vector<lease_id> lost;
-  for (const auto& [id, held] : open_) {
-    if (held.holder == holder) lost.push_back(id);
-  }
-  std::sort(lost.begin(), lost.end());
-  for (const auto id : lost) {
-    const auto held = open_.at(id);
-    close(id, closing::lost);
+  for (const lease& held : leases_of(holder)) {
+    close(held.id, closing::lost);
     results.push_back(fail(held, retry_cause::infra_error));
   }
   return results;
+}
+
+std::vector<lease_result> lease_book::leave(session_id holder) {
+  std::vector<lease_result> results;
+  for (const lease& held : leases_of(holder)) {
+    // What it still says of it is late, and not the answer to a return.
+    close(held.id, closing::lost);
+    const bool too_often = ++jobs_.at(held.sample).returns > limits_.most_returns;
+    results.push_back(too_often
+                          ? fail(held, retry_cause::infra_error)
+                          : lease_result{lease_outcome::returned, held.sample, held.attempt, {}});
+  }
+  return results;
+}
+
+std::vector<lease> lease_book::leases_of(session_id holder) const {
+  std::vector<lease> all;
+  for (const auto& [id, held] : open_) {
+    if (held.holder == holder) all.push_back(held);
+  }
+  std::sort(all.begin(), all.end(), [](const lease& a, const lease& b) { return a.id < b.id; });
+  return all;
 }
 
 std::optional<nanoseconds_t> lease_book::next_deadline() const {

@@ -49,7 +49,7 @@ enum class lease_outcome {
   exhausted,  ///< the attempt gave nothing and was the last: drop the sample with the cause
   late,       ///< the lease has expired or was taken back: logged, acknowledged as not accepted
   unknown,    ///< never given, forgotten, or given to another session or in another epoch
-  returned,   ///< not begun; the job has to be queued again, and the attempt is not used up
+  returned,   ///< given back; the job has to be queued again, and the attempt is not used up
 };
 
 struct lease_result {
@@ -102,6 +102,8 @@ class lease_book {
   std::vector<expired> expire(nanoseconds_t now);
   /// All leases of a session that ended; the same.
   std::vector<lease_result> lose(session_id holder);
+  /// All leases of a holder that ended in order: `returned`, begun or not, within `most_returns`.
+  std::vector<lease_result> leave(session_id holder);
 
   /// How often a cause is tried again.
   [[nodiscard]] const retry_limits& retries() const { return limits_.retries; }
@@ -130,6 +132,8 @@ class lease_book {
   };
 
   lease_result fail(const lease& held, retry_cause cause);
+  /// By age.
+  [[nodiscard]] std::vector<lease> leases_of(session_id holder) const;
   /// The living lease that this holder may still answer.
   [[nodiscard]] const lease* answerable(lease_id id, session_id holder, nanoseconds_t now) const;
   void close(lease_id id, closing state);

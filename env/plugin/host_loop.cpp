@@ -18,6 +18,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "env/plugin/connection_watch.hpp"
+#include "env/plugin/worker_threads.hpp"
 
 namespace quern::env {
 
@@ -48,7 +49,6 @@ struct host_loop::state {
   /// A device's thread: jobs in the order in which they came.
   struct worker {
     std::deque<work> queue;
-    std::thread thread;
     std::optional<std::string> out;  // why the device takes no work
   };
 
@@ -70,12 +70,12 @@ struct host_loop::state {
   bool ending = false;
   std::map<std::int64_t, worker> workers;
   std::deque<host_job> to_prepare;
-  std::vector<std::thread> preparers;
   std::vector<std::pair<std::uint64_t, host_result>> results;
   std::vector<std::pair<std::int64_t, std::optional<std::string>>> device_news;
   std::map<std::uint64_t, std::shared_ptr<std::atomic<bool>>> flags;  // I/O thread only
   host_statistics counts;
   bool drain_said = false;
+  worker_threads threads;  // of the devices, and those that prepare; they use all that is above
 
   state(host_options o, evaluate_function e, prepare_function p, device_state_function d)
       : options(std::move(o)),
@@ -198,11 +198,10 @@ struct host_loop::state {
   void begin_workers() {
     for (const auto& device : options.profile.devices)
       workers[device.id];
-    for (auto& [id, each] : workers) {
-      each.thread = std::thread([this, device = id] { work_on(device); });
-    }
+    for (const auto& [id, each] : workers)
+      threads.start([this, device = id] { work_on(device); });
     for (int i = 0; prepare && i < options.preparers; ++i)
-      preparers.emplace_back([this] { prepare_ahead(); });
+      threads.start([this] { prepare_ahead(); });
   }
 
   void end_workers() {
@@ -213,11 +212,7 @@ struct host_loop::state {
         *flag = true;
     }
     changed.notify_all();
-    for (auto& [id, each] : workers) {
-      if (each.thread.joinable()) each.thread.join();
-    }
-    for (auto& each : preparers)
-      each.join();
+    threads.join(options.ending);
   }
 
   base::status carry_out(host_actions actions) {
@@ -374,10 +369,11 @@ host_loop::~host_loop() = default;
 base::status host_loop::run() {
   state_->begin_workers();
   auto result = state_->serve();
-  state_->end_workers();
+  // First: what was said last is on its way, whatever the workers are at.
   if (result) state_->socket->linger(goodbye_ms);
   state_->watch.reset();
   state_->socket.reset();
+  state_->end_workers();
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/status.hpp"
 #include "env/plugin/host_session.hpp"
+#include "env/plugin/worker_threads.hpp"
 #include "env/plugin/zmq_socket.hpp"
 
 namespace quern::env {
@@ -29,6 +30,8 @@ struct host_options {
   base::nanoseconds_t patience_ns = 0;
   /// Threads that call the prepare function, for all devices together.
   int preparers = 1;
+  /// How evaluations that still run when the loop ends come back; their results are of no use.
+  ending_rules ending = {};
 };
 
 /// Evaluates one job, on a worker thread of the job's device, one at a time on each device.
@@ -73,8 +76,9 @@ class host_loop {
 
   /// Finish what is there, then end. Any thread, also a signal handler.
   void drain();
-  /// End now: says BYE, so that the gateway gives to others what this host has; evaluations that
-  /// run are waited for and lost. Any thread, also a signal handler.
+  /// End now: says BYE, so that the gateway gives to others what this host has. Evaluations that
+  /// run are brought to their end as host_options::ending says, and lost. Any thread, also a signal
+  /// handler.
   void stop();
 
   /// After run().

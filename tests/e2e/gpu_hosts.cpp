@@ -303,6 +303,14 @@ void gpu_run::host_lost(actors::session_id session, const std::string& why) {
   send_jobs();
 }
 
+void gpu_run::host_left(actors::session_id session, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  std::printf("host left: %s\n", why.c_str());
+  (void)desk_.host_left(session, clock_.now_ns());
+  lost.push_back(session);
+  send_jobs();
+}
+
 std::optional<std::string> gpu_run::task_text(const base::hash128& task) {
   const std::lock_guard lock(mutex_);
   for (const auto& [path, known] : tasks_)

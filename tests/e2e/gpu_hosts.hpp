@@ -79,6 +79,7 @@ class gpu_run final : public actors::gateway_events {
                    const std::vector<env::quarantined_device>& devices) override;
   void host_draining(actors::session_id session) override;
   void host_lost(actors::session_id session, const std::string& why) override;
+  void host_left(actors::session_id session, const std::string& why) override;
   std::optional<std::string> task_text(const base::hash128& task) override;
 
  private:

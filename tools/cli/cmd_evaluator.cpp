@@ -11,11 +11,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/children.hpp"
 #include "base/endpoint.hpp"
 #include "base/file.hpp"
 #include "base/input_end.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "base/text.hpp"
 #include "env/gpu/gpu_evaluator.hpp"
 #include "env/gpu/open_judge.hpp"
 #include "env/gpu/parts.hpp"
@@ -34,13 +36,26 @@ env::host_loop* running = nullptr;
 /// From the end of input, which asks it to end, to a kill: what it evaluates is not waited for.
 constexpr base::nanoseconds_t input_grace_ns = 3'000'000'000;
 
+/// From the goodbye to an end with evaluations whose children do not end even when killed.
+constexpr base::nanoseconds_t longest_end_ns = 1'500'000'000;
+
+/// The first SIGINT lets it finish what it has; a second one, and SIGTERM, end it now.
 void on_signal(int number) {
+  static volatile std::sig_atomic_t interrupted = 0;
   if (running == nullptr) return;
-  if (number == SIGINT) {
+  if (number == SIGINT && interrupted == 0) {
+    interrupted = 1;
     running->drain();
   } else {
     running->stop();
   }
+}
+
+/// Its children end with it, and what it leaves in temporary folders goes with the next evaluator.
+void end_at_once() {
+  base::log_warn("evaluator", "an evaluation did not end within {} of its children's end: left",
+                 base::human_duration(longest_end_ns));
+  ::_exit(done);
 }
 
 /// Keeps parsed tasks: a run sends the same ones again and again.
@@ -247,6 +262,7 @@ int cmd_evaluator(int argc, char** argv) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   if (!gpus.empty())
     host.preparers = std::clamp(cores - static_cast<int>(gpus.size()), 1, most_compilers);
+  host.ending = {base::kill_children, end_at_once, longest_end_ns};
   host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
   task_cache tasks;
   auto loop = env::host_loop::make(

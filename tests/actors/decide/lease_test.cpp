@@ -118,6 +118,34 @@ TEST_CASE("the death of a holder gives back its jobs and no others") {
   CHECK(leases.lose(100).empty());
 }
 
+TEST_CASE("a holder that leaves in order gives back what it has begun, and no attempt is used up") {
+  lease_book::limits bounds;
+  bounds.most_returns = 2;
+  lease_book leases(1, bounds);
+  REQUIRE(leases.add(1));
+  REQUIRE(leases.add(2));
+  const auto other = *leases.grant(2, 50, 0);
+  for (int i = 0; i < 2; ++i) {
+    const auto held = *leases.grant(1, 100, 0);
+    CHECK(held.attempt == 1);
+    const auto left = leases.leave(100);
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].outcome == lease_outcome::returned);
+    CHECK(left[0].sample == 1);
+    CHECK(left[0].attempt == 1);
+    CHECK(leases.leave(100).empty());
+    CHECK(leases.result(held.id, 100, {}, 1).outcome == lease_outcome::late);
+  }
+  // One that is sent about for ever is a failure in the end.
+  REQUIRE(leases.grant(1, 100, 0));
+  const auto left = leases.leave(100);
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].outcome == lease_outcome::retry);
+  CHECK(left[0].cause == retry_cause::infra_error);
+  CHECK(leases.grant(1, 100, 0)->attempt == 2);
+  CHECK(leases.result(other.id, 50, {}, 1).outcome == lease_outcome::accepted);
+}
+
 TEST_CASE("leases of different epochs never meet") {
   auto old = book(1);
   auto now = book(2);

@@ -418,6 +418,10 @@ TEST_CASE("a host that is told to stop says goodbye before its evaluation is ove
   leaving.loop->stop();
   REQUIRE(run.wait([&] { return run.lost.contains(first); }));
   CHECK(run.lost[first] == "the host said goodbye");
+  // Begun, and no failure of the sample.
+  REQUIRE(run.given_back.size() == 1);
+  CHECK(run.given_back[0].outcome == lease_outcome::returned);
+  CHECK(run.given_back[0].attempt == 1);
   // Its job is another host's, and the first one is still at it.
   threaded_host staying(host_at(where.endpoint()));
   REQUIRE(run.wait([&] { return run.accepted.size() == 1; }));
@@ -425,6 +429,47 @@ TEST_CASE("a host that is told to stop says goodbye before its evaluation is ove
   over.set_value();
   leaving.join();
   CHECK(leaving.result);
+}
+
+TEST_CASE("a host that is told to stop ends what its evaluation waits for, or goes without it") {
+  folder_fixture where;
+  run_fixture run;
+  REQUIRE(run.open(where.options()));
+  for (const bool heeds : {true, false}) {
+    CAPTURE(heeds);
+    std::promise<void> over, begun;
+    const auto until = over.get_future().share();
+    std::atomic<int> hastened = 0, left = 0;
+    auto options = host_at(where.endpoint());
+    options.ending.hasten = [&] {
+      if (++hastened == 1 && heeds) over.set_value();
+    };
+    options.ending.longest_ns = 200'000'000;
+    options.ending.give_up = [&] {
+      ++left;
+      over.set_value();  // a program would end itself here
+    };
+    threaded_host leaving(options,
+                          [&](const env::host_job&, const std::atomic<bool>&) -> env::host_result {
+                            begun.set_value();
+                            until.wait();
+                            return {false, "too late"};
+                          });
+    const actors::sample_id sample = heeds ? 1 : 2;
+    // The hosts of the round before are gone.
+    const std::size_t before = heeds ? 0 : 2;
+    REQUIRE(run.wait([&] { return run.joined.size() == before + 1 && run.lost.size() == before; }));
+    run.submit(sample);
+    begun.get_future().wait();
+    leaving.loop->stop();
+    leaving.join();
+    CHECK(leaving.result);
+    CHECK(hastened > 0);
+    CHECK(left == (heeds ? 0 : 1));
+    CHECK(run.verdicts[sample].empty());
+    threaded_host staying(host_at(where.endpoint()));
+    REQUIRE(run.wait([&] { return run.accepted.contains(sample); }));
+  }
 }
 
 TEST_CASE("a host that is told to go ends with the reason") {

@@ -28,9 +28,9 @@ class run_fixture final : public gateway_events {
   void close() { gateway_.reset(); }
   gateway& door() { return *gateway_; }
 
-  void submit(sample_id sample) {
+  void submit(sample_id sample, const std::string& of_class = "cpp-test") {
     const std::lock_guard lock(mutex_);
-    (void)desk_.submit({sample, "cpp", "cpp-test", {}});
+    (void)desk_.submit({sample, "cpp", of_class, {}});
     send_jobs();
   }
   /// Waits, up to a minute, until `so_far` (called under the lock) is true.
@@ -46,12 +46,15 @@ class run_fixture final : public gateway_events {
   std::map<session_id, std::string> lost;
   std::vector<session_id> joined;
   std::set<session_id> draining;
+  std::vector<lease_result> given_back;  ///< by hosts that said goodbye
   std::map<sample_id, session_id> holder;
   std::map<lease_outcome, int> outcomes;
   std::vector<std::vector<env::quarantined_device>> quarantines;
   int tasks_asked = 0;
   bool commit_at_once = true;
   std::optional<std::string> task = "a task";
+  std::string source;        ///< of every job; empty: one that names the sample
+  std::string device_class;  ///< of the host that joined last
 
   void commit(session_id session, lease_id lease) {
     desk_.committed(lease);
@@ -63,6 +66,7 @@ class run_fixture final : public gateway_events {
     host_offer offer{hello.lanes, {}};
     for (const auto& d : hello.devices)
       offer.devices.push_back({d.id, d.device_class, d.slots});
+    device_class = offer.devices.at(0).device_class;
     (void)desk_.host_joined(session, offer);
     joined.push_back(session);
     changed_.notify_all();
@@ -109,6 +113,14 @@ class run_fixture final : public gateway_events {
     send_jobs();
     changed_.notify_all();
   }
+  void host_left(session_id session, const std::string& why) override {
+    const std::lock_guard lock(mutex_);
+    for (const lease_result& result : desk_.host_left(session, clock_.now_ns()))
+      given_back.push_back(result);
+    lost[session] = why;
+    send_jobs();
+    changed_.notify_all();
+  }
   std::optional<std::string> task_text(const base::hash128&) override {
     const std::lock_guard lock(mutex_);
     ++tasks_asked;
@@ -149,11 +161,12 @@ class run_fixture final : public gateway_events {
       job.lease = order->held.id;
       job.device = order->device.device;
       job.lane = "cpp";
+      job.protocol = "paired/1";
       job.sample = static_cast<std::uint64_t>(order->held.sample);
       job.attempt = order->held.attempt;
       job.deadline_ms = 20'000;
       job.task_hash = {1, 2};
-      job.source = "source " + std::to_string(order->held.sample);
+      job.source = source.empty() ? "source " + std::to_string(order->held.sample) : source;
       gateway_->send_job(std::move(job));
     }
     changed_.notify_all();

@@ -1,0 +1,119 @@
+// SIGTERM in the middle of an evaluation: the job is given back, and the evaluator ends.
+#include <csignal>
+
+#include "base/file.hpp"
+#include "base/subprocess.hpp"
+#include "e2e/run_fixture.hpp"
+#include "support/test.hpp"
+#include "tests/actors/gateway/run_fixture.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using base::operator""_s;
+
+namespace {
+
+constexpr const char* slow_task = R"(quern_task: 1
+name: slow
+lane: cpp
+family: elementwise
+sizes: {n: 4096}
+hidden_sizes: [{n: 7}, {n: 1000}, {n: 2000}]
+inputs:
+  - {name: x, dtype: f32, shape: [n], dist: [normal, large, sparse, uniform]}
+outputs:
+  - {name: y, dtype: f32, shape: [n]}
+tolerance: {atol: 1.0e-6, rtol: 1.0e-5}
+baseline: reference
+cost: {bytes: 8*n, flops: n}
+reference: |
+  def forward(x):
+      return x * 2
+)";
+
+/// A fifth of a second a call: below the limit of a call, and with some thirty calls long beyond
+/// what an end may take.
+constexpr const char* slow_kernel = R"(
+extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, void* stream) {
+  for (volatile int64_t r = 0; r < 120000000; r = r + 1) {
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * 2;
+}
+)";
+
+struct evaluator_fixture {
+  base::temp_folder folder = std::move(base::temp_folder::make().value());
+  actors::test::run_fixture run;
+  std::string endpoint = "ipc://" + (folder.path() / "hosts").string();
+
+  evaluator_fixture() {
+    run.task = slow_task;
+    run.source = slow_kernel;
+    actors::gateway_options options;
+    options.endpoints = {endpoint};
+    options.epoch = 1;
+    options.heartbeat_ms = 200;
+    REQUIRE(run.open(options));
+  }
+  base::subprocess start() {
+    auto started = base::subprocess::start(
+        {.argv = {program("quern"), "evaluator", "--connect", endpoint, "--sandbox", "best_effort"},
+         .log = folder.path() / "log"});
+    REQUIRE(started);
+    return std::move(*started);
+  }
+  /// Until its reference process and a candidate's are at work.
+  bool is_evaluating(const base::subprocess& evaluator) const {
+    return wait_until(120_s,
+                      [&] { return !find_children(evaluator.pid(), {"quern-runner"}).empty(); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("SIGTERM in the middle of an evaluation: the job is given back and the evaluator ends") {
+  evaluator_fixture f;
+  auto evaluator = f.start();
+  REQUIRE(f.run.wait([&] { return f.run.joined.size() == 1; }));
+  f.run.submit(1, f.run.device_class);
+  REQUIRE(f.is_evaluating(evaluator));
+  const auto children = find_children(evaluator.pid(), {"quern-"});
+  REQUIRE(children.size() >= 2);
+  const base::steady_clock clock;
+  const base::nanoseconds_t asked = clock.now_ns();
+  evaluator.send_signal(SIGTERM);
+  const auto end = evaluator.wait(60_s);
+  REQUIRE(end);
+  CAPTURE(base::describe(*end));
+  CAPTURE(base::read_file(f.folder.path() / "log").value_or(""));
+  CHECK(end->code == 0);
+  CHECK(end->signal == 0);
+  CHECK(clock.now_ns() - asked < 2'500'000'000);
+  REQUIRE(f.run.wait([&] { return f.run.lost.size() == 1; }));
+  CHECK(f.run.lost.begin()->second == "the host said goodbye");
+  REQUIRE(f.run.given_back.size() == 1);
+  CHECK(f.run.given_back[0].outcome == actors::lease_outcome::returned);
+  CHECK(f.run.given_back[0].attempt == 1);
+  CHECK(f.run.accepted.empty());
+  for (const pid_t child : children)
+    CHECK(wait_until(5_s, [&] { return ::kill(child, 0) != 0; }));
+}
+
+TEST_CASE("SIGINT lets an evaluator finish what it has; a second one does not") {
+  evaluator_fixture f;
+  auto evaluator = f.start();
+  REQUIRE(f.run.wait([&] { return f.run.joined.size() == 1; }));
+  f.run.submit(1, f.run.device_class);
+  REQUIRE(f.is_evaluating(evaluator));
+  evaluator.send_signal(SIGINT);
+  REQUIRE(f.run.wait([&] { return f.run.draining.size() == 1; }));
+  CHECK_FALSE(evaluator.poll());
+  const base::steady_clock clock;
+  const base::nanoseconds_t asked = clock.now_ns();
+  evaluator.send_signal(SIGINT);
+  const auto end = evaluator.wait(60_s);
+  REQUIRE(end);
+  CHECK(end->code == 0);
+  CHECK(clock.now_ns() - asked < 2'500'000'000);
+  REQUIRE(f.run.wait([&] { return f.run.given_back.size() == 1; }));
+}
