@@ -1,8 +1,6 @@
 // SIGTERM in the middle of an evaluation: the job is given back, and the evaluator ends.
 #include <csignal>
 
-#include <fmt/format.h>
-
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
@@ -15,11 +13,12 @@ using base::operator""_s;
 
 namespace {
 
-constexpr const char* slow_task_head = R"(quern_task: 1
+constexpr const char* slow_task = R"(quern_task: 1
 name: slow
 lane: cpp
 family: elementwise
 sizes: {n: 4096}
+hidden_sizes: [{n: 7}, {n: 101}, {n: 102}, {n: 103}, {n: 104}, {n: 105}, {n: 106}, {n: 107}]
 inputs:
   - {name: x, dtype: f32, shape: [n], dist: [normal, large, sparse, uniform]}
 outputs:
@@ -32,25 +31,18 @@ reference: |
       return x * 2
 )";
 
-/// With so many sizes to check that its evaluation takes half a minute at least.
-std::string slow_task() {
-  std::string sizes = "{n: 7}";
-  for (int n = 100; n < 400; ++n)
-    sizes += fmt::format(", {{n: {}}}", n);
-  return slow_task_head + ("hidden_sizes: [" + sizes + "]\n");
-}
-
-/// A tenth of a second a call, which is well below the limit of a call.
+/// Each call is a chain of multiplications that takes a fifth of a second, below the limit of a
+/// call; there are some hundred calls.
 constexpr const char* slow_kernel = R"(
 extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, void* stream) {
-  for (volatile int64_t r = 0; r < 60000000; r = r + 1) {
-  }
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * 2;
+  uint64_t chain = 1;
+  for (int64_t r = 0; r < 150000000; ++r) chain = chain * (uint64_t)n + 3;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * 2 + (chain == 0 ? 1.0f : 0.0f);
 }
 )";
 
-/// An evaluator that waits for its evaluation has not ended by then.
-constexpr base::nanoseconds_t before_its_evaluation = 25_s;
+/// Less than half of the evaluation: an evaluator that waits for it has not ended by then.
+constexpr base::nanoseconds_t before_its_evaluation = 8_s;
 
 struct evaluator_fixture {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
@@ -58,7 +50,7 @@ struct evaluator_fixture {
   std::string endpoint = "ipc://" + (folder.path() / "hosts").string();
 
   evaluator_fixture() {
-    run.task = slow_task();
+    run.task = slow_task;
     run.source = slow_kernel;
     actors::gateway_options options;
     options.endpoints = {endpoint};

@@ -171,7 +171,7 @@ void check_limited(const fs::path& run, const std::string& limit, const fs::path
   CHECK((end.code == 1 || end.code == 2));
   // Its own words, or those about a child that could not live.
   CHECK((contains(end.output, "quern train: cannot go on: ") ||
-         contains(end.output, "learner ended ")));
+         contains(end.output, "learner ended ") || contains(end.output, "generator ended ")));
   CHECK(wait_until(20_s, [&] { return find_processes({run.string()}).empty(); }));
 }
 
