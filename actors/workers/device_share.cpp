@@ -31,12 +31,19 @@ base::expected<device_share> device_share::make(const run_config& config,
   return made;
 }
 
-void device_share::take() {
+void device_share::take(const std::function<bool()>& over) {
   if (!turn_ || turn_->held()) return;
   const base::nanoseconds_t asked_ns = clock_.now_ns();
-  if (!turn_->wait(patience_s))
+  const auto left_s = [&] {
+    return patience_s - static_cast<double>(clock_.now_ns() - asked_ns) / 1e9;
+  };
+  const double look_s = over ? 1 : patience_s;
+  while (!turn_->wait(std::min(look_s, left_s())) && !(over && over())) {
+    if (left_s() > 0) continue;
     base::log_warn("device", "the GPU was not given back for {} s: going on beside others",
                    patience_s);
+    break;
+  }
   taken_ns_ = clock_.now_ns();
   waited_ns_ += taken_ns_ - asked_ns;
 }

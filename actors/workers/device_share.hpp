@@ -2,7 +2,9 @@
 // no measurement runs beside a worker's kernels.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "actors/config/run_config.hpp"
 #include "base/clock.hpp"
@@ -15,6 +17,8 @@ namespace quern::actors {
 class device_share {
  public:
   device_share() = default;
+  /// Shares the device of `turn`.
+  explicit device_share(env::device_turn turn) : turn_(std::move(turn)) {}
   /// `gpu`: number of the worker's GPU on `on_host` (config/placement.hpp), which this machine is;
   /// `visible`: the number by which this process knows it. Shares nothing where no evaluator of the
   /// run measures there. Error: the GPU's address cannot be found out.
@@ -22,8 +26,9 @@ class device_share {
                                            int gpu, int visible);
 
   [[nodiscard]] bool shared() const { return turn_.has_value(); }
-  /// Waits for the device, unless it is held already.
-  void take();
+  /// Waits for the device, unless it is held already. Where `over` is given, which is asked about
+  /// once a second, a wait ends without the device as soon as it is true.
+  void take(const std::function<bool()>& over = {});
   /// Between two steps, with nothing under way on the device: gives it back when this turn has
   /// lasted long enough.
   void rest();
@@ -35,7 +40,9 @@ class device_share {
   /// Takes it for a scope, at whose end nothing is under way on the device.
   class hold {
    public:
-    explicit hold(device_share& of) : of_(of) { of_.take(); }
+    explicit hold(device_share& of, const std::function<bool()>& over = {}) : of_(of) {
+      of_.take(over);
+    }
     ~hold() { of_.leave(); }
     hold(const hold&) = delete;
     hold& operator=(const hold&) = delete;

@@ -104,11 +104,18 @@ bool weight_sender::wait_for_newer(weights_version than) {
   return !stopping_;
 }
 
-std::size_t weight_sender::take_newest() {
+std::optional<std::size_t> weight_sender::take_newest() {
   std::unique_lock lock(mutex_);
-  // Written over since it was offered: a copy in memory, whoever writes waits for nobody.
-  news_.wait(lock, [&] { return book_.readable(); });
+  // Written over since it was offered: a copy in memory, whoever writes waits for nobody. Unless
+  // the writing was ended by an exception, which this ends with.
+  news_.wait(lock, [&] { return stopping_ || book_.readable(); });
+  if (stopping_) return std::nullopt;
   return book_.take();
+}
+
+bool weight_sender::stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
 }
 
 void weight_sender::give_back(std::size_t copy) {
@@ -140,7 +147,7 @@ base::status weight_sender::feed(connection& own) {
                                           like.device(), generator_patience));
   QUERN_CHECK(link->agree(plan_, like.scalar_type()));
   {
-    const device_share::hold turn(own.share);
+    const device_share::hold turn(own.share, [this] { return stopping(); });
     QUERN_CHECK(link->warm_up(start_));
   }
   base::log_info("learner", "a link for weights is open at {}", own.address);
@@ -155,20 +162,21 @@ base::status weight_sender::feed(connection& own) {
 base::status weight_sender::send_newest(connection& own, policy::weight_link& link,
                                         weights_version& sent) {
   // The turn comes first: a copy that waits for it would be one that nobody can publish into.
-  const device_share::hold turn(own.share);
-  const std::size_t newest = take_newest();
+  const device_share::hold turn(own.share, [this] { return stopping(); });
+  const auto newest = take_newest();
+  if (!newest) return fail(errc::conflict, "the learner ends");
   // Whatever is thrown in between: no version could be published into it.
   struct reading {
     weight_sender& sender;
     std::size_t copy;
     ~reading() { sender.give_back(copy); }
-  } const now{*this, newest};
+  } const now{*this, *newest};
   {
     const std::lock_guard lock(mutex_);
-    sent = book_.version_of(newest);
+    sent = book_.version_of(*newest);
   }
   QUERN_CHECK(link.offer(sent));
-  return link.send(plan_, copies_[newest], sent);
+  return link.send(plan_, copies_[*newest], sent);
 }
 
 }  // namespace quern::actors

@@ -34,7 +34,7 @@ class weight_sender {
   static base::expected<std::unique_ptr<weight_sender>> make(const policy::parameter_arena& weights,
                                                              weights_version version,
                                                              own_address here = {});
-  /// Ends all links.
+  /// Ends all links, whatever they wait for; within a second or so.
   ~weight_sender();
   weight_sender(const weight_sender&) = delete;
   weight_sender& operator=(const weight_sender&) = delete;
@@ -65,7 +65,9 @@ class weight_sender {
   base::status feed(connection& own);
   base::status send_newest(connection& own, policy::weight_link& link, weights_version& sent);
   bool wait_for_newer(weights_version than);
-  std::size_t take_newest();
+  /// None: this ends.
+  std::optional<std::size_t> take_newest();
+  [[nodiscard]] bool stopping() const;
   void give_back(std::size_t copy);
   void forget_failed();
 

@@ -1,8 +1,11 @@
 // Weights from a learner to generators over links: a sender and receivers with generators behind
 // them, over Gloo in this process.
+#include <chrono>
 #include <condition_variable>
 #include <optional>
 #include <thread>
+
+#include <unistd.h>
 
 #include "actors/workers/weight_receiver.hpp"
 #include "actors/workers/weight_sender.hpp"
@@ -308,6 +311,8 @@ class stopped_pupil {
   ~stopped_pupil() { end_.end(); }
   /// What the sender has begun to send.
   weights_version ask() { return link_->ask().value(); }
+  /// The same where the other end may go.
+  void try_ask() { (void)link_->ask(); }
 
  private:
   link_end end_;
@@ -333,6 +338,73 @@ TEST_CASE("where links send both copies a version is not offered, and nobody wai
   // One of them is gone: there is a copy for the version that was skipped.
   first.reset();
   CHECK(comes_true([&] { return sender->publish(weights, 3); }));
+}
+
+namespace {
+
+/// Runs `end`; whether that took less than `seconds`.
+template <class End>
+bool ends_within(double seconds, End end) {
+  const auto begin = std::chrono::steady_clock::now();
+  end();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds;
+}
+
+/// A GPU that no other test knows.
+env::device_turn some_turn() {
+  static const std::string id = "test-" + std::to_string(::getpid());
+  return env::device_turn::open(id).value();
+}
+
+}  // namespace
+
+TEST_CASE("an end does not wait for a generator that takes nothing") {
+  const base::temp_folder folder = std::move(base::temp_folder::make().value());
+  const std::string address = "unix:" + (folder.path() / "1").string();
+  const policy::parameter_arena weights = large_weights();
+  auto sender = weight_sender::make(weights, 0).value();
+  sender->open(address);
+  stopped_pupil stopped(address, weights);
+  CHECK(sender->publish(weights, 1));
+  REQUIRE(stopped.ask() == 1);
+  CHECK(ends_within(30, [&] { sender.reset(); }));
+}
+
+TEST_CASE("an end does not wait for a device that others have") {
+  fixture f;
+  auto others = some_turn();
+  REQUIRE(others.wait(20));
+  // Its link waits for the device to warm up.
+  pupil one(f.address("1"));
+  f.sender->open(f.address("1"), device_share(some_turn()));
+  f.publish(1);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  CHECK(ends_within(30, [&] { f.sender.reset(); }));
+}
+
+TEST_CASE("an end does not wait for a version that was never written") {
+  const base::temp_folder folder = std::move(base::temp_folder::make().value());
+  const auto address = [&](const char* name) { return "unix:" + (folder.path() / name).string(); };
+  const policy::parameter_arena weights = large_weights();
+  auto sender = weight_sender::make(weights, 0).value();
+  auto others = some_turn();
+  sender->open(address("1"));
+  stopped_pupil first(address("1"), weights);
+  sender->open(address("2"), device_share(some_turn()));
+  stopped_pupil second(address("2"), weights);
+  CHECK(sender->publish(weights, 1));
+  REQUIRE(first.ask() == 1);
+  CHECK(sender->publish(weights, 2));
+  // The second link has seen version 2 and waits for the device, while that is written over, and
+  // the writing fails.
+  REQUIRE(others.wait(20));
+  std::thread asks([&] { second.try_ask(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  CHECK_THROWS(sender->publish(weights_of(1), 3));
+  others.give_back();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  CHECK(ends_within(30, [&] { sender.reset(); }));
+  asks.join();
 }
 
 TEST_CASE("ends that do not mean the same transfer part before anything is sent") {
