@@ -52,11 +52,27 @@ expected<std::string> read_file(const fs::path& path, std::size_t limit) {
   }
 }
 
+namespace {
+
+/// " /PATH" of a file that is open; empty for what has no path, such as a socket. Leaves errno as
+/// it is.
+std::string path_behind(int fd) {
+  const int number = errno;
+  char path[4096];
+  const ssize_t count =
+      ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path);
+  errno = number;
+  const bool is_path = count > 0 && path[0] == '/';
+  return is_path ? " " + std::string(path, static_cast<std::size_t>(count)) : std::string();
+}
+
+}  // namespace
+
 status write_all(int fd, std::string_view content) {
   while (!content.empty()) {
     const ssize_t count = ::write(fd, content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_errno("cannot write");
+    if (count < 0) return fail_errno("cannot write" + path_behind(fd));
     content.remove_prefix(static_cast<std::size_t>(count));
   }
   return {};

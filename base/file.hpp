@@ -39,7 +39,8 @@ expected<std::string> read_file(const std::filesystem::path& path, std::size_t l
 /// a crash there is the old content or the new, nothing between.
 status write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
-/// Writes all bytes to a descriptor, through short writes and EINTR.
+/// Writes all bytes to a descriptor, through short writes and EINTR. An error names the file that
+/// is open.
 status write_all(int fd, std::string_view content);
 
 /// fsync of a folder, so that renames and new names in it are durable.

@@ -35,8 +35,4 @@ bool pause_signals::arrived(int milliseconds) {
   return ::read(fd_.get(), &info, sizeof info) == sizeof info;
 }
 
-void ignore_broken_pipes() {
-  ::signal(SIGPIPE, SIG_IGN);
-}
-
 }  // namespace quern::base

@@ -1,5 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as something to wait for: all mean pause. And output that nobody reads
-// any more as an error of a write instead of the end of the process.
+// SIGINT, SIGTERM and SIGHUP as something to wait for: all mean pause.
 #pragma once
 
 #include <signal.h>
@@ -26,9 +25,5 @@ class pause_signals {
   sigset_t before_{};
   unique_fd fd_;
 };
-
-/// From now on this process ignores SIGPIPE: `quern train | head -1` goes on without a reader.
-/// Children that are started with base::subprocess do not.
-void ignore_broken_pipes();
 
 }  // namespace quern::base

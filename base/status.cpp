@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include <sys/resource.h>
+
 #include "base/descriptors.hpp"
 
 namespace quern::base {
@@ -35,6 +37,20 @@ std::string_view to_string(errc code) {
   return "internal";
 }
 
+namespace {
+
+/// What a file that is too large has run into; empty where it was not a limit of the process.
+std::string file_limit_text() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  return fmt::format(
+      ": this process may write files of at most {} bytes; raise that (ulimit -f, LimitFSIZE= of a "
+      "unit)",
+      limit.rlim_cur);
+}
+
+}  // namespace
+
 tl::unexpected<error> fail_errno(std::string_view doing) {
   const int number = errno;
   const std::string text = std::generic_category().message(number);
@@ -46,6 +62,8 @@ tl::unexpected<error> fail_errno(std::string_view doing) {
                   doing, text, descriptor_limit());
     case ENFILE:
       return fail(errc::exhausted, "{}: {} on this machine: raise fs.file-max", doing, text);
+    case EFBIG:
+      return fail(errc::exhausted, "{}: {}{}", doing, text, file_limit_text());
     case ENOSPC:
     case EDQUOT:
       return fail(errc::exhausted, "{}: {}", doing, text);

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/write_signals.hpp"
+
 extern "C" char** environ;
 
 namespace quern::base {
@@ -70,8 +72,8 @@ struct child_input {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // What is ignored stays so through exec; for compilers and shells the end of a reader is an end.
-  ::signal(SIGPIPE, SIG_DFL);
+  // For compilers and shells the end of a reader, or of what may be written, is an end.
+  reset_write_signals();
   // A group of its own: Ctrl-C in a terminal reaches the parent alone, who pauses in order.
   ::setpgid(0, 0);
   if (input >= 0) ::dup2(input, STDIN_FILENO);

@@ -34,7 +34,7 @@ base::expected<jsonl_writer> jsonl_writer::open(const std::filesystem::path& pat
   if (end < info.st_size && ::ftruncate(file.get(), end) != 0) {
     return base::fail_errno("cannot cut the torn line off " + path.string());
   }
-  return jsonl_writer(std::move(file), end);
+  return jsonl_writer(path, std::move(file), end);
 }
 
 base::status jsonl_writer::append(const base::ordered_json& line) {
@@ -45,14 +45,14 @@ base::status jsonl_writer::append(const base::ordered_json& line) {
     if (::ftruncate(file_.get(), size_) != 0) {
       written.error().message += "; and the torn line could not be taken back";
     }
-    return base::in_context("a line of JSON", written.error());
+    return base::in_context("a line of " + path_.string(), written.error());
   }
   size_ += static_cast<std::int64_t>(text.size());
   return {};
 }
 
 base::status jsonl_writer::sync() {
-  if (::fdatasync(file_.get()) != 0) return base::fail_errno("cannot sync lines of JSON");
+  if (::fdatasync(file_.get()) != 0) return base::fail_errno("cannot sync " + path_.string());
   return {};
 }
 

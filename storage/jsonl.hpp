@@ -26,8 +26,9 @@ class jsonl_writer {
   base::status sync();
 
  private:
-  explicit jsonl_writer(base::unique_fd file, std::int64_t size)
-      : file_(std::move(file)), size_(size) {}
+  jsonl_writer(std::filesystem::path path, base::unique_fd file, std::int64_t size)
+      : path_(std::move(path)), file_(std::move(file)), size_(size) {}
+  std::filesystem::path path_;
   base::unique_fd file_;
   std::int64_t size_ = 0;
 };

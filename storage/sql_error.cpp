@@ -1,5 +1,7 @@
 #include "storage/sql_error.hpp"
 
+#include <cerrno>
+
 namespace quern::storage {
 namespace {
 
@@ -20,6 +22,15 @@ std::string_view advice(int code) {
     default:
       return "";
   }
+}
+
+/// What the system said behind it, as of a disk that is gone or a limit (ulimit -f).
+std::string system_text(sqlite3* handle, int code) {
+  const bool asked = (code & 0xFF) == SQLITE_IOERR || (code & 0xFF) == SQLITE_CANTOPEN;
+  const int number = asked && handle != nullptr ? sqlite3_system_errno(handle) : 0;
+  if (number == 0) return {};
+  errno = number;
+  return fmt::format(" ({})", base::fail_errno("system").value().message);
 }
 
 }  // namespace
@@ -49,7 +60,8 @@ base::errc kind_of(int code) {
 
 tl::unexpected<base::error> sql_fail(sqlite3* handle, int code, std::string_view doing) {
   const char* text = handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
-  return base::fail(kind_of(code), "{}: {}{}", doing, text, advice(code));
+  return base::fail(kind_of(code), "{}: {}{}{}", doing, text, system_text(handle, code),
+                    advice(code));
 }
 
 }  // namespace quern::storage

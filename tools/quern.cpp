@@ -14,6 +14,7 @@
 #include "base/descriptors.hpp"
 #include "base/text.hpp"
 #include "base/thread.hpp"
+#include "base/write_signals.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cmd_eval.hpp"
 
@@ -95,6 +96,7 @@ int run(const command& known, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   quern::base::raise_descriptor_limit();
+  quern::base::ignore_file_size_signal();
   if (argc < 2) return help(stderr);
   std::string_view name = argv[1];
   const bool asks = name == "--help" || name == "-h" || name == "help";

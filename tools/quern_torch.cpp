@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/descriptors.hpp"
+#include "base/write_signals.hpp"
 #include "env/reference/device_role.hpp"
 #include "env/reference/reference_role.hpp"
 #include "policy/engine/device.hpp"
@@ -27,6 +28,7 @@ constexpr std::array roles = {
 
 int main(int argc, char** argv) {
   quern::base::raise_descriptor_limit();
+  quern::base::ignore_file_size_signal();
   const std::string_view name = argc > 1 ? argv[1] : "";
   // References are timed on the CPU in forked children: this process must stay single-threaded.
   if (name == "reference") return quern::env::reference_main();

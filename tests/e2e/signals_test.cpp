@@ -1,5 +1,7 @@
 // A terminal that is closed, and an output that nobody reads any more, cost a run nothing.
 #include <csignal>
+#include <map>
+#include <optional>
 
 #include <pty.h>
 #include <sys/wait.h>
@@ -37,6 +39,15 @@ std::string read_until(int from, std::string_view what) {
     said.append(part, static_cast<std::size_t>(count));
   }
   return said;
+}
+
+/// Whether a process ignores the signal; nothing where it is gone.
+std::optional<bool> ignores(pid_t pid, int signal) {
+  const std::string status =
+      base::read_file("/proc/" + std::to_string(pid) + "/status").value_or("");
+  const auto at = status.find("SigIgn:");
+  if (at == std::string::npos) return std::nullopt;
+  return (std::stoull(status.substr(at + 7, 20), nullptr, 16) >> (signal - 1) & 1U) != 0;
 }
 
 /// The exit code, or minus the signal; -1000 after two minutes.
@@ -99,6 +110,31 @@ TEST_CASE("a run goes on to its end when nobody reads what it says") {
   CHECK(end_of(child) == 0);
   CHECK(version_of(run) == 2);
   check_law(run);
+}
+
+TEST_CASE("no process of a run is ended by a write beyond ulimit -f; its runners are") {
+  const auto folder = base::temp_folder::make().value();
+  const fs::path run = folder.path() / "run";
+  auto control = base::subprocess::start(
+      {.argv = train_command(run, 400, quick), .log = folder.path() / "log"});
+  REQUIRE(control);
+  REQUIRE(wait_until(300_s, [&] { return version_of(run) >= 1 || control->poll(); }));
+  CHECK(ignores(control->pid(), SIGXFSZ) == true);
+  std::map<std::string, int> seen;
+  for (const char* role : {"generator", "learner", "evaluator"}) {
+    for (const pid_t pid : find_children(control->pid(), {role})) {
+      CAPTURE(role);
+      CHECK(ignores(pid, SIGXFSZ) == true);
+      ++seen[role];
+      for (const pid_t runner : find_children(pid, {"quern-runner"})) {
+        // It may have ended meanwhile.
+        CHECK(ignores(runner, SIGXFSZ) != true);
+      }
+    }
+  }
+  CHECK(seen.size() == 3);
+  control->send_signal(SIGTERM);
+  CHECK(control->wait(120_s).value().code == 3);
 }
 
 TEST_CASE("what a run was begun with is kept: changes of config.yaml by hand are told or refused") {

@@ -506,3 +506,17 @@ TEST_CASE("one bad task of a suite does not hide the others") {
   CHECK(end.output.find("abs_smooth_shift.task.yaml: REFUSED") != std::string::npos);
   CHECK(end.output.find("3 tasks, 1 refused") != std::string::npos);
 }
+
+TEST_CASE("a file that may not be as large as it is to be is an error that names it") {
+  fixture f;
+  const std::string keys = (f.folder.path() / "keys").string();
+  // Through a pipe, so that the limit is not one of the log.
+  const finished end = run_to_end(
+      {"/bin/sh", "-c",
+       "(ulimit -f 0; " + program("quern") + " keys " + keys + " 2>&1; echo code $?) | cat"},
+      f.folder.path() / "log");
+  CAPTURE(end.output);
+  CHECK(end.output.find(keys) != std::string::npos);
+  CHECK(end.output.find("ulimit -f") != std::string::npos);
+  CHECK(end.output.find("code 1\n") != std::string::npos);
+}

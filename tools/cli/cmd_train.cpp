@@ -16,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
+#include "base/write_signals.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"

@@ -251,6 +251,14 @@ int main(int argc, char** argv) {
   if (argc > 3 && read(std::atoi(argv[3]), &unused, 1) != 0) return 98;
   const std::map<std::string, std::function<int()>> deeds{
       {"nothing", [] { return 0; }},
+      {"default-signals",
+       [] {
+         struct sigaction pipe {
+         }, size{};
+         sigaction(SIGPIPE, nullptr, &pipe);
+         sigaction(SIGXFSZ, nullptr, &size);
+         return from(pipe.sa_handler == SIG_DFL && size.sa_handler == SIG_DFL);
+       }},
       {"call", [&] { return call_candidate(argument); }},
       {"call-locked", [&] { return call_behind_locks(argument); }},
       {"exit", [&] { return std::atoi(argument); }},

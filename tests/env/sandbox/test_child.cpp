@@ -329,6 +329,14 @@ TEST_CASE("a child that dies before it is let go is an error, and no signal to t
   CHECK(contains(born.error().message, "ended before it began"));
 }
 
+TEST_CASE("a child has the default of signals that this process ignores") {
+  const auto pipe = ::signal(SIGPIPE, SIG_IGN), size = ::signal(SIGXFSZ, SIG_IGN);
+  auto children = make_spawner();
+  CHECK(run(*children, deed("default-signals")).end.succeeded());
+  ::signal(SIGPIPE, pipe);
+  ::signal(SIGXFSZ, size);
+}
+
 TEST_CASE("many children side by side") {
   auto children = make_spawner();
   std::vector<std::thread> threads;
