@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
+#include <utility>
 
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "storage/lock_holder.hpp"
 #include "storage/schema.hpp"
 #include "storage/sql_error.hpp"
 
 namespace quern::storage {
 namespace {
-
-/// Readers and the writer meet only while the log is folded, which takes milliseconds.
-constexpr int busy_timeout_ms = 5000;
 
 /// SQLite's memory statistics take a lock that is shared by all connections at each allocation:
 /// simulations on many cores would wait for it most of the time. Only possible before first use;
@@ -31,17 +33,50 @@ base::expected<std::unique_ptr<database>> database::open_file(const char* name, 
     return sql_fail(db->handle_, code, fmt::format("cannot open {}", name));
   }
   sqlite3_extended_result_codes(db->handle_, 1);
-  sqlite3_busy_timeout(db->handle_, busy_timeout_ms);
+  sqlite3_busy_handler(db->handle_, on_busy, db.get());
   return db;
 }
 
+int database::on_busy(void* self, int attempt) {
+  auto& db = *static_cast<database*>(self);
+  const base::nanoseconds_t now = db.waiting_clock_.now_ns();
+  const busy_wait::decision next = db.busy_.held(attempt, now);
+  if (next.say)
+    base::log_warn("storage", "{} has been held by {} for {}: waiting up to {} for it",
+                   db.path_.string(), holder_text(db.path_),
+                   base::human_duration(db.busy_.waited(now)),
+                   base::human_duration(db.busy_.limits().longest));
+  if (next.give_up) return 0;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(next.pause));
+  return 1;
+}
+
+base::status database::had(base::status result) {
+  const base::nanoseconds_t waited = busy_.waited(waiting_clock_.now_ns());
+  if (result) {
+    if (busy_.had())
+      base::log_info("storage", "{} is free again, after {}", path_.string(),
+                     base::human_duration(waited));
+    return result;
+  }
+  if (result.error().code != base::errc::conflict || !busy_.gave_up()) return result;
+  return base::fail(
+      base::errc::conflict,
+      "{} has been held by {} for {}, longer than a run waits: end that process, or the "
+      "transaction that it has open, and quern resume",
+      path_.string(), holder_text(path_), base::human_duration(waited));
+}
+
 base::expected<std::unique_ptr<database>> database::open(const std::filesystem::path& path,
-                                                         access how, int batch_rows) {
+                                                         access how, int batch_rows,
+                                                         busy_limits patience) {
   const int flags =
       how == access::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   QUERN_TRY(auto db, open_file(path.c_str(), flags));
   db->batch_rows_ = batch_rows;
-  QUERN_CHECK(db->set_up(how, path.string()));
+  db->path_ = path;
+  if (how == access::write) db->busy_ = busy_wait(patience);
+  QUERN_CHECK(db->had(db->set_up(how, path.string())));
   return db;
 }
 
@@ -139,7 +174,7 @@ base::status database::enter(std::int64_t rows) {
   QUERN_CHECK(still_open(nullptr));
   if (pending_rows_ > 0 && pending_rows_ + rows > batch_rows_) QUERN_CHECK(commit());
   if (!in_batch_) {
-    QUERN_CHECK(begin_.run());
+    QUERN_CHECK(had(begin_.run()));
     in_batch_ = true;
   }
   if (rows > 1) QUERN_CHECK(mark_.run());
@@ -208,6 +243,12 @@ base::nanoseconds_t database::now_ns() const {
 
 base::status database::fold() {
   QUERN_CHECK(commit());
+  // The log may as well stay: nobody waits long for that.
+  struct in_short {
+    busy_wait& wait;
+    busy_wait before = std::exchange(wait, busy_wait(short_patience));
+    ~in_short() { wait = before; }
+  } const now{busy_};
   const auto in_the_way = [] {
     return base::fail(base::errc::conflict,
                       "another process has run.db open, so its log stays in run.db-wal: copy "

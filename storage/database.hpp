@@ -10,11 +10,15 @@
 
 #include "base/clock.hpp"
 #include "base/status.hpp"
+#include "storage/busy_wait.hpp"
 #include "storage/statement.hpp"
 
 struct sqlite3;
 
 namespace quern::storage {
+
+/// Readers and the writer meet only while the log is folded, which takes milliseconds.
+inline constexpr busy_limits short_patience{5'000'000'000, 5'000'000'000};
 
 /// Rows of one commit: 64 keep a sync of 1-5 ms (a usual disk) below 80 us a row, and lose little
 /// work when the machine dies.
@@ -29,10 +33,13 @@ class database {
   /// Opens run.db, creating it and its schema when `write` finds nothing. WAL, synchronous FULL,
   /// foreign keys on. A file system on which WAL cannot be turned on is `unavailable`. A schema
   /// that this build does not know is `version`, a file that is not ours is `corrupt`, both with
-  /// what was found.
+  /// what was found. While another process holds the file a writer waits as `patience` says, with
+  /// a line in the log that names the process; after that the error is `conflict`, and a later
+  /// write tries again.
   static base::expected<std::unique_ptr<database>> open(const std::filesystem::path& path,
                                                         access how,
-                                                        int batch_rows = default_batch_rows);
+                                                        int batch_rows = default_batch_rows,
+                                                        busy_limits patience = {});
 
   /// The same schema in memory, for simulations and tests. `time` (not owned, may be null: wall
   /// clock) stamps the rows.
@@ -87,6 +94,10 @@ class database {
 
  private:
   database() = default;
+  static int on_busy(void* self, int attempt);
+  /// A result behind which the database may have been held: says that it is free again, or who
+  /// held it to the end.
+  base::status had(base::status result);
   static base::expected<std::unique_ptr<database>> open_file(const char* name, int flags);
   base::status copy_empty_schema();
   base::status set_up(access how, const std::string& name);
@@ -98,6 +109,9 @@ class database {
   base::status begin_log(const std::string& name);
 
   sqlite3* handle_ = nullptr;
+  std::filesystem::path path_;
+  base::steady_clock waiting_clock_;
+  busy_wait busy_{short_patience};
   const base::clock* time_ = nullptr;
   int batch_rows_ = default_batch_rows;
   std::int64_t pending_rows_ = 0;
