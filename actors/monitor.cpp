@@ -31,14 +31,16 @@ base::ordered_json over(double sum, std::int64_t count) {
 
 success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t steps) {
   std::map<weights_version, step_results> made;
-  // A damaged line ends the reading; what was before it still tells something.
-  const auto read = storage::read_jsonl(metrics, [&](const base::json& line) -> base::status {
-    if (auto results = read_step_results(line)) made[results->step] = std::move(*results);
-    return {};
-  });
+  const auto read =
+      storage::read_jsonl_past_damage(metrics, [&](const base::json& line) -> base::status {
+        if (auto results = read_step_results(line)) made[results->step] = std::move(*results);
+        return {};
+      });
+  if (read && read->count > 0)
+    base::log_warn("metrics", "{} damaged lines are left out of what is warned of; the first: {}",
+                   read->count, read->first);
   if (!read && std::filesystem::exists(metrics))
-    base::log_warn("metrics", "steps after {} are not looked at for warnings: {}",
-                   made.empty() ? 0 : made.rbegin()->first, read.error().message);
+    base::log_warn("metrics", "no step is looked at for warnings: {}", read.error().message);
   success_watch watch;
   for (const auto& [step, results] : made)
     if (step <= steps) watch.step(results);

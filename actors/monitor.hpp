@@ -22,7 +22,7 @@
 namespace quern::actors {
 
 /// The watch as it was after step `steps`, by the file that a monitor writes. Steps that were taken
-/// again count as they were the last time; what cannot be read is left out.
+/// again count as they were the last time; lines that cannot be read are left out, with a warning.
 success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t steps);
 
 /// A step that was made.

@@ -23,6 +23,29 @@ base::expected<std::int64_t> whole_end(int fd, std::int64_t size, const std::str
   return 0;
 }
 
+/// `damaged` is told of each whole line that is not JSON; its error ends the reading.
+base::status read_lines(const std::filesystem::path& path,
+                        const std::function<base::status(const base::json&)>& line,
+                        const std::function<base::status(const base::error&)>& damaged) {
+  // Metrics of a long run are some hundred megabytes at most.
+  QUERN_TRY(const std::string text, base::read_file(path, std::size_t{4} << 30U));
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return {};
+    ++number;
+    const auto value = base::parse_json(std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+    if (value) {
+      QUERN_CHECK(line(*value));
+    } else {
+      QUERN_CHECK(damaged({base::errc::corrupt, fmt::format("{} line {}: {}", path.string(), number,
+                                                            value.error().message)}));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 base::expected<jsonl_writer> jsonl_writer::open(const std::filesystem::path& path) {
@@ -40,8 +63,8 @@ base::expected<jsonl_writer> jsonl_writer::open(const std::filesystem::path& pat
 base::status jsonl_writer::append(const base::ordered_json& line) {
   const std::string text = base::dump(line) + "\n";
   if (auto written = base::write_all(file_.get(), text); !written) {
-    // Half a line would make one line of it and the next; if this fails as well, a reader still
-    // stops at a line that it names.
+    // Half a line would make one line of it and the next; if this fails as well, a reader names
+    // that line.
     if (::ftruncate(file_.get(), size_) != 0) {
       written.error().message += "; and the torn line could not be taken back";
     }
@@ -58,22 +81,18 @@ base::status jsonl_writer::sync() {
 
 base::status read_jsonl(const std::filesystem::path& path,
                         const std::function<base::status(const base::json&)>& line) {
-  // Metrics of a long run are some hundred megabytes at most.
-  QUERN_TRY(const std::string text, base::read_file(path, std::size_t{4} << 30U));
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) return {};
-    ++number;
-    const auto value = base::parse_json(std::string_view(text).substr(begin, end - begin));
-    if (!value) {
-      return base::fail(base::errc::corrupt, "{} line {}: {}", path.string(), number,
-                        value.error().message);
-    }
-    QUERN_CHECK(line(*value));
-    begin = end + 1;
-  }
-  return {};
+  return read_lines(path, line,
+                    [](const base::error& damage) { return tl::make_unexpected(damage); });
+}
+
+base::expected<damaged_lines> read_jsonl_past_damage(
+    const std::filesystem::path& path, const std::function<base::status(const base::json&)>& line) {
+  damaged_lines damaged;
+  QUERN_CHECK(read_lines(path, line, [&](const base::error& damage) -> base::status {
+    if (damaged.count++ == 0) damaged.first = damage.message;
+    return {};
+  }));
+  return damaged;
 }
 
 }  // namespace quern::storage

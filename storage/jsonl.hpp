@@ -38,4 +38,14 @@ class jsonl_writer {
 base::status read_jsonl(const std::filesystem::path& path,
                         const std::function<base::status(const base::json&)>& line);
 
+struct damaged_lines {
+  std::int64_t count = 0;
+  std::string first;  ///< what is wrong with the first, with file and number
+};
+
+/// As read_jsonl for what may have gaps, such as metrics: a whole line that is not JSON is left
+/// out, and the reading goes on behind it. Those that were.
+base::expected<damaged_lines> read_jsonl_past_damage(
+    const std::filesystem::path& path, const std::function<base::status(const base::json&)>& line);
+
 }  // namespace quern::storage

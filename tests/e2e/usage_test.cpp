@@ -520,3 +520,41 @@ TEST_CASE("a file that may not be as large as it is to be is an error that names
   CHECK(end.output.find("ulimit -f") != std::string::npos);
   CHECK(end.output.find("code 1\n") != std::string::npos);
 }
+
+TEST_CASE("the status of an ended run says that its policy was ruined, past a damaged line") {
+  fixture f;
+  const fs::path run = f.folder.path() / "run";
+  {
+    const std::string config = base::read_file(source_dir() / "configs/quickstart.yaml").value();
+    auto made = storage::run_directory::create(run, config, {{"stage", "self_train"}});
+    REQUIRE(made);
+    const auto db = storage::database::open(run / "run.db", storage::database::access::write);
+    REQUIRE(db);
+    const auto ledger = storage::ledger::open(**db);
+    REQUIRE(ledger);
+    REQUIRE((*ledger)->open_epoch({"start", 0, {}}));
+    REQUIRE((*ledger)->commit());
+    // A checkpoint of version 5, from which it went on.
+    REQUIRE((*db)->execute(
+        "INSERT INTO checkpoints VALUES (5, 1, 'v5', '00000000000000000000000000000005', 0)"));
+    const auto resumed = (*ledger)->open_epoch({"resume", 5, {}});
+    REQUIRE_MESSAGE(resumed, (resumed ? "" : resumed.error().message));
+    REQUIRE((*ledger)->commit());
+  }
+  std::string metrics;
+  for (int step = 1; step <= 5; ++step)
+    metrics +=
+        fmt::format(R"({{"step": {}, "batch": {{"samples": 8, "rewarded": 0, "reward": 0.0, )"
+                    R"("verdicts": {{"wrong_value": 8}}}}}})"
+                    "\n{}",
+                    step, step == 2 ? "{\"step\": 2, \"ba\n" : "");
+  REQUIRE(base::write_file_atomic(run / "metrics.jsonl", metrics));
+  const std::string warning = "every reward of steps 1-5 is 0: 40 samples (wrong_value 40)";
+  const finished told = f.quern({"status", run.string()});
+  CAPTURE(told.output);
+  CHECK(told.code == 0);
+  CHECK(contains(told.output, "  warning: " + warning));
+  const finished json = f.quern({"status", run.string(), "--json"});
+  CAPTURE(json.output);
+  CHECK(contains(json.output, warning));
+}

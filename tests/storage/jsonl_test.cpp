@@ -68,6 +68,27 @@ TEST_CASE("a whole line that is not JSON is named") {
   CHECK(failed.error().message.find("metrics.jsonl line 2") != std::string::npos);
 }
 
+TEST_CASE("where gaps do no harm the lines behind a damaged one are read") {
+  const auto folder = must(base::temp_folder::make("jsonl"));
+  const fs::path path = folder.path() / "metrics.jsonl";
+  const std::string zeros(20, '\0');
+  must(base::write_file_atomic(path, "{\"n\":1}\n{\"n\":\n" + zeros + "\n\n{\"n\":3}\n{\"n\":4"));
+  std::vector<std::int64_t> found;
+  const auto take = [&](const base::json& line) -> base::status {
+    found.push_back(line["n"].get<std::int64_t>());
+    return {};
+  };
+  const damaged_lines damaged = must(read_jsonl_past_damage(path, take));
+  CHECK(found == std::vector<std::int64_t>{1, 3});
+  CHECK(damaged.count == 3);
+  CHECK(damaged.first.find("metrics.jsonl line 2") != std::string::npos);
+  // What the caller makes of a line still ends it.
+  CHECK_FALSE(read_jsonl_past_damage(path, [](const base::json&) -> base::status {
+    return base::fail(base::errc::conflict, "enough");
+  }));
+  CHECK_FALSE(read_jsonl_past_damage(folder.path() / "none", take));
+}
+
 TEST_CASE("text with newlines, bad UTF-8 and numbers that JSON lacks stay on one line") {
   const auto folder = must(base::temp_folder::make("jsonl"));
   const fs::path path = folder.path() / "metrics.jsonl";

@@ -11,6 +11,7 @@
 #include "actors/decide/progress.hpp"
 #include "actors/decide/role_report.hpp"
 #include "actors/finish.hpp"
+#include "actors/monitor.hpp"
 #include "actors/sft_run.hpp"
 #include "base/text.hpp"
 #include "storage/jsonl.hpp"
@@ -78,8 +79,7 @@ std::optional<actors::loop_time> read_last_steps(const storage::run_paths& paths
   constexpr base::nanoseconds_t window = actors::role_times::options{}.window;
   std::deque<actors::loop_time> steps;
   actors::loop_time seen;
-  // A damaged line ends the reading; what was before it still tells something.
-  (void)storage::read_jsonl(paths.metrics(), [&](const base::json& line) -> base::status {
+  const auto take = [&](const base::json& line) -> base::status {
     const auto step = actors::read_loop_time(line);
     if (!step) return {};
     steps.push_back(*step);
@@ -89,7 +89,8 @@ std::optional<actors::loop_time> read_last_steps(const storage::run_paths& paths
       steps.pop_front();
     }
     return {};
-  });
+  };
+  (void)storage::read_jsonl_past_damage(paths.metrics(), take);
   return steps.empty() ? std::nullopt : std::optional(seen);
 }
 
@@ -100,6 +101,13 @@ std::optional<actors::loop_time> read_loop(const storage::run_paths& paths,
     if (const auto told = actors::read_loop_time((*live)["loop"])) return *told;
   }
   return read_last_steps(paths);
+}
+
+/// What is wrong with the policy: as the control process says, else by what it has written.
+base::json read_warnings(const storage::run_paths& paths, const base::json& rows,
+                         const base::expected<base::json>& live) {
+  if (live && live->contains("warnings")) return (*live)["warnings"];
+  return actors::success_so_far(paths.metrics(), rows["version"].get<std::int64_t>()).remarks();
 }
 
 void print_loop(const actors::loop_time& seen, bool live) {
@@ -203,10 +211,12 @@ int cmd_status(int argc, char** argv) {
   const bool running = locked && *locked;
   const auto live = running ? ask(paths, "status") : base::expected<base::json>(base::json());
   const auto loop = read_loop(paths, live);
+  const base::json warnings = tuning ? base::json::array() : read_warnings(paths, *rows, live);
   if (as_json) {
     fmt::print("{}\n", base::dump(base::ordered_json{{"running", running},
                                                      {"live", live.value_or(base::json())},
                                                      {tuning ? "sft" : "ledger", *rows},
+                                                     {"warnings", warnings},
                                                      {"loop", loop_json(loop)}}));
     return done;
   }
@@ -217,9 +227,8 @@ int cmd_status(int argc, char** argv) {
       fmt::print("  verdicts {}\n", base::dump((*live)["verdicts"]));
     }
   }
-  if (live && live->contains("warnings"))
-    for (const base::json& warning : (*live)["warnings"])
-      fmt::print("  warning: {}\n", warning.get<std::string>());
+  for (const base::json& warning : warnings)
+    fmt::print("  warning: {}\n", warning.get<std::string>());
   if (live && live->contains("hosts")) fmt::print("{}", actors::host_table((*live)["hosts"]));
   if (live && live->contains("aside")) fmt::print("{}", actors::aside_table((*live)["aside"]));
   if (live && live->contains("lost")) print_losses((*live)["lost"]);

@@ -155,3 +155,26 @@ TEST_CASE("a ruined policy is warned of, in any life of the run, and again at it
       contains(remarks[1],
                "0 of 96 samples of steps 4-9 are ok (wrong_value 96), 24 of 48 of steps 1-3 were"));
 }
+
+TEST_CASE("a damaged line of metrics.jsonl costs its own step alone") {
+  watched run;
+  std::vector<std::string> lines;
+  std::vector<std::string> remarks;
+  {
+    caught_stderr said(run.folder.path() / "said");
+    const auto seen = run.make();
+    for (weights_version step = 1; step <= 9; ++step)
+      seen->stepped(step_of(step, 0, 16));
+    seen->finish();
+    std::string text = base::read_file(run.paths.metrics()).value();
+    const auto second = text.find('\n') + 1;
+    text.replace(second, 9, std::string(9, '\0'));
+    REQUIRE(base::write_file_atomic(run.paths.metrics(), text));
+    remarks = success_so_far(run.paths.metrics(), 100).remarks();
+    lines = said.lines();
+  }
+  REQUIRE(remarks.size() == 1);
+  CHECK(contains(remarks[0], "every reward of steps 1-9 is 0: 128 samples"));
+  CHECK(contains(lines.back(), "1 damaged lines are left out"));
+  CHECK(contains(lines.back(), "metrics.jsonl line 2"));
+}
