@@ -5,6 +5,7 @@
 #include "actors/console.hpp"
 #include "actors/decide/end_order.hpp"
 #include "actors/decide/reception.hpp"
+#include "actors/decide/role_report.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node.hpp"
@@ -61,7 +62,9 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
   const base::steady_clock clock;
   const auto roles = std::make_shared<role_board>(clock);
-  QUERN_TRY(const auto watch, monitor::make(config, run.paths(), head->version(), *roles));
+  const auto board = std::make_shared<device_board>();
+  QUERN_TRY(const auto watch,
+            monitor::make(config, run.paths(), head->version(), {*roles, *board, clock}));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
   QUERN_CHECK(run.own(weights_folder));
   QUERN_TRY(const std::string hosts_socket, run.socket("hosts"));
@@ -70,7 +73,6 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   node self;
   caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
-  const auto board = std::make_shared<device_board>();
   dispatch_setup dispatching{
       &config, &tasks, device_class, head->epoch(), {}, defaults::evaluation_queue, board, roles};
   QUERN_TRY(dispatching.gateway,
@@ -108,6 +110,8 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
                                     base::json now = watch->snapshot();
                                     now["hosts"] = board->snapshot();
                                     now["aside"] = board->aside();
+                                    if (no_device_works(now["hosts"]))
+                                      now["loop"]["held_back"] = to_json(held_back_by_quarantine());
                                     return now;
                                   },
                                   [&](ending how) {

@@ -2,7 +2,6 @@
 
 #include <future>
 #include <map>
-#include <set>
 #include <unordered_map>
 
 #include "actors/actor_guard.hpp"
@@ -11,6 +10,7 @@
 #include "actors/host_news.hpp"
 #include "actors/measured_as.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -30,9 +30,8 @@ struct dispatch_state {
   std::unordered_map<lease_id, device_key> holders;     ///< until acknowledged or cancelled
   std::unordered_map<session_id, std::int32_t> starts;  ///< of hosts that the run started
   std::unordered_map<session_id, std::vector<std::int64_t>> devices;
-  std::set<session_id> working;  ///< hosts that take jobs
-  std::size_t told = 0;          ///< how many the supervisor was told of
-  bool sink_is_set = false;      ///< processes or jobs of the run have come
+  evaluators_present told;   ///< what the supervisor knows
+  bool sink_is_set = false;  ///< processes or jobs of the run have come
   base::steady_clock clock;
   epoch_id epoch = 0;
   std::optional<base::nanoseconds_t> timer;  ///< when the next `tick` comes
@@ -54,9 +53,12 @@ void withdraw(dispatch_ptr self) {
 
 void tell_present(dispatch_ptr self) {
   dispatch_state& state = self->state;
-  if (!state.sink_is_set || state.told == state.working.size()) return;
-  state.told = state.working.size();
-  self->send(state.sink->supervisor, evaluators_present{static_cast<std::int64_t>(state.told)});
+  if (!state.sink_is_set) return;
+  evaluators_present now{static_cast<std::int64_t>(state.setup.board->working()),
+                         state.setup.board->shortage()};
+  if (now.count == state.told.count && now.shortage == state.told.shortage) return;
+  state.told = now;
+  self->send(state.sink->supervisor, std::move(now));
 }
 
 void send_jobs(dispatch_ptr self) {
@@ -200,14 +202,17 @@ void on_devices(dispatch_ptr self, const host_devices& host) {
   for (const wire_quarantine& device : host.quarantined)
     out[device.device] = {device.reason, base::unix_time_ns() - device.for_ms * 1'000'000};
   for (const std::int64_t device : state.devices[host.session]) {
-    const auto trouble = out.find(device);
-    if (trouble != out.end())
-      base::log_error("dispatch", "device {} of host {:x} takes no work: {}", device, host.session,
-                      trouble->second.reason);
-    state.desk->device_out({host.session, device}, trouble != out.end());
-    state.setup.roles->device_takes_work({host.session, device}, trouble == out.end());
+    const bool is_out = out.contains(device);
+    state.desk->device_out({host.session, device}, is_out);
+    state.setup.roles->device_takes_work({host.session, device}, !is_out);
   }
-  if (state.setup.board) state.setup.board->troubles(host.session, std::move(out));
+  const board_changes changes = state.setup.board->troubles(host.session, std::move(out));
+  for (const board_change& one : changes.out)
+    base::log_error("dispatch", "{} takes no work: {}", one.device, one.trouble.reason);
+  for (const board_change& one : changes.back)
+    base::log_info(
+        "dispatch", "{} has passed its test and takes work again, after {} in quarantine",
+        one.device, base::human_duration(base::unix_time_ns() - one.trouble.since_unix_ns));
   send_jobs(self);
 }
 
@@ -232,24 +237,19 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
   }
   for (const wire_device& device : host.devices)
     state.setup.roles->device_takes_work({host.session, device.id}, true);
-  state.working.insert(host.session);
+  state.setup.board->joined(host.session, {host.name, host.pid, host.lanes, devices_of(host)});
   state.sink_is_set = state.sink_is_set || host.start != 0;
   tell_present(self);
   if (host.start != 0) {
     state.starts[host.session] = host.start;
     self->send(state.sink->supervisor, process_contact{host.start, false, true});
   }
-  if (state.setup.board)
-    state.setup.board->joined(host.session, {host.name, host.pid, host.lanes, devices_of(host)});
 }
 
 void on_leaves(dispatch_ptr self, const host_leaves& host) {
   dispatch_state& state = self->state;
-  if (state.setup.board) {
-    if (host.draining) state.setup.board->draining(host.session);
-    if (!host.draining) state.setup.board->left(host.session);
-  }
-  state.working.erase(host.session);
+  if (host.draining) state.setup.board->draining(host.session);
+  if (!host.draining) state.setup.board->left(host.session);
   tell_present(self);
   if (host.draining) {
     state.setup.roles->session_takes_no_work(host.session);
@@ -302,6 +302,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
       });
   state.setup = with->setup;
   state.sink = with->sink;
+  if (!state.setup.board) state.setup.board = std::make_shared<device_board>();
   if (!state.setup.roles) state.setup.roles = std::make_shared<role_board>(state.clock);
   state.events = forward_host_news(*state.setup.tasks, caf::actor_cast<dispatch_ref>(self));
   auto started = gateway::start(state.setup.gateway, *state.events, state.clock);

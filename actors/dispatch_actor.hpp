@@ -25,7 +25,7 @@ struct dispatch_setup {
   gateway_options gateway;
   /// Jobs that may wait for an evaluator at once; whoever sends more ends the run.
   std::size_t queue = defaults::evaluation_queue;
-  /// What `quern status` tells of hosts and devices; may be null.
+  /// What is known of hosts and devices, for others to read; may be null.
   std::shared_ptr<device_board> board = {};
   /// Is told which devices have a job; may be null.
   std::shared_ptr<role_board> roles = {};

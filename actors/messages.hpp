@@ -374,8 +374,11 @@ QUERN_MESSAGE(process_contact, start, lost, evaluator)
 /// started them.
 struct evaluators_present {
   std::int64_t count = 0;
+  /// Not empty: hosts are there, and none takes work since all devices are in quarantine: each
+  /// device with its reason.
+  std::string shortage;
 };
-QUERN_MESSAGE(evaluators_present, count)
+QUERN_MESSAGE(evaluators_present, count, shortage)
 
 /// The supervisor to itself: if this process still does not answer, kill it.
 struct process_check {

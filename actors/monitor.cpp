@@ -48,20 +48,23 @@ success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t 
 }
 
 monitor::monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
-                 role_board& roles, success_watch watch)
+                 const monitor_sources& from, success_watch watch)
     : config_(config),
-      roles_(roles),
+      roles_(from.roles),
+      devices_(from.devices),
+      clock_(from.clock),
       writer_(std::move(writer)),
-      progress_({.steps = config.learner.steps}, steps_done, base::steady_clock().now_ns()),
+      progress_({.steps = config.learner.steps}, steps_done, from.clock.now_ns()),
       success_(std::move(watch)),
       started_(base::started_ns()),
       version_(steps_done) {}
 
 base::expected<std::unique_ptr<monitor>> monitor::make(const run_config& config,
                                                        const storage::run_paths& paths,
-                                                       std::int64_t steps_done, role_board& roles) {
+                                                       std::int64_t steps_done,
+                                                       const monitor_sources& from) {
   QUERN_TRY(auto writer, storage::jsonl_writer::open(paths.metrics()));
-  return std::unique_ptr<monitor>(new monitor(config, std::move(writer), steps_done, roles,
+  return std::unique_ptr<monitor>(new monitor(config, std::move(writer), steps_done, from,
                                               success_so_far(paths.metrics(), steps_done)));
 }
 
@@ -137,10 +140,11 @@ void monitor::look() {
   const base::nanoseconds_t now = clock_.now_ns();
   if (!progress_.stalled(now)) return;
   progress_.alive(now);
-  base::log_warn("monitor",
-                 "nothing was judged and no step was made for {}, at step {}: quern status says "
-                 "which role the run waits for",
-                 duration_text(progress_.stall_after()), version_);
+  const std::string shortage = devices_.shortage();
+  base::log_warn("monitor", "nothing was judged and no step was made for {}, at step {}: {}",
+                 duration_text(progress_.stall_after()), version_,
+                 shortage.empty() ? "quern status says which role the run waits for"
+                                  : "no device takes work: " + shortage);
 }
 
 void monitor::finish() {

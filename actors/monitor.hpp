@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/device_board.hpp"
 #include "actors/decide/loss_watch.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/role_board.hpp"
@@ -35,13 +36,20 @@ struct finished_step {
   std::string learner;  ///< the learner's metrics, a JSON object
 };
 
+/// What a monitor reads beside what it is told; all of it outlives the monitor.
+struct monitor_sources {
+  role_board& roles;
+  const device_board& devices;
+  const base::clock& clock;
+};
+
 /// Thread-safe: the replay actor writes, the console reads.
 class monitor {
  public:
-  /// `roles` outlives it.
   static base::expected<std::unique_ptr<monitor>> make(const run_config& config,
                                                        const storage::run_paths& paths,
-                                                       std::int64_t steps_done, role_board& roles);
+                                                       std::int64_t steps_done,
+                                                       const monitor_sources& from);
 
   /// Samples that were judged since the last call.
   void judged(const std::vector<judged_sample>& samples);
@@ -49,7 +57,8 @@ class monitor {
   void stepped(const finished_step& step);
   /// A batch was dropped since its gradient was not finite.
   void left_out();
-  /// Warns where nothing was judged and no step was made for long; asked now and then.
+  /// Warns where nothing was judged and no step was made for long, with the reason where no device
+  /// takes work; asked now and then.
   void look();
   /// Makes what was appended survive a power cut.
   void finish();
@@ -59,16 +68,17 @@ class monitor {
 
  private:
   monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
-          role_board& roles, success_watch watch);
+          const monitor_sources& from, success_watch watch);
   void watch_losses(const judged_sample& sample);
 
   const run_config& config_;
   role_board& roles_;
+  const device_board& devices_;
+  const base::clock& clock_;
   mutable std::mutex guard_;
   storage::jsonl_writer writer_;
   progress progress_;
   success_watch success_;
-  base::steady_clock clock_;
   base::nanoseconds_t started_;
   weights_version version_ = 0;
   std::map<std::string, std::int64_t> verdicts_;  ///< since the start of this process

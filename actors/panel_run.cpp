@@ -241,8 +241,9 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   const auto sink = std::make_shared<dispatch_sink>();
   QUERN_TRY(const run_hosts hosts, hosts_of_run(config));
   QUERN_TRY(const gateway_options opening, gateway_of(config, hosts, run.paths(), hosts_socket, 0));
-  const dispatch_setup dispatching{&config, &tasks,  setup.device_class,
-                                   0,       opening, setup.questions->most_jobs()};
+  const auto board = std::make_shared<device_board>();
+  const dispatch_setup dispatching{
+      &config, &tasks, setup.device_class, 0, opening, setup.questions->most_jobs(), board};
   QUERN_TRY(setup.dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(setup.dispatch);
   run_entrance entrance = entrance_of(opening, sink->endpoints);
@@ -255,6 +256,7 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   supervising.processes = plans;
   supervising.replay = replay_slot;
   supervising.restarts = supervising.evaluators.restarts = restart_limits_of(config);
+  supervising.board = board;
   supervising.end = end;
   setup.supervisor = spawn_supervisor(system, supervising);
   const supervisor_ref supervisor = setup.supervisor;
@@ -271,14 +273,17 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   QUERN_TRY(entrance.port, listen_for_processes(system, asking, hosts.control()));
   QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, {"generator"}));
   // A panel that is not complete is measured anew, so that stopping it is pausing it.
-  const console_commands commands{
-      [&]() -> base::json {
-        return {{"progress", position_text(position, all)}, {"verdicts", base::json::object()}};
-      },
-      [&](ending how) {
-        caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
-        return how;
-      }};
+  const console_commands commands{[&]() -> base::json {
+                                    return {{"progress", position_text(position, all)},
+                                            {"verdicts", base::json::object()},
+                                            {"hosts", board->snapshot()},
+                                            {"aside", board->aside()}};
+                                  },
+                                  [&](ending how) {
+                                    caf::anon_send(supervisor,
+                                                   drain{static_cast<std::uint8_t>(ending::pause)});
+                                    return how;
+                                  }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});
   const run_end ended = wait_for_panel(end->get_future(), supervisor, signals);

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include "actors/actor_guard.hpp"
+#include "actors/decide/shortage_watch.hpp"
 #include "actors/defaults.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -19,6 +20,7 @@ namespace quern::actors {
 namespace {
 
 constexpr std::int32_t absence_tick = 1;  ///< others start the processes
+constexpr base::nanoseconds_t timer_tolerance = 1'000'000;
 
 /// What is known of whether a process answers.
 enum class answering { awaited, yes, no };
@@ -60,6 +62,10 @@ struct supervisor_state {
   std::optional<restart_policy> restarts;
   std::optional<plural_policy> evaluators;
   std::map<std::string, std::string> ended_how;  ///< of evaluators set aside
+  shortage_watch shortage;
+  evaluators_present evaluators_now;
+  std::string in_quarantine;  ///< devices with their reasons, since a host last took work
+  std::optional<base::nanoseconds_t> alarm;  ///< when the next absence_tick comes
   base::steady_clock clock;
   bool ended = false;
 };
@@ -133,23 +139,65 @@ void kill_frozen(supervisor_ptr self, const process_check& doubt) {
   self->delayed_send(self, defaults::exit_grace, doubt);
 }
 
-/// Comes back when the evaluators may have been away for too long.
+/// Comes back when the evaluators may have been away for too long, or it is to be said again.
 void watch_absence(supervisor_ptr self) {
-  const auto end = self->state.evaluators->gives_up_at();
-  if (!end || self->state.ended) return;
-  const auto left = std::max<base::nanoseconds_t>(*end - self->state.clock.now_ns(), 0);
-  self->delayed_send(self, std::chrono::nanoseconds(left) + std::chrono::milliseconds(1),
-                     tick{absence_tick});
+  supervisor_state& state = self->state;
+  auto next = state.evaluators->gives_up_at();
+  if (const auto due = state.shortage.due()) next = std::min(next.value_or(*due), *due);
+  if (!next || state.ended || (state.alarm && *state.alarm <= *next)) return;
+  state.alarm = next;
+  const auto left = std::max<base::nanoseconds_t>(*next - state.clock.now_ns(), 0);
+  self->delayed_send(self, std::chrono::nanoseconds(left + timer_tolerance), tick{absence_tick});
+}
+
+void tell_shortage(supervisor_ptr self) {
+  supervisor_state& state = self->state;
+  const base::nanoseconds_t now = state.clock.now_ns();
+  const auto end = state.evaluators->gives_up_at();
+  const std::string rest = fmt::format(
+      "{}; candidates wait{}", state.in_quarantine,
+      end ? ", and the run ends in " + base::human_duration(*end - now) + " if it stays so" : "");
+  switch (state.shortage.look(static_cast<std::size_t>(state.evaluators_now.count),
+                              !state.evaluators_now.shortage.empty(), now)) {
+    case shortage_watch::news::none:
+      return;
+    case shortage_watch::news::begun:
+      return base::log_error("supervisor", "no device is left to evaluate on: {}", rest);
+    case shortage_watch::news::goes_on:
+      return base::log_error("supervisor", "no device to evaluate on for {}: {}",
+                             base::human_duration(state.shortage.lasted(now)), rest);
+    case shortage_watch::news::over:
+      base::log_info("supervisor", "there are devices to evaluate on again, after {}",
+                     base::human_duration(state.shortage.lasted(now)));
+  }
+}
+
+void on_present(supervisor_ptr self, const evaluators_present& now) {
+  supervisor_state& state = self->state;
+  if (now.count > 0 || !now.shortage.empty()) state.in_quarantine = now.shortage;
+  state.evaluators_now = now;
+  state.evaluators->present(static_cast<std::size_t>(now.count), !now.shortage.empty(),
+                            state.clock.now_ns());
+  if (!state.ended) tell_shortage(self);
+  watch_absence(self);
 }
 
 void look_at_absence(supervisor_ptr self) {
   supervisor_state& state = self->state;
-  if (!state.evaluators->absent_for_long(state.clock.now_ns())) return;
+  const base::nanoseconds_t now = state.clock.now_ns();
+  // One that was set earlier for later still comes; it may find nothing to do.
+  if (state.alarm && *state.alarm <= now + timer_tolerance) state.alarm.reset();
+  if (state.ended) return;
+  if (!state.evaluators->absent_for_long(now)) {
+    tell_shortage(self);
+    return watch_absence(self);
+  }
   std::string each;
   for (const auto& [role, how] : state.ended_how)
     each += "; " + role + " " + how;
+  if (!state.in_quarantine.empty()) each += "; " + state.in_quarantine;
   finish(self, {ending::pause, false,
-                fmt::format("no evaluator was there for {}{}; mend it and quern resume",
+                fmt::format("no evaluator took work for {}{}; mend it and quern resume",
                             base::human_duration(state.setup.evaluators.absence_ns), each)});
 }
 
@@ -218,11 +266,7 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
       },
       [=](const process_contact& news) { on_contact(self, news); },
       [=](const process_check& doubt) { kill_frozen(self, doubt); },
-      [=](const evaluators_present& now) {
-        supervisor_state& state = self->state;
-        state.evaluators->present(static_cast<std::size_t>(now.count), state.clock.now_ns());
-        watch_absence(self);
-      },
+      [=](const evaluators_present& now) { on_present(self, now); },
       [=](const drain& order) {
         if (!self->state.ended) self->send(*self->state.setup.replay, order);
       },

@@ -110,6 +110,12 @@ std::string_view text_of(run_role role) {
   return names[static_cast<std::size_t>(role)];
 }
 
+bottleneck held_back_by_quarantine() {
+  return {bottleneck_kind::role,
+          {run_role::evaluator},
+          "held back by the evaluators: all their devices are in quarantine"};
+}
+
 bottleneck find_bottleneck(const loop_time& seen, const bottleneck_limits& limits) {
   if (seen.wall < limits.least_seen)
     return {bottleneck_kind::unknown, {}, "too little was seen to tell who holds the run back"};

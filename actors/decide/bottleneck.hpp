@@ -39,6 +39,9 @@ struct bottleneck_limits {
 /// is among those that are held back. A generator whose processor others use counts as at work.
 bottleneck find_bottleneck(const loop_time& seen, const bottleneck_limits& limits = {});
 
+/// Of a run whose evaluators are there and take no work, whatever was seen before.
+bottleneck held_back_by_quarantine();
+
 /// "room in the staleness window": what follows "waits for"; empty for `unknown`.
 std::string_view text_of(role_wait wait);
 /// "the evaluators".

@@ -1,10 +1,23 @@
 #include "actors/decide/device_board.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include <fmt/core.h>
 
 namespace quern::actors {
+namespace {
+
+/// A line on a terminal names no more; `quern status` lists all.
+constexpr std::size_t most_named = 8;
+
+std::string device_text(const board_host& host, const board_device& device) {
+  const std::string name = host.name.empty() ? "without a name" : host.name;
+  return fmt::format("device {} ({}) of host {}{}", device.id, device.device_class, name,
+                     host.pid > 0 ? fmt::format(" (process {})", host.pid) : "");
+}
+
+}  // namespace
 
 std::string utc_text(std::int64_t unix_ns) {
   const std::time_t seconds = unix_ns / 1'000'000'000;
@@ -29,9 +42,54 @@ void device_board::left(session_id session) {
   hosts_.erase(session);
 }
 
-void device_board::troubles(session_id session, std::map<std::int64_t, board_trouble> out) {
+board_changes device_board::troubles(session_id session,
+                                     std::map<std::int64_t, board_trouble> out) {
   const std::lock_guard lock(guard_);
-  if (const auto at = hosts_.find(session); at != hosts_.end()) at->second.out = std::move(out);
+  board_changes changes;
+  const auto at = hosts_.find(session);
+  if (at == hosts_.end()) return changes;
+  entry& known = at->second;
+  for (const board_device& device : known.host.devices) {
+    const auto before = known.out.find(device.id), now = out.find(device.id);
+    const std::string text = device_text(known.host, device);
+    if (now == out.end()) {
+      if (before != known.out.end()) changes.back.push_back({text, before->second});
+    } else if (before == known.out.end() || before->second.reason != now->second.reason) {
+      changes.out.push_back({text, now->second});
+    }
+  }
+  known.out = std::move(out);
+  return changes;
+}
+
+bool device_board::entry::works() const {
+  return !draining &&
+         std::any_of(host.devices.begin(), host.devices.end(),
+                     [&](const board_device& device) { return !out.contains(device.id); });
+}
+
+std::size_t device_board::working() const {
+  const std::lock_guard lock(guard_);
+  return static_cast<std::size_t>(std::count_if(
+      hosts_.begin(), hosts_.end(), [](const auto& one) { return one.second.works(); }));
+}
+
+std::string device_board::shortage() const {
+  const std::lock_guard lock(guard_);
+  std::string text;
+  std::size_t out = 0;
+  for (const auto& [session, known] : hosts_) {
+    if (known.works()) return {};
+    if (known.draining) continue;
+    for (const board_device& device : known.host.devices) {
+      const auto trouble = known.out.find(device.id);
+      if (trouble == known.out.end() || ++out > most_named) continue;
+      text += fmt::format("{}{} is in quarantine: {}", text.empty() ? "" : "; ",
+                          device_text(known.host, device), trouble->second.reason);
+    }
+  }
+  if (out > most_named) text += fmt::format("; and {} more", out - most_named);
+  return text;
 }
 
 void device_board::set_aside(const std::string& role, board_trouble why) {
@@ -80,6 +138,17 @@ base::json device_board::snapshot() const {
   return hosts;
 }
 
+bool no_device_works(const base::json& hosts) {
+  std::size_t ready = 0, quarantined = 0;
+  for (const auto& host : hosts) {
+    for (const auto& device : host["devices"]) {
+      ready += device["state"] == "ready" ? 1U : 0U;
+      quarantined += device["state"] == "quarantined" ? 1U : 0U;
+    }
+  }
+  return quarantined > 0 && ready == 0;
+}
+
 std::string host_table(const base::json& hosts) {
   std::size_t devices = 0, quarantined = 0;
   std::string lines;
@@ -96,9 +165,11 @@ std::string host_table(const base::json& hosts) {
                            device["since"].get<std::string>(), device["reason"].get<std::string>());
     }
   }
-  return fmt::format("  evaluator hosts {}, devices {}, of them in quarantine {}\n", hosts.size(),
-                     devices, quarantined) +
-         lines;
+  std::string table = fmt::format("  evaluator hosts {}, devices {}, of them in quarantine {}\n",
+                                  hosts.size(), devices, quarantined);
+  if (no_device_works(hosts))
+    table += "  NO DEVICE IS LEFT to evaluate on: candidates wait until one takes work again\n";
+  return table + lines;
 }
 
 std::string aside_table(const base::json& aside) {

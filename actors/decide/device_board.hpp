@@ -30,18 +30,35 @@ struct board_trouble {
   std::int64_t since_unix_ns = 0;
 };
 
-/// Thread-safe: the dispatch actor writes, the console reads. Calls for sessions that are not there
-/// do nothing.
+/// A device that changed between taking work and not.
+struct board_change {
+  std::string device;     ///< "device 1 (H200-SXM) of host node7 (process 4711)"
+  board_trouble trouble;  ///< that it has, or had
+};
+
+struct board_changes {
+  std::vector<board_change> out;   ///< takes no work any more, or for another reason
+  std::vector<board_change> back;  ///< takes work again
+};
+
+/// Thread-safe: the dispatch actor and the supervisor write, the console and the monitor read.
+/// Calls for sessions that are not there do nothing.
 class device_board {
  public:
   void joined(session_id session, board_host host);
   void draining(session_id session);
   void left(session_id session);
-  /// All devices of the host that take no work; the others do.
-  void troubles(session_id session, std::map<std::int64_t, board_trouble> out);
+  /// All devices of the host that take no work; the others do. What is new about them.
+  board_changes troubles(session_id session, std::map<std::int64_t, board_trouble> out);
   /// A process of the run that died too often: it is no host until it works again.
   void set_aside(const std::string& role, board_trouble why);
   void works_again(const std::string& role);
+
+  /// Hosts that take work: they do not drain, and a device of theirs is not in quarantine.
+  [[nodiscard]] std::size_t working() const;
+  /// Where hosts are there and none takes work because of a quarantine: each device that is out,
+  /// with its reason, in one line. Else empty.
+  [[nodiscard]] std::string shortage() const;
 
   /// A list of hosts: {"session", "host", "pid", "lanes", "devices": [{"device", "class", "state":
   /// "ready" | "draining" | "quarantined", "reason", "since"}]}; reason and since (UTC, ISO 8601)
@@ -55,11 +72,16 @@ class device_board {
     board_host host;
     bool draining = false;
     std::map<std::int64_t, board_trouble> out;
+    [[nodiscard]] bool works() const;
   };
   mutable std::mutex guard_;
   std::map<session_id, entry> hosts_;
   std::map<std::string, board_trouble> aside_;
 };
+
+/// Whether a snapshot has devices, and some or all of them are in quarantine while the others
+/// drain.
+bool no_device_works(const base::json& hosts);
 
 /// A snapshot for a person, lines that end: how many devices work, and each that does not with its
 /// reason.

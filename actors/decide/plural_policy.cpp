@@ -31,7 +31,10 @@ bool plural_policy::joined(const std::string& process) {
   return known != processes_.end() && std::exchange(known->second.aside, false);
 }
 
-void plural_policy::present(std::size_t count, nanoseconds_t now) {
+void plural_policy::present(std::size_t count, bool quarantined, nanoseconds_t now) {
+  quarantined_ = quarantined;
+  // One that has never worked counts as well: its fault is known, unlike that of one not here.
+  ever_present_ = ever_present_ || quarantined;
   if (count > 0) {
     ever_present_ = true;
     absent_since_.reset();
@@ -44,7 +47,7 @@ void plural_policy::present(std::size_t count, nanoseconds_t now) {
 std::optional<nanoseconds_t> plural_policy::gives_up_at() const {
   // Nobody but us knows of hosts that come from elsewhere: without a death of ours they are waited
   // for.
-  if (!absent_since_ || !died_since_) return std::nullopt;
+  if (!absent_since_ || (!died_since_ && !quarantined_)) return std::nullopt;
   return *absent_since_ + limits_.absence_ns;
 }
 

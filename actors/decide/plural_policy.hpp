@@ -22,9 +22,10 @@ struct plural_limits {
 };
 
 /// Decides for all processes of one role. "Present" are those that were let in, also such as the
-/// run did not start (evaluators of other hosts). Before the first one was ever present there is
-/// nothing to wait for: what cannot begin ends the run as soon as all are set aside. `now` is any
-/// monotone clock. Not thread-safe.
+/// run did not start (evaluators of other hosts). One whose devices are all in quarantine is not
+/// present, but known: the run does not wait for it longer than for one of its own that died.
+/// Before the first one was ever present there is nothing to wait for: what cannot begin ends the
+/// run as soon as all are set aside. `now` is any monotone clock. Not thread-safe.
 class plural_policy {
  public:
   explicit plural_policy(plural_limits limits) : limits_(limits), restarts_(limits.restarts) {}
@@ -41,8 +42,8 @@ class plural_policy {
   decision died(const std::string& process, nanoseconds_t now);
   /// One that the run started was let in: it is not aside any more. True if it had been.
   bool joined(const std::string& process);
-  /// How many are present now.
-  void present(std::size_t count, nanoseconds_t now);
+  /// How many are present now; `quarantined`: others are there and their devices take no work.
+  void present(std::size_t count, bool quarantined, nanoseconds_t now);
 
   /// When `absent_for_long` may become true; none: not while things stay as they are.
   [[nodiscard]] std::optional<nanoseconds_t> gives_up_at() const;
@@ -62,6 +63,7 @@ class plural_policy {
   bool ever_present_ = false;
   std::optional<nanoseconds_t> absent_since_;
   bool died_since_ = false;  ///< one of ours, since the last was present
+  bool quarantined_ = false;
 };
 
 }  // namespace quern::actors

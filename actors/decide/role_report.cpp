@@ -111,7 +111,10 @@ nanoseconds_t device_wait_of(const std::string& verdict_json) {
 }
 
 base::ordered_json bottleneck_json(const loop_time& time) {
-  const bottleneck found = find_bottleneck(time);
+  return to_json(find_bottleneck(time));
+}
+
+base::ordered_json to_json(const bottleneck& found) {
   base::ordered_json by = base::ordered_json::array();
   for (const run_role role : found.by)
     by.push_back(name_of(role));
@@ -119,13 +122,17 @@ base::ordered_json bottleneck_json(const loop_time& time) {
 }
 
 std::string role_table(const loop_time& time, const std::string& of) {
+  return role_table(time, of, find_bottleneck(time));
+}
+
+std::string role_table(const loop_time& time, const std::string& of, const bottleneck& held_back) {
   std::string text = fmt::format(
       "  {}: {:.0f} tokens/s, {:.0f} evaluations/h\n"
       "    role        busy    idle  device wait   waits for\n",
       of, time.per_second(run_role::generator), 3600 * time.per_second(run_role::evaluator));
   for (const run_role role : all_run_roles)
     text += table_line(role, time.of(role), time.wall);
-  return text + fmt::format("  {}\n", find_bottleneck(time).text);
+  return text + fmt::format("  {}\n", held_back.text);
 }
 
 }  // namespace quern::actors

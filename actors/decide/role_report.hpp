@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "actors/decide/bottleneck.hpp"
 #include "actors/decide/role_times.hpp"
 #include "base/json.hpp"
 #include "base/status.hpp"
@@ -24,11 +25,15 @@ base::expected<loop_time> read_loop_time(const base::json& line);
 /// not.
 nanoseconds_t device_wait_of(const std::string& verdict_json);
 
-/// {"kind", "by": [roles], "text"} of find_bottleneck.
+/// {"kind", "by": [roles], "text"}.
+base::ordered_json to_json(const bottleneck& found);
+/// That of find_bottleneck.
 base::ordered_json bottleneck_json(const loop_time& time);
 
 /// Rates, a line a role, and who holds the run back: for people, indented by two. `of` begins the
 /// first line: "last 5:00".
 std::string role_table(const loop_time& time, const std::string& of);
+/// The same where it is known who holds the run back.
+std::string role_table(const loop_time& time, const std::string& of, const bottleneck& held_back);
 
 }  // namespace quern::actors

@@ -103,6 +103,13 @@ std::optional<actors::loop_time> read_loop(const storage::run_paths& paths,
   return read_last_steps(paths);
 }
 
+/// Shares of the last minutes do not tell that all devices went into quarantine just now.
+actors::bottleneck held_back(const actors::loop_time& seen,
+                             const base::expected<base::json>& live) {
+  const bool out = live && live->contains("hosts") && actors::no_device_works((*live)["hosts"]);
+  return out ? actors::held_back_by_quarantine() : actors::find_bottleneck(seen);
+}
+
 /// What is wrong with the policy: as the control process says, else by what it has written.
 base::json read_warnings(const storage::run_paths& paths, const base::json& rows,
                          const base::expected<base::json>& live) {
@@ -110,15 +117,18 @@ base::json read_warnings(const storage::run_paths& paths, const base::json& rows
   return actors::success_so_far(paths.metrics(), rows["version"].get<std::int64_t>()).remarks();
 }
 
-void print_loop(const actors::loop_time& seen, bool live) {
+void print_loop(const actors::loop_time& seen, const base::expected<base::json>& live) {
   const std::string span = actors::duration_text(seen.wall);
-  fmt::print("{}", actors::role_table(seen, live ? "last " + span : "last " + span + " of steps"));
+  const bool now = live && live->contains("loop");
+  fmt::print("{}", actors::role_table(seen, now ? "last " + span : "last " + span + " of steps",
+                                      held_back(seen, live)));
 }
 
-base::ordered_json loop_json(const std::optional<actors::loop_time>& seen) {
+base::ordered_json loop_json(const std::optional<actors::loop_time>& seen,
+                             const base::expected<base::json>& live) {
   if (!seen) return {};
   base::ordered_json told = actors::to_json(*seen);
-  told["held_back"] = actors::bottleneck_json(*seen);
+  told["held_back"] = actors::to_json(held_back(*seen, live));
   return told;
 }
 
@@ -217,7 +227,7 @@ int cmd_status(int argc, char** argv) {
                                                      {"live", live.value_or(base::json())},
                                                      {tuning ? "sft" : "ledger", *rows},
                                                      {"warnings", warnings},
-                                                     {"loop", loop_json(loop)}}));
+                                                     {"loop", loop_json(loop, live)}}));
     return done;
   }
   fmt::print("{}: {}\n", present->string(), state_text(running, is_complete(paths, *rows)));
@@ -232,7 +242,7 @@ int cmd_status(int argc, char** argv) {
   if (live && live->contains("hosts")) fmt::print("{}", actors::host_table((*live)["hosts"]));
   if (live && live->contains("aside")) fmt::print("{}", actors::aside_table((*live)["aside"]));
   if (live && live->contains("lost")) print_losses((*live)["lost"]);
-  if (loop) print_loop(*loop, live && live->contains("loop"));
+  if (loop) print_loop(*loop, live);
   tuning ? print_sft(*rows) : print_ledger(*rows);
   return done;
 }

@@ -7,6 +7,7 @@
 #include "actors/node.hpp"
 #include "base/file.hpp"
 #include "env/plugin/zmq_socket.hpp"
+#include "support/caught_stderr.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -135,4 +136,67 @@ TEST_CASE("a drain gives back 1,999 queued jobs at once, and the one that runs w
   CHECK(std::adjacent_find(withdrawn.begin(), withdrawn.end()) == withdrawn.end());
   CHECK(withdrawn.size() == static_cast<std::size_t>(jobs));
   self.end_actors();
+}
+
+TEST_CASE("a device that goes into quarantine and one that comes back are said, and counted") {
+  const auto folder = base::temp_folder::make().value();
+  run_config config;
+  config.tasks.count = 1;
+  config.tasks.held_out_count = 0;
+  const auto tasks = task_book::make(config).value();
+  std::vector<std::string> lines;
+  {
+    test::caught_stderr caught(folder.path() / "said");
+    told ears;
+    node self;
+    const auto sink = std::make_shared<dispatch_sink>();
+    sink->replay = self.system().spawn(listener, &ears);
+    self.owns(sink->replay);
+    const auto board = std::make_shared<device_board>();
+    dispatch_setup setup{&config, &tasks, "cpp-test", 1, {}};
+    setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
+    setup.gateway.epoch = 1;
+    setup.gateway.heartbeat_ms = 60'000;  // the host says nothing by itself
+    setup.board = board;
+    const auto dispatch = spawn_dispatch(self.system(), setup, sink);
+    REQUIRE(dispatch);
+    self.owns(*dispatch);
+    env::zmq_context context;
+    auto host = env::zmq_socket::open(context, env::socket_kind::dealer).value();
+    REQUIRE(host.connect(sink->endpoints.at(0)));
+    const auto say = [&](const env::message& what) {
+      REQUIRE(host.send({}, env::encode(what).value()) == env::send_outcome::sent);
+    };
+    const auto comes_to = [&](std::size_t working) {
+      for (int i = 0; i < 3000 && board->working() != working; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return board->working() == working;
+    };
+    env::hello_message hello{1, 1, "raw", 7, {"cpp"}, {{0, "cpp-test", 1}}};
+    hello.name = "node7";
+    say(hello);
+    const auto session = next<env::welcome_message>(host).session;
+    CHECK(comes_to(1));
+    const env::quarantined_device out{0, "failures: no room in /tmp", 90'000};
+    say(env::heartbeat_message{session, {out}});
+    CHECK(comes_to(0));
+    CHECK(test::contains(board->shortage(), "no room in /tmp"));
+    say(env::heartbeat_message{session, {out}});
+    say(env::heartbeat_message{session, {}});
+    CHECK(comes_to(1));
+    CHECK(board->shortage().empty());
+    self.end_actors();
+    lines = caught.lines();
+  }
+  std::string all;
+  std::size_t out = 0, back = 0;
+  for (const std::string& line : lines) {
+    all += line + "\n";
+    const bool named = test::contains(line, "device 0 (cpp-test) of host node7");
+    out += named && test::contains(line, "takes no work: failures: no room in /tmp") ? 1U : 0U;
+    back += named && test::contains(line, "takes work again, after 90.") ? 1U : 0U;
+  }
+  CAPTURE(all);
+  CHECK(out == 1);
+  CHECK(back == 1);
 }

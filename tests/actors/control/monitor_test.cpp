@@ -1,45 +1,19 @@
 // What people see of a run: a line a step, about the samples that the step was trained on.
 #include "actors/monitor.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "actors/config/run_config.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/program.hpp"
+#include "support/caught_stderr.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::actors;
+using test::caught_stderr;
 using test::contains;
 
 namespace {
-
-/// What is written to stderr in the life of this, a terminal or not.
-class caught_stderr {
- public:
-  explicit caught_stderr(const std::filesystem::path& file)
-      : file_(file), before_(::dup(STDERR_FILENO)) {
-    const base::unique_fd to(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    ::dup2(to.get(), STDERR_FILENO);
-  }
-  std::vector<std::string> lines() {
-    std::vector<std::string> all;
-    std::string text = base::read_file(file_).value();
-    CHECK(text.ends_with("\n"));
-    CHECK(text.find('\r') == std::string::npos);
-    for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-      all.push_back(text.substr(0, end));
-      text.erase(0, end + 1);
-    }
-    return all;
-  }
-  ~caught_stderr() { ::dup2(before_.get(), STDERR_FILENO); }
-
- private:
-  std::filesystem::path file_;
-  base::unique_fd before_;
-};
 
 finished_step step_of(weights_version version, std::int64_t ok, std::int64_t wrong) {
   finished_step step;
@@ -60,12 +34,13 @@ struct watched {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
   run_config config;
   storage::run_paths paths{folder.path()};
-  base::steady_clock clock;
+  base::manual_clock clock{base::started_ns()};
   role_board roles{clock};
+  device_board devices;
 
   watched() { config.learner.steps = 100; }
   std::unique_ptr<monitor> make(std::int64_t done = 0) {
-    auto made = monitor::make(config, paths, done, roles);
+    auto made = monitor::make(config, paths, done, {roles, devices, clock});
     REQUIRE(made);
     return std::move(*made);
   }
@@ -154,6 +129,29 @@ TEST_CASE("a ruined policy is warned of, in any life of the run, and again at it
   CHECK(
       contains(remarks[1],
                "0 of 96 samples of steps 4-9 are ok (wrong_value 96), 24 of 48 of steps 1-3 were"));
+}
+
+TEST_CASE("a stall says why no device takes work, where that is the reason") {
+  watched run;
+  std::vector<std::string> lines;
+  {
+    caught_stderr said(run.folder.path() / "said");
+    const auto seen = run.make();
+    run.clock.advance(299'000'000'000);
+    seen->look();
+    run.clock.advance(1'000'000'000);
+    seen->look();
+    run.devices.joined(5, {"node7", 4711, {"cpp"}, {{0, "cpp-test"}}});
+    run.devices.troubles(5, {{0, {"failures: no room in /tmp", 0}}});
+    run.clock.advance(300'000'000'000);
+    seen->look();
+    lines = said.lines();
+  }
+  REQUIRE(lines.size() == 2);
+  CHECK(contains(lines[0], "for 5:00, at step 0: quern status says which role"));
+  CHECK(contains(lines[1],
+                 "for 5:00, at step 0: no device takes work: device 0 (cpp-test) of host node7 "
+                 "(process 4711) is in quarantine: failures: no room in /tmp"));
 }
 
 TEST_CASE("a damaged line of metrics.jsonl costs its own step alone") {

@@ -8,6 +8,7 @@
 #include "actors/node.hpp"
 #include "base/file.hpp"
 #include "env/plugin/zmq_socket.hpp"
+#include "support/caught_stderr.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -40,7 +41,10 @@ struct supervised {
     caf::anon_send(supervisor, tick{});
   }
   void tell(const process_contact& news) { caf::anon_send(supervisor, news); }
-  void present(std::int64_t count) { caf::anon_send(supervisor, evaluators_present{count}); }
+  void present(std::int64_t count) { caf::anon_send(supervisor, evaluators_present{count, ""}); }
+  void quarantined(const std::string& shortage) {
+    caf::anon_send(supervisor, evaluators_present{0, shortage});
+  }
 };
 
 process_plan evaluator(const std::string& role, const std::string& text,
@@ -149,9 +153,41 @@ TEST_CASE("an evaluator that keeps dying is set aside and tried again; the run g
   REQUIRE(ended.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
   const std::string problem = ended.get().problem;
   CAPTURE(problem);
-  CHECK(problem.find("no evaluator") != std::string::npos);
+  CHECK(problem.find("no evaluator took work") != std::string::npos);
   CHECK(problem.find("evaluator-1 ended") != std::string::npos);
   run.self.end_actors();
+}
+
+TEST_CASE("a run whose devices are all in quarantine says so at once, and ends after a while") {
+  const auto folder = base::temp_folder::make().value();
+  const auto limits = soon_aside();
+  std::string said_now;
+  std::string problem;
+  {
+    test::caught_stderr caught(folder.path() / "said");
+    supervised run({evaluator("evaluator-0", sleeper, folder.path() / "log")}, limits);
+    run.present(1);
+    run.quarantined("device 0 of host a is in quarantine: no room");
+    auto ended = run.end->get_future();
+    CHECK(ended.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
+    // It has passed a test, and fails again.
+    run.present(1);
+    run.quarantined("device 0 of host a is in quarantine: no memory");
+    REQUIRE(ended.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+    problem = ended.get().problem;
+    run.self.end_actors();
+    for (const std::string& line : caught.lines())
+      said_now += line + "\n";
+  }
+  CAPTURE(said_now);
+  CHECK(test::contains(said_now,
+                       "no device is left to evaluate on: device 0 of host a is in quarantine: no "
+                       "room; candidates wait, and the run ends in 200 ms if it stays so"));
+  CHECK(test::contains(said_now, "there are devices to evaluate on again"));
+  CAPTURE(problem);
+  CHECK(test::contains(problem,
+                       "no evaluator took work for 200 ms; device 0 of host a is in "
+                       "quarantine: no memory; mend it and quern resume"));
 }
 
 TEST_CASE("a role that there is one of ends the run when it dies too often") {

@@ -45,3 +45,70 @@ TEST_CASE("processes that were set aside, since the first time and for the newes
   board.works_again("evaluator-1");
   CHECK(board.aside().empty());
 }
+
+TEST_CASE("devices that go out and come back are told once each, with what they had") {
+  device_board board;
+  board.joined(5, {"node7", 4711, {"cuda"}, {{0, "H200"}, {1, "H200"}}});
+  auto news = board.troubles(5, {{1, {"memory: 9 GiB are missing", 17}}});
+  REQUIRE(news.out.size() == 1);
+  CHECK(news.back.empty());
+  CHECK(news.out[0].device == "device 1 (H200) of host node7 (process 4711)");
+  CHECK(news.out[0].trouble.reason == "memory: 9 GiB are missing");
+  // Another device: the first is no news.
+  news = board.troubles(5, {{0, {"lost", 18}}, {1, {"memory: 9 GiB are missing", 17}}});
+  REQUIRE(news.out.size() == 1);
+  CHECK(news.out[0].device.starts_with("device 0"));
+  // Another reason is.
+  news = board.troubles(5, {{0, {"lost", 18}}, {1, {"XID 79", 17}}});
+  REQUIRE(news.out.size() == 1);
+  CHECK(news.out[0].trouble.reason == "XID 79");
+  news = board.troubles(5, {{0, {"lost", 18}}});
+  CHECK(news.out.empty());
+  REQUIRE(news.back.size() == 1);
+  CHECK(news.back[0].device.starts_with("device 1"));
+  CHECK(news.back[0].trouble.since_unix_ns == 17);
+  CHECK(board.troubles(9, {{0, {"nobody", 0}}}).out.empty());
+}
+
+TEST_CASE("a host whose devices are all in quarantine takes no work, and it is said why") {
+  device_board board;
+  board.joined(5, {"node7", 4711, {"cuda"}, {{0, "H200"}, {1, "H200"}}});
+  board.joined(6, {"", 0, {"cuda"}, {{0, "H200"}}});
+  CHECK(board.working() == 2);
+  board.troubles(5, {{0, {"lost", 0}}, {1, {"XID 79", 0}}});
+  CHECK(board.working() == 1);
+  CHECK(board.shortage().empty());
+  CHECK_FALSE(no_device_works(board.snapshot()));
+  // One that leaves takes no work, but that is no quarantine.
+  board.draining(6);
+  CHECK(board.working() == 0);
+  CHECK(board.shortage() ==
+        "device 0 (H200) of host node7 (process 4711) is in quarantine: lost; "
+        "device 1 (H200) of host node7 (process 4711) is in quarantine: XID 79");
+  CHECK(no_device_works(board.snapshot()));
+  CHECK(host_table(board.snapshot()).find("NO DEVICE IS LEFT") != std::string::npos);
+  board.troubles(5, {{0, {"lost", 0}}});
+  CHECK(board.working() == 1);
+  CHECK(board.shortage().empty());
+  CHECK_FALSE(no_device_works(board.snapshot()));
+  board.left(5);
+  CHECK(board.working() == 0);
+  CHECK(board.shortage().empty());
+  CHECK_FALSE(no_device_works(board.snapshot()));
+}
+
+TEST_CASE("of many devices in quarantine a line names eight") {
+  device_board board;
+  board_host host{"node7", 0, {"cuda"}, {}};
+  std::map<std::int64_t, board_trouble> out;
+  for (std::int64_t device = 0; device < 11; ++device) {
+    host.devices.push_back({device, "H200"});
+    out[device] = {"lost", 0};
+  }
+  board.joined(5, host);
+  board.troubles(5, out);
+  const std::string text = board.shortage();
+  CHECK(text.find("device 7 (H200)") != std::string::npos);
+  CHECK(text.find("device 8 (H200)") == std::string::npos);
+  CHECK(text.ends_with("; and 3 more"));
+}

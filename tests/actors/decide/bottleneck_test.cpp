@@ -163,6 +163,16 @@ TEST_CASE("the table of a run") {
         "for room in the staleness window\n");
 }
 
+TEST_CASE("that all devices are in quarantine holds a run back, whatever was seen before") {
+  const loop_time seen = hundred_seconds({30}, {30}, {40});
+  CHECK(find_bottleneck(seen).kind == bottleneck_kind::nobody);
+  const bottleneck now = held_back_by_quarantine();
+  CHECK(role_table(seen, "last 1:40", now)
+            .ends_with("  held back by the evaluators: all their devices are in quarantine\n"));
+  CHECK(to_json(now)["kind"] == "role");
+  CHECK(to_json(now)["by"][0] == "evaluator");
+}
+
 TEST_CASE("a device is at work while it has a job, however many") {
   base::manual_clock clock;
   role_board board(clock);

@@ -9,6 +9,7 @@
 #include "actors/decide/plural_policy.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/restart_policy.hpp"
+#include "actors/decide/shortage_watch.hpp"
 #include "actors/decide/task_sampler.hpp"
 #include "actors/decide/unjudged_streak.hpp"
 #include "base/clock.hpp"
@@ -83,7 +84,7 @@ plural_limits few_restarts() {
 TEST_CASE("one of several that keeps dying is set aside, and tried again after growing pauses") {
   plural_policy evaluators(few_restarts());
   evaluators.expect(2);
-  evaluators.present(2, 0);
+  evaluators.present(2, false, 0);
   CHECK(evaluators.died("evaluator-1", 1_s).delay_ns == 100_ms);
   CHECK(evaluators.died("evaluator-1", 2_s).delay_ns == 200_ms);
   nanoseconds_t now = 3_s;
@@ -110,20 +111,59 @@ TEST_CASE("one of several that keeps dying is set aside, and tried again after g
 TEST_CASE("a run ends after ten minutes without any evaluator, and not before") {
   plural_policy evaluators(few_restarts());
   evaluators.expect(1);
-  evaluators.present(1, 0);
+  evaluators.present(1, false, 0);
   // Those of other hosts are waited for: nobody here can tell whether they come.
-  evaluators.present(0, 5_s);
+  evaluators.present(0, false, 5_s);
   CHECK_FALSE(evaluators.gives_up_at());
-  evaluators.present(1, 6_s);
+  evaluators.present(1, false, 6_s);
   for (int i = 0; i < 3; ++i)
     CHECK_FALSE(evaluators.died("evaluator-0", 10_s + i * 1_s).end);
-  evaluators.present(0, 13_s);
+  evaluators.present(0, false, 13_s);
   CHECK(evaluators.gives_up_at() == 613_s);
-  evaluators.present(0, 100_s);  // said again: no later
+  evaluators.present(0, false, 100_s);  // said again: no later
   CHECK_FALSE(evaluators.absent_for_long(612_s));
   CHECK(evaluators.absent_for_long(613_s));
-  evaluators.present(1, 614_s);
+  evaluators.present(1, false, 614_s);
   CHECK_FALSE(evaluators.absent_for_long(10'000_s));
+}
+
+TEST_CASE("evaluators whose devices are all in quarantine are absent, whoever started them") {
+  plural_policy evaluators(few_restarts());
+  evaluators.expect(1);
+  evaluators.present(1, false, 0);
+  evaluators.present(0, true, 5_s);
+  CHECK(evaluators.gives_up_at() == 605_s);
+  CHECK_FALSE(evaluators.absent_for_long(604_s));
+  CHECK(evaluators.absent_for_long(605_s));
+  // A device has passed its test.
+  evaluators.present(1, false, 606_s);
+  CHECK_FALSE(evaluators.gives_up_at());
+  // One that leaves in quarantine is waited for, like any other of another host.
+  evaluators.present(0, true, 700_s);
+  evaluators.present(0, false, 710_s);
+  CHECK_FALSE(evaluators.gives_up_at());
+}
+
+TEST_CASE("that no device is left is said at once, every two minutes, and when it is over") {
+  using news = shortage_watch::news;
+  shortage_watch watch;
+  // No host has come yet, or one has left: that is no shortage.
+  CHECK(watch.look(0, false, 0) == news::none);
+  CHECK_FALSE(watch.due());
+  CHECK(watch.look(1, false, 1_s) == news::none);
+  CHECK(watch.look(1, true, 2_s) == news::none);
+  CHECK(watch.look(0, true, 10_s) == news::begun);
+  CHECK(watch.due() == 130_s);
+  CHECK(watch.look(0, true, 129_s) == news::none);
+  // The host has left in the meantime.
+  CHECK(watch.look(0, false, 130_s) == news::goes_on);
+  CHECK(watch.lasted(130_s) == 120_s);
+  CHECK(watch.look(0, true, 131_s) == news::none);
+  CHECK(watch.look(0, true, 251_s) == news::goes_on);
+  CHECK(watch.look(2, false, 300_s) == news::over);
+  CHECK(watch.lasted(300_s) == 290_s);
+  CHECK_FALSE(watch.due());
+  CHECK(watch.look(0, true, 400_s) == news::begun);
 }
 
 TEST_CASE("evaluators that were never there end the run when all are set aside") {
