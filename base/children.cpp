@@ -1,4 +1,4 @@
-// All children of this process.
+// Processes below this one that end when it says so.
 #include "base/children.hpp"
 
 #include <charconv>
@@ -17,22 +17,27 @@ namespace quern::base {
 namespace {
 
 /// By /proc/PID/stat: "PID (name) state parent ..."; the name may hold anything.
-bool is_child(pid_t pid) {
+bool is_child(pid_t parent, pid_t pid) {
   const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return false;
   const auto close = text->rfind(')');
   if (close == std::string::npos || close + 4 >= text->size()) return false;
-  pid_t parent = -1;
+  pid_t found = -1;
   const char* number = text->data() + close + 4;
-  std::from_chars(number, text->data() + text->size(), parent);
-  return parent == ::getpid();
+  std::from_chars(number, text->data() + text->size(), found);
+  return found == parent;
 }
 
 /// The number may be another process's by now: the descriptor is opened first, and what is a child
-/// after that was one when it was opened, or is one that took its number and is hit as well.
-void kill_if_child(pid_t pid) {
-  const unique_fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (held && is_child(pid)) ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0);
+/// after that was one when it was opened, or is one that took its number and is meant as well.
+unique_fd hold_child(pid_t parent, pid_t pid) {
+  unique_fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (held && !is_child(parent, pid)) held.reset();
+  return held;
+}
+
+void kill_held(const unique_fd& process) {
+  if (process) ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
 }
 
 }  // namespace
@@ -44,9 +49,16 @@ void kill_children() {
     const std::string_view name = entry->d_name;
     pid_t pid = -1;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error == std::errc() && end == name.data() + name.size()) kill_if_child(pid);
+    if (error == std::errc() && end == name.data() + name.size())
+      kill_held(hold_child(::getpid(), pid));
   }
   ::closedir(processes);
+}
+
+killed_at_end::killed_at_end(pid_t parent, pid_t pid) : process_(hold_child(parent, pid)) {}
+
+killed_at_end::~killed_at_end() {
+  kill_held(process_);
 }
 
 }  // namespace quern::base

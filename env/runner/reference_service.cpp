@@ -136,10 +136,11 @@ base::expected<reference_runner> reference_service::open(const std::string& torc
     return base::fail(base::errc::unavailable, "the reference process cannot fork: {}",
                       std::strerror(forked.error));
   ends.second.reset();
+  base::killed_at_end process(pid_, forked.pid);
   runner_link link(std::move(ends.first), forked.pid);
   auto compiled = link.script(torchscript, compile_limits);
   if (!compiled) return tl::make_unexpected(as_error(compiled.error()));
-  return reference_runner(std::move(link),
+  return reference_runner(std::move(process), std::move(link),
                           layer_set::from_bits(static_cast<std::uint32_t>(compiled->value)));
 }
 

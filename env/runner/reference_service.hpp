@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/children.hpp"
 #include "base/status.hpp"
 #include "env/runner/arena.hpp"
 #include "env/runner/link.hpp"
@@ -53,7 +54,9 @@ class reference_runner {
 
  private:
   friend class reference_service;
-  reference_runner(runner_link link, layer_set layers) : link_(std::move(link)), layers_(layers) {}
+  reference_runner(base::killed_at_end process, runner_link link, layer_set layers)
+      : process_(std::move(process)), link_(std::move(link)), layers_(layers) {}
+  base::killed_at_end process_;
   runner_link link_;
   layer_set layers_;
 };

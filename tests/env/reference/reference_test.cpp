@@ -1,9 +1,16 @@
 // `quern-torch reference` end to end: TorchScript text in a sandboxed child, on memory that the
 // evaluator owns.
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <thread>
+
+#include <signal.h>
+#include <unistd.h>
 
 #include "env/runner/reference_service.hpp"
+#include "support/meddler.hpp"
 #include "support/test.hpp"
 
 using namespace quern::env;
@@ -113,6 +120,26 @@ TEST_CASE("a child that failed leaves the next one unaffected") {
   CHECK_FALSE(bad.run(at, inputs, false).has_value());
   auto good = service().open("def forward(x):\n    return torch.relu(x)\n", -1).value();
   CHECK(values_of<float>(good.run(at, inputs, false).value()[0]) == std::vector<float>{3, 1, 2});
+}
+
+TEST_CASE("a child that somebody stopped ends with its owner") {
+  (void)service();
+  const auto parents = quern::test::descendants(getpid(), "quern-torch", false);
+  REQUIRE(parents.size() == 1);
+  const auto children = [&] { return quern::test::descendants(*parents.begin(), "", false); };
+  const auto gone = [&] {
+    for (int i = 0; i < 2000 && !children().empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return children().empty();
+  };
+  REQUIRE(gone());
+  std::optional<reference_runner> runner(
+      service().open("def forward(x):\n    return x\n", -1).value());
+  const auto there = children();
+  REQUIRE(there.size() == 1);
+  REQUIRE(::kill(*there.begin(), SIGSTOP) == 0);
+  runner.reset();
+  CHECK(gone());
 }
 
 TEST_CASE("references are sandboxed, and made of operators that compute") {
