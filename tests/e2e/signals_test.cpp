@@ -118,7 +118,8 @@ TEST_CASE("no process of a run is ended by a write beyond ulimit -f; its runners
   auto control = base::subprocess::start(
       {.argv = train_command(run, 400, quick), .log = folder.path() / "log"});
   REQUIRE(control);
-  REQUIRE(wait_until(300_s, [&] { return version_of(run) >= 1 || control->poll(); }));
+  REQUIRE(wait_until(
+      300_s, [&] { return !whole_lines_of(run / "metrics.jsonl").empty() || control->poll(); }));
   CHECK(ignores(control->pid(), SIGXFSZ) == true);
   std::map<std::string, int> seen;
   for (const char* role : {"generator", "learner", "evaluator"}) {
