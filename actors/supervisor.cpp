@@ -268,6 +268,7 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
       [=](const process_check& doubt) { kill_frozen(self, doubt); },
       [=](const evaluators_present& now) { on_present(self, now); },
       [=](const drain& order) {
+        self->state.evaluators->not_needed();
         if (!self->state.ended) self->send(*self->state.setup.replay, order);
       },
       [=](const drained& how) {

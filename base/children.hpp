@@ -10,7 +10,8 @@
 
 namespace quern::base {
 
-/// SIGKILL to every child of this process that lives; whoever owns one still has to reap it. Safe
+/// SIGKILL to every child of this process that lives, also one that it had before exec; whoever
+/// owns one still has to reap it. Safe
 /// beside threads that start and reap children: nothing but a child is ever hit. For the end of a
 /// process whose threads wait for what their children do.
 void kill_children();

@@ -47,7 +47,7 @@ void plural_policy::present(std::size_t count, bool quarantined, nanoseconds_t n
 std::optional<nanoseconds_t> plural_policy::gives_up_at() const {
   // Nobody but us knows of hosts that come from elsewhere: without a death of ours they are waited
   // for.
-  if (!absent_since_ || (!died_since_ && !quarantined_)) return std::nullopt;
+  if (!needed_ || !absent_since_ || (!died_since_ && !quarantined_)) return std::nullopt;
   return *absent_since_ + limits_.absence_ns;
 }
 

@@ -45,6 +45,9 @@ class plural_policy {
   /// How many are present now; `quarantined`: others are there and their devices take no work.
   void present(std::size_t count, bool quarantined, nanoseconds_t now);
 
+  /// The run drains: it needs them no more, and their absence does not end it.
+  void not_needed() { needed_ = false; }
+
   /// When `absent_for_long` may become true; none: not while things stay as they are.
   [[nodiscard]] std::optional<nanoseconds_t> gives_up_at() const;
   [[nodiscard]] bool absent_for_long(nanoseconds_t now) const;
@@ -63,6 +66,7 @@ class plural_policy {
   bool ever_present_ = false;
   std::optional<nanoseconds_t> absent_since_;
   bool died_since_ = false;  ///< one of ours, since the last was present
+  bool needed_ = true;
   bool quarantined_ = false;
 };
 

@@ -204,7 +204,8 @@ struct host_loop::state {
       threads.start([this] { prepare_ahead(); });
   }
 
-  void end_workers() {
+  /// `in_order`: else the caller has an error to tell, so that this never ends the program.
+  void end_workers(bool in_order) {
     {
       const std::lock_guard lock(mutex);
       ending = true;
@@ -212,7 +213,9 @@ struct host_loop::state {
         *flag = true;
     }
     changed.notify_all();
-    threads.join(options.ending);
+    ending_rules rules = options.ending;
+    if (!in_order) rules.give_up = nullptr;
+    threads.join(rules);
   }
 
   base::status carry_out(host_actions actions) {
@@ -373,7 +376,7 @@ base::status host_loop::run() {
   if (result) state_->socket->linger(goodbye_ms);
   state_->watch.reset();
   state_->socket.reset();
-  state_->end_workers();
+  state_->end_workers(result.has_value());
   return result;
 }
 

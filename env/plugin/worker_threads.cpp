@@ -1,6 +1,7 @@
 // Threads whose end is waited for with an eye on the clock.
 #include "env/plugin/worker_threads.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace quern::env {
@@ -27,13 +28,15 @@ void worker_threads::join(const ending_rules& rules) {
   std::unique_lock lock(mutex_);
   const auto all_ended = [&] { return running_ == 0; };
   const base::steady_clock clock;
-  const base::nanoseconds_t begin = clock.now_ns();
+  std::optional<base::nanoseconds_t> begin;  // since they were hastened first
   bool given_up = !rules.give_up;
   // Most end by themselves, at once.
   while (rules.hasten && !changed_.wait_for(lock, between_calls, all_ended)) {
     lock.unlock();
     rules.hasten();
-    if (!given_up && clock.now_ns() - begin >= rules.longest_ns) {
+    const base::nanoseconds_t now = clock.now_ns();
+    if (!begin) begin = now;
+    if (!given_up && now - *begin >= rules.longest_ns) {
       given_up = true;
       rules.give_up();
     }

@@ -160,8 +160,8 @@ TEST_CASE("after that the error says who held run.db and what to do, and nothing
   const auto folder = must(base::temp_folder::make("busy"));
   const fs::path path = folder.path() / "run.db";
   holder other(path);
-  auto db = must(
-      database::open(path, database::access::write, default_batch_rows, {300'000'000, 50'000'000}));
+  auto db = must(database::open(path, database::access::write, default_batch_rows,
+                                {2'000'000'000, 50'000'000}));
   auto book = must(ledger::open(*db));
   must(book->open_epoch({"start", 0, {}}));
   other.hold();

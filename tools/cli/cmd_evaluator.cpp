@@ -51,7 +51,8 @@ void on_signal(int number) {
   }
 }
 
-/// Its children end with it, and what it leaves in temporary folders goes with the next evaluator.
+/// Its children end with it. Folders of work in the temporary folder may stay (quern-work.*,
+/// quern-python.*).
 void end_at_once() {
   base::log_warn("evaluator", "an evaluation did not end within {} of its children's end: left",
                  base::human_duration(longest_end_ns));

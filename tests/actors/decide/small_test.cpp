@@ -144,6 +144,17 @@ TEST_CASE("evaluators whose devices are all in quarantine are absent, whoever st
   CHECK_FALSE(evaluators.gives_up_at());
 }
 
+TEST_CASE("a run that drains does not end because its evaluators are absent") {
+  plural_policy evaluators(few_restarts());
+  evaluators.expect(1);
+  evaluators.present(1, false, 0);
+  evaluators.present(0, true, 5_s);
+  REQUIRE(evaluators.absent_for_long(605_s));
+  evaluators.not_needed();
+  CHECK_FALSE(evaluators.gives_up_at());
+  CHECK_FALSE(evaluators.absent_for_long(605_s));
+}
+
 TEST_CASE("that no device is left is said at once, every two minutes, and when it is over") {
   using news = shortage_watch::news;
   shortage_watch watch;

@@ -2,6 +2,7 @@
 // judged.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,7 +20,7 @@ using namespace quern::env;
 inline const std::filesystem::path folder = source_dir() / "tests/hostile/cpp";
 
 /// How often a `noisy` candidate is judged: a busy machine is no outcome.
-inline constexpr int most_attempts = 9;
+inline constexpr int most_judgements = 9;
 
 /// The suite is about what is let through, not about how precisely it is timed: a busy machine must
 /// not turn an honest kernel into `noisy`. The widest limit that an evaluator takes.
@@ -61,6 +62,11 @@ inline bool has_limits(const base::json& candidate) {
          candidate.contains("noise_limit");
 }
 
+/// Whether what a candidate gains is no verdict but a claim.
+inline bool gains_speed(const base::json& candidate) {
+  return candidate.contains("pays_at_most_e2");
+}
+
 inline bool for_this_machine(const base::json& candidate) {
   if (!candidate.contains("only")) return true;
 #if defined(__x86_64__)
@@ -80,12 +86,21 @@ inline evaluation_request request_for(std::shared_ptr<const task> subject, const
   return r;
 }
 
-/// The verdict, or the last one of most_attempts that were `noisy`.
+/// The verdict, or the last one of most_judgements that were `noisy`.
 inline verdict judge(evaluator& judging, const evaluation_request& request) {
   auto v = judging.evaluate(request);
-  for (int i = 1; i < most_attempts && v.kind == verdict_kind::noisy; ++i)
+  for (int i = 1; i < most_judgements && v.kind == verdict_kind::noisy; ++i)
     v = judging.evaluate(request);
   return v;
+}
+
+/// `right`: one outcome of the manifest, "kind" or "kind:reason", or several.
+inline bool is_right(const verdict& v, const base::json& right) {
+  const std::string kind(name_of(v.kind));
+  const auto is = [&](const base::json& outcome) {
+    return outcome == kind || outcome == kind + ":" + v.reason;
+  };
+  return right.is_array() ? std::any_of(right.begin(), right.end(), is) : is(right);
 }
 
 }  // namespace quern::test::hostile

@@ -1,7 +1,5 @@
 // The hostile candidates of tests/hostile/cpp through the whole pipeline, with the static screen on
 // and off; after each of them that ran, an honest one must pass as if nothing had happened.
-#include <algorithm>
-
 #include "env/judge/compile_pool.hpp"
 #include "hostile_suite.hpp"
 
@@ -19,7 +17,9 @@ void run_all(bool screen) {
   compile_pool ahead(*shared, 1);
   std::vector<quern::base::json> candidates;
   for (const auto& c : m["candidates"])
-    if (for_this_machine(c))
+    if (gains_speed(c))
+      continue;  // it needs a clock: hostile_controls_test.cpp
+    else if (for_this_machine(c))
       candidates.push_back(c);
     else
       quern::test::skip(c["file"].get<std::string>() + " is for " + c["only"].get<std::string>());
@@ -34,25 +34,14 @@ void run_all(bool screen) {
     const std::string file = c["file"];
     const auto own = has_limits(c) ? open(screen, true, c) : nullptr;
     const auto v = judge(own ? *own : *shared, request_of(c));
-    const std::string got(name_of(v.kind));
-    const auto& right = c[screen ? "screen_on" : "screen_off"];
-    const auto is = [&](const quern::base::json& want) {
-      return want == got || want == got + ":" + v.reason;
-    };
-    const bool as_expected =
-        right.is_array() ? std::any_of(right.begin(), right.end(), is) : is(right);
     CAPTURE(file);
-    CAPTURE(got);
+    CAPTURE(name_of(v.kind));
     CAPTURE(v.reason);
     CAPTURE(v.detail);
-    CHECK(as_expected);
+    CHECK(is_right(v, c[screen ? "screen_on" : "screen_off"]));
     CHECK((v.kind == verdict_kind::ok || !v.speedup_e2.has_value()));
     if (file == "honest.cpp" || v.kind == verdict_kind::rejected_static) continue;
-    CHECK((v.kind != verdict_kind::ok || c.contains("pays_at_most_e2")));
-    if (v.kind == verdict_kind::ok) {
-      MESSAGE(file, " claims ", v.speedup_e2.value_or(0), " hundredths");
-      CHECK(v.speedup_e2.value_or(0) <= c.value("pays_at_most_e2", std::int64_t{0}));
-    }
+    CHECK(v.kind != verdict_kind::ok);
     const auto next = judge(*shared, request_for(common, "honest.cpp", true));
     CAPTURE(next.detail);
     CHECK(next.kind == verdict_kind::ok);
