@@ -7,6 +7,7 @@
 #include "actors/dispatch_actor.hpp"
 #include "actors/node.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "env/plugin/zmq_socket.hpp"
 #include "support/caught_stderr.hpp"
 #include "support/test.hpp"
