@@ -1,7 +1,8 @@
 #include "storage/lock_holder.hpp"
 
+#include <algorithm>
 #include <charconv>
-#include <tuple>
+#include <optional>
 
 #include <fmt/core.h>
 #include <sys/stat.h>

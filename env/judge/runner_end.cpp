@@ -17,7 +17,8 @@ std::string_view reason_of(const child_end& end) {
     case child_end::kind::signalled:
       return end.code == SIGSYS ? end_reason::forbidden_call : std::string_view();
     case child_end::kind::killed:
-      // By the evaluator, which saw the socket closed and the process alive.
+      // By the evaluator, which saw the socket closed and the process alive. One that somebody else
+      // killed and that was slow to go looks the same.
       return end_reason::closed_channel;
     case child_end::kind::timed_out:
       return {};

@@ -58,17 +58,17 @@ struct evaluator_fixture {
     options.heartbeat_ms = 200;
     REQUIRE(run.open(options));
   }
-  base::subprocess start() {
+  /// An evaluator that has a job, with a candidate's process at work.
+  base::subprocess start_evaluating() {
     auto started = base::subprocess::start(
         {.argv = {program("quern"), "evaluator", "--connect", endpoint, "--sandbox", "best_effort"},
          .log = folder.path() / "log"});
     REQUIRE(started);
+    REQUIRE(run.wait([&] { return run.joined.size() == 1; }));
+    run.submit(1, run.device_class);
+    REQUIRE(wait_until(120_s,
+                       [&] { return !find_children(started->pid(), {"quern-runner"}).empty(); }));
     return std::move(*started);
-  }
-  /// Until its reference process and a candidate's are at work.
-  bool is_evaluating(const base::subprocess& evaluator) const {
-    return wait_until(120_s,
-                      [&] { return !find_children(evaluator.pid(), {"quern-runner"}).empty(); });
   }
 };
 
@@ -76,10 +76,7 @@ struct evaluator_fixture {
 
 TEST_CASE("SIGTERM in the middle of an evaluation: the job is given back and the evaluator ends") {
   evaluator_fixture f;
-  auto evaluator = f.start();
-  REQUIRE(f.run.wait([&] { return f.run.joined.size() == 1; }));
-  f.run.submit(1, f.run.device_class);
-  REQUIRE(f.is_evaluating(evaluator));
+  auto evaluator = f.start_evaluating();
   const auto children = find_children(evaluator.pid(), {"quern-"});
   REQUIRE(children.size() >= 2);
   evaluator.send_signal(SIGTERM);
@@ -101,10 +98,7 @@ TEST_CASE("SIGTERM in the middle of an evaluation: the job is given back and the
 
 TEST_CASE("SIGINT lets an evaluator finish what it has; a second one does not") {
   evaluator_fixture f;
-  auto evaluator = f.start();
-  REQUIRE(f.run.wait([&] { return f.run.joined.size() == 1; }));
-  f.run.submit(1, f.run.device_class);
-  REQUIRE(f.is_evaluating(evaluator));
+  auto evaluator = f.start_evaluating();
   evaluator.send_signal(SIGINT);
   REQUIRE(f.run.wait([&] { return f.run.draining.size() == 1; }));
   CHECK_FALSE(evaluator.poll());

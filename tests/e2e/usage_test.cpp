@@ -33,6 +33,14 @@ struct fixture {
       CHECK(end.output.find(part) != std::string::npos);
     CHECK(end.output.size() < 2000);
   }
+  /// A suite without tasks; they are written into its folder.
+  fs::path make_suite() {
+    fs::path suite = folder.path() / "suite";
+    REQUIRE(fs::create_directory(suite));
+    REQUIRE(base::write_file_atomic(suite / "suite.yaml",
+                                    "quern_suite: 1\nsplit: {by: task, held_out: []}\n"));
+    return suite;
+  }
   std::string write(const char* name, const std::string& text) {
     REQUIRE(base::write_file_atomic(folder.path() / name, text));
     return (folder.path() / name).string();
@@ -76,10 +84,7 @@ TEST_CASE("a run that cannot begin is refused before its folder is made, dry or 
 TEST_CASE("a suite whose reference is broken is refused with its file and rule, dry or not") {
   fixture f;
   const fs::path run = f.folder.path() / "run";
-  const fs::path suite = f.folder.path() / "suite";
-  REQUIRE(fs::create_directory(suite));
-  REQUIRE(base::write_file_atomic(suite / "suite.yaml",
-                                  "quern_suite: 1\nsplit: {by: task, held_out: []}\n"));
+  const fs::path suite = f.make_suite();
   const std::string good = base::read_file(cpp_task).value();
   const std::size_t at = good.find("h = x\n");
   REQUIRE(at != good.npos);
@@ -113,10 +118,7 @@ TEST_CASE(
     "a plain baseline that does not compile, or computes something else, is refused by name") {
   fixture f;
   const fs::path run = f.folder.path() / "run";
-  const fs::path suite = f.folder.path() / "suite";
-  REQUIRE(fs::create_directory(suite));
-  REQUIRE(base::write_file_atomic(suite / "suite.yaml",
-                                  "quern_suite: 1\nsplit: {by: task, held_out: []}\n"));
+  const fs::path suite = f.make_suite();
   const std::string good = base::read_file(cpp_task).value();
   const std::size_t at = good.find("plain: |");
   REQUIRE(at != good.npos);

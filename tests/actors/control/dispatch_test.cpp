@@ -2,6 +2,7 @@
 // that only listens.
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "actors/dispatch_actor.hpp"
 #include "actors/node.hpp"
@@ -84,108 +85,103 @@ T next(env::zmq_socket& socket) {
   }
 }
 
-}  // namespace
-
-TEST_CASE("a drain gives back 1,999 queued jobs at once, and the one that runs when it fails") {
-  const auto folder = base::temp_folder::make().value();
+/// A dispatch actor, and a host that says only what a test has it say.
+struct dispatching {
+  base::temp_folder folder = base::temp_folder::make().value();
   run_config config;
-  config.tasks.count = 1;
-  config.tasks.held_out_count = 0;
-  const auto tasks = task_book::make(config).value();
+  std::optional<task_book> tasks;
+  std::shared_ptr<device_board> board = std::make_shared<device_board>();
   told ears;
   node self;
-  const auto sink = std::make_shared<dispatch_sink>();
-  sink->replay = self.system().spawn(listener, &ears);
-  self.owns(sink->replay);
-  dispatch_setup setup{&config, &tasks, "cpp-test", 1, {}};
-  setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
-  setup.gateway.epoch = 1;
-  setup.gateway.heartbeat_ms = 60'000;  // the host says nothing by itself
-  const auto dispatch = spawn_dispatch(self.system(), setup, sink);
-  REQUIRE(dispatch);
-  self.owns(*dispatch);
+  std::optional<dispatch_ref> dispatch;
   env::zmq_context context;
-  auto host = env::zmq_socket::open(context, env::socket_kind::dealer).value();
-  REQUIRE(host.connect(sink->endpoints.at(0)));
-  const auto say = [&](const env::message& what) {
-    REQUIRE(host.send({}, env::encode(what).value()) == env::send_outcome::sent);
-  };
-  say(env::hello_message{1, 1, "raw", 7, {"cpp"}, {{0, "cpp-test", 1}}});
-  const auto session = next<env::welcome_message>(host).session;
+  std::optional<env::zmq_socket> host;
 
-  constexpr sample_id jobs = 2'000;
-  for (sample_id sample = 1; sample <= jobs; ++sample)
-    caf::anon_send(*dispatch, evaluate_sample{1, sample, tasks.tasks()[0].id, "int v;\n", 0, 0, 0});
-  say(env::credit_message{session, 0, 1});
-  const auto job = next<env::job_message>(host);
-  caf::anon_send(*dispatch, drain{static_cast<std::uint8_t>(ending::pause)});
-  REQUIRE(ears.wait_for(jobs - 1, 0));
-  CHECK(ears.all_verdicts().empty());
-
-  // Its attempt is lost; there is no other one in this life of the run.
-  say(env::failed_message{session, job.lease, "the device is unhealthy", 0});
-  REQUIRE(ears.wait_for(jobs, 1));
-  const auto verdicts = ears.all_verdicts();
-  REQUIRE(verdicts.size() == 1);
-  CHECK(verdicts[0].sample == static_cast<sample_id>(job.sample));
-  CHECK_FALSE(verdicts[0].counts);
-  CHECK_FALSE(verdicts[0].exhausted);
-  auto withdrawn = ears.all_withdrawn();
-  CHECK(withdrawn.back() == static_cast<sample_id>(job.sample));
-  std::sort(withdrawn.begin(), withdrawn.end());
-  CHECK(std::adjacent_find(withdrawn.begin(), withdrawn.end()) == withdrawn.end());
-  CHECK(withdrawn.size() == static_cast<std::size_t>(jobs));
-  self.end_actors();
-}
-
-TEST_CASE("a device that goes into quarantine and one that comes back are said, and counted") {
-  const auto folder = base::temp_folder::make().value();
-  run_config config;
-  config.tasks.count = 1;
-  config.tasks.held_out_count = 0;
-  const auto tasks = task_book::make(config).value();
-  std::vector<std::string> lines;
-  {
-    test::caught_stderr caught(folder.path() / "said");
-    told ears;
-    node self;
+  dispatching() {
+    config.tasks.count = 1;
+    config.tasks.held_out_count = 0;
+    tasks.emplace(task_book::make(config).value());
     const auto sink = std::make_shared<dispatch_sink>();
     sink->replay = self.system().spawn(listener, &ears);
     self.owns(sink->replay);
-    const auto board = std::make_shared<device_board>();
-    dispatch_setup setup{&config, &tasks, "cpp-test", 1, {}};
+    dispatch_setup setup{&config, &*tasks, "cpp-test", 1, {}};
     setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
     setup.gateway.epoch = 1;
     setup.gateway.heartbeat_ms = 60'000;  // the host says nothing by itself
     setup.board = board;
-    const auto dispatch = spawn_dispatch(self.system(), setup, sink);
-    REQUIRE(dispatch);
-    self.owns(*dispatch);
-    env::zmq_context context;
-    auto host = env::zmq_socket::open(context, env::socket_kind::dealer).value();
-    REQUIRE(host.connect(sink->endpoints.at(0)));
-    const auto say = [&](const env::message& what) {
-      REQUIRE(host.send({}, env::encode(what).value()) == env::send_outcome::sent);
-    };
-    const auto comes_to = [&](std::size_t working) {
-      for (int i = 0; i < 3000 && board->working() != working; ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      return board->working() == working;
-    };
+    auto made = spawn_dispatch(self.system(), setup, sink);
+    REQUIRE(made);
+    self.owns(*made);
+    dispatch.emplace(std::move(*made));
+    host.emplace(env::zmq_socket::open(context, env::socket_kind::dealer).value());
+    REQUIRE(host->connect(sink->endpoints.at(0)));
+  }
+  void say(const env::message& what) {
+    REQUIRE(host->send({}, env::encode(what).value()) == env::send_outcome::sent);
+  }
+  /// Lets the host in; its session.
+  std::uint64_t join(const std::string& name = "") {
     env::hello_message hello{1, 1, "raw", 7, {"cpp"}, {{0, "cpp-test", 1}}};
-    hello.name = "node7";
+    hello.name = name;
     say(hello);
-    const auto session = next<env::welcome_message>(host).session;
+    return next<env::welcome_message>(*host).session;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a drain gives back 1,999 queued jobs at once, and the one that runs when it fails") {
+  dispatching d;
+  const auto session = d.join();
+
+  constexpr sample_id jobs = 2'000;
+  for (sample_id sample = 1; sample <= jobs; ++sample)
+    caf::anon_send(*d.dispatch,
+                   evaluate_sample{1, sample, d.tasks->tasks()[0].id, "int v;\n", 0, 0, 0});
+  d.say(env::credit_message{session, 0, 1});
+  const auto job = next<env::job_message>(*d.host);
+  caf::anon_send(*d.dispatch, drain{static_cast<std::uint8_t>(ending::pause)});
+  REQUIRE(d.ears.wait_for(jobs - 1, 0));
+  CHECK(d.ears.all_verdicts().empty());
+
+  // Its attempt is lost; there is no other one in this life of the run.
+  d.say(env::failed_message{session, job.lease, "the device is unhealthy", 0});
+  REQUIRE(d.ears.wait_for(jobs, 1));
+  const auto verdicts = d.ears.all_verdicts();
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].sample == static_cast<sample_id>(job.sample));
+  CHECK_FALSE(verdicts[0].counts);
+  CHECK_FALSE(verdicts[0].exhausted);
+  auto withdrawn = d.ears.all_withdrawn();
+  CHECK(withdrawn.back() == static_cast<sample_id>(job.sample));
+  std::sort(withdrawn.begin(), withdrawn.end());
+  CHECK(std::adjacent_find(withdrawn.begin(), withdrawn.end()) == withdrawn.end());
+  CHECK(withdrawn.size() == static_cast<std::size_t>(jobs));
+  d.self.end_actors();
+}
+
+TEST_CASE("a device that goes into quarantine and one that comes back are said, and counted") {
+  const auto folder = base::temp_folder::make().value();
+  std::vector<std::string> lines;
+  {
+    test::caught_stderr caught(folder.path() / "said");
+    dispatching d;
+    const auto comes_to = [&](std::size_t working) {
+      for (int i = 0; i < 3000 && d.board->working() != working; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return d.board->working() == working;
+    };
+    const auto session = d.join("node7");
     CHECK(comes_to(1));
     const env::quarantined_device out{0, "failures: no room in /tmp", 90'000};
-    say(env::heartbeat_message{session, {out}});
+    d.say(env::heartbeat_message{session, {out}});
     CHECK(comes_to(0));
-    CHECK(test::contains(board->shortage(), "no room in /tmp"));
-    say(env::heartbeat_message{session, {out}});
-    say(env::heartbeat_message{session, {}});
+    CHECK(test::contains(d.board->shortage(), "no room in /tmp"));
+    d.say(env::heartbeat_message{session, {out}});
+    d.say(env::heartbeat_message{session, {}});
     CHECK(comes_to(1));
-    CHECK(board->shortage().empty());
-    self.end_actors();
+    CHECK(d.board->shortage().empty());
+    d.self.end_actors();
     lines = caught.lines();
   }
   std::string all;

@@ -67,6 +67,7 @@ inline bool gains_speed(const base::json& candidate) {
   return candidate.contains("pays_at_most_e2");
 }
 
+/// Whether this machine has the architecture whose system calls a candidate names.
 inline bool for_this_machine(const base::json& candidate) {
   if (!candidate.contains("only")) return true;
 #if defined(__x86_64__)
