@@ -18,8 +18,8 @@
 namespace quern::test {
 
 /// Living processes that `parent` has started, those of its children too where `all`, whose command
-/// line has `word`.
-inline std::set<pid_t> descendants(pid_t parent, const std::string& word, bool all) {
+/// line has `word`, and who started each.
+inline std::map<pid_t, pid_t> descendants(pid_t parent, const std::string& word, bool all) {
   struct process {
     pid_t parent = 0;
     std::filesystem::path folder;
@@ -36,7 +36,7 @@ inline std::set<pid_t> descendants(pid_t parent, const std::string& word, bool a
     const auto above = static_cast<pid_t>(std::strtol(stat.c_str() + end + 4, nullptr, 10));
     living[std::stoi(name)] = {above, entry.path()};
   }
-  std::set<pid_t> found;
+  std::map<pid_t, pid_t> found;
   for (const auto& [pid, what] : living) {
     bool below = what.parent == parent;
     for (auto at = living.find(what.parent); all && !below && at != living.end();
@@ -44,13 +44,14 @@ inline std::set<pid_t> descendants(pid_t parent, const std::string& word, bool a
       below = at->second.parent == parent;
     if (below &&
         base::read_file(what.folder / "cmdline").value_or("").find(word) != std::string::npos)
-      found.insert(pid);
+      found[pid] = what.parent;
   }
   return found;
 }
 
-/// Sends `signal` to processes below this one whose command line has `word`, as they are seen. Ends
-/// with this object.
+/// Sends `signal` to processes below this one whose command line has `word`, as they are seen. One
+/// that was started by another such process is passed over: it is a copy of that process which has
+/// not become its own program yet, and ends with it. Ends with this object.
 class meddler {
  public:
   /// `most`: how many of them, at most. `beside`: only those that another such process was before.
@@ -71,8 +72,10 @@ class meddler {
  private:
   void look() {
     const auto now = descendants(getpid(), word_, true);
-    for (const pid_t pid : now) {
-      if (!seen_.insert(pid).second || hits_ == most_ || (beside_ && now.size() < 2)) continue;
+    for (const auto& [pid, parent] : now) {
+      const bool copy = seen_.contains(parent) || now.contains(parent);
+      if (!seen_.insert(pid).second || copy || hits_ == most_ || (beside_ && now.size() < 2))
+        continue;
       if (::kill(pid, signal_) == 0) ++hits_;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

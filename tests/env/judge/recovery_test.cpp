@@ -2,7 +2,7 @@
 // artefacts cannot be written. Candidates do not pay for it, and the device is taken out and back.
 #include <chrono>
 #include <fstream>
-#include <set>
+#include <map>
 #include <thread>
 
 #include <signal.h>
@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::set<pid_t> children_of(pid_t parent, const std::string& word) {
+std::map<pid_t, pid_t> children_of(pid_t parent, const std::string& word) {
   return quern::test::descendants(parent, word, false);
 }
 
 /// An evaluator whose reference process is known.
 struct watched {
-  std::set<pid_t> others = children_of(getpid(), "quern-torch");
+  std::map<pid_t, pid_t> others = children_of(getpid(), "quern-torch");
   std::unique_ptr<evaluator> judge;
 
   explicit watched(evaluator_options o) : judge(evaluator::open(std::move(o)).value()) {}
@@ -32,7 +32,7 @@ struct watched {
   /// The warm parent; waits for it.
   pid_t reference() const {
     for (int i = 0; i < 3000; ++i) {
-      for (const pid_t one : children_of(getpid(), "quern-torch"))
+      for (const auto& [one, parent] : children_of(getpid(), "quern-torch"))
         if (!others.contains(one)) return one;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -127,7 +127,7 @@ TEST_CASE("a reference that is killed or stopped while it is timed: once more") 
       for (int i = 0; i < 6000; ++i) {
         if (const auto timed = children_of(reference, ""); !timed.empty()) {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
-          fault(reference, *timed.begin());
+          fault(reference, timed.begin()->first);
           return;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -126,7 +126,7 @@ TEST_CASE("a child that somebody stopped ends with its owner") {
   (void)service();
   const auto parents = quern::test::descendants(getpid(), "quern-torch", false);
   REQUIRE(parents.size() == 1);
-  const auto children = [&] { return quern::test::descendants(*parents.begin(), "", false); };
+  const auto children = [&] { return quern::test::descendants(parents.begin()->first, "", false); };
   const auto gone = [&] {
     for (int i = 0; i < 2000 && !children().empty(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -137,7 +137,7 @@ TEST_CASE("a child that somebody stopped ends with its owner") {
       service().open("def forward(x):\n    return x\n", -1).value());
   const auto there = children();
   REQUIRE(there.size() == 1);
-  REQUIRE(::kill(*there.begin(), SIGSTOP) == 0);
+  REQUIRE(::kill(there.begin()->first, SIGSTOP) == 0);
   runner.reset();
   CHECK(gone());
 }
