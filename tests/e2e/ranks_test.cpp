@@ -51,7 +51,8 @@ pid_t busiest_thread(pid_t process) {
 /// A thread of another process that stands still for as long as this lives, as if it hung.
 class stopped_thread {
  public:
-  explicit stopped_thread(pid_t thread) : thread_(thread) {
+  explicit stopped_thread(pid_t thread)
+      : thread_(thread), name_(base::read_file(fmt::format("/proc/{}/comm", thread)).value_or("")) {
     if (::ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) return;
     held_ = ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) == 0 &&
             ::waitpid(thread_, nullptr, __WALL) == thread_;
@@ -62,6 +63,7 @@ class stopped_thread {
   stopped_thread(const stopped_thread&) = delete;
   stopped_thread& operator=(const stopped_thread&) = delete;
   [[nodiscard]] bool held() const { return held_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
   /// Whether its process was ended; to be asked until then, or that process is not gone for others.
   bool gone() {
     int state = 0;
@@ -72,8 +74,18 @@ class stopped_thread {
 
  private:
   pid_t thread_;
+  std::string name_;
   bool held_ = false;
 };
+
+/// What the processes of a run have logged.
+std::string logs_of(const fs::path& run) {
+  std::string said;
+  std::error_code none;
+  for (const auto& log : fs::recursive_directory_iterator(run / "logs", none))
+    said += base::read_file(log.path()).value_or("");
+  return said;
+}
 
 }  // namespace
 
@@ -104,6 +116,9 @@ TEST_CASE("a rank of which only the thread that computes hangs is named, and the
     }
     const base::steady_clock clock;
     const base::nanoseconds_t begin = clock.now_ns();
+    CAPTURE(hung.name());
+    CAPTURE(base::read_file(folder.path() / "log").value_or(""));
+    CAPTURE(logs_of(run));
     REQUIRE(wait_until(60_s, [&] { return hung.gone() || over(); }));
     fmt::print("the hung rank was ended {:.1f} s after its thread stood still\n",
                static_cast<double>(clock.now_ns() - begin) / 1e9);
@@ -116,9 +131,7 @@ TEST_CASE("a rank of which only the thread that computes hangs is named, and the
   check_law(run);
   CHECK(version_of(run) == steps);
   // The other one says who it is, where it was last seen, and with which version.
-  std::string said;
-  for (const auto& log : fs::recursive_directory_iterator(run / "logs"))
-    said += base::read_file(log.path()).value_or("");
+  const std::string said = logs_of(run);
   CAPTURE(said);
   // A thread that stands still with a lock may take with it the one that gives signs of life.
   CHECK((contains(said, "rank 1 lives but has not moved for") ||

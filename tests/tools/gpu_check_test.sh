@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # What tools/gpu_check.sh makes of programs that pass, skip and fail; they are made up, no GPU is needed.
+#
+#   gpu_check_test.sh BIN   BIN: the real programs; the cases that it asks them for must be there
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=$(mktemp -d)
@@ -44,4 +46,18 @@ echo '# another build' >>"$folder/bin/gpu_passes_test"
 check gpu_passes,gpu_skips 1 '1 passed, 0 failed, 0 skipped' 1/2
 grep -qF 'not counted: part 2' "$folder/said" || fail "a part of another build is not told"
 check gpu_passes 2 'gpu_parts: --part: '"'3/2' is not K/N with K from 1 to N: say 1/3, 2/3 and 3/3" 3/2
+
+# A case that is asked for by a name which no case has (any more) is not run.
+asked=0
+while read -r name words; do
+  asked=$((asked + 1))
+  [ -x "$1/$name" ] || continue
+  IFS=, read -ra each <<<"$words"
+  for word in "${each[@]}"; do
+    "$1/$name" --test-case="$word" --count >"$folder/said"
+    grep -qE 'unskipped .*: [1-9]' "$folder/said" || fail "$name has no case '$word'"
+  done
+done < <(sed -e ':a' -e '/\\$/{N;s/\\\n//;ba' -e '}' "$root/tools/gpu_check.sh" |
+  sed -nE 's|.*"\$build/bin/([a-z0-9_]+)" +--test-case="([^"]*)".*|\1 \2|p')
+[ $asked -gt 0 ] || fail "no step asks for a case"
 echo "gpu_check: ok"
