@@ -112,9 +112,10 @@ base::expected<std::unique_ptr<database>> database::in_memory(const base::clock*
 base::status database::set_up(access how, const std::string& name) {
   // The check comes before anything is changed in a file that may not be ours.
   QUERN_CHECK(prepare_schema(*this, name, how == access::write));
-  QUERN_CHECK(
-      execute("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
-              "PRAGMA cache_size = -65536"));
+  const std::string settings =
+      fmt::format("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{}",
+                  page_cache_bytes / 1024);
+  QUERN_CHECK(execute(settings.c_str()));
   if (how == access::read) return {};
   QUERN_CHECK(begin_log(name));
   QUERN_TRY(begin_, prepare("BEGIN IMMEDIATE"));
@@ -231,6 +232,12 @@ std::int64_t database::rows_written() const {
 
 std::int64_t database::last_row_id() const {
   return sqlite3_last_insert_rowid(handle_);
+}
+
+std::int64_t database::bytes_cached() const {
+  int now = 0, unused = 0;
+  sqlite3_db_status(handle_, SQLITE_DBSTATUS_CACHE_USED, &now, &unused, 0);
+  return now;
 }
 
 std::int64_t database::changes() const {

@@ -1,4 +1,6 @@
 // run.db as a file: batches, readers, folding, versions, the golden schema.
+#include <fmt/format.h>
+
 #include "base/file.hpp"
 #include "ledger_support.hpp"
 #include "storage/schema.hpp"
@@ -74,6 +76,32 @@ TEST_CASE("what was not committed is gone after the process; what was, is there"
   CHECK(must(book->sample(1)).state == sample_state::issued);
   CHECK(must(book->position()).next_seq == 1);
   must(book->audit());
+}
+
+TEST_CASE("what a connection keeps of run.db does not grow with what it writes or reads") {
+  file_ledger run;
+  must(run.book->open_epoch({"start", 0, {}}));
+  constexpr int samples = 2000;
+  must(run.book->issue(group_of(0, samples)));
+  for (std::int64_t id = 1; id <= samples; ++id) {
+    must(run.book->generated(tokens_of(id, 1, 0, 0)));
+    verdict_row verdict = verdict_of(id, 1, 1);
+    verdict.json = fmt::format(R"({{"detail":"{}"}})", std::string(2500, 'x'));
+    must(run.book->evaluated(verdict));
+  }
+  must(run.book->commit());
+  // SQLite adds a twentieth of its own to each page.
+  constexpr std::int64_t bound = page_cache_bytes + page_cache_bytes / 16;
+  CHECK(run.db->bytes_cached() > page_cache_bytes / 2);
+  CHECK(run.db->bytes_cached() < bound);
+  must(run.book->audit());
+  CHECK(run.db->bytes_cached() < bound);
+  must(run.db->fold());
+  REQUIRE(static_cast<std::int64_t>(fs::file_size(run.path)) > 3 * page_cache_bytes);
+  auto reading = must(database::open(run.path, database::access::read));
+  must(reading->quick_check());
+  CHECK(reading->bytes_cached() > page_cache_bytes / 2);
+  CHECK(reading->bytes_cached() < bound);
 }
 
 TEST_CASE("there is one writer") {
