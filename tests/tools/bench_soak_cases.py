@@ -80,5 +80,16 @@ def check_quarters():
     assert watch.quarter(2, 2, "control") == watch.quarter(4, 2, "control") == 9
 
 
-for case in (check_schedule, check_intervals, check_ledger, check_quarters):
+def check_growth():
+    # A tenth, or what is nothing where that is more; a role that was never seen is not steady.
+    assert soak.steady(100 * 1024, 110 * 1024, 4096)[0]
+    assert not soak.steady(100 * 1024, 111 * 1024, 4096)[0]
+    assert soak.steady(25 * 1024, 29 * 1024, 4096) == (True, 29 * 1024)
+    assert not soak.steady(25 * 1024, 29 * 1024 + 1, 4096)[0]
+    # A cache of 64 MiB that control filled for as long as it lived: 100 minutes found this.
+    assert not soak.steady(39.0 * 1024, 51.1 * 1024, 4096)[0]
+    assert not soak.steady(0, 0, 4096)[0]
+
+
+for case in (check_schedule, check_intervals, check_ledger, check_quarters, check_growth):
     case()
