@@ -275,7 +275,8 @@ std::string to_yaml(const run_config& config) {
 std::string reference_yaml() {
   const std::string head =
       "# Every key with its default. Written by `quern explain config`; a test keeps it true.\n"
-      "# Class: fixed for the run, changeable with `resume`, or live.\n";
+      "# Above each key: what it means, then [what is possible; when it may change].\n"
+      "# fixed: never after the run has begun; resume: with `quern resume RUN --set KEY=VALUE`.\n";
   return head + write_yaml(run_config{}, [](const config_key& key, const std::string& indent) {
            std::string range;
            run_config probe;

@@ -228,7 +228,10 @@ void system(keys& table) {
   QUERN_NUMBER(actors.staleness, fixed, 0, 1000,
                "optimiser steps by which the oldest token of a sample may be behind; a hard bound");
   QUERN_TEXT(actors.stale_groups, resume, QUERN_WORDS("drop", "wait", "mask_tokens"),
-             "what becomes of a group that is too old");
+             "what becomes of a group that is more than actors.staleness steps behind; drop: it is "
+             "dropped; wait: the learner takes no step that would make a group under way too old, "
+             "and waits for that group; mask_tokens: its tokens that are too old are not trained, "
+             "and a sample without any other token is dropped");
   QUERN_TEXT(actors.generator_host, resume, {},
              "name of the host where the generator is; empty: here");
   QUERN_NUMBER(
@@ -254,9 +257,13 @@ void system(keys& table) {
       "arena, by NCCL between two GPUs, on the CPU through sockets; auto: link where rank 0 of "
       "the learner and the generator have different GPUs, or one of them lives on another host, "
       "else memory");
-  QUERN_NUMBER(actors.lease_s, resume, 1, 86400, "longest time that a host may keep a job");
+  QUERN_NUMBER(actors.lease_s, resume, 1, 86400,
+               "seconds that an evaluator host may keep a job; "
+               "then this attempt counts as failed");
   QUERN_NUMBER(actors.heartbeat_s, resume, 0.05, 60,
-               "between signs of life of hosts and processes");
+               "seconds between heartbeats of control and an evaluator host; five missed ones mean "
+               "that the other side is gone. Generator and learner have heartbeats of their own, "
+               "which no key changes");
   QUERN_NUMBER(actors.restarts, resume, 0, 1000,
                "restarts of one process within restart_window_s; those of the learner without a "
                "step in between, and of stage sft without a new checkpoint, whatever time they "

@@ -185,26 +185,37 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--keys", key_file, "this host's key pair, as quern keys makes it (tcp://)");
   app.add_option("--gateway-key", gateway_key,
                  "the run's public key, or the file that has it (tcp://)");
-  app.add_option("--sandbox", sandbox, "required | best_effort")
-      ->check(CLI::IsMember({"required", "best_effort"}));
+  app.add_option("--sandbox", sandbox,
+                 "required: refuse to start where a needed layer is missing; best_effort: go on "
+                 "without it")
+      ->check(CLI::IsMember({"required", "best_effort"}))
+      ->capture_default_str();
   app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s")
-      ->check(number_within(0.05, 3600));
+      ->check(number_within(0.05, 3600))
+      ->capture_default_str();
   app.add_option("--precision", options.precision,
                  "half-width of the interval at which measuring ends before the budget")
-      ->check(number_within(0.001, 0.06));
+      ->check(number_within(0.001, 0.06))
+      ->capture_default_str();
   app.add_option("--noise-limit", options.noise_limit,
                  "half-width of the interval above which a measurement is noisy")
-      ->check(number_within(0.01, 0.5));
-  app.add_option("--static-screen", screen, "on | off")->check(CLI::IsMember({"on", "off"}));
+      ->check(number_within(0.01, 0.5))
+      ->capture_default_str();
+  app.add_option("--static-screen", screen, "refuse sources by rule before they are compiled")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   app.add_option("--core", options.core, "core that measures; -1: the first that is free")
-      ->check(whole_within(-1, 4095));
+      ->check(whole_within(-1, 4095))
+      ->capture_default_str();
   app.add_option("--gpus", gpus, "lane cuda on these GPUs (0,1,…) instead of lane cpp on a core")
       ->delimiter(',')
       ->check(whole_within(0, 63));
   app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s")
-      ->check(number_within(0.1, 1e6));
-  app.add_option("--log-level", log_level, "debug | info | warning | error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+      ->check(number_within(0.1, 1e6))
+      ->capture_default_str();
+  app.add_option("--log-level", log_level, "lines below it are not written")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
   std::int64_t start = 0;
   app.add_option("--start", start, "number that the run gave it, which it tells the run")
       ->check(whole_within(0, 2147483647));

@@ -160,8 +160,13 @@ std::string_view state_text(bool goes_on, bool complete) {
   return complete ? "complete" : "not running (quern resume goes on)";
 }
 
-int order(const char* name, int argc, char** argv) {
-  CLI::App app(std::string("quern ") + name);
+/// Asks the control process for an end and does not wait for it. `about`: what the command orders.
+int order(const char* name, const char* about, int argc, char** argv) {
+  CLI::App app(fmt::format(
+      "quern {}: {}. Asks and returns at once: the run ends when its evaluations, or in stage sft "
+      "the task or the step it is at, are finished. quern status RUN tells whether it still runs. "
+      "A run that was asked before ends as it was asked first.",
+      name, about));
   std::string run;
   app.add_option("run", run, "run directory")->required();
   if (const auto code = parse(app, argc, argv)) return *code;
@@ -185,7 +190,8 @@ int order(const char* name, int argc, char** argv) {
                name, run, run);
     return failed;
   }
-  fmt::print("{}: asked to {}; it ends when the evaluations that run are in\n", run, name);
+  fmt::print("{}: asked to {}; it ends when what it is at is finished: quern status {} tells\n",
+             run, name, run);
   return done;
 }
 
@@ -248,10 +254,16 @@ int cmd_status(int argc, char** argv) {
 }
 
 int cmd_pause(int argc, char** argv) {
-  return order("pause", argc, argv);
+  return order("pause",
+               "end a run with a checkpoint and keep its samples in flight for quern resume", argc,
+               argv);
 }
 int cmd_stop(int argc, char** argv) {
-  return order("stop", argc, argv);
+  return order(
+      "stop",
+      "end a run with a checkpoint, drop its samples in flight and make its closing report; "
+      "quern resume goes on with new samples",
+      argc, argv);
 }
 
 }  // namespace quern::tools
