@@ -3,6 +3,7 @@
 #include <new>
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include "base/descriptors.hpp"
 
@@ -30,6 +31,11 @@ std::string exception_text(const std::exception_ptr& thrown) {
   } catch (...) {
     return "something was thrown that says nothing of itself";
   }
+}
+
+void name_this_thread(std::string_view name) {
+  constexpr std::size_t longest = 15;
+  (void)::pthread_setname_np(::pthread_self(), std::string(name.substr(0, longest)).c_str());
 }
 
 }  // namespace quern::base

@@ -17,6 +17,10 @@ namespace quern::base {
 /// for the text.
 std::string exception_text(const std::exception_ptr& thrown);
 
+/// Gives the calling thread a name, as /proc and debuggers show it: at most 15 bytes, the rest is
+/// cut. Threads that it makes from then on begin with that name.
+void name_this_thread(std::string_view name);
+
 /// A thread that runs `work`. Error: exhausted, where the system makes no thread; names `purpose`
 /// ("watching learner") and the limits.
 template <class Work>

@@ -11,6 +11,7 @@
 #include "actors/workers/worker_actors.hpp"
 #include "actors/workers/worker_end.hpp"
 #include "base/log.hpp"
+#include "base/thread.hpp"
 #include "policy/engine/threads.hpp"
 
 namespace quern::actors {
@@ -51,6 +52,7 @@ void fail(learner_ptr self, const base::error& problem, const run_config& config
 void start(learner_ptr self, const welcome& start, const run_config& config, std::int32_t rank,
            const own_address& here) {
   policy::set_threads(1);  // the trainer's workers are the threads
+  base::name_this_thread("learner");
   self->state.start = start.version;
   auto worker = learning_worker::make(start, config, rank, here);
   if (!worker) return fail(self, worker.error(), config);

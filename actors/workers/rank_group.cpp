@@ -8,6 +8,7 @@
 #include "actors/decide/step_watch.hpp"
 #include "actors/defaults.hpp"
 #include "base/log.hpp"
+#include "base/thread.hpp"
 #include "policy/engine/share.hpp"
 
 namespace quern::actors {
@@ -98,6 +99,7 @@ bool rank_guard::stopped(std::chrono::nanoseconds within) {
 }
 
 void rank_guard::run() {
+  base::name_this_thread("rank guard");
   while (!stopped(guard_look)) {
     if (link_) {
       if (const auto verdict = link_->failure()) return leave_after(*verdict);

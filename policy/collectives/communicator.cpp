@@ -10,6 +10,18 @@ namespace {
 /// Between two looks at the group's health.
 constexpr base::nanoseconds_t look_interval = 20'000'000;
 
+/// Tells the end of a collective, however the wait for it ends.
+class end_of_collective {
+ public:
+  explicit end_of_collective(meeting& group) : group_(group) {}
+  ~end_of_collective() { group_.finish(); }
+  end_of_collective(const end_of_collective&) = delete;
+  end_of_collective& operator=(const end_of_collective&) = delete;
+
+ private:
+  meeting& group_;
+};
+
 }  // namespace
 
 pending& pending::operator=(pending&& other) noexcept {
@@ -80,6 +92,8 @@ template <class Start>
 base::expected<pending> communicator::begin(std::string_view what, std::vector<at::Tensor> tensors,
                                             Start start) {
   QUERN_CHECK(check_alive(what));
+  // Before anything is asked of the device: its driver may not come back until the others come.
+  link_->begin();
   const std::uint64_t number = trail_.enter(what, transport_->mark());
   collective_backend::started work = start();
   if (!work) return tl::make_unexpected(failed(what, work.error()).error());
@@ -120,6 +134,7 @@ base::status communicator::barrier(std::string_view what) {
 }
 
 base::status communicator::finish(operation& work, std::uint64_t number, std::string_view what) {
+  const end_of_collective at_last(*link_);
   trail_.begin_wait(number, what);
   std::optional<rank_verdict> verdict;
   bool done = work.wait_for(0);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/bytes.hpp"
+#include "base/thread.hpp"
 #include "policy/collectives/meeting_state.hpp"
 
 namespace quern::policy {
@@ -51,7 +52,10 @@ base::expected<std::shared_ptr<meeting>> meeting::join(const meeting_place& wher
   s->send(hello.take());
   std::shared_ptr<meeting> made(new meeting(std::move(s)));
   state& own = *made->state_;
-  own.thread = std::thread([&own] { own.run(); });
+  own.thread = std::thread([&own] {
+    base::name_this_thread("meeting");
+    own.run();
+  });
   std::unique_lock lock(own.mutex);
   if (own.wait_for_news(lock, [&] { return own.complete; })) return made;
   const auto verdict = own.verdict;
@@ -194,6 +198,18 @@ void meeting::enter(std::string_view what) {
   const std::lock_guard lock(state_->mutex);
   state_->collective = what;
   ++state_->beat.sequence;
+  state_->beat.begun = std::max(state_->beat.begun, state_->beat.sequence);
+}
+
+void meeting::begin() {
+  const std::lock_guard lock(state_->mutex);
+  ++state_->beat.begun;
+  ++state_->unfinished;
+}
+
+void meeting::finish() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->unfinished > 0) --state_->unfinished;
 }
 
 void meeting::waiting(bool now, std::string_view what) {

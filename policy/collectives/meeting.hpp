@@ -67,6 +67,10 @@ class meeting {
   void busy(std::string_view phase, base::nanoseconds_t limit);
   /// The same for any time, in whatever phase it is; false: no longer.
   void busy(bool now);
+  /// The host has begun a collective, which its device enters later; the host has seen the end of
+  /// one. Without these a collective counts as begun when it is entered.
+  void begin();
+  void finish();
   /// A collective was entered.
   void enter(std::string_view what);
   /// This thread begins or ends to wait for one: for the last that was entered, or for `what`.

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/bytes.hpp"
+#include "base/thread.hpp"
 #include "policy/collectives/meeting_wire.hpp"
 
 namespace quern::policy {
@@ -222,7 +223,10 @@ std::unique_ptr<meeting_server> meeting_server::start(base::unique_fd listening,
 }
 
 meeting_server::meeting_server(std::unique_ptr<desk> work) : desk_(std::move(work)) {
-  thread_ = std::thread([this] { desk_->run(stopping_); });
+  thread_ = std::thread([this] {
+    base::name_this_thread("meeting server");
+    desk_->run(stopping_);
+  });
 }
 
 meeting_server::~meeting_server() {

@@ -58,7 +58,8 @@ struct meeting::state {
   rank_beat server_last;   ///< of rank 0
   std::string collective;  ///< the last one entered
   base::nanoseconds_t busy_since = 0, busy_limit = 0;
-  std::int32_t paused = 0;  ///< threads that wait for what others tell
+  std::int32_t paused = 0;       ///< threads that wait for what others tell
+  std::uint64_t unfinished = 0;  ///< collectives that were begun and have no known end
   bool complete = false;
   bool ended = false;  ///< rank 0 has left in order
   std::optional<rank_verdict> verdict;
@@ -114,6 +115,7 @@ struct meeting::state {
 
   [[nodiscard]] rank_beat told() const {
     rank_beat now = beat;
+    now.unfinished = unfinished > 0;
     if (now.waiting) {
       now.phase += (now.connecting ? ", connecting for " : ", waiting in ") + collective;
     } else if (busy_limit > 0) {

@@ -41,6 +41,8 @@ void write_beat(base::byte_writer& out, const rank_beat& where) {
   out.u8(where.connecting ? 1 : 0);
   out.i64(where.busy_for);
   out.i64(where.busy_limit);
+  out.u64(where.begun);
+  out.u8(where.unfinished ? 1 : 0);
 }
 
 base::expected<rank_beat> read_beat(base::byte_reader& in) {
@@ -56,6 +58,9 @@ base::expected<rank_beat> read_beat(base::byte_reader& in) {
   where.connecting = connecting != 0;
   QUERN_TRY(where.busy_for, in.i64());
   QUERN_TRY(where.busy_limit, in.i64());
+  QUERN_TRY(where.begun, in.u64());
+  QUERN_TRY(const std::uint8_t unfinished, in.u8());
+  where.unfinished = unfinished != 0;
   return where;
 }
 

@@ -8,6 +8,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "base/thread.hpp"
 #include "policy/collectives/backend.hpp"
 #include "policy/collectives/nccl_api.hpp"
 #include "policy/collectives/nccl_end.hpp"
@@ -183,6 +184,7 @@ class nccl_backend final : public collective_backend {
         stream_(guard_.getNewStream(device, -1)) {
     // A host that waits for the GPU cannot look after the group; this thread does.
     watcher_ = std::thread([this] {
+      base::name_this_thread("nccl watcher");
       while (!stopping_)
         if (group_->wait_failure(guard_interval)) return link_->abort();
     });

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/thread.hpp"
+
 namespace quern::policy {
 namespace {
 
@@ -87,6 +89,7 @@ void progress_trail::tell_reached() {
 }
 
 void progress_trail::run() {
+  base::name_this_thread("progress trail");
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     news_.wait(lock, [&] { return stopping_ || !ahead_.empty(); });

@@ -148,10 +148,36 @@ std::optional<rank_verdict> rank_watch::by_progress(base::nanoseconds_t now) con
   return std::nullopt;
 }
 
+/// Nobody says that it waits. The rank that has begun most collectives, has not seen the end of one
+/// and does not move waits in its driver; whoever has begun fewer and does not move either is
+/// blamed. Both have not moved for 2 * stall: until they count as waiting, and from then on.
+std::optional<rank_verdict> rank_watch::by_stillness(base::nanoseconds_t now) const {
+  const auto still = [&](const entry& one) {
+    return one.state == presence::here && !one.last.waiting && one.last.busy_limit == 0 &&
+           now - one.moved >= 2 * limits_.stall;
+  };
+  const entry* ahead = nullptr;
+  for (const entry& one : ranks_) {
+    if (one.state == presence::here && one.last.waiting) return std::nullopt;
+    if (still(one) && one.last.unfinished &&
+        (ahead == nullptr || one.last.begun > ahead->last.begun))
+      ahead = &one;
+  }
+  if (ahead == nullptr) return std::nullopt;
+  std::optional<std::size_t> behind;
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    if (still(ranks_[i]) && ranks_[i].last.begun < ahead->last.begun &&
+        (!behind || ranks_[i].last.begun < ranks_[*behind].last.begun))
+      behind = i;
+  if (!behind) return std::nullopt;
+  return blame(*behind, rank_fault::stalled, now - ranks_[*behind].moved);
+}
+
 const std::optional<rank_verdict>& rank_watch::judge(base::nanoseconds_t now) {
   if (!verdict_) verdict_ = by_presence(now);
   if (!verdict_) verdict_ = by_limits();
   if (!verdict_) verdict_ = by_progress(now);
+  if (!verdict_) verdict_ = by_stillness(now);
   return verdict_;
 }
 

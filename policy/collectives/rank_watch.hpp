@@ -18,7 +18,10 @@ namespace quern::policy {
 struct watch_limits {
   base::nanoseconds_t arrival = 60'000'000'000;  ///< from the first rank to the last
   base::nanoseconds_t silence = 5'000'000'000;   ///< without a sign of life: frozen or cut off
-  /// One rank waits in a collective for so long, while another has neither entered it nor moved.
+  /// One rank waits in a collective for so long, while another has neither entered it nor moved. A
+  /// host that hangs in its driver, because its device is in a collective, cannot say that it
+  /// waits: a rank with an unfinished collective counts as waiting once it has not moved for so
+  /// long.
   base::nanoseconds_t stall = 8'000'000'000;
   /// What all ranks have entered may take so long where connections are made first.
   base::nanoseconds_t connect = 120'000'000'000;
@@ -39,6 +42,10 @@ struct rank_beat {
   /// It does something that tells no progress, for so long by now, and that may take so long; a
   /// limit of 0: it does not.
   base::nanoseconds_t busy_for = 0, busy_limit = 0;
+  /// Collectives that its host has begun so far; its device enters them later (`sequence`).
+  std::uint64_t begun = 0;
+  /// Of these, one or more has no end yet that the host knows of.
+  bool unfinished = false;
   bool operator==(const rank_beat&) const = default;
 };
 
@@ -95,6 +102,7 @@ class rank_watch {
   [[nodiscard]] std::optional<rank_verdict> by_presence(base::nanoseconds_t now) const;
   [[nodiscard]] std::optional<rank_verdict> by_limits() const;
   [[nodiscard]] std::optional<rank_verdict> by_progress(base::nanoseconds_t now) const;
+  [[nodiscard]] std::optional<rank_verdict> by_stillness(base::nanoseconds_t now) const;
 
   std::vector<entry> ranks_;
   watch_limits limits_;

@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "base/file.hpp"
+#include "base/thread.hpp"
 #include "policy/weights/safetensors.hpp"
 
 namespace quern::policy {
@@ -244,6 +245,7 @@ void checkpoint_writer::write(optimizer_snapshot what, std::filesystem::path fol
   wait();
   thread_ = std::thread([this, what = std::move(what), folder = std::move(folder),
                          more = std::move(more), done = std::move(done), number = ++written_] {
+    base::name_this_thread("checkpoint");
     base::status result = run(what, folder, more, number);
     if (done) done(std::move(result));
   });

@@ -202,6 +202,63 @@ TEST_CASE("a rank that was busy and is idle now is held to the limit of a step a
   CHECK(verdict->text().find("waiting for a batch, version 12") != std::string::npos);
 }
 
+namespace {
+
+/// A host that has begun a collective and has not come back from its driver: it tells nothing.
+rank_beat in_driver(std::uint64_t begun, std::uint64_t sequence) {
+  rank_beat where = in("backward", sequence);
+  where.begun = begun;
+  where.unfinished = true;
+  return where;
+}
+
+rank_beat idle(std::uint64_t sequence) {
+  rank_beat where = in("waiting for a batch", sequence);
+  where.begun = sequence;
+  return where;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that does not come is blamed though the other's host cannot say that it waits") {
+  // Also where the device of the other has not been seen to enter the collective.
+  for (const std::uint64_t entered : {4, 5}) {
+    CAPTURE(entered);
+    watched group(3);
+    group.where = {in_driver(5, entered), idle(4), in_driver(5, entered)};
+    group.pass(15);
+    CHECK_FALSE(group.watch.judge(group.now));
+    group.pass(3);
+    const auto verdict = group.watch.judge(group.now);
+    REQUIRE(verdict);
+    CHECK(verdict->rank == 1);
+    CHECK(verdict->fault == rank_fault::stalled);
+    CHECK(quern::test::contains(verdict->text(), "waiting for a batch, version 12"));
+  }
+}
+
+TEST_CASE("hosts in their drivers are left alone where nobody is behind, moves not, and may not") {
+  const auto judged = [](const rank_beat& first, const rank_beat& second) {
+    watched group(2);
+    group.where = {first, second};
+    group.pass(60);
+    return group.watch.judge(group.now).has_value();
+  };
+  rank_beat loading = idle(4);
+  loading.busy_limit = 600_s;
+  CHECK_FALSE(judged(in_driver(5, 4), in_driver(5, 4)));
+  CHECK_FALSE(judged(in_driver(5, 4), loading));
+  CHECK_FALSE(judged(idle(5), idle(4)));
+  // The one that is behind computes.
+  watched group(2);
+  for (int i = 0; i < 60; ++i) {
+    group.where = {in_driver(5, 4), in("backward", 4)};
+    group.where[1].progress = static_cast<std::uint64_t>(i);
+    group.pass(1);
+  }
+  CHECK_FALSE(group.watch.judge(group.now));
+}
+
 TEST_CASE("connections take their time; who does not come to them is blamed as ever") {
   const auto connecting = [](std::uint64_t sequence) {
     rank_beat where = in("connecting", sequence, true);
