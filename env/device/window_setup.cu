@@ -9,6 +9,28 @@ using quern::gpu::settle;
 
 namespace {
 
+/// Bytes that the default memory pool of the device keeps for this process when the device is
+/// waited for: a scratch array of any task of the suites, below what counts as a large process.
+constexpr uint64_t kept_pool_bytes = uint64_t{512} << 20;
+
+/// Every window ends with a wait for the device, and a pool gives what it holds back to the driver
+/// there. A candidate that allocates on its stream would have memory mapped in the first call of
+/// every window: a request to the driver, which waits for contexts that other processes make, also
+/// on other devices, while the device stands idle between two events. A device without pools needs
+/// no setting.
+int32_t keep_pool_memory(quern_window* w) {
+  int has_pools = 0;
+  if (settle(w, cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, w->device),
+             "whether there are memory pools") < 0)
+    return -1;
+  if (has_pools == 0) return 0;
+  cudaMemPool_t pool = nullptr;
+  if (settle(w, cudaDeviceGetDefaultMemPool(&pool, w->device), "the memory pool") < 0) return -1;
+  uint64_t bytes = kept_pool_bytes;
+  return settle(w, cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes),
+                "memory that the pool keeps");
+}
+
 int32_t set_up(quern_window* w, bool own_stream) {
   if (settle(w, cudaSetDevice(w->device), "taking the device") < 0) return -1;
   const char* missing = nullptr;
@@ -18,6 +40,7 @@ int32_t set_up(quern_window* w, bool own_stream) {
   // One that waits for the default stream, and the default stream for it: a candidate that forgets
   // the stream it is given is in order, and timed.
   if (own_stream && settle(w, cudaStreamCreate(&w->stream), "a stream") < 0) return -1;
+  if (own_stream && keep_pool_memory(w) < 0) return -1;
   // No part of the cache is set aside for lines that a kernel asks to keep.
   if (settle(w, cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0), "the persisting cache") < 0)
     return -1;
