@@ -77,6 +77,19 @@ double rate_seen::per_hour() const {
   return seconds > 0 ? 3600 * static_cast<double>(candidates) / seconds : 0;
 }
 
+void steady_rate::judged(double now_s, double measuring_s, bool ok) {
+  seen_.not_ok += ok ? 0 : 1;
+  if (!begun_) {
+    begun_ = true;
+    start_s_ = now_s;
+    measured_s_ = measuring_s;
+    return;
+  }
+  ++seen_.candidates;
+  seen_.seconds = now_s - start_s_;
+  seen_.measuring_s = measuring_s - measured_s_;
+}
+
 figure_table rate_figures(const rate_seen& seen, std::string_view form) {
   figure_table table;
   for (const auto& [name, wanted] : wanted_rates)

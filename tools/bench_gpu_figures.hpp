@@ -46,6 +46,22 @@ struct rate_seen {
   [[nodiscard]] double per_hour() const;
 };
 
+/// Counts candidates that one device judges one after the other, all behind the first: that one
+/// waits for its compiler, which works ahead from then on. Its verdict counts all the same.
+class steady_rate {
+ public:
+  /// At the end of each evaluation. `now_s`: of any clock that only goes forward; `measuring_s`: in
+  /// which the device has measured, since any moment before the first call.
+  void judged(double now_s, double measuring_s, bool ok);
+  [[nodiscard]] bool has_begun() const { return begun_; }
+  [[nodiscard]] const rate_seen& seen() const { return seen_; }
+
+ private:
+  bool begun_ = false;
+  double start_s_ = 0, measured_s_ = 0;
+  rate_seen seen_;
+};
+
 /// Candidates an hour of a form that is named (`device_only`, `host_entry`), the share of time in
 /// which the device measured, verdicts that are not ok. A mixture of forms has no wanted rate.
 figure_table rate_figures(const rate_seen& seen, std::string_view form);

@@ -1,5 +1,7 @@
 // bench_gpu rate: distinct candidates an hour, and where the time goes. Re-checks of large claims
-// are left out: in a run they are jobs of their own, on another device where there is one.
+// are left out: in a run they are jobs of their own, on another device where there is one. The
+// first candidate is judged before the clock starts: the device waits for its compiler, which in a
+// run works ahead of the evaluations all the time.
 #include <array>
 #include <cstdio>
 #include <map>
@@ -36,37 +38,44 @@ int bench_rate(const gpu_bench_options& given) {
     r.verify_only = true;
     with->evaluate(r);
   }
-  const auto before = with->stages();
-  const auto device_before = with->device_time();
+  env::stage_seconds before;
+  env::device_seconds device_before;
   std::array<double, env::gpu_part_names.size()> parts_before{};
-  for (std::size_t p = 0; p < parts_before.size(); ++p)
-    parts_before[p] = with->parts().seconds(p);
   std::map<std::string, int> kinds;
-  rate_seen seen;
+  steady_rate rate;
   const base::steady_clock clock;
-  const auto start = clock.now_ns();
+  const auto begun = clock.now_ns();
+  const auto since_begun_s = [&] { return static_cast<double>(clock.now_ns() - begun) * 1e-9; };
+  double first_s = 0;
   {
     build_ahead ahead(*with, requests, o.threads);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       ahead.now_at(i);
       const auto v = with->evaluate(requests[i]);
+      const bool ok = v.kind == env::verdict_kind::ok;
+      const bool first = !rate.has_begun();
+      rate.judged(since_begun_s(), with->device_time().measuring, ok);
       ++kinds[short_verdict(v)];
-      ++seen.candidates;
-      if (v.kind == env::verdict_kind::ok) continue;
-      ++seen.not_ok;
-      fmt::print("** {}: {} {}\n", files[i % files.size()].file, short_verdict(v), v.detail);
+      if (!ok)
+        fmt::print("** {}: {} {}\n", files[i % files.size()].file, short_verdict(v), v.detail);
+      if (!first) continue;
+      first_s = since_begun_s();
+      before = with->stages();
+      device_before = with->device_time();
+      for (std::size_t p = 0; p < parts_before.size(); ++p)
+        parts_before[p] = with->parts().seconds(p);
     }
   }
-  seen.seconds = static_cast<double>(clock.now_ns() - start) * 1e-9;
+  const rate_seen& seen = rate.seen();
   const auto after = with->stages();
   const auto device = with->device_time();
-  seen.measuring_s = device.measuring - device_before.measuring;
-  const auto n = static_cast<double>(requests.size());
+  const auto n = static_cast<double>(seen.candidates);
   fmt::print(
       "{} distinct candidates in {:.1f} s: {:.0f} an hour; measuring {:.0f} %, leased {:.0f} %; "
-      "without re-checks of large claims\n",
-      requests.size(), seen.seconds, seen.per_hour(), 100 * seen.measuring_s / seen.seconds,
-      100 * (device.leased - device_before.leased) / seen.seconds);
+      "without re-checks of large claims, and without the first candidate, which took {:.1f} s "
+      "with its compiler\n",
+      seen.candidates, seen.seconds, seen.per_hour(), 100 * seen.measuring_s / seen.seconds,
+      100 * (device.leased - device_before.leased) / seen.seconds, first_s);
   for (const auto& [kind, count] : kinds)
     fmt::print("  {:<24} {}\n", kind, count);
   each_stage(before, after, [&](const char* name, double value) {

@@ -142,7 +142,7 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
   {
     const part_clock clock(r_.parts, gpu_part::check_call);
     const process_memory::question look(r_.candidate->memory());
-    ran = r_.candidate->link().window(order, r_.wall_s);
+    ran = r_.candidate->link().window(order, r_.wall_s, awake_for_windows_s());
   }
   if (!ran) return r_.candidate->explain(ran.error(), "verify");
   if (auto f = r_.candidate->look(); !f.ok()) return f;
@@ -152,7 +152,7 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
   if (told) told = reference.tensors(r_.instance->tensors, slots);
   if (told) told = reference.call(call_request(*r_.instance, false));
   if (told)
-    if (auto window = reference.window(order, reference_check_s); !window)
+    if (auto window = reference.window(order, reference_check_s, awake_for_windows_s()); !window)
       told = tl::make_unexpected(std::move(window).error());
   if (told) told = reference.deliver(reference_check_s);
   if (!told) {

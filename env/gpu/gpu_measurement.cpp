@@ -1,6 +1,10 @@
 // The measuring stages of one evaluation of lane `cuda`: both sides taken, timed and judged.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/gpu_state.hpp"
@@ -10,6 +14,23 @@
 
 namespace quern::env {
 namespace {
+
+/// work(0) … work(count - 1), each by a thread of its own but for the first, which this one does:
+/// questions to processes that know nothing of each other. One after the other where the system
+/// makes no thread.
+template <class Work>
+void at_once(std::size_t count, const Work& work) {
+  std::vector<std::jthread> others;
+  others.reserve(count);
+  for (std::size_t i = 1; i < count; ++i) {
+    try {
+      others.emplace_back([&work, i] { work(i); });
+    } catch (const std::system_error&) {
+      work(i);
+    }
+  }
+  if (count > 0) work(0);
+}
 
 /// Windows of a side from one look at its clocks to the next.
 constexpr std::size_t windows_a_look = 3;
@@ -24,17 +45,22 @@ constexpr double bucket_deviation_limit = 0.15;
 
 bool gpu_evaluation::take_references(timed_side& side) {
   side.delivers = true;
+  auto call = call_request(task_->timed, false);
+  call.under_graph = baseline_ == baseline_choice::graph ? 1 : 0;
+  std::array<base::expected<reference_seat>, resident_runners> seats;
+  std::array<answered<void>, resident_runners> told;
+  // Each has a process of its own, and compiles the script where the task is another.
+  at_once(resident_runners, [&](std::size_t i) {
+    seats[i] = with_.stand->reference(i, *request_.subject);
+    if (seats[i]) told[i] = seats[i]->link->call(call);
+  });
   for (std::size_t i = 0; i < resident_runners; ++i) {
-    auto reference = with_.stand->reference(i, *request_.subject);
-    if (!reference) return fail_host(reference.error());
-    auto call = call_request(task_->timed, false);
-    call.under_graph = baseline_ == baseline_choice::graph ? 1 : 0;
-    auto told = reference->link->call(call);
-    if (!told) {
+    if (!seats[i]) return fail_host(seats[i].error());
+    if (!told[i]) {
       with_.stand->retire_reference(i);
-      return fail_host({base::errc::unavailable, "reference: " + told.error().text});
+      return fail_host({base::errc::unavailable, "reference: " + told[i].error().text});
     }
-    side.runners.push_back({reference->link, reference->seat});
+    side.runners.push_back({seats[i]->link, seats[i]->seat});
   }
   return true;
 }
@@ -120,8 +146,12 @@ bool gpu_evaluation::take_candidates(timed_side& side, std::vector<loaded_candid
   for (std::size_t i = 1; i < candidates; ++i) {
     auto process = stand.resident(i);
     if (!process) return fail_host({base::errc::unavailable, process.error().message});
-    if (!settle(loaded.emplace_back(**process, i, *built_).load())) return false;
+    loaded.emplace_back(**process, i, *built_);
   }
+  std::vector<finding> found(candidates);
+  at_once(candidates - 1, [&](std::size_t i) { found[i + 1] = loaded[i + 1].load(); });
+  for (const finding& one : found)
+    if (!settle(one)) return false;
   for (auto& one : loaded) {
     if (!settle(one.prepare(stand.desk(), stand.memory(), task_->timed, 2))) return false;
     side.runners.push_back({&one.link(), one.seat()});

@@ -109,10 +109,23 @@ struct gpu_window_request {
   }
 };
 
-/// How long a runner looks for the next question again and again before it sleeps: behind a window
-/// of no calls, whose message had `bytes`, the one that is to be timed comes at once.
+/// How long a runner looks for the next question again and again before it sleeps. Behind a window
+/// of no calls, whose message had `bytes`, the one that is to be timed comes at once; behind what
+/// prepares calls the next part of it does.
 constexpr std::int64_t awake_behind(command what, std::size_t bytes) {
-  return what == command::gpu_window && bytes == gpu_window_request::bytes_for(0) ? 300'000 : 0;
+  constexpr std::int64_t awake_ns = 300'000;
+  switch (what) {
+    case command::gpu_window:
+      return bytes == gpu_window_request::bytes_for(0) ? awake_ns : 0;
+    case command::gpu_import:
+    case command::gpu_load:
+    case command::gpu_tensors:
+    case command::gpu_program:
+    case command::gpu_call:
+      return awake_ns;
+    default:
+      return 0;
+  }
 }
 
 /// The text of the reply to gpu_window: nanoseconds of every call by events, in

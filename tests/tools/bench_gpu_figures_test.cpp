@@ -78,6 +78,22 @@ TEST_CASE("figures that are missed are counted, and so are figures of nothing") 
   CHECK(table.print() == 3);
 }
 
+TEST_CASE("a rate begins behind the first candidate, whose verdict counts") {
+  tools::steady_rate rate;
+  CHECK(rate.seen().per_hour() == 0);
+  // Two seconds for its compiler, then five evaluations of 200 ms, of which 130 measure.
+  rate.judged(2, 7, false);
+  CHECK(rate.has_begun());
+  CHECK(rate.seen().candidates == 0);
+  for (int i = 1; i <= 5; ++i)
+    rate.judged(2 + 0.2 * i, 7 + 0.13 * i, i != 3);
+  CHECK(rate.seen().candidates == 5);
+  CHECK(rate.seen().not_ok == 2);
+  CHECK(rate.seen().per_hour() == doctest::Approx(18000));
+  CHECK(rate.seen().measuring_s / rate.seen().seconds == doctest::Approx(0.65));
+  CHECK(tools::rate_figures(rate.seen(), "device_only").print() == 1);
+}
+
 TEST_CASE("a rate is judged by its form, by the share of measuring and by its verdicts") {
   // 20 in 10 s: 7,200 an hour.
   const tools::rate_seen seen{20, 0, 10, 6};

@@ -1,5 +1,6 @@
 // What the second clock of a window says (env/gpu/window_clocks.hpp).
 #include "env/gpu/window_clocks.hpp"
+#include "env/runner/gpu_protocol.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -126,4 +127,19 @@ TEST_CASE("No message of a process that sleeps is credited to others") {
   for (int i = 0; i < 5; ++i)
     clocks.learn(sleepy);
   CHECK(clocks.message_ns() == doctest::Approx(100'000));
+}
+
+TEST_CASE(
+    "a runner looks for the next question behind what prepares calls, and sleeps behind calls") {
+  using env::runner::awake_behind;
+  using env::runner::command;
+  using env::runner::gpu_window_request;
+  for (const command what : {command::gpu_import, command::gpu_load, command::gpu_tensors,
+                             command::gpu_program, command::gpu_call})
+    CHECK(awake_behind(what, 8) > 0);
+  CHECK(awake_behind(command::gpu_window, gpu_window_request::bytes_for(0)) > 0);
+  // Others are measured meanwhile.
+  CHECK(awake_behind(command::gpu_window, gpu_window_request::bytes_for(3)) == 0);
+  CHECK(awake_behind(command::gpu_deliver, 0) == 0);
+  CHECK(awake_behind(command::gpu_open, 8) == 0);
 }
