@@ -43,7 +43,7 @@ int database::on_busy(void* self, int attempt) {
   const busy_wait::decision next = db.busy_.held(attempt, now);
   if (next.say)
     base::log_warn("storage", "{} has been held by {} for {}: waiting up to {} for it",
-                   db.path_.string(), holder_text(db.path_),
+                   db.path_.string(), holder_of(db.path_).who,
                    base::human_duration(db.busy_.waited(now)),
                    base::human_duration(db.busy_.limits().longest));
   if (next.give_up) return 0;
@@ -60,11 +60,10 @@ base::status database::had(base::status result) {
     return result;
   }
   if (result.error().code != base::errc::conflict || !busy_.gave_up()) return result;
-  return base::fail(
-      base::errc::conflict,
-      "{} has been held by {} for {}, longer than a run waits: end that process, or the "
-      "transaction that it has open, and quern resume",
-      path_.string(), holder_text(path_), base::human_duration(waited));
+  const lock_holder holder = holder_of(path_);
+  return base::fail(base::errc::conflict,
+                    "{} has been held by {} for {}, longer than a run waits: {}, and quern resume",
+                    path_.string(), holder.who, base::human_duration(waited), holder.remedy);
 }
 
 base::expected<std::unique_ptr<database>> database::open(const std::filesystem::path& path,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 
 #include <fmt/core.h>
@@ -16,6 +17,9 @@ namespace {
 
 /// WAL_WRITE_LOCK in run.db-shm (sqlite.org/walformat.html, "WAL Locks").
 constexpr std::int64_t wal_write_lock = 120;
+/// PENDING_BYTE in run.db. From here on are the locks of the main file; without a log each of them
+/// that is exclusive is a writer's, with one it means a connection that locks all others out.
+constexpr std::int64_t first_main_lock = 0x40000000;
 /// A busy host has thousands of locks.
 constexpr std::size_t most_bytes = 16U << 20U;
 
@@ -48,29 +52,21 @@ std::optional<file_lock> read_lock(std::string_view line) {
   if (file.size() < 7 || file[2] != ':') return std::nullopt;
   const auto colon = file.find(':', 3);
   if (colon == std::string_view::npos) return std::nullopt;
-  if (!read_number(file.substr(0, 2), lock.major, 16) ||
-      !read_number(file.substr(3, colon - 3), lock.minor, 16) ||
-      !read_number(file.substr(colon + 1), lock.inode) || !read_number(take_word(line), lock.first))
+  if (!read_number(file.substr(0, 2), lock.file.major, 16) ||
+      !read_number(file.substr(3, colon - 3), lock.file.minor, 16) ||
+      !read_number(file.substr(colon + 1), lock.file.inode) ||
+      !read_number(take_word(line), lock.first))
     return std::nullopt;
+  const std::string_view last = take_word(line);
+  lock.last = std::numeric_limits<std::int64_t>::max();
+  if (last != "EOF" && !read_number(last, lock.last)) return std::nullopt;
   return lock;
 }
 
-/// How much it says that the lock keeps others from writing; 0: nothing.
-int weight_of(const file_lock& lock, const std::optional<struct stat>& main,
-              const std::optional<struct stat>& memory) {
-  const auto is_of = [&](const std::optional<struct stat>& file) {
-    return file && file->st_ino == lock.inode && ::major(file->st_dev) == lock.major &&
-           ::minor(file->st_dev) == lock.minor;
-  };
-  const bool of_memory = is_of(memory);
-  if (!of_memory && !is_of(main)) return 0;
-  if (!lock.exclusive) return 1;
-  return of_memory && lock.first == wal_write_lock ? 3 : 2;
-}
-
-std::optional<struct stat> look_at(const std::filesystem::path& file) {
+std::optional<file_id> id_of(const std::filesystem::path& file) {
   struct stat info {};
-  return ::stat(file.c_str(), &info) == 0 ? std::optional(info) : std::nullopt;
+  if (::stat(file.c_str(), &info) != 0) return std::nullopt;
+  return file_id{::major(info.st_dev), ::minor(info.st_dev), info.st_ino};
 }
 
 }  // namespace
@@ -85,21 +81,33 @@ std::vector<file_lock> read_locks(std::string_view proc_locks) {
   return locks;
 }
 
-std::string holder_text(const std::filesystem::path& database) {
-  const auto main = look_at(database), memory = look_at(database.string() + "-shm");
-  int best = 0;
-  std::int64_t pid = 0;
-  for (const file_lock& lock :
-       read_locks(base::read_file("/proc/locks", most_bytes).value_or(""))) {
-    const int weight = weight_of(lock, main, memory);
-    if (lock.pid == ::getpid() || weight <= best) continue;
-    best = weight;
-    pid = lock.pid;
+std::optional<std::int64_t> writer_among(const std::vector<file_lock>& locks,
+                                         const std::optional<file_id>& main,
+                                         const std::optional<file_id>& memory, std::int64_t own) {
+  for (const file_lock& lock : locks) {
+    if (!lock.exclusive || lock.pid == own) continue;
+    const bool writes_log =
+        lock.file == memory && lock.first <= wal_write_lock && lock.last >= wal_write_lock;
+    const bool locks_main = lock.file == main && lock.last >= first_main_lock;
+    if (writes_log || locks_main) return lock.pid;
   }
-  if (pid == 0) return "another process";
-  std::string name = base::read_file(fmt::format("/proc/{}/comm", pid)).value_or("");
+  return std::nullopt;
+}
+
+lock_holder holder_of(const std::filesystem::path& database) {
+  const auto locks = read_locks(base::read_file("/proc/locks", most_bytes).value_or(""));
+  const auto pid =
+      writer_among(locks, id_of(database), id_of(database.string() + "-shm"), ::getpid());
+  if (!pid)
+    return {"a process that cannot be seen from here",
+            fmt::format("find it outside of this container or in others that have the folder "
+                        "(as root on the host: fuser {}), end it, or the transaction that it has "
+                        "open",
+                        database.string())};
+  std::string name = base::read_file(fmt::format("/proc/{}/comm", *pid)).value_or("");
   name = name.substr(0, name.find('\n'));
-  return fmt::format("process {}{}", pid, name.empty() ? "" : " (" + name + ")");
+  return {fmt::format("process {}{}", *pid, name.empty() ? "" : " (" + name + ")"),
+          "end that process, or the transaction that it has open"};
 }
 
 }  // namespace quern::storage

@@ -21,11 +21,13 @@ namespace fs = std::filesystem;
 using base::operator""_s;
 using base::operator""_ms;
 
-/// A process that opens a database when it is told to, and holds its write lock. Made before this
-/// process has opened one: SQLite must not be carried across a fork.
+enum class holding { to_write, to_read };
+
+/// A process that opens a database when it is told to, and holds its write lock or only reads. Made
+/// before this process has opened one: SQLite must not be carried across a fork.
 class holder {
  public:
-  explicit holder(const fs::path& database) {
+  explicit holder(const fs::path& database, holding what = holding::to_write) {
     REQUIRE(::pipe(orders_) == 0);
     REQUIRE(::pipe(answers_) == 0);
     pid_ = ::fork();
@@ -35,7 +37,9 @@ class holder {
     char order = 0;
     if (::read(orders_[0], &order, 1) != 1) ::_exit(1);
     auto db = database::open(database, database::access::write);
-    if (!db || !(*db)->execute("BEGIN IMMEDIATE")) ::_exit(2);
+    const char* const begin =
+        what == holding::to_write ? "BEGIN IMMEDIATE" : "BEGIN; SELECT count(*) FROM samples";
+    if (!db || !(*db)->execute(begin)) ::_exit(2);
     (void)!::write(answers_[1], "h", 1);
     (void)!::read(orders_[0], &order, 1);
     ::_exit(0);
@@ -110,14 +114,64 @@ TEST_CASE("lines of /proc/locks are read, and what is none is left out") {
   REQUIRE(locks.size() == 2);
   CHECK(locks[0].pid == 4711);
   CHECK(locks[0].exclusive);
-  CHECK(locks[0].major == 0xfd);
-  CHECK(locks[0].minor == 0x10);
-  CHECK(locks[0].inode == 1234567);
+  CHECK(locks[0].file == file_id{0xfd, 0x10, 1234567});
   CHECK(locks[0].first == 120);
+  CHECK(locks[0].last == 120);
   CHECK(locks[1].pid == 4714);
   CHECK_FALSE(locks[1].exclusive);
-  CHECK(locks[1].minor == 0x101);
+  CHECK(locks[1].file.minor == 0x101);
   CHECK(locks[1].first == 1073741826);
+  CHECK(locks[1].last == 1073742335);
+  const auto to_the_end = read_locks("7: POSIX  ADVISORY  WRITE 4715 08:01:5 0 EOF\n");
+  REQUIRE(to_the_end.size() == 1);
+  CHECK(to_the_end[0].last > 1073742335);
+  CHECK(read_locks("8: POSIX  ADVISORY  WRITE 4715 08:01:5 0 some\n").empty());
+}
+
+TEST_CASE("only a process with the write lock is named as the one that holds run.db") {
+  const file_id main{8, 1, 5}, memory{8, 1, 6}, other{8, 2, 5};
+  constexpr std::int64_t own = 100, reader = 4711, writer = 4712;
+  // SQLite's: a connection's share of the main file, that it uses the -shm, that it reads.
+  const std::vector<file_lock> of_reader = {{reader, false, main, 1073741826, 1073742335},
+                                            {reader, false, memory, 128, 128},
+                                            {reader, false, memory, 124, 124}};
+  const auto beside = [&](file_lock lock) {
+    std::vector<file_lock> locks = of_reader;
+    locks.push_back(lock);
+    return writer_among(locks, main, memory, own);
+  };
+  CHECK_FALSE(writer_among(of_reader, main, memory, own));
+  CHECK_FALSE(writer_among({}, main, memory, own));
+  CHECK(beside({writer, true, memory, 120, 120}) == writer);
+  // Neighbours of one process are one lock: the writer recovers the log.
+  CHECK(beside({writer, true, memory, 120, 127}) == writer);
+  // One that checkpoints or recovers, and one that sets its mark to read from.
+  CHECK_FALSE(beside({reader, true, memory, 121, 121}));
+  CHECK_FALSE(beside({reader, true, memory, 121, 127}));
+  CHECK_FALSE(beside({reader, true, memory, 124, 124}));
+  CHECK_FALSE(beside({reader, false, memory, 120, 120}));
+  // Without a log: reserved, pending, exclusive.
+  for (const std::int64_t byte : {1073741824, 1073741825, 1073741826})
+    CHECK(beside({writer, true, main, byte, byte}) == writer);
+  CHECK_FALSE(beside({writer, true, main, 0, 10}));
+  // Another file, this process itself, and no -shm to compare with.
+  CHECK_FALSE(beside({writer, true, other, 1073741825, 1073741825}));
+  CHECK_FALSE(beside({own, true, memory, 120, 120}));
+  CHECK_FALSE(writer_among({{writer, true, memory, 120, 120}}, main, std::nullopt, own));
+}
+
+TEST_CASE("a reader of run.db is not named, and the message says where to look instead") {
+  const auto folder = must(base::temp_folder::make("busy"));
+  const fs::path path = folder.path() / "run.db";
+  holder other(path, holding::to_read);
+  {
+    auto db = must(database::open(path, database::access::write));
+    must(must(ledger::open(*db))->open_epoch({"start", 0, {}}));
+  }
+  other.hold();
+  const lock_holder found = holder_of(path);
+  CHECK(found.who == "a process that cannot be seen from here");
+  CHECK(test::contains(found.remedy, "fuser " + path.string()));
 }
 
 TEST_CASE("a process that holds run.db for 6 s is waited for, and named") {
@@ -148,7 +202,8 @@ TEST_CASE("a process that holds run.db for 6 s is waited for, and named") {
     const std::string all = joined(lines);
     CAPTURE(all);
     REQUIRE(lines.size() == 2);
-    const std::string who = tells ? "process " + std::to_string(other.pid()) : "another process";
+    const std::string who = tells ? "process " + std::to_string(other.pid())
+                                  : "a process that cannot be seen from here";
     CHECK(test::contains(lines[0], who));
     CHECK(test::contains(lines[0], path.string() + " has been held by"));
     CHECK(test::contains(lines[0], "waiting up to 60.0 s"));
@@ -175,7 +230,9 @@ TEST_CASE("after that the error says who held run.db and what to do, and nothing
     CHECK(said.lines().size() == 1);
   }
   CAPTURE(message);
-  CHECK(test::contains(message, "longer than a run waits: end that process"));
+  CHECK(test::contains(message, fs::exists("/proc/locks")
+                                    ? "longer than a run waits: end that process, or the transac"
+                                    : "longer than a run waits: find it outside"));
   CHECK(test::contains(message, "and quern resume"));
   CHECK(test::contains(message, path.string()));
   other.let_go();
