@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -136,47 +135,93 @@ fs::path folder_for_temporaries() {
 
 constexpr std::string_view held_suffix = "-held.";
 
-/// Open, and locked for this process alone; none where another one holds it. A process that is
-/// forked off and becomes another program holds it no longer.
-unique_fd lock_of_folder(const fs::path& folder) {
+enum class lock_result { locked, taken, gone, impossible };
+
+/// Locks a folder for this process alone; `lock` is open afterwards only if it is locked. `taken`:
+/// another process has it. `gone`: `folder` names another file by now, or none. A process that is
+/// forked off and becomes another program holds the lock no longer.
+lock_result lock_folder(const fs::path& folder, unique_fd& lock) {
   unique_fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
-  return fd;
+  if (!fd) return errno == ENOENT ? lock_result::gone : lock_result::impossible;
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    return errno == EWOULDBLOCK ? lock_result::taken : lock_result::impossible;
+  }
+  struct stat locked {
+  }, named{};
+  if (::fstat(fd.get(), &locked) != 0 || ::lstat(folder.c_str(), &named) != 0 ||
+      locked.st_ino != named.st_ino || locked.st_dev != named.st_dev)
+    return lock_result::gone;
+  lock = std::move(fd);
+  return lock_result::locked;
 }
 
-/// Of this user, of processes that are gone.
-void remove_abandoned(const std::string& prefix) {
-  // A folder has no lock yet for a moment after it was made.
-  constexpr std::time_t youngest_s = 10;
-  std::error_code code;
-  std::vector<fs::path> abandoned;
-  for (auto at = fs::directory_iterator(folder_for_temporaries(), code);
-       !code && at != fs::directory_iterator(); at.increment(code)) {
-    struct stat info {};
-    if (!at->path().filename().string().starts_with(prefix) ||
-        ::lstat(at->path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
-        info.st_uid != ::geteuid() || std::time(nullptr) - info.st_mtime < youngest_s)
-      continue;
-    abandoned.push_back(at->path());
-  }
-  for (const fs::path& folder : abandoned)
-    if (const unique_fd lock = lock_of_folder(folder)) fs::remove_all(folder, code);
+/// The held folders of this process, by path.
+struct held_folders {
+  std::mutex guard;
+  std::set<fs::path> paths;
+  std::set<std::string> cleared;  ///< prefixes whose abandoned folders were looked for
+  bool over = false;
+};
+
+held_folders& all_held() {
+  // Never destroyed: folders of other static objects may go later.
+  static auto* const all = new held_folders;
+  return *all;
 }
 
 }  // namespace
 
-expected<temp_folder> temp_folder::make_held(std::string_view prefix) {
-  static std::mutex guard;
-  static std::set<std::string> cleared;
-  const std::string held = std::string(prefix) + std::string(held_suffix);
-  {
-    const std::lock_guard lock(guard);
-    if (cleared.insert(held).second) remove_abandoned(held);
+void temp_folder::remove_abandoned(std::string_view prefix) {
+  const std::string start = std::string(prefix) + std::string(held_suffix);
+  std::error_code code;
+  std::vector<fs::path> candidates;
+  for (auto at = fs::directory_iterator(folder_for_temporaries(), code);
+       !code && at != fs::directory_iterator(); at.increment(code)) {
+    struct stat info {};
+    if (at->path().filename().string().starts_with(start) &&
+        ::lstat(at->path().c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+        info.st_uid == ::geteuid())
+      candidates.push_back(at->path());
   }
-  QUERN_TRY(temp_folder made, make(held.substr(0, held.size() - 1)));
-  made.lock_ = lock_of_folder(made.path_);
-  // Where folders cannot be locked (some network file systems) none is taken for abandoned.
-  return made;
+  for (const fs::path& folder : candidates) {
+    unique_fd lock;
+    if (lock_folder(folder, lock) == lock_result::locked) fs::remove_all(folder, code);
+  }
+}
+
+expected<temp_folder> temp_folder::make_held(std::string_view prefix) {
+  held_folders& all = all_held();
+  {
+    const std::lock_guard lock(all.guard);
+    if (all.cleared.insert(std::string(prefix)).second) remove_abandoned(prefix);
+  }
+  const std::string held = std::string(prefix) + std::string(held_suffix);
+  constexpr int most_tries = 100;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    QUERN_TRY(temp_folder made, make(held.substr(0, held.size() - 1)));
+    const lock_result locked = lock_folder(made.path_, made.lock_);
+    // Until it is locked it looks abandoned: another process may be at deleting it.
+    if (locked == lock_result::taken || locked == lock_result::gone) continue;
+    const std::lock_guard lock(all.guard);
+    if (all.over) return fail(errc::unavailable, "no folder like {}: this process is ending", held);
+    made.held_ = true;
+    all.paths.insert(made.path_);
+    return made;
+  }
+  return fail(errc::unavailable,
+              "no folder like {}XXXXXX in {}: other processes took {} of them away; end those, or "
+              "set TMPDIR to another folder",
+              held, folder_for_temporaries().string(), most_tries);
+}
+
+void temp_folder::remove_all_held() {
+  held_folders& all = all_held();
+  const std::lock_guard lock(all.guard);
+  all.over = true;
+  std::error_code ignored;
+  for (const fs::path& folder : all.paths)
+    fs::remove_all(folder, ignored);
 }
 
 expected<temp_folder> temp_folder::make(std::string_view prefix) {
@@ -190,6 +235,7 @@ temp_folder& temp_folder::operator=(temp_folder&& other) noexcept {
     remove();
     path_ = std::exchange(other.path_, {});
     lock_ = std::move(other.lock_);
+    held_ = std::exchange(other.held_, false);
   }
   return *this;
 }
@@ -198,6 +244,9 @@ void temp_folder::remove() noexcept {
   if (path_.empty()) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  if (!held_) return;
+  const std::lock_guard lock(all_held().guard);
+  all_held().paths.erase(path_);
 }
 
 }  // namespace quern::base

@@ -59,11 +59,20 @@ class temp_folder {
  public:
   static expected<temp_folder> make(std::string_view prefix = "quern");
   /// One that is found again when its process was killed: as long as a process holds it, it holds a
-  /// lock on it, and the first call for a prefix in a process deletes those of the prefix, of this
-  /// user, that nobody holds. Named PREFIX-held.XXXXXX.
+  /// lock on it, and the first call for a prefix in a process is `remove_abandoned` of that prefix,
+  /// too. Named PREFIX-held.XXXXXX. Error: unavailable, after `remove_all_held`. Any thread.
   static expected<temp_folder> make_held(std::string_view prefix);
+  /// Deletes the held folders of a prefix, of this user, that no process holds; how long ago they
+  /// were made does not matter. Where folders cannot be locked (some network file systems) none is
+  /// taken for abandoned. Any thread, and beside other processes that make or delete them.
+  static void remove_abandoned(std::string_view prefix);
+  /// Deletes all held folders of this process, and lets it make no more: for a process that ends
+  /// without the destructors of their owners. Any thread.
+  static void remove_all_held();
   temp_folder(temp_folder&& other) noexcept
-      : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
+      : path_(std::exchange(other.path_, {})),
+        lock_(std::move(other.lock_)),
+        held_(std::exchange(other.held_, false)) {}
   temp_folder& operator=(temp_folder&& other) noexcept;
   ~temp_folder() { remove(); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -73,6 +82,7 @@ class temp_folder {
   void remove() noexcept;
   std::filesystem::path path_;
   unique_fd lock_;
+  bool held_ = false;  ///< among those that remove_all_held deletes
 };
 
 }  // namespace quern::base

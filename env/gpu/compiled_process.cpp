@@ -46,7 +46,7 @@ std::vector<fs::path> pythons() {
 
 /// What a program prints in one line; error: its last one.
 base::expected<std::string> ask_program(const std::vector<std::string>& argv) {
-  QUERN_TRY(const auto folder, base::temp_folder::make("quern-python"));
+  QUERN_TRY(const auto folder, base::temp_folder::make_held(python_folder_prefix));
   const fs::path log = folder.path() / "said";
   QUERN_TRY(auto child, base::subprocess::start({.argv = argv, .log = log}));
   const auto ended = child.wait(import_wait_ns);

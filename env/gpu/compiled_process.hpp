@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.hpp"
@@ -14,6 +15,9 @@
 #include "env/task/task.hpp"
 
 namespace quern::env {
+
+/// Held folders (base::temp_folder) of Pythons that are asked what they can do.
+inline constexpr std::string_view python_folder_prefix = "quern-python";
 
 /// A Python that can compile references.
 struct compiling_python {

@@ -25,6 +25,9 @@
 
 namespace quern::env {
 
+/// Held folders (base::temp_folder) for the work of children without a mount namespace.
+inline constexpr std::string_view work_folder_prefix = "quern-work";
+
 /// Which system calls are allowed. Each profile is an allow-list. In all of them sockets, tracing,
 /// mounts, namespaces, keys, BPF, performance events, io_uring, userfaultfd, new memory files,
 /// other processes' memory, signals to others, moving to another core and changing the clock are

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "env/sandbox/child_state.hpp"
@@ -28,6 +30,16 @@ base::expected<base::unique_fd> make_capture(std::int64_t limit) {
       fcntl(file.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
     return base::fail_errno("making a memory file for a child's output");
   return file;
+}
+
+// A folder of `uid` within a held one, which stays this user's: who clears held folders leaves
+// those of other users alone.
+base::expected<std::string> give_folder_in(const std::filesystem::path& held, uid_t uid) {
+  const std::string inner = held / "work";
+  if (chmod(held.c_str(), 0711) != 0 || mkdir(inner.c_str(), 0700) != 0 ||
+      chown(inner.c_str(), uid, uid) != 0)
+    return base::fail_errno("giving a work folder to a sandboxed child");
+  return inner;
 }
 
 }  // namespace
@@ -188,10 +200,11 @@ base::expected<std::unique_ptr<child>> spawner::spawn(const child_spec& spec) {
   QUERN_CHECK(attach(spec.out, 1, made->out));
   QUERN_CHECK(attach(spec.err, 2, made->err));
   if (!plan.want.has(layer::mountns) && spec.limits.work_bytes > 0) {
-    QUERN_TRY(auto folder, base::temp_folder::make("quern-work"));
+    QUERN_TRY(auto folder, base::temp_folder::make_held(work_folder_prefix));
     plan.work = folder.path().string();
-    if (plan.drop_uid && chown(plan.work.c_str(), plan.uid, plan.uid) != 0)
-      return base::fail_errno("giving a work folder to a sandboxed child");
+    if (plan.drop_uid) {
+      QUERN_TRY(plan.work, give_folder_in(folder.path(), plan.uid));
+    }
     made->host_work.emplace(std::move(folder));
   }
   if (state_->cgroups.version != 0) {

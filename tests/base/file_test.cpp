@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -88,9 +90,6 @@ TEST_CASE(
     CHECK(::read(ends[0], name, sizeof name - 1) > 0);
     ::close(ends[0]);
     if (!lives) ::waitpid(child, nullptr, 0);
-    // As if they had been made a while ago.
-    const timespec old[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
-    ::utimensat(AT_FDCWD, name, old, 0);
     return std::pair(child, fs::path(name));
   };
   const auto [alive, kept] = held_in_child(true);
@@ -106,6 +105,58 @@ TEST_CASE(
   ::kill(alive, SIGKILL);
   ::waitpid(alive, nullptr, 0);
   fs::remove_all(kept);
+}
+
+TEST_CASE("a process that ends without destructors deletes its held folders, and makes no more") {
+  const std::string prefix = "quern-over-test" + std::to_string(::getpid());
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto gone = temp_folder::make_held(prefix + "-gone");
+    const auto folder = temp_folder::make_held(prefix);
+    const bool made = gone && folder && write_file_atomic(folder->path() / "file", "text");
+    temp_folder::remove_all_held();
+    const bool more = temp_folder::make_held(prefix).has_value();
+    const std::string told = folder ? folder->path().string() + "\n" + gone->path().string() : "";
+    (void)!::write(ends[1], told.data(), told.size());
+    ::_exit(made && !more ? 0 : 1);
+  }
+  ::close(ends[1]);
+  char told[1024] = "";
+  CHECK(::read(ends[0], told, sizeof told - 1) > 0);
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  const std::string text = told;
+  CHECK_FALSE(fs::exists(text.substr(0, text.find('\n'))));
+  CHECK_FALSE(fs::exists(text.substr(text.find('\n') + 1)));
+}
+
+TEST_CASE("processes that make held folders and clear at once never take one from a living owner") {
+  const std::string prefix = "quern-race-test" + std::to_string(::getpid());
+  constexpr int processes = 4, rounds = 300;
+  std::vector<pid_t> children;
+  for (int k = 0; k < processes; ++k) {
+    const pid_t child = ::fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    for (int i = 0; i < rounds; ++i) {
+      auto folder = temp_folder::make_held(prefix);
+      if (!folder) ::_exit(2);
+      temp_folder::remove_abandoned(prefix);
+      if (!fs::is_directory(folder->path())) ::_exit(3);
+    }
+    ::_exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+  }
 }
 
 TEST_CASE("the user's cache is a folder that nobody else may write to") {

@@ -18,14 +18,17 @@
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
+#include "env/gpu/compiled_process.hpp"
 #include "env/gpu/gpu_evaluator.hpp"
 #include "env/gpu/open_judge.hpp"
 #include "env/gpu/parts.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
+#include "env/sandbox/child.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/early_end.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace quern::tools {
@@ -51,12 +54,29 @@ void on_signal(int number) {
   }
 }
 
-/// Its children end with it. Folders of work in the temporary folder may stay (quern-work.*,
-/// quern-python.*).
+/// Its children end with it, and its folders in the temporary folder. What a child that hangs keeps
+/// of them goes with the next evaluator's start.
+void leave() {
+  base::kill_children();
+  base::temp_folder::remove_all_held();
+  ::_exit(done);
+}
+
 void end_at_once() {
   base::log_warn("evaluator", "an evaluation did not end within {} of its children's end: left",
                  base::human_duration(longest_end_ns));
-  ::_exit(done);
+  leave();
+}
+
+void end_before_work() {
+  base::log_info("evaluator", "asked to end while starting");
+  leave();
+}
+
+/// What evaluators left that were killed.
+void clear_folders() {
+  for (const std::string_view prefix : {env::work_folder_prefix, env::python_folder_prefix})
+    base::temp_folder::remove_abandoned(prefix);
 }
 
 /// Keeps parsed tasks: a run sends the same ones again and again.
@@ -223,6 +243,8 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_flag("--until-input-ends", until_input_ends,
                "end with standard input: for a launch command on another machine");
   if (const auto code = parse(app, argc, argv)) return *code;
+  auto while_starting = early_end::watch(end_before_work);
+  if (!while_starting) return report("evaluator", while_starting.error());
   if (until_input_ends) base::end_with_input(input_grace_ns);
   if (const auto valid = check_endpoint(endpoint); !valid)
     return report("evaluator", valid.error());
@@ -251,6 +273,7 @@ int cmd_evaluator(int argc, char** argv) {
   options.sandbox_required = sandbox == "required";
   // Faults that a soak plants: it must fail without what mends them.
   options.restart_reference = std::getenv("QUERN_FAULT_NO_REFERENCE_RESTART") == nullptr;
+  clear_folders();
   auto judges = open_devices(options, gpus);
   if (!judges) return report("evaluator", judges.error());
   env::host_options host;
@@ -298,6 +321,7 @@ int cmd_evaluator(int argc, char** argv) {
   running = loop->get();
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  while_starting->reset();
   const auto ended = (*loop)->run();
   running = nullptr;
   for (const auto& [id, judge] : *judges)
