@@ -155,6 +155,10 @@ void on_answer(dispatch_ptr self, const host_answer& answer) {
   } else {
     const auto verdict = env::parse_verdict(answer.text);
     if (!verdict) base::log_warn("dispatch", "an unreadable verdict: {}", verdict.error().message);
+    const auto holder = state.holders.find(answer.lease);
+    if (verdict && verdict->kind != env::verdict_kind::infra_error &&
+        holder != state.holders.end() && holder->second.session == answer.session)
+      state.setup.board->judged(answer.session, holder->second.device);
     result = !verdict ? state.desk->failed(answer.session, answer.lease, now)
              : verdict->claim_e2
                  ? state.desk->claimed(answer.session, answer.lease, *verdict->claim_e2, now)

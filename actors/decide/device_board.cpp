@@ -29,7 +29,20 @@ std::string utc_text(std::int64_t unix_ns) {
 
 void device_board::joined(session_id session, board_host host) {
   const std::lock_guard lock(guard_);
-  hosts_[session] = {std::move(host), false, {}};
+  entry fresh{std::move(host), false, {}, {}};
+  for (const board_device& device : fresh.host.devices) {
+    const auto doubt = doubted_.find({fresh.host.name, device.id});
+    if (doubt != doubted_.end()) fresh.on_trial[device.id] = doubt->second;
+  }
+  hosts_[session] = std::move(fresh);
+}
+
+void device_board::judged(session_id session, std::int64_t device) {
+  const std::lock_guard lock(guard_);
+  const auto at = hosts_.find(session);
+  if (at == hosts_.end() || at->second.out.contains(device)) return;
+  at->second.on_trial.erase(device);
+  doubted_.erase({at->second.host.name, device});
 }
 
 void device_board::draining(session_id session) {
@@ -53,8 +66,14 @@ board_changes device_board::troubles(session_id session,
     const auto before = known.out.find(device.id), now = out.find(device.id);
     const std::string text = device_text(known.host, device);
     if (now == out.end()) {
-      if (before != known.out.end()) changes.back.push_back({text, before->second});
-    } else if (before == known.out.end() || before->second.reason != now->second.reason) {
+      if (before == known.out.end()) continue;
+      changes.back.push_back({text, before->second});
+      known.on_trial.erase(device.id);
+      doubted_.erase({known.host.name, device.id});
+      continue;
+    }
+    doubted_[{known.host.name, device.id}] = now->second.reason;
+    if (before == known.out.end() || before->second.reason != now->second.reason) {
       changes.out.push_back({text, now->second});
     }
   }
@@ -64,8 +83,9 @@ board_changes device_board::troubles(session_id session,
 
 bool device_board::entry::works() const {
   return !draining &&
-         std::any_of(host.devices.begin(), host.devices.end(),
-                     [&](const board_device& device) { return !out.contains(device.id); });
+         std::any_of(host.devices.begin(), host.devices.end(), [&](const board_device& device) {
+           return !out.contains(device.id) && !on_trial.contains(device.id);
+         });
 }
 
 std::size_t device_board::working() const {
@@ -83,9 +103,13 @@ std::string device_board::shortage() const {
     if (known.draining) continue;
     for (const board_device& device : known.host.devices) {
       const auto trouble = known.out.find(device.id);
-      if (trouble == known.out.end() || ++out > most_named) continue;
-      text += fmt::format("{}{} is in quarantine: {}", text.empty() ? "" : "; ",
-                          device_text(known.host, device), trouble->second.reason);
+      const auto trial = known.on_trial.find(device.id);
+      const bool is_out = trouble != known.out.end();
+      if ((!is_out && trial == known.on_trial.end()) || ++out > most_named) continue;
+      text += fmt::format(
+          "{}{} {}: {}", text.empty() ? "" : "; ", device_text(known.host, device),
+          is_out ? "is in quarantine" : "has judged nothing since its host was in quarantine",
+          is_out ? trouble->second.reason : trial->second);
     }
   }
   if (out > most_named) text += fmt::format("; and {} more", out - most_named);

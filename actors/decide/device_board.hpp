@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/decide/ids.hpp"
@@ -41,6 +42,11 @@ struct board_changes {
   std::vector<board_change> back;  ///< takes work again
 };
 
+/// A device is on trial when its host joins after a quarantine that no test has ended: a session
+/// before it, of a host with the same name, had the device with the same number in quarantine. It
+/// gets work, but counts as working only after it has judged a candidate or passed a test. A
+/// process that was started again knows nothing of the quarantine and may run into it once more.
+///
 /// Thread-safe: the dispatch actor and the supervisor write, the console and the monitor read.
 /// Calls for sessions that are not there do nothing.
 class device_board {
@@ -48,16 +54,19 @@ class device_board {
   void joined(session_id session, board_host host);
   void draining(session_id session);
   void left(session_id session);
+  /// A device gave a verdict on a candidate: it is not on trial any more.
+  void judged(session_id session, std::int64_t device);
   /// All devices of the host that take no work; the others do. What is new about them.
   board_changes troubles(session_id session, std::map<std::int64_t, board_trouble> out);
   /// A process of the run that died too often: it is no host until it works again.
   void set_aside(const std::string& role, board_trouble why);
   void works_again(const std::string& role);
 
-  /// Hosts that take work: they do not drain, and a device of theirs is not in quarantine.
+  /// Hosts that take work: they do not drain, and a device of theirs is neither in quarantine nor
+  /// on trial.
   [[nodiscard]] std::size_t working() const;
-  /// Where hosts are there and none takes work because of a quarantine: each device that is out,
-  /// with its reason, in one line. Else empty.
+  /// Where hosts are there and none takes work because of a quarantine: each device that is out or
+  /// on trial, with its reason, in one line. Else empty.
   [[nodiscard]] std::string shortage() const;
 
   /// A list of hosts: {"session", "host", "pid", "lanes", "devices": [{"device", "class", "state":
@@ -72,10 +81,13 @@ class device_board {
     board_host host;
     bool draining = false;
     std::map<std::int64_t, board_trouble> out;
+    std::map<std::int64_t, std::string> on_trial;  ///< with the reason of the quarantine
     [[nodiscard]] bool works() const;
   };
+  using place = std::pair<std::string, std::int64_t>;  ///< name of a host, device
   mutable std::mutex guard_;
   std::map<session_id, entry> hosts_;
+  std::map<place, std::string> doubted_;  ///< went into quarantine, and have not worked since
   std::map<std::string, board_trouble> aside_;
 };
 

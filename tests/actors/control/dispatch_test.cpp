@@ -8,6 +8,7 @@
 #include "actors/node.hpp"
 #include "base/file.hpp"
 #include "env/plugin/zmq_socket.hpp"
+#include "env/verdict/verdict.hpp"
 #include "support/caught_stderr.hpp"
 #include "support/test.hpp"
 
@@ -120,8 +121,8 @@ struct dispatching {
     REQUIRE(host->send({}, env::encode(what).value()) == env::send_outcome::sent);
   }
   /// Lets the host in; its session.
-  std::uint64_t join(const std::string& name = "") {
-    env::hello_message hello{1, 1, "raw", 7, {"cpp"}, {{0, "cpp-test", 1}}};
+  std::uint64_t join(const std::string& name = "", std::uint64_t nonce = 7) {
+    env::hello_message hello{1, 1, "raw", nonce, {"cpp"}, {{0, "cpp-test", 1}}};
     hello.name = name;
     say(hello);
     return next<env::welcome_message>(*host).session;
@@ -195,4 +196,42 @@ TEST_CASE("a device that goes into quarantine and one that comes back are said, 
   CAPTURE(all);
   CHECK(out == 1);
   CHECK(back == 1);
+}
+
+TEST_CASE("a host that joins again in quarantine's place counts when it has judged a candidate") {
+  dispatching d;
+  const auto comes_to = [&](std::size_t working) {
+    for (int i = 0; i < 3000 && d.board->working() != working; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return d.board->working() == working;
+  };
+  const auto before = d.join("node7");
+  REQUIRE(comes_to(1));
+  d.say(env::heartbeat_message{before, {{0, "failures: no room in /tmp", 0}}});
+  REQUIRE(comes_to(0));
+  d.say(env::bye_message{before, 0});
+  const auto session = d.join("node7", 8);
+  const std::string task = d.tasks->tasks()[0].id;
+  // Of two candidates the first is lost once more, and tells nothing for the device.
+  std::size_t verdicts = 0;
+  for (const auto kind : {env::verdict_kind::infra_error, env::verdict_kind::compile_error}) {
+    caf::anon_send(*d.dispatch, evaluate_sample{1, kind == env::verdict_kind::infra_error ? 1 : 2,
+                                                task, "int v;\n", 0, 0, 0});
+    d.say(env::credit_message{session, 0, static_cast<std::int64_t>(verdicts + 1)});
+    const auto job = next<env::job_message>(*d.host);
+    CHECK(d.board->working() == 0);
+    CHECK(test::contains(d.board->shortage(), "has judged nothing since its host was in"));
+    env::verdict told;
+    told.kind = kind;
+    told.detail = "said by a test";
+    told.task = task;
+    told.device_class = "cpp-test";
+    told.source = base::to_hex(job.source_hash);
+    told.protocol = job.protocol;
+    d.say(env::verdict_message{session, job.lease, base::dump(env::to_json(told))});
+    REQUIRE(d.ears.wait_for(0, ++verdicts));
+  }
+  CHECK(comes_to(1));
+  CHECK(d.board->shortage().empty());
+  d.self.end_actors();
 }

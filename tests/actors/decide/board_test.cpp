@@ -1,9 +1,11 @@
 // What a run says of its hosts and devices.
 #include "actors/decide/device_board.hpp"
+#include "actors/decide/plural_policy.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::actors;
+using base::operator""_s;
 
 TEST_CASE("hosts and devices, with reason and time of those that take no work") {
   device_board board;
@@ -95,6 +97,84 @@ TEST_CASE("a host whose devices are all in quarantine takes no work, and it is s
   CHECK(board.working() == 0);
   CHECK(board.shortage().empty());
   CHECK_FALSE(no_device_works(board.snapshot()));
+}
+
+TEST_CASE("a host that joins again after a quarantine counts as working once it has judged") {
+  device_board board;
+  board.joined(5, {"node7", 4711, {"cpp"}, {{0, "cpp-4"}}});
+  board.troubles(5, {{0, {"no room in /tmp", 0}}});
+  board.left(5);
+  CHECK(board.shortage().empty());
+  // A new process: it tells of no quarantine, and fails like the one before.
+  board.joined(6, {"node7", 4712, {"cpp"}, {{0, "cpp-4"}}});
+  CHECK(board.working() == 0);
+  CHECK(board.shortage() ==
+        "device 0 (cpp-4) of host node7 (process 4712) has judged nothing since its host was in "
+        "quarantine: no room in /tmp");
+  board.troubles(6, {{0, {"no memory", 0}}});
+  CHECK(board.shortage() ==
+        "device 0 (cpp-4) of host node7 (process 4712) is in quarantine: no memory");
+  // A verdict that was under way does not end the quarantine.
+  board.judged(6, 0);
+  CHECK(board.working() == 0);
+  // One that joins while the gateway still counts the session before it.
+  board.joined(7, {"node7", 4713, {"cpp"}, {{0, "cpp-4"}}});
+  board.left(6);
+  CHECK(board.working() == 0);
+  board.judged(9, 0);
+  CHECK(board.working() == 0);
+  board.judged(7, 0);
+  CHECK(board.working() == 1);
+  CHECK(board.shortage().empty());
+  // It is trusted as before.
+  board.left(7);
+  board.joined(8, {"node7", 4714, {"cpp"}, {{0, "cpp-4"}}});
+  CHECK(board.working() == 1);
+  // A device of another number, and of another host, are none of that.
+  board.troubles(8, {{0, {"no memory", 0}}});
+  board.joined(10, {"node8", 4715, {"cpp"}, {{0, "cpp-4"}}});
+  CHECK(board.working() == 1);
+  board.left(10);
+  board.joined(11, {"node7", 4716, {"cuda"}, {{1, "cpp-4"}}});
+  CHECK(board.working() == 1);
+}
+
+TEST_CASE("a test that is passed ends a trial, too") {
+  device_board board;
+  board.joined(5, {"node7", 4711, {"cpp"}, {{0, "cpp-4"}}});
+  board.troubles(5, {{0, {"no room", 0}}});
+  board.left(5);
+  // The same process, which has lost its connection: it tells of its quarantine at once.
+  board.joined(6, {"node7", 4711, {"cpp"}, {{0, "cpp-4"}}});
+  board.troubles(6, {{0, {"no room", 0}}});
+  CHECK(board.working() == 0);
+  CHECK(board.troubles(6, {}).back.size() == 1);
+  CHECK(board.working() == 1);
+}
+
+TEST_CASE("ten minutes without a device that works are ten, whoever joins in between") {
+  device_board board;
+  plural_policy evaluators({});
+  const auto told = [&](nanoseconds_t now) {
+    evaluators.present(board.working(), !board.shortage().empty(), now);
+  };
+  board.joined(1, {"node7", 4711, {"cpp"}, {{0, "cpp-4"}}});
+  told(0);
+  board.troubles(1, {{0, {"no room in /tmp", 0}}});
+  told(10_s);
+  CHECK(evaluators.gives_up_at() == 610_s);
+  // Every two minutes another process, whose device fails like the one before.
+  for (std::int64_t k = 1; k <= 4; ++k) {
+    board.left(static_cast<session_id>(k));
+    told(k * 120_s);
+    board.joined(static_cast<session_id>(k + 1), {"node7", 4711, {"cpp"}, {{0, "cpp-4"}}});
+    told(k * 120_s + 1_s);
+    CHECK(evaluators.gives_up_at() == 610_s);
+    board.troubles(static_cast<session_id>(k + 1), {{0, {"no room in /tmp", 0}}});
+    told(k * 120_s + 30_s);
+    CHECK(evaluators.gives_up_at() == 610_s);
+  }
+  CHECK(evaluators.absent_for_long(610_s));
 }
 
 TEST_CASE("of many devices in quarantine a line names eight") {
