@@ -380,6 +380,13 @@ struct evaluators_present {
 };
 QUERN_MESSAGE(evaluators_present, count, shortage)
 
+/// The replay actor to the supervisor, when it changes: whether verdicts are still to come that a
+/// step may use.
+struct evaluators_needed {
+  bool needed = true;
+};
+QUERN_MESSAGE(evaluators_needed, needed)
+
 /// The supervisor to itself: if this process still does not answer, kill it.
 struct process_check {
   std::string role;

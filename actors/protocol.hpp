@@ -45,6 +45,7 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::process_ended))
 CAF_ADD_TYPE_ID(quern, (quern::actors::process_contact))
 CAF_ADD_TYPE_ID(quern, (quern::actors::process_check))
 CAF_ADD_TYPE_ID(quern, (quern::actors::evaluators_present))
+CAF_ADD_TYPE_ID(quern, (quern::actors::evaluators_needed))
 CAF_END_TYPE_ID_BLOCK(quern)
 
 namespace quern::actors {
@@ -73,8 +74,8 @@ using dispatch_ref =
 using supervisor_ref =
     caf::typed_actor<caf::reacts_to<process_ended>, caf::reacts_to<process_contact>,
                      caf::reacts_to<process_check>, caf::reacts_to<evaluators_present>,
-                     caf::reacts_to<drain>, caf::reacts_to<drained>, caf::reacts_to<fatal_problem>,
-                     caf::reacts_to<tick>>;
+                     caf::reacts_to<evaluators_needed>, caf::reacts_to<drain>,
+                     caf::reacts_to<drained>, caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
 
 /// Remembers everything and decides what happens next; the only writer of the ledger. Processes
 /// introduce themselves here.

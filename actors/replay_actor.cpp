@@ -30,6 +30,7 @@ struct replay_state {
   role_member learner_member = 0;       ///< all ranks, from learner_ready on
   base::steady_clock clock;
   std::optional<step_watch> learner_watch;
+  bool evaluators_needed = true;  ///< what the supervisor knows
   bool advancing = false;
   bool ended = false;
 };
@@ -115,6 +116,9 @@ void advance(replay_ptr self) {
   if (held_up != role_wait::unknown)
     self->state.setup.roles->waits_for(run_role::generator, held_up);
   carry_out(self, *orders);
+  if (const bool needed = head.wants_verdicts();
+      std::exchange(self->state.evaluators_needed, needed) != needed)
+    self->send(self->state.setup.supervisor, evaluators_needed{needed});
 }
 
 /// Somebody who connected, but was not let in.

@@ -155,7 +155,8 @@ void tell_shortage(supervisor_ptr self) {
   const base::nanoseconds_t now = state.clock.now_ns();
   const auto end = state.evaluators->gives_up_at();
   const std::string rest = fmt::format(
-      "{}; candidates wait{}", state.in_quarantine,
+      "{}; {}{}", state.in_quarantine,
+      state.evaluators->is_needed() ? "candidates wait" : "no candidate needs one now",
       end ? ", and the run ends in " + base::human_duration(*end - now) + " if it stays so" : "");
   switch (state.shortage.look(static_cast<std::size_t>(state.evaluators_now.count),
                               !state.evaluators_now.shortage.empty(), now)) {
@@ -267,8 +268,12 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
       [=](const process_contact& news) { on_contact(self, news); },
       [=](const process_check& doubt) { kill_frozen(self, doubt); },
       [=](const evaluators_present& now) { on_present(self, now); },
+      [=](const evaluators_needed& now) {
+        self->state.evaluators->needed(now.needed, self->state.clock.now_ns());
+        watch_absence(self);
+      },
       [=](const drain& order) {
-        self->state.evaluators->not_needed();
+        self->state.evaluators->draining();
         if (!self->state.ended) self->send(*self->state.setup.replay, order);
       },
       [=](const drained& how) {

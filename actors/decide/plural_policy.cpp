@@ -44,11 +44,16 @@ void plural_policy::present(std::size_t count, bool quarantined, nanoseconds_t n
   }
 }
 
+void plural_policy::needed(bool now_needed, nanoseconds_t now) {
+  if (now_needed && !needed_) needed_since_ = now;
+  needed_ = now_needed;
+}
+
 std::optional<nanoseconds_t> plural_policy::gives_up_at() const {
   // Nobody but us knows of hosts that come from elsewhere: without a death of ours they are waited
   // for.
-  if (!needed_ || !absent_since_ || (!died_since_ && !quarantined_)) return std::nullopt;
-  return *absent_since_ + limits_.absence_ns;
+  if (!is_needed() || !absent_since_ || (!died_since_ && !quarantined_)) return std::nullopt;
+  return std::max(*absent_since_, needed_since_) + limits_.absence_ns;
 }
 
 bool plural_policy::absent_for_long(nanoseconds_t now) const {

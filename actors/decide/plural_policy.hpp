@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,8 +46,12 @@ class plural_policy {
   /// How many are present now; `quarantined`: others are there and their devices take no work.
   void present(std::size_t count, bool quarantined, nanoseconds_t now);
 
-  /// The run drains: it needs them no more, and their absence does not end it.
-  void not_needed() { needed_ = false; }
+  /// Whether there is, or will be, something for them to do. As long as there is nothing their
+  /// absence does not end the run; it is counted from when there is something again.
+  void needed(bool now_needed, nanoseconds_t now);
+  /// The run drains: it needs them no more, whatever `needed` says.
+  void draining() { draining_ = true; }
+  [[nodiscard]] bool is_needed() const { return needed_ && !draining_; }
 
   /// When `absent_for_long` may become true; none: not while things stay as they are.
   [[nodiscard]] std::optional<nanoseconds_t> gives_up_at() const;
@@ -67,6 +72,8 @@ class plural_policy {
   std::optional<nanoseconds_t> absent_since_;
   bool died_since_ = false;  ///< one of ours, since the last was present
   bool needed_ = true;
+  nanoseconds_t needed_since_ = std::numeric_limits<nanoseconds_t>::min();
+  bool draining_ = false;
   bool quarantined_ = false;
 };
 

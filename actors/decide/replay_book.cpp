@@ -348,6 +348,18 @@ base::expected<sample_news> replay_book::left_out(epoch_id epoch, std::int64_t n
   return news;
 }
 
+bool replay_book::wants_verdicts(std::int64_t steps) const {
+  const std::int64_t batches = steps - version_ - (under_way_ ? 1 : 0);
+  if (batches <= 0) return false;
+  if (options_.deterministic) return order_.next() < schedule_.first_group(steps);
+  const auto complete = static_cast<std::int64_t>(batcher_.waiting());
+  return complete < batches * schedule_.groups_per_step() ||
+         std::any_of(live_.begin(), live_.end(), [](const auto& entry) {
+           return entry.second.state == sample_state::issued ||
+                  entry.second.state == sample_state::generated;
+         });
+}
+
 std::vector<sample_id> replay_book::in_state(sample_state state) const {
   std::vector<sample_id> samples;
   for (const auto& [id, sample] : live_) {

@@ -122,6 +122,10 @@ class replay_book {
   /// Samples that are neither consumed nor dropped.
   [[nodiscard]] std::size_t live() const { return live_.size(); }
   [[nodiscard]] std::size_t parked() const { return parked_.size(); }
+  /// In a run of `steps` steps: a verdict is still to come that a step may use, of a live sample or
+  /// of one that will be issued. False during the last step, and when all batches that are missing
+  /// are complete.
+  [[nodiscard]] bool wants_verdicts(std::int64_t steps) const;
   /// Live samples in a state; `issued`: those whose tokens may be asked for, not the parked ones.
   [[nodiscard]] std::vector<sample_id> in_state(sample_state state) const;
   /// The group of a live sample and what it has to be sampled by; null if it is not live.

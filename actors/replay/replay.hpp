@@ -120,6 +120,8 @@ class replay {
   /// A batch is with the learner.
   [[nodiscard]] bool stepping() const { return book_->under_way().has_value(); }
   [[nodiscard]] std::size_t in_flight() const { return book_->live(); }
+  /// Evaluators have something to do, or will have.
+  [[nodiscard]] bool wants_verdicts() const { return book_->wants_verdicts(config_.learner.steps); }
   /// Why the last `advance` issued no more groups than it did; unknown: no generator had room.
   [[nodiscard]] role_wait held_up() const { return held_up_; }
   /// Samples of the batch under way by the number of steps that they are behind; none under way:

@@ -193,6 +193,23 @@ TEST_CASE("a run whose devices are all in quarantine says so at once, and ends a
                                     "quern resume"));
 }
 
+TEST_CASE("evaluators in quarantine do not end a run whose last step needs none") {
+  const auto folder = base::temp_folder::make().value();
+  auto limits = soon_aside();
+  limits.absence_ns = 300'000'000;
+  supervised run({evaluator("evaluator-0", sleeper, folder.path() / "log")}, limits);
+  caf::anon_send(run.supervisor, evaluators_needed{false});
+  run.present(1);
+  run.quarantined("device 0 of host a is in quarantine: no room");
+  auto ended = run.end->get_future();
+  CHECK(ended.wait_for(std::chrono::seconds(2)) == std::future_status::timeout);
+  // The learner was lost, and with it the step.
+  caf::anon_send(run.supervisor, evaluators_needed{true});
+  REQUIRE(ended.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+  CHECK(test::contains(ended.get().problem, "no evaluator took work"));
+  run.self.end_actors();
+}
+
 TEST_CASE("a role that there is one of ends the run when it dies too often") {
   const auto folder = base::temp_folder::make().value();
   supervised run({script("generator", "exit 7", folder.path() / "log")});

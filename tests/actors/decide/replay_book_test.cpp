@@ -82,6 +82,65 @@ TEST_CASE("from issue to step, and every message once") {
   CHECK(replay.live() == 2);
 }
 
+TEST_CASE("verdicts are wanted until the batches of all steps are complete") {
+  constexpr std::int64_t steps = 2;
+  auto replay = book(1, 1);
+  CHECK(replay.wants_verdicts(steps));
+  issue(replay, 1);
+  issue(replay, 2);
+  finish(replay, 1, 0);
+  CHECK(replay.wants_verdicts(steps));
+  REQUIRE(replay.next_batch()->next);
+  CHECK(replay.wants_verdicts(steps));
+  make(replay, 20, 0);
+  make(replay, 21, 0);
+  REQUIRE(replay.evaluated(1, 20)->counted);
+  CHECK(replay.wants_verdicts(steps));
+  // The first step goes on, and the second one's batch is complete.
+  REQUIRE(replay.evaluated(1, 21)->counted);
+  CHECK_FALSE(replay.wants_verdicts(steps));
+  CHECK(replay.wants_verdicts(steps + 1));
+  REQUIRE(replay.stepped(1, 0, hash_of(1))->counted);
+  CHECK_FALSE(replay.wants_verdicts(steps));
+  const auto last = replay.next_batch();
+  REQUIRE(last->next);
+  // The last step: what may be there beside it is used by none.
+  issue(replay, 3, 1);
+  CHECK_FALSE(replay.wants_verdicts(steps));
+  // Left out: its batch has to be replaced.
+  REQUIRE(replay.left_out(1, last->next->number)->counted);
+  CHECK(replay.wants_verdicts(steps));
+  finish(replay, 3, 1);
+  CHECK_FALSE(replay.wants_verdicts(steps));
+  REQUIRE(replay.next_batch()->next);
+  REQUIRE(replay.stepped(1, 1, hash_of(2))->counted);
+  CHECK_FALSE(replay.wants_verdicts(steps));
+}
+
+TEST_CASE("a live sample wants its verdict although enough groups are complete") {
+  auto replay = book(2, 1);
+  issue(replay, 1);
+  issue(replay, 2);
+  finish(replay, 2, 0);
+  CHECK(replay.wants_verdicts(1));
+  finish(replay, 1, 0);
+  CHECK_FALSE(replay.wants_verdicts(1));
+}
+
+TEST_CASE("deterministic: verdicts are wanted until all groups of all steps are over") {
+  auto replay = book(1, 2, true);
+  for (group_id group = 1; group <= 4; ++group)
+    issue(replay, group);
+  for (const group_id group : {1, 2, 3})
+    finish(replay, group, 0);
+  CHECK(replay.wants_verdicts(2));
+  // A group that is dropped is not replaced.
+  make(replay, 40, 0);
+  REQUIRE(replay.evaluated(1, 40)->counted);
+  REQUIRE(replay.dropped(1, 41, "noisy")->counted);
+  CHECK_FALSE(replay.wants_verdicts(2));
+}
+
 TEST_CASE("messages of other epochs and samples of other weights do not count") {
   auto replay = book(1, 1);
   issue(replay, 1);

@@ -150,9 +150,35 @@ TEST_CASE("a run that drains does not end because its evaluators are absent") {
   evaluators.present(1, false, 0);
   evaluators.present(0, true, 5_s);
   REQUIRE(evaluators.absent_for_long(605_s));
-  evaluators.not_needed();
+  evaluators.draining();
   CHECK_FALSE(evaluators.gives_up_at());
   CHECK_FALSE(evaluators.absent_for_long(605_s));
+  // A step that was left out would need more samples; this run makes none.
+  evaluators.needed(true, 606_s);
+  CHECK_FALSE(evaluators.gives_up_at());
+}
+
+TEST_CASE("evaluators may be absent while nothing is left for them, and count from when there is") {
+  plural_policy evaluators(few_restarts());
+  evaluators.expect(1);
+  evaluators.present(1, false, 0);
+  evaluators.present(0, true, 5_s);
+  CHECK(evaluators.gives_up_at() == 605_s);
+  // A last step that takes an hour.
+  evaluators.needed(false, 100_s);
+  CHECK_FALSE(evaluators.is_needed());
+  CHECK_FALSE(evaluators.gives_up_at());
+  CHECK_FALSE(evaluators.absent_for_long(3'000_s));
+  // The learner was lost with it: there are samples to be made again.
+  evaluators.needed(true, 3'700_s);
+  CHECK(evaluators.gives_up_at() == 4'300_s);
+  evaluators.needed(true, 3'800_s);  // said again: no later
+  CHECK_FALSE(evaluators.absent_for_long(4'299_s));
+  CHECK(evaluators.absent_for_long(4'300_s));
+  // Away since then only.
+  evaluators.present(1, false, 4'300_s);
+  evaluators.present(0, true, 4'400_s);
+  CHECK(evaluators.gives_up_at() == 5'000_s);
 }
 
 TEST_CASE("that no device is left is said at once, every two minutes, and when it is over") {
