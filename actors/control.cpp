@@ -6,6 +6,7 @@
 #include "actors/decide/end_order.hpp"
 #include "actors/decide/reception.hpp"
 #include "actors/decide/role_report.hpp"
+#include "actors/defaults.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node.hpp"
@@ -15,9 +16,15 @@
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
 #include "policy/weights/weight_channel.hpp"
+#include "storage/busy_wait.hpp"
 
 namespace quern::actors {
 namespace {
+
+// A hello that came while run.db was waited for is answered in time.
+static_assert(defaults::welcome_timeout >=
+              defaults::start_timeout + std::chrono::nanoseconds(storage::busy_limits().longest) +
+                  defaults::start_slack);
 
 /// Waits for the end; a signal pauses, however the run was asked to end before: who sends one has
 /// no time for a panel.

@@ -21,10 +21,14 @@ constexpr auto node_silence = 5s;
 constexpr auto node_end = 30s;
 
 /// hello to welcome: seconds at most on one host. Where roles are on several, nobody is welcomed
-/// before the learner's rank 0, which may take start_timeout, has told where groups meet.
-constexpr auto welcome_timeout = 70s;
+/// before the learner's rank 0, which may take start_timeout, has told where groups meet. Control
+/// answers nobody while it waits for a run.db that another process holds: a minute at most
+/// (storage::busy_limits).
+constexpr auto welcome_timeout = 130s;
 /// From start of a process to its hello: loading LibTorch from a cold disk takes seconds.
 constexpr auto start_timeout = 60s;
+/// For messages between two such deadlines.
+constexpr auto start_slack = 10s;
 /// What is read or written for a policy goes at least so fast (bytes a second): half of an old
 /// disk, or of a network file system that several hosts read from. Deadlines are beside that time.
 constexpr std::uint64_t slowest_storage = 50'000'000;

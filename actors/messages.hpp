@@ -387,11 +387,14 @@ struct evaluators_needed {
 };
 QUERN_MESSAGE(evaluators_needed, needed)
 
-/// The supervisor to itself: if this process still does not answer, kill it.
+/// The supervisor to itself: if this process still does not answer, kill it. Of one that has never
+/// answered it asks the replay actor first, which sends the check back, `heard`, behind whatever it
+/// had not looked at: a hello may have waited there as long as run.db was held by others.
 struct process_check {
   std::string role;
   std::int32_t start = 0;
+  bool heard = false;
 };
-QUERN_MESSAGE(process_check, role, start)
+QUERN_MESSAGE(process_check, role, start, heard)
 
 }  // namespace quern::actors

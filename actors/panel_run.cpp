@@ -212,6 +212,10 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
         if (stranger(self)) return;
         self->send(self->state.setup.supervisor, drained{order.how, false});
       },
+      [=](const process_check& asked) {
+        if (stranger(self)) return;
+        self->send(self->state.setup.supervisor, process_check{asked.role, asked.start, true});
+      },
       [=](const fatal_problem& problem) {
         if (!stranger(self)) fail_panel(self, problem.where + ": " + problem.what);
       },

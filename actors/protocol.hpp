@@ -79,13 +79,15 @@ using supervisor_ref =
 
 /// Remembers everything and decides what happens next; the only writer of the ledger. Processes
 /// introduce themselves here.
-using replay_ref = caf::typed_actor<
-    caf::replies_to<hello, generator_ref>::with<welcome>,
-    caf::replies_to<hello, learner_ref>::with<welcome>, caf::reacts_to<generation_credit>,
-    caf::reacts_to<weights_installed>, caf::reacts_to<generated_sample>,
-    caf::reacts_to<sample_verdict>, caf::reacts_to<jobs_withdrawn>, caf::reacts_to<learner_ready>,
-    caf::reacts_to<step_done>, caf::reacts_to<weights_ready>, caf::reacts_to<checkpoint_saved>,
-    caf::reacts_to<drain>, caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
+using replay_ref =
+    caf::typed_actor<caf::replies_to<hello, generator_ref>::with<welcome>,
+                     caf::replies_to<hello, learner_ref>::with<welcome>,
+                     caf::reacts_to<generation_credit>, caf::reacts_to<weights_installed>,
+                     caf::reacts_to<generated_sample>, caf::reacts_to<sample_verdict>,
+                     caf::reacts_to<jobs_withdrawn>, caf::reacts_to<learner_ready>,
+                     caf::reacts_to<step_done>, caf::reacts_to<weights_ready>,
+                     caf::reacts_to<checkpoint_saved>, caf::reacts_to<process_check>,
+                     caf::reacts_to<drain>, caf::reacts_to<fatal_problem>, caf::reacts_to<tick>>;
 
 }  // namespace quern::actors
 

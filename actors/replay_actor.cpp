@@ -128,16 +128,8 @@ bool stranger(replay_ptr self) {
 
 welcome greet(replay_ptr self) {
   const replay_actor_setup& setup = self->state.setup;
-  const starting_point& start = setup.head->start();
-  welcome answer;
-  answer.epoch = start.epoch;
-  answer.version = start.version;
-  answer.checkpoint = start.model;
-  answer.optimizer = start.optimizer;
-  answer.reference = start.reference;
-  answer.config_yaml = setup.config_yaml;
-  answer.weights_folder = setup.weights_folder;
-  answer.meeting = fmt::format("{}/learners-{}", self->state.door.place(), start.epoch);
+  welcome answer = welcome_of(setup.head->start(), setup.config_yaml, setup.weights_folder);
+  answer.meeting = fmt::format("{}/learners-{}", self->state.door.place(), answer.epoch);
   return answer;
 }
 
@@ -379,6 +371,10 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         // From now on nobody is to be kept at work.
         self->state.setup.roles->pause(true);
         advance_soon(self);
+      },
+      [=](const process_check& asked) {
+        if (stranger(self)) return;
+        self->send(self->state.setup.supervisor, process_check{asked.role, asked.start, true});
       },
       [=](const fatal_problem& problem) {
         if (stranger(self)) return;

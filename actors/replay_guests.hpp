@@ -11,6 +11,7 @@
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/role_times.hpp"
 #include "actors/protocol.hpp"
+#include "actors/replay/replay.hpp"
 
 namespace quern::actors {
 
@@ -40,6 +41,20 @@ inline const learner_entry* rank_of(const learner_entries& learners, std::int32_
   const auto found = std::find_if(learners.begin(), learners.end(),
                                   [&](const auto& entry) { return entry.second.rank == rank; });
   return found == learners.end() ? nullptr : &found->second;
+}
+
+/// What a process starts from; where groups meet is not in it.
+inline welcome welcome_of(const starting_point& start, const std::string& config_yaml,
+                          const std::string& weights_folder) {
+  welcome answer;
+  answer.epoch = start.epoch;
+  answer.version = start.version;
+  answer.checkpoint = start.model;
+  answer.optimizer = start.optimizer;
+  answer.reference = start.reference;
+  answer.config_yaml = config_yaml;
+  answer.weights_folder = weights_folder;
+  return answer;
 }
 
 /// Takes down what a generator says of itself.

@@ -61,6 +61,7 @@ replay_ref::behavior_type control_actor(replay_ref::stateful_pointer<control_sta
           [](const step_done&) {},
           [](const weights_ready&) {},
           [](const checkpoint_saved&) {},
+          [](const process_check&) {},
           [](const drain&) {},
           [](const fatal_problem&) {},
           [](const tick&) {}};

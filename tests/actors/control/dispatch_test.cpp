@@ -68,6 +68,7 @@ replay_ref::behavior_type listener(replay_ref::pointer, told* ears) {
       [](const step_done&) {},
       [](const weights_ready&) {},
       [](const checkpoint_saved&) {},
+      [](const process_check&) {},
       [](const drain&) {},
       [](const fatal_problem&) {},
       [](const tick&) {},

@@ -1,6 +1,9 @@
 // The supervisor with shell scripts for processes: whom it kills, and how.
 #include "actors/supervisor.hpp"
 
+#include <functional>
+#include <future>
+
 #include <pthread.h>
 
 #include "actors/defaults.hpp"
@@ -30,12 +33,19 @@ struct supervised {
 
   std::shared_ptr<device_board> board = std::make_shared<device_board>();
 
-  explicit supervised(std::vector<process_plan> plans, plural_limits evaluators = {}) {
+  using make_replay = std::function<replay_ref(caf::actor_system&)>;
+
+  explicit supervised(std::vector<process_plan> plans, plural_limits evaluators = {},
+                      const make_replay& replay = {}) {
     supervisor_setup setup;
     setup.evaluators = evaluators;
     setup.board = board;
     setup.processes = std::make_shared<std::vector<process_plan>>(std::move(plans));
     setup.replay = std::make_shared<replay_ref>();
+    if (replay) {
+      *setup.replay = replay(self.system());
+      self.owns(*setup.replay);
+    }
     setup.end = end;
     supervisor = spawn_supervisor(self.system(), setup);
     self.owns(supervisor);
@@ -98,6 +108,66 @@ std::size_t said(const std::filesystem::path& log, std::string_view word, std::s
 constexpr const char* sleeper = "echo began; exec sleep 600";
 
 }  // namespace
+
+namespace {
+
+/// A replay actor that is told when to look at what came to it, as one that waits for run.db until
+/// then: a hello of start 1, and checks.
+replay_ref::behavior_type late(replay_ref::pointer self, std::shared_ptr<std::promise<void>> asked,
+                               std::shared_future<void> free) {
+  const auto nobody = [] { return caf::make_error(caf::sec::runtime_error, "nobody joins here"); };
+  return {
+      [=](const hello&, const generator_ref&) -> caf::result<welcome> { return nobody(); },
+      [=](const hello&, const learner_ref&) -> caf::result<welcome> { return nobody(); },
+      [](const generation_credit&) {},
+      [](const weights_installed&) {},
+      [](const generated_sample&) {},
+      [](const sample_verdict&) {},
+      [](const jobs_withdrawn&) {},
+      [](const learner_ready&) {},
+      [](const step_done&) {},
+      [](const weights_ready&) {},
+      [](const checkpoint_saved&) {},
+      [=](const process_check& check) {
+        const auto supervisor = caf::actor_cast<supervisor_ref>(self->current_sender());
+        if (check.start == 1) {
+          asked->set_value();
+          free.wait();
+          self->send(supervisor, process_contact{1, false, false});
+        }
+        self->send(supervisor, process_check{check.role, check.start, true});
+      },
+      [](const drain&) {},
+      [](const fatal_problem&) {},
+      [](const tick&) {},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a hello that waits for run.db is not a start that failed; none at all is one") {
+  const auto folder = base::temp_folder::make().value();
+  const auto greeting_log = folder.path() / "greeting", silent_log = folder.path() / "silent";
+  const auto asked = std::make_shared<std::promise<void>>();
+  std::promise<void> free;
+  supervised run(
+      {script("learner", sleeper, greeting_log), script("generator", sleeper, silent_log)}, {},
+      [&](caf::actor_system& system) {
+        return system.spawn<caf::detached>(late, asked, free.get_future().share());
+      });
+  REQUIRE(said(greeting_log, "began", 1, std::chrono::seconds(20)) == 1);
+  REQUIRE(said(silent_log, "began", 1, std::chrono::seconds(20)) == 1);
+  // The time for a start is over.
+  caf::anon_send(run.supervisor, process_check{"learner", 1});
+  caf::anon_send(run.supervisor, process_check{"generator", 2});
+  const auto was_asked = asked->get_future().wait_for(std::chrono::seconds(30));
+  free.set_value();
+  CHECK(was_asked == std::future_status::ready);
+  CHECK(said(silent_log, "began", 2, std::chrono::seconds(30)) == 2);
+  // Its check came before.
+  CHECK(said(greeting_log, "began", 2, std::chrono::seconds(2)) == 1);
+  run.self.end_actors();
+}
 
 TEST_CASE("what an evaluator says of itself is believed of evaluators alone") {
   const auto folder = base::temp_folder::make().value();
