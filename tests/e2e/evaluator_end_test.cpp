@@ -1,5 +1,10 @@
 // SIGTERM in the middle of an evaluation: the job is given back, and the evaluator ends.
 #include <csignal>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include <sys/file.h>
 
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
@@ -7,6 +12,7 @@
 #include "support/test.hpp"
 #include "tests/actors/gateway/run_fixture.hpp"
 
+namespace fs = std::filesystem;
 using namespace quern;
 using namespace quern::test;
 using base::operator""_s;
@@ -44,12 +50,28 @@ extern "C" void kernel(const float* x, float* y, int64_t n, void* workspace, voi
 /// Less than half of the evaluation: an evaluator that waits for it has not ended by then.
 constexpr base::nanoseconds_t before_its_evaluation = 8_s;
 
+/// Whether a process has blocked SIGTERM in a thread, or handles it: it is no shell's child that
+/// has not become its program yet.
+bool is_watching(pid_t pid) {
+  const std::string status =
+      base::read_file("/proc/" + std::to_string(pid) + "/status").value_or("");
+  constexpr std::uint64_t sigterm = std::uint64_t{1} << (SIGTERM - 1);
+  for (const char* const field : {"SigBlk:\t", "SigCgt:\t"}) {
+    const auto at = status.find(field);
+    if (at == std::string::npos) continue;
+    if (std::stoull(status.substr(at + 8, 16), nullptr, 16) & sigterm) return true;
+  }
+  return false;
+}
+
 struct evaluator_fixture {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
   actors::test::run_fixture run;
   std::string endpoint = "ipc://" + (folder.path() / "hosts").string();
+  fs::path temporaries = folder.path() / "temporaries";
 
   evaluator_fixture() {
+    fs::create_directories(temporaries);
     run.task = slow_task;
     run.source = slow_kernel;
     actors::gateway_options options;
@@ -58,12 +80,23 @@ struct evaluator_fixture {
     options.heartbeat_ms = 200;
     REQUIRE(run.open(options));
   }
-  /// An evaluator that has a job, with a candidate's process at work.
-  base::subprocess start_evaluating() {
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(temporaries))
+      found.insert(entry.path().filename().string());
+    return found;
+  }
+  base::subprocess start() {
     auto started = base::subprocess::start(
         {.argv = {program("quern"), "evaluator", "--connect", endpoint, "--sandbox", "best_effort"},
+         .environment = {"TMPDIR=" + temporaries.string()},
          .log = folder.path() / "log"});
     REQUIRE(started);
+    return std::move(*started);
+  }
+  /// An evaluator that has a job, with a candidate's process at work.
+  base::subprocess start_evaluating() {
+    auto started = std::optional(start());
     REQUIRE(run.wait([&] { return run.joined.size() == 1; }));
     run.submit(1, run.device_class);
     REQUIRE(wait_until(120_s,
@@ -107,4 +140,56 @@ TEST_CASE("SIGINT lets an evaluator finish what it has; a second one does not") 
   REQUIRE(end);
   CHECK(end->code == 0);
   REQUIRE(f.run.wait([&] { return f.run.given_back.size() == 1; }));
+}
+
+TEST_CASE("an evaluator's folders go with it, and those of killed ones with the next start") {
+  evaluator_fixture f;
+  // As one that was killed leaves them, and one that lives.
+  for (const char* name : {"quern-work-held.aaaaaa", "quern-python-held.aaaaaa",
+                           "quern-cc-held.aaaaaa", "quern-work-held.living", "quern-else.aaaaaa"}) {
+    fs::create_directories(f.temporaries / name / "deep");
+    REQUIRE(base::write_file_atomic(f.temporaries / name / "deep" / "file", "text"));
+  }
+  const fs::path living = f.temporaries / "quern-work-held.living";
+  const base::unique_fd lock(::open(living.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(::flock(lock.get(), LOCK_EX | LOCK_NB) == 0);
+  const std::set<std::string> stay = {"quern-work-held.living", "quern-else.aaaaaa"};
+
+  auto first = f.start_evaluating();
+  const auto while_it_works = f.names();
+  CHECK_FALSE(while_it_works.contains("quern-work-held.aaaaaa"));
+  CHECK_FALSE(while_it_works.contains("quern-python-held.aaaaaa"));
+  CHECK_FALSE(while_it_works.contains("quern-cc-held.aaaaaa"));
+  CHECK(while_it_works.size() > stay.size());  // its own
+  first.send_signal(SIGKILL);
+  REQUIRE(first.wait(10_s));
+  CHECK(f.names().size() > stay.size());
+
+  auto second = f.start();
+  REQUIRE(f.run.wait([&] { return f.run.joined.size() == 2; }));
+  second.send_signal(SIGTERM);
+  const auto end = second.wait(before_its_evaluation);
+  REQUIRE(end);
+  CHECK(end->code == 0);
+  CHECK(f.names() == stay);
+  CHECK(fs::exists(living / "deep" / "file"));
+}
+
+TEST_CASE("SIGTERM at any time of its start: an evaluator leaves no folder") {
+  evaluator_fixture f;
+  for (int k = 0; k < 12; ++k) {
+    auto evaluator = f.start();
+    REQUIRE(wait_until(20_s, [&] { return is_watching(evaluator.pid()); }));
+    // Earlier and later: it starts in some tenths of a second.
+    std::this_thread::sleep_for(std::chrono::milliseconds(25 * k));
+    evaluator.send_signal(SIGTERM);
+    const auto end = evaluator.wait(before_its_evaluation);
+    REQUIRE(end);
+    CAPTURE(k);
+    CAPTURE(base::describe(*end));
+    CAPTURE(base::read_file(f.folder.path() / "log").value_or(""));
+    CHECK(end->code == 0);
+    CHECK(end->signal == 0);
+    CHECK(f.names().empty());
+  }
 }
