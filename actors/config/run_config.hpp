@@ -1,4 +1,4 @@
-// The configuration of a run: every key with its default. One table (run_keys.cpp) gives each its
+// The configuration of a run: every key with its default. One table (key_table.cpp) gives each its
 // range, class and reason; reading, writing, `--set`, comparison and configs/reference.yaml all
 // come from that table, so that they cannot differ.
 #pragma once

@@ -2,7 +2,7 @@
 // has of its own. Each becomes a run directory below the chain's own; the policy of a stage begins
 // as that of the stage before it ended.
 //
-//   CHAIN/stages/1-sft.yaml, 2-self_train.yaml, …   the configurations, whole
+//   CHAIN/stages/1-sft.yaml, …                      the configurations, whole
 //   CHAIN/stages/1-sft.begun, …                     empty: the stage has begun
 //   CHAIN/1-sft/, CHAIN/2-self_train/, …            the runs, made one after the other
 #pragma once
