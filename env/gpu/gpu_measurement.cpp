@@ -249,10 +249,6 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
     // A process of the candidate's own shares a resident's seat, not its fate.
     if (!own_) stand.retire(failed.seat());
     if (*result.failed_runner == 0) first_.reset();
-  } else if (result.what.kind == verdict_kind::infra_error &&
-             result.what.cause == runner::cause::capture) {
-    // That a reference cannot be captured is the task's, not the host's.
-    result.what.kind = verdict_kind::invalid_reference;
   } else if (result.what.kind == verdict_kind::infra_error) {
     // Whichever baseline it was: the next evaluation starts them anew.
     for (std::size_t i = 0; i < resident_runners; ++i) {

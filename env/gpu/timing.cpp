@@ -35,8 +35,8 @@ constexpr double longest_expected_s = 2;
 /// Device memory that references may come to keep during a measurement, all of them.
 constexpr std::uint64_t taken_by_references = 4ULL << 30;
 
-finding host_trouble(std::string text, runner::cause why = runner::cause::unknown) {
-  return {verdict_kind::infra_error, "", std::move(text), std::nullopt, why};
+finding host_trouble(std::string text) {
+  return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
 }
 
 class gpu_session {
@@ -129,7 +129,7 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
     times = runner.link->window(order_, limit_s, awake_s);
   }
   if (!times) {
-    if (!candidate) return host_trouble("baseline: " + times.error().text, times.error().last.why);
+    if (!candidate) return failed_baseline(times.error());
     std::size_t which = 0;
     for (; side.runners[which].link != runner.link; ++which) {
     }
@@ -370,6 +370,12 @@ gpu_timing_result gpu_session::run() {
 }
 
 }  // namespace
+
+finding failed_baseline(const runner_failure& failure) {
+  const bool task = failure.last.why == runner::cause::capture;
+  return {task ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
+          "baseline: " + failure.text, std::nullopt, failure.last.why};
+}
 
 gpu_timing_result time_on_device(const gpu_timing_request& request) {
   const process_memory::question look(request.candidate.memory, taken_by_references);

@@ -88,6 +88,11 @@ struct gpu_timing_result {
   gpu_timing_seconds seconds;
 };
 
+/// What it means that a window of the baseline failed. By the runner's code: a reference that
+/// cannot be captured as a CUDA graph is the task's fault (invalid_reference); anything else is
+/// this host's (infra_error), which starts the baseline's processes anew.
+finding failed_baseline(const runner_failure& failure);
+
 gpu_timing_result time_on_device(const gpu_timing_request& request);
 
 }  // namespace quern::env

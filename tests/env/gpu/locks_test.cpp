@@ -15,6 +15,7 @@
 #include "env/gpu/build.hpp"
 #include "env/gpu/candidate.hpp"
 #include "env/gpu/runner_process.hpp"
+#include "env/gpu/timing.hpp"
 #include "env/sandbox/probe.hpp"
 #include "support/test.hpp"
 
@@ -185,6 +186,18 @@ TEST_CASE("what a failure means is told by its code, whatever its text says") {
   const auto unknown = candidate.explain(told, "load");
   CHECK(unknown.kind == env::verdict_kind::runtime_error);
   CHECK(unknown.cause == env::runner::cause::unknown);
+
+  // The same failures of a baseline: only what cannot be captured is the task's fault.
+  const auto captured = failure_of(env::runner::cause::capture);
+  const auto reference = env::failed_baseline(captured);
+  CHECK(reference.kind == env::verdict_kind::invalid_reference);
+  CHECK(reference.cause == env::runner::cause::capture);
+  CHECK(reference.detail == "baseline: " + captured.text);
+  for (const env::runner::cause why : {env::runner::cause::memory, env::runner::cause::hardware})
+    CHECK(env::failed_baseline(failure_of(why)).kind == env::verdict_kind::infra_error);
+  CHECK(env::failed_baseline(told).kind == env::verdict_kind::infra_error);
+  // A candidate that gives this cause does not blame the task.
+  CHECK(candidate.explain(captured, "load").kind == env::verdict_kind::runtime_error);
 }
 
 TEST_CASE("without Landlock the host-entry form is refused where the sandbox is required") {
