@@ -1,6 +1,5 @@
 #include "actors/panel_run.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <future>
@@ -9,7 +8,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
-#include "actors/decide/time_left.hpp"
+#include "actors/decide/panel_line.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/entrance.hpp"
 #include "actors/measured_as.hpp"
@@ -80,12 +79,10 @@ void ask(panel_ptr self) {
 }
 
 std::string position_text(const panel_position& at, std::size_t all) {
-  const bool first = at.side == panel_side::first;
-  const std::size_t answered = at.answered;
-  const std::string left = time_left_text(at.clock.now_ns() - at.begin,
-                                          (first ? 0 : all) + std::min(answered, all), 2 * all);
-  return fmt::format("panel: {} of {} prompts answered by the {} weights{}{}", answered, all,
-                     first ? "first" : "last", left.empty() ? "" : ", ", left);
+  return panel_line({.last = at.side == panel_side::last,
+                     .answered = at.answered,
+                     .all = all,
+                     .elapsed = at.clock.now_ns() - at.begin});
 }
 
 void fix_questions(panel_ptr self) {

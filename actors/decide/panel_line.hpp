@@ -1,0 +1,23 @@
+// What people read of a closing comparison while it measures.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/clock.hpp"
+
+namespace quern::actors {
+
+/// Both halves ask the same `all` prompts: first the first weights, then the last.
+struct panel_progress {
+  bool last = false;                ///< the last weights are being asked, the first have answered
+  std::size_t answered = 0;         ///< prompts of this half
+  std::size_t all = 0;              ///< prompts of each half
+  base::nanoseconds_t elapsed = 0;  ///< since the first half began
+};
+
+/// "panel: 16 of 64 prompts answered by the first weights, about 7 min left". The time is that of
+/// both halves (time_left_text), and is left out before the first answer and after the last.
+std::string panel_line(const panel_progress& at);
+
+}  // namespace quern::actors
