@@ -11,6 +11,9 @@ namespace quern::env {
 namespace {
 
 constexpr std::size_t most_needed = 256;
+/// Of all dynamic sections together: without a bound 65,535 parts that lie on each other are read
+/// through one by one, which takes hours for a file of 60 MB. A compiler writes some thirty.
+constexpr int most_entries = 65'536;
 
 template <class T>
 std::optional<T> elf_at(std::string_view file, std::uint64_t offset) {
@@ -45,10 +48,12 @@ struct named_entries {
 
 named_entries entries_of(std::string_view file, const Elf64_Ehdr& head) {
   named_entries found;
+  int left = most_entries;
   for (int i = 0; i < head.e_phnum; ++i) {
     const auto part = part_at(file, head, i);
     if (!part || part->p_type != PT_DYNAMIC) continue;
     for (std::uint64_t at = 0; at < part->p_filesz; at += sizeof(Elf64_Dyn)) {
+      if (left-- == 0) return found;
       const auto entry = elf_at<Elf64_Dyn>(file, part->p_offset + at);
       if (!entry || entry->d_tag == DT_NULL) break;
       if (entry->d_tag == DT_NEEDED && found.needed.size() < most_needed)

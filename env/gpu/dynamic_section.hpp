@@ -13,8 +13,8 @@ struct dynamic_section {
 };
 
 /// Reads the dynamic section of a 64-bit ELF file. What is not one, is cut short or leads outside
-/// of the file counts as absent. The file may be hostile: at most 256 needed names are told, and no
-/// byte outside of `file` is read.
+/// of the file counts as absent. The file may be hostile: at most 65,536 entries are read and 256
+/// needed names told, and no byte outside of `file` is read.
 dynamic_section read_dynamic_section(std::string_view file);
 
 }  // namespace quern::env

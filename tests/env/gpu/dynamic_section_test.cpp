@@ -113,3 +113,22 @@ TEST_CASE("a file that needs thousands of libraries tells 256") {
     file.add(DT_NEEDED, "x");
   CHECK(needed_by(file.bytes()).size() == 256);
 }
+
+TEST_CASE("no more than 65,536 entries are read, however many a file has") {
+  made_up_elf file;
+  for (int i = 0; i < 65'535; ++i)
+    file.add_raw(DT_DEBUG, 0);
+  file.add(DT_RUNPATH, "/last");
+  file.add(DT_RPATH, "/more");
+  // Both entries behind them, the table of strings among them, are not read.
+  CHECK(env::read_dynamic_section(file.bytes()).run_path.empty());
+}
+
+TEST_CASE("some thousand entries are read to their end") {
+  made_up_elf file;
+  for (int i = 0; i < 60'000; ++i)
+    file.add_raw(DT_DEBUG, 0);
+  file.add(DT_RUNPATH, "/last");
+  const std::string bytes = file.bytes();
+  CHECK(env::read_dynamic_section(bytes).run_path == "/last");
+}
