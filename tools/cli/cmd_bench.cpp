@@ -10,7 +10,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
@@ -21,6 +20,7 @@
 #include "tools/bench/bench_run.hpp"
 #include "tools/bench/candidates.hpp"
 #include "tools/bench/choices.hpp"
+#include "tools/bench/progress.hpp"
 #include "tools/bench/report_forms.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/cli/command.hpp"
@@ -129,37 +129,6 @@ base::expected<std::vector<bench_result>> matching(const std::vector<bench_resul
   return found;
 }
 
-/// Says where a benchmark stands, on one line of a terminal or now and then in a log.
-class bench_progress {
- public:
-  bench_progress(std::int64_t all, std::int64_t before, std::int64_t successes)
-      : all_(all), done_(before), successes_(successes), begun_(clock_.now_ns()) {}
-
-  void add(const env::verdict& v) {
-    ++fresh_;
-    done_ += is_final(v) ? 1 : 0;
-    successes_ += v.kind == env::verdict_kind::ok ? 1 : 0;
-    using base::operator""_ms;
-    using base::operator""_s;
-    const base::nanoseconds_t now = clock_.now_ns();
-    if (now - told_ < (terminal_ ? 200_ms : 10_s) && done_ < all_) return;
-    told_ = now;
-    const std::string line = progress_line(done_, all_, fresh_, successes_, now - begun_);
-    fmt::print(stderr, "{}quern bench: {}{}", terminal_ ? "\r" : "", line,
-               terminal_ ? "\x1b[K" : "\n");
-    std::fflush(stderr);
-  }
-  void end() const {
-    if (terminal_ && told_ != 0) fmt::print(stderr, "\n");
-  }
-
- private:
-  base::steady_clock clock_;
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::int64_t all_, done_, successes_, fresh_ = 0;
-  base::nanoseconds_t begun_, told_ = 0;
-};
-
 struct bench_end {
   std::vector<bench_result> results;
   std::vector<std::string> problems;  ///< what hosts said of what has no verdict
@@ -192,7 +161,8 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
   std::vector<env::candidate_judge*> with;
   for (const auto& one : judges)
     with.push_back(one.get());
-  bench_progress progress(static_cast<std::int64_t>(candidates.size()), before, successes);
+  const base::steady_clock clock;
+  bench_progress progress(clock, static_cast<std::int64_t>(candidates.size()), before, successes);
   base::status written;
   const auto requests = requests_of(suite, candidates, a.measured);
   const auto given_up = run_bench(
@@ -207,7 +177,6 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
         written = file.append(end.results.back());
         return written.has_value();
       });
-  progress.end();
   for (const std::string& why : given_up)
     end.problems.insert(end.problems.begin(), "a device was given up: " + why);
   if (!written) return base::in_context(a.out, written.error());
