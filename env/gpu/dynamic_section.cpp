@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t most_needed = 256;
 /// Of all dynamic sections together: without a bound 65,535 parts that lie on each other are read
 /// through one by one, which takes hours for a file of 60 MB. A compiler writes some thirty.
-constexpr int most_entries = 65'536;
+constexpr int most_dynamic_entries = 65'536;
 
 template <class T>
 std::optional<T> elf_at(std::string_view file, std::uint64_t offset) {
@@ -48,7 +48,7 @@ struct named_entries {
 
 named_entries entries_of(std::string_view file, const Elf64_Ehdr& head) {
   named_entries found;
-  int left = most_entries;
+  int left = most_dynamic_entries;
   for (int i = 0; i < head.e_phnum; ++i) {
     const auto part = part_at(file, head, i);
     if (!part || part->p_type != PT_DYNAMIC) continue;
