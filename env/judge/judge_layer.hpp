@@ -21,6 +21,10 @@ enum class judge_layer {
   thread_count,    ///< its threads are counted
   cpu_and_wall     ///< it cannot have used more CPU time than there was time
 };
+inline constexpr const char* judge_layer_names[] = {
+    "values",      "timed_values", "hidden_windows", "fresh_content", "other_sizes",
+    "repeats",     "read_only",    "floor",          "canaries",      "late_answers",
+    "idle_charge", "messages",     "threads",        "thread_count",  "cpu_and_wall"};
 
 /// True. Programs that are installed have no other answer: a layer cannot be turned off in them.
 /// Test programs define this function a second time (the library's is weak), to turn one off.

@@ -137,8 +137,8 @@ trigger trigger_of(hack_kind kind) {
   switch (kind) {
     case hack_kind::timing: {
       trigger threads{one_core() ? nullptr : &unlocked(),
-                      "two threads on one core take no time away",
-                      hostile("faults/shares_the_work.cpp"), affine(), busier};
+                      "two threads on one core take no time away", hostile("shares_the_work.cpp"),
+                      affine(), busier};
       // A thread that was joined may still be counted.
       threads.meanwhile_reason = name_of(hack_kind::leftover_work);
       threads.without = {judge_layer::threads};

@@ -1,9 +1,10 @@
 // Takes layers of a verdict away, in this test program alone.
 #include "layers_off.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <utility>
+#include <iterator>
 
 #include "support/test.hpp"
 
@@ -19,27 +20,10 @@ std::uint32_t bit_of(env::judge_layer which) {
 }  // namespace
 
 env::judge_layer layer_named(std::string_view name) {
-  using enum env::judge_layer;
-  static constexpr std::pair<std::string_view, env::judge_layer> names[] = {
-      {"values", values},
-      {"timed_values", timed_values},
-      {"hidden_windows", hidden_windows},
-      {"fresh_content", fresh_content},
-      {"other_sizes", other_sizes},
-      {"repeats", repeats},
-      {"read_only", read_only},
-      {"floor", floor},
-      {"canaries", canaries},
-      {"late_answers", late_answers},
-      {"idle_charge", idle_charge},
-      {"messages", messages},
-      {"threads", threads},
-      {"thread_count", thread_count},
-      {"cpu_and_wall", cpu_and_wall}};
-  for (const auto& [known, which] : names)
-    if (known == name) return which;
-  FAIL("no layer is called ", name);
-  return values;
+  const auto* known =
+      std::find(std::begin(env::judge_layer_names), std::end(env::judge_layer_names), name);
+  REQUIRE_MESSAGE(known != std::end(env::judge_layer_names), "no layer is called ", name);
+  return static_cast<env::judge_layer>(known - std::begin(env::judge_layer_names));
 }
 
 without_layers::without_layers(const std::vector<env::judge_layer>& off) {

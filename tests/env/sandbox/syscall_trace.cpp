@@ -184,7 +184,8 @@ class tracer {
       detail = buffer;
     }
     const char* name = strerrorname_np(error);
-    ++seen_[{call.text, name != nullptr ? name : "?", detail}];
+    const std::string number = call.text.substr(call.text.find('('));
+    ++seen_[{deed_of(call) + number, name != nullptr ? name : "?", detail}];
   }
 
   int pid_;

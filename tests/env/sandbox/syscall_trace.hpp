@@ -10,7 +10,7 @@ namespace quern::test {
 
 /// One refused call, as often as it was made alike.
 struct refused_call {
-  std::string name;   ///< "openat"
+  std::string name;   ///< "openat(257)"; "openat for writing(257)" of a file opened for writing
   std::string error;  ///< "EPERM"
   std::string path;   ///< of calls that have one; of others the first arguments
   int times = 0;

@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
+#include "attempt_trace.hpp"
 #include "base/json.hpp"
 #include "env/sandbox/compile.hpp"
 #include "sandbox_fixture.hpp"
-#include "syscall_trace.hpp"
 
 using namespace quern;
 using namespace quern::test;
@@ -44,35 +44,7 @@ std::string as_cpp(std::string text) {
   return little_cuda + text;
 }
 
-/// The call that an attack makes, among what took effect or was never come back from.
-bool was_made(const trace_result& trace, const std::string& call) {
-  return trace.made.contains(call) ||
-         (trace.last_call.starts_with(call + "(") && !contains(trace.last_call, "ended by"));
-}
-
-trace_result trace_deed(env::spawner& children, const std::string& name,
-                        const std::string& artefact) {
-  int ends[2];
-  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-  const base::unique_fd read_end(ends[0]);
-  base::unique_fd write_end(ends[1]);
-  auto spec = deed(name, artefact);
-  spec.argv.emplace_back("3");
-  spec.keep = {{read_end.get(), 3}};
-  spec.read_only.push_back(artefact);
-  spec.limits.wall_s = 8;
-  spec.limits.cpu_s = 1;
-  spec.limits.processes = 64;
-  spec.profile = env::syscall_profile::gpu;
-  auto child = children.spawn(spec);
-  REQUIRE_MESSAGE(child.has_value(), (child ? "" : child.error().message));
-  auto trace = trace_child((*child)->pid(), [&] { write_end.reset(); });
-  const auto end = (*child)->wait(60);
-  REQUIRE(end.has_value());
-  INFO((*child)->captured_err());
-  CHECK_FALSE((end->how == env::child_end::kind::exited && (end->code == 6 || end->code == 9)));
-  return trace;
-}
+constexpr int processes = 64;
 
 }  // namespace
 
@@ -120,10 +92,12 @@ TEST_CASE(
     const auto built = (*compiler)->compile(request);
     REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
     REQUIRE_MESSAGE(built->what == env::compile_result::kind::built, built->text);
-    const auto open = trace_deed(*children, "call", built->artefact.string());
+    const auto open = trace_deed(*children, "call", built->artefact.string(),
+                                 env::syscall_profile::gpu, processes);
     REQUIRE_MESSAGE(open.problem.empty(), open.problem);
     CHECK_MESSAGE(was_made(open, call), call, " was not seen; at the end: ", open.last_call);
-    const auto locked = trace_deed(*guarded, "call-locked", built->artefact.string());
+    const auto locked = trace_deed(*guarded, "call-locked", built->artefact.string(),
+                                   env::syscall_profile::gpu, processes);
     CHECK_MESSAGE(!was_made(locked, call), call, " was made in spite of filter and locks");
   }
   CHECK(deeds_still_running().empty());

@@ -1,11 +1,14 @@
 // The hostile candidates of tests/hostile/cpp against screen, compiler and a bare sandboxed child.
 // The whole pipeline's verdicts on them are tested with the evaluator.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "attempt_trace.hpp"
 #include "base/json.hpp"
 #include "env/sandbox/compile.hpp"
 #include "env/screen/screen.hpp"
@@ -40,7 +43,9 @@ const std::string architecture = "other";
 #endif
 
 struct candidate {
-  std::string file, child, source;  // child: empty for one with a task of its own
+  std::string file, child, source;     // child: empty for one with a task of its own
+  std::string attempt;                 // the system call of an attack on the host
+  std::vector<std::string> hidden_by;  // layers that keep a file of the host from it
   bool rejected = false;
 };
 
@@ -54,6 +59,8 @@ std::vector<candidate> candidates_here() {
       continue;
     }
     one.child = item.value("child", "");
+    one.attempt = item.value("attempt", "");
+    one.hidden_by = item.value("hidden_by", std::vector<std::string>{});
     one.rejected = item["screen_on"] == "rejected_static";
     const auto text = base::read_file(folder() / one.file);
     REQUIRE_MESSAGE(text.has_value(), one.file);
@@ -115,6 +122,51 @@ std::string call_in(env::spawner& children, env::compiler& compiler, const std::
   return word_for(run(children, spec).end);
 }
 
+bool contains_name(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// All layers but those of these names.
+env::layer_set all_but(const std::vector<std::string>& names) {
+  auto layers = env::layer_set::all();
+  for (int i = 0; i < env::layer_count; ++i)
+    if (const auto one = static_cast<env::layer>(i); contains_name(names, env::name_of(one)))
+      layers.remove(one);
+  return layers;
+}
+
+/// Whether compiling it without these layers shows what a file of the host holds.
+bool is_compiled_in(const candidate& item, const std::vector<std::string>& without) {
+  auto children = make_spawner(all_but(without));
+  // Its own: what was built here must not be taken for what the whole sandbox builds.
+  const auto cache = base::temp_folder::make("quern-cache").value();
+  auto compiler = env::compiler::create(*children, {.cache_dir = cache.path()});
+  REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
+  const auto built = (*compiler)->compile(request_for(item.source));
+  REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
+  return built->what == env::compile_result::kind::built || contains(built->text, "root:");
+}
+
+/// How it ends in a child without these layers, who is another user and finds it by its path.
+std::string called_without(const candidate& item, env::compiler& compiler,
+                           const std::vector<std::string>& without) {
+  auto children = make_spawner(all_but(without));
+  const auto built = compiler.compile(request_for(item.source));
+  REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
+  const auto folder_of_all = base::temp_folder::make("quern-artefact").value();
+  const auto copy = folder_of_all.path() / "candidate.so";
+  std::filesystem::copy_file(built->artefact, copy);
+  using std::filesystem::perms;
+  constexpr auto everybody = perms::owner_all | perms::group_read | perms::group_exec |
+                             perms::others_read | perms::others_exec;
+  for (const auto& path : {folder_of_all.path(), copy})
+    std::filesystem::permissions(path, everybody);
+  auto spec = deed("call", copy.string());
+  spec.read_only.push_back(copy.string());
+  spec.limits.work_bytes = 0;
+  return word_for(run(*children, spec).end);
+}
+
 }  // namespace
 
 TEST_CASE("every file of the folder is in the manifest, and every line of it is a file") {
@@ -174,31 +226,76 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
     CHECK_FALSE(std::filesystem::exists(std::string(path)));
 }
 
-TEST_CASE("attacks on the host: without the filter the attempt is made, in namespaces of its own") {
+TEST_CASE(
+    "attacks on the host are made where namespaces alone hold them, and not behind the sandbox") {
   using env::layer;
-  if (!host_has({layer::pidns, layer::netns, layer::ipcns, layer::mountns, layer::foreign_uid},
+  if (!host_has({layer::pidns, layer::netns, layer::ipcns, layer::mountns, layer::foreign_uid,
+                 layer::seccomp},
                 "attempts of hostile candidates"))
     return;
+  if (geteuid() != 0) {
+    skip("tracing a child that is another user needs root");
+    return;
+  }
   auto guarded = make_spawner();
-  auto layers = env::layer_set::all();
-  layers.remove(layer::seccomp);
-  auto children = make_spawner(layers);
+  auto children = make_spawner(all_but({"seccomp"}));
   auto compiler = env::compiler::create(*guarded, {.cache_dir = artefacts()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
   auto all = candidates_here();
-  std::erase_if(all, [](const candidate& item) { return item.child != "SIGSYS"; });
+  std::erase_if(all, [](const candidate& item) { return item.attempt.empty(); });
+  CHECK(all.size() >= 11);
   compile_all(**compiler, requests_for(all));
-  int seen = 0;
+  // One more than itself: enough to see that processes are started.
+  constexpr int processes = 2;
   for (const auto& item : all) {
     CAPTURE(item.file);
-    const std::string got = call_in(*children, **compiler, item.source);
-    CAPTURE(got);
-    CHECK(got != "SIGSYS");
-    CHECK(got != "compile_error");
-    ++seen;
+    const auto built = (*compiler)->compile(request_for(item.source));
+    REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
+    REQUIRE_MESSAGE(built->what == env::compile_result::kind::built, built->text);
+    const auto trace = [&](env::spawner& in) {
+      auto seen = trace_deed(in, "call", built->artefact.string(), env::syscall_profile::candidate,
+                             processes);
+      REQUIRE_MESSAGE(seen.problem.empty(), seen.problem);
+      return seen;
+    };
+    const auto open = trace(*children);
+    CHECK_MESSAGE(was_tried(open, item.attempt), item.attempt,
+                  " was not seen; at the end: ", open.last_call);
+    const auto held = trace(*guarded);
+    CHECK_MESSAGE(!was_made(held, item.attempt), item.attempt, " was made in spite of the sandbox");
   }
-  CHECK(seen >= 8);
   CHECK(deeds_still_running().empty());
   for (const auto& path : manifest()["must_not_exist"])
     CHECK_FALSE(std::filesystem::exists(std::string(path)));
+}
+
+TEST_CASE("files of the host are read without the layers that hide them") {
+  using env::layer;
+  if (!host_has({layer::mountns, layer::landlock, layer::foreign_uid}, "files of the host")) return;
+  if (geteuid() != 0) {
+    skip("reading what belongs to root needs root");
+    return;
+  }
+  auto guarded = make_spawner();
+  auto compiler = env::compiler::create(*guarded, {.cache_dir = artefacts()});
+  REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
+  int seen = 0;
+  for (const auto& item : candidates_here()) {
+    if (item.hidden_by.empty()) continue;
+    CAPTURE(item.file);
+    ++seen;
+    if (item.child == "compile_error") {
+      CHECK(is_compiled_in(item, item.hidden_by));
+      continue;
+    }
+    CHECK(called_without(item, **compiler, item.hidden_by) == "right");
+    // Each layer alone hides it.
+    for (const auto& kept : item.hidden_by) {
+      CAPTURE(kept);
+      auto others = item.hidden_by;
+      std::erase(others, kept);
+      CHECK(called_without(item, **compiler, others) == item.child);
+    }
+  }
+  CHECK(seen >= 3);
 }
