@@ -244,7 +244,7 @@ for suite in cuda_quick cuda; do
   step "tasks of $suite" 4 "$([ "$suite" = cuda ] && echo 60 || echo 4)" 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"
 done
 # What test programs take; those that are not named, half a minute.
-seconds_of() { case "$1" in gpu_host_test) echo 75 ;; gpu_controls_test) echo 220 ;; gpu_training_test|gpu_protocols_test) echo 60 ;; *) echo 30 ;; esac; }
+seconds_of() { case "$1" in gpu_host_test) echo 75 ;; gpu_controls_test) echo 270 ;; gpu_training_test|gpu_protocols_test) echo 60 ;; *) echo 30 ;; esac; }
 found=no
 for test in "$build"/bin/gpu_*_test; do
   [ -x "$test" ] || continue
@@ -253,7 +253,7 @@ for test in "$build"/bin/gpu_*_test; do
   # These use several devices, whole.
   case "$name" in gpu_host_test|gpu_ranks_test) how=alone ;; *) how=on_first ;; esac
   # No trials are left out where a step is quick: a limit below what it takes would only fail it.
-  $how "$name" 4 "$(seconds_of "$name")" "$(pick "$name" 300 530)" "$test"
+  $how "$name" 4 "$(seconds_of "$name")" "$(pick "$name" 420 530)" "$test"
 done
 # Runs whose processes are killed, with learner and generator on GPUs.
 on_gpus="learner.device=cuda actors.generator_device=cuda"

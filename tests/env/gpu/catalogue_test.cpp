@@ -153,8 +153,20 @@ std::vector<std::string> faults_of_form(const base::json& manifest) {
     // another end than `ok` that does not.
     const bool as_host = control.value("as_host", false);
     if (as_host && !c.value("also_as_host_entry", false)) fault("a control in a form it has not");
-    if (c.at("want").value(as_host ? "as_host" : "no_screen", "") == gets)
+    // Where a layer keeps it from acting at all, the end shows once that is taken away and another
+    // one is left.
+    const auto alone = control.value("alone", base::json::object());
+    if (alone.empty() && c.at("want").value(as_host ? "as_host" : "no_screen", "") == gets)
       fault("a control that gets what it had");
+    for (const auto& [layer, end] : alone.items()) {
+      const auto& without = control.at("without");
+      if (without.size() < 2 || std::find(without.begin(), without.end(), layer) == without.end())
+        fault(layer + " is none of several that are taken away");
+      if (end == gets || end == "ok" || (end == "unpaid" && gets != "pays"))
+        fault(layer + " alone does not catch it");
+      if (end != "unpaid" && !is_an_outcome(end.get<std::string>()))
+        fault("no outcome: " + end.get<std::string>());
+    }
     if (gets == "pays" && !c.contains("twin")) fault("nothing to compare its speed with");
     if (gets == "pays" && control.value("verified", false)) fault("a claim that is not timed");
   }
@@ -174,6 +186,28 @@ std::map<std::string, int> counts_of_proofs(const base::json& manifest) {
       counts[kind] += c.contains(kind) ? 1 : 0;
   }
   return counts;
+}
+
+/// Layers over which a judgement decides: a candidate ends otherwise without the layer than with
+/// it, whatever others are off in both.
+std::set<std::string> deciding_layers(const base::json& manifest) {
+  std::set<std::string> deciding;
+  for (const auto& c : manifest.at("candidates")) {
+    if (!c.contains("control")) continue;
+    const auto& control = c.at("control");
+    const auto without = control.at("without").get<std::vector<std::string>>();
+    if (without.size() == 1) deciding.insert(without.front());
+    const auto alone = control.value("alone", base::json::object());
+    for (const auto& [layer, end] : alone.items()) {
+      deciding.insert(layer);
+      // Of two, the other one alone is off there: it decides if all on end otherwise.
+      const auto& other = without.front() == layer ? without.back() : without.front();
+      if (without.size() == 2 && c.contains("want") && end != "unpaid" &&
+          c.at("want").value("no_screen", "") != end)
+        deciding.insert(other);
+    }
+  }
+  return deciding;
 }
 
 /// Hostile files whose catch nothing proves, or for which two things claim to.
@@ -279,6 +313,12 @@ TEST_CASE("what is wrong with a manifest's outcomes is told") {
   CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"},
                  "control": {"without": ["values"], "gets": "ok", "as_host": true}})") ==
         faults{"a: a control in a form it has not"});
+  CHECK(with(R"({"file": "a.cu", "want": {"screen": "rejected_static", "no_screen": "oom"},
+                 "control": {"without": ["values", "floor"], "gets": "ok",
+                             "alone": {"memory": "oom", "floor": "ok", "values": "unpaid"}}})") ==
+        faults{"a: floor alone does not catch it",
+               "a: memory is none of several that are taken away",
+               "a: values alone does not catch it"});
   CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"},
                  "exempt": "so"})") == faults{"a: exempt without a reason"});
   CHECK(with(R"({"file": "a.cu", "want": {"screen": "ok", "no_screen": "oom"}, "twin": "b.cu",
@@ -314,17 +354,26 @@ TEST_CASE("docs/integrity.md counts controls, attempts and exemptions as the man
   CHECK_MESSAGE(text.find(sentence) != std::string::npos, "it should say: ", sentence);
 }
 
-TEST_CASE("every layer has a control") {
+TEST_CASE("each layer decides over a hostile candidate") {
   std::set<std::string> missing(std::begin(env::check_layer_names),
                                 std::end(env::check_layer_names));
-  const auto manifest = hostile_manifest();
-  for (const auto& c : manifest.at("candidates"))
-    if (c.contains("control"))
-      for (const auto& layer : c.at("control").at("without"))
-        missing.erase(layer.get<std::string>());
+  for (const auto& layer : deciding_layers(hostile_manifest()))
+    missing.erase(layer);
   for (const auto& layer : missing)
     FAIL_CHECK(layer);
   CHECK(missing.empty());
+}
+
+TEST_CASE("a layer that is taken away only with others, and never left alone, decides nothing") {
+  const auto manifest = base::parse_json(R"({"candidates": [
+    {"file": "a.cu", "control": {"without": ["values", "floor"], "gets": "ok"}},
+    {"file": "b.cu", "want": {"no_screen": "wrong_value"},
+     "control": {"without": ["charge", "again", "memory"], "gets": "ok", "alone": {"again": "unconfirmed"}}},
+    {"file": "c.cu", "want": {"no_screen": "ok"},
+     "control": {"without": ["filter", "threads"], "gets": "ok", "alone": {"threads": "hack:leftover_work"}}},
+    {"file": "d.cu", "control": {"without": ["poison"], "gets": "ok"}}]})");
+  CHECK(deciding_layers(manifest.value()) ==
+        std::set<std::string>{"again", "filter", "poison", "threads"});
 }
 
 TEST_CASE("`ok` stands only for what is legal, or bounded by an honest kernel of the same task") {
