@@ -100,8 +100,9 @@ void tasks_and_env(keys& table) {
              "what candidates are written in: C++ for a core, CUDA C++ for a GPU");
   QUERN_TEXT(
       env.sandbox, resume, QUERN_WORDS("required", "best_effort"),
-      "required: refuse to run where a needed layer is missing; best_effort: run with what the "
-      "host has and record it in every verdict");
+      "required: refuse to run where a needed layer is missing (lane cuda needs control groups, "
+      "quern doctor names what is missing); best_effort: run with what the host has and record it "
+      "in every verdict");
   QUERN_TEXT(
       env.protocol, fixed,
       QUERN_WORDS("paired/1", "cost_model/1", "cuda_l1_train/1", "cuda_l1_report/1",

@@ -184,8 +184,7 @@ base::status check_programs(const run_config& config) {
     return fail(errc::invalid_argument, "env.core: {}", core.error().message);
   const auto mode = config.env.sandbox == "required" ? env::sandbox_mode::required
                                                      : env::sandbox_mode::best_effort;
-  const auto code =
-      config.env.host_entry ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::any;
+  const auto code = sandboxed_code_of(config);
   if (auto admitted = env::admit(env::probe_host(), mode, code); !admitted)
     return fail(errc::invalid_argument, "env.sandbox is {}: {}", config.env.sandbox,
                 admitted.error().message);
@@ -374,6 +373,11 @@ base::expected<policy::model_config> policy_shape(const run_config& config) {
   if (is_sft(config)) return fresh_model(config, config.policy.vocabulary, 0);
   QUERN_TRY(const fs::path folder, model_folder(config));
   return policy::load_model_config(folder);
+}
+
+env::sandboxed_code sandboxed_code_of(const run_config& config) {
+  if (lane_of(config) != env::lane::cuda) return env::sandboxed_code::any;
+  return config.env.host_entry ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::cuda;
 }
 
 base::expected<task_book> preflight(const run_config& config, const fs::path& folder,

@@ -9,6 +9,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
+#include "env/sandbox/probe.hpp"
 #include "policy/text/model_config.hpp"
 #include "storage/file_system.hpp"
 
@@ -35,6 +36,10 @@ base::expected<task_book> preflight(
     const run_config& config, const std::filesystem::path& folder, run_beginning how,
     missing_hardware* missing = nullptr, const policy::model_config* begins_with = nullptr,
     const storage::file_system_probe& disks = storage::file_system_at);
+
+/// What evaluators of this run have children for, of which `env.sandbox: required` asks more or
+/// less.
+env::sandboxed_code sandboxed_code_of(const run_config& config);
 
 /// The shape of the policy that the run trains, and with it the stages of a chain after it: what
 /// stage sft makes, that of policy.model for others. Errors: it cannot be read.

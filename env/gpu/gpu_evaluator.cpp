@@ -84,6 +84,8 @@ base::expected<std::unique_ptr<gpu_evaluator>> gpu_evaluator::open(evaluator_opt
   if (s->options.layers) {
     QUERN_TRY(s->children, spawner::create(sandbox_mode::best_effort, *s->options.layers));
   } else {
+    // Now, and not with the first reference.
+    QUERN_CHECK(admit(probe_host(), mode, sandboxed_code::cuda));
     QUERN_TRY(s->children, spawner::create(mode));
   }
   cuda_compiler_options compiling;

@@ -49,10 +49,11 @@ enum class syscall_profile {
 struct child_limits {
   double wall_s = 30;  ///< from spawn; the spawner kills the tree when it is over, whoever waits
   double cpu_s = 30;   ///< RLIMIT_CPU, rounded up to whole seconds
-  std::int64_t memory_bytes = std::int64_t{1} << 30;  ///< control group; without one, RLIMIT_AS
-  std::int64_t file_bytes = 64 << 20;                 ///< largest file (RLIMIT_FSIZE)
-  std::int64_t work_bytes = 64 << 20;                 ///< all files in the work folder (tmpfs size)
-  int processes = 1;                                  ///< processes and threads together
+  /// Control group; without one, RLIMIT_AS, but not with a GPU.
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
+  std::int64_t file_bytes = 64 << 20;  ///< largest file (RLIMIT_FSIZE)
+  std::int64_t work_bytes = 64 << 20;  ///< all files in the work folder (tmpfs size)
+  int processes = 1;                   ///< processes and threads together
   int open_files = 64;
 };
 
@@ -93,7 +94,8 @@ struct child_spec {
   bool threads = false;  ///< profile candidate and reference: whether pthread_create works
   /// The driver's devices, libraries and files, and /proc of the child's own processes, where CUDA
   /// writes the names of its threads. Goes with profile `gpu`. There is then no RLIMIT_AS, because
-  /// CUDA reserves more addresses than any machine has memory: only a control group bounds memory.
+  /// CUDA reserves more addresses than any machine has memory: only a control group bounds memory,
+  /// and a spawner with `required` starts no such child without one.
   std::optional<gpu_access> gpu;
   child_limits limits;
   int core = -1;     ///< the only core it may run on; -1: any
@@ -189,7 +191,7 @@ class spawner {
   spawner& operator=(const spawner&) = delete;
 
   /// Returns when the child's program has been started (exec succeeded) or with the step that
-  /// failed. About 3 ms.
+  /// failed. About 3 ms. Refuses (unavailable) a child with a GPU as admit() does.
   base::expected<std::unique_ptr<child>> spawn(const child_spec& spec);
 
   /// Layers that children of this spawner get.

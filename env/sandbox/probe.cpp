@@ -180,6 +180,26 @@ const host_facts& probe_host() {
   return facts;
 }
 
+namespace {
+
+bool has_group(const host_facts& facts) {
+  return facts.available.has(layer::cgroup1) || facts.available.has(layer::cgroup2);
+}
+
+std::string_view described(sandboxed_code what) {
+  switch (what) {
+    case sandboxed_code::any:
+      return "kernels";
+    case sandboxed_code::cuda:
+      return "kernels and references of lane cuda";
+    case sandboxed_code::cuda_host_entry:
+      return "host code of lane cuda";
+  }
+  return "";
+}
+
+}  // namespace
+
 base::status admit(const host_facts& facts, sandbox_mode mode, sandboxed_code what) {
   if (!facts.obstacle.empty()) return base::fail(base::errc::exhausted, "{}", facts.obstacle);
   if (mode == sandbox_mode::best_effort) return {};
@@ -200,21 +220,38 @@ base::status admit(const host_facts& facts, sandbox_mode mode, sandboxed_code wh
     need(layer::landlock, "a limited view of files (Landlock)");
   else if (!has(layer::landlock) && !has(layer::read_only_root))
     need(layer::landlock, "a limited view of files (Landlock or a read-only root)");
-  const bool group = has(layer::cgroup1) || has(layer::cgroup2);
+  const bool group = has_group(facts);
   const bool addresses = has(layer::rlimits) && facts.address_limit;
-  if (!group && host_entry)
-    need(layer::cgroup2, "a memory bound (a control group: CUDA needs all addresses)");
+  if (!group && what != sandboxed_code::any)
+    need(layer::cgroup2,
+         "a memory bound (a control group: a process with a GPU has no RLIMIT_AS, because CUDA "
+         "reserves more addresses than there is memory)");
   else if (!group && !addresses)
     need(layer::cgroup2,
          "a memory bound (a control group, or RLIMIT_AS, which this system does not keep)");
   if (missing.empty()) return {};
+  // Without a group no form of lane cuda is judged.
   const std::string_view form =
-      host_entry ? "\nor judge launch plans alone: `env.host_entry: false`" : "";
+      host_entry && group ? "\nor judge launch plans alone: `env.host_entry: false`" : "";
   return base::fail(base::errc::unavailable,
                     "this host lacks what running untrusted {} needs:{}{}\n"
                     "or run with what there is, at your own risk: `env.sandbox: best_effort` in a "
                     "configuration, --best-effort for quern eval, --sandbox best_effort elsewhere",
-                    host_entry ? "host code of lane cuda" : "kernels", missing, form);
+                    described(what), missing, form);
+}
+
+std::vector<admission> admissions(const host_facts& facts, bool gpu) {
+  const auto of = [&](sandboxed_code what) { return admit(facts, sandbox_mode::required, what); };
+  std::vector<admission> all;
+  all.push_back({"sandbox", of(sandboxed_code::any),
+                 "every layer that `sandbox: required` needs of lane cpp"});
+  if (!gpu) return all;
+  all.push_back({"with a GPU", of(sandboxed_code::cuda),
+                 "every layer that `sandbox: required` needs of lane cuda"});
+  if (all.back().admitted)
+    all.push_back({"host code", of(sandboxed_code::cuda_host_entry),
+                   "every layer that `sandbox: required` needs of `env.host_entry: true`"});
+  return all;
 }
 
 std::string describe(const host_facts& facts) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "env/sandbox/layer.hpp"
@@ -43,28 +44,41 @@ const host_facts& probe_host();
 
 /// What is to run, because not all need the same.
 enum class sandboxed_code {
-  /// Compilers, references and candidates of lane `cpp`; and all of a GPU's but what comes next.
-  any,
-  /// Host code of a candidate of lane `cuda`. CUDA reserves more addresses than a limit of them
-  /// could allow, and its process has /proc and device nodes that can be written.
+  any,  ///< compilers of both lanes; references and candidates of lane `cpp`
+  /// Every process with a GPU. CUDA reserves more addresses than a limit of them could allow, so
+  /// only a control group bounds its memory. The runner of a launch plan holds no code of the
+  /// candidate's on the host and would need none; but no plan is judged without the reference of
+  /// its task, and a reference takes as much memory of the host as its text asks for.
+  cuda,
+  /// Host code of a candidate of lane `cuda`: its process has /proc and device nodes that can be
+  /// written.
   cuda_host_entry
 };
 
 /// Whether untrusted code may run with these layers. `required` needs
 ///
-/// | layer | any | cuda_host_entry |
-/// |---|---|---|
-/// | system calls | seccomp | the same |
-/// | network | a network namespace, or seccomp, which refuses sockets | the same |
-/// | user | a foreign uid | the same |
-/// | limits | rlimits | the same |
-/// | files | Landlock or a read-only root | Landlock |
-/// | memory | a control group, or a limit of addresses that works | a control group |
+/// | layer | any | cuda | cuda_host_entry |
+/// |---|---|---|---|
+/// | system calls | seccomp | the same | the same |
+/// | network | a network namespace, or seccomp, which refuses sockets | the same | the same |
+/// | user | a foreign uid | the same | the same |
+/// | limits | rlimits | the same | the same |
+/// | files | Landlock or a read-only root | the same | Landlock |
+/// | memory | a control group, or a limit of addresses that works | a control group | the same |
 ///
 /// The error (unavailable) names each that is missing, why, and what to do. An obstacle is an
 /// error in either mode (exhausted): no child could be made.
 base::status admit(const host_facts& facts, sandbox_mode mode,
                    sandboxed_code what = sandboxed_code::any);
+
+/// What `required` says of one kind of code on this host.
+struct admission {
+  std::string what;  ///< "sandbox", "with a GPU", "host code"
+  base::status admitted;
+  std::string if_admitted;
+};
+/// For `quern doctor`, what is needed first first. `gpu`: this machine has one.
+std::vector<admission> admissions(const host_facts& facts, bool gpu);
 
 /// One line a layer, for `quern doctor`: "landlock    yes (ABI 7)", "cgroup2     no: …; do …".
 std::string describe(const host_facts& facts);

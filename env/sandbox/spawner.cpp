@@ -46,6 +46,9 @@ base::expected<std::string> give_folder_in(const std::filesystem::path& held, ui
 
 struct spawner::state {
   layer_set layers;
+  /// What of this host children get, and what they must have.
+  host_facts facts;
+  sandbox_mode mode = sandbox_mode::required;
   int landlock_abi = 0;
   bool root = false;
   cgroup_place cgroups;
@@ -140,6 +143,8 @@ base::expected<std::unique_ptr<spawner>> spawner::create(sandbox_mode mode, laye
   QUERN_CHECK(admit(facts, mode));
   auto made = std::make_shared<state>();
   made->layers = facts.available;
+  made->facts = facts;
+  made->mode = mode;
   made->landlock_abi = facts.landlock_abi;
   made->root = facts.root;
   if (facts.available.has(layer::cgroup1) || facts.available.has(layer::cgroup2)) {
@@ -175,6 +180,8 @@ spawner::~spawner() {
 }
 
 base::expected<std::unique_ptr<child>> spawner::spawn(const child_spec& spec) {
+  // RLIMIT_AS, which was enough for create(), is not set for it.
+  if (spec.gpu) QUERN_CHECK(admit(state_->facts, state_->mode, sandboxed_code::cuda));
   QUERN_TRY(auto plan, make_setup_plan(spec, state_->layers, state_->landlock_abi, true));
   plan.userns_first = !state_->root && state_->layers.has(layer::userns);
   plan.life_fd = state_->life_read.get();

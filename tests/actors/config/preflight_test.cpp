@@ -91,6 +91,16 @@ TEST_CASE("a run with a ledger is refused on a network file system, by name") {
   CHECK(check());
 }
 
+TEST_CASE("what a run asks of the sandbox follows its lane and form") {
+  using env::sandboxed_code;
+  run_config config;
+  CHECK(sandboxed_code_of(config) == sandboxed_code::any);
+  config.env.lane = "cuda";
+  CHECK(sandboxed_code_of(config) == sandboxed_code::cuda);
+  config.env.host_entry = true;
+  CHECK(sandboxed_code_of(config) == sandboxed_code::cuda_host_entry);
+}
+
 TEST_CASE("the reward's name, the template's name and the suite") {
   if (!programs_are_there()) return;
   fixture f;

@@ -171,8 +171,9 @@ TEST_CASE("required refuses and names what is missing and what to do") {
   CHECK(env::admit(enough, env::sandbox_mode::required).has_value());
 }
 
-TEST_CASE("required needs one memory bound that works, and host code of a GPU a control group") {
+TEST_CASE("required needs one memory bound that works, and whatever has a GPU a control group") {
   const auto required = env::sandbox_mode::required;
+  const auto cuda = env::sandboxed_code::cuda;
   const auto host_entry = env::sandboxed_code::cuda_host_entry;
   const auto says = [](const base::status& refused, const char* text) {
     return !refused.has_value() && refused.error().code == base::errc::unavailable &&
@@ -185,6 +186,7 @@ TEST_CASE("required needs one memory bound that works, and host code of a GPU a 
   // A control group is enough for all.
   facts.available.remove(layer::cgroup1);
   CHECK(env::admit(facts, required).has_value());
+  CHECK(env::admit(facts, required, cuda).has_value());
   CHECK(env::admit(facts, required, host_entry).has_value());
   facts.available.remove(layer::cgroup2);
   CHECK(says(env::admit(facts, required), "a memory bound"));
@@ -195,7 +197,15 @@ TEST_CASE("required needs one memory bound that works, and host code of a GPU a 
   // A limit of addresses is one, but not for who reserves them by the terabyte.
   facts.address_limit = true;
   CHECK(env::admit(facts, required).has_value());
-  CHECK(says(env::admit(facts, required, host_entry), "env.host_entry"));
+  for (const auto what : {cuda, host_entry}) {
+    const auto refused = env::admit(facts, required, what);
+    CHECK(says(refused, "a memory bound (a control group"));
+    CHECK(says(refused, "RLIMIT_AS"));
+    CHECK(says(refused, env::advice_for(layer::cgroup2).data()));
+    // Plans alone need references, too.
+    CHECK_FALSE(says(refused, "env.host_entry"));
+    CHECK(env::admit(facts, env::sandbox_mode::best_effort, what).has_value());
+  }
   // … unless nobody sets it.
   facts.available.remove(layer::rlimits);
   CHECK(says(env::admit(facts, required), "a memory bound"));
@@ -211,6 +221,44 @@ TEST_CASE(
       env::admit(facts, env::sandbox_mode::required, env::sandboxed_code::cuda_host_entry);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().message.find("Landlock") != std::string::npos);
+  CHECK(refused.error().message.find("env.host_entry: false") != std::string::npos);
+  CHECK(env::admit(facts, env::sandbox_mode::required, env::sandboxed_code::cuda).has_value());
+}
+
+TEST_CASE("what is said of a host tells lanes and forms apart") {
+  env::host_facts facts;
+  facts.available = env::layer_set::all();
+  const auto admitted = [&](bool gpu) {
+    std::vector<bool> all;
+    for (const auto& item : env::admissions(facts, gpu))
+      all.push_back(item.admitted.has_value());
+    return all;
+  };
+  CHECK(admitted(false) == std::vector{true});
+  CHECK(admitted(true) == std::vector{true, true, true});
+  facts.available.remove(layer::landlock);
+  CHECK(admitted(true) == std::vector{true, true, false});
+  facts.available.remove(layer::cgroup1);
+  facts.available.remove(layer::cgroup2);
+  CHECK(admitted(false) == std::vector{true});
+  // Why there is no memory bound is not said twice.
+  CHECK(admitted(true) == std::vector{true, false});
+}
+
+TEST_CASE("a spawner with required starts no child with a GPU that nothing keeps from memory") {
+  auto strict =
+      env::spawner::create(env::sandbox_mode::required, without({layer::cgroup1, layer::cgroup2}));
+  if (!strict) return skip("required, without control groups: " + strict.error().message);
+  auto spec = deed("nothing");
+  CHECK((*strict)->spawn(spec).has_value());
+  spec.gpu.emplace().devices = {"/dev/zero"};
+  spec.profile = env::syscall_profile::gpu;
+  const auto refused = (*strict)->spawn(spec);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == base::errc::unavailable);
+  CHECK(make_spawner(without({layer::cgroup1, layer::cgroup2}))->spawn(spec).has_value());
+  if (host_has({layer::cgroup1}, "a group of version 1") || host_has({layer::cgroup2}, "version 2"))
+    CHECK(env::spawner::create(env::sandbox_mode::required).value()->spawn(spec).has_value());
 }
 
 TEST_CASE("a limit of addresses that this host claims to keep is kept in a child") {
