@@ -11,7 +11,7 @@
 #include "env/gpu/device_peak.hpp"
 #include "env/gpu/reference_process.hpp"
 #include "env/gpu/timed_windows.hpp"
-#include "env/judge/host_lock.hpp"
+#include "env/judge/device_lock.hpp"
 #include "env/judge/oracle.hpp"
 #include "env/measure/stats.hpp"
 
@@ -68,7 +68,7 @@ class device_oracle final : public reference_oracle {
   machine_peak peak(const task_instance& at) override;
 
  private:
-  base::expected<base::unique_fd> take_device() const;
+  base::expected<device_lock> take_device() const;
   base::expected<gpu_link*> reference_of(const task& what);
   base::expected<window_times> perform(const task& what, const device_instance& of,
                                        const oracle_call& how, std::span<const quern_order> orders,
@@ -105,9 +105,11 @@ base::status device_oracle::open() {
   return {};
 }
 
-base::expected<base::unique_fd> device_oracle::take_device() const {
-  QUERN_TRY(auto lock, open_device_lock(desk_->facts().bus_id));
-  if (!wait_for_host_lock(lock, oracle_device_wait_s))
+base::expected<device_lock> device_oracle::take_device() const {
+  QUERN_TRY(auto lock, device_lock::open(desk_->facts().bus_id, device_lock::use::busy));
+  const base::steady_clock clock;
+  const auto patience_ns = static_cast<base::nanoseconds_t>(oracle_device_wait_s * 1e9);
+  if (!lock.take_before(clock.now_ns() + patience_ns, clock))
     return base::fail(base::errc::timeout, "the GPU was used by evaluators for {} s",
                       oracle_device_wait_s);
   return lock;

@@ -37,7 +37,7 @@ gpu_stand::gpu_stand(spawner& children, const evaluator_options& options, gpu_ac
       cuda_library_(std::move(cuda_library)),
       memory_(*desk_, 2 * resident_runners, secret),
       parts_(parts),
-      quiet_(fmt::format("gpu-{}.quiet", desk_->facts().bus_id)),
+      quiet_(desk_->facts().bus_id),
       departures_(quiet_),
       pool_(children, start_of_runner(), pool_options(), quiet_, parts) {}
 

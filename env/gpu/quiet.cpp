@@ -1,35 +1,53 @@
 // Who may disturb a device.
 #include "env/gpu/quiet.hpp"
 
-#include <cerrno>
 #include <chrono>
 
-#include <sys/file.h>
-
-#include "env/judge/host_lock.hpp"
+#include "env/sandbox/gpu_access.hpp"
 
 namespace quern::env {
-namespace {
 
-/// By word: a child that is being cloned has the descriptor, too, until it begins its program, and
-/// with it the lock.
-void give_up(base::unique_fd& lock) {
-  if (lock) (void)flock(lock.get(), LOCK_UN);
-  lock.reset();
+device_quiet::device_quiet(const std::string& bus_id)
+    : device_quiet(bus_id, bus_id.empty() ? "" : gpu_device_node(bus_id)) {}
+
+device_quiet::grip device_quiet::open_lock() {
+  if (bus_id_.empty()) return std::nullopt;
+  {
+    const std::lock_guard lock(spare_guard_);
+    if (!spare_.empty()) {
+      grip known(std::move(spare_.back()));
+      spare_.pop_back();
+      return known;
+    }
+  }
+  auto opened = device_lock::open(bus_id_, device_lock::use::quiet, node_);
+  if (!opened) return std::nullopt;
+  return std::move(*opened);
 }
 
-}  // namespace
+device_quiet::grip device_quiet::take(device_lock::share how) {
+  grip lock = open_lock();
+  if (lock) lock->take(how);
+  return lock;
+}
 
-std::optional<base::unique_fd> device_quiet::take(int how) const {
-  if (lock_.empty()) return base::unique_fd();
-  auto file = open_host_lock(lock_);
-  if (!file) return base::unique_fd();
-  while (flock(file->get(), how) != 0)
-    if (errno != EINTR) {
-      if (errno == EWOULDBLOCK) return std::nullopt;
-      break;
-    }
-  return std::move(*file);
+bool device_quiet::try_take_shared(grip& to) {
+  grip lock = open_lock();
+  const bool free = !lock || lock->try_take(device_lock::share::with_others);
+  if (free) {
+    to = std::move(lock);
+  } else {
+    give_up(lock);
+  }
+  return free;
+}
+
+void device_quiet::give_up(grip& lock) {
+  if (!lock) return;
+  lock->give_back();
+  const std::lock_guard guard(spare_guard_);
+  spare_.push_back(std::move(*lock));
+  lock.reset();
 }
 
 device_quiet::hold::hold(device_quiet& of) : of_(of) {
@@ -40,11 +58,11 @@ device_quiet::hold::hold(device_quiet& of) : of_(of) {
     for (interruptible* one : of_.interruptibles_)
       one->stand_still();
   }
-  among_all_ = std::move(*of_.take(LOCK_EX));
+  among_all_ = of_.take(device_lock::share::alone);
 }
 
 device_quiet::hold::~hold() {
-  give_up(among_all_);
+  of_.give_up(among_all_);
   const std::lock_guard lock(of_.guard_);
   if (--of_.holds_ == 0)
     for (interruptible* one : of_.interruptibles_)
@@ -59,10 +77,7 @@ device_quiet::interruptible::interruptible(device_quiet& of, std::function<void(
   for (;;) {
     of_.changed_.wait(lock, [&] { return of_.holds_ == 0; });
     // With the guard held it must not wait for another evaluator: a hold here would wait for both.
-    if (auto mine = of_.take(LOCK_SH | LOCK_NB)) {
-      among_all_ = std::move(*mine);
-      break;
-    }
+    if (of_.try_take_shared(among_all_)) break;
     of_.changed_.wait_for(lock, step);
   }
   ++of_.epoch_;
@@ -74,7 +89,7 @@ device_quiet::interruptible::~interruptible() {
   std::unique_lock lock(of_.guard_);
   of_.changed_.wait(lock, [&] { return !still_ || of_.holds_ == 0; });
   if (still_) stand_(false);
-  give_up(among_all_);
+  of_.give_up(among_all_);
   std::erase(of_.interruptibles_, this);
   ++of_.epoch_;
   of_.changed_.notify_all();
@@ -84,15 +99,13 @@ void device_quiet::interruptible::stand_still() {
   if (still_) return;
   stand_(true);
   still_ = true;
-  give_up(among_all_);
+  of_.give_up(among_all_);
   ++of_.epoch_;
 }
 
 void device_quiet::interruptible::go_on() {
   if (!still_) return;
-  auto mine = of_.take(LOCK_SH | LOCK_NB);
-  if (!mine) return;
-  among_all_ = std::move(*mine);
+  if (!of_.try_take_shared(among_all_)) return;
   still_ = false;
   ++of_.epoch_;
   stand_(false);
@@ -113,11 +126,11 @@ device_quiet::disturbance::disturbance(device_quiet& of) : of_(of) {
     ++of_.epoch_;
     ++of_.begun_;
   }
-  among_all_ = std::move(*of_.take(LOCK_SH));
+  among_all_ = of_.take(device_lock::share::with_others);
 }
 
 device_quiet::disturbance::~disturbance() {
-  give_up(among_all_);
+  of_.give_up(among_all_);
   const std::lock_guard lock(of_.guard_);
   --of_.disturbing_;
   ++of_.epoch_;

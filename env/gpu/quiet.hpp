@@ -5,23 +5,30 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
+#include "env/judge/device_lock.hpp"
 
 namespace quern::env {
 
 /// One device's. Thread-safe. A measurement waits for what disturbs, or has it stand still; what
 /// would disturb waits for the measurement's end.
 class device_quiet {
+  /// The lock among evaluators, in hand.
+  using grip = std::optional<device_lock>;
+
  public:
-  /// `lock`: name of a lock of this host (env/judge/host_lock.hpp) that all evaluators of the
-  /// device share; empty: this one alone. Where it cannot be opened each keeps quiet by itself.
-  explicit device_quiet(std::string lock = "") : lock_(std::move(lock)) {}
+  /// `bus_id`: the device, whose lock all its evaluators share (env/judge/device_lock.hpp); empty:
+  /// this one alone. Where the lock cannot be opened each keeps quiet by itself.
+  explicit device_quiet(const std::string& bus_id = "");
+  /// The same with the node of the device given; empty: none.
+  device_quiet(std::string bus_id, std::filesystem::path node)
+      : bus_id_(std::move(bus_id)), node_(std::move(node)) {}
 
   /// While it lives nothing disturbs.
   class hold {
@@ -33,7 +40,7 @@ class device_quiet {
 
    private:
     device_quiet& of_;
-    base::unique_fd among_all_;
+    grip among_all_;
   };
 
   /// While it lives something may disturb.
@@ -46,7 +53,7 @@ class device_quiet {
 
    private:
     device_quiet& of_;
-    base::unique_fd among_all_;
+    grip among_all_;
   };
 
   /// A disturbance that can stand still: a measurement makes it do so instead of waiting for its
@@ -71,7 +78,7 @@ class device_quiet {
     device_quiet& of_;
     std::function<void(bool)> stand_;
     bool still_ = false;
-    base::unique_fd among_all_;
+    grip among_all_;
   };
 
   /// Lets go on what stands still although nobody here measures: when the measurement ended,
@@ -104,8 +111,13 @@ class device_quiet {
   }
 
  private:
-  /// The lock among evaluators; LOCK_NB in `how`: nothing where another has it.
-  [[nodiscard]] std::optional<base::unique_fd> take(int how) const;
+  /// Waits for it. None where it cannot be opened.
+  [[nodiscard]] grip take(device_lock::share how);
+  /// Into `to`, beside others that disturb; false where one measures.
+  [[nodiscard]] bool try_take_shared(grip& to);
+  void give_up(grip& lock);
+  /// Open and not taken.
+  [[nodiscard]] grip open_lock();
 
   [[nodiscard]] bool is_disturbed() const {
     return disturbing_ > 0 || std::any_of(interruptibles_.begin(), interruptibles_.end(),
@@ -115,7 +127,11 @@ class device_quiet {
     return static_cast<std::uint64_t>(disturbing_) + interruptibles_.size();
   }
 
-  const std::string lock_;
+  const std::string bus_id_;
+  const std::filesystem::path node_;
+  std::mutex spare_guard_;
+  /// Open and given back: to open a node is to ask the driver, which measurements would notice.
+  std::vector<device_lock> spare_;
   mutable std::mutex guard_;
   std::condition_variable changed_;
   int holds_ = 0;

@@ -2,11 +2,12 @@
 // fewer GPUs than roles, its generator and learner.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "base/clock.hpp"
-#include "base/file.hpp"
 #include "base/status.hpp"
+#include "env/judge/device_lock.hpp"
 
 namespace quern::env {
 
@@ -17,6 +18,9 @@ class device_turn {
  public:
   /// `bus_id` as gpu_probe writes it: the device, whatever number a process knows it by.
   static base::expected<device_turn> open(const std::string& bus_id);
+  /// The same with its node given (device_lock.hpp); empty: none.
+  static base::expected<device_turn> open(const std::string& bus_id,
+                                          const std::filesystem::path& node);
 
   /// Waits for the device, its place in line included, at most `seconds` by `clock`; whether it was
   /// taken. Not while it is held.
@@ -27,9 +31,9 @@ class device_turn {
   [[nodiscard]] bool held() const { return held_; }
 
  private:
-  device_turn(base::unique_fd busy, base::unique_fd queue)
+  device_turn(device_lock busy, device_lock queue)
       : busy_(std::move(busy)), queue_(std::move(queue)) {}
-  base::unique_fd busy_, queue_;
+  device_lock busy_, queue_;
   bool held_ = false;
 };
 

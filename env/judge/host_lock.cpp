@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "env/sandbox/gpu_access.hpp"
-
 namespace quern::env {
 
 std::filesystem::path host_lock_folder() {
@@ -19,17 +17,6 @@ std::filesystem::path host_lock_folder() {
   const bool usable =
       stat("/run/lock", &info) == 0 && S_ISDIR(info.st_mode) && (info.st_mode & for_all) == for_all;
   return usable ? "/run/lock" : "/tmp";
-}
-
-base::expected<base::unique_fd> open_device_lock(const std::string& bus_id) {
-  return open_device_lock(bus_id, gpu_device_node(bus_id));
-}
-
-base::expected<base::unique_fd> open_device_lock(const std::string& bus_id,
-                                                 const std::filesystem::path& node) {
-  if (!node.empty())
-    if (base::unique_fd fd(open(node.c_str(), O_RDWR | O_CLOEXEC)); fd) return fd;
-  return open_host_lock("gpu-" + bus_id + ".busy");
 }
 
 base::expected<base::unique_fd> open_host_lock(const std::string& name) {
@@ -48,14 +35,14 @@ bool try_host_lock(const base::unique_fd& lock) {
 
 bool wait_for_host_lock(const base::unique_fd& lock, double seconds) {
   const base::steady_clock clock;
-  return wait_for_host_lock(lock, clock.now_ns() + static_cast<base::nanoseconds_t>(seconds * 1e9),
-                            clock);
+  return wait_for_lock([&] { return try_host_lock(lock); },
+                       clock.now_ns() + static_cast<base::nanoseconds_t>(seconds * 1e9), clock);
 }
 
-bool wait_for_host_lock(const base::unique_fd& lock, base::nanoseconds_t deadline,
-                        const base::clock& clock) {
+bool wait_for_lock(const std::function<bool()>& taken, base::nanoseconds_t deadline,
+                   const base::clock& clock) {
   constexpr timespec step{0, 2'000'000};
-  while (!try_host_lock(lock)) {
+  while (!taken()) {
     // By the clock: on a busy machine a sleep takes many times what was asked for.
     if (clock.now_ns() >= deadline) return false;
     nanosleep(&step, nullptr);

@@ -258,9 +258,13 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
     const char* const device_control[] = {"ioctl"};
     rules.all(SCMP_ACT_ERRNO(ENOTTY), device_control);
   }
-  for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK,
-                            F_SETLK, F_SETLKW, F_GET_SEALS})
+  for (const int command :
+       {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_GET_SEALS})
     rules.when(SCMP_ACT_ALLOW, "fcntl", SCMP_A1(SCMP_CMP_EQ, static_cast<std::uint64_t>(command)));
+  // With a GPU it sees the node on whose bytes evaluators have locks (env/judge/device_lock.hpp).
+  for (const int command : {F_SETLK, F_SETLKW})
+    rules.when(gpu ? SCMP_ACT_ERRNO(ENOLCK) : SCMP_ACT_ALLOW, "fcntl",
+               SCMP_A1(SCMP_CMP_EQ, static_cast<std::uint64_t>(command)));
   if (gpu) rules.when(SCMP_ACT_ALLOW, "fcntl", SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS));
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_VMA})
     rules.when(SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, static_cast<std::uint64_t>(option)));

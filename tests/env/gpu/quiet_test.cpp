@@ -9,6 +9,9 @@
 
 #include <unistd.h>
 
+#include "base/file.hpp"
+#include "env/judge/host_lock.hpp"
+#include "support/private_device.hpp"
 #include "support/test.hpp"
 
 using quern::env::device_quiet;
@@ -19,6 +22,13 @@ namespace {
 void give_others_a_chance() {
   for (int i = 0; i < 2000; ++i)
     std::this_thread::yield();
+}
+
+void remove_locks(std::initializer_list<std::string> bus_ids) {
+  std::error_code ignored;
+  for (const auto& bus_id : bus_ids)
+    std::filesystem::remove(quern::env::host_lock_folder() / ("quern-gpu-" + bus_id + ".quiet"),
+                            ignored);
 }
 
 /// Whether what would disturb waits at `there` for a measurement at `here`, and comes behind it.
@@ -164,7 +174,7 @@ TEST_CASE("What stands still for one evaluator leaves another's measurement alon
     here.let_go_on();
     CHECK(went_on == 1);
   }
-  std::filesystem::remove(std::filesystem::temp_directory_path() / ("quern-" + name));
+  remove_locks({name});
 }
 
 TEST_CASE("Evaluators of one device keep quiet for each other, those of two do not") {
@@ -172,6 +182,21 @@ TEST_CASE("Evaluators of one device keep quiet for each other, those of two do n
   device_quiet here(name), there(name), elsewhere(name + "-2");
   CHECK(waits(here, there));
   CHECK_FALSE(waits(here, elsewhere));
-  for (const char* end : {"", "-2"})
-    std::filesystem::remove(std::filesystem::temp_directory_path() / ("quern-" + name + end));
+  remove_locks({name, name + "-2"});
+}
+
+TEST_CASE("Evaluators that share nothing but the node of their device keep quiet for each other") {
+  const std::string name = "test-quiet-node-" + std::to_string(getpid());
+  const auto folder = quern::base::temp_folder::make("quern-quiet-test").value();
+  const auto file = folder.path() / "nvidia7";
+  REQUIRE(quern::base::write_file_atomic(file, "").has_value());
+  const quern::test::private_device device;
+  for (const auto& node : {file, device.node()}) {
+    CAPTURE(node.string());
+    device_quiet here(name, node), there(name + "-2", node);
+    CHECK(waits(here, there));
+    // Once more, with what was opened before.
+    CHECK(waits(there, here));
+  }
+  remove_locks({name, name + "-2"});
 }

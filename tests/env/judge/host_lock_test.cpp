@@ -45,23 +45,6 @@ TEST_CASE("a lock is where it is, whatever TMPDIR says") {
   std::filesystem::remove(env::host_lock_folder() / ("quern-" + name_of_this_test()), ignored);
 }
 
-TEST_CASE("the lock of a device is on its node, and a file where it has none") {
-  const auto folder = base::temp_folder::make("quern-lock-test").value();
-  const auto node = folder.path() / "nvidia7";
-  REQUIRE(base::write_file_atomic(node, "").has_value());
-  // Two processes that know the device by different numbers, and share nothing but the node.
-  const auto one = env::open_device_lock("0000:3B:00.0", node).value();
-  const auto other = env::open_device_lock("0000:00:07.0", node).value();
-  CHECK(are_one(one, other));
-  CHECK(env::try_host_lock(one));
-  CHECK_FALSE(env::try_host_lock(other));
-  const std::string nowhere = name_of_this_test();
-  const auto without = env::open_device_lock(nowhere, folder.path() / "not-there").value();
-  CHECK(are_one(without, env::open_host_lock("gpu-" + nowhere + ".busy").value()));
-  std::error_code ignored;
-  std::filesystem::remove(env::host_lock_folder() / ("quern-gpu-" + nowhere + ".busy"), ignored);
-}
-
 TEST_CASE("of many things those asked for last are kept") {
   env::recently_used<int> few(3);
   for (int i = 0; i < 3; ++i)

@@ -70,6 +70,21 @@ int fill_work_folder() {
   return 0;
 }
 
+/// Every lock of some bytes that fcntl(2) has.
+int lock_bytes(const char* path) {
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return 1;
+  bool got = false;
+  for (const int command : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW}) {
+    struct flock range {};
+    range.l_type = F_WRLCK;
+    range.l_start = 1;
+    range.l_len = 2;
+    got = fcntl(fd, command, &range) == 0 || got;
+  }
+  return from(got);
+}
+
 int endless_loop() {
   volatile std::uint64_t turns = 0;
   for (;;) {
@@ -292,6 +307,7 @@ int main(int argc, char** argv) {
       {"clock", change_clock},
       {"core", move_to_other_core},
       {"forget-parent", [] { return from(prctl(PR_SET_PDEATHSIG, 0) == 0); }},
+      {"lock-bytes", [&] { return lock_bytes(argument); }},
       {"read", [&] { return from(open(argument, O_RDONLY) >= 0); }},
       {"write", [&] { return from(open(argument, O_CREAT | O_WRONLY, 0600) >= 0); }},
       {"remount", [] { return from(umount2("/usr/lib", 2) == 0); }},

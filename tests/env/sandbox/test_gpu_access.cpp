@@ -71,6 +71,18 @@ constexpr std::uint32_t native = 0x0303;
 
 }  // namespace
 
+TEST_CASE("what sees the node of a device can lock none of its bytes, on which evaluators wait") {
+  if (!host_has({layer::seccomp}, "locks of bytes")) return;
+  auto children = make_spawner();
+  for (const auto profile : {env::syscall_profile::gpu, env::syscall_profile::gpu_compiler}) {
+    auto spec = gpu_deed("lock-bytes", "/dev/zero");
+    spec.profile = profile;
+    CHECK(run(*children, spec).end.code == 42);
+  }
+  // The control: who sees no device may lock what is its own.
+  CHECK(run(*children, deed("lock-bytes", "/dev/null")).end.code == 0);
+}
+
 TEST_CASE("profile gpu: what CUDA needs works") {
   const auto check_with = [](env::layer_set allowed) {
     auto children = make_spawner(allowed);
