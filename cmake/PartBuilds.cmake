@@ -4,17 +4,19 @@
 # Included: quern_part_builds() makes the target quern_part_builds, which writes part_builds.h. Run as a script (-P): writes it.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   include_guard()
+  include(PartSettings)
   function(quern_part_builds)
     file(GLOB cuda CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/env/device/*.cu" "${PROJECT_SOURCE_DIR}/env/device/*.cuh"
       "${PROJECT_SOURCE_DIR}/env/device/*.h")
-    foreach(name content driver window_state)
-      list(APPEND cuda "${PROJECT_SOURCE_DIR}/env/device/${name}.hpp")
+    foreach(name content.hpp driver.hpp window_state.hpp CMakeLists.txt)
+      list(APPEND cuda "${PROJECT_SOURCE_DIR}/env/device/${name}")
     endforeach()
-    set(aten "${PROJECT_SOURCE_DIR}/env/reference/graph_part.cpp" "${PROJECT_SOURCE_DIR}/env/reference/graph_part.h")
+    foreach(name graph_part.cpp graph_part.h CMakeLists.txt)
+      list(APPEND aten "${PROJECT_SOURCE_DIR}/env/reference/${name}")
+    endforeach()
     set(python "${PROJECT_SOURCE_DIR}/env/reference/compiled_reference.py")
     set(folder "${CMAKE_BINARY_DIR}/part_builds/env/device")
-    string(JOIN " " how_cuda "${CMAKE_CUDA_COMPILER_VERSION}" ${QUERN_CUDA_ARCHITECTURES} "${CMAKE_BUILD_TYPE}")
-    string(JOIN " " how_aten "${CMAKE_CXX_COMPILER_ID}" "${CMAKE_CXX_COMPILER_VERSION}" "${CMAKE_BUILD_TYPE}")
+    quern_part_settings(how_cuda how_aten)
     set(script "${PROJECT_SOURCE_DIR}/cmake/PartBuilds.cmake")
     add_custom_command(OUTPUT "${folder}/part_builds.h" "${folder}/compiled_reference_text.h"
       COMMAND "${CMAKE_COMMAND}" "-DCUDA=${cuda}" "-DATEN=${aten}" "-DPYTHON=${python}" "-DHOW_CUDA=${how_cuda}"

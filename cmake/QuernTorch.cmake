@@ -19,6 +19,7 @@ file(STRINGS "${QUERN_TORCH_DIR}/version.py" version_line REGEX "^__version__")
 if(NOT version_line MATCHES "2\\.11\\.")
   message(FATAL_ERROR "LibTorch 2.11 is needed, ${QUERN_TORCH_DIR} has ${version_line}: run tools/setup.sh")
 endif()
+string(REGEX MATCH "[0-9][^'\"]*" QUERN_TORCH_VERSION "${version_line}")
 
 add_library(quern::torch INTERFACE IMPORTED GLOBAL)
 # -idirafter: torch ships its own fmt, which must not shadow the system's.

@@ -23,8 +23,7 @@ struct cuda_part {
   decltype(&quern_cuda_versions) versions = nullptr;
 };
 
-base::expected<cuda_part> load_cuda_part() {
-  const auto path = base::program_folder() / "libquern_cuda.so";
+base::expected<cuda_part> load_cuda_part(const std::filesystem::path& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
     return fail(errc::unavailable,
@@ -71,7 +70,11 @@ bool has_nvidia_driver() {
 base::expected<gpu_host> probe_gpus() {
   if (!has_nvidia_driver())
     return fail(errc::unavailable, "no NVIDIA driver is loaded (/dev/nvidiactl is not there)");
-  QUERN_TRY(const cuda_part cuda, load_cuda_part());
+  return probe_gpus_by(base::program_folder() / "libquern_cuda.so");
+}
+
+base::expected<gpu_host> probe_gpus_by(const std::filesystem::path& library) {
+  QUERN_TRY(const cuda_part cuda, load_cuda_part(library));
   std::array<quern_gpu, most_gpus> found{};
   std::array<char, 512> problem{};
   const std::int32_t count = cuda.probe(found.data(), most_gpus, problem.data(),

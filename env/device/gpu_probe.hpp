@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,7 @@ bool has_nvidia_driver();
 /// kernel there: some tenths of a second. Errors: unavailable says what is missing (no driver, a
 /// build without CUDA, the driver's own words).
 base::expected<gpu_host> probe_gpus();
+/// The same by another file, which must be of this build, too, and whatever driver is loaded.
+base::expected<gpu_host> probe_gpus_by(const std::filesystem::path& library);
 
 }  // namespace quern::env

@@ -10,8 +10,8 @@ namespace quern::env {
 
 /// Hashes of what each part is made of (cmake/PartBuilds.cmake), as this program was built with.
 /// They live as long as the program.
-const char* cuda_part_build();  ///< libquern_cuda.so: sources, nvcc, architectures
-const char* aten_part_build();  ///< libquern_aten_cuda.so: sources, compiler
+const char* cuda_part_build();  ///< libquern_cuda.so: sources, compilers, flags, architectures
+const char* aten_part_build();  ///< libquern_aten_cuda.so: sources, compilers, flags, LibTorch
 /// compiled_reference.py as it was, whole.
 const char* compiled_reference_text();
 

@@ -35,10 +35,14 @@ struct device_desk::functions {
   decltype(&::quern_desk_write) write = nullptr;
   decltype(&::quern_desk_bandwidth) bandwidth = nullptr;
 
-  static base::expected<const functions*> load();
+  static base::expected<std::shared_ptr<const functions>> load(const std::filesystem::path& path);
 };
 
 namespace {
+
+std::filesystem::path cuda_part_file() {
+  return base::program_folder() / "libquern_cuda.so";
+}
 
 template <class F>
 bool find_desk_function(void* library, F& to, const char* name) {
@@ -48,10 +52,8 @@ bool find_desk_function(void* library, F& to, const char* name) {
 
 }  // namespace
 
-base::expected<const device_desk::functions*> device_desk::functions::load() {
-  static functions f;
-  if (f.bandwidth != nullptr) return &f;
-  const auto path = base::program_folder() / "libquern_cuda.so";
+base::expected<std::shared_ptr<const device_desk::functions>> device_desk::functions::load(
+    const std::filesystem::path& path) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     return base::fail(base::errc::unavailable,
@@ -62,6 +64,7 @@ base::expected<const device_desk::functions*> device_desk::functions::load() {
   if (!is_of_this_build(library, cuda_build_function, path.c_str(), cuda_part_build(), other.data(),
                         other.size()))
     return base::fail(base::errc::unavailable, "{}", other.data());
+  functions f;
   const auto find = [&](auto& to, const char* name) {
     return find_desk_function(library, to, name);
   };
@@ -77,8 +80,7 @@ base::expected<const device_desk::functions*> device_desk::functions::load() {
       find(f.check_pattern, "quern_desk_check_pattern") && find(f.wait, "quern_desk_wait") &&
       find(f.read, "quern_desk_read") && find(f.write, "quern_desk_write") &&
       find(f.bandwidth, "quern_desk_bandwidth");
-  if (complete) return &f;
-  f = {};
+  if (complete) return std::make_shared<const functions>(f);
   return base::fail(base::errc::unavailable, "{} is of another build", path.string());
 }
 
@@ -99,7 +101,12 @@ device_piece::~device_piece() {
 }
 
 base::expected<std::unique_ptr<device_desk>> device_desk::open(int device) {
-  QUERN_TRY(const auto* call, functions::load());
+  return open(device, cuda_part_file());
+}
+
+base::expected<std::unique_ptr<device_desk>> device_desk::open(
+    int device, const std::filesystem::path& library) {
+  QUERN_TRY(const auto call, functions::load(library));
   std::unique_ptr<device_desk> desk(new device_desk);
   desk->call_ = call;
   desk->device_ = device;
@@ -111,7 +118,7 @@ base::expected<std::unique_ptr<device_desk>> device_desk::open(int device) {
 }
 
 base::status device_desk::end_context(int device) {
-  QUERN_TRY(const auto* call, functions::load());
+  QUERN_TRY(const auto call, functions::load(cuda_part_file()));
   if (call->end_context(device) != 0)
     return base::fail(base::errc::unavailable, "GPU {}: its context cannot be ended", device);
   return {};

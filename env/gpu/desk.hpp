@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,9 @@ class device_desk {
  public:
   /// Loads libquern_cuda.so from beside the running program. Errors say what is missing.
   static base::expected<std::unique_ptr<device_desk>> open(int device);
+  /// The same by another file, which must be of this build, too.
+  static base::expected<std::unique_ptr<device_desk>> open(int device,
+                                                           const std::filesystem::path& library);
   /// Ends this process's context on the device, with whatever error it has. No desk may be open.
   static base::status end_context(int device);
   ~device_desk();
@@ -92,7 +96,7 @@ class device_desk {
   void release(quern_piece& piece);
   [[nodiscard]] base::error problem() const;
 
-  const functions* call_ = nullptr;
+  std::shared_ptr<const functions> call_;
   quern_desk* desk_ = nullptr;
   int device_ = 0;
   quern_desk_facts facts_{};

@@ -14,6 +14,7 @@
 #include "base/program.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
+#include "env/device/part_build.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -228,6 +229,20 @@ TEST_CASE("a script of another build is refused by name, with both builds") {
   CHECK(contains(refused.error().message, "is of another build"));
   CHECK(contains(refused.error().message, compiled_reference_build()));
   CHECK(compiled_reference_build().size() == 16);
+}
+
+TEST_CASE("the script does not use a library of another build, and names both builds") {
+  if (python().empty()) return test::skip("no python3 here");
+  auto how = how_to_start();
+  how.library = base::program_folder() / "libquern_old_window.so";
+  how.command.at(2) = how.library.string();
+  const auto started = gpu_reference_process::start(children(), how);
+  REQUIRE_FALSE(started.has_value());
+  const std::string& said = started.error().message;
+  INFO(said);
+  CHECK(contains(said, "libquern_old_window.so is of another build"));
+  CHECK(contains(said, "0123456789abcdef"));
+  CHECK(contains(said, cuda_part_build()));
 }
 
 TEST_CASE("hostile references: what TorchScript leaves out and Python would run is refused") {

@@ -8,9 +8,12 @@
 #include <fstream>
 
 #include "base/file.hpp"
+#include "base/program.hpp"
 #include "env/device/gpu_probe.hpp"
+#include "env/device/part_build.hpp"
 #include "env/gpu/reference_process.hpp"
 #include "env/gpu/runpath.hpp"
+#include "env/reference/captured_call.hpp"
 #include "env/sandbox/child.hpp"
 #include "support/test.hpp"
 
@@ -274,4 +277,18 @@ TEST_CASE("a reference process that cannot open a device says why") {
   CHECK(test::contains(missing.error().message, "/no/such/libquern_cuda.so"));
   wrong.program = "/no/such/quern-torch";
   CHECK_FALSE(gpu_reference_process::start(*children, wrong).has_value());
+}
+
+TEST_CASE("no graph is made by a library of another build, and the message names both builds") {
+  captured_call graph(base::program_folder() / "other_build", 0);
+  bool called = false;
+  const auto made = graph.capture([&](std::string&) { return called = true; });
+  CHECK_FALSE(called);
+  CHECK_FALSE(graph.ready());
+  REQUIRE_FALSE(made.has_value());
+  INFO(made.error().message);
+  CHECK(made.error().code == base::errc::unavailable);
+  CHECK(test::contains(made.error().message, "other_build/libquern_aten_cuda.so"));
+  CHECK(test::contains(made.error().message, "0123456789abcdef"));
+  CHECK(test::contains(made.error().message, aten_part_build()));
 }
