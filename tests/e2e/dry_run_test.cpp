@@ -2,6 +2,8 @@
 // and hosts that it names, and a dry run of it says what every stage will hold in memory.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/run_fixture.hpp"
@@ -68,6 +70,8 @@ TEST_CASE("a dry run of every shipped configuration is right and tells the memor
     CAPTURE(end.output);
     CHECK(end.code == 0);
     CHECK(lines_with(end.output, "# plan: ") == stages);
+    // A stage sft issues no samples.
+    CHECK(lines_with(end.output, "# at most ") == stages - tuning);
     CHECK(lines_with(end.output, "# memory of the learner:") +
               lines_with(end.output, "# memory of a learner rank:") ==
           stages);
@@ -91,6 +95,18 @@ TEST_CASE("several threads of a learner on a GPU are told, and are no reason to 
   CHECK(end.code == 0);
   CHECK(contains(end.output, "learner.threads is 2"));
   CHECK(contains(end.output, "set learner.threads to 1"));
+}
+
+TEST_CASE("a dry run tells how many samples are under way, and how many of them evaluators have") {
+  dry_fixture f;
+  const finished end = f.dry_run(source_dir() / "configs/quickstart.yaml",
+                                 {"--set", "algorithm.group_size=64", "--set",
+                                  "algorithm.groups_per_step=40", "--set", "actors.staleness=2"});
+  CAPTURE(end.output);
+  CHECK(contains(end.output,
+                 fmt::format("# at most {} samples are under way; {} of them are with the "
+                             "evaluators at once, the others stay generated\n",
+                             3 * 40 * 64, 4096)));
 }
 
 TEST_CASE("a stage after the first, alone, needs a policy that is named") {
