@@ -490,6 +490,8 @@ TEST_CASE("help needs nothing but quern itself, so that it is there at once") {
     CAPTURE(end.output);
     CHECK(end.code == 0);
     CHECK(end.output.find("quern " + std::string(command)) != std::string::npos);
+    if (command == std::string("stop"))
+      CHECK(contains(end.output, "sft has no samples and no report"));
   }
 }
 
@@ -523,7 +525,7 @@ TEST_CASE("a file that may not be as large as it is to be is an error that names
   CHECK(end.output.find("code 1\n") != std::string::npos);
 }
 
-TEST_CASE("the status of an ended run says that its policy was ruined, past a damaged line") {
+TEST_CASE("status and report say that a policy was ruined, past a damaged line, and why of drops") {
   fixture f;
   const fs::path run = f.folder.path() / "run";
   {
@@ -535,6 +537,14 @@ TEST_CASE("the status of an ended run says that its policy was ruined, past a da
     const auto ledger = storage::ledger::open(**db);
     REQUIRE(ledger);
     REQUIRE((*ledger)->open_epoch({"start", 0, {}}));
+    storage::group_spec group;
+    group.task = "t";
+    group.size = 3;
+    const auto issued = (*ledger)->issue(group);
+    REQUIRE(issued);
+    const std::int64_t first = issued->first_sample;
+    REQUIRE((*ledger)->drop(std::vector{first, first + 2}, "stale"));
+    REQUIRE((*ledger)->drop(std::vector{first + 1}, "infra_error"));
     REQUIRE((*ledger)->commit());
     // A checkpoint of version 5, from which it went on.
     REQUIRE((*db)->execute(
@@ -559,4 +569,9 @@ TEST_CASE("the status of an ended run says that its policy was ruined, past a da
   const finished json = f.quern({"status", run.string(), "--json"});
   CAPTURE(json.output);
   CHECK(contains(json.output, warning));
+  const finished reported = f.quern({"report", run.string()});
+  CAPTURE(reported.output);
+  CHECK(reported.code == 0);
+  CHECK(contains(reported.output, "\nwarning: " + warning));
+  CHECK(contains(reported.output, "dropped 3 (infra_error 1, stale 2); the law holds\n"));
 }

@@ -262,7 +262,8 @@ int cmd_stop(int argc, char** argv) {
   return order(
       "stop",
       "end a run with a checkpoint, drop its samples in flight and make its closing report; "
-      "quern resume goes on with new samples",
+      "quern resume goes on with new samples. A run of stage sft has no samples and no report: it "
+      "ends with its checkpoint",
       argc, argv);
 }
 
