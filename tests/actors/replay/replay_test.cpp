@@ -2,6 +2,7 @@
 // each. Whatever is lost on the way, the law holds and every step is made once.
 #include "actors/replay/replay.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
@@ -15,6 +16,7 @@
 #include "env/prompt/completion.hpp"
 #include "env/verdict/verdict.hpp"
 #include "storage/blobs.hpp"
+#include "support/caught_stderr.hpp"
 #include "support/test.hpp"
 #include "tests/actors/replay/replay_fixture.hpp"
 
@@ -321,7 +323,13 @@ TEST_CASE("batches without a finite gradient are dropped with their reason, and 
   fixture f;
   world w(f.config, *f.tasks, f.folder.path() / "left out", true, 6);
   w.spoiled_batches = defaults::most_left_out - 1;
-  const auto end = w.go();
+  std::optional<drained> end;
+  std::vector<std::string> lines;
+  {
+    test::caught_stderr said(f.folder.path() / "said");
+    end = w.go();
+    lines = said.lines();
+  }
   REQUIRE(end);
   CHECK(end->finished);
   CHECK(w.told);
@@ -332,6 +340,10 @@ TEST_CASE("batches without a finite gradient are dropped with their reason, and 
         static_cast<std::int64_t>(w.left_out.size()));
   for (const sample_id sample : w.left_out)
     CHECK(w.head().rows().sample(sample)->state == storage::sample_state::dropped);
+  // The reasons are on the terminal while the run goes on.
+  CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return test::contains(line, "samples dropped since this start: non_finite ");
+  }));
 }
 
 TEST_CASE("several in a row end the run, and a resumed one does not take them up again") {
