@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t run_format = 1;
 
 base::status make_layout(const run_paths& paths) {
-  for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.crash(), paths.checkpoints()}) {
+  for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.checkpoints()}) {
     QUERN_CHECK(base::make_folders(folder));
   }
   return {};
@@ -55,7 +55,7 @@ std::vector<fs::path> names_in(const fs::path& folder) {
 bool of_unfinished_creation(const run_paths& paths, const fs::path& name) {
   const fs::path full = paths.root / name;
   std::error_code code;
-  for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.crash(), paths.checkpoints()}) {
+  for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.checkpoints()}) {
     if (full == folder) return fs::is_directory(full, code) && fs::is_empty(full, code);
   }
   return full == paths.lock() || full == paths.config() ||

@@ -26,9 +26,7 @@ struct run_paths {
   [[nodiscard]] std::filesystem::path database() const { return root / "run.db"; }
   [[nodiscard]] std::filesystem::path blobs() const { return root / "blobs"; }
   [[nodiscard]] std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
-  [[nodiscard]] std::filesystem::path tensorboard() const { return root / "tb"; }
   [[nodiscard]] std::filesystem::path logs() const { return root / "logs"; }
-  [[nodiscard]] std::filesystem::path crash() const { return root / "crash"; }
   [[nodiscard]] std::filesystem::path report() const { return root / "report.txt"; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return root / "checkpoints"; }
   [[nodiscard]] std::filesystem::path log_of(std::string_view role) const {
@@ -40,9 +38,9 @@ struct run_paths {
 class run_directory {
  public:
   /// Makes the folder, writes config.yaml, then meta.json: the given object plus `quern_run: 1`,
-  /// `created`, `config` and `sockets`. Takes the lock. The folder must not be there, be empty, or
-  /// hold no more than a creation that was interrupted leaves; what fails here leaves nothing
-  /// behind.
+  /// `created_ns`, `config`, `lock` and `sockets`. Takes the lock. The folder must not be there, be
+  /// empty, or hold no more than a creation that was interrupted leaves; what fails here leaves
+  /// nothing behind.
   static base::expected<run_directory> create(const std::filesystem::path& root,
                                               std::string_view config_yaml, base::json meta);
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,14 +28,18 @@ TEST_CASE("a run directory is made whole, opened again, and keeps what it was to
   {
     auto run = must(run_directory::create(root, "quern_config: 1\n", meta));
     CHECK(must(base::read_file(run.paths().config())) == "quern_config: 1\n");
-    for (const char* name : {"blobs", "logs", "crash", "checkpoints"}) {
-      CHECK(fs::is_directory(root / name));
-    }
+    std::set<std::string> made;
+    for (const auto& entry : fs::directory_iterator(root))
+      made.insert(entry.path().filename());
+    CHECK(made == std::set<std::string>{"LOCK", "blobs", "checkpoints", "config.yaml", "logs",
+                                        "meta.json"});
     sockets = run.sockets();
     CHECK(fs::status(sockets).permissions() == fs::perms::owner_all);
     const base::json written = must(read_meta({root}));
     CHECK(written["seed"] == 7);
     CHECK(written["quern_run"] == 1);
+    for (const char* key : {"created_ns", "config", "lock"})
+      CHECK(written.contains(key));
     CHECK(written["sockets"] == sockets.string());
     CHECK(run.paths().log_of("learner") == root / "logs/learner.log");
     CHECK(must(is_locked(root / "LOCK")));
