@@ -305,8 +305,6 @@ std::string_view to_string(key_class value) {
       return "fixed";
     case key_class::resume:
       return "resume";
-    case key_class::live:
-      return "live";
   }
   return "fixed";
 }

@@ -12,8 +12,8 @@
 
 namespace quern::actors {
 
-/// When a key may change: never in a run; with a resume; while the run is going.
-enum class key_class { fixed, resume, live };
+/// When a key may change: never in a run; with a resume.
+enum class key_class { fixed, resume };
 
 std::string_view to_string(key_class value);
 
