@@ -16,8 +16,9 @@
 
 namespace quern::policy {
 
-/// Files of one size that are there at a time: two slots, and the one that is being written.
-inline constexpr std::int64_t published_copies = 3;
+/// Files of one size that take memory at a time, at most: two slots, the one that is being written,
+/// and one that was replaced while a generator still reads it.
+inline constexpr std::int64_t published_copies = 4;
 
 /// /dev/shm, where that is a writable tmpfs.
 std::optional<std::filesystem::path> shared_memory_folder();

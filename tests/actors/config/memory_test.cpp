@@ -184,7 +184,7 @@ TEST_CASE("the roles on the CPU of a machine must fit into it together") {
   run_config config;
   const auto model = large_model();
   const policy::learner_demand learner = learner_demand_of(config);
-  const std::int64_t files = 3 * 4 * policy::parameter_count(model),
+  const std::int64_t files = 4 * 4 * policy::parameter_count(model),
                      learning = policy::plan_learner(model, learner).total() +
                                 policy::plan_checkpoint(model, learner, true).total(),
                      sum =
@@ -205,7 +205,7 @@ TEST_CASE("the roles on the CPU of a machine must fit into it together") {
   machine.shared = static_cast<std::uint64_t>(files);
   CHECK(refusal_of(config, machine).empty());
   --machine.host;
-  check_parts(refusal_of(config, machine), {"3 files of new weights", "actors.weights"});
+  check_parts(refusal_of(config, machine), {"4 files of new weights", "actors.weights"});
   machine.host = 2048 * gib;
   check_parts(describe_memory(config, model, machine),
               {"# memory of this machine, all roles that are here together: ",
@@ -243,11 +243,11 @@ TEST_CASE("files of weights need room in the shared memory, in the learner's pre
   config.actors.weights = "memory";
   machine_memory machine = machine_of({200 * gib, 200 * gib});
   CHECK(refusal_of(config, machine).empty());  // not known
-  const auto halves = static_cast<std::uint64_t>(3 * 2 * policy::parameter_count(large_model()));
+  const auto halves = static_cast<std::uint64_t>(4 * 2 * policy::parameter_count(large_model()));
   machine.shared_place = "/dev/shm";
   machine.shared = halves;
   check_parts(refusal_of(config, machine),
-              {"/dev/shm", "free", "3 versions of", "remount", "actors.weights to link"});
+              {"/dev/shm", "free", "4 versions of", "remount", "actors.weights to link"});
   config.learner.precision = "bfloat16";
   CHECK(refusal_of(config, machine).empty());
   machine.shared = halves - 1;
