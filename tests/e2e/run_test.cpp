@@ -242,6 +242,38 @@ int free_port() {
 
 }  // namespace
 
+namespace {
+
+/// Of a run that goes on and starts no evaluator again: one dies, and `quern status` says why it is
+/// not there.
+void check_set_aside(const fs::path& run, const fs::path& folder) {
+  const auto meta = base::parse_json(base::read_file(run / "meta.json").value()).value();
+  const auto evaluators =
+      find_processes({"quern", "evaluator", "--connect", meta["sockets"].get<std::string>()});
+  REQUIRE_FALSE(evaluators.empty());
+  REQUIRE(::kill(evaluators.front(), SIGKILL) == 0);
+  std::string told;
+  const auto status = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.begin(), {program("quern"), "status", run.string()});
+    // Logs are appended to.
+    fs::remove(folder / name);
+    return run_to_end(more, folder / name).output;
+  };
+  CHECK(wait_until(20_s, [&] {
+    told = status("aside", {});
+    return contains(told, "  SET ASIDE evaluator-");
+  }));
+  CAPTURE(told);
+  CHECK(contains(told, "its log is " + (run / "logs/evaluator-").string()));
+  const auto json = base::parse_json(status("aside.json", {"--json"}));
+  REQUIRE(json);
+  const base::json live = (*json)["live"];
+  REQUIRE(live.contains("aside"));
+  CHECK(live["aside"].size() == 1);
+}
+
+}  // namespace
+
 TEST_CASE("steps that no checkpoint holds are taken again, however few are wanted now") {
   auto folder = base::temp_folder::make();
   REQUIRE(folder);
@@ -249,12 +281,13 @@ TEST_CASE("steps that no checkpoint holds are taken again, however few are wante
   auto control = base::subprocess::start(
       {.argv = train_command(run, 8,
                              {"observe.panel=false", "storage.checkpoint_every_steps=100",
-                              "env.protocol=cost_model/1"}),
+                              "env.protocol=cost_model/1", "actors.restarts=0"}),
        .log = folder->path() / "log"});
   REQUIRE(control);
   CHECK(wait_until(120_s, [&] {
     return counts_of(run).of(storage::sample_state::consumed) > 0 || control->poll();
   }));
+  check_set_aside(run, folder->path());
   // A copy of a run that goes on is not the run. Only what does not change under the copy.
   fs::create_directory(copy);
   for (const char* name : {"meta.json", "LOCK", "config.yaml"})
