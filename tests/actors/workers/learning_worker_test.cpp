@@ -1,69 +1,49 @@
-// A rank of the learner and batches whose gradient is not finite, alone and with another rank.
+// A rank of the learner, alone and with another rank: batches whose gradient is not finite, and the
+// weights that it hands to generators.
 #include "actors/workers/learning_worker.hpp"
 
 #include <array>
-#include <limits>
+#include <chrono>
+#include <memory>
 #include <optional>
+#include <span>
 #include <thread>
+#include <utility>
 
+#include "actors/workers/element_type.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "policy/engine/checkpoint.hpp"
+#include "policy/engine/small_models.hpp"
 #include "policy/engine/threads.hpp"
+#include "policy/weights/weight_channel.hpp"
 #include "support/test.hpp"
+#include "tests/actors/workers/small_learner.hpp"
+#include "tests/actors/workers/stopped_pupil.hpp"
 
 using namespace quern;
 using namespace quern::actors;
+using test::batch_of;
+using test::small_learner;
+using test::spoilt;
 
 namespace {
 
-struct learner {
-  base::temp_folder folder = std::move(base::temp_folder::make().value());
-  run_config config;
-  welcome start;
+learning_worker rank_of(const small_learner& alone) {
+  auto made = learning_worker::make(alone.start, alone.config, 0);
+  REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+  return std::move(*made);
+}
 
-  explicit learner(std::int64_t ranks) {
-    config.algorithm.preset = "reinforce";  // a reward is an advantage
-    config.learner.device = "cpu";
-    config.learner.ranks = ranks;
-    config.learner.warmup_steps = 0;
-    config.learner.rank_deadline_s = 60;
-    start.epoch = 1;
-    start.checkpoint = start.reference = (test::source_dir() / "policy/demo").string();
-    start.weights_folder = folder.path().string();
-    start.meeting = "unix:" + folder.path().string() + "/learners-1";
-  }
-  learning_worker rank(std::int32_t number) {
-    auto made = learning_worker::make(start, config, number);
-    REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
-    return std::move(*made);
-  }
-};
-
-enum class spoilt { nothing, reward, log_prob };
-
-/// Two groups of two. One sample has a reward whose gradient is beyond a float, or a log-prob of a
-/// single token that is not finite.
-train_batch batch_of(weights_version from, std::int64_t number, spoilt what) {
-  train_batch batch;
-  batch.epoch = 1;
-  batch.from = from;
-  batch.number = number;
-  for (sample_id id = 0; id < 4; ++id) {
-    training_sample sample;
-    sample.sample = 10 * number + id;
-    sample.group = id / 2;
-    sample.tokens = to_block<std::int32_t>({5, 6, 7, 8, static_cast<std::int32_t>(20 + id), 9});
-    sample.segments = single_turn(3, 3);
-    sample.log_probs = to_block(std::vector<float>(3, -3.0F));
-    sample.versions = {{0, from, base::hash128{}}};
-    sample.reward = id % 2 == 0 ? 1.0 : 0.0;
-    if (what == spoilt::reward && id == 0) sample.reward = 1e300;
-    if (what == spoilt::log_prob && id == 0)
-      sample.log_probs =
-          to_block(std::vector<float>{-3.0F, -std::numeric_limits<float>::infinity(), -3.0F});
-    batch.samples.push_back(std::move(sample));
-  }
-  return batch;
+/// The weights of a step, as a generator reads them from the file that the answer names: in the
+/// type that the learner computes with, and without what ranks need.
+void check_file(const small_learner& of, const step_done& step, policy::weight_dtype type) {
+  auto read = policy::parameter_arena::load(of.start.checkpoint, element_type_of(type)).value();
+  const std::span<std::byte> bytes(static_cast<std::byte*>(read.flat.data_ptr()),
+                                   read.flat.nbytes());
+  const auto whole = policy::read_weights(of.start.weights_folder, step.weights.file, type, bytes);
+  CHECK_MESSAGE(whole, (whole ? "" : whole.error().message));
+  CHECK(read.hash() == step.weights.hash);
 }
 
 /// A batch, a spoiled one and another one: what the rank answers to each.
@@ -95,18 +75,19 @@ void check_spoiled(const base::expected<std::array<step_done, 3>>& of_rank) {
 
 TEST_CASE("a batch without a finite gradient is left out, and the weights stay as they were") {
   policy::set_threads(1);
-  learner alone(1), untouched(1);
-  learning_worker rank = alone.rank(0);
+  small_learner alone(1), untouched(1);
+  learning_worker rank = rank_of(alone);
   const auto answers = three_steps(rank);
   check_spoiled(answers);
   const auto& done = *answers;
+  check_file(alone, done[2], policy::weight_dtype::f32);
   CHECK(done[1].weights.hash == done[0].weights.hash);
   CHECK(done[2].weights.hash != done[0].weights.hash);
   const auto metrics = base::parse_json(done[1].metrics);
   REQUIRE(metrics);
   CHECK((*metrics)["skipped"].get<bool>());
   // As if the spoiled batch had never been.
-  learning_worker other = untouched.rank(0);
+  learning_worker other = rank_of(untouched);
   REQUIRE(other.step(batch_of(0, 1, spoilt::nothing)));
   const auto second = other.step(batch_of(1, 2, spoilt::nothing));
   REQUIRE(second);
@@ -115,10 +96,12 @@ TEST_CASE("a batch without a finite gradient is left out, and the weights stay a
 
 TEST_CASE("a batch with a log-prob that is not finite is left out, like one without a gradient") {
   policy::set_threads(1);
-  learner alone(1);
-  learning_worker rank = alone.rank(0);
+  small_learner alone(1);
+  alone.config.learner.precision = "bfloat16";
+  learning_worker rank = rank_of(alone);
   const auto answers = three_steps(rank, spoilt::log_prob);
   check_spoiled(answers);
+  check_file(alone, (*answers)[2], policy::weight_dtype::bf16);
   CHECK((*answers)[1].weights.hash == (*answers)[0].weights.hash);
   const auto metrics = base::parse_json((*answers)[1].metrics);
   REQUIRE(metrics);
@@ -127,7 +110,8 @@ TEST_CASE("a batch with a log-prob that is not finite is left out, like one with
 
 TEST_CASE("two ranks leave a batch out that is spoiled on one of them, and go on together") {
   policy::set_threads(1);
-  learner both(2);
+  small_learner both(2);
+  both.config.learner.precision = "bfloat16";
   base::expected<std::array<step_done, 3>> of_second;
   // Both are there to the end: a rank that loses the other one ends its process.
   std::optional<learning_worker> second;
@@ -146,7 +130,57 @@ TEST_CASE("two ranks leave a batch out that is spoiled on one of them, and go on
   other.join();
   check_spoiled(of_first);
   check_spoiled(of_second);
+  check_file(both, (*of_first)[2], policy::weight_dtype::bf16);
   CHECK((*of_first)[1].weights.hash == (*of_first)[0].weights.hash);
   CHECK(first->ready().hash == second->ready().hash);
   CHECK(second->ready().version == 2);
+}
+
+TEST_CASE("a step whose weights no copy is free for says so, and offers them once one is") {
+  policy::set_threads(1);
+  small_learner alone(1);
+  alone.config.actors.weights = "link";
+  // No buffer of a connection holds weights of this model.
+  policy::model_config shape = test::small_config(policy::architecture::qwen3);
+  shape.vocab_size = 400'000;
+  const auto weights = policy::parameter_arena::random(shape, 1).value();
+  const std::string demo =
+      std::exchange(alone.start.checkpoint, alone.folder.path().string() + "/model");
+  REQUIRE(base::make_folders(alone.start.checkpoint));
+  REQUIRE(policy::save_model(weights, alone.start.checkpoint, demo));
+  learning_worker rank = rank_of(alone);
+  const auto open = [&](const std::string& name) {
+    const std::string address = "unix:" + (alone.folder.path() / name).string();
+    REQUIRE(rank.open_link({1, address}, alone.config));
+    return std::make_unique<test::stopped_pupil>(address, weights);
+  };
+  const auto step = [&](weights_version from) {
+    const auto done = rank.step(batch_of(from, from + 1, spoilt::nothing));
+    REQUIRE_MESSAGE(done, (done ? "" : done.error().message));
+    CHECK(done->weights.file.empty());
+    return *done;
+  };
+  auto first = open("1");
+  const auto second = open("2");
+  CHECK(step(0).offered);
+  REQUIRE(first->ask() == 1);
+  CHECK(step(1).offered);
+  REQUIRE(second->ask() == 2);
+  // Both copies are being sent.
+  const step_done skipped = step(2);
+  CHECK_FALSE(skipped.offered);
+  CHECK(skipped.weights.version == 3);
+  CHECK_FALSE(rank.offer({1}).value().has_value());
+  // One of them is free again; control asks until it is.
+  first.reset();
+  CHECK_FALSE(rank.offer({2}).value().has_value());
+  std::optional<weights_ready> offered;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!(offered = rank.offer({1}).value()) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  REQUIRE(offered);
+  CHECK(offered->version == 3);
+  CHECK(offered->epoch == 1);
+  CHECK(offered->hash == skipped.weights.hash);
+  CHECK(rank.offer({1}).value().has_value());
 }

@@ -12,10 +12,12 @@
 #include "base/file.hpp"
 #include "policy/engine/small_models.hpp"
 #include "support/test.hpp"
+#include "tests/actors/workers/stopped_pupil.hpp"
 
 using namespace quern;
 using namespace quern::actors;
 using base::operator""_s;
+using test::stopped_pupil;
 
 namespace {
 
@@ -299,27 +301,6 @@ policy::parameter_arena large_weights() {
   config.vocab_size = 400'000;
   return policy::parameter_arena::random(config, 1).value();
 }
-
-/// An end that asks for a version and then takes nothing: a generator that was stopped.
-class stopped_pupil {
- public:
-  stopped_pupil(const std::string& address, const policy::parameter_arena& like) {
-    const auto plain = policy::make_catalogue(like.config, policy::weight_dtype::f32).value();
-    const policy::transfer_plan plan = policy::make_plan(plain, plain).value();
-    link_ = end_.open({address, 1, 2, {}, "127.0.0.1"}, at::kCPU, 60_s).value();
-    REQUIRE(link_->agree(plan, at::kFloat));
-    REQUIRE(link_->warm_up(0));
-  }
-  ~stopped_pupil() { end_.end(); }
-  /// What the sender has begun to send.
-  weights_version ask() { return link_->ask().value(); }
-  /// The same where the other end may go.
-  void try_ask() { (void)link_->ask(); }
-
- private:
-  link_end end_;
-  std::unique_ptr<policy::weight_link> link_;
-};
 
 }  // namespace
 
