@@ -15,21 +15,6 @@ namespace {
 
 constexpr std::string_view temporary_prefix = ".writing-";
 constexpr std::string_view removed_prefix = ".removing-";
-constexpr std::size_t max_manifest_bytes = 16U << 20U;
-
-/// "v00000012" -> 12.
-base::expected<std::int64_t> parse_name(std::string_view name) {
-  std::int64_t version = 0;
-  bool good = name.size() >= 9 && name.size() <= 18 && name[0] == 'v';
-  for (std::size_t i = 1; good && i < name.size(); ++i) {
-    good = name[i] >= '0' && name[i] <= '9';
-    version = version * 10 + (name[i] - '0');
-  }
-  if (!good || fmt::format("v{:08}", version) != name) {
-    return base::fail(base::errc::corrupt, "'{}' does not name a checkpoint", name.substr(0, 80));
-  }
-  return version;
-}
 
 /// A folder that is half deleted must not look like a checkpoint: first the name goes.
 base::status remove_folder(const fs::path& folder) {
@@ -47,6 +32,16 @@ base::status remove_folder(const fs::path& folder) {
     return base::fail(base::errc::io, "cannot delete {}: {}", doomed.string(), code.message());
   }
   return {};
+}
+
+/// A checkpoint of which nothing is known may be whole.
+tl::unexpected<base::error> cannot_tell(const fs::path& folder, base::error why) {
+  const std::string_view first = why.code == base::errc::version ? "" : "mend that and go on, or ";
+  why.message = fmt::format(
+      "it cannot be told whether {} is whole: {}; nothing was changed: {}move the folder to "
+      "another place to go on from an older checkpoint",
+      folder.string(), why.message, first);
+  return tl::make_unexpected(std::move(why));
 }
 
 }  // namespace
@@ -97,8 +92,9 @@ base::status checkpoint_store::publish(std::int64_t version) {
     return base::fail(base::errc::not_found, "{} is not there", folder_of(version).string());
   }
   QUERN_CHECK(point_latest_at(version));
+  QUERN_TRY(const auto there, list());
   std::int64_t found = 0;
-  for (const std::int64_t each : versions()) {
+  for (const std::int64_t each : there) {
     if (each > version || ++found <= kept_ || each == held_) continue;
     QUERN_CHECK(remove_folder(folder_of(each)));
   }
@@ -107,38 +103,25 @@ base::status checkpoint_store::publish(std::int64_t version) {
 
 base::expected<checkpoint> checkpoint_store::verify(std::int64_t version) const {
   const fs::path home = folder_of(version);
-  const fs::path file = home / "MANIFEST.json";
-  std::error_code code;
-  if (!fs::is_directory(home, code)) {
-    return base::fail(base::errc::not_found, "{} is not there", home.string());
-  }
-  const auto text = base::read_file(file, max_manifest_bytes);
-  if (!text) {
-    return base::fail(base::errc::corrupt, "{}", text.error().message);
-  }
-  const auto parsed = parse_manifest(*text);
-  if (!parsed) {
-    const bool unknown = parsed.error().code == base::errc::version;
-    return base::fail(unknown ? base::errc::version : base::errc::corrupt, "{}: {}", file.string(),
-                      parsed.error().message);
-  }
-  if (parsed->version != version) {
-    return base::fail(base::errc::corrupt, "{} says version {}", file.string(), parsed->version);
-  }
-  QUERN_CHECK(check_files(home, *parsed));
-  return checkpoint{version, home, base::xxh128(*text)};
+  QUERN_TRY(const checkpoint_check found, check_checkpoint(home));
+  if (!found.whole()) return base::fail(base::errc::corrupt, "{}", found.damage());
+  return checkpoint{version, home, found.hash};
 }
 
 base::expected<checkpoint_choice> checkpoint_store::choose(
-    const std::vector<std::int64_t>& candidates) const {
+    const std::vector<std::int64_t>& candidates, std::string_view part) const {
   checkpoint_choice choice;
   for (const std::int64_t version : candidates) {
-    auto found = verify(version);
-    if (found) {
-      choice.chosen = std::move(*found);
+    const fs::path home = folder_of(version);
+    auto found = check_checkpoint(home, part);
+    if (found && found->whole()) {
+      choice.chosen = {version, home, found->hash};
+      choice.strays = std::move(found->strays);
       return choice;
     }
-    choice.problems.push_back(std::move(found.error().message));
+    if (!found && found.error().code != base::errc::not_found)
+      return cannot_tell(home, std::move(found).error());
+    choice.problems.push_back(found ? found->damage() : std::move(found).error().message);
   }
   if (candidates.empty())
     return base::fail(base::errc::not_found, "there is no checkpoint in {}", folder_.string());
@@ -147,13 +130,18 @@ base::expected<checkpoint_choice> checkpoint_store::choose(
                     folder_.string(), fmt::join(choice.problems, "; "));
 }
 
-std::vector<std::int64_t> checkpoint_store::versions() const {
+base::expected<std::vector<std::int64_t>> checkpoint_store::list() const {
   std::vector<std::int64_t> found;
   std::error_code code;
   for (auto at = fs::directory_iterator(folder_, code); !code && at != fs::directory_iterator();
        at.increment(code)) {
-    const auto version = parse_name(at->path().filename().string());
-    if (version) found.push_back(*version);
+    const std::string name = at->path().filename().string();
+    const auto version = version_in_name(name);
+    if (version && folder_of(*version).filename() == name) found.push_back(*version);
+  }
+  if (code && code != std::errc::no_such_file_or_directory) {
+    errno = code.value();
+    return base::fail_errno("cannot list " + folder_.string());
   }
   std::sort(found.rbegin(), found.rend());
   return found;
@@ -161,57 +149,87 @@ std::vector<std::int64_t> checkpoint_store::versions() const {
 
 base::expected<std::int64_t> checkpoint_store::latest() const {
   QUERN_TRY(const std::string text, base::read_file(folder_ / "LATEST", 256));
-  auto version = parse_name(base::trim(text));
-  if (!version) return base::in_context((folder_ / "LATEST").string(), version.error());
-  return version;
+  const std::string_view name = base::trim(text);
+  const auto version = version_in_name(name);
+  if (!version || folder_of(*version).filename() != name)
+    return base::fail(base::errc::corrupt, "{}: '{}' does not name a checkpoint",
+                      (folder_ / "LATEST").string(), name.substr(0, 80));
+  return *version;
 }
 
-base::expected<fs::path> checkpoint_store::set_aside(std::int64_t version) {
-  const fs::path home = folder_of(version), aside = folder_ / "set_aside";
+base::expected<set_aside_checkpoint> checkpoint_store::what_is_left(std::int64_t version) const {
+  using model_is = set_aside_checkpoint::model_is;
+  set_aside_checkpoint left;
+  left.folder = folder_of(version);
+  const auto found = check_checkpoint(left.folder);
+  if (!found) {
+    // The others are the system's: it may read more of it another time.
+    const base::errc code = found.error().code;
+    if (code != base::errc::version && code != base::errc::not_found)
+      return cannot_tell(left.folder, found.error());
+    left.damage = found.error().message;
+    left.model = model_is::unknown;
+    return left;
+  }
+  left.damage = found->damage();
+  if (!found->files)
+    left.model = model_is::unknown;
+  else if (!found->holds(model_part))
+    left.model = model_is::damaged;
+  return left;
+}
+
+base::status checkpoint_store::set_aside(fs::path& folder) {
+  const fs::path aside = folder_ / "set_aside", name = folder.filename();
   QUERN_CHECK(base::make_folders(aside));
-  const std::string name = home.filename().string();
   fs::path to = aside / name;
   std::error_code code;
   for (int copy = 2; fs::exists(to, code); ++copy)
-    to = aside / fmt::format("{}-{}", name, copy);
-  if (::rename(home.c_str(), to.c_str()) != 0)
-    return base::fail_errno(fmt::format("cannot move {} to {}", home.string(), to.string()));
+    to = aside / fmt::format("{}-{}", name.string(), copy);
+  if (::rename(folder.c_str(), to.c_str()) != 0)
+    return base::fail_errno(fmt::format("cannot move {} to {}", folder.string(), to.string()));
   QUERN_CHECK(base::sync_folder(aside));
   QUERN_CHECK(base::sync_folder(folder_));
-  return to;
+  folder = to;
+  return {};
 }
 
-base::expected<std::vector<fs::path>> checkpoint_store::discard_above(std::int64_t version) {
+base::expected<std::vector<set_aside_checkpoint>> checkpoint_store::set_aside_above(
+    std::int64_t version) {
+  QUERN_TRY(const auto there, list());
+  // What cannot be read ends this before anything is changed.
+  std::vector<set_aside_checkpoint> newer;
+  const auto kept =
+      std::find_if(there.begin(), there.end(), [&](std::int64_t each) { return each <= version; });
+  for (auto each = there.begin(); each != kept; ++each) {
+    QUERN_TRY(set_aside_checkpoint left, what_is_left(*each));
+    newer.push_back(std::move(left));
+  }
+  delete_drafts();
+  for (set_aside_checkpoint& each : newer)
+    QUERN_CHECK(set_aside(each.folder));
+  // LATEST may name one that is gone now, or, after a crash, not yet the newest.
+  if (kept != there.end()) {
+    QUERN_CHECK(point_latest_at(*kept));
+  } else {
+    std::error_code ignored;
+    fs::remove(folder_ / "LATEST", ignored);
+  }
+  return newer;
+}
+
+void checkpoint_store::delete_drafts() {
   std::error_code code;
-  std::vector<fs::path> leftovers;
+  std::vector<fs::path> drafts;
   for (auto at = fs::directory_iterator(folder_, code); !code && at != fs::directory_iterator();
        at.increment(code)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with(temporary_prefix) || name.starts_with(removed_prefix) ||
-        name.starts_with(".LATEST.")) {
-      leftovers.push_back(at->path());
-    }
+        name.starts_with(".LATEST."))
+      drafts.push_back(at->path());
   }
-  for (const fs::path& each : leftovers)
+  for (const fs::path& each : drafts)
     fs::remove_all(each, code);
-  std::vector<fs::path> moved;
-  for (const std::int64_t each : versions()) {
-    if (each <= version) continue;
-    if (verify(each)) {
-      QUERN_TRY(fs::path to, set_aside(each));
-      moved.push_back(std::move(to));
-    } else {
-      QUERN_CHECK(remove_folder(folder_of(each)));
-    }
-  }
-  // LATEST may name one that is gone now, or, after a crash, not yet the newest.
-  const auto left = versions();
-  if (left.empty()) {
-    fs::remove(folder_ / "LATEST", code);
-  } else {
-    QUERN_CHECK(point_latest_at(left.front()));
-  }
-  return moved;
 }
 
 }  // namespace quern::storage

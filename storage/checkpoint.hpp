@@ -5,10 +5,9 @@
 //
 // The order that a crash may interrupt anywhere: write under a temporary name, sync every file,
 // MANIFEST last, rename (`write`); record in the ledger (ledger::record_checkpoint); point LATEST
-// at it and delete what is older than the last few (`publish`). What the ledger does not know is
-// not part of the run: `discard_above` takes it away when the run goes on. A checkpoint that is
-// whole is not deleted then, but moved: the ledger may be an old copy, and the weights the only
-// ones.
+// at it and delete what is older than the last few (`publish`). What a run does not go on from is
+// moved out of its way (`set_aside_above`), be it unknown to the ledger or damaged: the ledger may
+// be an old copy, and the weights in it the only ones.
 //
 //   checkpoints/set_aside/v00000016/{as it was}
 #pragma once
@@ -22,6 +21,7 @@
 
 #include "base/hash.hpp"
 #include "base/status.hpp"
+#include "storage/checkpoint_check.hpp"
 
 namespace quern::storage {
 
@@ -35,6 +35,7 @@ struct checkpoint {
 struct checkpoint_choice {
   checkpoint chosen;
   std::vector<std::string> problems;  ///< of newer ones that were passed over, each naming the file
+  std::vector<std::filesystem::path> strays;  ///< in the chosen one, beside its files
 };
 
 /// One thread at a time, under the run's lock; reading needs no lock.
@@ -60,30 +61,41 @@ class checkpoint_store {
   /// one, and the held one.
   base::status publish(std::int64_t version);
 
-  /// Reads and checks every byte of one checkpoint: `not_found`, or `corrupt` naming the file.
+  /// Reads and checks every byte of one checkpoint: the errors of `check_checkpoint`, and `corrupt`
+  /// naming the files that are damaged.
   [[nodiscard]] base::expected<checkpoint> verify(std::int64_t version) const;
 
-  /// The newest of `candidates` (descending versions, from the ledger) that passes `verify`.
-  /// `not_found` when none does, with all the reasons.
+  /// The newest of `candidates` (descending versions, from the ledger) whose every byte below
+  /// `part` (empty: every byte) is as it was written. `not_found` when none is, with all the
+  /// reasons. One that the system cannot read, or of another build's format, may be whole: it is
+  /// not passed over, but an error, with what to do.
   [[nodiscard]] base::expected<checkpoint_choice> choose(
-      const std::vector<std::int64_t>& candidates) const;
+      const std::vector<std::int64_t>& candidates, std::string_view part = {}) const;
 
-  /// Versions that are there, newest first, unchecked.
-  [[nodiscard]] std::vector<std::int64_t> versions() const;
+  /// Versions that are there, newest first, unchecked. Error: the folder cannot be listed.
+  [[nodiscard]] base::expected<std::vector<std::int64_t>> list() const;
+  /// The same where nothing is decided by it: none when the folder cannot be listed.
+  [[nodiscard]] std::vector<std::int64_t> versions() const {
+    return list().value_or(std::vector<std::int64_t>{});
+  }
 
   /// The version that LATEST names: for readers without the ledger.
   [[nodiscard]] base::expected<std::int64_t> latest() const;
 
-  /// Takes versions above `version` away: those that pass `verify` go to checkpoints/set_aside, the
-  /// others are deleted, as is what writers that died left behind. Returns the folders that were
-  /// moved, where they are now.
-  base::expected<std::vector<std::filesystem::path>> discard_above(std::int64_t version);
+  /// Moves versions above `version` to checkpoints/set_aside, whatever is left of them, and says
+  /// what that is. Deletes the drafts that writers left which died, and nothing else. One that the
+  /// system cannot read is an error, with what to do: nothing is changed then.
+  base::expected<std::vector<set_aside_checkpoint>> set_aside_above(std::int64_t version);
 
   [[nodiscard]] std::filesystem::path folder_of(std::int64_t version) const;
 
  private:
   base::status point_latest_at(std::int64_t version);
-  base::expected<std::filesystem::path> set_aside(std::int64_t version);
+  /// `folder` is where it still lies.
+  [[nodiscard]] base::expected<set_aside_checkpoint> what_is_left(std::int64_t version) const;
+  /// Moves it; `folder` is where it lies then.
+  base::status set_aside(std::filesystem::path& folder);
+  void delete_drafts();
   std::filesystem::path folder_;
   std::int64_t kept_;
   std::int64_t held_ = -1;

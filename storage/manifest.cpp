@@ -60,6 +60,38 @@ base::expected<std::vector<std::string>> list_files(const fs::path& folder) {
   return names;
 }
 
+/// What is wrong with a file; empty: nothing. Error: the system does not tell.
+base::expected<std::string> problem_of(const fs::path& path, const manifest_file& expected) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    // ENOTDIR: what should be its folder is a file.
+    if (errno == ENOENT || errno == ENOTDIR) return path.string() + " is missing";
+    return base::fail_errno("cannot look at " + path.string());
+  }
+  if (!S_ISREG(info.st_mode)) return path.string() + " is not a regular file";
+  if (static_cast<std::uint64_t>(info.st_size) != expected.size)
+    return fmt::format("{} has {} bytes, its manifest says {}", path.string(), info.st_size,
+                       expected.size);
+  QUERN_TRY(const base::hash128 hash, hash_file(path));
+  if (hash == expected.hash) return std::string();
+  return path.string() + " has another content than its manifest says";
+}
+
+/// Whatever is below `from` and no folder, by its path from `root`; as far as it can be listed.
+std::vector<std::string> names_below(const fs::path& from, const fs::path& root) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (auto at = fs::recursive_directory_iterator(
+           from, fs::directory_options::skip_permission_denied, code);
+       !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
+    std::error_code ignored;
+    if (!fs::is_directory(at->symlink_status(ignored)))
+      names.push_back(at->path().lexically_relative(root).generic_string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 base::status sync_tree(const fs::path& folder) {
   std::error_code code;
   for (auto at = fs::recursive_directory_iterator(folder, code);
@@ -148,31 +180,25 @@ base::expected<std::vector<manifest_file>> seal_files(const fs::path& folder) {
   return files;
 }
 
-base::status check_files(const fs::path& folder, const manifest& expected) {
-  QUERN_TRY(const auto names, list_files(folder));
-  std::set<std::string> there(names.begin(), names.end());
+bool lies_in(std::string_view path, std::string_view part) {
+  return part.empty() ||
+         (path.size() > part.size() && path.starts_with(part) && path[part.size()] == '/');
+}
+
+base::expected<found_files> check_files(const fs::path& folder, const manifest& expected,
+                                        std::string_view part) {
+  found_files found;
+  std::set<std::string> named = {"MANIFEST.json"};
   for (const manifest_file& file : expected.files) {
-    const fs::path path = folder / file.path;
-    if (there.erase(file.path) == 0) {
-      return base::fail(base::errc::corrupt, "{} is missing", path.string());
-    }
-    std::error_code code;
-    const std::uintmax_t size = fs::file_size(path, code);
-    if (code || size != file.size) {
-      return base::fail(base::errc::corrupt, "{} has {} bytes, its manifest says {}", path.string(),
-                        code ? 0 : size, file.size);
-    }
-    QUERN_TRY(const base::hash128 hash, hash_file(path));
-    if (hash != file.hash) {
-      return base::fail(base::errc::corrupt, "{} has another content than its manifest says",
-                        path.string());
-    }
+    named.insert(file.path);
+    if (!lies_in(file.path, part)) continue;
+    QUERN_TRY(std::string problem, problem_of(folder / file.path, file));
+    if (!problem.empty()) found.damaged.push_back({file.path, std::move(problem)});
   }
-  if (!there.empty()) {
-    return base::fail(base::errc::corrupt, "{} is not in the manifest",
-                      (folder / *there.begin()).string());
-  }
-  return {};
+  // What the manifest names is known by now: a folder of strays that cannot be listed is no error.
+  for (std::string& name : names_below(folder / part, folder))
+    if (named.count(name) == 0) found.strays.push_back(std::move(name));
+  return found;
 }
 
 }  // namespace quern::storage

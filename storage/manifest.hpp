@@ -36,7 +36,25 @@ base::expected<base::hash128> hash_file(const std::filesystem::path& path);
 /// refused.
 base::expected<std::vector<manifest_file>> seal_files(const std::filesystem::path& folder);
 
-/// Every file that the manifest names is there with its size and hash, and no other file is.
-base::status check_files(const std::filesystem::path& folder, const manifest& expected);
+/// A file that is not what the manifest says.
+struct damaged_file {
+  std::string path;     ///< as in the manifest
+  std::string problem;  ///< names the file and what is wrong: it is missing, has another size, ...
+};
+
+/// What lies in a folder, compared with its manifest.
+struct found_files {
+  std::vector<damaged_file> damaged;
+  std::vector<std::string> strays;  ///< relative paths that the manifest does not name, not read
+};
+
+/// Whether the manifest's `path` lies below the folder `part`; every path lies below the empty one.
+bool lies_in(std::string_view path, std::string_view part);
+
+/// Reads and compares every file that the manifest names below `part` (empty: every file). Errors
+/// are the system's, such as `io` or `exhausted`, and name the file: they say nothing of what lies
+/// there.
+base::expected<found_files> check_files(const std::filesystem::path& folder,
+                                        const manifest& expected, std::string_view part = {});
 
 }  // namespace quern::storage

@@ -23,12 +23,22 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-/// A folder that is a checkpoint of a run has every byte that was written; others are not asked.
-base::status check_checkpoint(const fs::path& folder) {
-  const storage::checkpoint_store store(folder.parent_path());
-  for (const std::int64_t version : store.versions())
-    if (store.folder_of(version) == folder) QUERN_CHECK(store.verify(version));
-  return {};
+std::vector<std::string> notes_on(const std::vector<fs::path>& strays) {
+  std::vector<std::string> notes;
+  for (const fs::path& stray : strays)
+    notes.push_back(storage::stray_text(stray));
+  return notes;
+}
+
+/// The model of a folder. Where that is a checkpoint of a run, be it set aside, every byte of the
+/// model is as it was written; other folders have nothing to be compared with.
+base::expected<policy_folder> model_in(const fs::path& folder) {
+  policy_folder found{folder / storage::model_part, {}};
+  if (!storage::version_in_name(folder.filename().string())) return found;
+  QUERN_TRY(const auto check, storage::check_checkpoint(folder, storage::model_part));
+  if (!check.whole()) return fail(errc::corrupt, "{}", check.damage());
+  found.notes = notes_on(check.strays);
+  return found;
 }
 
 /// The newest checkpoint that the ledger of a run has; none: it has no ledger, or none yet.
@@ -67,7 +77,7 @@ known_versions versions_of(const fs::path& run) {
 base::expected<policy_folder> of_run(const fs::path& run, known_versions known,
                                      older_checkpoint older) {
   const storage::checkpoint_store store(run / "checkpoints");
-  QUERN_TRY(auto choice, store.choose(known.newest_first));
+  QUERN_TRY(auto choice, store.choose(known.newest_first, storage::model_part));
   const std::int64_t newest = known.newest_first.front(), chosen = choice.chosen.version;
   if (chosen != newest && older == older_checkpoint::refuse)
     return fail(errc::corrupt,
@@ -77,6 +87,8 @@ base::expected<policy_folder> of_run(const fs::path& run, known_versions known,
   std::vector<std::string> notes = std::move(known.notes);
   for (std::string& problem : choice.problems)
     notes.push_back(std::move(problem));
+  for (std::string& note : notes_on(choice.strays))
+    notes.push_back(std::move(note));
   if (chosen != newest)
     notes.push_back(fmt::format("this is the policy of version {}, not of version {}, the newest",
                                 chosen, newest));
@@ -150,14 +162,10 @@ base::expected<policy_folder> find_policy(const fs::path& name, older_checkpoint
   fs::path given = fs::weakly_canonical(fs::absolute(name, code), code);
   if (code) return fail(errc::io, "'{}' cannot be looked at: {}", name.string(), code.message());
   if (!given.has_filename()) given = given.parent_path();  // "v00000002/"
-  if (is_there(given / "config.json")) {
-    if (given.filename() == "model") QUERN_CHECK(check_checkpoint(given.parent_path()));
-    return policy_folder{given, {}};
-  }
-  if (is_there(given / "model/config.json")) {
-    QUERN_CHECK(check_checkpoint(given));
-    return policy_folder{given / "model", {}};
-  }
+  if (is_there(given / "config.json"))
+    return given.filename() == storage::model_part ? model_in(given.parent_path())
+                                                   : policy_folder{given, {}};
+  if (is_there(given / "model/config.json")) return model_in(given);
   if (known_versions known = versions_of(given); !known.newest_first.empty())
     return of_run(given, std::move(known), older);
   if (is_chain(given)) return of_chain(given, older);

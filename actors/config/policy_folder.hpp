@@ -22,9 +22,10 @@ enum class older_checkpoint {
 
 /// The folder itself, the model/ of a checkpoint, that of a run's last checkpoint, or that of the
 /// last stage of a chain that has one. A run's last checkpoint is the newest that its ledger or
-/// LATEST names. What is a checkpoint has every byte that was written, by its manifest. Errors name
-/// the folder, what is there and what to do: not_found, a run before its first checkpoint included;
-/// corrupt, which names the option --older where an older checkpoint is refused.
+/// LATEST names. The model of a checkpoint has every byte that was written, by its manifest; files
+/// beside it may be damaged. Errors name the folder, what is there and what to do: not_found, a run
+/// before its first checkpoint included; corrupt, which names the option --older where an older
+/// checkpoint is refused.
 base::expected<policy_folder> find_policy(const std::filesystem::path& name,
                                           older_checkpoint older = older_checkpoint::refuse);
 

@@ -68,6 +68,8 @@ base::status replay::begin_epoch(const std::string& reason) {
     QUERN_TRY(const storage::checkpoint_choice choice, checkpoints_.choose(candidates));
     for (const std::string& problem : choice.problems)
       base::log_warn("replay", "{}", problem);
+    for (const fs::path& stray : choice.strays)
+      base::log_warn("replay", "{}", storage::stray_text(stray));
     version = choice.chosen.version;
     start_.model = (choice.chosen.folder / "model").string();
     // Shards in a folder; runs of earlier builds have one file.
@@ -130,17 +132,11 @@ base::status replay::begin_epoch(const std::string& reason) {
   return ledger_->commit();
 }
 
-/// Checkpoints that the ledger does not know: those that are whole stay, out of the way.
+/// Newer checkpoints, damaged or unknown to the ledger, go out of the way of those to come.
 base::status replay::clear_checkpoints(weights_version version) {
-  QUERN_TRY(const auto aside, checkpoints_.discard_above(version));
-  for (const fs::path& folder : aside) {
-    base::log_warn(
-        "replay",
-        "the ledger goes on from version {} and does not know a newer checkpoint that is "
-        "whole: moved to {}; run.db may be an older copy. To go on from that policy "
-        "start a new run with policy.model={}",
-        version, folder.string(), (folder / "model").string());
-  }
+  QUERN_TRY(const auto aside, checkpoints_.set_aside_above(version));
+  for (const storage::set_aside_checkpoint& moved : aside)
+    base::log_warn("replay", "{}", storage::set_aside_text(moved, version));
   return {};
 }
 
@@ -155,6 +151,10 @@ base::expected<std::vector<storage::group_row>> replay::groups_to_restore() {
       kept.push_back(std::move(row));
       continue;
     }
+    // A prompt that the system does not read now is not lost.
+    const base::errc code = prompt.error().code;
+    if (code == base::errc::io || code == base::errc::exhausted)
+      return base::in_context(fmt::format("the prompt of group {}", row.id), prompt.error());
     std::vector<sample_id> lost;
     for (const storage::sample_row& sample : row.samples)
       if (storage::is_live(sample.state)) lost.push_back(sample.id);

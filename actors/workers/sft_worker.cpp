@@ -84,8 +84,8 @@ base::expected<fs::path> tokenizer_folder(const run_config& config, const fs::pa
   return folder;
 }
 
-/// The step of the newest checkpoint that can be read; 0: none. Rank 0 looks, throws away what was
-/// made after it or by halves, and tells the others.
+/// The step of the newest checkpoint that is whole; 0: none. Rank 0 looks, moves what was made
+/// after it out of the way, and tells the others.
 base::expected<std::int64_t> begin_at(const fs::path& run, const rank_group& group,
                                       std::int32_t rank) {
   constexpr const char* key = "step to go on from";
@@ -97,15 +97,19 @@ base::expected<std::int64_t> begin_at(const fs::path& run, const rank_group& gro
   }
   const rank_guard::busy now(group.guard, "reading checkpoints", defaults::phase_deadline, bytes);
   storage::checkpoint_store checkpoints(run / "checkpoints");
-  const auto versions = checkpoints.versions();
+  QUERN_TRY(const auto versions, checkpoints.list());
   std::int64_t reached = 0;
   if (!versions.empty()) {
     QUERN_TRY(const auto choice, checkpoints.choose(versions));
     for (const std::string& problem : choice.problems)
       base::log_warn("sft", "{}; step {} is the one to go on from", problem, choice.chosen.version);
+    for (const fs::path& stray : choice.strays)
+      base::log_warn("sft", "{}", storage::stray_text(stray));
     reached = choice.chosen.version;
   }
-  QUERN_CHECK(checkpoints.discard_above(reached));
+  QUERN_TRY(const auto aside, checkpoints.set_aside_above(reached));
+  for (const storage::set_aside_checkpoint& moved : aside)
+    base::log_warn("sft", "{}", storage::set_aside_text(moved, reached));
   if (group.link) QUERN_CHECK(group.link->set(key, std::to_string(reached)));
   return reached;
 }

@@ -68,7 +68,7 @@ TEST_CASE("kill -9 of a writer of checkpoints, at random instants") {
     // The run goes on from what was said to be published; the rest is cleared away, but for what is
     // whole.
     published = said.back();
-    CHECK(std::ssize(must(store.discard_above(published))) == there.front() - published);
+    CHECK(std::ssize(must(store.set_aside_above(published))) == there.front() - published);
     fs::remove_all(folder / "set_aside");
     CHECK(store.versions().front() == published);
     CHECK(must(store.latest()) == published);

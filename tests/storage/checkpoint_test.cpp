@@ -3,6 +3,10 @@
 
 #include <fstream>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "ledger_support.hpp"
@@ -33,6 +37,56 @@ struct checkpoint_fixture {
     must(store.publish(version));
     return made;
   }
+};
+
+/// Files and folders below, by name, with what they hold: what a test may compare.
+std::string tree(const fs::path& folder) {
+  std::vector<std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    all.push_back(entry.path().string() +
+                  (entry.is_regular_file() ? " " + must(base::read_file(entry.path())) : "/"));
+  std::sort(all.begin(), all.end());
+  std::string text;
+  for (const std::string& each : all)
+    text += each + "\n";
+  return text;
+}
+
+void flip_a_byte(const fs::path& file) {
+  std::string bytes = must(base::read_file(file));
+  bytes[bytes.size() / 2] ^= 1;
+  must(base::write_file_atomic(file, bytes));
+}
+
+bool says(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// This process may open no file any more.
+class no_more_files {
+ public:
+  no_more_files() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const base::unique_fd next(::open("/", O_RDONLY | O_CLOEXEC));
+    const rlimit none{static_cast<rlim_t>(next.get()), before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  ~no_more_files() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// A user who may not read what root made: permissions do not bind root.
+class another_user {
+ public:
+  another_user() : root_(::geteuid() == 0 && ::seteuid(65534) == 0) {}
+  ~another_user() {
+    if (root_) REQUIRE(::seteuid(0) == 0);
+  }
+
+ private:
+  bool root_;
 };
 
 TEST_CASE("a checkpoint is written, verified, published; two are kept") {
@@ -133,15 +187,11 @@ TEST_CASE("whatever is damaged is named, and the older checkpoint is chosen") {
   }
 }
 
-TEST_CASE("a stray file, a link and an unknown format are refused") {
+TEST_CASE("a link, a folder with another version's files and an unknown format are refused") {
   checkpoint_fixture run;
   run.add(1);
   const fs::path home = run.store.folder_of(1);
-  SUBCASE("stray") {
-    std::ofstream(home / "extra") << "x";
-    CHECK(run.store.verify(1).error().message.find("extra is not in the manifest") !=
-          std::string::npos);
-  }
+  base::errc chosen = base::errc::not_found;
   SUBCASE("link") {
     fs::remove(home / "state.json");
     fs::create_symlink("/etc/hostname", home / "state.json");
@@ -152,16 +202,162 @@ TEST_CASE("a stray file, a link and an unknown format are refused") {
     text.replace(text.find("\"quern_checkpoint\": 1"), 21, "\"quern_checkpoint\": 9");
     must(base::write_file_atomic(home / "MANIFEST.json", text));
     CHECK(run.store.verify(1).error().code == base::errc::version);
+    // Another build may read it: it is not passed over.
+    chosen = base::errc::version;
+    CHECK(says(run.store.choose({1}).error().message, "use the build that wrote it"));
   }
   SUBCASE("renamed") {
     fs::rename(home, run.store.folder_of(2));
-    CHECK(run.store.verify(2).error().message.find("says version 1") != std::string::npos);
+    CHECK(says(run.store.verify(2).error().message, "says version 1"));
   }
-  CHECK(run.store.choose({1}).error().code == base::errc::not_found);
-  CHECK(run.store.choose({}).error().message.find("there is no checkpoint in") == 0);
+  CHECK(run.store.choose({1}).error().code == chosen);
+  CHECK(says(run.store.choose({}).error().message, "there is no checkpoint in"));
 }
 
-TEST_CASE("what the ledger does not know goes: what is whole to set_aside, the rest for good") {
+TEST_CASE("files that a checkpoint did not have are named and do no harm") {
+  checkpoint_fixture run;
+  run.add(1);
+  run.add(2);
+  const fs::path home = run.store.folder_of(2);
+  std::ofstream(home / "model/notes.txt") << "hi";
+  fs::create_symlink("/etc/hostname", home / "link");
+  CHECK(must(run.store.verify(2)).version == 2);
+  const auto choice = must(run.store.choose({2, 1}));
+  CHECK(choice.chosen.version == 2);
+  CHECK(choice.problems.empty());
+  CHECK(choice.strays == std::vector<fs::path>{home / "link", home / "model/notes.txt"});
+  CHECK(must(run.store.choose({2, 1}, model_part)).strays ==
+        std::vector<fs::path>{home / "model/notes.txt"});
+  CHECK(says(stray_text(choice.strays[1]), "model/notes.txt is not in the manifest"));
+}
+
+TEST_CASE("of a checkpoint whose optimizer is damaged the model can be chosen by itself") {
+  checkpoint_fixture run;
+  run.add(1);
+  run.add(2);
+  flip_a_byte(run.store.folder_of(2) / "optimizer.safetensors");
+  CHECK(must(run.store.choose({2, 1})).chosen.version == 1);
+  CHECK(must(run.store.choose({2, 1}, model_part)).chosen.version == 2);
+  flip_a_byte(run.store.folder_of(2) / "model/model.safetensors");
+  CHECK(must(run.store.choose({2, 1}, model_part)).chosen.version == 1);
+  // A folder that is no part has nothing that could be whole.
+  CHECK(run.store.choose({1}, "modes").error().code == base::errc::not_found);
+}
+
+TEST_CASE("what the system cannot read ends the choice: nothing is passed over or moved") {
+  checkpoint_fixture run;
+  run.add(1);
+  run.add(2);
+  const fs::path home = run.store.folder_of(2);
+  const std::string before = tree(run.folder);
+  std::string refused, moved;
+  base::errc code = base::errc::internal;
+  const auto ask = [&] {
+    const auto choice = run.store.choose({2, 1});
+    const auto newer = run.store.set_aside_above(1);
+    REQUIRE_FALSE(choice.has_value());
+    REQUIRE_FALSE(newer.has_value());
+    code = choice.error().code;
+    refused = choice.error().message;
+    moved = newer.error().message;
+  };
+  std::string file, reason;
+  SUBCASE("too many open files") {
+    {
+      const no_more_files now;
+      ask();
+      CHECK_FALSE(run.store.list().has_value());
+    }
+    CHECK(code == base::errc::exhausted);
+    file = (home / "MANIFEST.json").string();
+    reason = "Too many open files";
+    CHECK(says(moved, run.folder.string()));
+  }
+  SUBCASE("a shard that may not be read") {
+    file = (home / "optimizer.safetensors").string();
+    reason = "Permission denied";
+    // The folders of the test are for root alone, where it is root.
+    fs::permissions(run.root.path(), fs::perms::all);
+    fs::permissions(file, fs::perms::none);
+    {
+      const another_user now;
+      ask();
+    }
+    fs::permissions(file, fs::perms::owner_all);
+    CHECK(code == base::errc::io);
+    CHECK(says(moved, file));
+  }
+  CAPTURE(refused);
+  for (const std::string& part : {file, reason, std::string("mend that"),
+                                  std::string("move the folder to another place"), home.string()})
+    CHECK(says(refused, part));
+  CHECK(says(moved, reason));
+  CHECK(tree(run.folder) == before);
+  CHECK(must(run.store.choose({2, 1})).chosen.version == 2);
+}
+
+TEST_CASE("a newer checkpoint is moved aside as it is, whatever is left of it") {
+  using model_is = set_aside_checkpoint::model_is;
+  checkpoint_fixture run;
+  run.add(1);
+  run.add(2);
+  const fs::path home = run.store.folder_of(2), aside = run.folder / "set_aside/v00000002";
+  model_is model = model_is::whole;
+  std::string damaged, advice;
+  SUBCASE("whole") {
+    advice = "does not know a newer checkpoint that is whole";
+  }
+  SUBCASE("whole, with a stray file") {
+    std::ofstream(home / "model/notes.txt") << "hi";
+    advice = "does not know a newer checkpoint that is whole";
+  }
+  SUBCASE("a flipped byte in the optimizer") {
+    damaged = "optimizer.safetensors";
+    flip_a_byte(home / damaged);
+    advice = "Its model is whole: quern export " + aside.string();
+  }
+  SUBCASE("no state") {
+    damaged = "state.json";
+    fs::remove(home / damaged);
+    advice = "policy.model=" + (aside / "model").string();
+  }
+  SUBCASE("a flipped byte in the model") {
+    damaged = "model/model.safetensors";
+    flip_a_byte(home / damaged);
+    model = model_is::damaged;
+    advice = "Its model is damaged, too";
+  }
+  SUBCASE("no manifest") {
+    damaged = "MANIFEST.json";
+    fs::remove(home / damaged);
+    model = model_is::unknown;
+    advice = "cannot be told";
+  }
+  SUBCASE("a manifest of another format") {
+    damaged = "MANIFEST.json";
+    must(base::write_file_atomic(home / damaged, R"({"quern_checkpoint": 9})"));
+    model = model_is::unknown;
+    advice = "use the build that wrote it";
+  }
+  std::string before = tree(home);
+  for (std::size_t at = 0; (at = before.find(home.string(), at)) != std::string::npos;)
+    before.replace(at, home.string().size(), aside.string());
+  const auto moved = must(run.store.set_aside_above(1));
+  REQUIRE(moved.size() == 1);
+  CHECK(moved[0].folder == aside);
+  CHECK(moved[0].model == model);
+  CHECK(moved[0].damage.empty() == damaged.empty());
+  CHECK(says(moved[0].damage, damaged));
+  CHECK(tree(aside) == before);
+  CHECK(run.store.versions() == std::vector<std::int64_t>{1});
+  const std::string text = set_aside_text(moved[0], 1);
+  CAPTURE(text);
+  for (const std::string& part : {aside.string(), damaged, advice, std::string("from version 1"),
+                                  std::string("until you delete the folder")})
+    CHECK(says(text, part));
+}
+
+TEST_CASE("what a run does not go on from is set aside; only drafts are deleted") {
   checkpoint_fixture run;
   run.store = checkpoint_store(run.folder, 3);
   run.add(1);
@@ -170,23 +366,39 @@ TEST_CASE("what the ledger does not know goes: what is whole to set_aside, the r
   fs::create_directories(run.folder / ".writing-v00000004-77" / "model");
   std::ofstream(run.folder / ".LATEST.abcdef") << "v";
   std::ofstream(run.store.folder_of(3) / "state.json") << "damaged";
-  const auto moved = must(run.store.discard_above(1));
+  const auto moved_above = [&](std::int64_t version) {
+    std::vector<fs::path> folders;
+    for (const set_aside_checkpoint& each : must(run.store.set_aside_above(version)))
+      folders.push_back(each.folder);
+    return folders;
+  };
   const fs::path aside = run.folder / "set_aside";
-  CHECK(moved == std::vector<fs::path>{aside / "v00000002"});
+  CHECK(moved_above(1) == std::vector<fs::path>{aside / "v00000003", aside / "v00000002"});
   CHECK(checkpoint_store(aside).verify(2).has_value());
   CHECK(run.store.versions() == std::vector<std::int64_t>{1});
   CHECK(must(run.store.latest()) == 1);
-  CHECK(std::distance(fs::directory_iterator(aside), fs::directory_iterator()) == 1);
   // v00000001, LATEST and set_aside.
   CHECK(std::distance(fs::directory_iterator(run.folder), fs::directory_iterator()) == 3);
-  CHECK(must(run.store.discard_above(1)).empty());
+  CHECK(moved_above(1).empty());
   // The same version a second time: the first one stays.
   run.add(2);
-  CHECK(must(run.store.discard_above(1)) == std::vector<fs::path>{aside / "v00000002-2"});
+  CHECK(moved_above(1) == std::vector<fs::path>{aside / "v00000002-2"});
   CHECK(checkpoint_store(aside).verify(2).has_value());
-  must(run.store.discard_above(0));
+  CHECK(must(check_checkpoint(aside / "v00000002-2")).whole());
+  CHECK(moved_above(0) == std::vector<fs::path>{aside / "v00000001"});
   CHECK(run.store.versions().empty());
   CHECK(run.store.latest().error().code == base::errc::not_found);
+}
+
+TEST_CASE("names of checkpoints, set aside or not") {
+  CHECK(version_in_name("v00000012") == 12);
+  CHECK(version_in_name("v123456789") == 123456789);
+  CHECK(version_in_name("v00000012-2") == 12);
+  for (const char* name : {"", "v", "v12", "v000000012", "v0000000x", "x00000012", "v00000012-",
+                           "v00000012-x", "v00000012-2-3", "v-0000012", ".writing-v00000012-2"}) {
+    CAPTURE(std::string(name));
+    CHECK_FALSE(version_in_name(name).has_value());
+  }
 }
 
 TEST_CASE("LATEST with any other text is an error, not a path") {

@@ -41,7 +41,7 @@ class small_run {
       from = choice.chosen.version;
       QUERN_TRY(weights_, base::read_file(choice.chosen.folder / "weights"));
     }
-    QUERN_CHECK(checkpoints_.discard_above(from));
+    QUERN_CHECK(checkpoints_.set_aside_above(from));
     QUERN_TRY(const auto report,
               book_->open_epoch({"crash", from, [&](std::int64_t, const base::hash128& tokens) {
                                    return blobs_.readable(tokens);

@@ -138,6 +138,42 @@ TEST_CASE("an older checkpoint in place of the newest is taken only where that i
   }
 }
 
+TEST_CASE("a whole model is a policy whatever else of its checkpoint is damaged") {
+  named_folder f;
+  const fs::path run = f.chain / "run", checkpoints = run / "checkpoints";
+  named_folder::begin(run);
+  storage::checkpoint_store store(checkpoints);
+  REQUIRE(store.write(3, [](const fs::path& draft) -> base::status {
+    QUERN_CHECK(base::make_folders(draft / "model"));
+    QUERN_CHECK(base::write_file_atomic(draft / "state.json", "{}"));
+    return base::write_file_atomic(draft / "model/config.json", "{}");
+  }));
+  REQUIRE(store.publish(3));
+  const fs::path home = store.folder_of(3), again = checkpoints / "set_aside/v00000003-2";
+  REQUIRE(base::write_file_atomic(home / "state.json", "{ }"));
+  REQUIRE(base::write_file_atomic(home / "model/notes.txt", "hi"));
+  const auto of_run = find_policy(run);
+  REQUIRE(of_run);
+  CHECK(of_run->model == home / "model");
+  REQUIRE(of_run->notes.size() == 1);
+  CHECK(contains(of_run->notes[0], "notes.txt is not in the manifest"));
+  REQUIRE(base::make_folders(again.parent_path()));
+  fs::rename(home, again);
+  for (const fs::path& name : {again, again / "model"}) {
+    const auto found = find_policy(name);
+    REQUIRE(found);
+    CHECK(found->model == again / "model");
+    CHECK(found->notes.size() == 1);
+  }
+  REQUIRE(base::write_file_atomic(again / "model/config.json", "{ }"));
+  for (const fs::path& name : {again, again / "model"}) {
+    const auto found = find_policy(name);
+    REQUIRE_FALSE(found);
+    CHECK(found.error().code == base::errc::corrupt);
+    CHECK(contains(found.error().message, "model/config.json"));
+  }
+}
+
 TEST_CASE("what is no policy is named with what is there") {
   named_folder f;
   CHECK(contains(named_folder::refusal(f.chain), f.chain.string() + " is not there"));
