@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -301,6 +302,14 @@ weights_version paused_at(const fixture& f, const std::filesystem::path& root, i
   return w.head().version();
 }
 
+/// One of the lines has all the parts.
+bool warned(const std::vector<std::string>& lines, const std::vector<std::string>& parts) {
+  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](const std::string& part) { return test::contains(line, part); });
+  });
+}
+
 }  // namespace
 
 TEST_CASE("a run goes to its end and everything issued is trained or dropped") {
@@ -541,6 +550,42 @@ TEST_CASE("a group whose prompt is lost is dropped with a reason, and the run go
   }
 }
 
+TEST_CASE("a prompt that the system cannot read ends the start: its group is not dropped") {
+  fixture f;
+  const auto root = f.folder.path() / "unreadable prompt";
+  {
+    world w(f.config, *f.tasks, root, true, 4);
+    REQUIRE_FALSE(w.go(9));
+  }
+  storage::group_row row;
+  {
+    const auto db = storage::database::open(root / "run.db", storage::database::access::read);
+    REQUIRE(db);
+    row = storage::ledger::open(**db).value()->live_groups().value().front();
+  }
+  const auto file = storage::blob_store(root / "blobs").path_of(row.prompt_hash);
+  const auto kept = f.folder.path() / "kept";
+  std::filesystem::rename(file, kept);
+  std::filesystem::create_symlink(file, file);  // a link to itself: ELOOP, for root, too
+  {
+    auto run = storage::run_directory::open(root);
+    REQUIRE(run);
+    const auto refused = replay::open(f.config, *run, *f.tasks, "cpp-avx2");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == base::errc::io);
+    CHECK(test::contains(refused.error().message, file.string()));
+  }
+  std::filesystem::remove(file);
+  std::filesystem::rename(kept, file);
+  world w(f.config, *f.tasks, root, false, 5);
+  const auto rows = w.head().rows().group(row.id);
+  REQUIRE(rows);
+  for (const storage::sample_row& sample : rows->samples)
+    CHECK(sample.state != storage::sample_state::dropped);
+  REQUIRE(w.go());
+  check_end(w, f.config.learner.steps);
+}
+
 TEST_CASE("newer checkpoints than the ledger knows are kept when a run goes on, out of the way") {
   fixture f;
   f.config.storage.checkpoint_every_steps = 1;
@@ -554,12 +599,64 @@ TEST_CASE("newer checkpoints than the ledger knows are kept when a run goes on, 
   }
   std::filesystem::copy_file(copy, root / "run.db",
                              std::filesystem::copy_options::overwrite_existing);
-  world w(f.config, *f.tasks, root, false, 6);
+  std::vector<std::string> said;
+  const auto opened = [&] {
+    test::caught_stderr caught(f.folder.path() / "said");
+    auto made = std::make_unique<world>(f.config, *f.tasks, root, false, 6);
+    said = caught.lines();
+    return made;
+  }();
+  world& w = *opened;
   CHECK(w.head().start().version == reached);
   const storage::checkpoint_store aside(root / "checkpoints/set_aside");
   REQUIRE_FALSE(aside.versions().empty());
   CHECK(aside.versions().front() == f.config.learner.steps);
   CHECK(aside.verify(f.config.learner.steps));
+  for (const weights_version version : aside.versions()) {
+    CAPTURE(version);
+    const std::string folder = aside.folder_of(version).string();
+    CHECK(warned(said,
+                 {"goes on from version " + std::to_string(reached), "whole", "moved to " + folder,
+                  "policy.model=" + folder + "/model", "delete the folder"}));
+  }
+  const auto end = w.go();
+  REQUIRE(end);
+  CHECK(end->finished);
+  check_end(w, f.config.learner.steps);
+}
+
+TEST_CASE("a damaged checkpoint is set aside with what is left of it, a stray file only named") {
+  fixture f;
+  f.config.storage.checkpoint_every_steps = 1;
+  const auto root = f.folder.path() / "damaged";
+  const weights_version reached = paused_at(f, root, 12, 4);
+  REQUIRE(reached > 1);
+  const storage::checkpoint_store store(root / "checkpoints");
+  const auto newest = store.folder_of(reached), aside = root / "checkpoints/set_aside";
+  REQUIRE(base::write_file_atomic(newest / "notes.txt", "hi"));
+  std::vector<std::string> said;
+  const auto version_at_start = [&] {
+    test::caught_stderr caught(f.folder.path() / "said");
+    world w(f.config, *f.tasks, root, false, 5);
+    said = caught.lines();
+    return w.head().start().version;
+  };
+  CHECK(version_at_start() == reached);
+  CHECK(warned(said, {(newest / "notes.txt").string(), "not in the manifest"}));
+  CHECK(std::filesystem::exists(newest / "notes.txt"));
+  CHECK_FALSE(std::filesystem::exists(aside));
+
+  REQUIRE(base::write_file_atomic(newest / "state.json", "{}"));
+  CHECK(version_at_start() < reached);
+  const std::string moved = (aside / newest.filename()).string();
+  CHECK(warned(said, {(newest / "state.json").string(), "moved to " + moved, "Its model is whole",
+                      "quern export " + moved, "delete the folder"}));
+  CHECK_FALSE(std::filesystem::exists(newest));
+  CHECK(std::filesystem::exists(aside / newest.filename() / "notes.txt"));
+  const auto left = storage::check_checkpoint(aside / newest.filename(), storage::model_part);
+  REQUIRE(left);
+  CHECK(left->whole());
+  world w(f.config, *f.tasks, root, false, 6);
   const auto end = w.go();
   REQUIRE(end);
   CHECK(end->finished);
