@@ -1,5 +1,5 @@
-// A file system for SQLite that fails where it is told to: every write, truncation and sync has a
-// number, and one of them (or all from there on) does not do what was asked.
+// A file system for SQLite that fails where it is told to: every call of one kind has a number, and
+// one of them (or all from there on) does not do what was asked.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,19 @@
 namespace quern::test {
 
 enum class disk_fault {
-  full,           ///< a write writes nothing: no space left
-  io_error,       ///< a write writes nothing: I/O error
-  short_full,     ///< a write writes its first half, then there is no space left
-  short_io_error  ///< a write writes its first half, then an I/O error
+  // Of writes; truncations and syncs are counted with them and have their own I/O errors.
+  full,            ///< a write writes nothing: no space left
+  io_error,        ///< a write writes nothing: I/O error
+  short_full,      ///< a write writes its first half, then there is no space left
+  short_io_error,  ///< a write writes its first half, then an I/O error
+  // Each of the calls that it names alone.
+  read_error,    ///< xRead reads nothing: I/O error
+  short_read,    ///< xRead reads the first half: the file ends there
+  cannot_open,   ///< xOpen
+  delete_error,  ///< xDelete: the file stays
+  map_error,     ///< xShmMap
+  lock_error,    ///< xLock and xShmLock, not where they unlock
+  status_error   ///< xAccess and xFileSize
 };
 
 /// The default file system of this process's SQLite from construction to destruction, over the one
@@ -24,8 +33,8 @@ class fault_vfs {
   fault_vfs(const fault_vfs&) = delete;
   fault_vfs& operator=(const fault_vfs&) = delete;
 
-  /// From here on calls are counted from 0; the one with this number fails, and where
-  /// `from_then_on` all after it, too. Truncations and syncs fail with their own I/O errors.
+  /// From here on the calls that `what` is of are counted from 0; the one with this number fails,
+  /// and where `from_then_on` all after it, too.
   void fail_at(std::int64_t call, disk_fault what, bool from_then_on);
   /// No call fails any more.
   void heal() { fail_from_ = never; }
@@ -38,7 +47,9 @@ class fault_vfs {
   static constexpr std::int64_t never = INT64_MAX;
   struct file;
   struct methods;
-  bool fails();
+  enum class call_kind { change, read, open, remove, map, lock, status };
+  static call_kind call_of(disk_fault what);
+  bool fails(call_kind made);
 
   sqlite3_vfs* below_;
   sqlite3_vfs own_;
