@@ -98,7 +98,8 @@ class database {
   /// nothing is lost then, but run.db-wal must be copied with run.db.
   base::status fold();
 
-  /// SQLite's own check of the pages and of what the schema demands of rows. `corrupt` has its
+  /// SQLite's own check of the structure of pages and of what the schema demands of rows. A flipped
+  /// byte inside a value that still fits is not seen (README.md, "Recovery"). `corrupt` has its
   /// first complaint and what to do. Reads the whole file: about a second for a gigabyte.
   base::status quick_check();
 
