@@ -23,6 +23,9 @@ namespace fs = std::filesystem;
 constexpr const char* artefact_name = "kernel.so";
 constexpr int prelude_fd = 10;
 
+// What any compiler in order makes an artefact of, by way of all its parts.
+constexpr const char* control_source = "extern \"C\" void kernel(float* y) { y[0] = 1; }\n";
+
 // The linker refuses what would only fail when it is loaded: a missing entry, an unknown function.
 const std::vector<std::string>& link_flags() {
   static const std::vector<std::string> flags{"-Wl,-z,defs", "-Wl,-z,now",
@@ -225,9 +228,16 @@ base::expected<compile_result> compiler::compile(const compile_request& request)
                                                         request.prototype, source)));
   spec.in = child_stream::from(text.get());
   limit_tool(spec, request);
-  QUERN_TRY(auto ran, run_compiler(state_->children, spec, true));
+  const auto control = [&]() -> base::expected<tool_outcome> {
+    QUERN_TRY(const auto ours, as_memory_file(control_source));
+    child_spec again = spec;
+    again.in = child_stream::from(ours.get());
+    limit_tool(again, compile_limits{});
+    return run_tool(state_->children, again);
+  };
+  QUERN_TRY(auto ran, run_compiler(state_->children, spec, control));
   if (!take_outcome(ran, request, result)) return result;
-  const base::unique_fd made = open_product(ran, artefact_name);
+  QUERN_TRY(const base::unique_fd made, open_product(ran, artefact_name));
   if (!made) {
     result.text += "the compiler wrote no artefact\n";
     return result;

@@ -78,8 +78,8 @@ class compiler {
                                                           compiler_options options);
   ~compiler();
 
-  /// Errors are of this host (disk, sandbox, a compiler that others killed twice), never of the
-  /// candidate.
+  /// Errors are of this host (disk, sandbox, a compiler that others killed twice or that fails on a
+  /// text of ours, too), never of the candidate.
   base::expected<compile_result> compile(const compile_request& request);
 
   /// Key under which compile() would store this request.

@@ -69,6 +69,25 @@ class request_writer {
   std::string texts_;
 };
 
+std::string nvcc_text(const cuda_compile_request& request) {
+  return cuda_host_prelude(request.source, request.prototype) +
+         std::string(base::without_byte_order_mark(request.source)) + "\n";
+}
+
+// What the compiler of this form, in order, makes an artefact of, by way of all its parts.
+cuda_compile_request control_for(const cuda_compile_request& request) {
+  cuda_compile_request ours(request.form);
+  ours.source = "__global__ void control(float* y) { y[0] = 1; }\n";
+  if (request.form == cuda_form::device_only) {
+    ours.kernels = {"control"};
+  } else {
+    ours.source += "extern \"C\" void kernel(float* y) { control<<<1, 1>>>(y); }\n";
+  }
+  ours.architecture = request.architecture;
+  ours.library_calls = request.library_calls;
+  return ours;
+}
+
 base::expected<std::string> read_product(const base::unique_fd& fd, std::int64_t limit) {
   struct stat info {};
   if (!fd || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > limit)
@@ -125,6 +144,8 @@ struct cuda_compiler::state {
   base::status by_nvcc(const cuda_compile_request& request, compile_result& result);
   [[nodiscard]] std::vector<std::string> shown_command(const cuda_compile_request& request) const;
   [[nodiscard]] std::string nvrtc_request(const cuda_compile_request& request) const;
+  [[nodiscard]] child_spec nvcc_spec_for(const cuda_compile_request& request,
+                                         const base::unique_fd& source) const;
 };
 
 child_spec cuda_compiler::state::nvrtc_spec() const {
@@ -204,17 +225,27 @@ std::string cuda_compiler::state::nvrtc_request(const cuda_compile_request& requ
 
 base::status cuda_compiler::state::by_nvrtc(const cuda_compile_request& request,
                                             compile_result& result) {
-  child_spec spec = nvrtc_spec();
+  const auto spec_for = [&](const cuda_compile_request& what, const base::unique_fd& asked) {
+    child_spec spec = nvrtc_spec();
+    spec.keep = {{asked.get(), runner::nvrtc_request_fd}};
+    limit_tool(spec, what);
+    return spec;
+  };
+  const auto control = [&]() -> base::expected<tool_outcome> {
+    const cuda_compile_request ours = control_for(request);
+    QUERN_TRY(const auto asked, as_memory_file(nvrtc_request(ours)));
+    return run_tool(children, spec_for(ours, asked));
+  };
   QUERN_TRY(const auto asked, as_memory_file(nvrtc_request(request)));
-  spec.keep = {{asked.get(), runner::nvrtc_request_fd}};
-  limit_tool(spec, request);
-  QUERN_TRY(auto ran, run_compiler(children, spec, false));
+  QUERN_TRY(auto ran, run_compiler(children, spec_for(request, asked), control));
   if (ran.end.how == child_end::kind::exited && ran.end.code == runner::nvrtc_unusable &&
       !ran.end.out_of_memory)
     return base::fail(base::errc::unavailable, "NVRTC does not run in the sandbox: {}", ran.err);
   if (!take_outcome(ran, request, result)) return {};
-  const auto code = read_product(open_product(ran, runner::nvrtc_code_file), request.file_bytes);
-  const auto names = read_product(open_product(ran, runner::nvrtc_names_file), request.file_bytes);
+  QUERN_TRY(const auto code_file, open_product(ran, runner::nvrtc_code_file));
+  QUERN_TRY(const auto names_file, open_product(ran, runner::nvrtc_names_file));
+  const auto code = read_product(code_file, request.file_bytes);
+  const auto names = read_product(names_file, request.file_bytes);
   device_code what;
   what.architecture = request.architecture;
   if (names) {
@@ -259,13 +290,10 @@ std::vector<std::string> cuda_compiler::state::shown_command(
   return command;
 }
 
-base::status cuda_compiler::state::by_nvcc(const cuda_compile_request& request,
-                                           compile_result& result) {
-  const std::string text = cuda_host_prelude(request.source, request.prototype) +
-                           std::string(base::without_byte_order_mark(request.source)) + "\n";
-  QUERN_TRY(const auto source, as_memory_file(text));
-  // nvcc reads its source several times, by name: a file of the work folder, which only the child
-  // can make before it begins.
+// nvcc reads its source several times, by name: a file of the work folder, which only the child can
+// make before it begins.
+child_spec cuda_compiler::state::nvcc_spec_for(const cuda_compile_request& request,
+                                               const base::unique_fd& source) const {
   std::vector<std::string> arguments{"-c",
                                      fmt::format("cat >{} && exec \"$0\" \"$@\"", source_name)};
   const auto command = shown_command(request);
@@ -275,9 +303,20 @@ base::status cuda_compiler::state::by_nvcc(const cuda_compile_request& request,
   spec.argv[0] = fs::canonical("/bin/sh", error).string();
   spec.in = child_stream::from(source.get());
   limit_tool(spec, request);
-  QUERN_TRY(auto ran, run_compiler(children, spec, true));
+  return spec;
+}
+
+base::status cuda_compiler::state::by_nvcc(const cuda_compile_request& request,
+                                           compile_result& result) {
+  const auto control = [&]() -> base::expected<tool_outcome> {
+    const cuda_compile_request ours = control_for(request);
+    QUERN_TRY(const auto source, as_memory_file(nvcc_text(ours)));
+    return run_tool(children, nvcc_spec_for(ours, source));
+  };
+  QUERN_TRY(const auto source, as_memory_file(nvcc_text(request)));
+  QUERN_TRY(auto ran, run_compiler(children, nvcc_spec_for(request, source), control));
   if (!take_outcome(ran, request, result)) return {};
-  const base::unique_fd made = open_product(ran, shared_object_name);
+  QUERN_TRY(const base::unique_fd made, open_product(ran, shared_object_name));
   if (!made) {
     result.what = compile_result::kind::error;
     result.text += "the compiler wrote no artefact\n";

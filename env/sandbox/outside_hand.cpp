@@ -17,22 +17,47 @@ bool is_of_its_own(int signal) {
   return std::find(std::begin(own), std::end(own), signal) != std::end(own);
 }
 
+/// Signals by which a limit on what the process itself may use ends it.
+bool is_used_up_limit(int signal) {
+  return signal == SIGXCPU || signal == SIGXFSZ;
+}
+
 }  // namespace
 
-outside_hand seen_in_compiler(const child_end& end, bool starts_others) {
+outside_hand seen_in_compiler(const child_end& end) {
   using enum outside_hand;
   if (end.succeeded() || end.out_of_memory) return excluded;
   switch (end.how) {
     case child_end::kind::exited:
-      return starts_others ? possible : excluded;
+      return possible;
     case child_end::kind::timed_out:
       return end.stalled ? possible : excluded;
     case child_end::kind::signalled:
-      return is_of_its_own(end.code) ? excluded : certain;
+      if (is_used_up_limit(end.code)) return excluded;
+      // SIGBUS is also what a full file system does to a program that writes by way of memory.
+      return is_of_its_own(end.code) ? possible : certain;
     case child_end::kind::killed:
       return certain;
   }
   return certain;
+}
+
+compiler_attempts::next compiler_attempts::after_text(const child_end& end) {
+  constexpr int most_kills = 2;
+  switch (seen_in_compiler(end)) {
+    case outside_hand::excluded:
+      return next::believe;
+    case outside_hand::possible:
+      return control_passed_ ? next::believe : next::control;
+    case outside_hand::certain:
+      break;
+  }
+  return ++kills_ == most_kills ? next::blame_host : next::repeat;
+}
+
+compiler_attempts::next compiler_attempts::after_control(const child_end& end) {
+  control_passed_ = end.succeeded();
+  return control_passed_ ? next::repeat : next::blame_host;
 }
 
 outside_hand seen_in_runner(const child_end& end) {

@@ -1,10 +1,12 @@
 // What the compilers in the sandbox have in common.
 #include "env/sandbox/tool.hpp"
 
+#include <cerrno>
 #include <chrono>
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "env/sandbox/outside_hand.hpp"
@@ -41,6 +43,34 @@ void limit_tool(child_spec& spec, const compile_limits& limits) {
   spec.limits.work_bytes = 4 * limits.file_bytes;
 }
 
+namespace {
+
+/// What the file system of work folders must have free, besides the bytes that one may hold.
+constexpr std::uint64_t least_free_files = 64;
+
+/// With a mount namespace each work folder is a file system of its own size. Without one a text
+/// that keeps to its limits must not fail because others have filled the host's.
+base::status check_room(const spawner& children, const child_limits& limits) {
+  if (children.layers().has(layer::mountns) || limits.work_bytes <= 0) return {};
+  QUERN_TRY(const auto place, base::temp_folder::make("quern-work"));
+  const auto folder = place.path().parent_path();
+  struct statvfs there {};
+  if (statvfs(place.path().c_str(), &there) != 0)
+    return base::fail_errno(fmt::format("looking for room in {}", folder.string()));
+  const auto needed = static_cast<std::uint64_t>(limits.work_bytes);
+  const std::uint64_t free_bytes = std::uint64_t{there.f_bavail} * there.f_frsize;
+  // Some file systems do not count files.
+  const bool files_left = there.f_files == 0 || there.f_favail >= least_free_files;
+  if (free_bytes >= needed && files_left) return {};
+  return base::fail(base::errc::unavailable,
+                    "{} has {} bytes and {} files free, a compiler may need {} bytes and {} files: "
+                    "make room there, or set TMPDIR to a folder that has it",
+                    folder.string(), free_bytes, std::uint64_t{there.f_favail}, needed,
+                    least_free_files);
+}
+
+}  // namespace
+
 base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec) {
   const auto begin = std::chrono::steady_clock::now();
   tool_outcome result;
@@ -56,22 +86,32 @@ base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec)
 }
 
 base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& spec,
-                                          bool starts_others) {
-  const auto run_from_the_beginning = [&]() -> base::expected<tool_outcome> {
+                                          const control_run& control) {
+  using next = compiler_attempts::next;
+  compiler_attempts attempts;
+  for (;;) {
+    QUERN_CHECK(check_room(children, spec.limits));
     if (spec.in.what == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)
       return base::fail_errno("rewinding a source");
-    return run_tool(children, spec);
-  };
-  {
-    QUERN_TRY(auto first, run_from_the_beginning());
-    if (seen_in_compiler(first.end, starts_others) == outside_hand::excluded) return first;
+    QUERN_TRY(auto ran, run_tool(children, spec));
+    const next then = attempts.after_text(ran.end);
+    if (then == next::believe) return ran;
+    if (then == next::blame_host)
+      return base::fail(
+          base::errc::unavailable,
+          "{} was ended by another process, twice ({}): see what kills processes on this "
+          "host; the kernel's log names those it kills when memory is short",
+          spec.argv[0], ran.end.text());
+    if (then == next::repeat) continue;
+    ran.process.reset();
+    QUERN_CHECK(check_room(children, spec.limits));
+    QUERN_TRY(const auto ours, control());
+    if (attempts.after_control(ours.end) == next::blame_host)
+      return base::fail(base::errc::unavailable,
+                        "{} fails on this host whatever it is given ({}): see what the host is "
+                        "short of (room, processes, descriptors); {}",
+                        spec.argv[0], ours.end.text(), ours.err);
   }
-  QUERN_TRY(auto second, run_from_the_beginning());
-  if (seen_in_compiler(second.end, starts_others) != outside_hand::certain) return second;
-  return base::fail(base::errc::unavailable,
-                    "{} was ended by another process, twice ({}): see what kills processes on this "
-                    "host; the kernel's log names those it kills when memory is short",
-                    spec.argv[0], second.end.text());
 }
 
 base::expected<std::string> ask_tool(spawner& children, child_spec spec) {
@@ -109,9 +149,12 @@ bool take_outcome(const tool_outcome& ran, const compile_limits& limits, compile
   return false;
 }
 
-base::unique_fd open_product(const tool_outcome& ran, const char* name) {
-  return base::unique_fd(
+base::expected<base::unique_fd> open_product(const tool_outcome& ran, const char* name) {
+  base::unique_fd product(
       openat(ran.process->work_folder(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!product && errno != ENOENT && errno != ELOOP)
+    return base::fail_errno(fmt::format("opening {} of a compiler", name));
+  return product;
 }
 
 }  // namespace quern::env

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,12 +34,19 @@ void limit_tool(child_spec& spec, const compile_limits& limits);
 /// Runs it to its end.
 base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec);
 
-/// Runs a compiler on somebody's text, once more where its end may be the doing of somebody else on
-/// this host (outside_hand.hpp), and believes the second end. `spec.in` is read from its beginning
-/// each time. `starts_others`: it is a driver of other programs. Error (unavailable): it was ended
-/// from outside both times.
+/// Runs a compiler on a text of ours that it compiles on any host in order: with the flags, limits
+/// and layers that candidates have, in a work folder of its own.
+using control_run = std::function<base::expected<tool_outcome>()>;
+
+/// Runs a compiler on somebody's text, `spec.in` from its beginning each time, until its end is
+/// either the text's doing or the host's (compiler_attempts); `control` follows a first failure.
+/// No work folder is there but that of the run, so what a text has filled is free again for the
+/// control. Result: success, or a failure that is the text's.
+/// Errors are of this host. unavailable: the control failed; it was killed twice; the folder for
+/// temporary files has less free than a work folder may hold, where work folders are of the host
+/// (no mount namespace).
 base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& spec,
-                                          bool starts_others);
+                                          const control_run& control);
 
 /// What it prints, for questions such as --version. An end other than success is unavailable.
 base::expected<std::string> ask_tool(spawner& children, child_spec spec);
@@ -50,7 +58,8 @@ base::expected<base::unique_fd> as_memory_file(const std::string& text);
 /// `result` says timeout or error.
 bool take_outcome(const tool_outcome& ran, const compile_limits& limits, compile_result& result);
 
-/// The file `name` of the child's work folder; below zero: it is not there, or no file of its own.
-base::unique_fd open_product(const tool_outcome& ran, const char* name);
+/// The file `name` of the child's work folder; below zero: it is not there, or is a link. Error:
+/// this host cannot open it (no descriptor left).
+base::expected<base::unique_fd> open_product(const tool_outcome& ran, const char* name);
 
 }  // namespace quern::env
