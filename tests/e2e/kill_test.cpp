@@ -91,11 +91,13 @@ class victim_run {
     wait_until(20_s, [&] { return over() || counts_of(run_).of(state) > 0; });
   }
 
-  /// Samples that no evaluator could judge, so far.
+  /// Samples that no evaluator could judge, so far, and those of their groups that were dropped
+  /// with them.
   [[nodiscard]] std::int64_t lost() const {
-    const auto reasons = drop_reasons_of(run_);
-    const auto at = reasons.find("infra_error");
-    return at == reasons.end() ? 0 : at->second;
+    std::int64_t sum = 0;
+    for (const auto& [reason, count] : drop_reasons_of(run_))
+      if (reason == "infra_error" || reason == "group_mostly_lost") sum += count;
+    return sum;
   }
 
   /// Kills the reference once samples are judged beside it: one that is killed before it was ready
