@@ -44,9 +44,10 @@ constexpr std::array network_magics = {
 
 /// FUSE has local file systems, too (fuse-overlayfs of containers, ntfs-3g), so that only those of
 /// a network are refused.
-constexpr std::array<std::string_view, 16> network_fuse = {
-    "sshfs",   "s3fs", "glusterfs", "gcsfuse",   "rclone",   "juicefs", "mfs",       "goofys",
-    "moosefs", "ceph", "davfs",     "curlftpfs", "lizardfs", "weed",    "blobfuse2", "mount-s3"};
+constexpr std::array<std::string_view, 17> network_fuse = {
+    "sshfs",     "s3fs",     "glusterfs", "gcsfuse",   "rclone",    "juicefs",
+    "mfs",       "goofys",   "moosefs",   "ceph",      "ceph-fuse", "davfs",
+    "curlftpfs", "lizardfs", "weed",      "blobfuse2", "mount-s3"};
 
 /// "fuse.sshfs" > "sshfs"; of others the type itself.
 std::string_view below_fuse(std::string_view type) {

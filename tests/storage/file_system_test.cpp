@@ -40,7 +40,8 @@ TEST_CASE("file systems of a network are known by their number, local ones are n
 }
 
 TEST_CASE("behind FUSE the type of the mount tells a network from this machine") {
-  for (const char* type : {"fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone"}) {
+  for (const char* type :
+       {"fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone", "fuse.ceph-fuse"}) {
     CAPTURE(type);
     const file_system found = file_system_of(FUSE_SUPER_MAGIC, type);
     CHECK(found.network);
