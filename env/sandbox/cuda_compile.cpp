@@ -78,11 +78,9 @@ std::string nvcc_text(const cuda_compile_request& request) {
 cuda_compile_request control_for(const cuda_compile_request& request) {
   cuda_compile_request ours(request.form);
   ours.source = "__global__ void control(float* y) { y[0] = 1; }\n";
-  if (request.form == cuda_form::device_only) {
-    ours.kernels = {"control"};
-  } else {
+  ours.kernels = {"control"};
+  if (request.form == cuda_form::host_entry)
     ours.source += "extern \"C\" void kernel(float* y) { control<<<1, 1>>>(y); }\n";
-  }
   ours.architecture = request.architecture;
   ours.library_calls = request.library_calls;
   return ours;
@@ -318,7 +316,6 @@ base::status cuda_compiler::state::by_nvcc(const cuda_compile_request& request,
   if (!take_outcome(ran, request, result)) return {};
   QUERN_TRY(const base::unique_fd made, open_product(ran, shared_object_name));
   if (!made) {
-    result.what = compile_result::kind::error;
     result.text += "the compiler wrote no artefact\n";
     return {};
   }
