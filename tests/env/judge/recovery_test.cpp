@@ -1,6 +1,7 @@
 // What fails on this host while it judges: the reference's processes are killed, the folder of
 // artefacts cannot be written. Candidates do not pay for it, and the device is taken out and back.
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "pipeline_fixture.hpp"
+#include "support/breakable_compiler.hpp"
 #include "support/meddler.hpp"
 
 using namespace quern::test::pipeline;
@@ -249,4 +251,31 @@ TEST_CASE("a core whose artefacts cannot be stored is taken out, tested, and tak
   judge->recover();
   CHECK_FALSE(judge->trouble());
   CHECK(verify(*judge, fresh_kernel(4)).kind == verdict_kind::ok);
+}
+
+TEST_CASE("a core whose compiler fails whatever it is given is taken out, and in again") {
+  const quern::test::breakable_compiler tool;
+  const auto folder = quern::base::temp_folder::make().value();
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (tool.program().parent_path().string() + ":" + path).c_str(), 1);
+  auto o = options();
+  o.cache_dir = folder.path();
+  o.quarantine = device_quarantine::limits{.first_pause = 0, .longest_pause = 0};
+  auto opened = evaluator::open(o);
+  setenv("PATH", path.c_str(), 1);
+  const auto judge = std::move(opened.value());
+  REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
+  tool.break_it();
+  // Right candidates and wrong ones: nothing is known of either.
+  CHECK(verify(*judge, fresh_kernel(1)).kind == verdict_kind::infra_error);
+  CHECK(verify(*judge, kernel("undefined_name;"), other_task("second")).kind ==
+        verdict_kind::infra_error);
+  CHECK_FALSE(judge->trouble());
+  CHECK(verify(*judge, fresh_kernel(2)).kind == verdict_kind::infra_error);
+  CHECK(judge->trouble());
+  tool.mend();
+  judge->recover();
+  CHECK_FALSE(judge->trouble());
+  CHECK(verify(*judge, fresh_kernel(1)).kind == verdict_kind::ok);
+  CHECK(verify(*judge, kernel("undefined_name;")).kind == verdict_kind::compile_error);
 }
