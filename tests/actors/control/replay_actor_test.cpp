@@ -71,10 +71,15 @@ dispatch_ref::behavior_type quiet_dispatch(dispatch_ref::pointer) {
 }
 
 supervisor_ref::behavior_type quiet_supervisor(supervisor_ref::pointer) {
-  return {[](const process_ended&) {}, [](const process_contact&) {},
-          [](const process_check&) {}, [](const evaluators_present&) {},
-          [](const drain&) {},         [](const drained&) {},
-          [](const fatal_problem&) {}, [](const tick&) {}};
+  return {[](const process_ended&) {},
+          [](const process_contact&) {},
+          [](const process_check&) {},
+          [](const evaluators_present&) {},
+          [](const evaluators_needed&) {},
+          [](const drain&) {},
+          [](const drained&) {},
+          [](const fatal_problem&) {},
+          [](const tick&) {}};
 }
 
 /// The head of a new run under its actor, with both workers let in and ready.
