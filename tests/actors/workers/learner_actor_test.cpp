@@ -54,6 +54,7 @@ replay_ref::behavior_type listener(replay_ref::pointer, told* ears, welcome star
       [=](const step_done& news) { ears->hear(&told::step, news); },
       [=](const weights_ready& news) { ears->hear(&told::offered, news); },
       [](const checkpoint_saved&) {},
+      [](const process_check&) {},
       [](const drain&) {},
       [](const fatal_problem& problem) { FAIL_CHECK(problem.what); },
       [](const tick&) {},
