@@ -104,17 +104,21 @@ figure_table rate_figures(const rate_seen& seen, std::string_view form) {
   return table;
 }
 
-figure_table devices_figures(const rate_seen& first, const rate_seen& again, const rate_seen& all,
-                             std::size_t devices) {
+figure_table devices_figures(std::span<const rate_seen> alone, const rate_seen& all) {
   figure_table table;
-  const double one = (first.per_hour() + again.per_hour()) / 2;
-  table.at_least(fmt::format("work of {} devices over that of one", devices),
-                 one > 0 ? all.per_hour() / one : 0,
-                 1 + (wanted_of_two - 1) * static_cast<double>(devices - 1), "",
+  const auto devices = static_cast<double>(alone.size());
+  double one = 0;
+  auto not_ok = all.not_ok, candidates = all.candidates;
+  for (const auto& seen : alone) {
+    one += seen.per_hour() / devices;
+    not_ok += seen.not_ok;
+    candidates += seen.candidates;
+  }
+  table.at_least(fmt::format("work of {} devices over that of one", alone.size()),
+                 one > 0 ? all.per_hour() / one : 0, 1 + (wanted_of_two - 1) * (devices - 1), "",
                  one > 0 ? all.candidates : 0);
-  table.at_most("verdicts on honest candidates that are not ok",
-                static_cast<double>(first.not_ok + again.not_ok + all.not_ok), 0, "",
-                first.candidates + again.candidates + all.candidates);
+  table.at_most("verdicts on honest candidates that are not ok", static_cast<double>(not_ok), 0, "",
+                candidates);
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,10 +66,9 @@ class steady_rate {
 /// Candidates an hour of a form that is named (`device_only`, `host_entry`), the share of time in
 /// which the device measured, verdicts that are not ok. A mixture of forms has no wanted rate.
 figure_table rate_figures(const rate_seen& seen, std::string_view form);
-/// `all`: `devices` of them together; `first` and `again`: one of them, before and after. Each
-/// further device has to do 0.9 times the work of one.
-figure_table devices_figures(const rate_seen& first, const rate_seen& again, const rate_seen& all,
-                             std::size_t devices);
+/// `alone`: of each device while the others rest; `all`: of all together. Each device beyond the
+/// first has to add 0.9 times the work of one, which is the mean of `alone`.
+figure_table devices_figures(std::span<const rate_seen> alone, const rate_seen& all);
 
 /// What is right for a candidate.
 struct hostile_rule {

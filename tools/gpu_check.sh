@@ -181,7 +181,7 @@ if [ -x "$bench" ]; then
     --rounds "$(pick "rate of plans" 2 4)"
   if [ ${#gpus[@]} -gt 1 ]; then
     # Each of them with its share of the processors.
-    alone "rate of two GPUs" 12 "$(pick "rate of two GPUs" 40 80)" 300 taskset -c "$(share_of 0),$(share_of 1)" "$bench" rate \
+    alone "rate of two GPUs" 12 "$(pick "rate of two GPUs" 65 130)" 300 taskset -c "$(share_of 0),$(share_of 1)" "$bench" rate \
       --gpus "${gpus[0]},${gpus[1]}" --form device_only --threads "$threads" \
       --rounds "$(pick "rate of two GPUs" 2 4)"
   fi

@@ -12,7 +12,6 @@ namespace quern::env {
 namespace {
 
 constexpr double reference_check_s = 120;
-constexpr int planted_calls = 8;
 /// Of device memory for the outputs of one batch of calls of one side: this part of all, since
 /// every seat gets as much, and no more than that.
 constexpr std::uint64_t batch_part = 24, most_batch_memory = 8ULL << 30;
@@ -56,7 +55,7 @@ void gpu_check::draw() {
   const auto& rounds = r_.instance->rounds;
   for (std::size_t r = 0; r < rounds.size(); ++r)
     calls_.push_back({orders_.fresh(static_cast<std::int32_t>(r), 0), rounds[r], -1});
-  for (int i = 0; i < planted_calls; ++i) {
+  for (int i = 0; i < r_.planted_calls; ++i) {
     calls_.push_back({orders_.fresh(0, 0), rounds[0] + ", some elements of another kind", -1});
     orders_.plant(calls_.back().order, *r_.instance);
   }

@@ -17,6 +17,11 @@ struct reference_seat {
   std::size_t seat = 0;
 };
 
+/// Calls of a check with some elements of another distribution (order_maker::plant). More of them
+/// at the sizes that are timed: where a call takes long a measurement has few calls, and what shows
+/// in long stretches only would find too few of them (tests/env/gpu/narrow_counters_test.cpp).
+inline constexpr int planted_calls_hidden = 8, planted_calls_timed = 20;
+
 struct gpu_check_request {
   device_desk* desk = nullptr;
   lent_memory* memory = nullptr;
@@ -25,6 +30,7 @@ struct gpu_check_request {
   loaded_candidate* candidate = nullptr;
   reference_seat reference;
   std::uint64_t secret = 0;
+  int planted_calls = planted_calls_hidden;
   /// Seconds that the candidate may take for all calls of the check.
   double wall_s = 10;
   gpu_parts* parts = nullptr;

@@ -22,7 +22,7 @@ constexpr double memory_wait_s = 3;
 constexpr int most_served = 64;
 /// A plan whose calls take longer than this many times the roofline's time, and this long together,
 /// hangs.
-constexpr double slowest_plan = 5000, calls_of_check = 16, least_check_s = 2;
+constexpr double slowest_plan = 5000, calls_of_check = 28, least_check_s = 2;
 constexpr std::uint64_t bandwidth_footprint = 1ULL << 30;
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "tools/bench_gpu_figures.hpp"
 
 #include <cmath>
+#include <vector>
 
 #include "support/test.hpp"
 
@@ -111,15 +112,19 @@ TEST_CASE("a rate is judged by its form, by the share of measuring and by its ve
   CHECK(tools::rate_figures({}, "").print() == 2);
 }
 
-TEST_CASE("several devices are judged by what one does") {
-  const tools::rate_seen first{100, 0, 10}, again{100, 0, 20}, all{200, 0, 7};
+TEST_CASE("several devices are judged by what each does alone") {
+  using seen = tools::rate_seen;
+  const auto missed = [](std::vector<seen> alone, const seen& all) {
+    return tools::devices_figures(alone, all).print();
+  };
   // 36,000 and 18,000 an hour are 27,000; 102,857 together.
-  CHECK(tools::devices_figures(first, again, all, 2).print() == 0);
-  CHECK(tools::devices_figures(first, again, all, 4).print() == 0);
-  CHECK(tools::devices_figures(first, again, all, 5).print() == 1);
-  CHECK(tools::devices_figures(first, again, {200, 0, 14.0}, 2).print() == 0);
-  CHECK(tools::devices_figures(first, again, {200, 0, 14.1}, 2).print() == 1);
-  CHECK(tools::devices_figures(first, {100, 1, 20}, all, 2).print() == 1);
-  CHECK(tools::devices_figures({}, {}, all, 2).print() == 1);
-  CHECK(tools::devices_figures({}, {}, {}, 2).print() == 2);
+  const seen fast{100, 0, 10}, slow{100, 0, 20}, together{200, 0, 7};
+  CHECK(missed({fast, slow}, together) == 0);
+  CHECK(missed({fast, slow, fast, slow}, together) == 0);
+  CHECK(missed({fast, slow, fast, slow, fast}, together) == 1);
+  CHECK(missed({fast, slow}, {200, 0, 14.0}) == 0);
+  CHECK(missed({fast, slow}, {200, 0, 14.1}) == 1);
+  CHECK(missed({fast, {100, 1, 20}}, together) == 1);
+  CHECK(missed({{}, {}}, together) == 1);
+  CHECK(missed({{}, {}}, {}) == 2);
 }
