@@ -32,8 +32,8 @@ class devices_bench {
  public:
   explicit devices_bench(const gpu_bench_options& o);
   /// Judges distinct candidates on the devices from `begin` to `end`, in the way that `quern bench`
-  /// uses them, and says how fast. `mark` makes their texts new.
-  rate_seen judge_on(std::size_t begin, std::size_t end, const std::string& mark);
+  /// uses them, and says how fast. What was judged before is not judged again.
+  rate_seen judge_on(std::size_t begin, std::size_t end, const std::string& name);
 
  private:
   [[nodiscard]] std::vector<double> parts(std::size_t begin, std::size_t end) const;
@@ -43,6 +43,7 @@ class devices_bench {
   gpu_bench_options o_;
   std::vector<candidate_file> files_;
   std::vector<std::unique_ptr<env::gpu_evaluator>> opened_;
+  int turn_ = 0;
 };
 
 devices_bench::devices_bench(const gpu_bench_options& o) : o_(o), files_(honest_files(o)) {
@@ -60,17 +61,18 @@ std::vector<double> devices_bench::parts(std::size_t begin, std::size_t end) con
   return seconds;
 }
 
-rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std::string& mark) {
+rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std::string& name) {
   std::vector<env::candidate_judge*> judges;
   for (std::size_t d = begin; d < end; ++d)
     judges.push_back(opened_[d].get());
   std::vector<env::evaluation_request> requests;
   std::vector<std::size_t> items;
+  ++turn_;
   const std::size_t rounds = static_cast<std::size_t>(o_.rounds) * judges.size();
   for (const auto& f : files_)
     for (std::size_t round = 0; round < rounds; ++round) {
       auto r = f.request;
-      r.source = marked_source(r.source, fmt::format("{}_{}", mark, round));
+      r.source = marked_source(r.source, fmt::format("turn_{}_{}", turn_, round));
       r.seed = items.size();
       items.push_back(items.size());
       requests.push_back(std::move(r));
@@ -94,8 +96,7 @@ rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std:
         ++judged;
         const bool ok = v.kind == env::verdict_kind::ok;
         rate.judged(static_cast<double>(clock.now_ns() - start) * 1e-9, 0, ok);
-        if (!ok)
-          fmt::print("** {}: {} {}\n", files_[i / rounds].file, short_verdict(v), v.detail);
+        if (!ok) fmt::print("** {}: {} {}\n", files_[i / rounds].file, short_verdict(v), v.detail);
         return true;
       });
   const double whole_s = static_cast<double>(clock.now_ns() - start) * 1e-9;
@@ -107,7 +108,7 @@ rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std:
   auto parts_ms = parts(begin, end);
   for (std::size_t p = 0; p < parts_ms.size(); ++p)
     parts_ms[p] = 1000 * (parts_ms[p] - parts_before[p]) / std::max<double>(1, judged);
-  fmt::print("{}: ", mark);
+  fmt::print("{}: ", name);
   tell(seen, kinds, parts_ms, (host_busy_s() - busy_before) / whole_s);
   return seen;
 }

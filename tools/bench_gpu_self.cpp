@@ -204,8 +204,8 @@ int print_figures(const pooled& p) {
       "against itself: above 200 us, largest error of {}: {:.2f} %, claimed not 1.00: {}; below "
       "200 us, P99 of the error: {:.2f} %; noisy: {} of {}\n",
       long_ones.judged(), 100 * env::quantile_of(long_ones.errors, 1), long_ones.told,
-      100 * env::quantile_of(short_ones.errors, 0.99),
-      long_ones.noisy + short_ones.noisy, long_ones.trials + short_ones.trials);
+      100 * env::quantile_of(short_ones.errors, 0.99), long_ones.noisy + short_ones.noisy,
+      long_ones.trials + short_ones.trials);
   return table.print();
 }
 
