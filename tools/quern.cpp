@@ -26,7 +26,7 @@ constexpr std::array commands = {
     command{"train", "run an experiment from a configuration", cmd_train},
     command{"status", "where a run stands", cmd_status},
     command{"pause", "bring a run to a durable stop; resume goes on", cmd_pause},
-    command{"resume", "go on with a run that was paused or failed", cmd_resume},
+    command{"resume", "go on with a run that was paused or stopped, or that failed", cmd_resume},
     command{"stop", "end a run with a checkpoint", cmd_stop},
     command{"report", "make a run's closing report again", cmd_report},
     command{"eval", "judge one kernel for one task", cmd_eval},

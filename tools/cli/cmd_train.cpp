@@ -380,7 +380,7 @@ int cmd_train(int argc, char** argv) {
 
 int cmd_resume(int argc, char** argv) {
   base::ignore_broken_pipes();
-  CLI::App app("quern resume: go on with a run that was paused or failed");
+  CLI::App app("quern resume: go on with a run that was paused or stopped, or that failed");
   std::string folder;
   std::vector<std::string> settings;
   app.add_option("run", folder, "run directory")->required();
