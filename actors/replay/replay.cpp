@@ -309,9 +309,11 @@ void replay::queue_generation(group_id group) {
 base::expected<replay_orders> replay::advance() {
   replay_orders orders;
   if (!draining_) {
+    // Whatever frees a slot comes before issuing: nobody asks again before something has happened,
+    // and when the last group under way was too old nothing ever does.
+    QUERN_CHECK(order_batch(orders));
     QUERN_CHECK(issue_groups(orders));
     QUERN_CHECK(order_evaluations(orders));
-    QUERN_CHECK(order_batch(orders));
   }
   order_checkpoint(orders);
   QUERN_CHECK(end_if_drained(orders));

@@ -53,6 +53,7 @@ class world {
       auto orders = head_->advance();
       REQUIRE_MESSAGE(orders, (orders ? "" : orders.error().message));
       if (orders->end) return orders->end;
+      check_nothing_is_left_to_order();
       carry(*orders);
       deliver();
     }
@@ -74,6 +75,18 @@ class world {
 
  private:
   using event = std::function<void()>;
+
+  /// Nobody asks again before something has happened, which may be never.
+  void check_nothing_is_left_to_order() {
+    const auto again = head_->advance();
+    REQUIRE_MESSAGE(again, (again ? "" : again.error().message));
+    CHECK(again->generate.empty());
+    CHECK(again->scout.empty());
+    CHECK(again->judge.empty());
+    CHECK_FALSE(again->train.has_value());
+    CHECK_FALSE(again->save.has_value());
+    CHECK_FALSE(again->end.has_value());
+  }
 
   void carry(replay_orders& orders) {
     for (const generate_group& group : orders.generate) {
@@ -326,6 +339,24 @@ TEST_CASE("a run goes to its end and everything issued is trained or dropped") {
     check_end(w, f.config.learner.steps);
     CHECK(w.head().close());
   }
+}
+
+TEST_CASE("the slot of a group that became too old goes to a new group at once") {
+  fixture f;
+  f.config.algorithm.groups_per_step = 1;
+  f.config.actors.staleness = 1;
+  f.config.learner.steps = 6;
+  std::int64_t stale = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    world w(f.config, *f.tasks, f.folder.path() / ("run" + std::to_string(seed)), true, seed);
+    const auto end = w.go();
+    REQUIRE(end);
+    CHECK(end->finished);
+    const auto dropped = w.head().rows().drop_reasons().value();
+    if (const auto found = dropped.find("stale"); found != dropped.end()) stale += found->second;
+    CHECK(w.head().close());
+  }
+  CHECK(stale > 0);
 }
 
 TEST_CASE("batches without a finite gradient are dropped with their reason, and the run goes on") {
