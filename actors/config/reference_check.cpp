@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "env/judge/oracle.hpp"
+#include "env/runner/reference_service.hpp"
 #include "env/sandbox/compile.hpp"
 
 namespace quern::actors {
@@ -39,6 +40,19 @@ base::expected<env::task_report> report_of(const env::task& what, env::reference
   env::task_report report;
   report.findings = env::check_reference_text(what);
   return report;
+}
+
+std::string file_of(const run_config& config, const std::string& task) {
+  return (std::filesystem::path(config.tasks.suite) / (task + ".task.yaml")).string();
+}
+
+/// Nothing is known about the task, but it may be the cause.
+base::error could_not_try(const run_config& config, const env::task& what, base::error why) {
+  why.message = fmt::format(
+      "tasks.suite: {}: trying its reference: {}; a reference may hold {} of memory, and the "
+      "kernel's log (dmesg) names what it killed",
+      file_of(config, what.name), why.message, base::human_bytes(env::reference_memory_bytes));
+  return why;
 }
 
 /// Of tasks, of which `plain` have a baseline to be compiled.
@@ -82,12 +96,13 @@ base::expected<std::string> check_references(const run_config& config, const tas
   const bool compiles = oracle != nullptr && env::find_compiler().has_value();
   for (const book_task& each : tasks.tasks()) {
     plain += each.task->baseline == env::baseline_kind::plain ? 1 : 0;
-    QUERN_TRY(const env::task_report report, report_of(*each.task, oracle,
-                                                       compiles ? env::plain_baselines::try_them
-                                                                : env::plain_baselines::leave_out));
-    const auto fatal = std::find_if(report.findings.begin(), report.findings.end(),
+    const auto report =
+        report_of(*each.task, oracle,
+                  compiles ? env::plain_baselines::try_them : env::plain_baselines::leave_out);
+    if (!report) return tl::make_unexpected(could_not_try(config, *each.task, report.error()));
+    const auto fatal = std::find_if(report->findings.begin(), report->findings.end(),
                                     [](const env::task_finding& one) { return one.fatal; });
-    if (fatal == report.findings.end()) continue;
+    if (fatal == report->findings.end()) continue;
     if (refused++ > 0) continue;
     name = each.task->name;
     problem = fmt::format("{}: {}", fatal->rule, fatal->text);
@@ -101,11 +116,10 @@ base::expected<std::string> check_references(const run_config& config, const tas
     return base::fail(base::errc::invalid_argument,
                       "tasks.seed is {}: the generated task {} is refused: {}; choose another seed",
                       config.tasks.seed, name, problem);
-  const auto file = std::filesystem::path(config.tasks.suite) / (name + ".task.yaml");
   return base::fail(base::errc::invalid_argument,
                     "tasks.suite: {}: {}; mend it or take it out: quern tasks check {} tells "
                     "everything",
-                    file.string(), problem, config.tasks.suite);
+                    file_of(config, name), problem, config.tasks.suite);
 }
 
 base::expected<std::string> check_references(const run_config& config, const task_book& tasks) {

@@ -16,7 +16,7 @@ namespace quern::actors {
 base::status check_lane(const run_config& config, const task_book& tasks);
 
 /// Checks every task of a suite by env::check_task_quickly(), in one sandboxed reference process on
-/// this machine: a second, some hundredths for each task, and a compiler's time for each whose
+/// this machine: a second, some tenths for each task, and a compiler's time for each whose
 /// baseline is plain, in lane cpp and where there is a g++. Of tasks drawn from the grammar the
 /// texts are checked and no process is started: tests compile what the grammar writes. Gives a
 /// sentence about what was checked and how long it took. Errors: invalid_argument, which names the

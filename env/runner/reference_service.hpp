@@ -20,6 +20,9 @@
 
 namespace quern::env {
 
+/// Of a reference's process.
+inline constexpr std::int64_t reference_memory_bytes = std::int64_t{2} << 30;
+
 namespace runner {
 
 /// To the warm parent, with the runner's end of a socket pair; the answer is fork_reply.
@@ -74,7 +77,7 @@ class reference_service {
   /// Forks a child on `core` (-1: any) and compiles the text in it. invalid_argument: the text does
   /// not compile (the message is the compiler's); unavailable: the service or the child is gone.
   base::expected<reference_runner> open(const std::string& torchscript, int core,
-                                        std::int64_t memory_bytes = std::int64_t{2} << 30);
+                                        std::int64_t memory_bytes = reference_memory_bytes);
 
   /// Version text of LibTorch, as the parent reported it.
   [[nodiscard]] const std::string& version() const { return version_; }

@@ -71,7 +71,7 @@ class checker {
 
   base::expected<task_report> run_quickly(plain_baselines plain) {
     if (!check_text()) return std::move(report_);
-    auto ran = run_at_timed_sizes(plain);
+    auto ran = run_untimed(plain);
     if (!ran && ran.error().code == base::errc::unavailable)
       return tl::make_unexpected(std::move(ran.error()));
     note_failure(ran);
@@ -90,11 +90,13 @@ class checker {
     return true;
   }
 
-  base::status run_at_timed_sizes(plain_baselines plain) {
+  base::status run_untimed(plain_baselines plain) {
     QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
     check_cost(timed);
     if (task_.lane == lane::cuda) return oracle_.compile(task_);
-    QUERN_CHECK(check_case(timed, timed_distributions(task_), 0));
+    QUERN_CHECK(check_results());
+    // What is wrong in every case is said once.
+    if (!report_.ok()) return {};
     QUERN_TRY(const auto inputs, make_inputs(timed, timed_distributions(task_), seed_, 0));
     QUERN_CHECK(check_worth(timed, inputs));
     const bool measured_over = task_.baseline == baseline_kind::plain;
@@ -221,6 +223,12 @@ class checker {
   base::status check_case(const task_instance& at, const std::vector<distribution>& kinds,
                           std::uint32_t round) {
     const std::string where = case_text(at, kinds);
+    const base::status done = run_case(at, kinds, round, where);
+    return done ? base::status() : base::in_context(where, done.error());
+  }
+
+  base::status run_case(const task_instance& at, const std::vector<distribution>& kinds,
+                        std::uint32_t round, const std::string& where) {
     QUERN_TRY(const auto inputs, make_inputs(at, kinds, seed_, round));
     QUERN_TRY(const outputs_t got, run_reference(at, inputs, false));
     QUERN_TRY(const outputs_t again, run_reference(at, inputs, false));

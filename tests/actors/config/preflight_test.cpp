@@ -5,6 +5,7 @@
 
 #include "actors/config/cluster_check.hpp"
 #include "actors/config/config_file.hpp"
+#include "actors/config/reference_check.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "env/plugin/key_file.hpp"
@@ -168,6 +169,35 @@ TEST_CASE("a task whose bare prompt is too long is refused by name") {
   const auto tasks = task_book::make(f.config);
   REQUIRE(tasks);
   f.refused_with({"policy.max_prompt_tokens", tasks->tasks()[0].task->name, "the limit is 16"});
+}
+
+TEST_CASE("a task whose reference takes its process along is named") {
+  class lost_oracle : public env::reference_oracle {
+   public:
+    base::expected<std::vector<env::tensor_bytes>> run(const env::task&, const env::task_instance&,
+                                                       std::span<const env::tensor_bytes>,
+                                                       bool) override {
+      return base::fail(base::errc::unavailable, "the reference failed: the runner ended");
+    }
+    base::expected<std::int64_t> time_baseline(const env::task&, const env::task_instance&,
+                                               std::span<const env::tensor_bytes>) override {
+      return 0;
+    }
+  } oracle;
+  fixture f;
+  f.config.tasks.source = "suite";
+  f.config.tasks.suite = (test::source_dir() / "env/suites/cpu_quick").string();
+  const auto tasks = task_book::make(f.config);
+  REQUIRE_MESSAGE(tasks, (tasks ? "" : tasks.error().message));
+  const auto checked = check_references(f.config, *tasks, &oracle);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().code == base::errc::unavailable);
+  const std::string file = tasks->tasks().front().task->name + ".task.yaml";
+  for (const std::string_view part : {std::string_view(file), std::string_view("the runner ended"),
+                                      std::string_view("2.0 GiB")}) {
+    CAPTURE(checked.error().message);
+    CHECK(checked.error().message.find(part) != std::string::npos);
+  }
 }
 
 TEST_CASE("the core must be one that this process may run on") {

@@ -32,12 +32,15 @@ class fake_oracle : public env::reference_oracle {
   int runs = 0;
   int compiled = 0;
   std::optional<base::error> broken;  ///< what every run and compilation ends with
+  std::int64_t fails_at = -1;         ///< rows at which the reference fails
 
   base::expected<std::vector<tensor_bytes>> run(const env::task&, const env::task_instance& at,
                                                 std::span<const tensor_bytes> inputs,
                                                 bool in_f64) override {
     ++runs;
     if (broken) return tl::make_unexpected(*broken);
+    if (at.sizes[0] == fails_at)
+      return base::fail(base::errc::invalid_argument, "AssertionError in forward");
     const auto count = static_cast<std::size_t>(at.inputs[0].elements);
     const auto row = static_cast<std::size_t>(at.inputs[1].elements);
     tensor_bytes bytes(count * (in_f64 ? 8 : 4));
@@ -197,7 +200,7 @@ TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, i
   CHECK(env::least_baseline_ns(env::lane::cuda) == 20'000);
 }
 
-TEST_CASE("the quick check finds what runs at the timed sizes show, and times nothing") {
+TEST_CASE("the quick check finds what runs show, and times nothing") {
   fake_oracle oracle;
   const auto quick = [&](const env::task& subject) {
     const auto report = env::check_task_quickly(subject, oracle, 5);
@@ -206,10 +209,6 @@ TEST_CASE("the quick check finds what runs at the timed sizes show, and times no
   };
   CHECK(quick(scaled_rows()).empty());
   CHECK(oracle.timed == 0);
-  const int runs = oracle.runs;
-  fake_oracle whole;
-  CHECK(check(scaled_rows(), whole).empty());
-  CHECK(runs < whole.runs);
   oracle.f = [](double, double, bool) { return 3.0; };
   CHECK(quick(scaled_rows()) == "constant_output ignored_input ");
   oracle.f = [](double x, double w, bool in_f64) { return x * w * (in_f64 ? 1 : 1 + 9e-5); };
@@ -229,6 +228,25 @@ TEST_CASE("the quick check finds what runs at the timed sizes show, and times no
   oracle.runs = 0;
   CHECK(quick(subject) == "in_place ");
   CHECK(oracle.runs == 0);
+}
+
+TEST_CASE("the quick check tries hidden sizes and hidden distributions") {
+  fake_oracle oracle;
+  const auto refused = [&] {
+    const auto report = env::check_task_quickly(scaled_rows(), oracle, 5);
+    REQUIRE_MESSAGE(report.has_value(), report.error().message);
+    REQUIRE_FALSE(report->findings.empty());
+    return report->findings[0];
+  };
+  // The timed content has no zeros, sparse content has.
+  oracle.f = [](double x, double w, bool) { return x == 0 ? HUGE_VAL : x * w; };
+  CHECK(refused().rule == "not_finite");
+  CHECK(test::contains(refused().text, "with sparse"));
+  oracle = {};
+  oracle.fails_at = scaled_rows().hidden_sizes.front().front();
+  CHECK(refused().rule == "failed");
+  CHECK(test::contains(refused().text, fmt::format("n={}", oracle.fails_at)));
+  CHECK(test::contains(refused().text, "AssertionError in forward"));
 }
 
 TEST_CASE(
