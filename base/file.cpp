@@ -226,7 +226,8 @@ void temp_folder::remove_all_held() {
 
 expected<temp_folder> temp_folder::make(std::string_view prefix) {
   std::string name = (folder_for_temporaries() / (std::string(prefix) + ".XXXXXX")).string();
-  if (::mkdtemp(name.data()) == nullptr) return fail_errno("cannot make a folder like " + name);
+  if (::mkdtemp(name.data()) == nullptr)
+    return fail_errno(fmt::format("cannot make a folder like {} (TMPDIR says where)", name));
   return temp_folder(fs::path(name));
 }
 

@@ -1,21 +1,16 @@
 // quern: the command line and the control process. Links no LibTorch, so that it starts in
 // milliseconds.
 #include <array>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <unistd.h>
-
 #include "base/descriptors.hpp"
 #include "base/text.hpp"
-#include "base/thread.hpp"
 #include "base/write_signals.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/last_words.hpp"
 #include "tools/cmd_eval.hpp"
 
 namespace {
@@ -54,41 +49,11 @@ int help(std::FILE* out) {
   return out == stdout ? done : usage;
 }
 
-const char* running = "";
-
-/// Tells an exception that no command expected, of any thread. The stack stays as it is: what lives
-/// on it might wait for what the exception came from, and a run is safe to leave at any time. Its
-/// children end with this process.
-[[noreturn]] void tell_and_leave() {
-  try {
-    const auto problem = std::current_exception();
-    std::fprintf(stderr, "quern %s: cannot go on: %s\n", running,
-                 problem ? quern::base::exception_text(problem).c_str() : "std::terminate");
-  } catch (...) {
-    std::fprintf(stderr, "quern %s: cannot go on: no memory is left\n", running);
-  }
-  std::_Exit(failed);
-}
-
-/// A library has given up with abort(), as libzmq does where it gets no thread, and said why. Only
-/// calls that a signal handler may make.
-void on_abort(int) {
-  for (const std::string_view part :
-       {std::string_view("\nquern "), std::string_view(running),
-        std::string_view(
-            ": cannot go on: a library ended this process, its words stand above; raise "
-            "the limit that they name, of threads (ulimit -u, pids.max), memory "
-            "(ulimit -v) or open files (ulimit -n)\n")})
-    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;
-  std::_Exit(failed);
-}
-
 /// Without a handler anywhere, and without noexcept, for which the frames below would be unwound
 /// first: one of them may hold a node, which waits for actors that were never started.
 int run(const command& known, int argc, char** argv) {
-  running = argv[0];
-  std::set_terminate(tell_and_leave);
-  std::signal(SIGABRT, on_abort);
+  static const std::string program = std::string("quern ") + argv[0];
+  end_with_last_words(program.c_str());
   return known.run(argc, argv);
 }
 

@@ -1,6 +1,7 @@
 // quern-torch: the processes that need LibTorch. The first argument is the role.
 #include <array>
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 #include "base/descriptors.hpp"
@@ -8,6 +9,7 @@
 #include "env/reference/device_role.hpp"
 #include "env/reference/reference_role.hpp"
 #include "policy/engine/device.hpp"
+#include "tools/cli/last_words.hpp"
 #include "tools/torch/roles.hpp"
 
 namespace {
@@ -36,6 +38,8 @@ int main(int argc, char** argv) {
   if (name == "reference-gpu") return quern::env::reference_gpu_main(argc - 1, argv + 1);
   for (const role& known : roles) {
     if (known.name != name) continue;
+    const std::string program = std::string("quern-torch ") + argv[1];
+    end_with_last_words(program.c_str());
     quern::policy::load_cuda();
     return known.run(argc - 1, argv + 1);
   }

@@ -93,7 +93,8 @@ std::string connection_story::cause() const {
           endpoint_);
     case state::unheard:
       return fmt::format(
-          "nobody listens at {}: the run is not going, or its env.bind has another port",
+          "nobody listens at {}: the run is not going, its env.bind has another port, or this "
+          "machine does not know the host's name (getent hosts NAME tells)",
           endpoint_);
     case state::accepted:
       return fmt::format(

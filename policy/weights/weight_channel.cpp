@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -43,7 +44,10 @@ base::status read_exactly(int file, std::span<std::byte> into, const fs::path& p
 base::status told_with_room(const fs::path& file, std::size_t needed, const base::error& problem) {
   std::error_code code;
   const fs::space_info room = fs::space(file.parent_path(), code);
-  if (code || problem.code != errc::exhausted)
+  // The error names what this process may write.
+  rlimit largest{};
+  const bool too_large = ::getrlimit(RLIMIT_FSIZE, &largest) == 0 && needed > largest.rlim_cur;
+  if (code || problem.code != errc::exhausted || too_large)
     return base::in_context("cannot publish weights as " + file.string(), problem);
   return fail(errc::exhausted,
               "cannot publish weights as {}: {} are needed there, {} are free: remove files "

@@ -210,6 +210,11 @@ void check_limited(const fs::path& run, const std::string& limit, const fs::path
   CHECK((contains(end.output, "quern train: cannot go on: ") ||
          contains(end.output, "learner ended ") || contains(end.output, "generator ended ")));
   CHECK(wait_until(20_s, [&] { return find_processes({run.string()}).empty(); }));
+  // What a child could not have is told in its log as control tells it, limit and all.
+  for (const char* role : {"learner", "generator"}) {
+    const auto told = base::read_file(run / "logs" / (std::string(role) + ".log"));
+    CHECK_FALSE((told && contains(*told, "terminate called")));
+  }
 }
 
 }  // namespace
@@ -231,7 +236,7 @@ TEST_CASE(
   if (place.version == 0) return skip("no control group can be made: " + why);
   const auto folder = base::temp_folder::make().value();
   // Threads count, too: too few for control, enough for it and too few for its children.
-  for (const int limit : {5, 12, 20}) {
+  for (const int limit : {5, 12, 20, 40}) {
     const auto group = env::cgroup_leaf::create(place, 0, limit);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
     check_limited(folder.path() / ("run" + std::to_string(limit)),

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <span>
 #include <thread>
+#include <vector>
 
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "actors/workers/weight_file_reader.hpp"
 #include "base/file.hpp"
+#include "base/write_signals.hpp"
 #include "policy/engine/small_models.hpp"
 #include "policy/weights/weight_channel.hpp"
 #include "support/test.hpp"
@@ -204,6 +207,24 @@ TEST_CASE("a full file system is told with the file, what is needed and what is 
     CHECK(test::contains(refused.error().message, part));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "odd"));
   CHECK(policy::publish_weights(folder.path(), 1, policy::weight_dtype::f32, arena));
+}
+
+TEST_CASE("a file that is larger than this process may write is told with that limit") {
+  const auto folder = base::temp_folder::make().value();
+  base::ignore_file_size_signal();
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small{4096, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const std::vector<std::byte> arena(100'000);
+  const auto published =
+      policy::publish_weights(folder.path(), 1, policy::weight_dtype::f32, arena);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  REQUIRE_FALSE(published);
+  CAPTURE(published.error().message);
+  CHECK(test::contains(published.error().message, (folder.path() / "odd.new").string()));
+  CHECK(test::contains(published.error().message, "ulimit -f"));
+  CHECK_FALSE(test::contains(published.error().message, "remove files there"));
 }
 
 TEST_CASE("versions that are announced while an older one is read do not starve the generator") {
