@@ -1,7 +1,6 @@
 // bench_gpu rate --gpus 0,1,…: how much more work several devices of one host do than each alone.
 // As for one device, re-checks of large claims are left out, and the clock starts behind the first
 // candidate.
-#include <array>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -28,6 +27,19 @@ double host_busy_s() {
   return (user + nice + system + irq + soft) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+void tell(const rate_seen& seen, const std::map<std::string, int>& kinds,
+          const std::vector<double>& parts_ms, double busy) {
+  fmt::print("{} distinct candidates in {:.1f} s: {:.0f} an hour;", seen.candidates, seen.seconds,
+             seen.per_hour());
+  for (const auto& [kind, count] : kinds)
+    fmt::print(" {} {}", count, kind);
+  fmt::print("; {:.1f} processors of {} at work\n  ms an evaluation:", busy,
+             sysconf(_SC_NPROCESSORS_ONLN));
+  for (std::size_t p = 0; p < parts_ms.size(); ++p)
+    if (parts_ms[p] >= 0.1) fmt::print(" {} {:.1f};", env::gpu_part_names[p], parts_ms[p]);
+  fmt::print("\n");
+}
+
 class devices_bench {
  public:
   explicit devices_bench(const gpu_bench_options& o);
@@ -36,9 +48,8 @@ class devices_bench {
   rate_seen judge_on(std::size_t begin, std::size_t end, const std::string& name);
 
  private:
+  /// Seconds of each part of an evaluation so far, added up over these devices.
   [[nodiscard]] std::vector<double> parts(std::size_t begin, std::size_t end) const;
-  void tell(const rate_seen& seen, const std::map<std::string, int>& kinds,
-            const std::vector<double>& parts_ms, double busy) const;
 
   gpu_bench_options o_;
   std::vector<candidate_file> files_;
@@ -111,19 +122,6 @@ rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std:
   fmt::print("{}: ", name);
   tell(seen, kinds, parts_ms, (host_busy_s() - busy_before) / whole_s);
   return seen;
-}
-
-void devices_bench::tell(const rate_seen& seen, const std::map<std::string, int>& kinds,
-                         const std::vector<double>& parts_ms, double busy) const {
-  fmt::print("{} distinct candidates in {:.1f} s: {:.0f} an hour;", seen.candidates, seen.seconds,
-             seen.per_hour());
-  for (const auto& [kind, count] : kinds)
-    fmt::print(" {} {}", count, kind);
-  fmt::print("; {:.1f} processors of {} at work\n  ms an evaluation:", busy,
-             sysconf(_SC_NPROCESSORS_ONLN));
-  for (std::size_t p = 0; p < parts_ms.size(); ++p)
-    if (parts_ms[p] >= 0.1) fmt::print(" {} {:.1f};", env::gpu_part_names[p], parts_ms[p]);
-  fmt::print("\n");
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace quern::actors {
 base::status check_lane(const run_config& config, const task_book& tasks);
 
 /// Checks every task of a suite by env::check_task_quickly(), in one sandboxed reference process on
-/// this machine: a second, some tenths for each task, and a compiler's time for each whose
-/// baseline is plain, in lane cpp and where there is a g++. Of tasks drawn from the grammar the
+/// this machine. The process takes a second, a task some tenths. In lane cpp, where there is a g++,
+/// each plain baseline takes a compiler's time more. Of tasks drawn from the grammar the
 /// texts are checked and no process is started: tests compile what the grammar writes. Gives a
 /// sentence about what was checked and how long it took. Errors: invalid_argument, which names the
 /// first task file that is refused, the rule and what to do, and counts the others; unavailable:

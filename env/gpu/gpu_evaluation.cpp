@@ -123,7 +123,7 @@ bool gpu_evaluation::check(const device_instance& of) {
   r.reference = *reference;
   r.secret = secret(1);
   r.planted_calls = &of == &task_->timed ? planted_calls_timed : planted_calls_hidden;
-  r.wall_s = own_ ? check_wall_s : stand.check_limit_s(of, check_wall_s);
+  r.wall_s = own_ ? check_wall_s : stand.check_limit_s(of, r.planted_calls, check_wall_s);
   r.parts = &with_.parts;
   const auto f = check_on_device(r, verdict_.checks);
   // Whoever has no memory left because the candidate took it is not to blame.

@@ -195,7 +195,8 @@ bool gpu_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& in
   r.limit = request_.subject->tolerance;
   r.secret = secret(2 + round);
   r.budget_s = with_.options.time_budget_s;
-  if (!own_) r.least_wall_s = stand.check_limit_s(task_->timed, r.least_wall_s);
+  if (!own_)
+    r.least_wall_s = stand.check_limit_s(task_->timed, planted_calls_hidden, r.least_wall_s);
   r.limits = measuring_limits();
   r.protocol = protocol_;
   const bool plain = baseline_ == baseline_choice::plain;

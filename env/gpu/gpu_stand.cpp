@@ -22,7 +22,7 @@ constexpr double memory_wait_s = 3;
 constexpr int most_served = 64;
 /// A plan whose calls take longer than this many times the roofline's time, and this long together,
 /// hangs.
-constexpr double slowest_plan = 5000, calls_of_check = 28, least_check_s = 2;
+constexpr double slowest_plan = 5000, calls_beside_planted = 8, least_check_s = 2;
 constexpr std::uint64_t bandwidth_footprint = 1ULL << 30;
 
 }  // namespace
@@ -127,8 +127,9 @@ base::expected<const gpu_task*> gpu_stand::prepare(const std::shared_ptr<const t
   return &tasks_.add(id, std::move(made));
 }
 
-double gpu_stand::check_limit_s(const device_instance& at, double most_s) {
-  return std::clamp(calls_of_check * slowest_plan * floor_of(at.at) * 1e-9, least_check_s, most_s);
+double gpu_stand::check_limit_s(const device_instance& at, int planted_calls, double most_s) {
+  const double calls = calls_beside_planted + planted_calls;
+  return std::clamp(calls * slowest_plan * floor_of(at.at) * 1e-9, least_check_s, most_s);
 }
 
 std::uint64_t gpu_stand::free_bytes() {

@@ -80,9 +80,9 @@ class gpu_stand {
   /// Good until the next task is prepared.
   base::expected<const gpu_task*> prepare(const std::shared_ptr<const task>& subject);
 
-  /// How long a plan may take for the calls of a check at these sizes, by the roofline; the same
-  /// for whoever comes first and last.
-  double check_limit_s(const device_instance& at, double most_s);
+  /// Seconds that a plan may take for a check at these sizes with so many planted calls, by the
+  /// roofline, at most `most_s`; the same for whoever comes first and last.
+  double check_limit_s(const device_instance& at, int planted_calls, double most_s);
 
   /// Of the device, with what is lent; 0: not told.
   std::uint64_t free_bytes();

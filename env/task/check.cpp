@@ -95,7 +95,7 @@ class checker {
     check_cost(timed);
     if (task_.lane == lane::cuda) return oracle_.compile(task_);
     QUERN_CHECK(check_results());
-    // What is wrong in every case is said once.
+    // Of a reference that fails a case, worth and baseline say nothing.
     if (!report_.ok()) return {};
     QUERN_TRY(const auto inputs, make_inputs(timed, timed_distributions(task_), seed_, 0));
     QUERN_CHECK(check_worth(timed, inputs));

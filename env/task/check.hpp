@@ -113,8 +113,9 @@ base::expected<task_report> check_task(const task& what, reference_oracle& oracl
 enum class plain_baselines { try_them, leave_out };
 
 /// The rules of check_task() that take some tenths of a second: text; tolerance; cost; results at
-/// every size and distribution; worth; and one that takes a compiler's time: a plain kernel that is
-/// the task's baseline compiles and computes what the reference does. Nothing is timed. Of lane
+/// every size and distribution; worth where these pass. One more takes a compiler's time: a plain
+/// kernel that is the task's baseline compiles and computes what the reference does. Nothing is
+/// timed. Of lane
 /// cuda, whose sizes are for a device: text, tolerance,
 /// cost, and that the reference compiles. A reference or baseline that fails is a finding
 /// (`failed`, `baseline`), so that one broken task does not hide the others. An error (unavailable)
