@@ -13,6 +13,7 @@
 #include "env/judge/oracle.hpp"
 #include "env/runner/reference_service.hpp"
 #include "env/sandbox/compile.hpp"
+#include "env/verdict/baseline.hpp"
 
 namespace quern::actors {
 namespace {

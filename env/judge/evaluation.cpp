@@ -106,6 +106,16 @@ base::expected<std::unique_ptr<candidate_process>> evaluation::start_plain() {
   return start_candidate(with_, built.artefact, candidate_wall_s);
 }
 
+base::status evaluation::open_baseline(std::unique_ptr<candidate_process>& plain,
+                                       std::optional<reference_runner>& reference) {
+  if (task_->subject->baseline == baseline_kind::plain) {
+    QUERN_TRY(plain, start_plain());
+    return {};
+  }
+  QUERN_TRY(reference, with_.tasks->fresh_reference(*task_));
+  return {};
+}
+
 bool evaluation::verify() {
   {
     stage_clock clock(with_.seconds.start);
@@ -157,15 +167,7 @@ bool evaluation::measure_once(std::unique_ptr<candidate_process> process, std::u
       if (!started) return fail_host({base::errc::unavailable, started.error().message});
       process = std::move(*started);
     }
-    if (task_->subject->baseline == baseline_kind::plain) {
-      auto started = start_plain();
-      if (!started) return fail_host(started.error());
-      plain = std::move(*started);
-    } else {
-      auto opened = with_.tasks->fresh_reference(*task_);
-      if (!opened) return fail_host(opened.error());
-      reference.emplace(std::move(*opened));
-    }
+    if (auto there = open_baseline(plain, reference); !there) return fail_host(there.error());
   }
   candidate_checker checker(*process,
                             {with_.options.call_cpu_s, 20 + 40 * with_.options.call_cpu_s});

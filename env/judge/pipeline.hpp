@@ -125,6 +125,9 @@ class evaluation : public staged_evaluation {
   /// A new process for the task's plain kernel, which is compiled or found in the cache, not yet
   /// loaded. Errors: invalid_argument (it does not compile); anything else is of this host.
   base::expected<std::unique_ptr<candidate_process>> start_plain();
+  /// What the task's speed-up is over, in a process of its own: one of both is set.
+  base::status open_baseline(std::unique_ptr<candidate_process>& plain,
+                             std::optional<reference_runner>& reference);
   /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
   bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
                     process_pairs& into);

@@ -115,7 +115,7 @@ base::expected<std::optional<std::string>> meeting::state::look_up(const std::st
 base::expected<std::string> meeting::get(const std::string& key) {
   const state::pause now(*state_);
   QUERN_TRY(auto value, state_->look_up(key, *this, without_limit));
-  return std::move(*value);
+  return std::move(value).value();
 }
 
 base::expected<std::string> meeting::get(const std::string& key, std::int32_t from,
