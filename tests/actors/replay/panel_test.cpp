@@ -4,6 +4,7 @@
 #include "base/random.hpp"
 #include "env/verdict/verdict.hpp"
 #include "support/test.hpp"
+#include "tests/storage/ledger_support.hpp"
 
 using namespace quern;
 using namespace quern::actors;
