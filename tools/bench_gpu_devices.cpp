@@ -1,6 +1,6 @@
 // bench_gpu rate --gpus 0,1,…: how much more work several devices of one host do than each alone.
-// As for one device, re-checks of large claims are left out, and the clock starts behind the first
-// candidate.
+// As for one device, re-checks of large claims are left out, and the clock starts once each has
+// judged its first candidate.
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -88,7 +88,7 @@ rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std:
       items.push_back(items.size());
       requests.push_back(std::move(r));
     }
-  steady_rate rate;
+  steady_rate rate(judges.size());
   std::map<std::string, int> kinds;
   // A device in trouble is not waited for: that would be no rate.
   bench_run_options options;
@@ -101,12 +101,13 @@ rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std:
   const auto parts_before = parts(begin, end);
   const double busy_before = host_busy_s();
   std::int64_t judged = 0;
-  const auto given_up =
-      run_bench(judges, requests, items, options, stop, [&](std::size_t i, const env::verdict& v) {
+  const auto given_up = run_bench(
+      judges, requests, items, options, stop,
+      [&](std::size_t i, const env::verdict& v, std::size_t judge) {
         ++kinds[short_verdict(v)];
         ++judged;
         const bool ok = v.kind == env::verdict_kind::ok;
-        rate.judged(static_cast<double>(clock.now_ns() - start) * 1e-9, 0, ok);
+        rate.judged(static_cast<double>(clock.now_ns() - start) * 1e-9, 0, ok, judge);
         if (!ok) fmt::print("** {}: {} {}\n", files_[i / rounds].file, short_verdict(v), v.detail);
         return true;
       });

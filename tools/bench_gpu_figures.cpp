@@ -77,10 +77,10 @@ double rate_seen::per_hour() const {
   return seconds > 0 ? 3600 * static_cast<double>(candidates) / seconds : 0;
 }
 
-void steady_rate::judged(double now_s, double measuring_s, bool ok) {
+void steady_rate::judged(double now_s, double measuring_s, bool ok, std::size_t device) {
   seen_.not_ok += ok ? 0 : 1;
-  if (!begun_) {
-    begun_ = true;
+  if (!has_begun()) {
+    begun_.insert(device);
     start_s_ = now_s;
     measured_s_ = measuring_s;
     return;

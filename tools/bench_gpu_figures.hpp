@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,18 +48,22 @@ struct rate_seen {
   [[nodiscard]] double per_hour() const;
 };
 
-/// Counts candidates that one device judges one after the other, all behind the first: that one
-/// waits for its compiler, which works ahead from then on. Its verdict counts all the same.
+/// Counts candidates that devices judge, each one after the other, from when each has judged its
+/// first: that one waits for its compiler, which works ahead from then on. Its verdict counts all
+/// the same. One thread.
 class steady_rate {
  public:
+  /// `devices` >= 1.
+  explicit steady_rate(std::size_t devices = 1) : devices_(devices) {}
   /// At the end of each evaluation. `now_s`: of any clock that only goes forward; `measuring_s`: in
-  /// which the device has measured, since any moment before the first call.
-  void judged(double now_s, double measuring_s, bool ok);
-  [[nodiscard]] bool has_begun() const { return begun_; }
+  /// which devices have measured, since any moment before the first call; device < devices.
+  void judged(double now_s, double measuring_s, bool ok, std::size_t device = 0);
+  [[nodiscard]] bool has_begun() const { return begun_.size() == devices_; }
   [[nodiscard]] const rate_seen& seen() const { return seen_; }
 
  private:
-  bool begun_ = false;
+  std::size_t devices_;
+  std::set<std::size_t> begun_;
   double start_s_ = 0, measured_s_ = 0;
   rate_seen seen_;
 };

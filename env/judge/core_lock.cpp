@@ -113,6 +113,7 @@ core_lease::core_lease(core_lease&& other) noexcept
       nice_before_(other.nice_before_) {}
 
 core_lease::~core_lease() {
+  give_back_host_lock(busy_);
   if (!pinned_) return;
   sched_setaffinity(0, sizeof before_, &before_);
   setpriority(PRIO_PROCESS, 0, nice_before_);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/status.hpp"
@@ -21,6 +22,20 @@ class device_turn {
   /// The same with its node given (device_lock.hpp); empty: none.
   static base::expected<device_turn> open(const std::string& bus_id,
                                           const std::filesystem::path& node);
+
+  device_turn(device_turn&& other) noexcept
+      : busy_(std::move(other.busy_)),
+        queue_(std::move(other.queue_)),
+        held_(std::exchange(other.held_, false)) {}
+  device_turn& operator=(device_turn&& other) noexcept {
+    give_back();
+    busy_ = std::move(other.busy_);
+    queue_ = std::move(other.queue_);
+    held_ = std::exchange(other.held_, false);
+    return *this;
+  }
+  /// Gives it back.
+  ~device_turn() { give_back(); }
 
   /// Waits for the device, its place in line included, at most `seconds` by `clock`; whether it was
   /// taken. Not while it is held.

@@ -33,6 +33,10 @@ bool try_host_lock(const base::unique_fd& lock) {
   return flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
+void give_back_host_lock(const base::unique_fd& lock) {
+  if (lock) (void)flock(lock.get(), LOCK_UN);
+}
+
 bool wait_for_host_lock(const base::unique_fd& lock, double seconds) {
   const base::steady_clock clock;
   return wait_for_lock([&] { return try_host_lock(lock); },

@@ -23,6 +23,10 @@ base::expected<base::unique_fd> open_host_lock(const std::string& name);
 /// Takes it; false while another process has it.
 bool try_host_lock(const base::unique_fd& lock);
 
+/// By word: a child that is being cloned has the descriptor, too, until it begins its program, so
+/// that closing it here would not give the lock back.
+void give_back_host_lock(const base::unique_fd& lock);
+
 /// Waits for it, at most `seconds`; whether it was taken.
 bool wait_for_host_lock(const base::unique_fd& lock, double seconds);
 /// The same until `deadline` by `clock`, for a lock of any kind that `taken` tries to take.

@@ -95,6 +95,23 @@ TEST_CASE("a rate begins behind the first candidate, whose verdict counts") {
   CHECK(tools::rate_figures(rate.seen(), "device_only").print() == 1);
 }
 
+TEST_CASE("the rate of several devices begins when each has judged its first") {
+  tools::steady_rate rate(2);
+  // One of them waits a second longer for its compiler.
+  for (int i = 0; i < 5; ++i)
+    rate.judged(2 + 0.2 * i, 0, i != 3, 0);
+  CHECK_FALSE(rate.has_begun());
+  rate.judged(3, 0, true, 1);
+  CHECK(rate.has_begun());
+  CHECK(rate.seen().candidates == 0);
+  for (int i = 1; i <= 5; ++i)
+    for (const std::size_t device : {0, 1})
+      rate.judged(3 + 0.2 * i, 0, true, device);
+  CHECK(rate.seen().candidates == 10);
+  CHECK(rate.seen().not_ok == 1);
+  CHECK(rate.seen().per_hour() == doctest::Approx(36000));
+}
+
 TEST_CASE("a rate is judged by its form, by the share of measuring and by its verdicts") {
   // 20 in 10 s: 7,200 an hour.
   const tools::rate_seen seen{20, 0, 10, 6};

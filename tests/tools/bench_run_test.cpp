@@ -113,7 +113,7 @@ run_outcome run_scripted(std::vector<env::candidate_judge*> judges,
   run_outcome outcome;
   const std::atomic<bool> stop = false;
   outcome.given_up = tools::run_bench(judges, requests, items, options, stop,
-                                      [&](std::size_t item, const env::verdict& v) {
+                                      [&](std::size_t item, const env::verdict& v, std::size_t) {
                                         outcome.told[item].push_back(v.kind);
                                         outcome.last[item] = v;
                                         return true;
@@ -235,7 +235,7 @@ TEST_CASE("what one run judged on two devices is not judged again by the next") 
   const std::vector<env::candidate_judge*> judges = {&a, &b};
   const auto all = positions(requests.size());
   (void)tools::run_bench(judges, requests, all, {.compilers = 1}, stop,
-                         [&](std::size_t item, const env::verdict&) {
+                         [&](std::size_t item, const env::verdict&, std::size_t) {
                            done.insert(item);
                            return done.size() < 17;
                          });
@@ -451,7 +451,7 @@ TEST_CASE("a stop ends waiting for a device") {
   std::vector<env::candidate_judge*> judges = {&judge};
   int told = 0;
   const auto given_up = tools::run_bench(judges, requests, positions(5), impatient(), stop,
-                                         [&](std::size_t, const env::verdict&) {
+                                         [&](std::size_t, const env::verdict&, std::size_t) {
                                            ++told;
                                            return true;
                                          });
@@ -503,7 +503,7 @@ TEST_CASE("a stop or a full disk ends after what is being judged, which is told"
   int told = 0;
   std::vector<env::candidate_judge*> judges = {&judge};
   tools::run_bench(judges, requests, positions(100), {}, stop,
-                   [&](std::size_t, const env::verdict&) { return ++told < 5; });
+                   [&](std::size_t, const env::verdict&, std::size_t) { return ++told < 5; });
   CHECK(told == 5);
   CHECK(judge.asked.size() == 5);
   judge.script = [&](const env::evaluation_request&) {
@@ -512,7 +512,7 @@ TEST_CASE("a stop or a full disk ends after what is being judged, which is told"
   };
   told = -1000;
   tools::run_bench(judges, requests, positions(100), {}, stop,
-                   [&](std::size_t, const env::verdict&) { return ++told < 5; });
+                   [&](std::size_t, const env::verdict&, std::size_t) { return ++told < 5; });
   CHECK(told == -999);
 }
 
@@ -558,57 +558,40 @@ TEST_CASE("a stop does not cut the tries of what is being judged") {
   std::vector<verdict_kind> told;
   std::vector<env::candidate_judge*> judges = {&judge};
   tools::run_bench(judges, requests, positions(3), {}, stop,
-                   [&](std::size_t, const env::verdict& v) {
+                   [&](std::size_t, const env::verdict& v, std::size_t) {
                      told.push_back(v.kind);
                      return true;
                    });
   CHECK(told == std::vector{verdict_kind::ok});
 }
 
-TEST_CASE("workers keep to their own tasks while there are enough") {
-  std::vector<std::size_t> task_of;
-  for (std::size_t i = 0; i < 400; ++i)
-    task_of.push_back(i % 4);
-  tools::work_list list(task_of, 2);
-  std::set<std::size_t> first, second;
-  for (int i = 0; i < 20; ++i) {
-    for (const std::size_t item : list.claim(0, 3))
-      first.insert(task_of[item]);
-    for (const std::size_t item : list.claim(1, 3))
-      second.insert(task_of[item]);
-  }
-  CHECK(first.size() == 1);
-  CHECK(second.size() == 1);
-  CHECK(first != second);
-}
-
-TEST_CASE("near the end nobody takes much, and what is given back is handed out again") {
-  const std::vector<std::size_t> task_of(10, 0);
-  tools::work_list list(task_of, 4);
-  std::vector<std::size_t> taken;
-  while (true) {
-    const auto some = list.claim(taken.size() % 4, 100);
-    CHECK(some.size() <= 1);
-    if (some.empty()) break;
-    taken.push_back(some.front());
-  }
-  CHECK(std::set<std::size_t>(taken.begin(), taken.end()).size() == 10);
-  list.give_back(std::vector<std::size_t>{taken[3]});
-  CHECK(list.claim(0, 5) == std::vector<std::size_t>{taken[3]});
-  CHECK(list.claim(0, 5).empty());
-}
-
-TEST_CASE("what was put off is no part of the other work, and comes in the order given") {
-  const std::vector<std::size_t> task_of(3, 0);
-  tools::work_list list(task_of, 1);
-  const auto first = list.claim(0, 1);
-  list.put_off(first.front());
-  CHECK(list.claim(0, 9).size() == 2);
-  CHECK(list.any_left());
-  CHECK(list.claim(0, 9).empty());
-  list.put_off(2);
-  CHECK(list.claim_put_off() == first.front());
-  CHECK(list.claim_put_off() == std::size_t{2});
-  CHECK_FALSE(list.any_left());
-  CHECK_FALSE(list.claim_put_off().has_value());
+TEST_CASE("a judge that takes long keeps nobody else from what it has claimed") {
+  constexpr std::size_t items = 40;
+  const auto requests = made_requests(1, items);
+  std::atomic<std::size_t> told = 0;
+  scripted_judge slow, fast;
+  slow.script = [&](const env::evaluation_request&) {
+    // Until all others have their verdicts; without that, for long enough to see it.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (told + 1 < items && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return verdict_kind::ok;
+  };
+  fast.script = [&](const env::evaluation_request&) {
+    while (slow.inside == 0)
+      std::this_thread::yield();
+    return verdict_kind::ok;
+  };
+  std::vector<env::candidate_judge*> judges = {&slow, &fast};
+  tools::bench_run_options options;
+  options.compilers = 8;
+  const std::atomic<bool> stop = false;
+  tools::run_bench(judges, requests, positions(items), options, stop,
+                   [&](std::size_t, const env::verdict&, std::size_t) {
+                     ++told;
+                     return true;
+                   });
+  CHECK(told == items);
+  CHECK(slow.asked.size() == 1);
+  CHECK(fast.asked.size() == items - 1);
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "tools/bench/results.hpp"
+#include "tools/bench/work_list.hpp"
 
 namespace quern::tools {
 namespace {
@@ -105,8 +106,7 @@ env::verdict left_out_verdict(env::verdict v, int troubles, const std::string& t
 class shared_run {
  public:
   shared_run(std::span<const env::evaluation_request> to_judge, const bench_run_options& how,
-             const std::atomic<bool>& stop,
-             const std::function<bool(std::size_t, const env::verdict&)>& done,
+             const std::atomic<bool>& stop, const judged_item& done,
              std::span<const std::size_t> task_of, std::size_t workers)
       : requests(to_judge),
         options(how),
@@ -122,20 +122,20 @@ class shared_run {
   [[nodiscard]] bool ended() const { return stop_ || halted_; }
 
   /// The last word about an item.
-  void tell(std::size_t item, const env::verdict& v) {
+  void tell(std::size_t item, const env::verdict& v, std::size_t judge) {
     const std::lock_guard lock(guard_);
-    tell_locked(item, v);
+    tell_locked(item, v, judge);
   }
 
   /// A device was in trouble when `item` had been judged, `v` says nothing about it. `counts`:
   /// nothing but the item itself can be the reason, as far as one can see.
-  void trouble_at(std::size_t item, const env::verdict& v, const std::string& trouble,
-                  bool counts) {
+  void trouble_at(std::size_t item, const env::verdict& v, std::size_t judge,
+                  const std::string& trouble, bool counts) {
     const std::lock_guard lock(guard_);
     int& troubles = troubles_[item];
     troubles += counts ? 1 : 0;
     if (counts && troubles >= options.most_troubles) {
-      tell_locked(item, left_out_verdict(v, troubles, trouble));
+      tell_locked(item, left_out_verdict(v, troubles, trouble), judge);
       return;
     }
     // Others first: what it does to the next device, it does when nobody waits for that one.
@@ -143,10 +143,9 @@ class shared_run {
     changed_.notify_all();
   }
 
-  void give_back(std::deque<std::size_t>& items) {
+  void give_back(std::size_t worker) {
     const std::lock_guard lock(guard_);
-    work.give_back(std::vector<std::size_t>(items.begin(), items.end()));
-    items.clear();
+    work.give_back(worker);
     changed_.notify_all();
   }
 
@@ -183,14 +182,14 @@ class shared_run {
   std::vector<std::string> take_given_up() { return std::move(given_up_); }
 
  private:
-  void tell_locked(std::size_t item, const env::verdict& v) {
+  void tell_locked(std::size_t item, const env::verdict& v, std::size_t judge) {
     --open_;
-    if (!done_(item, v)) halted_ = true;
+    if (!done_(item, v, judge)) halted_ = true;
     changed_.notify_all();
   }
 
   const std::atomic<bool>& stop_;
-  const std::function<bool(std::size_t, const env::verdict&)>& done_;
+  const judged_item& done_;
   std::atomic<bool> halted_ = false;
   std::mutex guard_;  ///< of what follows, and of calls of done_
   std::condition_variable changed_;
@@ -246,31 +245,24 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
   judge.warm_up();
   ahead_compilers compilers(judge, run.requests, run.options.compilers);
   const std::size_t ahead = 1 + 2 * static_cast<std::size_t>(std::max(0, run.options.compilers));
-  std::deque<std::size_t> mine;
   int failures = 0;                         // candidates in a row
   bool others_failed = false;               // some of them while the device was well
   std::optional<std::size_t> failed_alone;  // the one, where it was one each time
   while (!run.ended()) {
     if (judge.trouble()) {
       compilers.forget();
-      run.give_back(mine);
+      run.give_back(worker);
       if (!recovered(judge, run)) return;
     }
-    for (const std::size_t item : run.work.claim(worker, ahead - mine.size())) {
-      mine.push_back(item);
+    for (const std::size_t item : run.work.claim(worker, ahead))
       compilers.add(item);
+    auto next = run.work.next(worker);
+    if (!next) next = run.work.claim_put_off();
+    if (!next) {
+      if (run.wait_for_work()) continue;
+      return;
     }
-    if (mine.empty()) {
-      if (const auto last = run.work.claim_put_off()) {
-        mine.push_back(*last);
-      } else if (run.wait_for_work()) {
-        continue;
-      } else {
-        return;
-      }
-    }
-    const std::size_t item = mine.front();
-    mine.pop_front();
+    const std::size_t item = *next;
     compilers.settle(item);
     const env::verdict v = judge_patiently(judge, run.requests[item], run);
     const auto trouble = judge.trouble();
@@ -279,10 +271,10 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
     const bool failed = put_out || v.kind == env::verdict_kind::infra_error;
     if (put_out) {
       // Behind another one's failure it is rather the device.
-      run.trouble_at(item, v, trouble->reason,
+      run.trouble_at(item, v, worker, trouble->reason,
                      !others_failed && (failures == 0 || failed_alone == item));
     } else {
-      run.tell(item, v);
+      run.tell(item, v, worker);
     }
     others_failed = failed && (others_failed || !put_out);
     failed_alone = failures == 0 || failed_alone == item ? std::optional(item) : std::nullopt;
@@ -292,88 +284,16 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
     run.give_up(trouble ? trouble->reason : v.detail.empty() ? env::summary(v) : v.detail);
     break;
   }
-  run.give_back(mine);
+  run.give_back(worker);
 }
 
 }  // namespace
 
-work_list::work_list(std::span<const std::size_t> task_of, std::size_t workers)
-    : task_of_(task_of.begin(), task_of.end()), at_(workers) {
-  std::size_t tasks = 0;
-  for (const std::size_t task : task_of)
-    tasks = std::max(tasks, task + 1);
-  piles_.resize(tasks);
-  for (std::size_t i = task_of_.size(); i-- > 0;)
-    piles_[task_of_[i]].items.push_back(i);
-  std::fill(at_.begin(), at_.end(), tasks);
-  left_ = task_of_.size();
-}
-
-std::size_t work_list::richest() const {
-  std::size_t best = piles_.size();
-  double most = 0;
-  for (std::size_t i = 0; i < piles_.size(); ++i) {
-    // A task that others are at is shared only when no other is left.
-    const double worth =
-        static_cast<double>(piles_[i].items.size()) *
-        (piles_[i].workers == 0 ? 1e9 : 1.0 / static_cast<double>(piles_[i].workers));
-    if (worth > most) {
-      most = worth;
-      best = i;
-    }
-  }
-  return best;
-}
-
-std::vector<std::size_t> work_list::claim(std::size_t worker, std::size_t most) {
-  const std::lock_guard lock(guard_);
-  std::vector<std::size_t> taken;
-  // What one holds, others cannot take: near the end that would make them wait for it.
-  if (at_.size() > 1) most = std::min(most, std::max<std::size_t>(1, left_ / (2 * at_.size())));
-  std::size_t& at = at_[worker];
-  while (taken.size() < most && left_ > 0) {
-    if (at == piles_.size() || piles_[at].items.empty()) {
-      if (at != piles_.size()) --piles_[at].workers;
-      at = richest();
-      ++piles_[at].workers;
-    }
-    taken.push_back(piles_[at].items.back());
-    piles_[at].items.pop_back();
-    --left_;
-  }
-  return taken;
-}
-
-void work_list::give_back(std::span<const std::size_t> items) {
-  const std::lock_guard lock(guard_);
-  for (const std::size_t item : items)
-    piles_[task_of_[item]].items.push_back(item);
-  left_ += items.size();
-}
-
-void work_list::put_off(std::size_t item) {
-  const std::lock_guard lock(guard_);
-  put_off_.push_back(item);
-}
-
-std::optional<std::size_t> work_list::claim_put_off() {
-  const std::lock_guard lock(guard_);
-  if (put_off_.empty()) return std::nullopt;
-  const std::size_t item = put_off_.front();
-  put_off_.pop_front();
-  return item;
-}
-
-bool work_list::any_left() {
-  const std::lock_guard lock(guard_);
-  return left_ > 0 || !put_off_.empty();
-}
-
-std::vector<std::string> run_bench(
-    std::span<env::candidate_judge* const> judges,
-    std::span<const env::evaluation_request> requests, std::span<const std::size_t> items,
-    const bench_run_options& options, const std::atomic<bool>& stop,
-    const std::function<bool(std::size_t item, const env::verdict&)>& done) {
+std::vector<std::string> run_bench(std::span<env::candidate_judge* const> judges,
+                                   std::span<const env::evaluation_request> requests,
+                                   std::span<const std::size_t> items,
+                                   const bench_run_options& options, const std::atomic<bool>& stop,
+                                   const judged_item& done) {
   // The list works on positions, so that items may be any subset of the requests.
   std::vector<env::evaluation_request> chosen;
   std::vector<std::size_t> task_of;
@@ -382,8 +302,9 @@ std::vector<std::string> run_bench(
     chosen.push_back(requests[item]);
     task_of.push_back(tasks.try_emplace(requests[item].subject.get(), tasks.size()).first->second);
   }
-  const std::function<bool(std::size_t, const env::verdict&)> tell =
-      [&](std::size_t position, const env::verdict& v) { return done(items[position], v); };
+  const judged_item tell = [&](std::size_t position, const env::verdict& v, std::size_t judge) {
+    return done(items[position], v, judge);
+  };
   shared_run run(chosen, options, stop, tell, task_of, judges.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < judges.size(); ++i)

@@ -3,10 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
 #include <functional>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,41 +12,6 @@
 #include "env/judge/evaluator.hpp"
 
 namespace quern::tools {
-
-/// Hands out the work. A judge stays with a task while it lasts, since what a task needs (inputs,
-/// expected outputs) is made once a judge; then it takes the task that has most left, alone where
-/// it can. Thread-safe.
-class work_list {
- public:
-  /// `task_of[i]`: the task of item i, any number. `workers` >= 1.
-  work_list(std::span<const std::size_t> task_of, std::size_t workers);
-
-  /// Up to `most` items that nobody else has, fewer near the end so that all workers end at about
-  /// the same time; empty: there are no more. worker < workers.
-  std::vector<std::size_t> claim(std::size_t worker, std::size_t most);
-
-  /// Takes back what a worker claimed and will not do.
-  void give_back(std::span<const std::size_t> items);
-  /// The same for one that is to come behind all others, by claim_put_off.
-  void put_off(std::size_t item);
-  std::optional<std::size_t> claim_put_off();
-  /// Whether somebody could claim something now.
-  bool any_left();
-
- private:
-  struct pile {
-    std::vector<std::size_t> items;  ///< in reverse
-    std::size_t workers = 0;         ///< that are at it
-  };
-  std::size_t richest() const;
-
-  std::mutex guard_;
-  std::vector<std::size_t> task_of_;
-  std::vector<pile> piles_;
-  std::vector<std::size_t> at_;  ///< pile of each worker; piles_.size(): none
-  std::size_t left_ = 0;         ///< in the piles
-  std::deque<std::size_t> put_off_;
-};
 
 struct bench_run_options {
   int compilers = 1;  ///< threads that compile ahead, for each judge; 0: none
@@ -66,15 +28,19 @@ struct bench_run_options {
   base::nanoseconds_t recover_within = 600'000'000'000;
 };
 
+/// What is done with a verdict; false: that was the last one.
+using judged_item = std::function<bool(std::size_t item, const env::verdict& v, std::size_t judge)>;
+
 /// Judges requests[i] for each i of `items`, each once, and calls `done` for each verdict, from one
-/// thread at a time. Ends early once `stop` is set or `done` returns false; what is being judged
-/// then is finished and told. Returns what judges that were given up had said; empty: none was.
-/// Fewer verdicts than items are told only after a stop or where every judge was given up. Requests
-/// and judges outlive the call; a judge is used by one thread (compile_ahead: by several).
-std::vector<std::string> run_bench(
-    std::span<env::candidate_judge* const> judges,
-    std::span<const env::evaluation_request> requests, std::span<const std::size_t> items,
-    const bench_run_options& options, const std::atomic<bool>& stop,
-    const std::function<bool(std::size_t item, const env::verdict&)>& done);
+/// thread at a time; `judge`: whose it is, by its place. Ends early once `stop` is set or `done`
+/// returns false; what is being judged then is finished and told. Returns what judges that were
+/// given up had said; empty: none was. Fewer verdicts than items are told only after a stop or
+/// where every judge was given up. Requests and judges outlive the call; a judge is used by one
+/// thread (compile_ahead: by several).
+std::vector<std::string> run_bench(std::span<env::candidate_judge* const> judges,
+                                   std::span<const env::evaluation_request> requests,
+                                   std::span<const std::size_t> items,
+                                   const bench_run_options& options, const std::atomic<bool>& stop,
+                                   const judged_item& done);
 
 }  // namespace quern::tools

@@ -165,18 +165,19 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
   bench_progress progress(clock, static_cast<std::int64_t>(candidates.size()), before, successes);
   base::status written;
   const auto requests = requests_of(suite, candidates, a.measured);
-  const auto given_up = run_bench(
-      with, requests, items, options, stop_bench, [&](std::size_t item, const env::verdict& v) {
-        progress.add(v);
-        const bench_candidate& one = candidates[item];
-        if (!is_final(v)) {
-          end.problems.push_back(fmt::format("{}: {}", one.origin, env::summary(v)));
-          return true;
-        }
-        end.results.push_back({one.task, one.id, one.hash, v});
-        written = file.append(end.results.back());
-        return written.has_value();
-      });
+  const auto given_up =
+      run_bench(with, requests, items, options, stop_bench,
+                [&](std::size_t item, const env::verdict& v, std::size_t) {
+                  progress.add(v);
+                  const bench_candidate& one = candidates[item];
+                  if (!is_final(v)) {
+                    end.problems.push_back(fmt::format("{}: {}", one.origin, env::summary(v)));
+                    return true;
+                  }
+                  end.results.push_back({one.task, one.id, one.hash, v});
+                  written = file.append(end.results.back());
+                  return written.has_value();
+                });
   for (const std::string& why : given_up)
     end.problems.insert(end.problems.begin(), "a device was given up: " + why);
   if (!written) return base::in_context(a.out, written.error());

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include <sys/file.h>
@@ -10,6 +11,7 @@
 
 #include "env/judge/host_lock.hpp"
 #include "support/test.hpp"
+#include "tests/env/judge/cloned_child.hpp"
 
 using namespace quern;
 
@@ -97,6 +99,15 @@ TEST_CASE("a wait is no longer than it may be, however it is parted between line
   CHECK(clock.seconds() == 16);  // the first look tells when it began
   holder.give_back();
   CHECK(mine.wait(15, clock));
+}
+
+TEST_CASE("a turn that is over is over, whoever is being cloned meanwhile") {
+  auto other = env::device_turn::open(any_device()).value();
+  std::optional<env::device_turn> mine(env::device_turn::open(any_device()).value());
+  REQUIRE(mine->wait(1));
+  const test::cloned_child child;
+  mine.reset();
+  CHECK(other.try_take());
 }
 
 TEST_CASE("devices do not know each other") {

@@ -2,14 +2,17 @@
 #include "env/judge/host_lock.hpp"
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "env/judge/core_lock.hpp"
 #include "env/judge/recently_used.hpp"
 #include "support/test.hpp"
+#include "tests/env/judge/cloned_child.hpp"
 
 using namespace quern;
 
@@ -43,6 +46,16 @@ TEST_CASE("a lock is where it is, whatever TMPDIR says") {
   CHECK_FALSE(env::try_host_lock(second));
   std::error_code ignored;
   std::filesystem::remove(env::host_lock_folder() / ("quern-" + name_of_this_test()), ignored);
+}
+
+TEST_CASE("a core's lease that is over is over, whoever is being cloned meanwhile") {
+  // Others may measure on the core.
+  constexpr double patience_s = 30;
+  const int core = env::allowed_cores().value().front();
+  auto mine = std::make_optional(env::core_lease::take(core, patience_s).value());
+  const test::cloned_child child;
+  mine.reset();
+  CHECK(env::core_lease::take(core, patience_s).has_value());
 }
 
 TEST_CASE("of many things those asked for last are kept") {

@@ -1,0 +1,33 @@
+// A child that has what this process had open, as one that is being cloned has until it begins its
+// program.
+#pragma once
+
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/test.hpp"
+
+namespace quern::test {
+
+/// Lives as long as this object.
+class cloned_child {
+ public:
+  cloned_child() : pid_(fork()) {
+    REQUIRE(pid_ >= 0);
+    while (pid_ == 0)
+      pause();
+  }
+  ~cloned_child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  cloned_child(const cloned_child&) = delete;
+  cloned_child& operator=(const cloned_child&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace quern::test
