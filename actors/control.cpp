@@ -96,6 +96,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   supervising.end = end;
   supervising.restarts = restart_limits_of(config);
   supervising.evaluators.restarts = supervising.restarts;
+  supervising.hosts_join_at = config.env.bind;
   supervising.board = board;
   const auto plans = std::make_shared<std::vector<process_plan>>();
   supervising.processes = plans;

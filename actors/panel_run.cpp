@@ -257,6 +257,7 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   supervising.processes = plans;
   supervising.replay = replay_slot;
   supervising.restarts = supervising.evaluators.restarts = restart_limits_of(config);
+  supervising.hosts_join_at = config.env.bind;
   supervising.board = board;
   supervising.end = end;
   setup.supervisor = spawn_supervisor(system, supervising);

@@ -62,7 +62,7 @@ struct supervisor_state {
   std::optional<restart_policy> restarts;
   std::optional<plural_policy> evaluators;
   std::map<std::string, std::string> ended_how;  ///< of evaluators set aside
-  shortage_watch shortage;
+  std::optional<shortage_watch> shortage;
   evaluators_present evaluators_now;
   std::string in_quarantine;  ///< devices with their reasons, since a host last took work
   std::optional<base::nanoseconds_t> alarm;  ///< when the next absence_tick comes
@@ -147,7 +147,7 @@ void kill_frozen(supervisor_ptr self, const process_check& doubt) {
 void watch_absence(supervisor_ptr self) {
   supervisor_state& state = self->state;
   auto next = state.evaluators->gives_up_at();
-  if (const auto due = state.shortage.due()) next = std::min(next.value_or(*due), *due);
+  if (const auto due = state.shortage->due()) next = std::min(next.value_or(*due), *due);
   if (!next || state.ended || (state.alarm && *state.alarm <= *next)) return;
   state.alarm = next;
   const auto left = std::max<base::nanoseconds_t>(*next - state.clock.now_ns(), 0);
@@ -158,22 +158,27 @@ void tell_shortage(supervisor_ptr self) {
   supervisor_state& state = self->state;
   const base::nanoseconds_t now = state.clock.now_ns();
   const auto end = state.evaluators->gives_up_at();
+  const std::string& where = state.setup.hosts_join_at;
+  const std::string why = !state.in_quarantine.empty() ? state.in_quarantine
+                          : where.empty()              ? "no evaluator is here"
+                                          : "no evaluator is here, hosts may join at " + where;
   const std::string rest = fmt::format(
-      "{}; {}{}", state.in_quarantine,
+      "{}; {}{}", why,
       state.evaluators->is_needed() ? "candidates wait" : "no candidate needs one now",
       end ? ", and the run ends in " + base::human_duration(*end - now) + " if it stays so" : "");
-  switch (state.shortage.look(static_cast<std::size_t>(state.evaluators_now.count),
-                              !state.evaluators_now.shortage.empty(), now)) {
+  switch (state.shortage->look(static_cast<std::size_t>(state.evaluators_now.count),
+                               !state.evaluators_now.shortage.empty(),
+                               state.evaluators->is_needed(), now)) {
     case shortage_watch::news::none:
       return;
     case shortage_watch::news::begun:
-      return base::log_error("supervisor", "no device is left to evaluate on: {}", rest);
+      return base::log_error("supervisor", "no device to evaluate on: {}", rest);
     case shortage_watch::news::goes_on:
       return base::log_error("supervisor", "no device to evaluate on for {}: {}",
-                             base::human_duration(state.shortage.lasted(now)), rest);
+                             base::human_duration(state.shortage->lasted(now)), rest);
     case shortage_watch::news::over:
       base::log_info("supervisor", "there are devices to evaluate on again, after {}",
-                     base::human_duration(state.shortage.lasted(now)));
+                     base::human_duration(state.shortage->lasted(now)));
   }
 }
 
@@ -262,6 +267,7 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
   self->state.setup = *setup;
   self->state.restarts.emplace(setup->restarts);
   self->state.evaluators.emplace(setup->evaluators);
+  self->state.shortage.emplace(setup->evaluators.unsaid_ns);
   return {
       [=](const process_ended& news) {
         if (news.how != "restart") return on_end(self, news);
@@ -274,6 +280,7 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
       [=](const evaluators_present& now) { on_present(self, now); },
       [=](const evaluators_needed& now) {
         self->state.evaluators->needed(now.needed, self->state.clock.now_ns());
+        if (!self->state.ended) tell_shortage(self);
         watch_absence(self);
       },
       [=](const drain& order) {
@@ -293,6 +300,8 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
             plans.begin(), plans.end(), [](const process_plan& plan) { return plan.evaluator; })));
         for (const process_plan& plan : plans)
           start(self, plan);
+        tell_shortage(self);
+        watch_absence(self);
       },
   };
 }

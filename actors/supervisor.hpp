@@ -28,6 +28,7 @@ struct supervisor_setup {
   std::shared_ptr<replay_ref> replay;
   restart_limits restarts;  ///< of roles without which the run cannot go on
   plural_limits evaluators;
+  std::string hosts_join_at;  ///< address where others' evaluators may join; empty: nowhere
   /// Is told which evaluators are set aside; may be null.
   std::shared_ptr<device_board> board = {};
   std::shared_ptr<std::promise<run_end>> end;

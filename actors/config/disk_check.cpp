@@ -59,6 +59,16 @@ base::status check_disk(const run_config& config, const policy::model_config& mo
           : "");
 }
 
+base::status check_temporary_room(const std::filesystem::path& folder,
+                                  std::optional<std::uint64_t> free) {
+  if (!free || *free >= least_temporary_bytes) return {};
+  return base::fail(base::errc::exhausted,
+                    "{}, the folder for temporary files, has {} free, {} are needed for compilers "
+                    "and candidates: free some, or set TMPDIR to another folder",
+                    folder.string(), base::human_bytes(*free),
+                    base::human_bytes(least_temporary_bytes));
+}
+
 base::status check_disk_of_chain(const std::vector<stage_plan>& stages,
                                  const policy::model_config& model,
                                  const std::filesystem::path& chain,

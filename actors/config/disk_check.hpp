@@ -23,8 +23,17 @@ std::int64_t checkpoint_bytes(const run_config& config, const policy::model_conf
 base::status check_disk(const run_config& config, const policy::model_config& model,
                         const std::filesystem::path& folder, std::optional<std::uint64_t> free);
 
-/// The same for the runs of all stages together, of which each keeps its checkpoints: in folders of
-/// their names below `chain`.
+/// Least room for temporary files. Those of the quickstart, on two processors, took 5.9 MB at most.
+inline constexpr std::uint64_t least_temporary_bytes = 16ULL << 20;
+
+/// Whether `free` bytes of the disk of the temporary folder hold what a run writes there: sockets,
+/// compilers' files, candidates. None: nobody knows, which is no error. Error: exhausted, with
+/// folder and bytes.
+base::status check_temporary_room(const std::filesystem::path& folder,
+                                  std::optional<std::uint64_t> free);
+
+/// check_disk for the runs of all stages together, of which each keeps its checkpoints: in folders
+/// of their names below `chain`.
 base::status check_disk_of_chain(const std::vector<stage_plan>& stages,
                                  const policy::model_config& model,
                                  const std::filesystem::path& chain,

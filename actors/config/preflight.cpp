@@ -237,8 +237,10 @@ base::status check_writable(std::string_view key, const fs::path& folder) {
   return {};
 }
 
-base::status check_sockets() {
+base::status check_temporary_folder() {
   QUERN_TRY(const auto folder, base::temp_folder::make("quern"));
+  const fs::path parent = folder.path().parent_path();
+  QUERN_CHECK(check_temporary_room(parent, storage::free_bytes(parent)));
   const std::string longest = (folder.path() / "console").string();
   if (longest.size() <= storage::max_socket_name) return {};
   return fail(errc::invalid_argument,
@@ -262,7 +264,7 @@ base::status check_folders(const run_config& config, const fs::path& folder, run
   // Stage sft has no ledger.
   if (!is_sft(config))
     QUERN_CHECK(of_key("run.folder", folder.string(), storage::check_file_system(folder, disks)));
-  QUERN_CHECK(check_sockets());
+  QUERN_CHECK(check_temporary_folder());
   if (!is_sft(config)) return {};
   // A run of another stage draws its tasks with it; here only the makers of the corpus would.
   QUERN_CHECK(held_out_of(config));

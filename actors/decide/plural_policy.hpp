@@ -20,6 +20,8 @@ struct plural_limits {
   nanoseconds_t longest_aside_ns = 120'000'000'000;
   /// Without any process of the role for so long, although there was one, the run ends.
   nanoseconds_t absence_ns = 600'000'000'000;
+  /// That there is none is said after so long.
+  nanoseconds_t unsaid_ns = 60'000'000'000;
 };
 
 /// Decides for all processes of one role. "Present" are those that were let in, also such as the

@@ -57,6 +57,17 @@ TEST_CASE("those that stay at a time and the one that is being written need room
   CHECK_FALSE(f.fits(f.bytes(4) - 1));
 }
 
+TEST_CASE("temporary files need room, too") {
+  const std::filesystem::path folder = "/tmp/small";
+  CHECK(check_temporary_room(folder, std::nullopt));
+  CHECK(check_temporary_room(folder, least_temporary_bytes));
+  const auto refused = check_temporary_room(folder, least_temporary_bytes - 1);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == base::errc::exhausted);
+  for (const std::string part : {"/tmp/small", "16.0 MiB are needed", "TMPDIR"})
+    CHECK(contains(refused.error().message, part));
+}
+
 TEST_CASE("what is there already needs no room; a complete run needs none") {
   disk_fixture f;
   storage::checkpoint_store store(f.folder.path() / "checkpoints");

@@ -36,8 +36,9 @@ struct supervised {
   using make_replay = std::function<replay_ref(caf::actor_system&)>;
 
   explicit supervised(std::vector<process_plan> plans, plural_limits evaluators = {},
-                      const make_replay& replay = {}) {
+                      const make_replay& replay = {}, const std::string& hosts_join_at = "") {
     supervisor_setup setup;
+    setup.hosts_join_at = hosts_join_at;
     setup.evaluators = evaluators;
     setup.board = board;
     setup.processes = std::make_shared<std::vector<process_plan>>(std::move(plans));
@@ -253,7 +254,7 @@ TEST_CASE("a run whose devices are all in quarantine says so at once, and ends a
   }
   CAPTURE(said_now);
   CHECK(test::contains(said_now,
-                       "no device is left to evaluate on: device 0 of host a is in quarantine: no "
+                       "no device to evaluate on: device 0 of host a is in quarantine: no "
                        "room; candidates wait, and the run ends in "));
   CHECK(test::contains(said_now, "there are devices to evaluate on again"));
   CAPTURE(problem);
@@ -261,6 +262,27 @@ TEST_CASE("a run whose devices are all in quarantine says so at once, and ends a
                                     base::human_duration(limits.absence_ns) +
                                     "; device 0 of host a is in quarantine: no memory; mend it and "
                                     "quern resume"));
+}
+
+TEST_CASE("a run that nobody evaluates for says where hosts may join") {
+  const auto folder = base::temp_folder::make().value();
+  plural_limits limits;
+  limits.unsaid_ns = 50'000'000;
+  const test::caught_stderr caught(folder.path() / "said");
+  supervised run({}, limits, {}, "tcp://10.0.0.1:7000");
+  const auto said = [&](const std::string& what) {
+    for (int look = 0; look < 3000; ++look) {
+      if (test::contains(base::read_file(folder.path() / "said").value_or(""), what)) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  };
+  CHECK(
+      said("no device to evaluate on: no evaluator is here, hosts may join at "
+           "tcp://10.0.0.1:7000; candidates wait"));
+  run.present(1);
+  CHECK(said("there are devices to evaluate on again"));
+  run.self.end_actors();
 }
 
 TEST_CASE("evaluators in quarantine do not end a run whose last step needs none") {

@@ -183,24 +183,45 @@ TEST_CASE("evaluators may be absent while nothing is left for them, and count fr
 
 TEST_CASE("that no device is left is said at once, every two minutes, and when it is over") {
   using news = shortage_watch::news;
-  shortage_watch watch;
-  // No host has come yet, or one has left: that is no shortage.
-  CHECK(watch.look(0, false, 0) == news::none);
+  shortage_watch watch(60_s);
+  CHECK(watch.look(1, false, true, 1_s) == news::none);
   CHECK_FALSE(watch.due());
-  CHECK(watch.look(1, false, 1_s) == news::none);
-  CHECK(watch.look(1, true, 2_s) == news::none);
-  CHECK(watch.look(0, true, 10_s) == news::begun);
+  CHECK(watch.look(1, true, true, 2_s) == news::none);
+  CHECK(watch.look(0, true, true, 10_s) == news::begun);
   CHECK(watch.due() == 130_s);
-  CHECK(watch.look(0, true, 129_s) == news::none);
+  CHECK(watch.look(0, true, true, 129_s) == news::none);
   // The host has left in the meantime.
-  CHECK(watch.look(0, false, 130_s) == news::goes_on);
+  CHECK(watch.look(0, false, true, 130_s) == news::goes_on);
   CHECK(watch.lasted(130_s) == 120_s);
-  CHECK(watch.look(0, true, 131_s) == news::none);
-  CHECK(watch.look(0, true, 251_s) == news::goes_on);
-  CHECK(watch.look(2, false, 300_s) == news::over);
+  CHECK(watch.look(0, true, true, 131_s) == news::none);
+  CHECK(watch.look(0, true, true, 251_s) == news::goes_on);
+  CHECK(watch.look(2, false, true, 300_s) == news::over);
   CHECK(watch.lasted(300_s) == 290_s);
   CHECK_FALSE(watch.due());
-  CHECK(watch.look(0, true, 400_s) == news::begun);
+  CHECK(watch.look(0, true, false, 400_s) == news::begun);
+}
+
+TEST_CASE("that nobody has come, or is left, is said after a while, if somebody is needed") {
+  using news = shortage_watch::news;
+  shortage_watch watch(60_s);
+  CHECK(watch.look(0, false, true, 5_s) == news::none);
+  CHECK(watch.due() == 65_s);
+  CHECK(watch.look(0, false, true, 64_s) == news::none);
+  CHECK(watch.look(0, false, true, 65_s) == news::begun);
+  CHECK(watch.lasted(65_s) == 60_s);
+  CHECK(watch.due() == 185_s);
+  CHECK(watch.look(0, false, true, 185_s) == news::goes_on);
+  CHECK(watch.look(1, false, true, 200_s) == news::over);
+  // Leaves in the last step.
+  CHECK(watch.look(0, false, false, 300_s) == news::none);
+  CHECK_FALSE(watch.due());
+  CHECK(watch.look(0, false, false, 900_s) == news::none);
+  // It has to be taken again.
+  CHECK(watch.look(0, false, true, 1'000_s) == news::none);
+  CHECK(watch.look(0, false, false, 1'030_s) == news::none);
+  CHECK(watch.look(0, false, true, 1'040_s) == news::none);
+  CHECK(watch.look(0, false, true, 1'099_s) == news::none);
+  CHECK(watch.look(0, false, true, 1'100_s) == news::begun);
 }
 
 TEST_CASE("evaluators that were never there end the run when all are set aside") {
