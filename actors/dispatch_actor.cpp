@@ -1,11 +1,13 @@
 #include "actors/dispatch_actor.hpp"
 
+#include <algorithm>
 #include <future>
 #include <map>
 #include <unordered_map>
 
 #include "actors/actor_guard.hpp"
 #include "actors/decide/role_report.hpp"
+#include "actors/decide/usable_devices.hpp"
 #include "actors/defaults.hpp"
 #include "actors/host_news.hpp"
 #include "actors/measured_as.hpp"
@@ -193,19 +195,16 @@ void on_answer(dispatch_ptr self, const host_answer& answer) {
   send_jobs(self);
 }
 
-std::vector<board_device> devices_of(const host_joined& host) {
-  std::vector<board_device> devices;
-  for (const wire_device& device : host.devices)
-    devices.push_back({device.id, device.device_class});
-  return devices;
-}
-
 void on_devices(dispatch_ptr self, const host_devices& host) {
   dispatch_state& state = self->state;
   std::map<std::int64_t, board_trouble> out;
   for (const wire_quarantine& device : host.quarantined)
     out[device.device] = {device.reason, base::unix_time_ns() - device.for_ms * 1'000'000};
-  for (const std::int64_t device : state.devices[host.session]) {
+  const std::vector<std::int64_t>& of_use = state.devices[host.session];
+  std::erase_if(out, [&](const auto& one) {
+    return std::find(of_use.begin(), of_use.end(), one.first) == of_use.end();
+  });
+  for (const std::int64_t device : of_use) {
     const bool is_out = out.contains(device);
     state.desk->device_out({host.session, device}, is_out);
     state.setup.roles->device_takes_work({host.session, device}, !is_out);
@@ -224,24 +223,28 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
   dispatch_state& state = self->state;
   host_offer offer;
   offer.lanes = host.lanes;
-  for (const wire_device& device : host.devices) {
-    if (device.device_class != state.setup.device_class) {
-      state.hosts->refuse(
-          host.session, "device_class",
-          "this run measures on " + state.setup.device_class + ", not on " + device.device_class,
-          "connect a host of that class, or start a run of its own");
-      return;
-    }
-    offer.devices.push_back({device.id, device.device_class, device.slots});
-    state.devices[host.session].push_back(device.id);
+  for (const wire_device& device : host.devices)
+    offer.devices.push_back({device.id, device.device_class, device.slots, device.lanes});
+  const std::string &lane = state.setup.config->env.lane, &of_run = state.setup.device_class;
+  const auto of_use = usable_devices(offer, lane, of_run);
+  if (of_use.empty()) {
+    state.hosts->refuse(host.session, "device_class",
+                        fmt::format("this run measures lane {} on {}, this host offers {}", lane,
+                                    of_run, classes_text(offer)),
+                        "connect a host of that lane and class, or start a run of its own");
+    return;
   }
   if (auto joined = state.desk->host_joined(host.session, std::move(offer)); !joined) {
     state.hosts->refuse(host.session, "refused", joined.error().message, "");
     return;
   }
-  for (const wire_device& device : host.devices)
-    state.setup.roles->device_takes_work({host.session, device.id}, true);
-  state.setup.board->joined(host.session, {host.name, host.pid, host.lanes, devices_of(host)});
+  std::vector<board_device> listed;
+  for (const std::int64_t device : of_use) {
+    listed.push_back({device, of_run});
+    state.setup.roles->device_takes_work({host.session, device}, true);
+  }
+  state.devices[host.session] = of_use;
+  state.setup.board->joined(host.session, {host.name, host.pid, host.lanes, listed});
   state.sink_is_set = state.sink_is_set || host.start != 0;
   tell_present(self);
   if (host.start != 0) {

@@ -26,7 +26,7 @@ class forwarder final : public gateway_events {
     news.name = from.name;
     news.start = static_cast<std::int32_t>(from.start);
     for (const env::host_device& device : from.devices) {
-      news.devices.push_back({device.id, device.device_class, device.slots});
+      news.devices.push_back({device.id, device.device_class, device.slots, device.lanes});
     }
     caf::anon_send(target_, std::move(news));
   }

@@ -1,6 +1,5 @@
 // Every message between actors, as plain values: the classes that decide take and return them
-// without seeing CAF. Typed interfaces are in protocol.hpp; who sends what to whom is drawn in
-// README.md.
+// without seeing CAF. Typed interfaces: protocol.hpp. Who sends what to whom: README.md.
 #pragma once
 
 #include <cstdint>
@@ -269,8 +268,9 @@ struct wire_device {
   std::int64_t id = 0;
   std::string device_class;
   std::int64_t slots = 1;
+  std::vector<std::string> lanes = {};  ///< of the host's; empty: all
 };
-QUERN_MESSAGE(wire_device, id, device_class, slots)
+QUERN_MESSAGE(wire_device, id, device_class, slots, lanes)
 
 /// An evaluator host was welcomed.
 struct host_joined {

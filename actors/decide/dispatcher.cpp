@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include "actors/decide/mutation.hpp"
 
 namespace quern::actors {
@@ -94,6 +96,7 @@ base::status dispatcher::join(session_id session, host_offer offer) {
                 offer.devices.size());
   }
   std::set<std::int64_t> seen;
+  const std::set<std::string> lanes(offer.lanes.begin(), offer.lanes.end());
   for (const auto& device : offer.devices) {
     if (!seen.insert(device.id).second) {
       return fail(errc::invalid_argument, "device {} is offered twice", device.id);
@@ -103,12 +106,17 @@ base::status dispatcher::join(session_id session, host_offer offer) {
                   "device {} has {} slots and class '{}'; at least one slot and a class are needed",
                   device.id, device.slots, device.device_class);
     }
+    for (const std::string& lane : device.lanes) {
+      if (lanes.contains(lane)) continue;
+      return fail(errc::invalid_argument, "device {} has lane '{}', its host offers {}", device.id,
+                  lane, fmt::join(lanes, ", "));
+    }
   }
-  const std::set<std::string> lanes(offer.lanes.begin(), offer.lanes.end());
   host_state host;
   for (auto& device : offer.devices) {
     device_state state;
-    for (const auto& lane : lanes)
+    const std::set<std::string> own(device.lanes.begin(), device.lanes.end());
+    for (const auto& lane : own.empty() ? lanes : own)
       state.stalls.push_back({&markets_[{lane, device.device_class}]});
     state.offer = std::move(device);
     host.devices.push_back(std::move(state));

@@ -24,8 +24,9 @@ struct device_key {
 
 struct device_offer {
   std::int64_t id = 0;
-  std::string device_class;  ///< times are compared within a class only
-  std::int64_t slots = 1;    ///< the most jobs that the device holds at once
+  std::string device_class;             ///< times are compared within a class only
+  std::int64_t slots = 1;               ///< the most jobs that the device holds at once
+  std::vector<std::string> lanes = {};  ///< of the host's; empty: all
 };
 
 struct host_offer {
@@ -75,7 +76,8 @@ class dispatcher {
   std::vector<sample_id> withdraw_all();
 
   /// A host with its devices. Errors: conflict (session known), exhausted (too many hosts),
-  /// invalid_argument (no device, no lane, a device twice, slots < 1).
+  /// invalid_argument (no device, no lane, a device twice, slots < 1, a lane that the host does not
+  /// offer).
   base::status join(session_id session, host_offer offer);
   /// `granted`: the jobs that the device has asked for in this session in all, so that a doubled or
   /// late CREDIT changes nothing. Errors: not_found (session, device); invalid_argument if that

@@ -217,6 +217,9 @@ base::expected<std::string> gpu_evaluator::environment_for(const std::string& pr
 stage_seconds gpu_evaluator::stages() const {
   return state_->seconds;
 }
+double gpu_evaluator::waited_for_device_s() const {
+  return state_->parts.seconds(static_cast<std::size_t>(gpu_part::lease));
+}
 const gpu_parts& gpu_evaluator::parts() const {
   return state_->parts;
 }

@@ -28,6 +28,9 @@ class gpu_evaluator final : public candidate_judge {
   void warm_up() override;
   void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] env::lane lane() const override { return lane::cuda; }
+  [[nodiscard]] double waited_for_device_s() const override;
+  /// A GPU is done with one before a compiler is.
+  [[nodiscard]] std::int64_t candidates_at_a_time() const override { return 24; }
   [[nodiscard]] const std::string& device_class() const override;
   [[nodiscard]] const std::string& environment() const override;
   base::expected<std::string> environment_for(const std::string& protocol) override;

@@ -49,6 +49,12 @@ class candidate_judge {
     return environment();
   }
   [[nodiscard]] virtual stage_seconds stages() const = 0;
+  /// How long evaluations have waited for their turns on the device in all, s; 0 where it is this
+  /// judge's alone.
+  [[nodiscard]] virtual double waited_for_device_s() const { return 0; }
+  /// Candidates that it is worth having at a time: the next ones are built, and where they can be
+  /// started, while one is measured.
+  [[nodiscard]] virtual std::int64_t candidates_at_a_time() const { return 3; }
 
   /// Empty: the device takes work. Otherwise every evaluation would be an `infra_error`, and the
   /// next candidates belong on another device. On the thread of evaluate().

@@ -12,8 +12,10 @@ std::string offer_text(const std::vector<std::string>& lanes,
                        const std::vector<host_device>& devices) {
   std::string text;
   for (const auto& device : devices)
-    text += fmt::format("{}{} ({}, {} jobs at a time)", text.empty() ? "" : ", ", device.id,
-                        device.device_class, device.slots);
+    text += fmt::format(
+        "{}{} ({}, {}{} jobs at a time)", text.empty() ? "" : ", ", device.id, device.device_class,
+        device.lanes.empty() ? "" : fmt::format("lanes {}, ", fmt::join(device.lanes, ", ")),
+        device.slots);
   return fmt::format("lanes {}; devices {}", fmt::join(lanes, ", "), text);
 }
 

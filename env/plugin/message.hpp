@@ -24,6 +24,8 @@ struct host_device {
   std::int64_t id = 0;       ///< the host's own number
   std::string device_class;  ///< JSON "class"
   std::int64_t slots = 1;    ///< the most jobs that it holds at once
+  /// Those of its host's lanes that it has; empty (left out on the wire): all of them.
+  std::vector<std::string> lanes = {};
   bool operator==(const host_device&) const = default;
 };
 
@@ -186,7 +188,8 @@ using message =
                  need_message, task_message, verdict_message, verdict_ack_message, failed_message,
                  cancel_message, heartbeat_message, bye_message, error_message>;
 
-/// "lanes cpp; devices 0 (cpp-avx2, 3 jobs at a time)".
+/// "lanes cpp; devices 0 (cpp-avx2, 3 jobs at a time)"; of a device that has not all lanes of its
+/// host "0 (cpp-avx2, lanes cpp, 3 jobs at a time)".
 std::string offer_text(const std::vector<std::string>& lanes,
                        const std::vector<host_device>& devices);
 

@@ -40,6 +40,7 @@ class writer {
     auto list = json::array();
     for (const auto& device : values) {
       list.push_back({{"id", device.id}, {"class", device.device_class}, {"slots", device.slots}});
+      if (!device.lanes.empty()) list.back()["lanes"] = device.lanes;
     }
     header[name] = std::move(list);
   }
@@ -112,6 +113,7 @@ class reader {
       inner.integer("id", device.id);
       inner.text("class", device.device_class);
       inner.integer("slots", device.slots);
+      if (entry.contains("lanes")) inner.texts("lanes", device.lanes);
       if (!inner.result) {
         result = base::in_context(name, inner.result.error());
         return;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -19,9 +20,7 @@
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/gpu/compiled_process.hpp"
-#include "env/gpu/gpu_evaluator.hpp"
 #include "env/gpu/open_judge.hpp"
-#include "env/gpu/parts.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/sandbox/child.hpp"
@@ -115,28 +114,67 @@ base::expected<env::evaluation_request> request_of(task_cache& tasks, const env:
   return request;
 }
 
-/// Jobs that a device may have at a time: the next candidates are built, and on a core started,
-/// while this one is measured. A GPU is done with one before a compiler is.
-constexpr std::int64_t core_slots = 3, gpu_slots = 24;
 constexpr int most_compilers = 32;
 
-/// By the number under which the gateway knows the device: a GPU's own, 0 for lane cpp.
+/// By the number under which the gateway knows the device: a GPU's own; the core's is the next one
+/// after them.
 using judge_list = std::map<std::int64_t, std::unique_ptr<env::candidate_judge>>;
 
-/// One for each GPU; none given: lane cpp.
+/// What was asked for: a lane whose candidates run on a core, one whose run on GPUs, or both.
+struct asked_devices {
+  std::vector<env::lane> lanes;
+  std::vector<int> gpus;
+};
+
+/// Error: a lane and devices that do not go together.
+base::expected<asked_devices> asked_for(const std::vector<std::string>& names,
+                                        std::vector<int> gpus) {
+  asked_devices asked;
+  asked.gpus = std::move(gpus);
+  for (const std::string& name : names)
+    asked.lanes.push_back(*env::parse_lane(name));
+  if (names.empty()) asked.lanes = {asked.gpus.empty() ? env::lane::cpp : env::lane::cuda};
+  const bool on_gpus =
+      std::find(asked.lanes.begin(), asked.lanes.end(), env::lane::cuda) != asked.lanes.end();
+  if (on_gpus && asked.gpus.empty())
+    return base::fail(base::errc::invalid_argument,
+                      "--lanes names cuda, but no GPU is named: add --gpus 0,1,…");
+  if (!on_gpus && !asked.gpus.empty())
+    return base::fail(base::errc::invalid_argument,
+                      "--gpus names GPUs, but --lanes has no lane that uses them: add cuda");
+  return asked;
+}
+
 base::expected<judge_list> open_devices(env::evaluator_options options,
-                                        const std::vector<int>& gpus) {
+                                        const asked_devices& asked) {
   judge_list judges;
-  if (gpus.empty()) {
-    QUERN_TRY(auto judge, env::open_judge(env::lane::cpp, std::move(options)));
-    judges.emplace(0, std::move(judge));
-  }
-  for (const int gpu : gpus) {
-    options.gpu = gpu;
-    QUERN_TRY(auto judge, env::open_judge(env::lane::cuda, options));
-    judges.emplace(gpu, std::move(judge));
+  for (const env::lane lane : asked.lanes) {
+    if (lane == env::lane::cpp) {
+      const auto last = std::max_element(asked.gpus.begin(), asked.gpus.end());
+      QUERN_TRY(auto judge, env::open_judge(lane, options));
+      judges.emplace(last == asked.gpus.end() ? 0 : *last + 1, std::move(judge));
+      continue;
+    }
+    for (const int gpu : asked.gpus) {
+      options.gpu = gpu;
+      QUERN_TRY(auto judge, env::open_judge(lane, options));
+      judges.emplace(gpu, std::move(judge));
+    }
   }
   return judges;
+}
+
+/// Each device with the lane that its judge has.
+void offer(const judge_list& judges, env::host_profile& profile) {
+  std::set<std::string> lanes;
+  for (const auto& [id, judge] : judges)
+    lanes.emplace(env::name_of(judge->lane()));
+  profile.lanes.assign(lanes.begin(), lanes.end());
+  for (const auto& [id, judge] : judges) {
+    env::host_device device{id, judge->device_class(), judge->candidates_at_a_time(), {}};
+    if (lanes.size() > 1) device.lanes = {std::string(env::name_of(judge->lane()))};
+    profile.devices.push_back(std::move(device));
+  }
 }
 
 env::candidate_judge& judge_of(const judge_list& judges, const env::host_job& job) {
@@ -144,19 +182,12 @@ env::candidate_judge& judge_of(const judge_list& judges, const env::host_job& jo
   return *judges.at(job.job.device);
 }
 
-/// How long the judge has waited for its turns on the device in all; 0 on a core, which it has for
-/// itself.
-double device_wait_s(const env::candidate_judge& judge) {
-  const auto* gpu = dynamic_cast<const env::gpu_evaluator*>(&judge);
-  return gpu == nullptr ? 0 : gpu->parts().seconds(static_cast<std::size_t>(env::gpu_part::lease));
-}
-
 /// The verdict's JSON, with the time that it waited for its turn on the device: of this evaluation,
 /// also where the verdict is an older one.
 std::string judged(env::candidate_judge& judge, const env::evaluation_request& request) {
-  const double before_s = device_wait_s(judge);
+  const double before_s = judge.waited_for_device_s();
   base::json told = env::to_json(judge.evaluate(request));
-  const double waited_s = device_wait_s(judge) - before_s;
+  const double waited_s = judge.waited_for_device_s() - before_s;
   if (waited_s > 0) told["device_wait_ns"] = static_cast<std::int64_t>(waited_s * 1e9);
   return base::dump(told);
 }
@@ -200,6 +231,7 @@ int cmd_evaluator(int argc, char** argv) {
   std::string log_level = "info";
   env::evaluator_options options;
   std::vector<int> gpus;
+  std::vector<std::string> lanes;
   double patience_s = 30;
   app.add_option("--connect", endpoint, "ipc://PATH or tcp://HOST:PORT of the run")->required();
   app.add_option("--keys", key_file, "this host's key pair, as quern keys makes it (tcp://)");
@@ -227,9 +259,14 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--core", options.core, "core that measures; -1: the first that is free")
       ->check(whole_within(-1, 4095))
       ->capture_default_str();
-  app.add_option("--gpus", gpus, "lane cuda on these GPUs (0,1,…) instead of lane cpp on a core")
+  app.add_option("--gpus", gpus, "GPUs (0,1,…) of lane cuda")
       ->delimiter(',')
       ->check(whole_within(0, 63));
+  app.add_option("--lanes", lanes,
+                 "cpp (on a core), cuda (on --gpus) or cpp,cuda; usually cuda where --gpus names "
+                 "some, else cpp")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"cpp", "cuda"}));
   app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s")
       ->check(number_within(0.1, 1e6))
       ->capture_default_str();
@@ -268,13 +305,15 @@ int cmd_evaluator(int argc, char** argv) {
     if (!key) return report("evaluator", base::in_context("--gateway-key", key.error()).value());
     gateway_key = std::move(*key);
   }
+  const auto asked = asked_for(lanes, gpus);
+  if (!asked) return report("evaluator", asked.error());
   base::set_log_level(log_level);
   options.static_screen = screen == "on";
   options.sandbox_required = sandbox == "required";
   // Faults that a soak plants: it must fail without what mends them.
   options.restart_reference = std::getenv("QUERN_FAULT_NO_REFERENCE_RESTART") == nullptr;
   clear_folders();
-  auto judges = open_devices(options, gpus);
+  auto judges = open_devices(options, *asked);
   if (!judges) return report("evaluator", judges.error());
   env::host_options host;
   host.endpoint = endpoint;
@@ -284,19 +323,16 @@ int cmd_evaluator(int argc, char** argv) {
     host.keys = env::host_keys{std::move(*keys), gateway_key};
   }
   host.profile.build = base::build_id();
-  host.profile.lanes = {std::string(env::name_of(judges->begin()->second->lane()))};
   host.profile.pid = ::getpid();
   host.profile.name = host_name();
   host.profile.start = start;
-  for (const auto& [id, judge] : *judges) {
+  for (const auto& [id, judge] : *judges)
     judge->warm_up();
-    host.profile.devices.push_back(
-        {id, judge->device_class(), gpus.empty() ? core_slots : gpu_slots});
-  }
-  // Compilers are shared by the GPUs; a core stays for each GPU's evaluator.
+  offer(*judges, host.profile);
+  // Compilers are shared by the devices; a core stays for each one's evaluator.
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   if (!gpus.empty())
-    host.preparers = std::clamp(cores - static_cast<int>(gpus.size()), 1, most_compilers);
+    host.preparers = std::clamp(cores - static_cast<int>(judges->size()), 1, most_compilers);
   host.ending = {base::kill_children, end_at_once, longest_end_ns};
   host.patience_ns = static_cast<base::nanoseconds_t>(patience_s * 1e9);
   task_cache tasks;

@@ -199,6 +199,40 @@ TEST_CASE("a device that goes into quarantine and one that comes back are said, 
   CHECK(back == 1);
 }
 
+TEST_CASE("of a host with devices of several lanes a run uses its own") {
+  dispatching d;
+  const auto comes_to = [&](std::size_t working) {
+    for (int i = 0; i < 3000 && d.board->working() != working; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return d.board->working() == working;
+  };
+  d.say(env::hello_message{1, 1, "raw", 6, {"cuda"}, {{0, "cpp-test", 1}}});
+  const auto refused = next<env::refused_message>(*d.host);
+  CHECK(refused.text ==
+        "this run measures lane cpp on cpp-test, this host offers cpp-test (lanes cuda)");
+  d.say(env::hello_message{1,
+                           1,
+                           "raw",
+                           7,
+                           {"cpp", "cuda"},
+                           {{0, "H100-SXM", 1, {"cuda"}}, {1, "cpp-test", 1, {"cpp"}}}});
+  const auto session = next<env::welcome_message>(*d.host).session;
+  REQUIRE(comes_to(1));
+  const auto hosts = d.board->snapshot();
+  REQUIRE(hosts[0]["devices"].size() == 1);
+  CHECK(hosts[0]["devices"][0]["device"] == 1);
+  // What becomes of the other is nothing to the run.
+  d.say(env::heartbeat_message{session, {{0, "failures: of its own", 0}}});
+  d.say(env::credit_message{session, 0, 1});
+  d.say(env::credit_message{session, 1, 1});
+  caf::anon_send(*d.dispatch, evaluate_sample{1, 1, d.tasks->tasks()[0].id, "int v;\n", 0, 0, 0});
+  CHECK(next<env::job_message>(*d.host).device == 1);
+  CHECK(d.board->shortage().empty());
+  d.say(env::heartbeat_message{session, {{1, "failures: no room", 0}}});
+  CHECK(comes_to(0));
+  d.self.end_actors();
+}
+
 TEST_CASE("a host that joins again in quarantine's place counts when it has judged a candidate") {
   dispatching d;
   const auto comes_to = [&](std::size_t working) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "actors/decide/usable_devices.hpp"
 #include "base/random.hpp"
 #include "support/test.hpp"
 
@@ -102,6 +103,38 @@ TEST_CASE("a job goes to its lane and device class only") {
   CHECK_FALSE(d.servable("opencl", "slow"));
 }
 
+TEST_CASE("a device has the lanes that it names, or all of its host's") {
+  dispatcher d({});
+  REQUIRE(d.join(1, {{"cpp", "cuda"}, {{0, "gpu", 4, {"cuda"}}, {1, "core", 4, {"cpp"}}}}));
+  REQUIRE(d.join(2, {{"cpp", "cuda"}, {{0, "old", 4}}}));
+  for (const device_key device : {device_key{1, 0}, device_key{1, 1}, device_key{2, 0}})
+    REQUIRE(d.credit(device, 4));
+  CHECK(d.servable("cuda", "gpu"));
+  CHECK(d.servable("cpp", "core"));
+  CHECK_FALSE(d.servable("cpp", "gpu"));
+  CHECK_FALSE(d.servable("cuda", "core"));
+  CHECK(d.servable("cpp", "old"));
+  CHECK(d.servable("cuda", "old"));
+  REQUIRE(d.offer({1, "cpp", "gpu", {}}));
+  REQUIRE(d.offer({2, "cpp", "core", {}}));
+  REQUIRE(d.offer({3, "cuda", "gpu", {}}));
+  std::map<sample_id, std::int64_t> got;
+  while (const auto a = d.next())
+    got[a->job.sample] = a->device.device;
+  CHECK(got == std::map<sample_id, std::int64_t>{{2, 1}, {3, 0}});
+}
+
+TEST_CASE("a run can use the devices of its lane and class") {
+  const host_offer mixed{
+      {"cpp", "cuda"},
+      {{0, "gpu", 4, {"cuda"}}, {1, "gpu", 4, {"cuda"}}, {2, "core", 4, {"cpp"}}, {3, "core", 4}}};
+  CHECK(usable_devices(mixed, "cuda", "gpu") == std::vector<std::int64_t>{0, 1});
+  CHECK(usable_devices(mixed, "cpp", "core") == std::vector<std::int64_t>{2, 3});
+  CHECK(usable_devices(mixed, "cuda", "core") == std::vector<std::int64_t>{3});
+  CHECK(usable_devices(mixed, "cpp", "gpu").empty());
+  CHECK(classes_text(mixed) == "core (lanes cpp), core (lanes cpp, cuda), gpu (lanes cuda)");
+}
+
 TEST_CASE("draining and leaving") {
   dispatcher d({});
   REQUIRE(d.join(1, offer(4)));
@@ -127,6 +160,9 @@ TEST_CASE("a host that makes no sense does not join") {
   CHECK_FALSE(d.join(1, {{"cpp"}, {}}));
   CHECK_FALSE(d.join(1, {{"cpp"}, {{0, "c", 0}}}));
   CHECK_FALSE(d.join(1, {{"cpp"}, {{0, "c", 1}, {0, "c", 1}}}));
+  const auto lane = d.join(1, {{"cpp", "cuda"}, {{0, "c", 1, {"cpp", "opencl"}}}});
+  REQUIRE_FALSE(lane);
+  CHECK(lane.error().message == "device 0 has lane 'opencl', its host offers cpp, cuda");
   REQUIRE(d.join(1, offer()));
   CHECK_FALSE(d.join(1, offer()));
   const auto many = d.join(2, offer());

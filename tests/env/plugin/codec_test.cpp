@@ -187,6 +187,15 @@ TEST_CASE("fields that came later are left out where they say nothing, and read 
   CHECK_FALSE(test::contains((*encode(job))[2], "policy"));
   job.policy = "graphs,host_entry";
   CHECK(test::contains((*encode(job))[2], R"("policy":"graphs,host_entry")"));
+  env::hello_message hello{1, 1, "raw", 7, {"cpp", "cuda"}, {{0, "H100-SXM", 24}}};
+  CHECK(
+      test::contains((*encode(hello))[2], R"("devices":[{"class":"H100-SXM","id":0,"slots":24}])"));
+  hello.devices[0].lanes = {"cuda"};
+  CHECK(test::contains((*encode(hello))[2], R"("lanes":["cuda"],"slots":24)"));
+  CHECK(std::get<env::hello_message>(decode(*encode(hello)).value()) == hello);
+  CHECK_FALSE(decode(env::frames{
+      "QRN1", "HELLO",
+      R"({"build":"","devices":[{"class":"c","id":0,"slots":1,"lanes":"cpp"}],"lanes":["cpp"],"nonce":"1","proto_max":1,"proto_min":1})"}));
   // A list that is none, a device without its reason, too many of them.
   for (const char* header :
        {R"({"session":"1","quarantined":7})", R"({"session":"1","quarantined":[{"device":0}]})",
