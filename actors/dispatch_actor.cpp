@@ -238,6 +238,10 @@ void on_joined(dispatch_ptr self, const host_joined& host) {
     state.hosts->refuse(host.session, "refused", joined.error().message, "");
     return;
   }
+  if (of_use.size() < host.devices.size())
+    base::log_info("dispatch",
+                   "of the {} devices of host {} this run uses {}: those of lane {} on {}",
+                   host.devices.size(), host.name, of_use.size(), lane, of_run);
   std::vector<board_device> listed;
   for (const std::int64_t device : of_use) {
     listed.push_back({device, of_run});

@@ -23,7 +23,7 @@ std::int64_t checkpoint_bytes(const run_config& config, const policy::model_conf
 base::status check_disk(const run_config& config, const policy::model_config& model,
                         const std::filesystem::path& folder, std::optional<std::uint64_t> free);
 
-/// Least room for temporary files. Those of the quickstart, on two processors, took 5.9 MB at most.
+/// Least room for temporary files: sockets, and what several compilers write at once.
 inline constexpr std::uint64_t least_temporary_bytes = 16ULL << 20;
 
 /// Whether `free` bytes of the disk of the temporary folder hold what a run writes there: sockets,

@@ -237,10 +237,8 @@ base::status check_writable(std::string_view key, const fs::path& folder) {
   return {};
 }
 
-base::status check_temporary_folder() {
+base::status check_sockets() {
   QUERN_TRY(const auto folder, base::temp_folder::make("quern"));
-  const fs::path parent = folder.path().parent_path();
-  QUERN_CHECK(check_temporary_room(parent, storage::free_bytes(parent)));
   const std::string longest = (folder.path() / "console").string();
   if (longest.size() <= storage::max_socket_name) return {};
   return fail(errc::invalid_argument,
@@ -264,7 +262,7 @@ base::status check_folders(const run_config& config, const fs::path& folder, run
   // Stage sft has no ledger.
   if (!is_sft(config))
     QUERN_CHECK(of_key("run.folder", folder.string(), storage::check_file_system(folder, disks)));
-  QUERN_CHECK(check_temporary_folder());
+  QUERN_CHECK(check_sockets());
   if (!is_sft(config)) return {};
   // A run of another stage draws its tasks with it; here only the makers of the corpus would.
   QUERN_CHECK(held_out_of(config));
@@ -282,6 +280,12 @@ base::status check_folders(const run_config& config, const fs::path& folder, run
               "env.evaluators is 0 and {} has no corpus: nobody would make one; start one "
               "evaluator, or name a finished corpus in tasks.corpus_folder",
               corpus.string());
+}
+
+base::status check_temporary_files() {
+  QUERN_TRY(const auto folder, base::temp_folder::make("quern"));
+  const fs::path where = folder.path().parent_path();
+  return check_temporary_room(where, storage::free_bytes(where));
 }
 
 /// The tasks, with a name for what is wrong with a suite.
@@ -339,6 +343,7 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
     return fail(errc::invalid_argument, "algorithm.reward: {}", reward.error().message);
   }
   QUERN_CHECK(check_folders(config, folder, how, disks));
+  QUERN_CHECK(of_machine(missing, check_temporary_files()));
   QUERN_CHECK(check_programs(config));
   QUERN_CHECK(of_machine(missing, check_hosts(config)));
   QUERN_CHECK(of_machine(missing, check_cluster(config)));

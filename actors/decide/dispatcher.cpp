@@ -84,6 +84,10 @@ std::vector<sample_id> dispatcher::withdraw_all() {
   return samples;
 }
 
+const std::vector<std::string>& lanes_of(const host_offer& offer, const device_offer& device) {
+  return device.lanes.empty() ? offer.lanes : device.lanes;
+}
+
 base::status dispatcher::join(session_id session, host_offer offer) {
   if (hosts_.contains(session))
     return fail(errc::conflict, "session {} has already joined", session);
@@ -115,8 +119,8 @@ base::status dispatcher::join(session_id session, host_offer offer) {
   host_state host;
   for (auto& device : offer.devices) {
     device_state state;
-    const std::set<std::string> own(device.lanes.begin(), device.lanes.end());
-    for (const auto& lane : own.empty() ? lanes : own)
+    const auto& own = lanes_of(offer, device);
+    for (const auto& lane : std::set<std::string>(own.begin(), own.end()))
       state.stalls.push_back({&markets_[{lane, device.device_class}]});
     state.offer = std::move(device);
     host.devices.push_back(std::move(state));

@@ -33,6 +33,8 @@ struct host_offer {
   std::vector<std::string> lanes;
   std::vector<device_offer> devices;
 };
+/// Those of the device, one of `offer`: its own, or where it names none its host's.
+const std::vector<std::string>& lanes_of(const host_offer& offer, const device_offer& device);
 
 struct job_request {
   sample_id sample = 0;

@@ -7,14 +7,6 @@
 
 namespace quern::actors {
 
-namespace {
-
-const std::vector<std::string>& lanes_of(const host_offer& offer, const device_offer& device) {
-  return device.lanes.empty() ? offer.lanes : device.lanes;
-}
-
-}  // namespace
-
 std::vector<std::int64_t> usable_devices(const host_offer& offer, std::string_view lane,
                                          std::string_view device_class) {
   std::vector<std::int64_t> usable;

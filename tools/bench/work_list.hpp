@@ -19,12 +19,13 @@ class work_list {
   /// `task_of[i]`: the task of item i, any number. `workers` >= 1.
   work_list(std::span<const std::size_t> task_of, std::size_t workers);
 
-  /// Gives a worker items that nobody else has, up to `most` that it holds, fewer near the end so
-  /// that the compilers of all have something to do; those it did not hold before. worker <
-  /// workers.
+  /// Gives a worker items that nobody else has, until it holds `most`. Near the end it gets fewer,
+  /// so that the compilers of all have something to do. Result: those it did not hold before.
+  /// worker < workers.
   std::vector<std::size_t> claim(std::size_t worker, std::size_t most);
-  /// What the worker does next: of what it holds, in the order claimed; where neither it holds nor
-  /// anybody can claim anything, of what the one holds that holds most. None: nobody holds any.
+  /// What the worker does next of what it holds, in the order claimed. Where it holds nothing and
+  /// nobody can claim anything, it gets what the one would do next that holds most. None: nobody
+  /// holds any, or there is something to claim.
   std::optional<std::size_t> next(std::size_t worker);
 
   /// Takes back what a worker holds and will not do.

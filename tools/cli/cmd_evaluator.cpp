@@ -122,7 +122,7 @@ using judge_list = std::map<std::int64_t, std::unique_ptr<env::candidate_judge>>
 
 /// What was asked for: a lane whose candidates run on a core, one whose run on GPUs, or both.
 struct asked_devices {
-  std::vector<env::lane> lanes;
+  std::set<env::lane> lanes;
   std::vector<int> gpus;
 };
 
@@ -132,10 +132,9 @@ base::expected<asked_devices> asked_for(const std::vector<std::string>& names,
   asked_devices asked;
   asked.gpus = std::move(gpus);
   for (const std::string& name : names)
-    asked.lanes.push_back(*env::parse_lane(name));
+    asked.lanes.insert(*env::parse_lane(name));
   if (names.empty()) asked.lanes = {asked.gpus.empty() ? env::lane::cpp : env::lane::cuda};
-  const bool on_gpus =
-      std::find(asked.lanes.begin(), asked.lanes.end(), env::lane::cuda) != asked.lanes.end();
+  const bool on_gpus = asked.lanes.contains(env::lane::cuda);
   if (on_gpus && asked.gpus.empty())
     return base::fail(base::errc::invalid_argument,
                       "--lanes names cuda, but no GPU is named: add --gpus 0,1,…");

@@ -121,6 +121,12 @@ struct dispatching {
   void say(const env::message& what) {
     REQUIRE(host->send({}, env::encode(what).value()) == env::send_outcome::sent);
   }
+  /// Whether so many devices take work; waits for it.
+  bool comes_to(std::size_t working) const {
+    for (int i = 0; i < 3000 && board->working() != working; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return board->working() == working;
+  }
   /// Lets the host in; its session.
   std::uint64_t join(const std::string& name = "", std::uint64_t nonce = 7) {
     env::hello_message hello{1, 1, "raw", nonce, {"cpp"}, {{0, "cpp-test", 1}}};
@@ -168,20 +174,15 @@ TEST_CASE("a device that goes into quarantine and one that comes back are said, 
   {
     test::caught_stderr caught(folder.path() / "said");
     dispatching d;
-    const auto comes_to = [&](std::size_t working) {
-      for (int i = 0; i < 3000 && d.board->working() != working; ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      return d.board->working() == working;
-    };
     const auto session = d.join("node7");
-    CHECK(comes_to(1));
+    CHECK(d.comes_to(1));
     const env::quarantined_device out{0, "failures: no room in /tmp", 90'000};
     d.say(env::heartbeat_message{session, {out}});
-    CHECK(comes_to(0));
+    CHECK(d.comes_to(0));
     CHECK(test::contains(d.board->shortage(), "no room in /tmp"));
     d.say(env::heartbeat_message{session, {out}});
     d.say(env::heartbeat_message{session, {}});
-    CHECK(comes_to(1));
+    CHECK(d.comes_to(1));
     CHECK(d.board->shortage().empty());
     d.self.end_actors();
     lines = caught.lines();
@@ -201,11 +202,6 @@ TEST_CASE("a device that goes into quarantine and one that comes back are said, 
 
 TEST_CASE("of a host with devices of several lanes a run uses its own") {
   dispatching d;
-  const auto comes_to = [&](std::size_t working) {
-    for (int i = 0; i < 3000 && d.board->working() != working; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return d.board->working() == working;
-  };
   d.say(env::hello_message{1, 1, "raw", 6, {"cuda"}, {{0, "cpp-test", 1}}});
   const auto refused = next<env::refused_message>(*d.host);
   CHECK(refused.text ==
@@ -217,7 +213,7 @@ TEST_CASE("of a host with devices of several lanes a run uses its own") {
                            {"cpp", "cuda"},
                            {{0, "H100-SXM", 1, {"cuda"}}, {1, "cpp-test", 1, {"cpp"}}}});
   const auto session = next<env::welcome_message>(*d.host).session;
-  REQUIRE(comes_to(1));
+  REQUIRE(d.comes_to(1));
   const auto hosts = d.board->snapshot();
   REQUIRE(hosts[0]["devices"].size() == 1);
   CHECK(hosts[0]["devices"][0]["device"] == 1);
@@ -229,21 +225,16 @@ TEST_CASE("of a host with devices of several lanes a run uses its own") {
   CHECK(next<env::job_message>(*d.host).device == 1);
   CHECK(d.board->shortage().empty());
   d.say(env::heartbeat_message{session, {{1, "failures: no room", 0}}});
-  CHECK(comes_to(0));
+  CHECK(d.comes_to(0));
   d.self.end_actors();
 }
 
 TEST_CASE("a host that joins again in quarantine's place counts when it has judged a candidate") {
   dispatching d;
-  const auto comes_to = [&](std::size_t working) {
-    for (int i = 0; i < 3000 && d.board->working() != working; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return d.board->working() == working;
-  };
   const auto before = d.join("node7");
-  REQUIRE(comes_to(1));
+  REQUIRE(d.comes_to(1));
   d.say(env::heartbeat_message{before, {{0, "failures: no room in /tmp", 0}}});
-  REQUIRE(comes_to(0));
+  REQUIRE(d.comes_to(0));
   d.say(env::bye_message{before, 0});
   const auto session = d.join("node7", 8);
   const std::string task = d.tasks->tasks()[0].id;
@@ -266,7 +257,7 @@ TEST_CASE("a host that joins again in quarantine's place counts when it has judg
     d.say(env::verdict_message{session, job.lease, base::dump(env::to_json(told))});
     REQUIRE(d.ears.wait_for(0, ++verdicts));
   }
-  CHECK(comes_to(1));
+  CHECK(d.comes_to(1));
   CHECK(d.board->shortage().empty());
   d.self.end_actors();
 }

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +16,12 @@ namespace quern::test {
 class cloned_child {
  public:
   cloned_child() : pid_(fork()) {
-    REQUIRE(pid_ >= 0);
-    while (pid_ == 0)
-      pause();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      while (true)
+        pause();
+    }
+    REQUIRE(pid_ > 0);
   }
   ~cloned_child() {
     kill(pid_, SIGKILL);
