@@ -19,8 +19,8 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/program.hpp"
-#include "env/judge/evaluator.hpp"
 #include "env/judge/machine.hpp"
+#include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/measure/null_distribution.hpp"
 #include "env/measure/stats.hpp"
 #include "env/task/suite.hpp"
@@ -104,7 +104,7 @@ struct self_result {
   int measured = 0;
 };
 
-self_result against_itself(env::evaluator& with, const std::string& text, int trials) {
+self_result against_itself(env::cpp_evaluator& with, const std::string& text, int trials) {
   self_result r;
   auto subject = std::make_shared<const env::task>(env::parse_task(text).value());
   std::vector<double> errors, signed_errors, claimed_errors, calls, windows;
@@ -153,7 +153,7 @@ constexpr self_kind self_kinds[] = {{"compute_100us", false, 6 << 10},
                                     {"memory_100us", true, 256 << 10},
                                     {"memory_1ms", true, 2 << 20}};
 
-void bench_self(env::evaluator& with, const bench_options& options, ordered_json& out,
+void bench_self(env::cpp_evaluator& with, const bench_options& options, ordered_json& out,
                 std::vector<env::null_point>& null) {
   for (const bool loaded : {false, true}) {
     std::unique_ptr<load> busy;
@@ -185,7 +185,7 @@ void bench_self(env::evaluator& with, const bench_options& options, ordered_json
   }
 }
 
-int bench_suite(env::evaluator& with, const bench_options& options, ordered_json& out) {
+int bench_suite(env::cpp_evaluator& with, const bench_options& options, ordered_json& out) {
   const auto suite = env::load_suite(options.suite);
   if (!suite) {
     std::fprintf(stderr, "bench_eval: %s\n", suite.error().message.c_str());
@@ -259,7 +259,7 @@ int bench_suite(env::evaluator& with, const bench_options& options, ordered_json
 int run(const bench_options& options) {
   env::evaluator_options opening;
   opening.time_budget_s = options.budget_s;
-  auto with = env::evaluator::open(opening);
+  auto with = env::cpp_evaluator::open(opening);
   if (!with) {
     std::fprintf(stderr, "bench_eval: %s\n", with.error().message.c_str());
     return 1;

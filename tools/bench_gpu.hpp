@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "env/gpu/gpu_evaluator.hpp"
+#include "env/lanes/cuda/cuda_evaluator.hpp"
 
 namespace quern::tools {
 
@@ -62,16 +62,16 @@ bool is_right(const env::verdict& v, const std::vector<std::string>& right);
 std::string marked_source(const std::string& source, const std::string& mark);
 
 /// Opens an evaluator as the options say and warms it up; exits with a message where it cannot.
-std::unique_ptr<env::gpu_evaluator> open_evaluator(const gpu_bench_options& o, int gpu,
-                                                   double budget_s, double precision);
+std::unique_ptr<env::cuda_evaluator> open_evaluator(const gpu_bench_options& o, int gpu,
+                                                    double budget_s, double precision);
 /// The first of --gpus, with --budget-s.
-std::unique_ptr<env::gpu_evaluator> open_evaluator(const gpu_bench_options& o);
+std::unique_ptr<env::cuda_evaluator> open_evaluator(const gpu_bench_options& o);
 
 /// Builds candidates before their turn, a bounded number ahead. Those in `first` are begun at once,
 /// by threads of their own.
 class build_ahead {
  public:
-  build_ahead(env::gpu_evaluator& with, const std::vector<env::evaluation_request>& list,
+  build_ahead(env::cuda_evaluator& with, const std::vector<env::evaluation_request>& list,
               int threads, std::vector<std::size_t> first = {});
   ~build_ahead();
   build_ahead(const build_ahead&) = delete;
@@ -80,7 +80,7 @@ class build_ahead {
 
  private:
   void work();
-  env::gpu_evaluator& with_;
+  env::cuda_evaluator& with_;
   const std::vector<env::evaluation_request>& list_;
   std::vector<char> taken_;
   std::atomic<std::size_t> next_{0}, turn_{0};

@@ -92,7 +92,7 @@ std::vector<agreement_line> earlier_lines(const gpu_bench_options& o,
   return lines;
 }
 
-std::optional<env::verdict> measured(env::gpu_evaluator& with, const candidate_file& f,
+std::optional<env::verdict> measured(env::cuda_evaluator& with, const candidate_file& f,
                                      const char* how) {
   auto r = f.request;
   // A text of its own, or what the one before found would count, too.

@@ -43,7 +43,7 @@ std::vector<candidate_file> slow_ones_last(std::vector<candidate_file> list) {
   return list;
 }
 
-int judge_list(env::gpu_evaluator& with, const gpu_bench_options& o,
+int judge_list(env::cuda_evaluator& with, const gpu_bench_options& o,
                const std::vector<candidate_file>& list) {
   std::vector<env::evaluation_request> requests;
   std::vector<std::size_t> first;
@@ -110,7 +110,7 @@ void print_rate(const std::string& name, const std::string& form, const try_coun
 }
 
 /// How many files were accepted, or have no rate at all; one where there is no file.
-int try_many(env::gpu_evaluator& with, const gpu_bench_options& o,
+int try_many(env::cuda_evaluator& with, const gpu_bench_options& o,
              const std::vector<candidate_file>& list) {
   const twin_speeds twins(with, o, list);
   try_counts all;

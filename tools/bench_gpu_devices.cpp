@@ -53,7 +53,7 @@ class devices_bench {
 
   gpu_bench_options o_;
   std::vector<candidate_file> files_;
-  std::vector<std::unique_ptr<env::gpu_evaluator>> opened_;
+  std::vector<std::unique_ptr<env::cuda_evaluator>> opened_;
   int turn_ = 0;
 };
 

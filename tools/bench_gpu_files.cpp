@@ -156,8 +156,8 @@ std::string marked_source(const std::string& source, const std::string& mark) {
   return fmt::format("constexpr int {} = 0;{}", mark, directive ? "\n" : " ") + source;
 }
 
-std::unique_ptr<env::gpu_evaluator> open_evaluator(const gpu_bench_options& o, int gpu,
-                                                   double budget_s, double precision) {
+std::unique_ptr<env::cuda_evaluator> open_evaluator(const gpu_bench_options& o, int gpu,
+                                                    double budget_s, double precision) {
   env::evaluator_options opening;
   opening.gpu = gpu;
   opening.time_budget_s = budget_s;
@@ -167,7 +167,7 @@ std::unique_ptr<env::gpu_evaluator> open_evaluator(const gpu_bench_options& o, i
   opening.confirm_at_once = o.what != "rate";
   opening.remeasure_probability = 0;
   if (o.no_sandbox) opening.layers = env::layer_set();
-  auto with = env::gpu_evaluator::open(opening);
+  auto with = env::cuda_evaluator::open(opening);
   if (!with) {
     std::fprintf(stderr, "bench_gpu: %s\n", with.error().message.c_str());
     std::exit(1);
@@ -178,12 +178,13 @@ std::unique_ptr<env::gpu_evaluator> open_evaluator(const gpu_bench_options& o, i
   return std::move(*with);
 }
 
-std::unique_ptr<env::gpu_evaluator> open_evaluator(const gpu_bench_options& o) {
+std::unique_ptr<env::cuda_evaluator> open_evaluator(const gpu_bench_options& o) {
   return open_evaluator(o, o.gpus.front(), o.budget_s, -1);
 }
 
-build_ahead::build_ahead(env::gpu_evaluator& with, const std::vector<env::evaluation_request>& list,
-                         int threads, std::vector<std::size_t> first)
+build_ahead::build_ahead(env::cuda_evaluator& with,
+                         const std::vector<env::evaluation_request>& list, int threads,
+                         std::vector<std::size_t> first)
     : with_(with), list_(list), taken_(list.size(), 0) {
   for (const std::size_t i : first) {
     taken_[i] = 1;

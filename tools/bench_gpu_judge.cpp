@@ -16,7 +16,7 @@ constexpr int most_tries = 3;
 /// hundred files look like a gain by chance; what pays does so each time.
 constexpr int most_pairs_again = 3;
 
-std::optional<std::int64_t> claim_of_twin(env::gpu_evaluator& with, candidate_file f, bool anew) {
+std::optional<std::int64_t> claim_of_twin(env::cuda_evaluator& with, candidate_file f, bool anew) {
   for (int i = 0; i < most_tries; ++i) {
     f.request.recheck = anew || i > 0;
     const auto v = with.evaluate(f.request);
@@ -38,7 +38,7 @@ std::pair<std::string, bool> twin_speeds::key_of(const candidate_file& f) {
   return {f.twin, f.form != "device_only"};
 }
 
-twin_speeds::twin_speeds(env::gpu_evaluator& with, const gpu_bench_options& o,
+twin_speeds::twin_speeds(env::cuda_evaluator& with, const gpu_bench_options& o,
                          const std::vector<candidate_file>& list) {
   gpu_bench_options all = o;
   all.only = all.form = "";
@@ -63,14 +63,14 @@ std::optional<std::int64_t> twin_speeds::of(const candidate_file& f) const {
   return f.twin.empty() || at == twins_.end() ? std::nullopt : at->second.speedup_e2;
 }
 
-std::optional<std::int64_t> twin_speeds::again(env::gpu_evaluator& with,
+std::optional<std::int64_t> twin_speeds::again(env::cuda_evaluator& with,
                                                const candidate_file& f) const {
   const auto at = twins_.find(key_of(f));
   if (f.twin.empty() || at == twins_.end()) return std::nullopt;
   return claim_of_twin(with, at->second.file, true);
 }
 
-judged_file judge_file(env::gpu_evaluator& with, const candidate_file& f,
+judged_file judge_file(env::cuda_evaluator& with, const candidate_file& f,
                        const env::evaluation_request& request, const twin_speeds& twins) {
   const hostile_rule rule{f.right, f.legal, f.pays_at_most_e2};
   judged_file j;

@@ -23,11 +23,11 @@ struct judged_file {
 class twin_speeds {
  public:
   /// Every twin that a file of `list` names, in the form in which that file runs.
-  twin_speeds(env::gpu_evaluator& with, const gpu_bench_options& o,
+  twin_speeds(env::cuda_evaluator& with, const gpu_bench_options& o,
               const std::vector<candidate_file>& list);
   [[nodiscard]] std::optional<std::int64_t> of(const candidate_file& f) const;
   /// Measured again, with `with`.
-  [[nodiscard]] std::optional<std::int64_t> again(env::gpu_evaluator& with,
+  [[nodiscard]] std::optional<std::int64_t> again(env::cuda_evaluator& with,
                                                   const candidate_file& f) const;
 
  private:
@@ -42,7 +42,7 @@ class twin_speeds {
 /// Asks again where the verdict says nothing about the candidate, three times in all; where `ok`
 /// claims more than its twin, both are measured a second time. Safe beside others on evaluators of
 /// their own.
-judged_file judge_file(env::gpu_evaluator& with, const candidate_file& f,
+judged_file judge_file(env::cuda_evaluator& with, const candidate_file& f,
                        const env::evaluation_request& request, const twin_speeds& twins);
 
 /// "  ref 12.3 us, cand 11.0 us, x1.12 (twin x1.10)"; empty where nothing was timed.

@@ -57,7 +57,7 @@ class mixed_run {
   const gpu_bench_options& o_;
   std::vector<candidate_file> honest_, hostile_;
   std::vector<mixed_item> items_;
-  std::vector<std::unique_ptr<env::gpu_evaluator>> evaluators_;
+  std::vector<std::unique_ptr<env::cuda_evaluator>> evaluators_;
   std::unique_ptr<twin_speeds> twins_;
   build_ahead* ahead_ = nullptr;   ///< of the part
   std::size_t from_ = 0, to_ = 0;  ///< the part

@@ -97,7 +97,7 @@ std::vector<env::evaluation_request> trials_of(const self_case& c, std::size_t w
   return list;
 }
 
-self_result run_trials(env::gpu_evaluator& with, const gpu_bench_options& o, const self_case& c,
+self_result run_trials(env::cuda_evaluator& with, const gpu_bench_options& o, const self_case& c,
                        std::size_t which, int trials) {
   const auto requests = trials_of(c, which, trials);
   build_ahead ahead(with, requests, o.threads);

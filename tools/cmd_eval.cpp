@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "env/gpu/open_judge.hpp"
 #include "env/judge/explain.hpp"
+#include "env/lanes/open_judge.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"

@@ -1,7 +1,7 @@
 // The seconds of an evaluator's stages, one after the other.
 #pragma once
 
-#include "env/judge/evaluator.hpp"
+#include "env/judge/evaluation_request.hpp"
 
 namespace quern::tools {
 

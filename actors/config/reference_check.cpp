@@ -10,9 +10,9 @@
 #include "actors/config/placement.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "env/judge/oracle.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
+#include "env/lanes/cpp/cpp_oracle.hpp"
 #include "env/runner/reference_service.hpp"
-#include "env/sandbox/compile.hpp"
 #include "env/verdict/baseline.hpp"
 
 namespace quern::actors {
@@ -32,7 +32,7 @@ base::expected<std::unique_ptr<env::reference_oracle>> open_oracle_for(const run
   env::evaluator_options options;
   options.sandbox_required = evaluates && config.env.sandbox == "required";
   options.core = evaluates ? static_cast<int>(config.env.core) : -1;
-  return env::open_oracle(options);
+  return env::open_cpp_oracle(options);
 }
 
 base::expected<env::task_report> report_of(const env::task& what, env::reference_oracle* oracle,

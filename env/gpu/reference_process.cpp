@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "env/build/tool.hpp"
 #include "env/gpu/runpath.hpp"
-#include "env/sandbox/tool.hpp"
 
 namespace quern::env {
 namespace {

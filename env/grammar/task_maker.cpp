@@ -10,10 +10,10 @@
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
-#include "env/grammar/cuda_writer.hpp"
 #include "env/grammar/plain_cost.hpp"
 #include "env/grammar/probe.hpp"
-#include "env/grammar/render.hpp"
+#include "env/lanes/cpp/grammar/render.hpp"
+#include "env/lanes/cuda/grammar/cuda_writer.hpp"
 
 namespace quern::env {
 

@@ -8,7 +8,8 @@
 #include <string_view>
 
 #include "env/grammar/composition.hpp"
-#include "env/grammar/style.hpp"
+#include "env/grammar/kernel_choices.hpp"
+#include "env/grammar/kernel_error.hpp"
 
 namespace quern::env {
 

@@ -7,9 +7,9 @@
 #include <unordered_set>
 
 #include "base/random.hpp"
-#include "env/grammar/cuda_writer.hpp"
-#include "env/grammar/kernel_writer.hpp"
-#include "env/grammar/render.hpp"
+#include "env/lanes/cpp/grammar/kernel_writer.hpp"
+#include "env/lanes/cpp/grammar/render.hpp"
+#include "env/lanes/cuda/grammar/cuda_writer.hpp"
 
 namespace quern::env {
 

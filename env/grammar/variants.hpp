@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "env/grammar/composition.hpp"
-#include "env/grammar/cuda_style.hpp"
 #include "env/grammar/probe.hpp"
-#include "env/grammar/style.hpp"
+#include "env/lanes/cpp/grammar/style.hpp"
+#include "env/lanes/cuda/grammar/cuda_style.hpp"
 #include "env/task/dtype.hpp"
 
 namespace quern::env {

@@ -8,7 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "env/judge/evaluator.hpp"
+#include "env/judge/evaluation_request.hpp"
+#include "env/judge/judge.hpp"
 
 namespace quern::env {
 

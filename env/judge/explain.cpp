@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include "base/text.hpp"
-#include "env/judge/candidate_checks.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/roofline.hpp"
 #include "env/judge/runner_end.hpp"

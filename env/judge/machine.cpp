@@ -11,7 +11,6 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "env/sandbox/instruction_level.hpp"
 
 namespace quern::env {
 namespace {
@@ -51,10 +50,6 @@ volatile std::uint64_t sink_integer = 0;
 volatile float sink_float = 0;
 
 }  // namespace
-
-std::string cpu_device_class() {
-  return "cpp-" + instruction_level();
-}
 
 std::string cpu_model() {
   const auto text = base::read_file("/proc/cpuinfo", 16U << 20U);

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "env/judge/evaluator.hpp"
+#include "env/build/compile_result.hpp"
+#include "env/judge/evaluation_request.hpp"
 #include "env/judge/verdict_cache.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/measure/stage_clock.hpp"
-#include "env/sandbox/compile.hpp"
-#include "env/screen/screen.hpp"
+#include "env/screen/screen_finding.hpp"
 #include "env/verdict/finding.hpp"
 #include "env/verdict/verdict.hpp"
 

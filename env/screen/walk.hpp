@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "env/screen/lexer.hpp"
-#include "env/screen/screen.hpp"
+#include "env/screen/screen_finding.hpp"
 
 namespace quern::env::walk {
 

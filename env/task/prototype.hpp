@@ -1,6 +1,7 @@
 // The C++ declaration that a candidate has to define for a task.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "env/task/task.hpp"
@@ -17,5 +18,8 @@ std::string kernel_prototype(const task& what);
 /// The optional second entry, also without semicolon: extern "C" int64_t workspace_bytes(int64_t n,
 /// int64_t m)
 std::string workspace_prototype(const task& what);
+
+/// Most scratch that a candidate of lane cpp may ask for, bytes.
+inline constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
 
 }  // namespace quern::env

@@ -9,7 +9,7 @@
 #include "e2e/gpu_hosts.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/gpu/desk.hpp"
-#include "env/gpu/gpu_evaluator.hpp"
+#include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "support/gpu.hpp"
 
 using namespace quern;

@@ -1,5 +1,5 @@
 // Machine code as the compilers' sandbox hands it out: an ELF file.
-#include "env/sandbox/cubin.hpp"
+#include "env/lanes/cuda/build/cubin.hpp"
 
 #include "fuzz.hpp"
 

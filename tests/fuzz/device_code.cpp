@@ -1,5 +1,5 @@
 // The file around machine code: names of kernels and where the code lies.
-#include "env/sandbox/device_code.hpp"
+#include "env/lanes/cuda/build/device_code.hpp"
 
 #include "fuzz.hpp"
 

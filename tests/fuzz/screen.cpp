@@ -1,6 +1,6 @@
 // Sources of candidates: the lexer, both static screens, the canonical form.
-#include "env/screen/screen.hpp"
-
+#include "env/lanes/cpp/screen/cpp_screen.hpp"
+#include "env/lanes/cuda/screen/cuda_screen.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/screen/lexer.hpp"
 #include "fuzz.hpp"
@@ -26,9 +26,9 @@ QUERN_FUZZ(text) {
     require(!of_text || of_text->line >= 1, "a finding has a line");
     require(of_text.has_value() == of_canonical.has_value(), "both are refused, or neither");
   };
-  same(env::static_screen(text), env::static_screen(canonical));
+  same(env::screen_cpp(text), env::screen_cpp(canonical));
   for (const bool allowed : {false, true}) {
     const env::cuda_screen_policy policy{.library_calls = allowed, .graphs = !allowed};
-    same(env::static_screen(text, policy), env::static_screen(canonical, policy));
+    same(env::screen_cuda(text, policy), env::screen_cuda(canonical, policy));
   }
 }

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
-#include "env/sandbox/compile.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "support/test.hpp"
 
 namespace quern::test {

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "env/judge/evaluator.hpp"
+#include "env/judge/evaluation_request.hpp"
+#include "env/judge/judge.hpp"
 
 namespace quern::tools {
 

@@ -16,7 +16,7 @@
 #include "base/hash.hpp"
 #include "base/program.hpp"
 #include "env/device/gpu_probe.hpp"
-#include "env/gpu/open_judge.hpp"
+#include "env/lanes/open_judge.hpp"
 #include "tools/bench/bench_run.hpp"
 #include "tools/bench/candidates.hpp"
 #include "tools/bench/choices.hpp"

@@ -10,9 +10,10 @@
 #include "base/text.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/judge/machine.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
+#include "env/lanes/cpp/build/instruction_level.hpp"
 #include "env/runner/reference_service.hpp"
 #include "env/sandbox/child.hpp"
-#include "env/sandbox/compile.hpp"
 #include "env/sandbox/probe.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -59,11 +60,11 @@ bool check_libtorch() {
 base::expected<std::string> compile_something() {
   QUERN_TRY(const auto children, env::spawner::create(env::sandbox_mode::best_effort));
   QUERN_TRY(const auto folder, base::temp_folder::make("quern-doctor"));
-  env::compiler_options options;
+  env::cpp_compiler_options options;
   options.cache_dir = folder.path();
   options.prelude_dir = base::user_cache_folder();
-  QUERN_TRY(const auto compiler, env::compiler::create(*children, std::move(options)));
-  env::compile_request request;
+  QUERN_TRY(const auto compiler, env::cpp_compiler::create(*children, std::move(options)));
+  env::cpp_compile_request request;
   request.source = "extern \"C\" void kernel() {}\n";
   QUERN_TRY(const auto built, compiler->compile(request));
   if (built.what != env::compile_result::kind::built)

@@ -19,7 +19,7 @@
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/device/gpu_probe.hpp"
-#include "env/gpu/gpu_evaluator.hpp"
+#include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "env/task/task_codec.hpp"
 #include "layer_switches.hpp"
 #include "support/gpu.hpp"
@@ -63,7 +63,7 @@ class weakened {
       std::filesystem::copy_file(base::program_folder() / "quern_switchable_runner",
                                  options.runner_program);
     }
-    auto opened = env::gpu_evaluator::open(options);
+    auto opened = env::cuda_evaluator::open(options);
     REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().message));
     evaluator_ = std::move(*opened);
   }
@@ -101,7 +101,7 @@ class weakened {
 
  private:
   base::temp_folder folder_ = base::temp_folder::make("quern-controls").value();
-  std::unique_ptr<env::gpu_evaluator> evaluator_;
+  std::unique_ptr<env::cuda_evaluator> evaluator_;
 };
 
 /// What a failed control is told with: where the times come from, and every check that did not

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "env/gpu/calls.hpp"
-#include "env/gpu/gpu_evaluator.hpp"
 #include "env/gpu/timed_windows.hpp"
+#include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "env/task/float_bits.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"

@@ -12,10 +12,10 @@
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "env/device/part_build.hpp"
-#include "env/gpu/build.hpp"
-#include "env/gpu/candidate.hpp"
 #include "env/gpu/runner_process.hpp"
-#include "env/gpu/timing.hpp"
+#include "env/lanes/cuda/build.hpp"
+#include "env/lanes/cuda/candidate.hpp"
+#include "env/lanes/cuda/timing.hpp"
 #include "env/sandbox/probe.hpp"
 #include "support/test.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "env/gpu/gpu_oracle.hpp"
+#include "env/lanes/cuda/cuda_oracle.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/gpu.hpp"
 

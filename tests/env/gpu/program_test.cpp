@@ -1,6 +1,6 @@
 // Launch plans of the honest candidates as runners perform them: every pointer leads to the byte of
 // the tensor that the plan names, in every slot.
-#include "env/gpu/program.hpp"
+#include "env/lanes/cuda/program.hpp"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // What is told of a candidate's kernels: read from machine code, and how much of it fits.
-#include "env/gpu/work.hpp"
+#include "env/lanes/cuda/work.hpp"
 
 #include "base/file.hpp"
 #include "base/random.hpp"

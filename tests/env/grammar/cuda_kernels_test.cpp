@@ -3,12 +3,12 @@
 #include <cstdlib>
 
 #include "env/grammar/cuda_lab.hpp"
-#include "env/grammar/cuda_writer.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/kernel_lab.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
-#include "env/screen/cuda_prelude.hpp"
+#include "env/lanes/cuda/grammar/cuda_writer.hpp"
+#include "env/lanes/cuda/screen/cuda_prelude.hpp"
 #include "support/test.hpp"
 
 using namespace quern;

@@ -13,7 +13,7 @@
 #include "base/status.hpp"
 #include "env/grammar/composition.hpp"
 #include "env/grammar/interpret.hpp"
-#include "env/launch/launch_plan.hpp"
+#include "env/lanes/cuda/launch/launch_plan.hpp"
 
 namespace quern::test {
 

@@ -3,12 +3,12 @@
 #include <set>
 
 #include "env/grammar/completion_text.hpp"
-#include "env/grammar/cuda_writer.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
-#include "env/launch/launch_plan.hpp"
-#include "env/screen/screen.hpp"
+#include "env/lanes/cuda/grammar/cuda_writer.hpp"
+#include "env/lanes/cuda/launch/launch_plan.hpp"
+#include "env/lanes/cuda/screen/cuda_screen.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -91,7 +91,7 @@ TEST_CASE("cuda: every variant has a launch plan and passes the screen; texts di
       styles.insert(variant.style);
       if (const auto why = no_plan(of, variant.source); !why.empty())
         FAIL(why << "\n" << variant.source);
-      if (const auto finding = env::static_screen(variant.source, {false, true}))
+      if (const auto finding = env::screen_cuda(variant.source, {false, true}))
         FAIL(finding->text << "\n" << variant.source);
       ++texts;
     }
@@ -101,7 +101,7 @@ TEST_CASE("cuda: every variant has a launch plan and passes the screen; texts di
       CHECK(right.contains(wrong.source) == wrong.intended_correct);
       if (const auto why = no_plan(of, wrong.source); !why.empty())
         FAIL(why << "\n" << wrong.source);
-      CHECK_FALSE(env::static_screen(wrong.source, {false, true}));
+      CHECK_FALSE(env::screen_cuda(wrong.source, {false, true}));
     }
   }
   MESSAGE(texts << " texts in " << styles.size() << " styles");

@@ -11,11 +11,11 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "env/gpu/gpu_evaluator.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
 #include "env/judge/compile_pool.hpp"
+#include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "support/gpu.hpp"
 
 using namespace quern;
@@ -33,7 +33,7 @@ struct trial {
   bool timed = false;
 };
 
-env::gpu_evaluator* the_evaluator() {
+env::cuda_evaluator* the_evaluator() {
   static std::string problem;
   static const auto opened = [] {
     env::evaluator_options options;
@@ -44,7 +44,7 @@ env::gpu_evaluator* the_evaluator() {
     options.precision = 0.02;
     options.noise_limit = 0.1;
     options.confirm_at_once = true;
-    auto made = env::gpu_evaluator::open(options);
+    auto made = env::cuda_evaluator::open(options);
     if (!made) problem = made.error().message;
     return made ? std::move(*made) : nullptr;
   }();
@@ -105,7 +105,7 @@ void print(const char* title, const std::map<std::string, spread>& table) {
 }  // namespace
 
 TEST_CASE("generated kernels on a device do what they are meant to do, at different speeds") {
-  env::gpu_evaluator* with = the_evaluator();
+  env::cuda_evaluator* with = the_evaluator();
   if (with == nullptr) return;
   const char* asked = std::getenv("QUERN_GPU_TASKS");
   const int tasks = asked != nullptr ? std::max(1, std::atoi(asked)) : 60;

@@ -14,9 +14,9 @@
 #include "env/grammar/draw.hpp"
 #include "env/grammar/kernel_lab.hpp"
 #include "env/grammar/probe.hpp"
-#include "env/grammar/render.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
+#include "env/lanes/cpp/grammar/render.hpp"
 
 namespace {
 

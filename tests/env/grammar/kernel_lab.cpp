@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "env/screen/prelude.hpp"
+#include "env/lanes/cpp/screen/prelude.hpp"
 #include "env/task/fill.hpp"
 
 namespace quern::test {

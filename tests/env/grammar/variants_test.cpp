@@ -6,9 +6,9 @@
 
 #include "env/grammar/completion_text.hpp"
 #include "env/grammar/draw.hpp"
-#include "env/grammar/render.hpp"
+#include "env/lanes/cpp/grammar/render.hpp"
+#include "env/lanes/cpp/screen/cpp_screen.hpp"
 #include "env/prompt/completion.hpp"
-#include "env/screen/screen.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -88,14 +88,14 @@ TEST_CASE("a variant depends on its address alone, and the share of wrong ones i
 TEST_CASE("the static screen has nothing against any of them") {
   for (std::uint64_t k = 0; k < 80; ++k) {
     const env::composition_probe probe(env::draw_composition(33, k, {}));
-    CHECK_FALSE(env::static_screen(env::render_plain(probe.subject())));
+    CHECK_FALSE(env::screen_cpp(env::render_plain(probe.subject())));
     const env::variant_supply supply(probe);
     for (const auto& variant : supply.correct()) {
-      const auto finding = env::static_screen(variant.source);
+      const auto finding = env::screen_cpp(variant.source);
       if (finding) FAIL(finding->text << "\n" << variant.source);
     }
     for (std::uint64_t d = 0; d < 8; ++d)
-      CHECK_FALSE(env::static_screen(supply.draw(1, d, 1.0).source));
+      CHECK_FALSE(env::screen_cpp(supply.draw(1, d, 1.0).source));
   }
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/random.hpp"
-#include "env/judge/ahead.hpp"
+#include "env/build/shared_compilation.hpp"
 #include "env/judge/cost_model.hpp"
 #include "env/judge/explain.hpp"
 #include "env/judge/judgement.hpp"

@@ -14,41 +14,41 @@ namespace {
 
 /// Its runners have no locks; with judge_layer::threads off candidates may start threads and run on
 /// any core.
-evaluator& unlocked() {
+cpp_evaluator& unlocked() {
   static auto opened = [] {
     auto o = options();
     o.static_screen = false;
     o.runner_program = quern::test::program_dir() / "quern-runner-unlocked";
-    return evaluator::open(o).value();
+    return cpp_evaluator::open(o).value();
   }();
   return *opened;
 }
 
 /// Measures a large claim again at once. Coarse, so that a busy machine does not make it take a
 /// second pair of processes before there is a claim.
-evaluator& confirming() {
+cpp_evaluator& confirming() {
   static auto opened = [] {
     auto o = options();
     o.static_screen = false;
     o.confirm_at_once = true;
     o.precision = 0.06;
     o.noise_limit = 0.5;
-    return evaluator::open(o).value();
+    return cpp_evaluator::open(o).value();
   }();
   return *opened;
 }
 
-evaluator& without_reference() {
+cpp_evaluator& without_reference() {
   static auto opened = [] {
     auto o = options();
     o.reference_program = "/bin/false";
-    return evaluator::open(o).value();
+    return cpp_evaluator::open(o).value();
   }();
   return *opened;
 }
 
 /// Measured by the processes, never taken from the cache.
-verdict once(evaluator& with, const std::string& source, const std::string& text,
+verdict once(cpp_evaluator& with, const std::string& source, const std::string& text,
              std::uint64_t seed, double recheck_above = 30) {
   evaluation_request r;
   r.subject = task_of(text);
@@ -61,7 +61,7 @@ verdict once(evaluator& with, const std::string& source, const std::string& text
 
 /// What brings a verdict about.
 struct trigger {
-  evaluator* with = nullptr;  ///< null: this lane cannot give the verdict; `why` tells
+  cpp_evaluator* with = nullptr;  ///< null: this lane cannot give the verdict; `why` tells
   std::string why;
   std::string source = {};
   std::string text = twice;
@@ -233,7 +233,7 @@ TEST_CASE("hack(late_write): work that is put off until the evaluator has other 
 }
 
 TEST_CASE("the faults of threads end where candidates cannot start any") {
-  const auto verified = [](evaluator& with, const char* file) {
+  const auto verified = [](cpp_evaluator& with, const char* file) {
     evaluation_request r;
     r.subject = task_of(affine());
     r.source = hostile(file);
@@ -253,7 +253,7 @@ TEST_CASE("hack(leftover_work): a process that was started ahead is watched like
   o.static_screen = false;
   o.runner_program = quern::test::program_dir() / "quern-runner-unlocked";
   const quern::test::without_layers off{judge_layer::threads};
-  const auto with = evaluator::open(o).value();
+  const auto with = cpp_evaluator::open(o).value();
   evaluation_request r;
   r.subject = task_of(affine());
   r.source = hostile("faults/leaves_a_thread.cpp");

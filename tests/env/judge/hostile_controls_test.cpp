@@ -65,7 +65,7 @@ class weakened_pipeline {
   }
 
  private:
-  std::unique_ptr<evaluator> locked_ = open(false), unlocked_ = open(false, false);
+  std::unique_ptr<cpp_evaluator> locked_ = open(false), unlocked_ = open(false, false);
   std::shared_ptr<const task> common_ = subject(manifest());
 };
 

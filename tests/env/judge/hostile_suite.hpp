@@ -9,7 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "env/judge/evaluator.hpp"
+#include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
 
@@ -33,8 +33,8 @@ inline const std::filesystem::path& artefacts() {
 }
 
 /// `candidate`: one of the manifest, which may name other limits.
-inline std::unique_ptr<evaluator> open(bool screen, bool locked = true,
-                                       const base::json& candidate = base::json::object()) {
+inline std::unique_ptr<cpp_evaluator> open(bool screen, bool locked = true,
+                                           const base::json& candidate = base::json::object()) {
   evaluator_options o;
   o.runner_program = program_dir() / (locked ? "quern-runner" : "quern-runner-unlocked");
   o.reference_program = program_dir() / "quern-torch";
@@ -44,7 +44,7 @@ inline std::unique_ptr<evaluator> open(bool screen, bool locked = true,
   o.call_cpu_s = candidate.value("call_cpu_s", 1.0);
   o.time_budget_s = candidate.value("budget_s", 0.1);
   o.noise_limit = candidate.value("noise_limit", widest_noise_limit);
-  return evaluator::open(o).value();
+  return cpp_evaluator::open(o).value();
 }
 
 inline base::json manifest() {
@@ -88,7 +88,7 @@ inline evaluation_request request_for(std::shared_ptr<const task> subject, const
 }
 
 /// The verdict, or the last one of most_judgements that were `noisy`.
-inline verdict judge(evaluator& judging, const evaluation_request& request) {
+inline verdict judge(cpp_evaluator& judging, const evaluation_request& request) {
   auto v = judging.evaluate(request);
   for (int i = 1; i < most_judgements && v.kind == verdict_kind::noisy; ++i)
     v = judging.evaluate(request);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/file.hpp"
-#include "env/judge/evaluator.hpp"
+#include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
 
@@ -25,27 +25,27 @@ inline evaluator_options options() {
   return o;
 }
 
-inline evaluator& judge() {
-  static auto opened = evaluator::open(options()).value();
+inline cpp_evaluator& judge() {
+  static auto opened = cpp_evaluator::open(options()).value();
   return *opened;
 }
 
 /// Measures for longer where the machine is not quiet, to the same limits.
-inline evaluator& patient() {
+inline cpp_evaluator& patient() {
   static auto opened = [] {
     auto o = options();
     o.time_budget_s = 3;
-    return evaluator::open(o).value();
+    return cpp_evaluator::open(o).value();
   }();
   return *opened;
 }
 
 /// Without the static screen: what the sandbox and the checks say alone.
-inline evaluator& unscreened() {
+inline cpp_evaluator& unscreened() {
   static auto opened = [] {
     auto o = options();
     o.static_screen = false;
-    return evaluator::open(o).value();
+    return cpp_evaluator::open(o).value();
   }();
   return *opened;
 }
@@ -95,7 +95,8 @@ inline std::string kernel(const std::string& body, const std::string& before = "
 
 inline const std::string loop = "for (int64_t i = 0; i < n; ++i) y[i] = x[i] * 2;";
 
-inline verdict verify(evaluator& with, const std::string& source, const std::string& text = twice) {
+inline verdict verify(cpp_evaluator& with, const std::string& source,
+                      const std::string& text = twice) {
   evaluation_request r;
   r.subject = task_of(text);
   r.source = source;
@@ -104,7 +105,8 @@ inline verdict verify(evaluator& with, const std::string& source, const std::str
 }
 
 /// Measures until the machine lets it, so that a busy one does not decide the test.
-inline verdict measure(evaluator& with, const std::string& source, const std::string& text = twice,
+inline verdict measure(cpp_evaluator& with, const std::string& source,
+                       const std::string& text = twice,
                        const std::function<void(evaluation_request&)>& change = {}) {
   verdict v;
   for (int attempt = 0; attempt < 40; ++attempt) {
@@ -119,7 +121,7 @@ inline verdict measure(evaluator& with, const std::string& source, const std::st
   return v;
 }
 
-inline void honest_one_passes(evaluator& with) {
+inline void honest_one_passes(cpp_evaluator& with) {
   const auto v = verify(with, kernel(loop));
   CAPTURE(v.detail);
   CHECK(v.kind == verdict_kind::ok);

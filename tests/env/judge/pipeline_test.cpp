@@ -267,7 +267,7 @@ TEST_CASE("unconfirmed: fast in some processes only") {
   o.confirm_at_once = true;
   // Long enough for a claim without a second pair of processes, of which one may be slow.
   o.time_budget_s = 3;
-  const auto with = evaluator::open(o).value();
+  const auto with = cpp_evaluator::open(o).value();
   // Where the stack lies decides, which differs from process to process.
   const std::string moody = kernel(
       "int here; int repeat = ((uint64_t)&here >> 12) & 1 ? 1 : 5; for (int q = 0; q < repeat; "
@@ -311,7 +311,7 @@ TEST_CASE("invalid_reference says what is wrong with the task") {
 TEST_CASE("infra_error: a host that cannot do its part says so") {
   auto o = options();
   o.reference_program = "/bin/false";
-  const auto broken = evaluator::open(o).value();
+  const auto broken = cpp_evaluator::open(o).value();
   auto v = verify(*broken, kernel(loop));
   CHECK(v.kind == verdict_kind::infra_error);
   v = measure(judge(), kernel(loop), twice, [](evaluation_request& r) { r.protocol = "paired/9"; });
@@ -331,7 +331,7 @@ TEST_CASE("an ok that is in the cache is measured again") {
   auto o = options();
   o.remeasure_probability = 1;
   o.time_budget_s = 3;
-  const auto eager = evaluator::open(o).value();
+  const auto eager = cpp_evaluator::open(o).value();
   const auto first = measure(*eager, kernel(loop));
   if (first.kind == verdict_kind::noisy) return quern::test::skip("this machine is too busy");
   CHECK(first.kind == verdict_kind::ok);

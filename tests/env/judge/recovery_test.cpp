@@ -27,9 +27,9 @@ std::map<pid_t, pid_t> children_of(pid_t parent, const std::string& word) {
 /// An evaluator whose reference process is known.
 struct watched {
   std::map<pid_t, pid_t> others = children_of(getpid(), "quern-torch");
-  std::unique_ptr<evaluator> judge;
+  std::unique_ptr<cpp_evaluator> judge;
 
-  explicit watched(evaluator_options o) : judge(evaluator::open(std::move(o)).value()) {}
+  explicit watched(evaluator_options o) : judge(cpp_evaluator::open(std::move(o)).value()) {}
 
   /// The warm parent; waits for it.
   pid_t reference() const {
@@ -155,7 +155,7 @@ TEST_CASE("a reference that is killed or stopped while it is timed: once more") 
 }
 
 TEST_CASE("a runner that somebody killed once is no fault of the candidate") {
-  const auto judge = evaluator::open(tolerant()).value();
+  const auto judge = cpp_evaluator::open(tolerant()).value();
   // Prepared, and compiled, so that the next evaluation is all runner.
   REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
   const quern::test::meddler somebody("quern-runner", SIGKILL, 1);
@@ -167,7 +167,7 @@ TEST_CASE("a runner that somebody killed once is no fault of the candidate") {
 }
 
 TEST_CASE("a runner that ends each time is the candidate's doing, after one repetition") {
-  const auto judge = evaluator::open(tolerant()).value();
+  const auto judge = cpp_evaluator::open(tolerant()).value();
   REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
   {
     const quern::test::meddler somebody("quern-runner", SIGKILL, 100);
@@ -179,7 +179,7 @@ TEST_CASE("a runner that ends each time is the candidate's doing, after one repe
   // Without its runner's socket it cannot be told from one that is being killed.
   auto o = tolerant();
   o.static_screen = false;
-  const auto unscreened = evaluator::open(o).value();
+  const auto unscreened = cpp_evaluator::open(o).value();
   const std::string leaves = kernel(
       "for (int d = 3; d < 64; ++d) close(d); for (;;) asm volatile(\"\");", "#include <unistd.h>");
   const auto v = verify(*unscreened, leaves);
@@ -190,7 +190,7 @@ TEST_CASE("a runner that ends each time is the candidate's doing, after one repe
 TEST_CASE("a runner that somebody stopped once is no fault of the candidate") {
   auto o = tolerant();
   o.call_cpu_s = 0.05;
-  const auto judge = evaluator::open(o).value();
+  const auto judge = cpp_evaluator::open(o).value();
   REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
   const quern::test::meddler somebody("quern-runner", SIGSTOP, 1);
   const auto v = verify(*judge, lasting_kernel(1, 3'000'000));
@@ -200,7 +200,7 @@ TEST_CASE("a runner that somebody stopped once is no fault of the candidate") {
 }
 
 TEST_CASE("a plain baseline whose runner or compiler somebody killed says nothing of the task") {
-  const auto judge = evaluator::open(tolerant()).value();
+  const auto judge = cpp_evaluator::open(tolerant()).value();
   for (const bool compiler : {true, false}) {
     CAPTURE(compiler);
     const std::string source = fresh_kernel(compiler ? 1 : 0);
@@ -225,7 +225,7 @@ TEST_CASE("a core whose artefacts cannot be stored is taken out, tested, and tak
   auto o = options();
   o.cache_dir = folder.path();
   o.quarantine = device_quarantine::limits{.first_pause = 0, .longest_pause = 0};
-  const auto judge = evaluator::open(o).value();
+  const auto judge = cpp_evaluator::open(o).value();
   REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
   const auto failing = [&](int number, const std::string& text) {
     CHECK(verify(*judge, fresh_kernel(number), text).kind == verdict_kind::infra_error);
@@ -261,7 +261,7 @@ TEST_CASE("a core whose compiler fails whatever it is given is taken out, and in
   auto o = options();
   o.cache_dir = folder.path();
   o.quarantine = device_quarantine::limits{.first_pause = 0, .longest_pause = 0};
-  auto opened = evaluator::open(o);
+  auto opened = cpp_evaluator::open(o);
   setenv("PATH", path.c_str(), 1);
   const auto judge = std::move(opened.value());
   REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);

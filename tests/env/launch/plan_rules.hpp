@@ -6,7 +6,7 @@
 #include <string_view>
 #include <variant>
 
-#include "env/launch/launch_plan.hpp"
+#include "env/lanes/cuda/launch/launch_plan.hpp"
 
 namespace quern::test {
 

@@ -10,7 +10,8 @@ namespace quern::test {
 
 namespace fs = std::filesystem;
 
-void compile_all(env::compiler& compiler, const std::vector<env::compile_request>& requests) {
+void compile_all(env::cpp_compiler& compiler,
+                 const std::vector<env::cpp_compile_request>& requests) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i; (i = next++) < requests.size();)

@@ -11,8 +11,8 @@
 
 #include <unistd.h>
 
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/sandbox/child.hpp"
-#include "env/sandbox/compile.hpp"
 #include "env/sandbox/in_process.hpp"
 #include "env/sandbox/probe.hpp"
 #include "support/test.hpp"
@@ -80,7 +80,8 @@ inline deed_result run(env::spawner& children, const env::child_spec& spec) {
 
 /// Compiles these into the compiler's cache, two at a time. Nothing is said of one that fails: it
 /// fails again where it is looked at.
-void compile_all(env::compiler& compiler, const std::vector<env::compile_request>& requests);
+void compile_all(env::cpp_compiler& compiler,
+                 const std::vector<env::cpp_compile_request>& requests);
 
 /// Control groups of ours and processes that run the deed program: both empty after a test.
 std::set<std::string> control_groups_left();

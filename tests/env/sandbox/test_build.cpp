@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/file.hpp"
-#include "env/gpu/build.hpp"
-#include "env/screen/screen.hpp"
+#include "env/lanes/cuda/build.hpp"
+#include "env/lanes/cuda/screen/cuda_screen.hpp"
 #include "env/task/task_codec.hpp"
 #include "sandbox_fixture.hpp"
 
@@ -127,9 +127,9 @@ TEST_CASE("cuBLAS where the suite allows library calls, and nowhere else") {
                                    row{"matmul_bf16", "matmul_bf16.cublas_kept.cu"}}) {
     CAPTURE(file);
     const auto source = honest(file);
-    const auto refused = env::static_screen(source, {.library_calls = false, .graphs = true});
+    const auto refused = env::screen_cuda(source, {.library_calls = false, .graphs = true});
     REQUIRE(refused.has_value());
-    const auto passed = env::static_screen(source, {.library_calls = true, .graphs = true});
+    const auto passed = env::screen_cuda(source, {.library_calls = true, .graphs = true});
     INFO((passed ? passed->text : ""));
     CHECK_FALSE(passed.has_value());
     const auto built = build(*with, task, source, {.host_entry = true, .library_calls = true});

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "env/sandbox/artefact_cache.hpp"
-#include "env/sandbox/compile.hpp"
+#include "env/build/artefact_cache.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "sandbox_fixture.hpp"
 
 using namespace quern;
@@ -31,14 +31,14 @@ using kernel_function = void (*)(const float*, float*, std::int64_t, void*, void
 struct workshop {
   std::unique_ptr<env::spawner> children;
   base::temp_folder cache;
-  std::unique_ptr<env::compiler> compiler;
+  std::unique_ptr<env::cpp_compiler> compiler;
 };
 
 workshop make_workshop(env::layer_set allowed = env::layer_set::all()) {
   auto children = make_spawner(allowed);
   auto cache = base::temp_folder::make("quern-cache");
   REQUIRE(cache.has_value());
-  auto made = env::compiler::create(*children, {.cache_dir = cache->path()});
+  auto made = env::cpp_compiler::create(*children, {.cache_dir = cache->path()});
   REQUIRE_MESSAGE(made.has_value(), (made ? "" : made.error().message));
   return {std::move(children), std::move(*cache), std::move(*made)};
 }
@@ -48,8 +48,8 @@ workshop& shared() {
   return only;
 }
 
-env::compile_result compiled(env::compiler& with, const std::string& source) {
-  env::compile_request request;
+env::compile_result compiled(env::cpp_compiler& with, const std::string& source) {
+  env::cpp_compile_request request;
   request.source = source;
   request.prototype = prototype;
   request.wall_s = 60;
@@ -132,7 +132,7 @@ TEST_CASE("the compiler sees nothing of the host but itself") {
   REQUIRE(base::write_file_atomic(file, "int answer = 42;\n").has_value());
   chmod(secret->path().c_str(), 0755);
   chmod(file.c_str(), 0644);
-  const auto try_all = [&](env::compiler& compiler) {
+  const auto try_all = [&](env::cpp_compiler& compiler) {
     for (const std::string& path : {file, std::string("/etc/shadow"), std::string("/etc/passwd")}) {
       CAPTURE(path);
       const auto taken = compiled(compiler, "asm(\".incbin \\\"" + path + "\\\"\");\n" + doubling);
@@ -154,7 +154,7 @@ TEST_CASE("the compiler sees nothing of the host but itself") {
 
 TEST_CASE("time, memory and size of the compiler are bounded") {
   auto& compiler = *shared().compiler;
-  env::compile_request request;
+  env::cpp_compile_request request;
   request.prototype = prototype;
   // Instantiates without end worth waiting for.
   request.source =
@@ -206,7 +206,7 @@ TEST_CASE("several callers, one cache") {
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 3; ++i) {
-        env::compile_request request;
+        env::cpp_compile_request request;
         request.prototype = prototype;
         request.source = doubling + "int number" + std::to_string((t + i) % 4) + ";\n";
         request.wall_s = 60;
@@ -224,13 +224,13 @@ TEST_CASE("several callers, one cache") {
 TEST_CASE("a second compiler finds prelude and artefacts of the first") {
   auto& first = shared();
   const auto before = compiled(*first.compiler, doubling + "int shared_one;");
-  auto again = env::compiler::create(*first.children, {.cache_dir = first.cache.path()});
+  auto again = env::cpp_compiler::create(*first.children, {.cache_dir = first.cache.path()});
   REQUIRE(again.has_value());
   CHECK((*again)->fingerprint() == first.compiler->fingerprint());
   CHECK(compiled(**again, doubling + "int shared_one;").cached);
-  CHECK_FALSE(env::compiler::create(*first.children, {}).has_value());
-  CHECK_FALSE(env::compiler::create(*first.children,
-                                    {.cache_dir = first.cache.path(), .program = "/nowhere/g++"})
+  CHECK_FALSE(env::cpp_compiler::create(*first.children, {}).has_value());
+  CHECK_FALSE(env::cpp_compiler::create(
+                  *first.children, {.cache_dir = first.cache.path(), .program = "/nowhere/g++"})
                   .has_value());
 }
 

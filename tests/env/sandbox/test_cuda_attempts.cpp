@@ -9,7 +9,7 @@
 
 #include "attempt_trace.hpp"
 #include "base/json.hpp"
-#include "env/sandbox/compile.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "sandbox_fixture.hpp"
 
 using namespace quern;
@@ -65,16 +65,16 @@ TEST_CASE(
   const auto children = make_spawner(layers);
   const auto cache = base::temp_folder::make("quern-cache");
   REQUIRE(cache.has_value());
-  auto compiler = env::compiler::create(*guarded, {.cache_dir = cache->path()});
+  auto compiler = env::cpp_compiler::create(*guarded, {.cache_dir = cache->path()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
   const auto manifest =
       base::parse_json(base::read_file(hostile_cuda / "manifest.json").value()).value();
   struct attack {
     std::string file, call;
-    env::compile_request request;
+    env::cpp_compile_request request;
   };
   std::vector<attack> attacks;
-  std::vector<env::compile_request> requests;
+  std::vector<env::cpp_compile_request> requests;
   for (const auto& c : manifest.at("candidates")) {
     if (!c.contains("attempt")) continue;
     attack one{c.at("file").get<std::string>(), c.at("attempt").get<std::string>(), {}};

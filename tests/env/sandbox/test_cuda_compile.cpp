@@ -11,9 +11,9 @@
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "base/random.hpp"
-#include "env/sandbox/cuda_compile.hpp"
-#include "env/sandbox/device_code.hpp"
-#include "env/screen/cuda_prelude.hpp"
+#include "env/lanes/cuda/build/cuda_compiler.hpp"
+#include "env/lanes/cuda/build/device_code.hpp"
+#include "env/lanes/cuda/screen/cuda_prelude.hpp"
 #include "sandbox_fixture.hpp"
 
 using namespace quern;

@@ -6,7 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "env/sandbox/compile.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/sandbox/outside_hand.hpp"
 #include "sandbox_fixture.hpp"
 #include "support/breakable_compiler.hpp"
@@ -34,8 +34,8 @@ const child_end success = end_of(end_kind::exited);
 const child_end failure = end_of(end_kind::exited, 1);
 const child_end kill = end_of(end_kind::signalled, SIGKILL);
 
-env::compile_request request(const std::string& more) {
-  env::compile_request r;
+env::cpp_compile_request request(const std::string& more) {
+  env::cpp_compile_request r;
   r.prototype = "extern \"C\" void kernel(const float* x, float* y);\n";
   r.source = more + "\nextern \"C\" void kernel(const float* x, float* y) { y[0] = x[0]; }\n";
   r.wall_s = 60;
@@ -63,7 +63,7 @@ void fill(const std::filesystem::path& folder, std::uint64_t left) {
 /// What becomes of the source where work folders are of a host whose folder for temporary files has
 /// these `options`, and is filled by `prepare` before. None: no such file system can be had here.
 std::optional<std::string> compiled_in(
-    const std::string& options, const env::compile_request& what,
+    const std::string& options, const env::cpp_compile_request& what,
     const std::function<void(const std::filesystem::path&)>& prepare = {},
     const std::filesystem::path& program = {}) {
   static const base::temp_folder prelude = base::temp_folder::make("quern-prelude").value();
@@ -73,9 +73,9 @@ std::optional<std::string> compiled_in(
     auto layers = env::layer_set::all();
     layers.remove(env::layer::mountns);
     const auto children = env::spawner::create(env::sandbox_mode::best_effort, layers).value();
-    const auto compiler = env::compiler::create(*children, {.cache_dir = cache.path(),
-                                                            .prelude_dir = prelude.path(),
-                                                            .program = program})
+    const auto compiler = env::cpp_compiler::create(*children, {.cache_dir = cache.path(),
+                                                                .prelude_dir = prelude.path(),
+                                                                .program = program})
                               .value();
     setenv("TMPDIR", folder.path().c_str(), 1);
     if (prepare) prepare(folder.path());
@@ -130,7 +130,7 @@ TEST_CASE("a compiler that fails whatever it is given is an error of this host")
   const auto children = make_spawner();
   const auto cache = base::temp_folder::make("quern-cache").value();
   const auto made =
-      env::compiler::create(*children, {.cache_dir = cache.path(), .program = tool.program()});
+      env::cpp_compiler::create(*children, {.cache_dir = cache.path(), .program = tool.program()});
   REQUIRE_MESSAGE(made.has_value(), (made ? "" : made.error().message));
   const auto compile = [&](const std::string& more) {
     return told((*made)->compile(request(more)));

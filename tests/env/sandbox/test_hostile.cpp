@@ -10,8 +10,8 @@
 
 #include "attempt_trace.hpp"
 #include "base/json.hpp"
-#include "env/sandbox/compile.hpp"
-#include "env/screen/screen.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
+#include "env/lanes/cpp/screen/cpp_screen.hpp"
 #include "sandbox_fixture.hpp"
 
 using namespace quern;
@@ -85,16 +85,16 @@ const std::string hostile_prototype =
     "extern \"C\" void kernel(const float* x, float* y, int64_t n, void* workspace, void* "
     "stream);\nextern \"C\" int64_t workspace_bytes(int64_t n);\n";
 
-env::compile_request request_for(const std::string& source) {
-  env::compile_request request;
+env::cpp_compile_request request_for(const std::string& source) {
+  env::cpp_compile_request request;
   request.source = source;
   request.prototype = hostile_prototype;
   request.wall_s = 4;
   return request;
 }
 
-std::vector<env::compile_request> requests_for(const std::vector<candidate>& candidates) {
-  std::vector<env::compile_request> requests;
+std::vector<env::cpp_compile_request> requests_for(const std::vector<candidate>& candidates) {
+  std::vector<env::cpp_compile_request> requests;
   for (const auto& item : candidates)
     if (!item.child.empty()) requests.push_back(request_for(item.source));
   return requests;
@@ -107,7 +107,8 @@ const std::filesystem::path& artefacts() {
 }
 
 /// Compiles a candidate and calls it in a child that nothing guards but these layers: how it ended.
-std::string call_in(env::spawner& children, env::compiler& compiler, const std::string& source) {
+std::string call_in(env::spawner& children, env::cpp_compiler& compiler,
+                    const std::string& source) {
   auto built = compiler.compile(request_for(source));
   REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
   if (built->what == env::compile_result::kind::timeout) return "compile_timeout";
@@ -140,7 +141,7 @@ bool is_compiled_in(const candidate& item, const std::vector<std::string>& witho
   auto children = make_spawner(all_but(without));
   // Its own: what was built here must not be taken for what the whole sandbox builds.
   const auto cache = base::temp_folder::make("quern-cache").value();
-  auto compiler = env::compiler::create(*children, {.cache_dir = cache.path()});
+  auto compiler = env::cpp_compiler::create(*children, {.cache_dir = cache.path()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
   const auto built = (*compiler)->compile(request_for(item.source));
   REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
@@ -148,7 +149,7 @@ bool is_compiled_in(const candidate& item, const std::vector<std::string>& witho
 }
 
 /// How it ends in a child without these layers, who is another user and finds it by its path.
-std::string called_without(const candidate& item, env::compiler& compiler,
+std::string called_without(const candidate& item, env::cpp_compiler& compiler,
                            const std::vector<std::string>& without) {
   auto children = make_spawner(all_but(without));
   const auto built = compiler.compile(request_for(item.source));
@@ -182,7 +183,7 @@ TEST_CASE("every file of the folder is in the manifest, and every line of it is 
 TEST_CASE("the screen rejects what the manifest says and nothing else") {
   for (const auto& item : candidates_here()) {
     CAPTURE(item.file);
-    const auto found = env::static_screen(item.source);
+    const auto found = env::screen_cpp(item.source);
     CAPTURE((found ? found->text : "passed"));
     CHECK(found.has_value() == item.rejected);
   }
@@ -194,7 +195,7 @@ TEST_CASE("without the screen the sandbox alone holds them, and the next one nev
   auto children = make_spawner();
   const bool groups =
       children->layers().has(layer::cgroup1) || children->layers().has(layer::cgroup2);
-  auto compiler = env::compiler::create(*children, {.cache_dir = artefacts()});
+  auto compiler = env::cpp_compiler::create(*children, {.cache_dir = artefacts()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
 
   const auto call = [&](const std::string& source) {
@@ -239,7 +240,7 @@ TEST_CASE(
   }
   auto guarded = make_spawner();
   auto children = make_spawner(all_but({"seccomp"}));
-  auto compiler = env::compiler::create(*guarded, {.cache_dir = artefacts()});
+  auto compiler = env::cpp_compiler::create(*guarded, {.cache_dir = artefacts()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
   auto all = candidates_here();
   std::erase_if(all, [](const candidate& item) { return item.attempt.empty(); });
@@ -277,7 +278,7 @@ TEST_CASE("files of the host are read without the layers that hide them") {
     return;
   }
   auto guarded = make_spawner();
-  auto compiler = env::compiler::create(*guarded, {.cache_dir = artefacts()});
+  auto compiler = env::cpp_compiler::create(*guarded, {.cache_dir = artefacts()});
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
   int seen = 0;
   for (const auto& item : candidates_here()) {

@@ -2,7 +2,7 @@
 // somebody kills.
 #include <signal.h>
 
-#include "env/sandbox/compile.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/sandbox/outside_hand.hpp"
 #include "sandbox_fixture.hpp"
 #include "support/meddler.hpp"
@@ -37,13 +37,13 @@ child_end stalled() {
 struct meddled_workshop {
   std::unique_ptr<env::spawner> children = make_spawner();
   base::temp_folder cache = base::temp_folder::make("quern-cache").value();
-  std::unique_ptr<env::compiler> compiler =
-      env::compiler::create(*children, {.cache_dir = cache.path()}).value();
+  std::unique_ptr<env::cpp_compiler> compiler =
+      env::cpp_compiler::create(*children, {.cache_dir = cache.path()}).value();
 };
 
 /// Different in each case, and long enough in the compiler to be seen there.
-env::compile_request request(const std::string& name, const std::string& wrong = "") {
-  env::compile_request r;
+env::cpp_compile_request request(const std::string& name, const std::string& wrong = "") {
+  env::cpp_compile_request r;
   r.prototype = "extern \"C\" void kernel(float* y);\n";
   r.source =
       "template <int N, int M> struct f { static constexpr int v = f<N - 1, M>::v + f<N - 1, M + "

@@ -8,10 +8,10 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/random.hpp"
+#include "env/lanes/cuda/screen/cuda_prelude.hpp"
+#include "env/lanes/cuda/screen/cuda_screen.hpp"
 #include "env/screen/canonical.hpp"
-#include "env/screen/cuda_prelude.hpp"
 #include "env/screen/lexer.hpp"
-#include "env/screen/screen.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -21,7 +21,7 @@ namespace {
 
 std::optional<env::screen_finding> screen(std::string_view source,
                                           env::cuda_screen_policy policy = {}) {
-  return env::static_screen(source, policy);
+  return env::screen_cuda(source, policy);
 }
 
 const std::string host_part =

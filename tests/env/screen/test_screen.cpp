@@ -8,14 +8,14 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
+#include "env/lanes/cpp/screen/cpp_screen.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/screen/lexer.hpp"
-#include "env/screen/screen.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
+using env::screen_cpp;
 using env::screen_rule;
-using env::static_screen;
 
 namespace {
 
@@ -30,7 +30,7 @@ struct offence {
 
 void check_refused(const offence& item) {
   CAPTURE(item.text);
-  const auto found = static_screen(item.text + "\n" + kernel);
+  const auto found = screen_cpp(item.text + "\n" + kernel);
   REQUIRE(found.has_value());
   CHECK(std::string(env::name_of(found->rule)) == std::string(env::name_of(item.rule)));
   CHECK(found->line >= 1);
@@ -46,7 +46,7 @@ TEST_CASE("honest kernels pass") {
     CAPTURE(item.path().filename().string());
     const auto text = base::read_file(item.path());
     REQUIRE(text.has_value());
-    const auto found = static_screen(*text);
+    const auto found = screen_cpp(*text);
     CHECK_MESSAGE(!found.has_value(), (found ? found->text : ""));
     ++seen;
   }
@@ -164,11 +164,11 @@ TEST_CASE("texts that are none") {
   check_refused({screen_rule::malformed_text, std::string("int a;\0int b;", 13)});
   check_refused({screen_rule::malformed_text, "const char* a = \"open;"});
   check_refused({screen_rule::malformed_text, "int a; @"});
-  CHECK(static_screen(std::string(env::max_source_bytes + 1, ' '))->rule == screen_rule::too_long);
+  CHECK(screen_cpp(std::string(env::max_source_bytes + 1, ' '))->rule == screen_rule::too_long);
 }
 
 TEST_CASE("the first offence in the text is the one that is named") {
-  const auto found = static_screen("int a;\n\n#include <thread>\nasm(\"\");\n");
+  const auto found = screen_cpp("int a;\n\n#include <thread>\nasm(\"\");\n");
   REQUIRE(found.has_value());
   CHECK(found->rule == screen_rule::include);
   CHECK(found->line == 3);
@@ -184,7 +184,7 @@ TEST_CASE("long and nested texts take linear time") {
     while (text.size() + unit.size() <= env::max_source_bytes)
       text += unit;
     CAPTURE(unit);
-    (void)static_screen(text);  // would take hours where it is not linear: the test's limit ends it
+    (void)screen_cpp(text);  // would take hours where it is not linear: the test's limit ends it
   }
   CHECK(true);
 }
@@ -264,9 +264,9 @@ TEST_CASE("any text gets an answer, and the same one in its canonical form") {
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const std::string text = random_program(i);
     CAPTURE(text);
-    const auto found = static_screen(text);
+    const auto found = screen_cpp(text);
     if (found) REQUIRE(found->line >= 1);
-    REQUIRE(static_screen(env::canonical_source(text)).has_value() == found.has_value());
+    REQUIRE(screen_cpp(env::canonical_source(text)).has_value() == found.has_value());
   }
 }
 
@@ -288,7 +288,7 @@ TEST_CASE("no text hides assembler from the screen that the compiler would see")
     ++compared;
     CAPTURE(text);
     CAPTURE(left);
-    CHECK(static_screen(text).has_value());
+    CHECK(screen_cpp(text).has_value());
   }
   CHECK(compared > 5);
 }

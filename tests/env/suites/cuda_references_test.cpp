@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "env/judge/evaluator.hpp"
-#include "env/judge/oracle.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/lanes/cpp/cpp_oracle.hpp"
 #include "env/task/check.hpp"
 #include "env/task/suite.hpp"
 #include "support/test.hpp"
@@ -38,7 +38,7 @@ std::unique_ptr<env::reference_oracle> open_oracle() {
   options.runner_program = test::program_dir() / "quern-runner";
   options.reference_program = test::program_dir() / "quern-torch";
   options.sandbox_required = false;
-  auto oracle = env::open_oracle(options);
+  auto oracle = env::open_cpp_oracle(options);
   REQUIRE_MESSAGE(oracle.has_value(), oracle.error().message);
   return std::move(*oracle);
 }

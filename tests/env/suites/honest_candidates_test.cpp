@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/file.hpp"
-#include "env/launch/launch_plan.hpp"
+#include "env/lanes/cuda/launch/launch_plan.hpp"
 #include "env/task/task_codec.hpp"
 #include "nlohmann/json.hpp"
 #include "support/test.hpp"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "env/judge/evaluator.hpp"
-#include "env/judge/oracle.hpp"
+#include "env/lanes/cpp/cpp_evaluator.hpp"
+#include "env/lanes/cpp/cpp_oracle.hpp"
 #include "env/task/check.hpp"
 #include "env/task/suite.hpp"
 #include "support/test.hpp"
@@ -36,7 +36,7 @@ std::vector<env::task> all_tasks() {
 }  // namespace
 
 TEST_CASE("the plain kernel of every task is judged right") {
-  auto judge = env::evaluator::open(options());
+  auto judge = env::cpp_evaluator::open(options());
   REQUIRE_MESSAGE(judge.has_value(), judge.error().message);
   for (const env::task& subject : all_tasks()) {
     env::evaluation_request request;
@@ -54,7 +54,7 @@ TEST_CASE("the plain kernel of every task is judged right") {
 }
 
 TEST_CASE("every task passes its own check, but for rules about time") {
-  auto oracle = env::open_oracle(options());
+  auto oracle = env::open_cpp_oracle(options());
   REQUIRE_MESSAGE(oracle.has_value(), oracle.error().message);
   for (const env::task& subject : all_tasks()) {
     const auto report = env::check_task(subject, **oracle, {}, 11);

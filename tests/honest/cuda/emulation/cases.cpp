@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "env/judge/evaluator.hpp"
-#include "env/judge/oracle.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/lanes/cpp/cpp_oracle.hpp"
 #include "env/task/check.hpp"
 #include "env/task/task_codec.hpp"
 
@@ -18,14 +18,16 @@ namespace {
 
 void write(const fs::path& file, const env::tensor_bytes& bytes) {
   std::ofstream out(file, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
 }
 
 /// "1,2,3" as numbers.
 std::vector<std::int64_t> numbers(const std::string& text) {
   std::vector<std::int64_t> result;
   std::stringstream in(text);
-  for (std::string word; std::getline(in, word, ',');) result.push_back(std::stoll(word));
+  for (std::string word; std::getline(in, word, ',');)
+    result.push_back(std::stoll(word));
   return result;
 }
 
@@ -44,14 +46,16 @@ int write_task(env::reference_oracle& oracle, const fs::path& folder, const env:
     for (int round = -1; round < env::hidden_rounds(what); ++round) {
       const auto kinds =
           round < 0 ? env::timed_distributions(what) : env::hidden_distributions(what, round);
-      const auto inputs = env::make_inputs(at, kinds, 5, static_cast<std::uint32_t>(round + 1)).value();
+      const auto inputs =
+          env::make_inputs(at, kinds, 5, static_cast<std::uint32_t>(round + 1)).value();
       const auto outputs = oracle.run(what, at, inputs, false);
       if (!outputs) {
         std::fprintf(stderr, "%s: %s\n", what.name.c_str(), outputs.error().message.c_str());
         return 1;
       }
       index << "case " << number;
-      for (const auto size : sizes) index << " " << size;
+      for (const auto size : sizes)
+        index << " " << size;
       index << "\n";
       for (std::size_t i = 0; i < inputs.size(); ++i)
         write(folder / fmt::format("{}.in{}", number, i), inputs[i]);
@@ -68,7 +72,7 @@ int write_task(env::reference_oracle& oracle, const fs::path& folder, const env:
 int main(int argc, char** argv) {
   env::evaluator_options options;
   options.sandbox_required = false;
-  const auto oracle = env::open_oracle(options);
+  const auto oracle = env::open_cpp_oracle(options);
   if (!oracle) {
     std::fprintf(stderr, "%s\n", oracle.error().message.c_str());
     return 1;
@@ -85,7 +89,8 @@ int main(int argc, char** argv) {
     }
     for (std::string sizes; std::getline(words, sizes, ':');)
       what->hidden_sizes.push_back(numbers(sizes));
-    if (write_task(**oracle, fs::path(argv[1]) / file.parent_path().filename() / what->name, *what) != 0)
+    if (write_task(**oracle, fs::path(argv[1]) / file.parent_path().filename() / what->name,
+                   *what) != 0)
       return 1;
   }
   return 0;

@@ -1,0 +1,160 @@
+// What the compilers in the sandbox have in common.
+#include "env/build/tool.hpp"
+
+#include <cerrno>
+#include <chrono>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "env/sandbox/outside_hand.hpp"
+
+namespace quern::env {
+
+std::vector<std::string> compiler_folders() {
+  return {"/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/proc/cpuinfo"};
+}
+
+child_spec tool_spec(const std::filesystem::path& program, std::vector<std::string> arguments,
+                     bool with_gcc, int core) {
+  child_spec spec;
+  spec.argv.push_back(program.string());
+  spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+  spec.env = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=."};
+  spec.read_only = system_library_folders();
+  if (with_gcc)
+    for (const auto& folder : compiler_folders())
+      spec.read_only.push_back(folder);
+  spec.profile = syscall_profile::compiler;
+  spec.limits.processes = 16;
+  spec.limits.open_files = 128;
+  spec.core = core;
+  return spec;
+}
+
+void limit_tool(child_spec& spec, const compile_limits& limits) {
+  spec.out = child_stream::captured(limits.text_bytes);
+  spec.err = child_stream::captured(limits.text_bytes);
+  spec.limits.wall_s = spec.limits.cpu_s = limits.wall_s;
+  spec.limits.memory_bytes = limits.memory_bytes;
+  spec.limits.file_bytes = limits.file_bytes;
+  spec.limits.work_bytes = 4 * limits.file_bytes;
+}
+
+namespace {
+
+/// What the file system of work folders must have free, besides the bytes that one may hold.
+constexpr std::uint64_t least_free_files = 64;
+
+/// With a mount namespace each work folder is a file system of its own size. Without one a text
+/// that keeps to its limits must not fail because others have filled the host's.
+base::status check_room(const spawner& children, const child_limits& limits) {
+  if (children.layers().has(layer::mountns) || limits.work_bytes <= 0) return {};
+  QUERN_TRY(const auto place, base::temp_folder::make("quern-work"));
+  const auto folder = place.path().parent_path();
+  struct statvfs there {};
+  if (statvfs(place.path().c_str(), &there) != 0)
+    return base::fail_errno(fmt::format("looking for room in {}", folder.string()));
+  const auto needed = static_cast<std::uint64_t>(limits.work_bytes);
+  const std::uint64_t free_bytes = std::uint64_t{there.f_bavail} * there.f_frsize;
+  // Some file systems do not count files.
+  const bool files_left = there.f_files == 0 || there.f_favail >= least_free_files;
+  if (free_bytes >= needed && files_left) return {};
+  return base::fail(base::errc::unavailable,
+                    "{} has {} bytes and {} files free, a compiler may need {} bytes and {} files: "
+                    "make room there, or set TMPDIR to a folder that has it",
+                    folder.string(), free_bytes, std::uint64_t{there.f_favail}, needed,
+                    least_free_files);
+}
+
+}  // namespace
+
+base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec) {
+  const auto begin = std::chrono::steady_clock::now();
+  tool_outcome result;
+  QUERN_TRY(result.process, children.spawn(spec));
+  result.layers = result.process->layers();
+  result.end = *result.process->wait(-1);
+  result.out = result.process->captured_out();
+  result.err = result.process->captured_err();
+  result.ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::steady_clock::now() - begin)
+                  .count();
+  return result;
+}
+
+base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& spec,
+                                          const control_run& control) {
+  using next = compiler_attempts::next;
+  compiler_attempts attempts;
+  for (;;) {
+    QUERN_CHECK(check_room(children, spec.limits));
+    if (spec.in.what == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)
+      return base::fail_errno("rewinding a source");
+    QUERN_TRY(auto ran, run_tool(children, spec));
+    const next then = attempts.after_text(ran.end);
+    if (then == next::believe) return ran;
+    if (then == next::blame_host)
+      return base::fail(
+          base::errc::unavailable,
+          "{} was ended by another process, twice ({}): see what kills processes on this "
+          "host; the kernel's log names those it kills when memory is short",
+          spec.argv[0], ran.end.text());
+    if (then == next::repeat) continue;
+    ran.process.reset();
+    QUERN_CHECK(check_room(children, spec.limits));
+    QUERN_TRY(const auto ours, control());
+    if (attempts.after_control(ours.end) == next::blame_host)
+      return base::fail(base::errc::unavailable,
+                        "{} fails on this host whatever it is given ({}): see what the host is "
+                        "short of (room, processes, descriptors); {}",
+                        spec.argv[0], ours.end.text(), ours.err);
+  }
+}
+
+base::expected<std::string> ask_tool(spawner& children, child_spec spec) {
+  spec.out = child_stream::captured(256 << 10);
+  spec.err = child_stream::captured();
+  QUERN_TRY(auto answer, run_tool(children, spec));
+  if (!answer.end.succeeded())
+    return base::fail(base::errc::unavailable, "{} does not run in the sandbox: {}; {}",
+                      spec.argv[0], answer.end.text(), answer.err);
+  return answer.out;
+}
+
+base::expected<base::unique_fd> as_memory_file(const std::string& text) {
+  base::unique_fd file(memfd_create("source", MFD_CLOEXEC));
+  if (!file) return base::fail_errno("making a memory file for a source");
+  QUERN_CHECK(base::write_all(file.get(), text));
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return base::fail_errno("rewinding a source");
+  return file;
+}
+
+bool take_outcome(const tool_outcome& ran, const compile_limits& limits, compile_result& result) {
+  result.ms = ran.ms;
+  result.layers = ran.layers;
+  result.text = ran.out + ran.err;
+  result.what = compile_result::kind::error;
+  if (ran.end.how == child_end::kind::timed_out) {
+    result.what = compile_result::kind::timeout;
+    return false;
+  }
+  if (ran.end.out_of_memory)
+    result.text += fmt::format("\nthe compiler ran out of memory: the limit is {} bytes\n",
+                               limits.memory_bytes);
+  if (ran.end.succeeded()) return true;
+  if (result.text.empty()) result.text = "the compiler ended with " + ran.end.text();
+  return false;
+}
+
+base::expected<base::unique_fd> open_product(const tool_outcome& ran, const char* name) {
+  base::unique_fd product(
+      openat(ran.process->work_folder(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!product && errno != ENOENT && errno != ELOOP)
+    return base::fail_errno(fmt::format("opening {} of a compiler", name));
+  return product;
+}
+
+}  // namespace quern::env

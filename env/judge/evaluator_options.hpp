@@ -1,0 +1,68 @@
+// What an evaluator is opened with, whatever its lane.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "env/device/device_quarantine.hpp"
+#include "env/measure/estimate.hpp"
+#include "env/sandbox/layer.hpp"
+#include "env/task/suite_policy.hpp"
+
+namespace quern::env {
+
+/// Where an evaluator finds its programs and what it may use. The defaults are right for every
+/// program that is installed beside `quern-runner` and `quern-torch`.
+struct evaluator_options {
+  /// `quern-runner`; empty: the sibling of the running program.
+  std::filesystem::path runner_program;
+  /// `quern-torch`; empty: the sibling of the running program.
+  std::filesystem::path reference_program;
+  /// Content-addressed artefacts of the compiler; empty: a private temporary folder, with the
+  /// precompiled prelude in the user's cache.
+  std::filesystem::path cache_dir;
+  /// The core that measures; -1: the first that no other evaluator has reserved (flock).
+  int core = -1;
+  /// Lane `cuda`: the GPU that measures, by the driver's number.
+  int gpu = 0;
+  /// Lane `cuda`: what candidates may do whose request does not say.
+  suite_policy policy{.graphs = true};
+  /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.
+  double time_budget_s = 0.5;
+  /// Measuring ends before the budget once the half-width of the 95 % interval that the windows
+  /// give ln(baseline / candidate) is this small.
+  double precision = 0.006;
+  /// Half-width of the whole interval above which a verdict is `noisy`. Wider limits suit a host
+  /// whose neighbours cannot be kept quiet: a claim never says more than its interval.
+  double noise_limit = estimate_limits{}.half_width;
+  /// CPU seconds that a candidate may use for one call while it is checked (hidden sizes).
+  double call_cpu_s = 0.5;
+  /// Turned off only by tests that show that the sandbox alone is enough.
+  bool static_screen = true;
+  /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what
+  /// was on.
+  bool sandbox_required = true;
+  /// Turned off only by tests and fault benchmarks, to see what it is worth: a reference process
+  /// that died is not started again, and the device goes on without quarantine.
+  bool restart_reference = true;
+  /// Lane `cpp`, given only by tests: when the device is taken out and tried again.
+  std::optional<device_quarantine::limits> quarantine;
+  /// Given only by tests and benchmarks: the layers that children get, whatever the host has.
+  std::optional<layer_set> layers;
+  /// Key of the hidden inputs. None: from the operating system, so that nobody can know them;
+  /// deterministic runs set it.
+  std::optional<std::uint64_t> input_seed;
+  /// Probability that a cached `ok` is measured again and pooled.
+  double remeasure_probability = 0.125;
+  /// A large claim is measured again at once, in fresh processes, instead of being returned capped.
+  bool confirm_at_once = false;
+  /// A kernel against itself on this device class (env/measure/null_distribution.hpp); empty: as
+  /// it was calibrated on this host, or the built-in table.
+  std::filesystem::path null_file;
+  /// Bytes of hidden inputs and expected outputs that are kept for tasks seen lately.
+  std::size_t expectation_cache_bytes = 512u << 20;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,20 @@
+// The instruction level that kernels are compiled for, and with it the device class of lane cpp.
+#pragma once
+
+#include <string>
+
+namespace quern::env {
+
+/// `avx512`, `avx2`, `sse2` or `neon`: what -march=native finds here. QUERN_INSTRUCTION_LEVEL=avx2
+/// or sse2 in the environment lowers it (never raises it), so that a corpus for small machines can
+/// be verified and timed on a large one. Read once per process.
+const std::string& instruction_level();
+
+/// The compiler's flag for it: -march=native, or the named level where it was lowered.
+const std::string& march_flag();
+
+/// `cpp-avx512`, `cpp-avx2`, `cpp-sse2` or `cpp-neon`. The list is closed: speed-ups, exemplars and
+/// "best known" are kept by it.
+std::string cpu_device_class();
+
+}  // namespace quern::env

@@ -1,0 +1,145 @@
+// What an evaluator works with, and one evaluation as it passes through the stages. Internal to
+// env/judge.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.hpp"
+#include "env/build/shared_compilation.hpp"
+#include "env/device/device_quarantine.hpp"
+#include "env/judge/core_lock.hpp"
+#include "env/judge/judgement.hpp"
+#include "env/judge/staged_evaluation.hpp"
+#include "env/judge/verdict_cache.hpp"
+#include "env/lanes/cpp/build/cpp_compiler.hpp"
+#include "env/lanes/cpp/cpp_evaluator.hpp"
+#include "env/lanes/cpp/prepared_task.hpp"
+#include "env/lanes/cpp/started_processes.hpp"
+#include "env/lanes/cpp/timing_session.hpp"
+#include "env/sandbox/child.hpp"
+
+namespace quern::env {
+
+/// Tasks that were prepared, the least recently used going first. Owns the reference service, which
+/// it starts when first needed and again when it died.
+class task_shelf {
+ public:
+  /// `restarts`: false keeps a service that died (evaluator_options::restart_reference).
+  task_shelf(std::filesystem::path program, sandbox_mode mode, int core, std::uint64_t input_seed,
+             std::size_t bytes, bool restarts)
+      : program_(std::move(program)),
+        mode_(mode),
+        core_(core),
+        input_seed_(input_seed),
+        limit_(bytes),
+        restarts_(restarts) {}
+
+  /// Valid until the next call.
+  base::expected<prepared_task*> get(const std::shared_ptr<const task>& subject);
+  base::expected<reference_service*> service();
+  /// A fresh child for the task's reference. A service that died is started once more.
+  base::expected<reference_runner> fresh_reference(const prepared_task& t);
+  /// Ends the service; the next use starts another one. Tasks that were prepared stay.
+  void renew();
+  [[nodiscard]] std::uint64_t input_seed() const { return input_seed_; }
+  /// Best bandwidth at this footprint and arithmetic that were ever seen on this machine.
+  machine_peak peak_for(std::int64_t footprint, bool look_again);
+
+ private:
+  std::filesystem::path program_;
+  sandbox_mode mode_;
+  int core_;
+  std::uint64_t input_seed_;
+  std::size_t limit_, used_ = 0;
+  bool restarts_;
+  std::unique_ptr<reference_service> service_;
+  std::list<std::unique_ptr<prepared_task>> order_;
+  std::unordered_map<std::string, std::list<std::unique_ptr<prepared_task>>::iterator> index_;
+  std::unordered_map<std::int64_t, double> bandwidth_;
+  double flops_ = 0;
+};
+
+struct cpp_evaluator::state {
+  evaluator_options options;
+  core_choice core;
+  std::unique_ptr<spawner> children;
+  std::unique_ptr<cpp_compiler> cxx;
+  cpp_compiler_options compiling;
+  /// Compiles beside a measurement, off its core; made when first needed. Null: it could not be.
+  std::once_flag ahead_once;
+  std::unique_ptr<cpp_compiler> ahead;
+  shared_compilation compilations;
+  started_processes started;
+  std::optional<base::temp_folder> private_cache;
+  std::string device_class;
+  std::string environment;
+  null_distribution null;
+  std::unique_ptr<task_shelf> tasks;
+  verdict_cache cache;
+  stage_seconds seconds;
+  base::steady_clock clock;
+  device_quarantine quarantine{};
+  std::uint64_t self_tests = 0;
+
+  /// Judges a kernel that is known to be right, with everything made anew: what is wrong here; none
+  /// where the verdict is `ok`.
+  std::optional<std::string> self_test();
+  /// What an evaluation that used this host's parts says about them.
+  void look_after(const verdict& v);
+};
+
+cpp_compile_request compile_request_for(const task& what, const std::string& source);
+
+/// Starts quern-runner for an artefact, trying again where the host is short of something for a
+/// moment.
+base::expected<std::unique_ptr<candidate_process>> start_candidate(
+    cpp_evaluator::state& with, const std::filesystem::path& artefact, double wall_s);
+
+/// One evaluation: fills a verdict stage by stage and stops at the first finding.
+class cpp_evaluation : public staged_evaluation {
+ public:
+  cpp_evaluation(cpp_evaluator::state& with, const evaluation_request& request, verdict& v)
+      : staged_evaluation(request, v), with_(with) {}
+
+  void run();
+  /// It got as far as what the quarantine is about: a compiler, a reference, a process.
+  [[nodiscard]] bool used_host() const { return used_host_; }
+  /// What may have ended it beside its candidate.
+  [[nodiscard]] interruption interrupted() const;
+
+ private:
+  bool screen();
+  bool compile();
+  bool prepare();
+  /// As fail_host, of something that was asked of the reference.
+  bool fail_reference(const base::error& e);
+  bool verify();
+  void cost_model();
+  void time();
+  [[nodiscard]] estimate_limits measuring_limits() const;
+  base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
+  /// A new process for the task's plain kernel, which is compiled or found in the cache, not yet
+  /// loaded. Errors: invalid_argument (it does not compile); anything else is of this host.
+  base::expected<std::unique_ptr<candidate_process>> start_plain();
+  /// What the task's speed-up is over, in a process of its own: one of both is set.
+  base::status open_baseline(std::unique_ptr<candidate_process>& plain,
+                             std::optional<reference_runner>& reference);
+  /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
+  bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
+                    process_pairs& into);
+
+  cpp_evaluator::state& with_;
+  prepared_task* task_ = nullptr;
+  std::filesystem::path artefact_;
+  std::unique_ptr<candidate_process> first_process_;
+  double call_ns_ = 0;
+  bool used_host_ = false;
+  bool lost_reference_ = false;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,187 @@
+// Everything about a task that does not depend on the candidate.
+#include "env/lanes/cpp/prepared_task.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/random.hpp"
+
+namespace quern::env {
+namespace {
+
+std::string sizes_text(const task& what, std::span<const std::int64_t> sizes) {
+  std::string text;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    text += fmt::format("{}{}={}", i == 0 ? "" : " ", what.size_names[i], sizes[i]);
+  return text;
+}
+
+std::string distributions_text(std::span<const distribution> kinds) {
+  std::string text;
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    if (i == 0 || kinds[i] != kinds[i - 1])
+      text += fmt::format("{}{}", i == 0 ? "" : "/", name_of(kinds[i]));
+  return text;
+}
+
+base::expected<std::vector<tensor_bytes>> draw_inputs(const task_instance& instance,
+                                                      std::span<const distribution> kinds,
+                                                      std::uint64_t seed, std::uint32_t round) {
+  std::vector<tensor_bytes> inputs;
+  for (std::size_t i = 0; i < instance.inputs.size(); ++i) {
+    const auto& layout = instance.inputs[i];
+    tensor_bytes content(static_cast<std::size_t>(layout.bytes));
+    QUERN_CHECK(
+        fill_input(layout, kinds[i], {seed, static_cast<std::uint32_t>(i), round}, content));
+    inputs.push_back(std::move(content));
+  }
+  return inputs;
+}
+
+/// Another number in the place of one element of one input, taken from elsewhere in the same input,
+/// so that it belongs to the distribution; an input of equal elements gets a different number.
+void change_one_element(const task_instance& instance, std::vector<tensor_bytes>& inputs,
+                        std::uint64_t seed) {
+  if (inputs.empty()) return;
+  base::random_stream random(seed, "one element");
+  const std::size_t i = random.below(inputs.size());
+  const auto& layout = instance.inputs[i];
+  const std::size_t width = size_of(layout.type);
+  const std::size_t at = random.below(static_cast<std::uint64_t>(layout.elements)) * width;
+  for (int tries = 0; tries < 64; ++tries) {
+    const std::size_t from = random.below(static_cast<std::uint64_t>(layout.elements)) * width;
+    if (std::memcmp(inputs[i].data() + at, inputs[i].data() + from, width) == 0) continue;
+    std::memcpy(inputs[i].data() + at, inputs[i].data() + from, width);
+    return;
+  }
+  if (is_floating(layout.type)) {
+    if (layout.type == dtype::f32) {
+      float value = 0;
+      std::memcpy(&value, inputs[i].data() + at, sizeof value);
+      value = value == 0 ? 1.0F : value * 1.25F;
+      std::memcpy(inputs[i].data() + at, &value, sizeof value);
+    } else {
+      double value = 0;
+      std::memcpy(&value, inputs[i].data() + at, sizeof value);
+      value = value == 0 ? 1.0 : value * 1.25;
+      std::memcpy(inputs[i].data() + at, &value, sizeof value);
+    }
+  } else if (layout.below > 1) {
+    // Little endian: the lowest byte alone is 0 or 1, which every bound above 1 allows.
+    const bool was_zero = inputs[i][at] == std::byte{0};
+    std::fill_n(inputs[i].begin() + static_cast<std::ptrdiff_t>(at), width, std::byte{0});
+    inputs[i][at] = was_zero ? std::byte{1} : std::byte{0};
+  }
+}
+
+base::status add_case(expected_size& size, std::string name, std::vector<tensor_bytes> inputs,
+                      reference_runner& reference) {
+  auto want = reference.run(size.instance, inputs, false);
+  if (!want) return base::in_context(name, want.error());
+  size.cases.push_back({std::move(name), std::move(inputs), std::move(*want)});
+  return {};
+}
+
+std::size_t bytes_of(const expected_size& size) {
+  std::size_t total = 0;
+  for (const auto& c : size.cases)
+    for (const auto* list : {&c.inputs, &c.want})
+      for (const auto& t : *list)
+        total += t.size();
+  return total;
+}
+
+/// Rounds of content that hidden rounds at the timed sizes have; those of hidden sizes are below.
+constexpr std::uint32_t first_timed_round = 1u << 24;
+
+base::status add_timed_round(prepared_task& to, reference_runner& reference, int round,
+                             std::uint64_t input_seed) {
+  const auto kinds = hidden_distributions(*to.subject, round);
+  QUERN_TRY(auto inputs, draw_inputs(to.timed.instance, kinds, input_seed,
+                                     first_timed_round + static_cast<std::uint32_t>(round)));
+  QUERN_CHECK(add_case(
+      to.timed,
+      fmt::format("{}, {}", sizes_text(*to.subject, to.subject->sizes), distributions_text(kinds)),
+      std::move(inputs), reference));
+  to.timed_rounds.push_back(round);
+  return {};
+}
+
+}  // namespace
+
+content_address timed_address(std::uint64_t seed, std::size_t input) {
+  return {seed, static_cast<std::uint32_t>(input), 0};
+}
+
+base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<const task> subject,
+                                                            reference_service& service, int core,
+                                                            std::uint64_t input_seed,
+                                                            const machine_peak& peak) {
+  QUERN_CHECK(validate(*subject));
+  auto prepared = std::make_unique<prepared_task>();
+  prepared->subject = subject;
+  prepared->id = task_id(*subject);
+  QUERN_TRY(auto reference, service.open(subject->reference, core));
+  prepared->reference_layers = reference.layers();
+
+  const int rounds = hidden_rounds(*subject);
+  std::uint32_t round_id = 1;  // 0 is the timed content
+  for (const auto& sizes : subject->hidden_sizes) {
+    expected_size size;
+    QUERN_TRY(size.instance, instantiate(*subject, sizes));
+    for (int r = 0; r < rounds; ++r) {
+      const auto kinds = hidden_distributions(*subject, r);
+      QUERN_TRY(auto inputs, draw_inputs(size.instance, kinds, input_seed, round_id++));
+      QUERN_CHECK(add_case(
+          size, fmt::format("{}, {}", sizes_text(*subject, sizes), distributions_text(kinds)),
+          std::move(inputs), reference));
+    }
+    auto changed = size.cases.front().inputs;
+    change_one_element(size.instance, changed, input_seed + round_id);
+    QUERN_CHECK(add_case(size, fmt::format("{}, one element changed", size.cases.front().name),
+                         std::move(changed), reference));
+    prepared->bytes += bytes_of(size);
+    prepared->hidden.push_back(std::move(size));
+  }
+  QUERN_TRY(prepared->timed.instance, instantiate(*subject, subject->sizes));
+  QUERN_TRY(auto inputs,
+            draw_inputs(prepared->timed.instance, timed_distributions(*subject), input_seed, 0));
+  QUERN_CHECK(add_case(prepared->timed,
+                       fmt::format("{}, timed", sizes_text(*subject, subject->sizes)),
+                       std::move(inputs), reference));
+  const std::size_t each = std::max<std::size_t>(bytes_of(prepared->timed), 1);
+  std::vector<int> all(static_cast<std::size_t>(rounds));
+  std::iota(all.begin(), all.end(), 0);
+  base::random_stream order(input_seed, "timed rounds");
+  while (!all.empty() && (prepared->timed_rounds.empty() ||
+                          (prepared->timed_rounds.size() + 1) * each <= most_timed_bytes)) {
+    const auto next = all.begin() + static_cast<std::ptrdiff_t>(order.below(all.size()));
+    QUERN_CHECK(add_timed_round(*prepared, reference, *next, input_seed));
+    all.erase(next);
+  }
+  prepared->bytes += bytes_of(prepared->timed);
+  prepared->floor_ns = roofline_floor_ns(prepared->timed.instance, peak);
+  return prepared;
+}
+
+std::optional<int> missing_timed_round(const prepared_task& of, std::uint64_t input_seed,
+                                       std::uint64_t ordinal) {
+  base::random_stream random(input_seed, "missing round", {ordinal});
+  const auto round =
+      static_cast<int>(random.below(static_cast<std::uint64_t>(hidden_rounds(*of.subject))));
+  const auto& kept = of.timed_rounds;
+  if (std::find(kept.begin(), kept.end(), round) != kept.end()) return std::nullopt;
+  return round;
+}
+
+base::status replace_timed_round(prepared_task& of, reference_runner& reference, int round,
+                                 std::uint64_t input_seed, std::uint64_t ordinal) {
+  QUERN_CHECK(add_timed_round(of, reference, round, input_seed));
+  const auto out = static_cast<std::ptrdiff_t>(ordinal % (of.timed_rounds.size() - 1));
+  of.timed_rounds.erase(of.timed_rounds.begin() + out);
+  of.timed.cases.erase(of.timed.cases.begin() + 1 + out);
+  return {};
+}
+
+}  // namespace quern::env

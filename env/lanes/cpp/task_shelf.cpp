@@ -1,0 +1,82 @@
+// Tasks that were prepared, and the reference service behind them.
+#include <algorithm>
+
+#include "env/judge/machine.hpp"
+#include "env/lanes/cpp/cpp_state.hpp"
+
+namespace quern::env {
+namespace {
+
+/// Bounds the index; what inputs and outputs take has a limit of its own.
+constexpr std::size_t max_tasks = 48;
+
+/// Footprints are measured in powers of two.
+std::int64_t footprint_class(std::int64_t bytes) {
+  std::int64_t size = 4096;
+  while (size < bytes && size < (8 << 20))
+    size *= 2;
+  return size;
+}
+
+}  // namespace
+
+machine_peak task_shelf::peak_for(std::int64_t footprint, bool look_again) {
+  const std::int64_t bytes = footprint_class(footprint);
+  double& bandwidth = bandwidth_[bytes];
+  if (bandwidth == 0 || look_again)
+    bandwidth = std::max(bandwidth, measure_bandwidth(static_cast<std::size_t>(bytes)));
+  if (flops_ == 0 || look_again) flops_ = std::max(flops_, measure_flops());
+  return {bandwidth, flops_};
+}
+
+base::expected<reference_service*> task_shelf::service() {
+  if (!service_) {
+    QUERN_TRY(service_, reference_service::start(program_, mode_));
+  }
+  return service_.get();
+}
+
+base::expected<reference_runner> task_shelf::fresh_reference(const prepared_task& t) {
+  base::expected<reference_runner> opened =
+      base::fail(base::errc::unavailable, "the reference process was not started");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    QUERN_TRY(auto* from, service());
+    opened = from->open(t.subject->reference, core_);
+    if (opened || opened.error().code != base::errc::unavailable) break;
+    renew();  // it died: once more with a fresh one
+  }
+  return opened;
+}
+
+void task_shelf::renew() {
+  if (restarts_) service_.reset();
+}
+
+base::expected<prepared_task*> task_shelf::get(const std::shared_ptr<const task>& subject) {
+  const std::string id = task_id(*subject);
+  if (const auto at = index_.find(id); at != index_.end()) {
+    order_.splice(order_.begin(), order_, at->second);
+    return order_.front().get();
+  }
+  QUERN_TRY(auto instance, instantiate(*subject, subject->sizes));
+  const machine_peak peak = peak_for(instance.cost_bytes, false);
+  base::expected<std::unique_ptr<prepared_task>> prepared;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    QUERN_TRY(auto* from, service());
+    prepared = prepare_task(subject, *from, core_, input_seed_, peak);
+    if (prepared || prepared.error().code != base::errc::unavailable) break;
+    renew();  // it died: once more with a fresh one
+  }
+  if (!prepared) return tl::make_unexpected(prepared.error());
+  used_ += (*prepared)->bytes;
+  order_.push_front(std::move(*prepared));
+  index_[id] = order_.begin();
+  while (order_.size() > 1 && (order_.size() > max_tasks || used_ > limit_)) {
+    used_ -= order_.back()->bytes;
+    index_.erase(order_.back()->id);
+    order_.pop_back();
+  }
+  return order_.front().get();
+}
+
+}  // namespace quern::env

@@ -1,0 +1,400 @@
+// Times a candidate against its baseline.
+#include "env/lanes/cpp/timing_session.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "env/judge/compare.hpp"
+#include "env/judge/core_lock.hpp"
+#include "env/judge/judge_layer.hpp"
+#include "env/lanes/cpp/cache_flush.hpp"
+#include "env/lanes/cpp/idle_charge.hpp"
+#include "env/lanes/cpp/window_outputs.hpp"
+#include "env/lanes/cpp/window_time.hpp"
+#include "env/measure/stats.hpp"
+#include "env/measure/window_plan.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr question_limits baseline_limits{30, 120};
+/// Calls of the rehearsal, at most.
+constexpr std::int64_t rehearsal_slots = 4;
+/// In every window, so that a result that belongs to another call is seen.
+constexpr std::int64_t least_slots = 2;
+/// Share of pairs before which there is a window with some hidden content; before one there are
+/// windows with all of it.
+constexpr double hidden_share = 1.0 / 16;
+
+finding host_error(std::string text) {
+  return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
+}
+
+class session {
+ public:
+  explicit session(const timing_request& request)
+      : request_(request),
+        task_(*request.task),
+        instance_(task_.timed.instance),
+        kinds_(timed_distributions(*task_.subject)),
+        order_(request.order_seed, "window order") {}
+
+  timing_result run();
+
+ private:
+  finding prepare_baseline(std::int64_t slots, const tensor_arena& inputs,
+                           candidate_memory& memory);
+  finding set_up(std::int64_t slots);
+  finding measure_baseline_once();
+  /// Why the baseline did not answer: its own fault, or its process is lost.
+  finding baseline_failed(const runner_failure& why);
+  void refresh(std::int64_t slots);
+  void measure_handshake();
+  finding window(bool candidate, std::int64_t slots, double& ns, bool& disturbed);
+  process_pairs charged_pairs() const;
+  finding check_outputs(std::int64_t slots);
+  finding pair(std::int64_t slots, bool candidate_first, window_pair& per_call, bool& disturbed);
+  finding pair_unkept(std::int64_t slots, window_pair& per_call);
+  finding hidden_windows(std::int64_t slots);
+  finding pair_kept(std::int64_t slots, bool candidate_first);
+  finding rehearse(std::int64_t& slots);
+
+  runner_link& baseline_link() {
+    return request_.baseline.reference != nullptr ? request_.baseline.reference->link()
+                                                  : request_.baseline.plain->link();
+  }
+
+  const timing_request& request_;
+  const prepared_task& task_;
+  const task_instance& instance_;
+  std::vector<distribution> kinds_;
+  base::random_stream order_;
+  base::steady_clock clock_;
+  cache_flush flush_;
+  waiting_time own_waiting_ = waiting_time::of_this_thread();
+  std::optional<tensor_arena> inputs_;
+  candidate_memory baseline_memory_, candidate_memory_;
+  std::uint64_t call_ = 0;
+  std::int64_t next_hidden_ = 0;
+  double handshake_cpu_ns_ = 0;
+  idle_charge idle_;
+  timing_result result_;
+};
+
+finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs,
+                                  candidate_memory& memory) {
+  if (request_.baseline.plain != nullptr) {
+    candidate_checker side(*request_.baseline.plain, baseline_limits);
+    // Loaded before in a process that is kept; then this only tells whether it has a workspace.
+    auto f = side.load(task_.plain_artefact.string());
+    if (f.ok()) f = side.prepare(instance_, slots, &inputs, memory);
+    // Its process is of no more use, whatever it was.
+    result_.baseline_gone = f.doubtful;
+    return f.ok() ? finding{} : of_plain_baseline(f);
+  }
+  auto outputs = tensor_arena::create(memory_use::outputs, instance_.outputs, slots);
+  if (!outputs) return host_error(outputs.error().message);
+  memory.outputs.emplace(std::move(*outputs));
+  auto plan = make_plan(instance_, inputs, *memory.outputs);
+  if (!plan) return host_error(plan.error().message);
+  auto& link = baseline_link();
+  auto step = link.map(inputs.request(0), inputs.fd(), baseline_limits);
+  if (step) step = link.map(memory.outputs->request(1), memory.outputs->fd(), baseline_limits);
+  if (step) step = link.plan(*plan, baseline_limits);
+  if (!step) return baseline_failed(step.error());
+  return {};
+}
+
+finding session::baseline_failed(const runner_failure& why) {
+  using enum runner_failure::kind;
+  result_.baseline_gone = why.what == gone || why.what == forged || why.stopped;
+  const bool own_fault = why.what == refused || why.what == fault;
+  return {own_fault ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
+          "baseline: " + why.text, std::nullopt};
+}
+
+finding session::set_up(std::int64_t slots) {
+  auto inputs = make_input_arena(instance_, slots);
+  if (!inputs) return host_error(inputs.error().message);
+  inputs_.emplace(std::move(*inputs));
+  idle_.forget();
+  refresh(slots);
+  if (auto f = prepare_baseline(slots, *inputs_, baseline_memory_); !f.ok()) return f;
+  return request_.checker->prepare(instance_, slots, &*inputs_, candidate_memory_);
+}
+
+finding session::measure_baseline_once() {
+  auto inputs = make_input_arena(instance_, 1);
+  if (!inputs) return host_error(inputs.error().message);
+  for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
+    std::copy(task_.timed.cases[0].inputs[i].begin(), task_.timed.cases[0].inputs[i].end(),
+              inputs->at(i, 0).begin());
+  candidate_memory memory;
+  if (auto f = prepare_baseline(1, *inputs, memory); !f.ok()) return f;
+  std::vector<double> times;
+  for (int i = 0; i < 4; ++i) {
+    auto ns = baseline_link().run(0, 1, baseline_limits);
+    if (ns && request_.baseline.reference != nullptr)
+      if (auto flushed = baseline_link().flush(baseline_limits); !flushed)
+        return baseline_failed(flushed.error());
+    if (!ns) return baseline_failed(ns.error());
+    times.push_back(static_cast<double>(*ns));
+  }
+  // A plain kernel that computes something else would be what timed outputs are compared with.
+  if (request_.baseline.plain != nullptr)
+    for (std::size_t o = 0; o < instance_.outputs.size(); ++o)
+      if (auto wrong = compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+                                      memory.outputs->at(o, 0), task_.timed.cases[0].want[o]))
+        return {verdict_kind::invalid_reference, "",
+                fmt::format("the plain kernel does not compute what the reference does: {}",
+                            describe(*wrong)),
+                std::move(wrong)};
+  result_.baseline_ns = *std::min_element(times.begin(), times.end());
+  return {};
+}
+
+void session::refresh(std::int64_t slots) {
+  if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
+  for (std::int64_t s = 0; s < slots; ++s, ++call_)
+    for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
+      // The arguments were valid when prepare_task made the base content with them.
+      (void)refresh_input(instance_.inputs[i], kinds_[i], timed_address(request_.input_seed, i),
+                          call_, task_.timed.cases[0].inputs[i], inputs_->at(i, s));
+}
+
+finding session::window(bool candidate, std::int64_t slots, double& ns, bool& disturbed) {
+  auto& link = candidate ? request_.candidate->link() : baseline_link();
+  const double expected_s =
+      (result_.baseline_ns + request_.checker->call_ns()) * static_cast<double>(slots) * 1e-9;
+  const question_limits limits =
+      candidate ? question_limits{1 + 20 * expected_s, 30 + 200 * expected_s} : baseline_limits;
+  flush_();
+  const std::int64_t child_before = link.waited_ns(), own_before = own_waiting_.ns();
+  const std::int64_t cpu = link.cpu_ns();
+  idle_.asked(candidate, cpu);
+  // New inputs, the baseline's window and the flushed cache lie between the last answer and this
+  // question: milliseconds in which work that was put off would cost nothing.
+  if (candidate)
+    if (auto f = request_.checker->check_still_quiet(cpu); !f.ok()) return f;
+  const base::nanoseconds_t asked = clock_.now_ns();
+  auto wall = link.run(0, slots, limits);
+  const std::int64_t cpu_after = link.cpu_ns();
+  const base::nanoseconds_t looked = clock_.now_ns() - asked;
+  if (!wall) {
+    if (candidate)
+      return request_.checker->explain(wall.error(), &candidate_memory_, &instance_, "time");
+    return baseline_failed(wall.error());
+  }
+  ns = static_cast<double>(*wall);
+  const auto wall_ns = static_cast<double>(*wall), cpu_ns = static_cast<double>(cpu_after - cpu);
+  const window_time took =
+      time_of_window({wall_ns, cpu_ns, static_cast<double>(link.waited_ns() - child_before),
+                      static_cast<double>(own_waiting_.ns() - own_before), result_.handshake_ns,
+                      handshake_cpu_ns_});
+  ns = took.ns;
+  disturbed |= took.disturbed;
+  // What it may have used between its answer and our look at its clock is held against the answer.
+  const std::int64_t late = std::clamp<std::int64_t>(
+      cpu_after - cpu - *wall, 0, std::max<base::nanoseconds_t>(looked - *wall, 0));
+  idle_.answered(candidate, cpu_after - late);
+  if (candidate) {
+    // One core: more CPU time than wall time beyond that is work that was done elsewhere.
+    if (judges_with(judge_layer::cpu_and_wall) &&
+        cpu_ns - static_cast<double>(late) > 1.2 * wall_ns + 5e5)
+      return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
+              fmt::format("{} us of CPU time in a window of {:.0f} us", (cpu_after - cpu) / 1000,
+                          ns / 1000),
+              std::nullopt};
+    return request_.checker->check_quiet(candidate_memory_, instance_, slots, cpu_after - late);
+  }
+  if (request_.baseline.reference != nullptr) {
+    if (auto flushed = link.flush(baseline_limits); !flushed)
+      return baseline_failed(flushed.error());
+    idle_.answered(false, link.cpu_ns());
+  }
+  return {};
+}
+
+/// The pairs so far, with what was done behind answers.
+process_pairs session::charged_pairs() const {
+  if (!judges_with(judge_layer::idle_charge)) return result_.pairs;
+  return idle_.charged(result_.pairs, result_.calls_per_window);
+}
+
+finding session::check_outputs(std::int64_t slots) {
+  // A plain baseline is itself only within the tolerance of the reference.
+  tolerance limit = task_.subject->tolerance;
+  if (request_.baseline.plain != nullptr) limit = {2 * limit.atol, 2 * limit.rtol};
+  return check_window_outputs(instance_, limit, slots, *candidate_memory_.outputs,
+                              *baseline_memory_.outputs);
+}
+
+finding session::pair(std::int64_t slots, bool candidate_first, window_pair& per_call,
+                      bool& disturbed) {
+  double ref_ns = 0, cand_ns = 0;
+  for (bool candidate : {candidate_first, !candidate_first})
+    if (auto f = window(candidate, slots, candidate ? cand_ns : ref_ns, disturbed); !f.ok())
+      return f;
+  per_call = {ref_ns / static_cast<double>(slots), cand_ns / static_cast<double>(slots)};
+  return check_outputs(slots);
+}
+
+finding session::pair_unkept(std::int64_t slots, window_pair& per_call) {
+  bool disturbed = false;
+  return pair(slots, false, per_call, disturbed);
+}
+
+finding session::pair_kept(std::int64_t slots, bool candidate_first) {
+  window_pair per_call;
+  bool disturbed = false;
+  if (auto f = pair(slots, candidate_first, per_call, disturbed); !f.ok()) return f;
+  if (disturbed) {
+    ++result_.disturbed;
+    return {};
+  }
+  result_.pairs.push_back(per_call);
+  idle_.begin_pair();
+  return {};
+}
+
+/// Windows that do not count, with hidden distributions in some of its calls, the next ones in
+/// turn: a kernel that is careful only while it is checked cannot tell that it is, neither by
+/// poison nor by counting calls. The baseline runs, too, and its outputs are read: what is touched
+/// once more than the other side's stays in the cache, and made a kernel 5 % faster than itself.
+finding session::hidden_windows(std::int64_t slots) {
+  const auto& cases = task_.timed.cases;
+  const auto hidden = static_cast<std::int64_t>(cases.size()) - 1;
+  if (hidden < 1 || !judges_with(judge_layer::hidden_windows) ||
+      !judges_with(judge_layer::fresh_content))
+    return {};
+  const std::int64_t some = std::min(hidden, slots);
+  const auto first = static_cast<std::int64_t>(order_.below(static_cast<std::uint64_t>(slots)));
+  const auto case_of = [&](std::int64_t k) -> const expected_case& {
+    return cases[static_cast<std::size_t>(1 + (next_hidden_ + k) % hidden)];
+  };
+  refresh(slots);
+  for (std::int64_t k = 0; k < some; ++k)
+    for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
+      std::copy(case_of(k).inputs[i].begin(), case_of(k).inputs[i].end(),
+                inputs_->at(i, (first + k) % slots).begin());
+  double ns = 0;
+  bool disturbed = false;
+  const bool candidate_first = order_.chance(0.5);
+  for (bool candidate : {candidate_first, !candidate_first})
+    if (auto f = window(candidate, slots, ns, disturbed); !f.ok()) return f;
+  for (std::int64_t k = 0; k < some; ++k)
+    for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
+      auto difference =
+          compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+                         candidate_memory_.outputs->at(o, (first + k) % slots), case_of(k).want[o]);
+      (void)compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+                           baseline_memory_.outputs->at(o, (first + k) % slots),
+                           case_of(k).want[o]);
+      if (!difference || !judges_with(judge_layer::values)) continue;
+      return {verdict_kind::wrong_value, "",
+              fmt::format("wrong among timed calls, though right while it was checked: {} ({})",
+                          describe(*difference), case_of(k).name),
+              std::move(difference)};
+    }
+  next_hidden_ += some;
+  return {};
+}
+
+/// Chooses the calls in a window and sets them up. What is known so far is a call that was repeated
+/// on the same data: a few calls, each on its own, tell how long one takes when its data come from
+/// memory.
+finding session::rehearse(std::int64_t& slots) {
+  window_request sizes;
+  sizes.ref_call_ns = result_.baseline_ns;
+  sizes.cand_call_ns = request_.checker->call_ns();
+  sizes.bytes_per_call = static_cast<std::int64_t>(tensor_arena::slot_bytes(instance_.inputs) +
+                                                   2 * tensor_arena::slot_bytes(instance_.outputs));
+  sizes.budget_ns = request_.budget_s * 1e9;
+  window_pair per_call;
+  slots = std::clamp(calls_per_window(sizes), least_slots, rehearsal_slots);
+  if (auto f = set_up(slots); !f.ok()) return f;
+  // The first pass touches every page of both sides.
+  if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
+  measure_handshake();
+  if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
+  sizes.ref_call_ns = per_call.ref_ns;
+  sizes.cand_call_ns = per_call.cand_ns;
+  const auto before = std::exchange(slots, std::max(least_slots, calls_per_window(sizes)));
+  if (slots <= before) return {};
+  if (auto f = set_up(slots); !f.ok()) return f;
+  return pair_unkept(slots, per_call);
+}
+
+void session::measure_handshake() {
+  auto& link = baseline_link();
+  idle_.forget();
+  std::vector<double> walls, cpus;
+  for (int i = 0; i < 15; ++i) {
+    const std::int64_t cpu = link.cpu_ns();
+    const auto ns = link.run(0, 0, baseline_limits);
+    if (!ns) return;
+    cpus.push_back(static_cast<double>(link.cpu_ns() - cpu));
+    walls.push_back(static_cast<double>(*ns));
+  }
+  result_.handshake_ns = median_of(walls);
+  handshake_cpu_ns_ = median_of(cpus);
+}
+
+timing_result session::run() {
+  const auto start = clock_.now_ns();
+  const auto seconds = [&] { return static_cast<double>(clock_.now_ns() - start) * 1e-9; };
+  call_ = request_.first_call;
+  come_first(baseline_link().pid());
+  come_first(request_.candidate->link().pid());
+  result_.baseline_ns = task_.baseline_ns;
+  const auto finish = [&](finding f) {
+    result_.what = std::move(f);
+    result_.next_call = call_;
+    result_.seconds = seconds();
+    return std::move(result_);
+  };
+  if (result_.baseline_ns <= 0)
+    if (auto f = measure_baseline_once(); !f.ok()) return finish(std::move(f));
+
+  std::int64_t slots = 0;
+  if (auto f = rehearse(slots); !f.ok()) return finish(std::move(f));
+  result_.calls_per_window = slots;
+
+  // Orders come in blocks of two, one of each, so that what the first window does to the second
+  // cancels in every bucket.
+  bool candidate_first = false;
+  const double patience_s = 4 * request_.budget_s + 2;
+  const auto surely_hidden = static_cast<std::int64_t>(order_.below(bucket_count));
+  for (std::int64_t round = 0;; ++round) {
+    const bool enough = result_.pairs.size() >= bucket_count;
+    if (enough &&
+        (seconds() >= request_.budget_s || narrow_enough(charged_pairs(), request_.limits)))
+      break;
+    if (seconds() >= patience_s) break;
+    const bool now = order_.chance(hidden_share);
+    const auto hidden = round == surely_hidden ? std::ssize(task_.timed.cases) - 1 : now ? 1 : 0;
+    for (std::int64_t done = 0; done < hidden; done += slots)
+      if (auto f = hidden_windows(slots); !f.ok()) return finish(std::move(f));
+    candidate_first = round % 2 == 0 ? order_.chance(0.5) : !candidate_first;
+    refresh(slots);
+    if (auto f = pair_kept(slots, candidate_first); !f.ok()) return finish(std::move(f));
+  }
+  std::vector<double> refs;
+  for (const auto& p : result_.pairs)
+    refs.push_back(p.ref_ns);
+  if (!refs.empty()) result_.baseline_ns = median_of(refs);
+  idle_.asked(true, request_.candidate->link().cpu_ns());
+  result_.pairs = charged_pairs();
+  return finish({});
+}
+
+}  // namespace
+
+timing_result time_candidate(const timing_request& request) {
+  return session(request).run();
+}
+
+}  // namespace quern::env

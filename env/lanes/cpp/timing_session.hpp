@@ -1,0 +1,50 @@
+// Times a candidate against its baseline: interleaved windows on one core, fresh content and a
+// checked output for every call.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "env/lanes/cpp/candidate_checks.hpp"
+#include "env/lanes/cpp/prepared_task.hpp"
+#include "env/measure/estimate.hpp"
+
+namespace quern::env {
+
+/// The baseline's process: the reference's child, or the plain kernel in a runner of its own.
+struct baseline_side {
+  reference_runner* reference = nullptr;
+  candidate_process* plain = nullptr;
+};
+
+struct timing_request {
+  const prepared_task* task = nullptr;
+  baseline_side baseline;
+  candidate_process* candidate = nullptr;
+  candidate_checker* checker = nullptr;  ///< of the candidate; its probe was passed
+  std::uint64_t input_seed = 0;          ///< that prepare_task had
+  std::uint64_t order_seed = 0;          ///< of the order of windows
+  std::uint64_t first_call = 0;          ///< content of calls below it was used before
+  double budget_s = 0.5;
+  estimate_limits limits;
+};
+
+struct timing_result {
+  /// ok, or what was found while timing; infra_error and invalid_reference speak of the baseline.
+  finding what;
+  process_pairs pairs;  ///< the candidate's times with what it did behind its answers
+  std::int64_t calls_per_window = 0;
+  std::int64_t disturbed = 0;  ///< pairs left out: the kernel had let somebody else run meanwhile
+  std::uint64_t next_call = 0;
+  double baseline_ns = 0;      ///< median for one call
+  double handshake_ns = 0;     ///< of an empty window, taken off every window of both sides
+  bool baseline_gone = false;  ///< with infra_error: the baseline's process ended
+  double seconds = 0;
+};
+
+/// Call it with the core leased (core_lock.hpp): both processes and the calling thread run on that
+/// one core, in turns. The clock is this process's; an answer counts when the outputs, looked at at
+/// once, are right.
+timing_result time_candidate(const timing_request& request);
+
+}  // namespace quern::env
