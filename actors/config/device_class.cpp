@@ -7,7 +7,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "env/device/gpu_probe.hpp"
-#include "env/lanes/cpp/build/instruction_level.hpp"
+#include "env/judge/machine.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
 
 namespace quern::actors {

@@ -10,7 +10,7 @@
 #include "actors/config/placement.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "env/lanes/cpp/build/cpp_compiler.hpp"
+#include "env/build/tool.hpp"
 #include "env/lanes/cpp/cpp_oracle.hpp"
 #include "env/runner/reference_service.hpp"
 #include "env/verdict/baseline.hpp"

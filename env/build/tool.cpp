@@ -3,15 +3,40 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/text.hpp"
 #include "env/sandbox/outside_hand.hpp"
 
 namespace quern::env {
+
+namespace {
+
+bool is_wrapper(const std::filesystem::path& program) {
+  const std::string name = program.filename().string();
+  for (const char* wrapper : {"ccache", "distcc", "icecc", "sccache"})
+    if (name.find(wrapper) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+base::expected<std::filesystem::path> find_compiler() {
+  namespace fs = std::filesystem;
+  const char* path = std::getenv("PATH");
+  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
+    std::error_code error;
+    const fs::path found = fs::canonical(fs::path(folder) / "g++", error);
+    if (!error && access(found.c_str(), X_OK) == 0 && !is_wrapper(found)) return found;
+  }
+  return base::fail(base::errc::not_found,
+                    "no g++ in PATH: install it (apt-get install g++) or name a compiler");
+}
 
 std::vector<std::string> compiler_folders() {
   return {"/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/proc/cpuinfo"};

@@ -22,6 +22,9 @@ struct tool_outcome {
   std::unique_ptr<child> process;  ///< holds the work folder
 };
 
+/// g++ in PATH, past wrappers such as ccache. Error: not_found.
+base::expected<std::filesystem::path> find_compiler();
+
 /// Where the system's compilers and their headers lie.
 std::vector<std::string> compiler_folders();
 

@@ -23,7 +23,7 @@ struct composition_inputs {
 enum class arithmetic : std::uint8_t {
   exact,   ///< double throughout: the meaning
   single,  ///< float, sums in order: what a straightforward kernel does
-  fast     ///< float, with the approximations of math_kind::fast (style.hpp)
+  fast     ///< float, with the approximations of math_kind::fast (kernel_choices.hpp)
 };
 
 /// Number of output elements: n*m, or n after a reduction.

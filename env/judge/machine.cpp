@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "env/build/instruction_level.hpp"
 
 namespace quern::env {
 namespace {
@@ -50,6 +51,10 @@ volatile std::uint64_t sink_integer = 0;
 volatile float sink_float = 0;
 
 }  // namespace
+
+std::string cpu_device_class() {
+  return "cpp-" + instruction_level();
+}
 
 std::string cpu_model() {
   const auto text = base::read_file("/proc/cpuinfo", 16U << 20U);

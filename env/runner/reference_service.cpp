@@ -20,7 +20,7 @@ namespace {
 
 /// LibTorch on a cold disk, beside busy neighbours.
 constexpr int warm_up_limit_ms = 120'000;
-constexpr question_limits compile_limits{20, 120};
+constexpr question_limits script_limits{20, 120};
 constexpr question_limits run_limits{30, 120};
 
 base::errc code_of(const runner_failure& f) {
@@ -138,7 +138,7 @@ base::expected<reference_runner> reference_service::open(const std::string& torc
   ends.second.reset();
   base::killed_at_end process(pid_, forked.pid);
   runner_link link(std::move(ends.first), forked.pid);
-  auto compiled = link.script(torchscript, compile_limits);
+  auto compiled = link.script(torchscript, script_limits);
   if (!compiled) return tl::make_unexpected(as_error(compiled.error()));
   return reference_runner(std::move(process), std::move(link),
                           layer_set::from_bits(static_cast<std::uint32_t>(compiled->value)));

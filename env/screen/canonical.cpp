@@ -31,9 +31,9 @@ bool names_layout(std::string_view name) {
                   [&](std::string_view word) { return name.find(word) != std::string_view::npos; }))
     return true;
   const std::size_t first = name.starts_with("__") ? 2 : name.starts_with("_") ? 1 : 0;
-  const bool reserved = first != 0 && first < name.size() && is_capital(name[first]);
+  const bool is_reserved = first != 0 && first < name.size() && is_capital(name[first]);
   // Constants of vector instructions, and what compilers predefine or know.
-  return reserved && !name.ends_with("__") && !name.starts_with("_MM_") &&
+  return is_reserved && !name.ends_with("__") && !name.starts_with("_MM_") &&
          !name.starts_with("_CMP_") && name != "_Pragma";
 }
 

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
-#include "env/lanes/cpp/build/cpp_compiler.hpp"
+#include "env/build/tool.hpp"
 #include "support/test.hpp"
 
 namespace quern::test {

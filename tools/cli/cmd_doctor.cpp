@@ -11,7 +11,6 @@
 #include "env/device/gpu_probe.hpp"
 #include "env/judge/machine.hpp"
 #include "env/lanes/cpp/build/cpp_compiler.hpp"
-#include "env/lanes/cpp/build/instruction_level.hpp"
 #include "env/runner/reference_service.hpp"
 #include "env/sandbox/child.hpp"
 #include "env/sandbox/probe.hpp"

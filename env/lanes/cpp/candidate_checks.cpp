@@ -9,6 +9,7 @@
 #include "env/judge/compare.hpp"
 #include "env/judge/judge_layer.hpp"
 #include "env/judge/runner_end.hpp"
+#include "env/task/prototype.hpp"
 
 namespace quern::env {
 namespace {

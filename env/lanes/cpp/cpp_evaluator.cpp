@@ -8,7 +8,6 @@
 #include "base/program.hpp"
 #include "env/judge/cost_model.hpp"
 #include "env/judge/machine.hpp"
-#include "env/lanes/cpp/build/instruction_level.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
 #include "env/screen/canonical.hpp"

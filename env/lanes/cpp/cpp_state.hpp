@@ -1,5 +1,5 @@
-// What an evaluator works with, and one evaluation as it passes through the stages. Internal to
-// env/judge.
+// What an evaluator of lane `cpp` works with, and one evaluation as it passes through the stages.
+// Internal to env/lanes/cpp.
 #pragma once
 
 #include <list>

@@ -1,4 +1,4 @@
-// What an evaluator of lane `cuda` works with. Internal to env/gpu.
+// What an evaluator of lane `cuda` works with. Internal to env/lanes/cuda.
 #pragma once
 
 #include <array>

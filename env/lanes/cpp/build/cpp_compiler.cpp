@@ -2,7 +2,6 @@
 #include "env/lanes/cpp/build/cpp_compiler.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,8 +10,8 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "env/build/artefact_cache.hpp"
+#include "env/build/instruction_level.hpp"
 #include "env/build/tool.hpp"
-#include "env/lanes/cpp/build/instruction_level.hpp"
 #include "env/screen/canonical.hpp"
 
 namespace quern::env {
@@ -33,25 +32,7 @@ const std::vector<std::string>& link_flags() {
   return flags;
 }
 
-bool is_wrapper(const fs::path& program) {
-  const std::string name = program.filename().string();
-  for (const char* wrapper : {"ccache", "distcc", "icecc", "sccache"})
-    if (name.find(wrapper) != std::string::npos) return true;
-  return false;
-}
-
 }  // namespace
-
-base::expected<fs::path> find_compiler() {
-  const char* path = std::getenv("PATH");
-  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
-    std::error_code error;
-    const fs::path found = fs::canonical(fs::path(folder) / "g++", error);
-    if (!error && access(found.c_str(), X_OK) == 0 && !is_wrapper(found)) return found;
-  }
-  return base::fail(base::errc::not_found,
-                    "no g++ in PATH: install it (apt-get install g++) or name a compiler");
-}
 
 const std::vector<std::string>& cpp_lane_flags() {
   static const std::vector<std::string> flags{"-std=c++20",      "-O3",     march_flag(),

@@ -35,9 +35,6 @@ struct cpp_compiler_options {
   int core = -1;  ///< the only core that compilers may run on; -1: any
 };
 
-/// g++ in PATH, past wrappers such as ccache. Error: not_found.
-base::expected<std::filesystem::path> find_compiler();
-
 /// The flags of lane `cpp` (docs/formats/task.md), part of the environment's fingerprint.
 const std::vector<std::string>& cpp_lane_flags();
 

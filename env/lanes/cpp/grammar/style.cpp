@@ -1,4 +1,4 @@
-// The styles of every family, and their names.
+// The styles of every family in C++, and their names.
 #include "env/lanes/cpp/grammar/style.hpp"
 
 #include <algorithm>

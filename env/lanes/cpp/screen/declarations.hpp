@@ -1,5 +1,5 @@
-// The part of the static screen that reads declarations: what is declared elsewhere, and pointers
-// that outlive a call.
+// The part of lane `cpp`'s static screen that reads declarations: what is declared elsewhere, and
+// pointers that outlive a call.
 #pragma once
 
 #include <optional>

@@ -43,7 +43,7 @@ struct cuda_compile_request : compile_limits {
 };
 
 struct cuda_compiler_options {
-  /// Artefacts; made when missing. May be that of `compiler`: keys never meet.
+  /// Artefacts; made when missing. May be that of `cpp_compiler`: keys never meet.
   std::filesystem::path cache_dir = {};
   /// Empty: find_cuda_toolkit() looks for it.
   std::filesystem::path toolkit = {};

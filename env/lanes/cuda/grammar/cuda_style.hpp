@@ -1,5 +1,5 @@
 // How a generated CUDA kernel is written: the choices that change its speed but not its result.
-// What lane `cpp` has in style.hpp.
+// What lane `cpp` has in env/lanes/cpp/grammar/style.hpp.
 #pragma once
 
 #include <string>

@@ -115,7 +115,7 @@ void write_cuda_scan(cuda_writer& to);
 void write_cuda_stencil(cuda_writer& to);
 void write_cuda_transposition(cuda_writer& to);
 
-/// The candidate kernel of a style; as render_kernel (render.hpp), for lane cuda.
+/// The candidate kernel of a style; as render_kernel of lane cpp.
 std::string render_cuda_kernel(const composition& subject, const cuda_style& style,
                                kernel_error error = kernel_error::none,
                                const composition* computed = nullptr);

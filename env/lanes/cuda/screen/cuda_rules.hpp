@@ -1,4 +1,5 @@
-// The closed lists that the static screen of lane `cuda` goes by, beside those of rules.hpp.
+// The closed lists that the static screen of lane `cuda` goes by, beside those of
+// common_rules.hpp.
 #pragma once
 
 #include <span>

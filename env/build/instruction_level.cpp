@@ -1,4 +1,4 @@
-#include "env/lanes/cpp/build/instruction_level.hpp"
+#include "env/build/instruction_level.hpp"
 
 #include <cstdlib>
 #include <string_view>
@@ -47,10 +47,6 @@ const std::string& instruction_level() {
 }
 const std::string& march_flag() {
   return chosen().flag;
-}
-
-std::string cpu_device_class() {
-  return "cpp-" + instruction_level();
 }
 
 }  // namespace quern::env

@@ -13,8 +13,4 @@ const std::string& instruction_level();
 /// The compiler's flag for it: -march=native, or the named level where it was lowered.
 const std::string& march_flag();
 
-/// `cpp-avx512`, `cpp-avx2`, `cpp-sse2` or `cpp-neon`. The list is closed: speed-ups, exemplars and
-/// "best known" are kept by it.
-std::string cpu_device_class();
-
 }  // namespace quern::env
