@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "env/judge/evaluation_request.hpp"
 #include "env/judge/explain.hpp"
 #include "env/lanes/open_judge.hpp"
 #include "env/measure/measure_name.hpp"

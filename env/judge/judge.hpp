@@ -7,13 +7,11 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "env/judge/evaluation_request.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::env {
-
-struct evaluation_request;
-struct stage_seconds;
 
 /// Why a device takes no work.
 struct device_trouble {

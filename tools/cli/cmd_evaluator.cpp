@@ -20,6 +20,7 @@
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/gpu/compiled_process.hpp"
+#include "env/judge/evaluation_request.hpp"
 #include "env/lanes/open_judge.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"

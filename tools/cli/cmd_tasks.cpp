@@ -23,7 +23,6 @@
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/judge/compile_pool.hpp"
-#include "env/lanes/cuda/cuda_oracle.hpp"
 #include "env/lanes/open_judge.hpp"
 #include "env/task/check.hpp"
 #include "env/task/new_task.hpp"

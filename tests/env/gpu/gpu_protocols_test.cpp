@@ -5,6 +5,7 @@
 
 #include "base/file.hpp"
 #include "env/device/gpu_probe.hpp"
+#include "env/judge/evaluation_request.hpp"
 #include "env/lanes/open_judge.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "env/lanes/cuda/cuda_oracle.hpp"
+#include "env/lanes/open_judge.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/gpu.hpp"
 
