@@ -86,23 +86,35 @@ base::expected<process_plan> plan_evaluator(const run_config& config, const run_
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
   const std::string role = fmt::format("evaluator-{}", number);
   const std::string& host = hosts.where.evaluators[static_cast<std::size_t>(number)];
-  process_plan plan{
-      role,
-      {.argv = {quern.string(), "evaluator", "--connect",
-                host.empty() ? entrance.endpoints.front() : entrance.endpoints.back(), "--sandbox",
-                config.env.sandbox, "--time-budget", fmt::format("{}", config.env.time_budget_s),
-                "--precision", fmt::format("{}", config.env.precision), "--noise-limit",
-                fmt::format("{}", config.env.noise_limit), "--static-screen",
-                config.env.static_screen ? "on" : "off", "--core",
-                fmt::format("{}", config.env.core), "--log-level", config.observe.log_level},
-       .log = paths.log_of(role)}};
+  process_plan plan{role,
+                    {.argv = {quern.string(),
+                              "evaluator",
+                              "--connect",
+                              host.empty() ? entrance.endpoints.front() : entrance.endpoints.back(),
+                              "--lanes",
+                              config.env.lane,
+                              "--sandbox",
+                              config.env.sandbox,
+                              "--time-budget",
+                              fmt::format("{}", config.env.time_budget_s),
+                              "--precision",
+                              fmt::format("{}", config.env.precision),
+                              "--noise-limit",
+                              fmt::format("{}", config.env.noise_limit),
+                              "--static-screen",
+                              config.env.static_screen ? "on" : "off",
+                              "--core",
+                              fmt::format("{}", config.env.core),
+                              "--log-level",
+                              config.observe.log_level},
+                     .log = paths.log_of(role)}};
   plan.evaluator = true;
   settle_at(plan, config, host);
   std::vector<std::string>& argv = plan.spec.argv;
   if (!host.empty())
     argv.insert(argv.end(), {"--keys", keys_of_evaluators(paths).string(), "--gateway-key",
                              entrance.gateway_key, "--until-input-ends"});
-  if (lane_of(config) == env::lane::cuda) {
+  if (lane_of(config).device == env::device_kind::gpu) {
     QUERN_TRY(const int gpu, gpu_of_evaluator(config, number));
     argv.insert(argv.end(), {"--gpus", std::to_string(gpu)});
   }

@@ -5,8 +5,9 @@
 #include <memory>
 
 #include "env/judge/evaluation_request.hpp"
+#include "env/judge/evaluator_options.hpp"
 #include "env/judge/explain.hpp"
-#include "env/lanes/open_judge.hpp"
+#include "env/judge/judge.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
@@ -41,23 +42,23 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& wh
     QUERN_TRY(of, env::suite_beside(a.task));
   } else {
     QUERN_TRY(of, env::load_suite(a.suite));
-    const env::lane lane = of->members.front().task.lane;
+    const env::lane* lane = of->members.front().task.lane;
     if (lane != what.lane)
       return base::fail(base::errc::invalid_argument,
                         "--suite {}: its tasks are of lane {}, {} is of lane {}: name a suite of "
                         "the task's lane",
-                        a.suite, env::name_of(lane), what.name, env::name_of(what.lane));
+                        a.suite, lane->name, what.name, what.lane->name);
   }
-  if (a.gpu != 0 && what.lane == env::lane::cpp)
+  if (a.gpu != 0 && what.lane->device != env::device_kind::gpu)
     return base::fail(base::errc::invalid_argument,
-                      "--gpu {} is for tasks of lane cuda, {} is of lane cpp: leave it out", a.gpu,
-                      what.name);
+                      "--gpu {} is for tasks that run on a GPU, {} is of lane {}: leave it out",
+                      a.gpu, what.name, what.lane->name);
   eval_terms terms;
   QUERN_TRY(terms.measured,
-            measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task, what.lane));
+            measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task, *what.lane));
   QUERN_CHECK(check_baseline(terms.measured, what));
   QUERN_TRY(terms.policy, policy_of(a.how, of ? of->policy : without_suite));
-  const std::int64_t usual = env::usual_recheck_above_e2(what.lane);
+  const std::int64_t usual = what.lane->usual_recheck_above_e2;
   const std::int64_t above = of && of->recheck_above_e2 > 0 ? of->recheck_above_e2 : usual;
   terms.recheck_above = static_cast<double>(above) / 100;
   return terms;
@@ -85,7 +86,7 @@ int cmd_eval(const eval_arguments& arguments) {
   // A person waits for the answer: a large claim is settled now, not by a later job.
   options.confirm_at_once = true;
   options.gpu = arguments.gpu;
-  auto evaluator = env::open_judge(loaded->lane, std::move(options));
+  auto evaluator = loaded->lane->open_judge(std::move(options));
   if (!evaluator) {
     const bool asked_wrongly = evaluator.error().code == base::errc::invalid_argument;
     return complain(evaluator.error(), asked_wrongly ? usage : failed);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/device_class.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/measured_as.hpp"
@@ -23,21 +24,26 @@ base::status check_measuring(const run_config& config) {
   };
   if (auto name = env::parse_measure_name(measured_as(config)); !name)
     return refuse("env.protocol", name.error().message);
-  if (config.env.lane == "cpp" && config.env.protocol != env::protocol_paired &&
-      config.env.protocol != env::protocol_cost_model)
-    return refuse("env.protocol", fmt::format("{} is for lane cuda; lane cpp has paired/1 and "
-                                              "cost_model/1",
-                                              config.env.protocol));
-  if (config.env.lane == "cpp" &&
-      (config.env.baseline == "graph" || config.env.baseline == "compile"))
-    return refuse("env.baseline",
-                  fmt::format("'{}' is for lane cuda; lane cpp has task, eager and plain",
-                              config.env.baseline));
-  if (config.env.lane == "cpp" && config.tasks.source == "generated" &&
-      config.env.baseline != "task" && config.env.baseline != "plain")
-    return refuse("env.baseline", fmt::format("'{}', but generated tasks of lane cpp have the "
+  const env::lane& lane = lane_of(config);
+  if (auto fits = env::check_protocol(lane, config.env.protocol); !fits)
+    return refuse("env.protocol", fits.error().message);
+  const auto baseline = env::parse_baseline(config.env.baseline);
+  if (auto fits = env::check_baseline(lane, *baseline); !fits)
+    return refuse("env.baseline", fits.error().message);
+  if (lane.grammar == nullptr && config.stage == "sft")
+    return refuse("stage",
+                  fmt::format("sft makes its corpus of generated tasks, and lane {} has no "
+                              "grammar of tasks: begin with another stage",
+                              lane.name));
+  if (lane.grammar == nullptr && config.tasks.source == "generated")
+    return refuse("tasks.source",
+                  fmt::format("'{}', but lane {} has no grammar of tasks: say suite",
+                              config.tasks.source, lane.name));
+  if (lane.baselines.empty() && config.tasks.source == "generated" &&
+      *baseline == env::baseline_choice::eager)
+    return refuse("env.baseline", fmt::format("'{}', but generated tasks of lane {} have the "
                                               "baseline plain: task or plain",
-                                              config.env.baseline));
+                                              config.env.baseline, lane.name));
   const auto reward = env::find_reward(config.algorithm.reward);
   if (!reward || reward->baseline == env::baseline_choice::of_task) return {};
   if (env::name_of(reward->baseline) == config.env.baseline) return {};
@@ -75,7 +81,8 @@ base::status check_effect(const run_config& config) {
     const std::string& other_value;
     const char* needed;
   };
-  const bool elsewhere = !config.env.bind.empty(), cuda = config.env.lane == "cuda";
+  const bool elsewhere = !config.env.bind.empty(),
+             on_gpus = lane_of(config).device == env::device_kind::gpu;
   const rule rules[] = {
       {"tasks.suite", config.tasks.suite, config.tasks.source == "suite", "tasks.source",
        config.tasks.source, "set tasks.source to suite"},
@@ -83,8 +90,8 @@ base::status check_effect(const run_config& config) {
        "set env.bind to the address where hosts connect"},
       {"env.hosts", config.env.hosts, elsewhere, "env.bind", config.env.bind,
        "set env.bind to the address where hosts connect"},
-      {"env.device_class", config.env.device_class, cuda, "env.lane", config.env.lane,
-       "set env.lane to cuda"},
+      {"env.device_class", config.env.device_class, on_gpus, "env.lane", config.env.lane,
+       "set env.lane to a lane of GPUs"},
   };
   for (const rule& one : rules)
     if (!one.value.empty() && !one.read)

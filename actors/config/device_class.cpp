@@ -1,62 +1,14 @@
 #include "actors/config/device_class.hpp"
 
-#include <algorithm>
 #include <charconv>
-#include <filesystem>
 
-#include "base/file.hpp"
 #include "base/text.hpp"
-#include "env/device/gpu_probe.hpp"
-#include "env/judge/machine.hpp"
-#include "env/lanes/cuda/cuda_evaluator.hpp"
+#include "env/task/lane.hpp"
 
 namespace quern::actors {
-namespace {
 
-namespace fs = std::filesystem;
-
-/// Names of the GPUs by PCI address, which is the driver's order: what it tells without CUDA.
-std::vector<std::string> gpu_names() {
-  std::vector<std::pair<std::string, std::string>> found;
-  std::error_code code;
-  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", code)) {
-    const auto text = base::read_file(entry.path() / "information", 1 << 16);
-    if (!text) continue;
-    for (const std::string_view line : base::split(*text, '\n')) {
-      if (line.starts_with("Model:"))
-        found.emplace_back(entry.path().filename().string(), base::trim(line.substr(6)));
-    }
-  }
-  std::sort(found.begin(), found.end());
-  std::vector<std::string> names;
-  for (auto& [address, name] : found)
-    names.push_back(std::move(name));
-  return names;
-}
-
-base::expected<std::string> gpu_name(int number) {
-  std::vector<std::string> names = gpu_names();
-  // A container may show other GPUs there than it has: with more than one kind, CUDA is asked.
-  const bool alike =
-      std::adjacent_find(names.begin(), names.end(), std::not_equal_to<>()) == names.end();
-  if (names.empty() || !alike || static_cast<std::size_t>(number) >= names.size()) {
-    QUERN_TRY(const auto host, env::probe_gpus());
-    names.clear();
-    for (const auto& gpu : host.gpus)
-      names.push_back(gpu.name);
-  }
-  if (static_cast<std::size_t>(number) < names.size())
-    return names[static_cast<std::size_t>(number)];
-  return base::fail(base::errc::unavailable,
-                    "env.gpus begins with GPU {}, this machine has {}, counted "
-                    "from 0: name another one, or the class in env.device_class",
-                    number, names.size());
-}
-
-}  // namespace
-
-env::lane lane_of(const run_config& config) {
-  return config.env.lane == "cuda" ? env::lane::cuda : env::lane::cpp;
+const env::lane& lane_of(const run_config& config) {
+  return *env::find_lane(config.env.lane);
 }
 
 base::expected<std::vector<int>> gpus_of(const run_config& config) {
@@ -75,16 +27,17 @@ base::expected<std::vector<int>> gpus_of(const run_config& config) {
 }
 
 base::expected<std::string> device_class_of(const run_config& config) {
-  if (lane_of(config) == env::lane::cpp) return env::cpu_device_class();
+  const env::lane& lane = lane_of(config);
+  if (lane.device == env::device_kind::core) return lane.device_class(0);
   if (!config.env.device_class.empty()) return config.env.device_class;
   QUERN_TRY(const std::vector<int> gpus, gpus_of(config));
-  if (!env::has_nvidia_driver())
-    return base::fail(base::errc::unavailable,
-                      "env.lane is cuda, but no NVIDIA driver is loaded here (no /dev/nvidiactl): "
-                      "use a machine with a GPU, or name the class of the evaluators' GPUs in "
-                      "env.device_class (quern doctor tells it there)");
-  QUERN_TRY(const std::string name, gpu_name(gpus.front()));
-  return env::gpu_device_class(name);
+  auto found = lane.device_class(gpus.front());
+  if (found) return found;
+  return base::fail(found.error().code,
+                    "env.lane is {} and env.gpus '{}': {}: use a machine with that GPU, or name "
+                    "the class of the evaluators' GPUs in env.device_class (quern doctor tells it "
+                    "there)",
+                    config.env.lane, config.env.gpus, found.error().message);
 }
 
 }  // namespace quern::actors

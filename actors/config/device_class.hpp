@@ -6,12 +6,12 @@
 
 #include "actors/config/run_config.hpp"
 #include "base/status.hpp"
-#include "env/task/dtype.hpp"
+#include "env/task/lane.hpp"
 
 namespace quern::actors {
 
-/// env.lane as a value; check_config has seen to it that it is one.
-env::lane lane_of(const run_config& config);
+/// env.lane, which check_config has seen to be one.
+const env::lane& lane_of(const run_config& config);
 
 /// env.gpus as numbers. Error: invalid_argument, naming key and value.
 base::expected<std::vector<int>> gpus_of(const run_config& config);

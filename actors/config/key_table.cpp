@@ -1,5 +1,7 @@
 #include "actors/config/key_table.hpp"
 
+#include "env/task/lane.hpp"
+
 namespace quern::actors {
 namespace {
 
@@ -96,7 +98,7 @@ void tasks_and_env(keys& table) {
                "goes on with it; 0: no limit");
   QUERN_TEXT(tasks.corpus_folder, fixed, {},
              "stage sft: where the corpus is kept; empty: corpus/ in the run's folder");
-  QUERN_TEXT(env.lane, fixed, QUERN_WORDS("cpp", "cuda"),
+  QUERN_TEXT(env.lane, fixed, env::lane_names(),
              "what candidates are written in: C++ for a core, CUDA C++ for a GPU");
   QUERN_TEXT(
       env.sandbox, resume, QUERN_WORDS("required", "best_effort"),

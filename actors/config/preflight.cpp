@@ -305,26 +305,25 @@ base::status of_machine(missing_hardware* missing, base::status checked) {
   return {};
 }
 
-/// Stands for the class of GPUs that are not here, so that prompts can be made.
-constexpr const char* any_gpu_class = "H200-SXM";
-
 /// The class that prompts name. GPUs that are not here are `missing`.
 base::expected<std::string> check_device_class(const run_config& config,
                                                missing_hardware* missing) {
   QUERN_CHECK(gpus_of(config));
   auto found = device_class_of(config);
   QUERN_TRY(const bool evaluates, evaluates_here(config));
-  if (lane_of(config) == env::lane::cuda && evaluates && found &&
+  if (lane_of(config).device == env::device_kind::gpu && evaluates && found &&
       ::access("/dev/nvidiactl", F_OK) != 0) {
     found = fail(errc::unavailable,
                  "env.evaluators is {}, but no NVIDIA driver is loaded here (no /dev/nvidiactl): "
-                 "evaluators of lane cuda need a GPU; with env.evaluators: 0 others join at "
+                 "evaluators of lane {} need a GPU; with env.evaluators: 0 others join at "
                  "env.bind",
-                 config.env.evaluators);
+                 config.env.evaluators, config.env.lane);
   }
   if (found || missing == nullptr) return found;
   missing->push_back(found.error().message);
-  return config.env.device_class.empty() ? any_gpu_class : config.env.device_class;
+  // Prompts can be made all the same.
+  return config.env.device_class.empty() ? std::string(lane_of(config).usual_device_class)
+                                         : config.env.device_class;
 }
 
 base::expected<task_book> check_all(const run_config& config, const fs::path& folder,
@@ -383,7 +382,7 @@ base::expected<policy::model_config> policy_shape(const run_config& config) {
 }
 
 env::sandboxed_code sandboxed_code_of(const run_config& config) {
-  if (lane_of(config) != env::lane::cuda) return env::sandboxed_code::any;
+  if (lane_of(config).device != env::device_kind::gpu) return env::sandboxed_code::any;
   return config.env.host_entry ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::cuda;
 }
 

@@ -11,7 +11,8 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "env/build/tool.hpp"
-#include "env/lanes/cpp/cpp_oracle.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/judge.hpp"
 #include "env/runner/reference_service.hpp"
 #include "env/verdict/baseline.hpp"
 
@@ -32,7 +33,7 @@ base::expected<std::unique_ptr<env::reference_oracle>> open_oracle_for(const run
   env::evaluator_options options;
   options.sandbox_required = evaluates && config.env.sandbox == "required";
   options.core = evaluates ? static_cast<int>(config.env.core) : -1;
-  return env::open_cpp_oracle(options);
+  return lane_of(config).open_quick_oracle(options);
 }
 
 base::expected<env::task_report> report_of(const env::task& what, env::reference_oracle* oracle,
@@ -67,22 +68,17 @@ std::string tried_text(int plain, bool compiles) {
 
 base::status check_lane(const run_config& config, const task_book& tasks) {
   for (const book_task& each : tasks.tasks()) {
-    const std::string_view lane = env::name_of(each.task->lane);
+    const std::string_view lane = each.task->lane->name;
     if (lane == config.env.lane) continue;
     return base::fail(base::errc::invalid_argument,
                       "tasks.suite is '{}': task {} is of lane {}, env.lane is {}",
                       config.tasks.suite, each.task->name, lane, config.env.lane);
   }
-  if (lane_of(config) != env::lane::cpp || config.env.baseline == "task") return {};
-  for (const book_task& each : tasks.tasks()) {
-    const auto own = each.task->baseline == env::baseline_kind::plain ? env::baseline_choice::plain
-                                                                      : env::baseline_choice::eager;
-    if (config.env.baseline == env::name_of(own)) continue;
-    return base::fail(base::errc::invalid_argument,
-                      "env.baseline is {}, but lane cpp measures over the baseline of the task "
-                      "file, which is {} for {}: say task",
-                      config.env.baseline, env::name_of(own), each.task->name);
-  }
+  const auto asked = env::parse_baseline(config.env.baseline);
+  for (const book_task& each : tasks.tasks())
+    if (auto fits = env::check_baseline(*each.task, asked.value_or(env::baseline_choice::of_task));
+        !fits)
+      return base::in_context("env.baseline", std::move(fits).error());
   return {};
 }
 

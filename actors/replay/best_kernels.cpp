@@ -54,7 +54,7 @@ base::expected<std::optional<panel::kernel>> best_sample(const kernel_sources& f
 base::expected<int> write_best_kernels(const fs::path& folder, const run_config& config,
                                        const task_book& tasks, const kernel_sources& from) {
   QUERN_CHECK(base::make_folders(folder));
-  const std::string_view ending = lane_of(config) == env::lane::cuda ? ".cu" : ".cpp";
+  const std::string_view ending = lane_of(config).file_ending;
   int written = 0;
   std::vector<const book_task*> generated;
   for (const book_task& task : tasks.tasks()) {

@@ -98,9 +98,11 @@ base::expected<std::vector<shown_exemplar>> prompter::choose(const book_task& ta
 
 std::vector<std::string> prompter::scouts(const book_task& task) const {
   std::vector<std::string> sources;
-  if (none_ || scouts_ == 0 || task.composition.steps.empty()) return sources;
+  if (none_ || scouts_ == 0 || task.composition.steps.empty() ||
+      task.task->lane->grammar == nullptr)
+    return sources;
   const env::composition_probe probe(task.composition);
-  const env::variant_supply supply(probe, task.task->lane);
+  const env::variant_supply supply(probe, *task.task->lane->grammar());
   const auto& correct = supply.correct();
   base::random_stream random(seed_, "scout", {base::xxh128(task.id).low});
   std::set<std::size_t> chosen;

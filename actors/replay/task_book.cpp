@@ -116,9 +116,10 @@ base::expected<task_book> task_book::make(const run_config& config) {
   } else {
     QUERN_TRY(const env::held_out_spec spec, held_out_of(config));
     env::task_options making;
-    making.lane = lane_of(config);
-    if (making.lane == env::lane::cuda) book.rules_.policy = env::to_text(allowed_by(config, {}));
-    const env::draw_limits limits = env::limits_of(making.lane);
+    making.lane = &lane_of(config);
+    if (making.lane->host_code_is_optional)
+      book.rules_.policy = env::to_text(allowed_by(config, {}));
+    const env::draw_limits limits = making.lane->grammar()->limits();
     std::unordered_set<base::hash128> seen;
     std::int64_t train = config.tasks.count;
     const bool any = config.tasks.held_out_share > 0 || !spec.families.empty();

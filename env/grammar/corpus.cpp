@@ -94,7 +94,7 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"wrong_share", fmt::format("{}", plan.wrong_share)},
           {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
           {"exemplar_protocol", plan.exemplar_protocol},
-          {"lane", name_of(plan.task.lane)},
+          {"lane", plan.task.lane->name},
           {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
           {"limits",
            {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
@@ -172,7 +172,7 @@ base::status check_corpus(const corpus_survey& found, const std::filesystem::pat
                              {"samples_per_task", plan.samples_per_task},
                              {"wrong_share", fmt::format("{}", plan.wrong_share)},
                              {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
-                             {"lane", name_of(plan.task.lane)}};
+                             {"lane", plan.task.lane->name}};
   for (const auto& [key, value] : chosen.items())
     if (found.header.contains(key) && found.header[key] != value)
       return base::fail(base::errc::conflict,
@@ -198,7 +198,7 @@ struct corpus_maker::work {
   work(std::int64_t k, const composition& what, task made)
       : index(k),
         probe(what),
-        supply(probe, made.lane),
+        supply(probe, *made.lane->grammar()),
         subject(std::make_shared<task>(std::move(made))),
         id(task_id(*subject)) {}
 };

@@ -84,12 +84,6 @@ composition attempt(base::random_stream& random, const draw_limits& limits) {
 
 }  // namespace
 
-draw_limits limits_of(lane where) {
-  draw_limits limits;
-  if (where == lane::cuda) limits.least_plain_ns = 0;
-  return limits;
-}
-
 base::status validate(const draw_limits& limits) {
   const auto bad = [](std::string_view name, int value, int low, int high) {
     return base::fail(base::errc::invalid_argument, "{} is {}, it must be from {} to {}", name,

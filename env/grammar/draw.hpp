@@ -8,7 +8,6 @@
 
 #include "base/status.hpp"
 #include "env/grammar/composition.hpp"
-#include "env/task/dtype.hpp"
 
 namespace quern::env {
 
@@ -25,9 +24,6 @@ struct draw_limits {
   /// Families to draw from, each with a weight; empty: the default mix (a third element-wise).
   std::vector<std::pair<std::string, double>> families;
 };
-
-/// What generated tasks of a lane are drawn with. On a GPU all that moves memory is worth a task.
-draw_limits limits_of(lane where);
 
 /// Refuses limits that contradict each other and unknown families.
 base::status validate(const draw_limits& limits);

@@ -42,27 +42,6 @@ double step_ns(step_kind kind) {
   }
 }
 
-/// Bytes that one launch of the plain baseline moves for an element, with what is lost to accesses
-/// that lie far apart counted as bytes.
-double step_bytes(step_kind kind) {
-  switch (class_of(kind)) {
-    case step_class::tensor:
-      return 12;
-    case step_class::normalisation:
-      return kind == step_kind::softmax || kind == step_kind::layer_norm ? 16 : 12;
-    case step_class::scan:
-    case step_class::transposition:
-      return 24;
-    case step_class::reduction:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
-/// Bytes in a ns, as measured kernels of one read and one write reach them.
-constexpr double bytes_per_ns = 3300;
-
 }  // namespace
 
 double plain_ns(const composition& what) {
@@ -70,15 +49,6 @@ double plain_ns(const composition& what) {
   for (const composition_step& step : what.steps) {
     sum += step_ns(step.kind);
     // What follows a reduction works on [n] only.
-    if (class_of(step.kind) == step_class::reduction) break;
-  }
-  return sum;
-}
-
-double plain_gpu_ns(const composition& what) {
-  double sum = 0;
-  for (const composition_step& step : what.steps) {
-    sum += step_bytes(step.kind) / bytes_per_ns;
     if (class_of(step.kind) == step_class::reduction) break;
   }
   return sum;

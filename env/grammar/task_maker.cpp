@@ -10,24 +10,12 @@
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
-#include "env/grammar/plain_cost.hpp"
+#include "env/grammar/kernel_grammar.hpp"
 #include "env/grammar/probe.hpp"
-#include "env/lanes/cpp/grammar/render.hpp"
-#include "env/lanes/cuda/grammar/cuda_writer.hpp"
 
 namespace quern::env {
 
 namespace {
-
-constexpr std::array<std::int64_t, 4> row_lengths{256, 384, 512, 1024};
-constexpr std::int64_t least_rows = 16;
-/// The float tensor and its copies stay in the outer caches.
-constexpr std::int64_t most_elements = 1 << 19;
-
-/// Of lane cuda. The least is what a device needs to be busy, the most is 64 MB a tensor.
-constexpr std::array<std::int64_t, 4> gpu_row_lengths{256, 512, 1024, 2048};
-constexpr std::int64_t least_gpu_elements = 1 << 20;
-constexpr std::int64_t most_gpu_elements = 1 << 24;
 
 constexpr std::string_view epsilon = "0.01";
 
@@ -127,28 +115,6 @@ std::optional<composition_step> step_of(std::string_view text) {
   return {};
 }
 
-/// Timed [n, m] so that the plain baseline takes about `plain_us`: n is a multiple of 4 and at
-/// least 16, m is drawn by `word` and shortened where the steps are dear.
-std::vector<std::int64_t> sizes_for(const composition& what, std::uint64_t word, double plain_us) {
-  const auto elements = static_cast<std::int64_t>(
-      std::min(plain_us * 1000 / plain_ns(what), static_cast<double>(most_elements)));
-  std::size_t choice = word % row_lengths.size();
-  while (choice > 0 && row_lengths[choice] * least_rows > elements)
-    --choice;
-  const std::int64_t columns = row_lengths[choice];
-  return {std::max(elements / columns / 4 * 4, least_rows), columns};
-}
-
-/// The same on a GPU, which is busy whatever the rows' length.
-std::vector<std::int64_t> gpu_sizes_for(const composition& what, std::uint64_t word,
-                                        double plain_us) {
-  const double elements =
-      std::clamp(plain_us * 1000 / plain_gpu_ns(what), static_cast<double>(least_gpu_elements),
-                 static_cast<double>(most_gpu_elements));
-  const std::int64_t columns = gpu_row_lengths[word % gpu_row_lengths.size()];
-  return {static_cast<std::int64_t>(elements) / columns / 4 * 4, columns};
-}
-
 size_expr expr(const std::string& text) {
   // Only literals of this file come here.
   return size_expr::parse(text).value();
@@ -206,7 +172,7 @@ task bare_task(const composition& what) {
 
 double plain_us_of(const task_options& options) {
   if (options.plain_us != 0) return options.plain_us;
-  return options.lane == lane::cuda ? 120 : 300;
+  return options.lane->grammar()->usual_plain_us();
 }
 
 base::expected<task> make_task(const composition& what, const task_options& options) {
@@ -215,7 +181,7 @@ base::expected<task> make_task(const composition& what, const task_options& opti
   if (!(plain_us >= 1 && plain_us <= 1e6))
     return base::fail(base::errc::invalid_argument, "plain_us is {}, it must be from 1 to 1000000",
                       options.plain_us);
-  const bool on_gpu = options.lane == lane::cuda;
+  const kernel_grammar& grammar = *options.lane->grammar();
   const composition_probe probe(what);
   if (!probe.objection().empty())
     return base::fail(base::errc::invalid_argument, "{} makes no good task: {}", to_text(what),
@@ -224,8 +190,7 @@ base::expected<task> make_task(const composition& what, const task_options& opti
   task made = bare_task(what);
   made.name = fmt::format("{}_{}", made.family, base::to_hex(identity).substr(0, 12));
   made.lane = options.lane;
-  made.sizes = on_gpu ? gpu_sizes_for(what, identity.low, plain_us)
-                      : sizes_for(what, identity.low, plain_us);
+  made.sizes = grammar.sizes(what, identity.low, plain_us);
   for (const auto& [rows, columns] : probe_sizes)
     made.hidden_sizes.push_back({rows, columns});
   for (input_spec& input : made.inputs) {
@@ -242,7 +207,7 @@ base::expected<task> make_task(const composition& what, const task_options& opti
   bytes += reduced ? "+4*n" : "+4*n*m";
   made.cost = {expr(bytes), expr(fmt::format("{}*n*m", what.steps.size()))};
   made.reference = reference_text(what);
-  made.plain = on_gpu ? render_cuda_plain(what) : render_plain(what);
+  made.plain = grammar.plain(what);
   return made;
 }
 

@@ -12,10 +12,11 @@
 namespace quern::env {
 
 struct task_options {
-  /// The sizes are chosen so that the plain baseline takes about this long on one core, or on a GPU
-  /// (lane cuda). 0: 300 and 120.
+  /// The sizes are chosen so that the plain baseline takes about this long. 0: as is usual in the
+  /// lane.
   double plain_us = 0;
-  env::lane lane = env::lane::cpp;
+  /// One that has a grammar.
+  const env::lane* lane = nullptr;
 };
 
 /// plain_us, or what 0 stands for.
@@ -29,12 +30,12 @@ std::string reference_text(const composition& what);
 /// the line that the grammar does not write.
 base::expected<composition> composition_of_reference(std::string_view reference);
 
-/// Shapes, names and texts without sizes, tolerance or distributions: enough for kernel_prototype.
+/// Shapes, names and texts without sizes, tolerance or distributions: enough for the entry points.
 task bare_task(const composition& what);
 
 /// The whole task: name FAMILY_<12 hex digits of the composition's text>, timed and two hidden
 /// sizes, four hidden distributions, tolerance calibrated by the interpreters, `baseline: plain`.
 /// Pure function of its arguments. Error: an invalid composition.
-base::expected<task> make_task(const composition& what, const task_options& options = {});
+base::expected<task> make_task(const composition& what, const task_options& options);
 
 }  // namespace quern::env

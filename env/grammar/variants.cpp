@@ -7,9 +7,6 @@
 #include <unordered_set>
 
 #include "base/random.hpp"
-#include "env/lanes/cpp/grammar/kernel_writer.hpp"
-#include "env/lanes/cpp/grammar/render.hpp"
-#include "env/lanes/cuda/grammar/cuda_writer.hpp"
 
 namespace quern::env {
 
@@ -19,12 +16,6 @@ namespace {
 /// right.
 constexpr int most_attempts = 12;
 constexpr int most_places = 8;
-
-constexpr std::array errors{
-    kernel_error::dropped_step,   kernel_error::swapped_steps,   kernel_error::wrong_constant,
-    kernel_error::wrong_operator, kernel_error::missing_columns, kernel_error::missing_rows,
-    kernel_error::unshifted,      kernel_error::missing_barrier, kernel_error::unguarded};
-constexpr std::size_t cpp_errors = 7;
 
 constexpr std::array wrong_constants{0.1F, 0.25F, 0.5F, 0.75F, 1.0F, 1.5F, 2.0F, 3.0F};
 
@@ -120,52 +111,22 @@ bool shows(const composition_probe& probe, kernel_error error) {
 
 }  // namespace
 
-variant_supply::variant_supply(const composition_probe& probe, lane where)
-    : probe_(probe), lane_(where) {
+variant_supply::variant_supply(const composition_probe& probe, const kernel_grammar& grammar)
+    : probe_(probe),
+      grammar_(grammar),
+      styles_(grammar.styles(probe.subject(), probe.fast_is_safe())) {
   std::unordered_set<std::string> seen;
-  const auto add = [&](const auto& style, std::string source, auto& styles) {
-    if (!seen.insert(source).second) return;
-    correct_.push_back({std::move(source), to_text(style), kernel_error::none, true});
-    styles.push_back(style);
-  };
-  const composition& what = probe.subject();
-  if (where == lane::cuda) {
-    for (const cuda_style& style : cuda_styles_of(what, probe.fast_is_safe()))
-      add(style, render_cuda_kernel(what, style), cuda_styles_);
-  } else {
-    for (const kernel_style& style : styles_of(what, probe.fast_is_safe()))
-      add(style, render_kernel(what, style), styles_);
+  for (std::size_t i = 0; i < styles_->size(); ++i) {
+    std::string source = styles_->source(i);
+    if (!seen.insert(source).second) continue;
+    correct_.push_back({std::move(source), styles_->text(i), kernel_error::none, true});
+    style_of_.push_back(i);
   }
 }
 
-std::string variant_supply::mistaken_text(std::size_t which, kernel_error error,
-                                          const composition* computed) const {
-  const composition& what = probe_.subject();
-  if (lane_ == lane::cuda) {
-    cuda_style style = cuda_styles_[which];
-    style.folded = false;
-    if (computed == nullptr && !cuda_text_has(what, style, error)) return {};
-    return render_cuda_kernel(what, style, error, computed);
-  }
-  kernel_style style = styles_[which];
-  style.folded = false;
-  if (computed != nullptr && style.vector && !has_vector_form(*computed)) return {};
-  return render_kernel(what, style, error, computed);
-}
-
-kernel_variant variant_supply::wrong_variant(std::size_t which, kernel_error error,
+kernel_variant variant_supply::wrong_variant(std::size_t style, kernel_error error,
                                              std::string source) const {
-  kernel_variant made{std::move(source), {}, error, false};
-  if (lane_ == lane::cuda) {
-    cuda_style style = cuda_styles_[which];
-    style.folded = false;
-    made.style = to_text(style);
-  } else {
-    kernel_style style = styles_[which];
-    style.folded = false;
-    made.style = to_text(style);
-  }
-  return made;
+  return {std::move(source), styles_->text_of_mistaken(style), error, false};
 }
 
 kernel_variant variant_supply::draw(std::uint64_t seed, std::uint64_t index,
@@ -174,21 +135,22 @@ kernel_variant variant_supply::draw(std::uint64_t seed, std::uint64_t index,
   const bool wrong = random.chance(wrong_share);
   const std::size_t which = random.below(correct_.size());
   if (!wrong) return correct_[which];
-  const std::size_t kinds = lane_ == lane::cuda ? errors.size() : cpp_errors;
+  const std::size_t style = style_of_[which];
+  const auto errors = grammar_.errors();
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    const kernel_error error = errors[random.below(kinds)];
+    const kernel_error error = errors[random.below(errors.size())];
     if (is_in_text(error)) {
       if (!shows(probe_, error)) continue;
-      std::string source = mistaken_text(which, error, nullptr);
+      std::string source = styles_->mistaken(style, error, nullptr);
       if (source.empty()) continue;
-      return wrong_variant(which, error, std::move(source));
+      return wrong_variant(style, error, std::move(source));
     }
     for (int place = 0; place < most_places; ++place) {
       const auto other = mistaken(probe_.subject(), error, random);
       if (!other || !probe_.reveals(*other)) continue;
-      std::string source = mistaken_text(which, error, &*other);
+      std::string source = styles_->mistaken(style, error, &*other);
       if (source.empty()) continue;
-      return wrong_variant(which, error, std::move(source));
+      return wrong_variant(style, error, std::move(source));
     }
   }
   return correct_[which];

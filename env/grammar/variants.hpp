@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "env/grammar/composition.hpp"
+#include "env/grammar/kernel_grammar.hpp"
 #include "env/grammar/probe.hpp"
-#include "env/lanes/cpp/grammar/style.hpp"
-#include "env/lanes/cuda/grammar/cuda_style.hpp"
-#include "env/task/dtype.hpp"
 
 namespace quern::env {
 
@@ -20,34 +19,30 @@ struct kernel_variant {
   bool intended_correct = true;  ///< error is none; a wrong one is wrong by the probe's inputs
 };
 
-/// Knows a composition's styles and mistakes in the language of a lane. Holds a reference to the
-/// probe, which must outlive it. Thread-safe.
+/// Knows a composition's styles and mistakes in the language of a lane. Holds references to the
+/// probe and the grammar, which must outlive it. Thread-safe.
 class variant_supply {
  public:
-  explicit variant_supply(const composition_probe& probe, lane where = lane::cpp);
+  variant_supply(const composition_probe& probe, const kernel_grammar& grammar);
 
   /// Every correct variant, one for each style, in a fixed order; texts differ.
   const std::vector<kernel_variant>& correct() const { return correct_; }
 
   /// Variant `index` of `seed`: with probability `wrong_share` a wrong one (a random style, a
   /// random mistake that the hidden inputs bring to light; correct when there is none), else one of
-  /// correct(), uniformly. Races and what goes beyond the end (lane cuda) are wrong whatever an
+  /// correct(), uniformly. Races and what goes beyond the end are wrong whatever an
   /// evaluation finds.
   kernel_variant draw(std::uint64_t seed, std::uint64_t index, double wrong_share) const;
 
  private:
-  /// The style of correct()[which] with a mistake; empty when its text has no place for it.
-  [[nodiscard]] std::string mistaken_text(std::size_t which, kernel_error error,
-                                          const composition* computed) const;
-  [[nodiscard]] kernel_variant wrong_variant(std::size_t which, kernel_error error,
+  [[nodiscard]] kernel_variant wrong_variant(std::size_t style, kernel_error error,
                                              std::string source) const;
 
   const composition_probe& probe_;
-  lane lane_;
+  const kernel_grammar& grammar_;
+  std::unique_ptr<const kernel_styles> styles_;
   std::vector<kernel_variant> correct_;
-  /// Of correct(), in its order; those of the lane are filled.
-  std::vector<kernel_style> styles_;
-  std::vector<cuda_style> cuda_styles_;
+  std::vector<std::size_t> style_of_;  ///< of correct(), in its order: its number in styles_
 };
 
 }  // namespace quern::env

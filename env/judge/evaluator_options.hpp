@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <optional>
 
-#include "env/device/device_quarantine.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/sandbox/layer.hpp"
 #include "env/task/suite_policy.hpp"
 
 namespace quern::env {
 
-/// Where an evaluator finds its programs and what it may use. The defaults are right for every
+/// Where an evaluator finds its programs and what it may use. A lane may add options of its own,
+/// which have defaults (cpp_evaluator_options). The defaults are right for every
 /// program that is installed beside `quern-runner` and `quern-torch`.
 struct evaluator_options {
   /// `quern-runner`; empty: the sibling of the running program.
@@ -23,11 +23,12 @@ struct evaluator_options {
   /// Content-addressed artefacts of the compiler; empty: a private temporary folder, with the
   /// precompiled prelude in the user's cache.
   std::filesystem::path cache_dir;
-  /// The core that measures; -1: the first that no other evaluator has reserved (flock).
+  /// Lanes on a core: the one that measures; -1: the first that no other evaluator has reserved
+  /// (flock).
   int core = -1;
-  /// Lane `cuda`: the GPU that measures, by the driver's number.
+  /// Lanes on a GPU: the one that measures, by the driver's number.
   int gpu = 0;
-  /// Lane `cuda`: what candidates may do whose request does not say.
+  /// What candidates may do whose request does not say.
   suite_policy policy{.graphs = true};
   /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.
   double time_budget_s = 0.5;
@@ -37,8 +38,6 @@ struct evaluator_options {
   /// Half-width of the whole interval above which a verdict is `noisy`. Wider limits suit a host
   /// whose neighbours cannot be kept quiet: a claim never says more than its interval.
   double noise_limit = estimate_limits{}.half_width;
-  /// CPU seconds that a candidate may use for one call while it is checked (hidden sizes).
-  double call_cpu_s = 0.5;
   /// Turned off only by tests that show that the sandbox alone is enough.
   bool static_screen = true;
   /// `required`: refuse to open where a needed layer is missing; otherwise the verdict tells what
@@ -47,8 +46,6 @@ struct evaluator_options {
   /// Turned off only by tests and fault benchmarks, to see what it is worth: a reference process
   /// that died is not started again, and the device goes on without quarantine.
   bool restart_reference = true;
-  /// Lane `cpp`, given only by tests: when the device is taken out and tried again.
-  std::optional<device_quarantine::limits> quarantine;
   /// Given only by tests and benchmarks: the layers that children get, whatever the host has.
   std::optional<layer_set> layers;
   /// Key of the hidden inputs. None: from the operating system, so that nobody can know them;

@@ -10,7 +10,6 @@
 #include "env/judge/roofline.hpp"
 #include "env/judge/runner_end.hpp"
 #include "env/measure/stats.hpp"
-#include "env/task/prototype.hpp"
 #include "env/verdict/baseline.hpp"
 
 namespace quern::env {
@@ -26,8 +25,7 @@ std::string speed_text(std::int64_t e2) {
 
 std::string_view over_text(const verdict& v, const task& what) {
   const auto named = v.baseline ? parse_baseline(v.baseline->name) : std::nullopt;
-  const bool plain = what.baseline == baseline_kind::plain;
-  switch (named.value_or(plain ? baseline_choice::plain : baseline_choice::eager)) {
+  switch (named.value_or(own_baseline(what))) {
     case baseline_choice::graph:
       return "reference (ATen under a CUDA graph)";
     case baseline_choice::compile:
@@ -82,7 +80,6 @@ std::string device_text(const device_conditions& d) {
 }  // namespace
 
 std::string advice_for(const verdict& v, const task& what) {
-  const bool cuda = what.lane == lane::cuda;
   switch (v.kind) {
     case verdict_kind::ok:
       if (v.confirmed && !*v.confirmed)
@@ -92,16 +89,9 @@ std::string advice_for(const verdict& v, const task& what) {
       return *v.speedup_e2 > 100 ? "nothing: it is right and faster than the baseline"
                                  : "it is right but not faster than the baseline: look at memory "
                                    "traffic first, then at vectorisation";
-    case verdict_kind::rejected_static:
-      if (v.reason == "host_entry")
-        return "write `kernel` as arithmetic of sizes, conditions on them and launches "
-               "(docs/formats/launch_plan.md), or allow host code: --allow host_entry";
-      if (cuda) return "remove what the rule names; docs/integrity.md says what each is for";
-      return "remove what the rule names; only the prelude's headers, pragmas and object-like "
-             "constants are allowed";
     case verdict_kind::compile_error:
       return fmt::format("fix the first error; the entry must be exactly: {}",
-                         kernel_prototype(what));
+                         what.lane->entry(what));
     case verdict_kind::runtime_error:
       if (v.reason == end_reason::closed_channel)
         return "close no file descriptor: the process has only those that it needs, and answers "
@@ -112,21 +102,9 @@ std::string advice_for(const verdict& v, const task& what) {
       if (v.reason == end_reason::forbidden_call)
         return "make no system calls: a kernel computes and returns, and the sandbox ends a "
                "process that asks the system for more";
-      if (cuda)
-        return "where a launch is named: see what its grid, block and arguments are at that size; "
-               "else look for indices past the end at sizes that are no multiple of the block or "
-               "the vector width (`--explain` lists the sizes)";
-      return "look for indices past the end at sizes that are no multiple of the vector width; "
-             "`--explain` lists the sizes";
+      return what.lane->advice(v, what);
     case verdict_kind::timeout:
       return "look for a loop that does not end at small or odd sizes";
-    case verdict_kind::oom:
-      return cuda ? "use less device memory: scratch is what workspace_bytes asks for, and its "
-                    "limit is in docs/formats/launch_plan.md"
-                  : fmt::format(
-                        "use less memory: ask for scratch with workspace_bytes, at most {} "
-                        "MiB",
-                        max_workspace_bytes >> 20);
     case verdict_kind::wrong_value:
       return "compute the first wrong element by hand; tails, row ends and large magnitudes are "
              "the usual places";
@@ -139,10 +117,10 @@ std::string advice_for(const verdict& v, const task& what) {
     case verdict_kind::hack:
       return "the result was not earned by computing it: compute every output from this call's "
              "inputs, inside the call and inside the bounds";
+    case verdict_kind::rejected_static:
+    case verdict_kind::oom:
     case verdict_kind::noisy:
-      return cuda ? "the GPU or its host was too busy to measure: try again with nothing else on it"
-                  : "the machine was too busy to measure: try again, or give the evaluator a "
-                    "quieter core";
+      return what.lane->advice(v, what);
     case verdict_kind::unconfirmed:
       return "the first measurement was luck or interference: try again";
     case verdict_kind::invalid_reference:

@@ -36,7 +36,7 @@ class candidate_judge {
   /// thread and beside evaluate().
   virtual void compile_ahead(const evaluation_request& request) = 0;
 
-  [[nodiscard]] virtual env::lane lane() const = 0;
+  [[nodiscard]] virtual const env::lane& lane() const = 0;
   /// Of a closed list; times of different classes are never compared.
   [[nodiscard]] virtual const std::string& device_class() const = 0;
   /// Fingerprint of all that can change a verdict or a time; 32 hex digits.

@@ -77,7 +77,7 @@ struct prompt_facts {
 
 /// The rules of a lane under a suite's policy, one sentence each: what gives no reward, and why.
 /// A copy may be added to.
-std::vector<std::string> default_restrictions(lane where, const suite_policy& allowed = {});
+std::vector<std::string> default_restrictions(const lane& where, const suite_policy& allowed = {});
 
 /// The prompt's text. Exemplars are shown in the order given. Hidden sizes and distributions never
 /// appear.

@@ -1,4 +1,7 @@
 // Fills templates.
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "env/prompt/prompt.hpp"
@@ -93,16 +96,16 @@ std::string value_of(std::string_view name, const task& what, const prompt_facts
   if (name == "task.name") return what.name;
   if (name == "task.family") return what.family;
   if (name == "task.reference") return without_last_newline(what.reference);
-  if (name == "task.prototype") return kernel_prototype(what);
-  if (name == "task.workspace") return workspace_prototype(what);
+  if (name == "task.prototype") return what.lane->entry(what);
+  if (name == "task.workspace") return what.lane->optional_entry(what);
   if (name == "task.signature") return signature(what);
   if (name == "task.sizes") return sizes_text(what);
   if (name == "task.inputs") return inputs_text(what);
   if (name == "task.outputs") return outputs_text(what);
   if (name == "task.tolerance")
     return fmt::format("{} + {} * |expected|", what.tolerance.atol, what.tolerance.rtol);
-  if (name == "lane") return std::string(name_of(what.lane));
-  if (name == "language") return what.lane == lane::cuda ? "CUDA C++" : "C++20";
+  if (name == "lane") return std::string(what.lane->name);
+  if (name == "language") return std::string(what.lane->language);
   if (name == "device_class") return facts.device_class;
   if (name == "baseline") {
     return baseline_text(what, facts.baseline);
@@ -119,7 +122,7 @@ std::string exemplar_value(std::string_view name, const exemplar& shown, std::si
 
 }  // namespace
 
-std::vector<std::string> default_restrictions(lane where, const suite_policy& allowed) {
+std::vector<std::string> default_restrictions(const lane& where, const suite_policy& allowed) {
   std::vector<std::string> rules{
       "The results must equal the reference's within the tolerance, at these sizes and at others "
       "that you do not see, for inputs of any magnitude; a wrong element makes the score 0.",
@@ -134,19 +137,7 @@ std::vector<std::string> default_restrictions(lane where, const suite_policy& al
   if (!allowed.lower_precision) {
     rules.emplace_back("Compute at least as precisely as the types of the arguments.");
   }
-  if (where == lane::cpp) {
-    rules.emplace_back(
-        "<cmath>, <cstdint> and the compiler's intrinsics are included already; other headers are "
-        "refused.");
-    rules.emplace_back("The kernel runs on one core.");
-    return rules;
-  }
-  rules.emplace_back("Launch every kernel on the given stream and make no streams of your own.");
-  if (!allowed.library_calls) rules.emplace_back("Call no kernels of libraries.");
-  if (!allowed.graphs) rules.emplace_back("Capture no CUDA graphs.");
-  if (!allowed.host_entry) {
-    rules.emplace_back("The host function only computes sizes and launches kernels.");
-  }
+  std::ranges::move(where.restrictions(allowed), std::back_inserter(rules));
   return rules;
 }
 

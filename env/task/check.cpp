@@ -93,7 +93,7 @@ class checker {
   base::status run_untimed(plain_baselines plain) {
     QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
     check_cost(timed);
-    if (task_.lane == lane::cuda) return oracle_.compile(task_);
+    if (oracle_.only_compiles()) return oracle_.compile(task_);
     QUERN_CHECK(check_results());
     // Of a reference that fails a case, worth and baseline say nothing.
     if (!report_.ok()) return {};
@@ -309,11 +309,11 @@ class checker {
     check_cost(at);
     QUERN_TRY(report_.baseline_ns, oracle_.time_baseline(task_, at, inputs));
     report_.floor_ns = roofline_floor_ns(at, peak_);
-    if (report_.baseline_ns < least_baseline_ns(task_.lane)) {
+    if (report_.baseline_ns < task_.lane->least_baseline_ns) {
       refuse("too_fast",
              fmt::format("the baseline takes {}, at least {} can be timed well: raise the sizes",
                          base::human_duration(report_.baseline_ns),
-                         base::human_duration(least_baseline_ns(task_.lane))));
+                         base::human_duration(task_.lane->least_baseline_ns)));
     }
     if (report_.floor_ns >= report_.baseline_ns) {
       refuse(
@@ -343,10 +343,6 @@ base::expected<std::vector<output_judgement>> reference_oracle::judge_case(const
 bool task_report::ok() const {
   return std::none_of(findings.begin(), findings.end(),
                       [](const task_finding& one) { return one.fatal; });
-}
-
-std::int64_t least_baseline_ns(lane where) {
-  return where == lane::cpp ? 100'000 : 20'000;
 }
 
 std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak) {

@@ -39,7 +39,11 @@ class reference_oracle {
                                                         std::span<const tensor_bytes> inputs,
                                                         bool in_f64) = 0;
 
-  /// Compiles the reference and runs nothing, for check_task_quickly() of lane cuda. Errors:
+  /// Whether check_task_quickly() has references compiled and nothing run: their sizes are for a
+  /// device that this machine may lack.
+  [[nodiscard]] virtual bool only_compiles() const { return false; }
+
+  /// Compiles the reference and runs nothing; asked only where only_compiles(). Errors:
   /// invalid_argument: what the compiler said; unavailable: nothing was compiled.
   virtual base::status compile(const task& what);
 
@@ -89,9 +93,6 @@ struct task_report {
   bool ok() const;
 };
 
-/// Shortest baseline worth timing, ns.
-std::int64_t least_baseline_ns(lane where);
-
 /// Words that a reference text must not contain (random, in-place, file and down-casting
 /// operators), with the reason.
 std::vector<task_finding> check_reference_text(const task& what);
@@ -115,9 +116,8 @@ enum class plain_baselines { try_them, leave_out };
 /// The rules of check_task() that take some tenths of a second: text; tolerance; cost; results at
 /// every size and distribution; worth where these pass. One more takes a compiler's time: a plain
 /// kernel that is the task's baseline compiles and computes what the reference does. Nothing is
-/// timed. Of lane
-/// cuda, whose sizes are for a device: text, tolerance,
-/// cost, and that the reference compiles. A reference or baseline that fails is a finding
+/// timed. With an oracle that only compiles: text, tolerance, cost, and that the reference
+/// compiles. A reference or baseline that fails is a finding
 /// (`failed`, `baseline`), so that one broken task does not hide the others. An error (unavailable)
 /// is an oracle that could not run.
 base::expected<task_report> check_task_quickly(const task& what, reference_oracle& oracle,

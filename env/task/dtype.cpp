@@ -1,4 +1,4 @@
-// Names and sizes of element types, and of lanes.
+// Names and sizes of element types.
 #include "env/task/dtype.hpp"
 
 #include <array>
@@ -13,17 +13,16 @@ struct row {
   std::string_view cpp_name;
   std::size_t size;
   bool floating;
-  bool cpp_lane;
 };
 
 constexpr std::array<row, 7> rows{{
-    {dtype::f32, "f32", "float", 4, true, true},
-    {dtype::f64, "f64", "double", 8, true, true},
-    {dtype::i32, "i32", "int32_t", 4, false, true},
-    {dtype::i64, "i64", "int64_t", 8, false, true},
-    {dtype::u8, "u8", "uint8_t", 1, false, true},
-    {dtype::bf16, "bf16", "__nv_bfloat16", 2, true, false},
-    {dtype::f16, "f16", "__half", 2, true, false},
+    {dtype::f32, "f32", "float", 4, true},
+    {dtype::f64, "f64", "double", 8, true},
+    {dtype::i32, "i32", "int32_t", 4, false},
+    {dtype::i64, "i64", "int64_t", 8, false},
+    {dtype::u8, "u8", "uint8_t", 1, false},
+    {dtype::bf16, "bf16", "__nv_bfloat16", 2, true},
+    {dtype::f16, "f16", "__half", 2, true},
 }};
 
 const row& row_of(dtype type) {
@@ -48,24 +47,10 @@ bool is_floating(dtype type) {
   return row_of(type).floating;
 }
 
-bool allowed_in(dtype type, lane where) {
-  return where == lane::cuda || row_of(type).cpp_lane;
-}
-
 std::optional<dtype> parse_dtype(std::string_view name) {
   for (const row& one : rows) {
     if (one.name == name) return one.type;
   }
-  return std::nullopt;
-}
-
-std::string_view name_of(lane where) {
-  return where == lane::cpp ? "cpp" : "cuda";
-}
-
-std::optional<lane> parse_lane(std::string_view name) {
-  if (name == "cpp") return lane::cpp;
-  if (name == "cuda") return lane::cuda;
   return std::nullopt;
 }
 

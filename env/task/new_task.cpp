@@ -1,6 +1,10 @@
 // The commented skeleton of a task file.
 #include "env/task/new_task.hpp"
 
+#include <vector>
+
+#include <fmt/ranges.h>
+
 #include "env/task/task_codec.hpp"
 
 namespace quern::env {
@@ -11,13 +15,13 @@ constexpr std::string_view skeleton = R"yaml(# A task: what a kernel has to comp
 # Change it, then ask `quern tasks check` whether it teaches the right thing.
 quern_task: 1
 name: @name@                      # the file is called @name@.task.yaml
-lane: @lane@                          # cpp (C++ on one core) or cuda
+lane: @lane@                          # @lanes@
 family: softmax                    # tasks of one family are held out together
 sizes: {n: @n@, m: 1024}            # what is timed; the kernel gets them in this order, as int64_t
 # Checked only, never shown to the policy; odd sizes find missing tails.
 hidden_sizes: [{n: 3, m: 33}, {n: 17, m: 200}]
 inputs:
-  # dtype: f32 f64 i32 i64 u8 (cuda also bf16 f16); shape: integer expressions over the sizes.
+  # dtype: @dtypes@; shape: integer expressions over the sizes.
   # dist: the first is timed, the others are hidden: normal uniform large sparse sorted constant
   # denormal positive special. Integers need `below: EXPRESSION`; they can be uniform, sparse,
   # sorted or constant.
@@ -38,22 +42,6 @@ reference: |
 # The obvious kernel, written as a candidate: needed for `baseline: plain`, useful to start from.
 @plain@)yaml";
 
-constexpr std::string_view plain_cpp = R"yaml(plain: |
-  extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace,
-                         void* stream) {
-    for (int64_t i = 0; i < n; ++i) {
-      float top = x[i * m];
-      for (int64_t j = 1; j < m; ++j) top = x[i * m + j] > top ? x[i * m + j] : top;
-      float sum = 0;
-      for (int64_t j = 0; j < m; ++j) {
-        y[i * m + j] = expf(x[i * m + j] - top);
-        sum += y[i * m + j];
-      }
-      for (int64_t j = 0; j < m; ++j) y[i * m + j] /= sum;
-    }
-  }
-)yaml";
-
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = text.find(from); at != std::string::npos;
        at = text.find(from, at + to.size())) {
@@ -63,14 +51,22 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 
 }  // namespace
 
-base::expected<std::string> new_task(std::string_view name, lane where) {
+base::expected<std::string> new_kernel_task(std::string_view name, const lane& where,
+                                            const kernel_task_example& with) {
+  std::vector<std::string> lanes;
+  for (const lane* one : all_lanes())
+    lanes.push_back(fmt::format("{} ({})", one->name, one->summary));
+  std::vector<std::string_view> types;
+  for (const dtype one : where.element_types)
+    types.push_back(name_of(one));
   std::string text(skeleton);
   replace_all(text, "@name@", name);
-  replace_all(text, "@lane@", name_of(where));
-  replace_all(text, "@n@", where == lane::cpp ? "256" : "16384");
-  // A plain C++ kernel cannot run on a GPU; a task of lane cuda is measured against the reference.
-  replace_all(text, "@baseline@", where == lane::cpp ? "plain    " : "reference");
-  replace_all(text, "@plain@", where == lane::cpp ? plain_cpp : "");
+  replace_all(text, "@lane@", where.name);
+  replace_all(text, "@lanes@", fmt::format("{}", fmt::join(lanes, " or ")));
+  replace_all(text, "@dtypes@", fmt::format("{}", fmt::join(types, " ")));
+  replace_all(text, "@n@", with.rows);
+  replace_all(text, "@baseline@", with.plain.empty() ? "reference" : "plain    ");
+  replace_all(text, "@plain@", with.plain);
   QUERN_CHECK(parse_task(text));
   return text;
 }

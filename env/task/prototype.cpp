@@ -17,7 +17,7 @@ std::string size_parameters(const task& what) {
 
 }  // namespace
 
-std::string kernel_prototype(const task& what) {
+std::string kernel_prototype(const task& what, std::string_view stream) {
   std::string text = "extern \"C\" void kernel(";
   for (const input_spec& input : what.inputs) {
     text += fmt::format("const {}* {}, ", cpp_name_of(input.type), input.name);
@@ -25,10 +25,7 @@ std::string kernel_prototype(const task& what) {
   for (const output_spec& output : what.outputs) {
     text += fmt::format("{}* {}, ", cpp_name_of(output.type), output.name);
   }
-  text += size_parameters(what);
-  text += what.lane == lane::cuda ? ", void* workspace, cudaStream_t stream)"
-                                  : ", void* workspace, void* stream)";
-  return text;
+  return text + size_parameters(what) + fmt::format(", void* workspace, {}stream)", stream);
 }
 
 std::string workspace_prototype(const task& what) {

@@ -1,8 +1,9 @@
-// The C++ declaration that a candidate has to define for a task.
+// The declarations in C++ that a candidate of a lane of kernels has to define for a task.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "env/task/task.hpp"
 
@@ -11,9 +12,9 @@ namespace quern::env {
 /// One line without the final semicolon, for example
 ///   extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* workspace, void*
 ///   stream)
-/// inputs, outputs and sizes in file order; the stream is a cudaStream_t in lane cuda and a null
-/// void* in lane cpp.
-std::string kernel_prototype(const task& what);
+/// inputs, outputs and sizes in file order; `stream`: the last parameter's type, with a space or a
+/// star at its end.
+std::string kernel_prototype(const task& what, std::string_view stream);
 
 /// The optional second entry, also without semicolon: extern "C" int64_t workspace_bytes(int64_t n,
 /// int64_t m)

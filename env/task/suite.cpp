@@ -107,7 +107,7 @@ base::status read_members(const std::filesystem::path& folder, suite& result) {
     if (!result.members.empty() && result.members.front().task.lane != subject.lane) {
       return base::fail(base::errc::invalid_argument,
                         "{} is of lane {}, the tasks before it are not: one lane a suite",
-                        file.string(), name_of(subject.lane));
+                        file.string(), subject.lane->name);
     }
     std::string id = task_id(subject);
     result.members.push_back({std::move(subject), std::move(id), false});
@@ -166,21 +166,8 @@ base::status check_baseline(const suite& what) {
                         "suite.yaml: 'baseline' is plain, but task {} has no plain kernel: add "
                         "`plain:` to it, or choose another baseline",
                         one.name);
-    const bool device_only =
-        what.baseline == baseline_choice::graph || what.baseline == baseline_choice::compile;
-    if (device_only && one.lane != lane::cuda)
-      return base::fail(base::errc::invalid_argument,
-                        "suite.yaml: 'baseline' is {}, which only lane cuda has; task {} is of "
-                        "lane {}",
-                        name_of(what.baseline), one.name, name_of(one.lane));
-    const auto own =
-        one.baseline == baseline_kind::plain ? baseline_choice::plain : baseline_choice::eager;
-    if (one.lane == lane::cpp && what.baseline != baseline_choice::of_task && what.baseline != own)
-      return base::fail(
-          base::errc::invalid_argument,
-          "suite.yaml: 'baseline' is {}, but task {} of lane cpp has {}: say task, or "
-          "change the task's own",
-          name_of(what.baseline), one.name, name_of(own));
+    if (auto fits = env::check_baseline(one, what.baseline); !fits)
+      return base::in_context("suite.yaml: 'baseline'", std::move(fits).error());
   }
   return {};
 }
@@ -203,7 +190,7 @@ base::expected<suite> read_suite(const std::filesystem::path& folder) {
   QUERN_CHECK(read_members(folder, result));
   QUERN_CHECK(check_baseline(result));
   if (result.recheck_above_e2 == 0) {
-    result.recheck_above_e2 = usual_recheck_above_e2(result.members.front().task.lane);
+    result.recheck_above_e2 = result.members.front().task.lane->usual_recheck_above_e2;
   }
   QUERN_CHECK(mark_held_out(result));
   return result;
@@ -217,10 +204,6 @@ base::expected<suite> load_suite(const std::filesystem::path& folder) {
     result.error().message += "; a suite is a folder with suite.yaml and *.task.yaml files";
   if (!result) return base::in_context("suite " + folder.string(), std::move(result).error());
   return result;
-}
-
-std::int64_t usual_recheck_above_e2(lane which) {
-  return which == lane::cpp ? 3000 : 300;
 }
 
 base::expected<std::optional<suite>> suite_beside(const std::filesystem::path& task_file) {

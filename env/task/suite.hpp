@@ -30,8 +30,7 @@ struct suite {
   std::string name;  ///< the folder's name
   split_kind split_by = split_kind::task;
   std::vector<std::string> held_out;
-  std::int64_t recheck_above_e2 =
-      300;  ///< speed-up (1/100) above which a claim is measured again; cpp 3000
+  std::int64_t recheck_above_e2 = 300;  ///< speed-up (1/100) above which a claim is measured again
   suite_policy policy;
   /// What speed-up is over, unless a command says otherwise.
   baseline_choice baseline = baseline_choice::of_task;
@@ -39,9 +38,6 @@ struct suite {
 };
 
 inline constexpr int suite_version = 1;
-
-/// Where a suite does not say: 30x in lane cpp, 3x in lane cuda.
-std::int64_t usual_recheck_above_e2(lane which);
 
 /// Reads suite.yaml (keys quern_suite: 1, split: {by, held_out}, recheck_above, policy,
 /// baseline) and every

@@ -12,6 +12,7 @@
 #include "base/status.hpp"
 #include "env/task/distribution.hpp"
 #include "env/task/dtype.hpp"
+#include "env/task/lane.hpp"
 #include "env/task/size_expr.hpp"
 
 namespace quern::env {
@@ -55,7 +56,7 @@ struct task_cost {
 /// `hidden_sizes` have one value for each of `size_names`.
 struct task {
   std::string name;
-  env::lane lane = lane::cpp;
+  const env::lane* lane = nullptr;  ///< never null in a valid task
   std::string family;
   std::vector<std::string> size_names;
   std::vector<std::int64_t> sizes;

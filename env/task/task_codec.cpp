@@ -23,7 +23,6 @@ constexpr auto output_keys = std::to_array<string_view>({"name", "dtype", "shape
 constexpr auto tolerance_keys = std::to_array<string_view>({"atol", "rtol"});
 constexpr auto cost_keys = std::to_array<string_view>({"bytes", "flops"});
 constexpr auto baseline_names = std::to_array<string_view>({"reference", "plain"});
-constexpr auto lane_names = std::to_array<string_view>({"cpp", "cuda"});
 constexpr auto dtype_names =
     std::to_array<string_view>({"f32", "f64", "i32", "i64", "u8", "bf16", "f16"});
 constexpr auto distribution_names =
@@ -126,9 +125,8 @@ base::status read_task(const YAML::Node& root, task& result) {
   QUERN_TRY(const yaml_map map, yaml_map::open(root, "the task file", task_keys));
   QUERN_TRY(result.name, map.text("name"));
   QUERN_TRY(const std::string lane_name, map.text("lane"));
-  const auto where = parse_lane(lane_name);
-  if (!where) return not_of(map, "lane", lane_name, lane_names);
-  result.lane = *where;
+  result.lane = find_lane(lane_name);
+  if (result.lane == nullptr) return not_of(map, "lane", lane_name, lane_names());
   QUERN_TRY(result.family, map.text("family"));
   QUERN_CHECK(read_all_sizes(map, result));
   QUERN_TRY(const std::vector<YAML::Node> inputs, map.list("inputs"));
@@ -232,7 +230,7 @@ std::string canonical_block(std::string_view text) {
 
 std::string to_yaml(const task& what) {
   std::string text = fmt::format("quern_task: {}\nname: {}\nlane: {}\nfamily: {}\n", task_version,
-                                 what.name, name_of(what.lane), what.family);
+                                 what.name, what.lane->name, what.family);
   text += "sizes: " + sizes_text(what, what.sizes) + "\n";
   if (!what.hidden_sizes.empty()) {
     std::vector<std::string> hidden;

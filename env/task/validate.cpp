@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include "env/task/task.hpp"
 
 namespace quern::env {
@@ -179,9 +181,12 @@ base::status check_count(std::string_view of, std::size_t count, std::size_t lea
 }
 
 base::status check_tensor(const task& what, const std::string& name, dtype type, std::size_t rank) {
-  if (!allowed_in(type, what.lane)) {
-    return refuse("tensor '{}': dtype {} is not known in lane {}; use f32, f64, i32, i64 or u8",
-                  name, name_of(type), name_of(what.lane));
+  if (!allowed_in(type, *what.lane)) {
+    std::vector<std::string_view> known;
+    for (const dtype one : what.lane->element_types)
+      known.push_back(name_of(one));
+    return refuse("tensor '{}': dtype {} is not known in lane {}; use {}", name, name_of(type),
+                  what.lane->name, fmt::join(known, ", "));
   }
   if (rank > max_rank)
     return refuse("tensor '{}' has {} dimensions, at most {} are allowed", name, rank, max_rank);
@@ -239,6 +244,7 @@ base::status check_sizes(const task& what, std::span<const std::int64_t> sizes) 
 }
 
 base::status check_all(const task& what) {
+  if (what.lane == nullptr) return refuse("it has no lane");
   if (!is_identifier(what.name, 100)) {
     return refuse(
         "'{}' is no task name: begin with a small letter, go on with letters, digits and _, at "

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "e2e/gpu_hosts.hpp"
+#include "env/device/gpu_class.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/gpu/desk.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"

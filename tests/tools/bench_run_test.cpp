@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench_support.hpp"
 
@@ -47,7 +48,7 @@ class scripted_judge final : public env::candidate_judge {
   }
   void warm_up() override { warm = true; }
   void compile_ahead(const env::evaluation_request& /*request*/) override { ++compiled; }
-  [[nodiscard]] env::lane lane() const override { return env::lane::cpp; }
+  [[nodiscard]] const env::lane& lane() const override { return env::cpp_lane; }
   [[nodiscard]] const std::string& device_class() const override { return name_; }
   [[nodiscard]] const std::string& environment() const override { return name_; }
   [[nodiscard]] env::stage_seconds stages() const override { return {}; }

@@ -16,7 +16,8 @@
 #include "base/hash.hpp"
 #include "base/program.hpp"
 #include "env/device/gpu_probe.hpp"
-#include "env/lanes/open_judge.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/judge.hpp"
 #include "tools/bench/bench_run.hpp"
 #include "tools/bench/candidates.hpp"
 #include "tools/bench/choices.hpp"
@@ -54,7 +55,7 @@ void on_bench_signal(int number) {
 using open_judges = std::vector<std::unique_ptr<env::candidate_judge>>;
 
 base::expected<open_judges> open_all(const bench_arguments& a, const env::suite& suite,
-                                     env::lane lane) {
+                                     const env::lane& lane) {
   env::evaluator_options options;
   options.sandbox_required = !a.best_effort;
   options.time_budget_s = a.budget_s;
@@ -63,7 +64,7 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   // Nobody asks again later: a large claim is settled now.
   options.confirm_at_once = true;
   std::vector<int> gpus = {0};
-  if (lane == env::lane::cuda) {
+  if (lane.device == env::device_kind::gpu) {
     const auto host = env::probe_gpus();
     if (!host)
       return base::fail(host.error().code, "{}; quern doctor tells more", host.error().message);
@@ -75,7 +76,7 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   open_judges judges;
   for (const int gpu : gpus) {
     options.gpu = gpu;
-    QUERN_TRY(auto one, env::open_judge(lane, options));
+    QUERN_TRY(auto one, lane.open_judge(options));
     if (!judges.empty() && (one->device_class() != judges.front()->device_class() ||
                             one->environment() != judges.front()->environment()))
       return base::fail(errc::invalid_argument,
@@ -205,15 +206,15 @@ void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
 
 base::expected<int> bench(bench_arguments a) {
   QUERN_TRY(env::suite suite, find_suite(a.suite, base::share_folder("env/suites")));
-  QUERN_TRY(a.measured, measure_of(a.how, suite.baseline, suite.members.front().task.lane));
+  QUERN_TRY(a.measured, measure_of(a.how, suite.baseline, *suite.members.front().task.lane));
   QUERN_TRY(suite.policy, policy_of(a.how, suite.policy));
   if (a.budget_s == 0)
     a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);
-  const env::lane lane = suite.members.front().task.lane;
-  if (lane != env::lane::cuda && !a.gpus.empty())
+  const env::lane& lane = *suite.members.front().task.lane;
+  if (lane.device != env::device_kind::gpu && !a.gpus.empty())
     return base::fail(errc::invalid_argument,
-                      "--gpus is for suites of lane cuda, {} is of lane {}: leave it out",
-                      suite.name, env::name_of(lane));
+                      "--gpus is for suites that run on GPUs, {} is of lane {}: leave it out",
+                      suite.name, lane.name);
   skipped_candidates skipped;
   QUERN_TRY(const auto candidates,
             read_candidates(a.candidates, suite, a.skip_unknown ? &skipped : nullptr));
@@ -233,7 +234,7 @@ base::expected<int> bench(bench_arguments a) {
   bench_header header;
   header.suite = suite.name;
   header.suite_hash = suite_hash(suite);
-  header.lane = env::name_of(lane);
+  header.lane = lane.name;
   header.protocol = env::to_text(a.measured);
   header.budget_ms = std::llround(a.budget_s * 1000);
   // What the file refuses is told before devices are opened, which takes seconds each.

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.hpp"
 #include "base/program.hpp"
@@ -10,10 +10,10 @@
 #include "base/text.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/judge/machine.hpp"
-#include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/runner/reference_service.hpp"
 #include "env/sandbox/child.hpp"
 #include "env/sandbox/probe.hpp"
+#include "env/task/lane.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -55,32 +55,25 @@ bool check_libtorch() {
   return service.has_value();
 }
 
-/// Compiles a kernel as an evaluator does, which also leaves the precompiled prelude for later.
-base::expected<std::string> compile_something() {
-  QUERN_TRY(const auto children, env::spawner::create(env::sandbox_mode::best_effort));
-  QUERN_TRY(const auto folder, base::temp_folder::make("quern-doctor"));
-  env::cpp_compiler_options options;
-  options.cache_dir = folder.path();
-  options.prelude_dir = base::user_cache_folder();
-  QUERN_TRY(const auto compiler, env::cpp_compiler::create(*children, std::move(options)));
-  env::cpp_compile_request request;
-  request.source = "extern \"C\" void kernel() {}\n";
-  QUERN_TRY(const auto built, compiler->compile(request));
-  if (built.what != env::compile_result::kind::built)
-    return base::fail(base::errc::unavailable, "it does not compile a kernel: {}", built.text);
-  return compiler->version();
-}
-
-bool check_compiler() {
-  const auto version = compile_something();
-  line("compiler", version.has_value(), version ? *version : version.error().message);
-  return version.has_value();
+bool check_compilers() {
+  bool good = true;
+  for (const env::lane* lane : env::all_lanes()) {
+    if (lane->try_compiler == nullptr) continue;
+    const auto version = lane->try_compiler();
+    line("compiler", version.has_value(), version ? *version : version.error().message);
+    good &= version.has_value();
+  }
+  return good;
 }
 
 /// A machine without a GPU is well; one whose GPU does not compute is not.
 bool check_gpus() {
   if (!env::has_nvidia_driver()) {
-    fmt::print("--   {:<12} none: policies run on the CPU, lane cpp only\n", "GPU");
+    std::vector<std::string_view> left;
+    for (const env::lane* lane : env::all_lanes())
+      if (lane->device == env::device_kind::core) left.push_back(lane->name);
+    fmt::print("--   {:<12} none: policies run on the CPU, lane {} only\n", "GPU",
+               fmt::join(left, ", "));
     return true;
   }
   const auto host = env::probe_gpus();
@@ -134,7 +127,7 @@ int cmd_doctor(int argc, char** argv) {
        fmt::format("{} ({}), {} cores{}", env::cpu_model(), env::cpu_device_class(), cores,
                    cores >= 2 ? "" : ": with one, measurements share it with the rest of the run"));
   bool good = check_programs();
-  good &= check_compiler();
+  good &= check_compilers();
   good &= check_libtorch();
   good &= check_gpus();
   good &= check_disk();

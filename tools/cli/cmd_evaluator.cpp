@@ -21,7 +21,8 @@
 #include "base/text.hpp"
 #include "env/gpu/compiled_process.hpp"
 #include "env/judge/evaluation_request.hpp"
-#include "env/lanes/open_judge.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/judge.hpp"
 #include "env/plugin/host_loop.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/sandbox/child.hpp"
@@ -106,7 +107,7 @@ base::expected<env::evaluation_request> request_of(task_cache& tasks, const env:
   request.recheck = job.job.recheck != 0;
   request.claim_e2 = job.job.claim_e2;
   request.best_known_e2 = job.job.best_known_e2;
-  const std::int64_t usual_e2 = env::usual_recheck_above_e2(request.subject->lane);
+  const std::int64_t usual_e2 = request.subject->lane->usual_recheck_above_e2;
   const std::int64_t above_e2 = job.job.recheck_above_e2;
   request.recheck_above = static_cast<double>(above_e2 > 0 ? above_e2 : usual_e2) / 100;
   if (!job.job.policy.empty()) {
@@ -121,44 +122,57 @@ constexpr int most_compilers = 32;
 /// after them.
 using judge_list = std::map<std::int64_t, std::unique_ptr<env::candidate_judge>>;
 
-/// What was asked for: a lane whose candidates run on a core, one whose run on GPUs, or both.
+/// What was asked for: lanes whose candidates run on a core, lanes whose run on GPUs, or both.
 struct asked_devices {
-  std::set<env::lane> lanes;
+  std::vector<const env::lane*> lanes;  ///< each once
   std::vector<int> gpus;
 };
+
+/// The first lane of a kind of device.
+const env::lane* first_on(env::device_kind device) {
+  const auto all = env::all_lanes();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const env::lane* one) { return one->device == device; });
+  return found == all.end() ? nullptr : *found;
+}
 
 /// Error: a lane and devices that do not go together.
 base::expected<asked_devices> asked_for(const std::vector<std::string>& names,
                                         std::vector<int> gpus) {
   asked_devices asked;
   asked.gpus = std::move(gpus);
-  for (const std::string& name : names)
-    asked.lanes.insert(*env::parse_lane(name));
-  if (names.empty()) asked.lanes = {asked.gpus.empty() ? env::lane::cpp : env::lane::cuda};
-  const bool on_gpus = asked.lanes.contains(env::lane::cuda);
-  if (on_gpus && asked.gpus.empty())
+  for (const env::lane* one : env::all_lanes())
+    if (std::find(names.begin(), names.end(), one->name) != names.end()) asked.lanes.push_back(one);
+  const env::lane* const on_gpus = first_on(env::device_kind::gpu);
+  if (names.empty())
+    asked.lanes = {asked.gpus.empty() ? first_on(env::device_kind::core) : on_gpus};
+  const auto user = std::find_if(asked.lanes.begin(), asked.lanes.end(), [](const env::lane* one) {
+    return one->device == env::device_kind::gpu;
+  });
+  if (user != asked.lanes.end() && asked.gpus.empty())
     return base::fail(base::errc::invalid_argument,
-                      "--lanes names cuda, but no GPU is named: add --gpus 0,1,…");
-  if (!on_gpus && !asked.gpus.empty())
+                      "--lanes names {}, but no GPU is named: add --gpus 0,1,…", (*user)->name);
+  if (user == asked.lanes.end() && !asked.gpus.empty())
     return base::fail(base::errc::invalid_argument,
-                      "--gpus names GPUs, but --lanes has no lane that uses them: add cuda");
+                      "--gpus names GPUs, but --lanes has no lane that uses them: add {}",
+                      on_gpus->name);
   return asked;
 }
 
 base::expected<judge_list> open_devices(env::evaluator_options options,
                                         const asked_devices& asked) {
   judge_list judges;
-  for (const env::lane lane : asked.lanes) {
-    if (lane == env::lane::cpp) {
-      const auto last = std::max_element(asked.gpus.begin(), asked.gpus.end());
-      QUERN_TRY(auto judge, env::open_judge(lane, options));
-      judges.emplace(last == asked.gpus.end() ? 0 : *last + 1, std::move(judge));
-      continue;
-    }
-    for (const int gpu : asked.gpus) {
+  std::int64_t next = 0;
+  for (const int gpu : asked.gpus)
+    next = std::max<std::int64_t>(next, gpu + 1);
+  for (const env::lane* lane : asked.lanes) {
+    const bool on_gpus = lane->device == env::device_kind::gpu;
+    for (const int gpu : on_gpus ? asked.gpus : std::vector<int>{0}) {
       options.gpu = gpu;
-      QUERN_TRY(auto judge, env::open_judge(lane, options));
-      judges.emplace(gpu, std::move(judge));
+      QUERN_TRY(auto judge, lane->open_judge(options));
+      // A second lane on a GPU is another device for the gateway: each judges one at a time.
+      const bool taken = !on_gpus || judges.contains(gpu);
+      judges.emplace(taken ? next++ : gpu, std::move(judge));
     }
   }
   return judges;
@@ -168,11 +182,11 @@ base::expected<judge_list> open_devices(env::evaluator_options options,
 void offer(const judge_list& judges, env::host_profile& profile) {
   std::set<std::string> lanes;
   for (const auto& [id, judge] : judges)
-    lanes.emplace(env::name_of(judge->lane()));
+    lanes.emplace(judge->lane().name);
   profile.lanes.assign(lanes.begin(), lanes.end());
   for (const auto& [id, judge] : judges) {
     env::host_device device{id, judge->device_class(), judge->candidates_at_a_time(), {}};
-    if (lanes.size() > 1) device.lanes = {std::string(env::name_of(judge->lane()))};
+    if (lanes.size() > 1) device.lanes = {std::string(judge->lane().name)};
     profile.devices.push_back(std::move(device));
   }
 }
@@ -222,6 +236,9 @@ std::string host_name() {
 }  // namespace
 
 int cmd_evaluator(int argc, char** argv) {
+  std::vector<std::string> known;
+  for (const std::string_view name : env::lane_names())
+    known.emplace_back(name);
   CLI::App app("quern evaluator: evaluate kernels for a run");
   std::string endpoint;
   std::string sandbox = "required";
@@ -266,7 +283,7 @@ int cmd_evaluator(int argc, char** argv) {
                  "cpp (on a core), cuda (on --gpus) or cpp,cuda; usually cuda where --gpus names "
                  "some, else cpp")
       ->delimiter(',')
-      ->check(CLI::IsMember({"cpp", "cuda"}));
+      ->check(CLI::IsMember(known));
   app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s")
       ->check(number_within(0.1, 1e6))
       ->capture_default_str();

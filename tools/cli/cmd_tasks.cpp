@@ -23,7 +23,8 @@
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/judge/compile_pool.hpp"
-#include "env/lanes/open_judge.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/judge.hpp"
 #include "env/task/check.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/suite.hpp"
@@ -36,7 +37,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int generate(env::lane where, std::uint64_t seed, std::uint64_t first, std::int64_t count,
+/// Names of the lanes, or of those that have a grammar.
+std::vector<std::string> known_lanes(bool with_grammar) {
+  std::vector<std::string> names;
+  for (const env::lane* one : env::all_lanes())
+    if (!with_grammar || one->grammar != nullptr) names.emplace_back(one->name);
+  return names;
+}
+
+int generate(const env::lane& where, std::uint64_t seed, std::uint64_t first, std::int64_t count,
              const std::string& folder) {
   if (!folder.empty()) {
     if (const auto made = base::make_folders(folder); !made)
@@ -44,9 +53,9 @@ int generate(env::lane where, std::uint64_t seed, std::uint64_t first, std::int6
                               "--out: " + made.error().message + "; name another folder"});
   }
   for (std::uint64_t index = first; index < first + static_cast<std::uint64_t>(count); ++index) {
-    const env::composition drawn = env::draw_composition(seed, index, env::limits_of(where));
+    const env::composition drawn = env::draw_composition(seed, index, where.grammar()->limits());
     env::task_options options;
-    options.lane = where;
+    options.lane = &where;
     const auto task = env::make_task(drawn, options);
     if (!task) return report("tasks", task.error());
     if (folder.empty()) {
@@ -73,17 +82,17 @@ int generate(env::lane where, std::uint64_t seed, std::uint64_t first, std::int6
 class oracles {
  public:
   explicit oracles(env::evaluator_options options) : options_(std::move(options)) {}
-  base::expected<env::reference_oracle*> of(env::lane which) {
-    auto& opened = opened_[which];
+  base::expected<env::reference_oracle*> of(const env::lane& which) {
+    auto& opened = opened_[&which];
     if (!opened) {
-      QUERN_TRY(opened, env::open_oracle(which, options_));
+      QUERN_TRY(opened, which.open_oracle(options_));
     }
     return opened.get();
   }
 
  private:
   env::evaluator_options options_;
-  std::map<env::lane, std::unique_ptr<env::reference_oracle>> opened_;
+  std::map<const env::lane*, std::unique_ptr<env::reference_oracle>> opened_;
 };
 
 /// Prints the findings of one file; true if the task may be used.
@@ -137,7 +146,7 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox, int
     base::expected<bool> good = false;
     if (task) {
       // Without its oracle no other task of the lane can be checked, either.
-      const auto oracle = by_lane.of(task->lane);
+      const auto oracle = by_lane.of(*task->lane);
       if (!oracle) return report("tasks", oracle.error());
       good = check_file(file, *task, **oracle);
     } else {
@@ -156,8 +165,8 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox, int
   return refused == 0 ? done : failed;
 }
 
-int begin_task(const std::string& name, const std::string& folder) {
-  const auto text = env::new_task(name, env::lane::cpp);
+int begin_task(const env::lane& lane, const std::string& name, const std::string& folder) {
+  const auto text = lane.new_task(name);
   if (!text) return report("tasks", text.error());
   const fs::path file = fs::path(folder) / (name + ".task.yaml");
   std::error_code ignored;
@@ -179,7 +188,7 @@ int begin_task(const std::string& name, const std::string& folder) {
 class evaluating_judge final : public env::corpus_judge {
  public:
   explicit evaluating_judge(env::candidate_judge& with) : with_(with) {
-    if (with.lane() != env::lane::cuda) return;
+    if (with.lane().corpus_tasks_ahead == 0) return;
     const auto cores = static_cast<int>(std::thread::hardware_concurrency());
     ahead_.emplace(with, std::clamp(cores - 2, 2, most_compilers));
   }
@@ -200,7 +209,7 @@ class evaluating_judge final : public env::corpus_judge {
                           trouble->reason);
     return judged;
   }
-  [[nodiscard]] int look_ahead() const override { return ahead_ ? tasks_ahead : 0; }
+  [[nodiscard]] int look_ahead() const override { return with_.lane().corpus_tasks_ahead; }
   void announce(const std::shared_ptr<const env::task>& subject,
                 const std::string& source) override {
     env::evaluation_request request;
@@ -210,7 +219,7 @@ class evaluating_judge final : public env::corpus_judge {
   }
 
  private:
-  static constexpr int most_compilers = 14, tasks_ahead = 12;
+  static constexpr int most_compilers = 14;
   env::candidate_judge& with_;
   std::optional<env::compile_pool> ahead_;
 };
@@ -224,8 +233,8 @@ base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int s
   plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
   plan.exemplar_protocol = actors::measured_as(config);
   QUERN_TRY(plan.held_out, actors::held_out_of(config));
-  plan.task.lane = actors::lane_of(config);
-  plan.limits = env::limits_of(plan.task.lane);
+  plan.task.lane = &actors::lane_of(config);
+  plan.limits = plan.task.lane->grammar()->limits();
   plan.shard = shard;
   plan.shards = shards;
   return plan;
@@ -251,10 +260,10 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
   QUERN_TRY(const std::vector<int> gpus, actors::gpus_of(config));
   options.gpu = gpus[static_cast<std::size_t>(shards.mine.front()) % gpus.size()];
   options.static_screen = config.env.static_screen;
-  const env::lane lane = actors::lane_of(config);
+  const env::lane& lane = actors::lane_of(config);
   const env::suite_policy allowed = actors::allowed_by(config, {});
-  if (lane == env::lane::cuda) options.policy = allowed;
-  QUERN_TRY(const auto evaluator, env::open_judge(lane, options));
+  options.policy = allowed;
+  QUERN_TRY(const auto evaluator, lane.open_judge(options));
   QUERN_TRY(const auto prompts, base::share_folder("env/prompts"));
   QUERN_TRY(const auto form,
             env::prompt_template::load(prompts / (config.policy.template_name + ".prompt")));
@@ -330,7 +339,7 @@ int cmd_tasks(int argc, char** argv) {
   std::string name;
   std::string config;
   std::string sandbox = "required";
-  std::string lane = "cpp";
+  std::string lane(env::all_lanes().front()->name);
   int gpu = 0;
   std::vector<std::string> paths;
   shard_choice shards;
@@ -340,15 +349,21 @@ int cmd_tasks(int argc, char** argv) {
   generating->add_option("--first", first, "address: index of the first")
       ->check(whole_within(0, largest));
   generating->add_option("--count", count, "how many")->check(whole_within(1, 1000000));
-  generating->add_option("--lane", lane, "cpp | cuda")->check(CLI::IsMember({"cpp", "cuda"}));
+  generating->add_option("--lane", lane, "what kernels are written in")
+      ->capture_default_str()
+      ->check(CLI::IsMember(known_lanes(true)));
   generating->add_option("--out", folder, "folder for a suite of task files; none: a line each");
   auto* checking = app.add_subcommand("check", "refuse tasks that would teach the wrong thing");
   checking->add_option("paths", paths, "task files or suites")->required();
   checking->add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
-  checking->add_option("--gpu", gpu, "lane cuda: number of the device")->check(whole_within(0, 63));
+  checking->add_option("--gpu", gpu, "of tasks that run on a GPU: its number")
+      ->check(whole_within(0, 63));
   auto* beginning = app.add_subcommand("new", "a commented task file to start from");
   beginning->add_option("name", name, "name of the task")->required();
+  beginning->add_option("--lane", lane, "what its kernels are written in")
+      ->capture_default_str()
+      ->check(CLI::IsMember(known_lanes(false)));
   beginning->add_option("--folder", here, "where; default: here");
   auto* corpus =
       app.add_subcommand("corpus", "shards of a fine-tuning corpus; quern train starts it");
@@ -364,10 +379,9 @@ int cmd_tasks(int argc, char** argv) {
   sources->add_option("folder", folder, "folder of the corpus")->required();
   if (const auto code = parse(app, argc, argv)) return *code;
   if (sources->parsed()) return list_sources(folder);
-  if (generating->parsed())
-    return generate(lane == "cuda" ? env::lane::cuda : env::lane::cpp, seed, first, count, folder);
+  if (generating->parsed()) return generate(*env::find_lane(lane), seed, first, count, folder);
   if (checking->parsed()) return check(paths, sandbox, gpu);
-  if (beginning->parsed()) return begin_task(name, here);
+  if (beginning->parsed()) return begin_task(*env::find_lane(lane), name, here);
   const auto made = make_corpus(config, folder, shards);
   return made ? *made : report("tasks", made.error());
 }

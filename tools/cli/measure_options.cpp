@@ -24,7 +24,7 @@ void add_policy_options(CLI::App& app, measure_options& options) {
 }
 
 base::expected<env::measure_name> measure_of(const measure_options& options,
-                                             env::baseline_choice of_suite, env::lane lane) {
+                                             env::baseline_choice of_suite, const env::lane& lane) {
   std::string whole = options.protocol;
   if (!options.baseline.empty() && whole.find('@') != std::string::npos)
     return base::fail(base::errc::invalid_argument,
@@ -36,25 +36,14 @@ base::expected<env::measure_name> measure_of(const measure_options& options,
   if (options.baseline.empty() && name->baseline == env::baseline_choice::of_task &&
       name->protocol != env::protocol_cost_model)
     name->baseline = of_suite;
-  if (lane == env::lane::cpp && name->protocol != env::protocol_paired &&
-      name->protocol != env::protocol_cost_model)
-    return base::fail(base::errc::invalid_argument,
-                      "--protocol {}: tasks of lane cpp are measured by {} or {}", name->protocol,
-                      env::protocol_paired, env::protocol_cost_model);
+  if (auto known = env::check_protocol(lane, name->protocol); !known)
+    return base::in_context("--protocol", std::move(known).error());
   return name;
 }
 
 base::status check_baseline(const env::measure_name& measured, const env::task& what) {
-  const auto own = what.baseline == env::baseline_kind::plain ? env::baseline_choice::plain
-                                                              : env::baseline_choice::eager;
-  if (what.lane != env::lane::cpp || measured.baseline == env::baseline_choice::of_task ||
-      measured.baseline == own)
-    return {};
-  return base::fail(
-      base::errc::invalid_argument,
-      "the baseline '{}' is asked for, but tasks of lane cpp have that of their file, "
-      "which is '{}' for {}: leave --baseline out, or say task",
-      env::name_of(measured.baseline), env::name_of(own), what.name);
+  auto fits = env::check_baseline(what, measured.baseline);
+  return fits ? fits : base::in_context("--baseline", std::move(fits).error());
 }
 
 base::expected<env::suite_policy> policy_of(const measure_options& options,

@@ -7,7 +7,6 @@
 
 #include "base/status.hpp"
 #include "env/measure/measure_name.hpp"
-#include "env/task/dtype.hpp"
 #include "env/task/suite_policy.hpp"
 #include "env/task/task.hpp"
 
@@ -25,8 +24,8 @@ void add_policy_options(CLI::App& app, measure_options& options);
 
 /// Errors: invalid_argument, with the known names, or with those that the lane has.
 base::expected<env::measure_name> measure_of(const measure_options& options,
-                                             env::baseline_choice of_suite, env::lane lane);
-/// Lane cpp has the baseline of the task file only.
+                                             env::baseline_choice of_suite, const env::lane& lane);
+/// Whether the task can be measured over that.
 base::status check_baseline(const env::measure_name& measured, const env::task& what);
 base::expected<env::suite_policy> policy_of(const measure_options& options,
                                             const env::suite_policy& of_suite);

@@ -8,6 +8,7 @@
 #include "env/judge/judge_layer.hpp"
 #include "env/judge/machine.hpp"
 #include "env/lanes/cpp/candidate_checks.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
 #include "env/measure/stats.hpp"
@@ -24,7 +25,7 @@ constexpr int start_attempts = 3;
 cpp_compile_request compile_request_for(const task& what, const std::string& source) {
   cpp_compile_request request;
   request.source = source;
-  request.prototype = kernel_prototype(what) + ";\n" + workspace_prototype(what) + ";\n";
+  request.prototype = cpp_lane.entry(what) + ";\n" + cpp_lane.optional_entry(what) + ";\n";
   return request;
 }
 

@@ -30,7 +30,7 @@ std::string cpu_baseline_settings(baseline_choice baseline) {
 cpp_evaluator::cpp_evaluator(std::unique_ptr<state> s) : state_(std::move(s)) {}
 cpp_evaluator::~cpp_evaluator() = default;
 
-base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(evaluator_options options) {
+base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(cpp_evaluator_options options) {
   auto s = std::make_unique<state>();
   if (options.runner_program.empty()) {
     QUERN_TRY(options.runner_program, base::sibling_program("quern-runner"));
@@ -100,8 +100,7 @@ verdict cpp_evaluator::evaluate(const evaluation_request& request) {
                            protocol_cost_model, request.protocol);
     return v;
   }
-  const auto own = request.subject->baseline == baseline_kind::plain ? baseline_choice::plain
-                                                                     : baseline_choice::eager;
+  const baseline_choice own = own_baseline(*request.subject);
   if (how->baseline != baseline_choice::of_task && how->baseline != own) {
     v.detail = fmt::format(
         "lane cpp measures against the baseline of the task file, which is '{}' for {}, not '{}'",
@@ -110,9 +109,9 @@ verdict cpp_evaluator::evaluate(const evaluation_request& request) {
   }
   if (how->protocol == protocol_paired && !request.verify_only)
     v.baseline = baseline_report{std::string(name_of(own)), cpu_baseline_settings(own)};
-  if (request.subject->lane != lane::cpp) {
+  if (request.subject->lane != &cpp_lane) {
     v.detail = fmt::format("task {} is of lane {}; this evaluator has lane cpp",
-                           request.subject->name, name_of(request.subject->lane));
+                           request.subject->name, request.subject->lane->name);
     return v;
   }
   verdict_key key{v.task, v.source, v.protocol, v.device_class, v.env};

@@ -5,14 +5,27 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/status.hpp"
+#include "env/device/device_quarantine.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::env {
+
+struct cpp_evaluator_options : evaluator_options {
+  // Whoever opens judges of any lane has the common ones.
+  cpp_evaluator_options(evaluator_options common = {}) : evaluator_options(std::move(common)) {}
+
+  /// CPU seconds that a candidate may use for one call while it is checked (hidden sizes).
+  double call_cpu_s = 0.5;
+  /// Given only by tests: when the device is taken out and tried again.
+  std::optional<device_quarantine::limits> quarantine;
+};
 
 /// Judges candidates of lane `cpp` on one reserved core. Owns a reference process and the children
 /// of the candidate it is judging; all of them end with it.
@@ -20,14 +33,14 @@ class cpp_evaluator final : public candidate_judge {
  public:
   /// Reserves a core, probes the sandbox, finds the programs. Fails with what is missing and what
   /// to do. Starts the reference process only when a task first needs it.
-  static base::expected<std::unique_ptr<cpp_evaluator>> open(evaluator_options options);
+  static base::expected<std::unique_ptr<cpp_evaluator>> open(cpp_evaluator_options options);
 
   ~cpp_evaluator() override;
 
   verdict evaluate(const evaluation_request& request) override;
   void warm_up() override;
   void compile_ahead(const evaluation_request& request) override;
-  [[nodiscard]] env::lane lane() const override { return lane::cpp; }
+  [[nodiscard]] const env::lane& lane() const override { return cpp_lane; }
   /// In quarantine candidates are still judged if asked for: it is for hosts to send them
   /// elsewhere.
   [[nodiscard]] std::optional<device_trouble> trouble() const override;

@@ -65,7 +65,7 @@ class task_shelf {
 };
 
 struct cpp_evaluator::state {
-  evaluator_options options;
+  cpp_evaluator_options options;
   core_choice core;
   std::unique_ptr<spawner> children;
   std::unique_ptr<cpp_compiler> cxx;

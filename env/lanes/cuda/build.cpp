@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "env/gpu/dynamic_section.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/screen/lexer.hpp"
 #include "env/task/prototype.hpp"
@@ -114,7 +115,7 @@ cuda_compile_request request_for(const built_candidate& b, const task& what,
     request.kernels = b.plan->kernel_names();
   } else {
     request.source = source;
-    request.prototype = kernel_prototype(what) + ";\n" + workspace_prototype(what) + ";\n";
+    request.prototype = cuda_lane.entry(what) + ";\n" + cuda_lane.optional_entry(what) + ";\n";
     request.library_calls = policy.library_calls;
   }
   return request;

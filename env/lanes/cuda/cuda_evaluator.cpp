@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "env/device/gpu_class.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/device/part_build.hpp"
 #include "env/judge/cost_model.hpp"
@@ -20,8 +21,7 @@ namespace quern::env {
 namespace {
 
 baseline_choice baseline_of(const measure_name& how, const task& subject) {
-  if (how.baseline != baseline_choice::of_task) return how.baseline;
-  return subject.baseline == baseline_kind::plain ? baseline_choice::plain : baseline_choice::eager;
+  return how.baseline == baseline_choice::of_task ? own_baseline(subject) : how.baseline;
 }
 
 /// Error: the baseline cannot be had on this host.
@@ -46,18 +46,6 @@ std::string environment_of(const cuda_evaluator::state& with, baseline_choice ba
 
 cuda_evaluator::cuda_evaluator(std::unique_ptr<state> s) : state_(std::move(s)) {}
 cuda_evaluator::~cuda_evaluator() = default;
-
-std::string gpu_device_class(std::string_view name) {
-  constexpr std::string_view maker = "NVIDIA ";
-  if (name.starts_with(maker)) name.remove_prefix(maker.size());
-  // As the contract writes it: the form factor where the driver's name leaves it out.
-  if (name == "H200") return "H200-SXM";
-  if (name == "H100 80GB HBM3") return "H100-SXM";
-  std::string result;
-  for (const char c : name)
-    result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
-  return result;
-}
 
 base::expected<std::unique_ptr<cuda_evaluator>> cuda_evaluator::open(evaluator_options options) {
   auto s = std::make_unique<state>();
@@ -140,9 +128,9 @@ verdict cuda_evaluator::evaluate(const evaluation_request& request) {
     v.detail = "lane cuda: " + protocol.error().message;
     return v;
   }
-  if (request.subject->lane != lane::cuda) {
+  if (request.subject->lane != &cuda_lane) {
     v.detail = fmt::format("task {} is of lane {}; this evaluator has lane cuda",
-                           request.subject->name, name_of(request.subject->lane));
+                           request.subject->name, request.subject->lane->name);
     return v;
   }
   const auto baseline = baseline_of(*how, *request.subject);

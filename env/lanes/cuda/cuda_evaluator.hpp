@@ -8,6 +8,7 @@
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 
 namespace quern::env {
 
@@ -28,7 +29,7 @@ class cuda_evaluator final : public candidate_judge {
   verdict evaluate(const evaluation_request& request) override;
   void warm_up() override;
   void compile_ahead(const evaluation_request& request) override;
-  [[nodiscard]] env::lane lane() const override { return lane::cuda; }
+  [[nodiscard]] const env::lane& lane() const override { return cuda_lane; }
   [[nodiscard]] double waited_for_device_s() const override;
   /// A GPU is done with one before a compiler is.
   [[nodiscard]] std::int64_t candidates_at_a_time() const override { return 24; }
@@ -52,9 +53,5 @@ class cuda_evaluator final : public candidate_judge {
   explicit cuda_evaluator(std::unique_ptr<state> s);
   std::unique_ptr<state> state_;
 };
-
-/// "H200-SXM" and its like from what the driver calls a device; unknown ones by their own name with
-/// hyphens.
-std::string gpu_device_class(std::string_view name);
 
 }  // namespace quern::env

@@ -8,6 +8,7 @@
 #include "actors/config/reference_check.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/plugin/zmq_socket.hpp"
 #include "support/test.hpp"
@@ -352,7 +353,7 @@ TEST_CASE("lane cuda without a GPU is refused, unless what is missing may be tol
   REQUIRE_MESSAGE(tasks, (tasks ? "" : tasks.error().message));
   REQUIRE(missing.size() == 1);
   for (const auto& task : tasks->tasks()) {
-    CHECK(task.task->lane == env::lane::cuda);
+    CHECK(task.task->lane == &env::cuda_lane);
     CHECK(task.task->plain.find("__global__") != std::string::npos);
   }
   f.config.env.gpus = "0,x";

@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/judge/evaluation_request.hpp"
-#include "env/lanes/open_judge.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"
 #include "env/task/task_codec.hpp"
@@ -63,7 +63,7 @@ TEST_CASE("every protocol measures over every baseline, and none a wrong kernel"
   options.time_budget_s = 0.2;
   options.confirm_at_once = true;
   options.input_seed = 1;
-  auto opened = open_judge(lane::cuda, options);
+  auto opened = cuda_lane.open_judge(options);
   REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().message));
   candidate_judge& with = **opened;
   const auto what = softmax_task();

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "env/device/gpu_class.hpp"
 #include "env/gpu/calls.hpp"
 #include "env/gpu/timed_windows.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "env/lanes/open_judge.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/gpu.hpp"
 
@@ -18,7 +18,7 @@ env::reference_oracle* the_oracle() {
     env::evaluator_options options;
     options.reference_program = test::program_dir() / "quern-torch";
     options.sandbox_required = false;
-    auto opened = env::open_oracle(env::lane::cuda, options);
+    auto opened = env::cuda_lane.open_oracle(options);
     if (!opened) problem = opened.error().message;
     return opened ? std::move(*opened) : nullptr;
   }();

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "base/random.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
+#include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/prompt/completion.hpp"
 #include "support/test.hpp"
 
@@ -55,7 +57,7 @@ class knowing_judge : public env::corpus_judge {
     known_ = subject.name;
     right_.clear();
     const env::composition_probe probe(env::composition_of_reference(subject.reference).value());
-    const env::variant_supply supply(probe, subject.lane);
+    const env::variant_supply supply(probe, *subject.lane->grammar());
     for (const auto& variant : supply.correct())
       right_.insert(variant.source);
   }
@@ -215,8 +217,8 @@ class expecting_judge final : public knowing_judge {
 TEST_CASE("kernels are announced before they are judged, which changes nothing; lane cuda, too") {
   const auto folder = base::temp_folder::make().value();
   auto plan = small_plan();
-  plan.task.lane = env::lane::cuda;
-  plan.limits = env::limits_of(env::lane::cuda);
+  plan.task.lane = &env::cuda_lane;
+  plan.limits = env::cuda_grammar()->limits();
   knowing_judge judge;
   make_all(plan, folder.path() / "plain.jsonl", judge);
   expecting_judge expecting;

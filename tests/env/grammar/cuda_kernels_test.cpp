@@ -7,6 +7,8 @@
 #include "env/grammar/kernel_lab.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
+#include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/lanes/cuda/grammar/cuda_writer.hpp"
 #include "env/lanes/cuda/screen/cuda_prelude.hpp"
 #include "support/test.hpp"
@@ -23,9 +25,9 @@ struct tally {
 void prove(const env::composition& what, std::uint64_t key, tally& sum) {
   const env::composition_probe probe(what);
   REQUIRE(probe.objection().empty());
-  const env::variant_supply supply(probe, env::lane::cuda);
+  const env::variant_supply supply(probe, *env::cuda_grammar());
   env::task_options options;
-  options.lane = env::lane::cuda;
+  options.lane = &env::cuda_lane;
   const env::task of = env::make_task(what, options).value();
   std::vector<env::kernel_variant> variants;
   for (std::uint64_t k = 0; k < 10; ++k)
@@ -70,7 +72,7 @@ void prove(const env::composition& what, std::uint64_t key, tally& sum) {
 TEST_CASE("cuda: the kernels of every family do what they are meant to do") {
   tally sum;
   for (const std::string_view family : env::all_families()) {
-    env::draw_limits limits = env::limits_of(env::lane::cuda);
+    env::draw_limits limits = env::cuda_grammar()->limits();
     limits.families = {{std::string(family), 1.0}};
     prove(env::draw_composition(61, 0, limits), 1, sum);
   }
@@ -94,11 +96,11 @@ TEST_CASE("cuda: nvcc takes a sample of every family") {
   std::string text;
   int count = 0;
   for (const std::string_view family : env::all_families()) {
-    env::draw_limits limits = env::limits_of(env::lane::cuda);
+    env::draw_limits limits = env::cuda_grammar()->limits();
     limits.families = {{std::string(family), 1.0}};
     const env::composition what = env::draw_composition(62, 0, limits);
     const env::composition_probe probe(what);
-    const env::variant_supply supply(probe, env::lane::cuda);
+    const env::variant_supply supply(probe, *env::cuda_grammar());
     for (std::uint64_t k = 0; k < 12; ++k) {
       std::string source = supply.draw(3, k, 0.3).source;
       // In a namespace of its own; extern "C" would collide.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "env/grammar/task_maker.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 
 namespace quern::test {
 
@@ -195,7 +196,7 @@ base::expected<std::unique_ptr<cuda_lab>> cuda_lab::build(const env::composition
   lab->subject_ = subject;
   lab->folder_ = std::make_unique<base::temp_folder>(std::move(folder));
   env::task shell = env::bare_task(subject);
-  shell.lane = env::lane::cuda;
+  shell.lane = &env::cuda_lane;
   std::string text = shim;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     auto plan = env::parse_launch_plan(sources[k], env::signature_of(shell));

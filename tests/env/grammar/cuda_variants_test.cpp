@@ -6,6 +6,8 @@
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
+#include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/lanes/cuda/grammar/cuda_writer.hpp"
 #include "env/lanes/cuda/launch/launch_plan.hpp"
 #include "env/lanes/cuda/screen/cuda_screen.hpp"
@@ -16,7 +18,7 @@ using namespace quern;
 namespace {
 
 env::composition drawn(std::uint64_t seed, std::uint64_t index) {
-  return env::draw_composition(seed, index, env::limits_of(env::lane::cuda));
+  return env::draw_composition(seed, index, env::cuda_grammar()->limits());
 }
 
 /// Why a text has no plan for the timed size and a hidden one; empty: it has.
@@ -78,13 +80,13 @@ TEST_CASE("cuda: every variant has a launch plan and passes the screen; texts di
   for (std::uint64_t k = 0; k < 60; ++k) {
     const env::composition what = drawn(51, k);
     env::task_options options;
-    options.lane = env::lane::cuda;
+    options.lane = &env::cuda_lane;
     const env::task of = env::make_task(what, options).value();
     CHECK(of.sizes[0] * of.sizes[1] >= 1 << 19);
     CHECK(of.sizes[0] * of.sizes[1] <= 1 << 24);
     CHECK(no_plan(of, of.plain) == "");
     const env::composition_probe probe(what);
-    const env::variant_supply supply(probe, env::lane::cuda);
+    const env::variant_supply supply(probe, *env::cuda_grammar());
     std::set<std::string> right;
     for (const auto& variant : supply.correct()) {
       CHECK(right.insert(variant.source).second);
@@ -115,8 +117,8 @@ TEST_CASE("cuda: a variant depends on its address alone, and every mistake occur
        {"times_row | silu | rms | relu", "scale 0.5 | square | softmax", "relu | running_sum"}) {
     const env::composition_probe probe(env::parse_composition(text).value());
     REQUIRE(probe.objection().empty());
-    const env::variant_supply supply(probe, env::lane::cuda);
-    const env::variant_supply again(probe, env::lane::cuda);
+    const env::variant_supply supply(probe, *env::cuda_grammar());
+    const env::variant_supply again(probe, *env::cuda_grammar());
     for (std::uint64_t k = 0; k < 400; ++k) {
       const auto variant = supply.draw(4, 399 - k, 0.5);
       CHECK(variant.source == again.draw(4, 399 - k, 0.5).source);
@@ -130,10 +132,10 @@ TEST_CASE("cuda: a variant depends on its address alone, and every mistake occur
 
 TEST_CASE("cuda: generated tasks name their lane, their baseline is a plan of plain kernels") {
   env::task_options options;
-  options.lane = env::lane::cuda;
+  options.lane = &env::cuda_lane;
   const auto made =
       env::make_task(env::parse_composition("times_row | silu | rms").value(), options).value();
-  CHECK(made.lane == env::lane::cuda);
+  CHECK(made.lane == &env::cuda_lane);
   CHECK(env::validate(made));
   CHECK(made.plain.find("__global__ void f_map0") != std::string::npos);
   CHECK(made.plain.find("__global__ void f_map1") != std::string::npos);

@@ -16,6 +16,8 @@
 #include "env/grammar/variants.hpp"
 #include "env/judge/compile_pool.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
+#include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "support/gpu.hpp"
 
 using namespace quern;
@@ -54,13 +56,13 @@ env::cuda_evaluator* the_evaluator() {
 std::vector<trial> make_trials(int tasks) {
   std::vector<trial> trials;
   env::task_options options;
-  options.lane = env::lane::cuda;
+  options.lane = &env::cuda_lane;
   for (int k = 0; k < tasks; ++k) {
     const auto what =
-        env::draw_composition(77, static_cast<std::uint64_t>(k), env::limits_of(env::lane::cuda));
+        env::draw_composition(77, static_cast<std::uint64_t>(k), env::cuda_grammar()->limits());
     const auto subject = std::make_shared<const env::task>(env::make_task(what, options).value());
     const env::composition_probe probe(what);
-    const env::variant_supply supply(probe, env::lane::cuda);
+    const env::variant_supply supply(probe, *env::cuda_grammar());
     for (std::uint64_t d = 0; d < right_of_task + wrong_of_task; ++d) {
       const bool right = d < right_of_task;
       trials.push_back(

@@ -16,6 +16,8 @@
 #include "env/grammar/probe.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cpp/grammar/cpp_grammar.hpp"
 #include "env/lanes/cpp/grammar/render.hpp"
 
 namespace {
@@ -74,8 +76,8 @@ std::vector<env::kernel_variant> some_of(std::vector<env::kernel_variant> all, s
 
 void prove(const env::composition& what, bool timed, std::uint64_t seed, totals& sum) {
   const env::composition_probe probe(what);
-  const env::variant_supply supply(probe);
-  const env::task of = env::make_task(what).value();
+  const env::variant_supply supply(probe, *env::cpp_grammar());
+  const env::task of = env::make_task(what, {0, &env::cpp_lane}).value();
   std::vector<env::kernel_variant> variants = some_of(supply.correct(), seed);
   const std::size_t right = variants.size();
   for (std::uint64_t k = 0; k < most_variants / 2; ++k) {

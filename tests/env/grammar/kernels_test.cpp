@@ -8,6 +8,8 @@
 #include "env/grammar/kernel_lab.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cpp/grammar/cpp_grammar.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -38,8 +40,8 @@ std::vector<env::kernel_variant> choose(const env::variant_supply& supply, std::
 void prove(const env::composition& what, std::uint64_t key) {
   const env::composition_probe probe(what);
   REQUIRE(probe.objection().empty());
-  const env::variant_supply supply(probe);
-  const env::task of = env::make_task(what).value();
+  const env::variant_supply supply(probe, *env::cpp_grammar());
+  const env::task of = env::make_task(what, {0, &env::cpp_lane}).value();
   const auto variants = choose(supply, key);
   std::vector<std::string> sources;
   for (const auto& variant : variants)

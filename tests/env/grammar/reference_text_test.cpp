@@ -6,6 +6,7 @@
 #include "env/grammar/draw.hpp"
 #include "env/grammar/kernel_lab.hpp"
 #include "env/grammar/task_maker.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/runner/reference_service.hpp"
 #include "support/test.hpp"
 
@@ -74,7 +75,7 @@ TEST_CASE("and so do whole compositions on everything that their tasks judge") {
     for (std::uint64_t k = 0; k < 2; ++k) {
       const env::composition what = env::draw_composition(61, k, limits);
       INFO(to_text(what));
-      const env::task of = env::make_task(what).value();
+      const env::task of = env::make_task(what, {0, &env::cpp_lane}).value();
       auto runner = service().open(of.reference, -1).value();
       for (const auto& inputs : test::judged_inputs(of, k))
         compare(runner, what, of, inputs);

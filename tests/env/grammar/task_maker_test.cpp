@@ -5,6 +5,7 @@
 
 #include "env/grammar/canonical.hpp"
 #include "env/grammar/draw.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/task/check.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
@@ -15,7 +16,7 @@ using namespace quern;
 namespace {
 
 env::task make(std::string_view text) {
-  return env::make_task(env::parse_composition(text).value()).value();
+  return env::make_task(env::parse_composition(text).value(), {0, &env::cpp_lane}).value();
 }
 
 }  // namespace
@@ -23,11 +24,11 @@ env::task make(std::string_view text) {
 TEST_CASE("a made task is valid, survives its file and names its composition") {
   for (std::uint64_t k = 0; k < 150; ++k) {
     const env::composition what = env::draw_composition(21, k, {});
-    const env::task made = env::make_task(what).value();
+    const env::task made = env::make_task(what, {0, &env::cpp_lane}).value();
     INFO(to_text(what));
     CHECK(validate(made));
     CHECK(env::parse_task(to_yaml(made)).value() == made);
-    CHECK(env::make_task(what).value() == made);
+    CHECK(env::make_task(what, {0, &env::cpp_lane}).value() == made);
     CHECK(env::composition_of_reference(made.reference).value() == what);
     CHECK(made.family == family_of(what));
     CHECK(made.hidden_sizes.size() == 2);
@@ -91,16 +92,17 @@ TEST_CASE("dear compositions get small tensors, and a longer baseline larger one
   const auto elements = [](const env::task& of) { return of.sizes[0] * of.sizes[1]; };
   CHECK(elements(make("tanh | tanh | times_row")) * 10 < elements(make("square | times_row")));
   const env::composition what = env::parse_composition("tanh | times_row").value();
-  CHECK(elements(env::make_task(what, {2000}).value()) >
-        4 * elements(env::make_task(what, {300}).value()));
-  CHECK_FALSE(env::make_task(what, {0.5}));
+  CHECK(elements(env::make_task(what, {2000, &env::cpp_lane}).value()) >
+        4 * elements(env::make_task(what, {300, &env::cpp_lane}).value()));
+  CHECK_FALSE(env::make_task(what, {0.5, &env::cpp_lane}));
 }
 
 TEST_CASE("bad compositions make no task and the message says why") {
-  const auto made = env::make_task(env::parse_composition("abs | negate | relu").value());
+  const auto made =
+      env::make_task(env::parse_composition("abs | negate | relu").value(), {0, &env::cpp_lane});
   REQUIRE_FALSE(made);
   CHECK(made.error().message.find("constant output") != std::string::npos);
-  CHECK_FALSE(env::make_task({}));
+  CHECK_FALSE(env::make_task({}, {0, &env::cpp_lane}));
 }
 
 TEST_CASE(

@@ -6,6 +6,7 @@
 
 #include "env/grammar/completion_text.hpp"
 #include "env/grammar/draw.hpp"
+#include "env/lanes/cpp/grammar/cpp_grammar.hpp"
 #include "env/lanes/cpp/grammar/render.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
 #include "env/prompt/completion.hpp"
@@ -51,7 +52,7 @@ TEST_CASE("scratch is asked for where it is used") {
 TEST_CASE("correct variants differ in text, wrong ones differ from all of them") {
   for (std::uint64_t k = 0; k < 60; ++k) {
     const env::composition_probe probe(env::draw_composition(31, k, {}));
-    const env::variant_supply supply(probe);
+    const env::variant_supply supply(probe, *env::cpp_grammar());
     std::set<std::string> right;
     for (const auto& variant : supply.correct()) {
       CHECK(variant.intended_correct);
@@ -68,8 +69,8 @@ TEST_CASE("correct variants differ in text, wrong ones differ from all of them")
 
 TEST_CASE("a variant depends on its address alone, and the share of wrong ones is kept") {
   const env::composition_probe probe(env::parse_composition("times_row | silu | rms").value());
-  const env::variant_supply supply(probe);
-  const env::variant_supply again(probe);
+  const env::variant_supply supply(probe, *env::cpp_grammar());
+  const env::variant_supply again(probe, *env::cpp_grammar());
   int wrong = 0;
   std::map<env::kernel_error, int> errors;
   for (std::uint64_t k = 0; k < 1000; ++k) {
@@ -89,7 +90,7 @@ TEST_CASE("the static screen has nothing against any of them") {
   for (std::uint64_t k = 0; k < 80; ++k) {
     const env::composition_probe probe(env::draw_composition(33, k, {}));
     CHECK_FALSE(env::screen_cpp(env::render_plain(probe.subject())));
-    const env::variant_supply supply(probe);
+    const env::variant_supply supply(probe, *env::cpp_grammar());
     for (const auto& variant : supply.correct()) {
       const auto finding = env::screen_cpp(variant.source);
       if (finding) FAIL(finding->text << "\n" << variant.source);
@@ -102,7 +103,7 @@ TEST_CASE("the static screen has nothing against any of them") {
 TEST_CASE("a completion has its three sections, with something to say in each") {
   const env::composition what = env::parse_composition("times_row | silu | rms").value();
   const env::composition_probe probe(what);
-  const env::variant_supply supply(probe);
+  const env::variant_supply supply(probe, *env::cpp_grammar());
   const auto& variant = supply.correct().front();
   const auto alone = env::parse_completion(completion_text(what, variant, {})).value();
   CHECK(alone.analysis == "3 steps, 1 exp, rms.");

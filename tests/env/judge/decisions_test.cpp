@@ -9,6 +9,8 @@
 #include "env/judge/judgement.hpp"
 #include "env/judge/staged_evaluation.hpp"
 #include "env/judge/verdict_cache.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "support/test.hpp"
 
 using namespace quern::env;
@@ -188,7 +190,7 @@ TEST_CASE("cost model: a function of task and canonical source, with the documen
 TEST_CASE("every verdict has words for a person") {
   task what;
   what.name = "copy";
-  for (const lane one : {lane::cpp, lane::cuda})
+  for (const lane* one : {&cpp_lane, &cuda_lane})
     for (int k = 0; k < verdict_kind_count; ++k) {
       what.lane = one;
       verdict v;
@@ -206,7 +208,7 @@ TEST_CASE("every verdict has words for a person") {
   CHECK_FALSE(quern::test::contains(advice_for(v, what), "prelude"));
   v.reason = "host_entry";
   CHECK(quern::test::contains(advice_for(v, what), "launch_plan.md"));
-  what.lane = lane::cpp;
+  what.lane = &cpp_lane;
   v = {};
   v.kind = verdict_kind::oom;
   CHECK(quern::test::contains(advice_for(v, what), "at most 256 MiB"));

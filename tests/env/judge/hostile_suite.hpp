@@ -35,7 +35,7 @@ inline const std::filesystem::path& artefacts() {
 /// `candidate`: one of the manifest, which may name other limits.
 inline std::unique_ptr<cpp_evaluator> open(bool screen, bool locked = true,
                                            const base::json& candidate = base::json::object()) {
-  evaluator_options o;
+  cpp_evaluator_options o;
   o.runner_program = program_dir() / (locked ? "quern-runner" : "quern-runner-unlocked");
   o.reference_program = program_dir() / "quern-torch";
   o.cache_dir = artefacts();

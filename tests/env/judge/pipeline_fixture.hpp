@@ -15,8 +15,8 @@ namespace quern::test::pipeline {
 using namespace quern::env;
 
 /// Short budgets; the programs are those of this build.
-inline evaluator_options options() {
-  evaluator_options o;
+inline cpp_evaluator_options options() {
+  cpp_evaluator_options o;
   o.runner_program = quern::test::program_dir() / "quern-runner";
   o.reference_program = quern::test::program_dir() / "quern-torch";
   o.sandbox_required = false;

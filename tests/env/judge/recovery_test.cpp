@@ -29,7 +29,7 @@ struct watched {
   std::map<pid_t, pid_t> others = children_of(getpid(), "quern-torch");
   std::unique_ptr<cpp_evaluator> judge;
 
-  explicit watched(evaluator_options o) : judge(cpp_evaluator::open(std::move(o)).value()) {}
+  explicit watched(cpp_evaluator_options o) : judge(cpp_evaluator::open(std::move(o)).value()) {}
 
   /// The warm parent; waits for it.
   pid_t reference() const {
@@ -59,7 +59,7 @@ std::string other_task(const std::string& name) {
   return replaced(against_reference(), "name: twice", "name: " + name);
 }
 
-evaluator_options tolerant() {
+cpp_evaluator_options tolerant() {
   auto o = options();
   o.noise_limit = 0.5;
   return o;

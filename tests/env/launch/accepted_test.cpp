@@ -1,6 +1,7 @@
 // Bodies of `kernel` that the grammar covers, each with the steps it makes.
 #include <string>
 
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/launch/plan_fixture.hpp"
 #include "env/task/prototype.hpp"
 
@@ -285,7 +286,7 @@ TEST_CASE("whole files") {
 
 TEST_CASE("the signature of a task") {
   env::task what;
-  what.lane = env::lane::cuda;
+  what.lane = &env::cuda_lane;
   what.size_names = {"n"};
   what.inputs.push_back(
       {.name = "h", .type = env::dtype::f16, .shape = {}, .dists = {}, .below = {}});
@@ -300,7 +301,7 @@ TEST_CASE("the signature of a task") {
     const auto plan = env::parse_launch_plan(prototype + " {}", env::signature_of(what));
     return plan ? std::string("accepted") : env::to_string(plan.error());
   };
-  CHECK(accepted(env::kernel_prototype(what)) == "accepted");
+  CHECK(accepted(what.lane->entry(what)) == "accepted");
   CHECK(accepted("extern \"C\" void kernel(const half* __restrict__ h, nv_bfloat16 const* b, const "
                  "unsigned char* u, "
                  "long long* __restrict__ o, double* d, long n, void* w, cudaStream_t s)") ==

@@ -8,6 +8,8 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
@@ -27,7 +29,7 @@ env::task sample() {
 }
 
 env::task softmax() {
-  env::task made = env::parse_task(env::new_task("softmax_rows", env::lane::cpp).value()).value();
+  env::task made = env::parse_task(env::cpp_lane.new_task("softmax_rows").value()).value();
   made.reference = "def forward(x):\n    return torch.softmax(x, -1)\n";
   made.baseline = env::baseline_kind::reference;
   return made;
@@ -125,7 +127,7 @@ TEST_CASE("the hash is that of the file's bytes") {
 }
 
 TEST_CASE("the shipped templates give their golden prompts") {
-  const env::prompt_facts facts{"cpp-avx2", env::default_restrictions(env::lane::cpp)};
+  const env::prompt_facts facts{"cpp-avx2", env::default_restrictions(env::cpp_lane)};
   for (const auto* name : {"contrastive_full", "contrastive_demo"}) {
     const prompt_template form = shipped(name);
     CHECK(env::render_prompt(form, softmax(), two, facts) ==
@@ -136,14 +138,14 @@ TEST_CASE("the shipped templates give their golden prompts") {
 }
 
 TEST_CASE("the rules follow lane and policy") {
-  const auto count = [](env::lane where, const env::suite_policy& allowed) {
+  const auto count = [](const env::lane& where, const env::suite_policy& allowed) {
     return env::default_restrictions(where, allowed).size();
   };
-  CHECK(count(env::lane::cpp, {}) == 7);
-  CHECK(count(env::lane::cpp, {false, true, false, true}) == 6);
-  CHECK(count(env::lane::cuda, {}) == 8);
-  CHECK(count(env::lane::cuda, {true, true, true, true}) == 5);
-  CHECK(count(env::lane::cuda, {false, false, false, false}) == 9);
+  CHECK(count(env::cpp_lane, {}) == 7);
+  CHECK(count(env::cpp_lane, {false, true, false, true}) == 6);
+  CHECK(count(env::cuda_lane, {}) == 8);
+  CHECK(count(env::cuda_lane, {true, true, true, true}) == 5);
+  CHECK(count(env::cuda_lane, {false, false, false, false}) == 9);
 }
 
 TEST_CASE("hidden sizes and distributions never appear in a prompt") {
@@ -151,7 +153,7 @@ TEST_CASE("hidden sizes and distributions never appear in a prompt") {
   subject.hidden_sizes = {{7919, 7907}, {7901, 7883}};
   subject.inputs[0].dists = {env::distribution::normal, env::distribution::denormal,
                              env::distribution::sparse};
-  const env::prompt_facts facts{"cpp-avx2", env::default_restrictions(env::lane::cpp)};
+  const env::prompt_facts facts{"cpp-avx2", env::default_restrictions(env::cpp_lane)};
   for (const auto* name : {"contrastive_full", "contrastive_demo"}) {
     const std::string text = env::render_prompt(shipped(name), subject, two, facts);
     for (const auto* secret : {"7919", "7907", "7901", "7883", "denormal", "sparse"})

@@ -5,6 +5,8 @@
 #include "base/file.hpp"
 #include "env/grammar/canonical.hpp"
 #include "env/grammar/task_maker.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/task/check.hpp"
 #include "env/task/prototype.hpp"
 #include "env/task/suite.hpp"
@@ -35,12 +37,12 @@ TEST_CASE("every task of both cpu suites keeps the rules") {
     for (const env::suite_member& member : shipped(name).members) {
       const env::task& subject = member.task;
       CAPTURE(subject.name);
-      CHECK(subject.lane == env::lane::cpp);
+      CHECK(subject.lane == &env::cpp_lane);
       CHECK(subject.hidden_sizes.size() == 2);
       CHECK(env::hidden_rounds(subject) == 4);
       CHECK_FALSE(subject.degenerate);
       CHECK(env::check_reference_text(subject).empty());
-      CHECK(subject.plain.find(env::kernel_prototype(subject)) != std::string::npos);
+      CHECK(subject.plain.find(subject.lane->entry(subject)) != std::string::npos);
       // Files are canonical, so that what is read is what is hashed.
       const auto file = test::source_dir() / "env/suites" / name / (subject.name + ".task.yaml");
       CHECK(base::read_file(file).value() == env::to_yaml(subject));
@@ -66,7 +68,7 @@ TEST_CASE("every task of both cuda suites keeps the rules") {
     for (const env::suite_member& member : all.members) {
       const env::task& subject = member.task;
       CAPTURE(subject.name);
-      CHECK(subject.lane == env::lane::cuda);
+      CHECK(subject.lane == &env::cuda_lane);
       CHECK(subject.hidden_sizes.size() == 3);
       CHECK(env::hidden_rounds(subject) >= 3);
       CHECK(subject.baseline == env::baseline_kind::reference);

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
@@ -84,7 +86,7 @@ class fake_oracle : public env::reference_oracle {
 };
 
 env::task scaled_rows() {
-  env::task result = env::parse_task(env::new_task("scaled_rows", env::lane::cpp).value()).value();
+  env::task result = env::parse_task(env::cpp_lane.new_task("scaled_rows").value()).value();
   result.sizes = {64, 100};
   const auto m = env::size_expr::parse("m").value();
   result.inputs[0].dists = {distribution::normal, distribution::large, distribution::sparse};
@@ -197,7 +199,7 @@ TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, i
   CHECK(check(dear, oracle) == "cost ");
   dear.cost.bytes = env::size_expr::parse("9*n*m").value();
   CHECK(check(dear, oracle) == "cost ");
-  CHECK(env::least_baseline_ns(env::lane::cuda) == 20'000);
+  CHECK(env::cuda_lane.least_baseline_ns == 20'000);
 }
 
 TEST_CASE("the quick check finds what runs show, and times nothing") {
@@ -261,7 +263,7 @@ TEST_CASE(
   CHECK_FALSE(env::check_task_quickly(scaled_rows(), oracle, 5).has_value());
   // Sizes of lane cuda are for a device: there the reference is compiled alone.
   env::task large = scaled_rows();
-  large.lane = env::lane::cuda;
+  large.lane = &env::cuda_lane;
   large.plain.clear();
   large.baseline = env::baseline_kind::reference;
   oracle = {};

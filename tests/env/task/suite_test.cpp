@@ -4,6 +4,8 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
@@ -22,8 +24,8 @@ class suite_folder {
   void header(const std::string& text) { write("suite.yaml", text); }
 
   void add(std::string_view name, std::string_view family, std::string_view reference,
-           env::lane where = env::lane::cpp) {
-    env::task subject = env::parse_task(env::new_task(name, where).value()).value();
+           const env::lane& where = env::cpp_lane) {
+    env::task subject = env::parse_task(where.new_task(name).value()).value();
     subject.family = family;
     subject.reference = reference;
     write(std::string(name) + ".task.yaml", env::to_yaml(subject));
@@ -105,7 +107,7 @@ TEST_CASE("splits hold out by family, task and composition") {
 
 TEST_CASE("lane cuda has its own default for re-measuring") {
   suite_folder folder;
-  folder.add("g", "softmax", soft, env::lane::cuda);
+  folder.add("g", "softmax", soft, env::cuda_lane);
   folder.header("quern_suite: 1\n");
   CHECK(env::load_suite(folder.path())->recheck_above_e2 == 300);
 }
@@ -130,7 +132,7 @@ TEST_CASE("what is wrong with a suite is said, with the file") {
   CHECK(contains(folder.error(), "true or false"));
   folder.header("quern_suite: 1\n");
   CHECK(folder.error() == "accepted");
-  folder.add("z", "softmax", soft, env::lane::cuda);
+  folder.add("z", "softmax", soft, env::cuda_lane);
   CHECK(contains(folder.error(), "one lane a suite"));
   std::filesystem::rename(folder.path() / "z.task.yaml", folder.path() / "y.task.yaml");
   CHECK(contains(folder.error(), "name the file z.task.yaml"));
@@ -139,18 +141,19 @@ TEST_CASE("what is wrong with a suite is said, with the file") {
 }
 
 TEST_CASE("the skeleton of a new task is a valid task with a comment on every key") {
-  for (const auto where : {env::lane::cpp, env::lane::cuda}) {
-    const auto text = env::new_task("my_task", where);
+  for (const env::lane* lane : {&env::cpp_lane, &env::cuda_lane}) {
+    const env::lane& where = *lane;
+    const auto text = where.new_task("my_task");
     REQUIRE_MESSAGE(text.has_value(), text.error().message);
     const auto parsed = env::parse_task(*text);
     REQUIRE(parsed.has_value());
     CHECK(parsed->name == "my_task");
-    CHECK(parsed->lane == where);
-    CHECK(parsed->plain.empty() == (where == env::lane::cuda));
+    CHECK(parsed->lane == &where);
+    CHECK(parsed->plain.empty() == (lane == &env::cuda_lane));
     CHECK(std::count(text->begin(), text->end(), '#') >= 12);
     CHECK(text->find('@') == std::string::npos);
   }
-  const auto bad = env::new_task("My task", env::lane::cpp);
+  const auto bad = env::cpp_lane.new_task("My task");
   REQUIRE_FALSE(bad.has_value());
   CHECK(contains(bad.error().message, "no task name"));
 }
@@ -195,7 +198,7 @@ TEST_CASE("a suite's baseline: known, possible for its tasks, the task's own by 
   folder.header("quern_suite: 1\nbaseline: graph\n");
   CHECK(contains(folder.error(), "which only lane cuda has"));
   suite_folder device;
-  device.add("g", "softmax", soft, env::lane::cuda);
+  device.add("g", "softmax", soft, env::cuda_lane);
   device.header("quern_suite: 1\nbaseline: eager\n");
   CHECK(env::load_suite(device.path()).value().baseline == env::baseline_choice::eager);
 }

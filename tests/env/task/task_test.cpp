@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/task/prototype.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
@@ -22,6 +24,7 @@ env::size_expr expr(std::string_view text) {
 env::task sample_task() {
   env::task result;
   result.name = "sample";
+  result.lane = &env::cpp_lane;
   result.family = "test";
   result.size_names = {"n", "m"};
   result.sizes = {8, 16};
@@ -85,16 +88,16 @@ TEST_CASE("hidden rounds show every hidden distribution") {
 
 TEST_CASE("the prototype is the one of the contract") {
   env::task subject = sample_task();
-  CHECK(env::kernel_prototype(subject) ==
+  CHECK(subject.lane->entry(subject) ==
         "extern \"C\" void kernel(const float* x, const int64_t* idx, const double* c, float* y, "
         "uint8_t* count, "
         "int64_t n, int64_t m, void* workspace, void* stream)");
   CHECK(env::workspace_prototype(subject) ==
         "extern \"C\" int64_t workspace_bytes(int64_t n, int64_t m)");
-  subject.lane = env::lane::cuda;
+  subject.lane = &env::cuda_lane;
   subject.inputs[0].type = dtype::bf16;
   subject.outputs[0].type = dtype::f16;
-  CHECK(env::kernel_prototype(subject) ==
+  CHECK(subject.lane->entry(subject) ==
         "extern \"C\" void kernel(const __nv_bfloat16* x, const int64_t* idx, const double* c, "
         "__half* y, "
         "uint8_t* count, int64_t n, int64_t m, void* workspace, cudaStream_t stream)");

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "env/grammar/task_maker.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/task/prototype.hpp"
 
 namespace quern::env {
@@ -158,8 +159,9 @@ std::string kernel_writer::finish() const {
   if (style_.relaxed) text += relaxed_text;
   if (body_.find("fexp(") != std::string::npos) text += fast_exp_text;
   if (!workspace_.empty())
-    text += fmt::format("{} {{\n  return 4 * {};\n}}\n", workspace_prototype(shell), workspace_);
-  const std::string prototype = kernel_prototype(shell);
+    text +=
+        fmt::format("{} {{\n  return 4 * {};\n}}\n", cpp_lane.optional_entry(shell), workspace_);
+  const std::string prototype = cpp_lane.entry(shell);
   text += style_.restricted ? with_restrict(prototype) : prototype;
   return text + " {\n" + body_ + "}\n";
 }

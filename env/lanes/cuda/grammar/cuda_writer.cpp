@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "env/grammar/task_maker.hpp"
+#include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/task/prototype.hpp"
 
 namespace quern::env {
@@ -15,12 +16,6 @@ namespace {
 
 /// As many blocks as an H200 holds of 256 threads.
 constexpr std::string_view stride_blocks = "1056";
-
-task cuda_shell(const composition& subject) {
-  task shell = bare_task(subject);
-  shell.lane = lane::cuda;
-  return shell;
-}
 
 }  // namespace
 
@@ -158,12 +153,13 @@ void cuda_writer::use_workspace(std::string_view elements) {
 }
 
 std::string cuda_writer::finish() const {
-  const task shell = cuda_shell(subject_);
+  const task shell = bare_task(subject_);
   std::string text = fmt::format("constexpr int B = {};\n", style_.block);
   text += functions_ + kernels_;
   if (!workspace_.empty())
-    text += fmt::format("{} {{\n  return 4 * {};\n}}\n", workspace_prototype(shell), workspace_);
-  return text + kernel_prototype(shell) + " {\n" + entry_ + "}\n";
+    text +=
+        fmt::format("{} {{\n  return 4 * {};\n}}\n", cuda_lane.optional_entry(shell), workspace_);
+  return text + cuda_lane.entry(shell) + " {\n" + entry_ + "}\n";
 }
 
 void cuda_writer::map(std::string_view name, std::string_view function,

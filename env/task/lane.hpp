@@ -1,0 +1,115 @@
+// A lane: what candidates are written in and run on. Its definition (env/lanes) names all that
+// differs from lane to lane; everything else asks the definition.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "base/status.hpp"
+#include "env/task/dtype.hpp"
+#include "env/verdict/baseline.hpp"
+
+namespace quern::env {
+
+class candidate_judge;
+class kernel_grammar;
+class reference_oracle;
+struct evaluator_options;
+struct suite_policy;
+struct task;
+struct verdict;
+
+/// What a candidate needs to itself while it is judged. A GPU is named by its driver's number.
+enum class device_kind { core, gpu };
+
+/// One for each lane, constant and for as long as the program runs: compared by address. Functions
+/// may be called from any thread.
+struct lane {
+  /// In task files, keys, verdicts and on the wire.
+  std::string_view name;
+  /// What a person who chooses is told: "C++ on one core".
+  std::string_view summary;
+  /// As prompts name it.
+  std::string_view language;
+  /// Of a candidate's file, with its dot.
+  std::string_view file_ending;
+  device_kind device;
+  /// Class of the device that stands for one that is not here, so that prompts can be made.
+  std::string_view usual_device_class;
+  /// Of kernel arguments.
+  std::span<const dtype> element_types;
+  /// What a run or a suite may name to measure over. A task's own baseline is always allowed.
+  std::span<const baseline_choice> baselines;
+  /// Protocols that it knows (env/measure/protocols.hpp), the usual one first.
+  std::span<const std::string_view> protocols;
+  /// Whether candidates can do without host code of their own, so that a suite or a run may forbid
+  /// it, and with it graphs and libraries.
+  bool host_code_is_optional;
+  /// Shortest baseline worth timing.
+  std::int64_t least_baseline_ns;
+  /// Speed-up x 100 above which a claim is measured again where a suite does not say.
+  std::int64_t usual_recheck_above_e2;
+  /// Tasks of a corpus whose candidates are compiled ahead of the one that is judged; 0: none, the
+  /// device waits for compilers anyway.
+  int corpus_tasks_ahead;
+
+  /// Of a candidate's text: two texts with one identity are one candidate.
+  base::hash128 (*identity)(std::string_view source);
+  /// The declarations that a candidate must define, and may, without final semicolons.
+  std::string (*entry)(const task& what);
+  std::string (*optional_entry)(const task& what);
+  /// The rules that prompts state beside those of every lane, one sentence each.
+  std::vector<std::string> (*restrictions)(const suite_policy& allowed);
+  /// What the author of a candidate with this verdict should do. Asked for the kinds that mean
+  /// something else in each lane: rejected_static, runtime_error, oom, noisy.
+  std::string (*advice)(const verdict& v, const task& what);
+  /// Text of a commented task file to start from. Error: a name that a task cannot have.
+  base::expected<std::string> (*new_task)(std::string_view name);
+
+  /// The judge on this machine (options.core or options.gpu says where). Errors say what is missing
+  /// and what to do; invalid_argument: an option's value.
+  base::expected<std::unique_ptr<candidate_judge>> (*open_judge)(evaluator_options options);
+  /// The oracle of `quern tasks check`, on the device of a judge.
+  base::expected<std::unique_ptr<reference_oracle>> (*open_oracle)(
+      const evaluator_options& options);
+  /// One for check_task_quickly(), on any machine.
+  base::expected<std::unique_ptr<reference_oracle>> (*open_quick_oracle)(
+      const evaluator_options& options);
+  /// Compiles a text of ours as a candidate is: the compiler's version. Error: what is wrong on
+  /// this machine. Null: quern doctor has nothing to try.
+  base::expected<std::string> (*try_compiler)();
+  /// Class of the device of this machine, a GPU by its number. Error: unavailable.
+  base::expected<std::string> (*device_class)(int gpu);
+
+  /// Of generated tasks; null: this lane has none.
+  const kernel_grammar* (*grammar)();
+};
+
+/// All there are. A program has the lanes whose list it links (env/lanes/all_lanes.cpp).
+std::span<const lane* const> all_lanes();
+
+/// Null: there is none of that name.
+const lane* find_lane(std::string_view name);
+
+std::vector<std::string_view> lane_names();
+
+/// Whether kernels of the lane may have arguments of this type.
+bool allowed_in(dtype type, const lane& where);
+
+/// What speed-ups of the task are over unless somebody asks for another baseline: eager or plain.
+baseline_choice own_baseline(const task& what);
+
+/// Error: invalid_argument, saying which baselines the lane has, or which the task has.
+base::status check_baseline(const lane& where, baseline_choice asked);
+base::status check_baseline(const task& what, baseline_choice asked);
+
+/// Error: invalid_argument, naming the protocols that the lane has.
+base::status check_protocol(const lane& where, std::string_view protocol);
+
+}  // namespace quern::env

@@ -1,0 +1,61 @@
+#include "lanes/toy/toy_judge.hpp"
+
+#include <algorithm>
+
+#include "env/judge/evaluation_request.hpp"
+#include "env/screen/canonical.hpp"
+#include "lanes/toy/toy_lane.hpp"
+
+namespace quern::env {
+
+namespace {
+
+/// Lines of a text that is as fast as its baseline.
+constexpr std::int64_t lines_of_baseline = 40;
+
+class toy_judge final : public candidate_judge {
+ public:
+  verdict evaluate(const evaluation_request& request) override {
+    ++seconds_.evaluations;
+    verdict v;
+    v.task = task_id(*request.subject);
+    v.source = base::to_hex(toy_lane.identity(request.source));
+    v.protocol = request.protocol;
+    v.device_class = class_;
+    v.env = environment_;
+    if (request.subject->lane != &toy_lane) {
+      v.detail = "a task of another lane";
+      return v;
+    }
+    if (request.source.find("kernel") == std::string::npos) {
+      v.kind = verdict_kind::compile_error;
+      v.detail = "it names no kernel";
+      return v;
+    }
+    v.kind = verdict_kind::ok;
+    if (request.verify_only) return v;
+    const auto lines = std::count(request.source.begin(), request.source.end(), '\n');
+    v.speedup_e2 = 100 * lines_of_baseline / std::max<std::int64_t>(lines, 1);
+    v.confirmed = true;
+    return v;
+  }
+  void warm_up() override {}
+  void compile_ahead(const evaluation_request&) override {}
+  [[nodiscard]] const env::lane& lane() const override { return toy_lane; }
+  [[nodiscard]] const std::string& device_class() const override { return class_; }
+  [[nodiscard]] const std::string& environment() const override { return environment_; }
+  [[nodiscard]] stage_seconds stages() const override { return seconds_; }
+
+ private:
+  std::string class_ = toy_lane.device_class(0).value();
+  std::string environment_ = std::string(32, '0');
+  stage_seconds seconds_;
+};
+
+}  // namespace
+
+base::expected<std::unique_ptr<candidate_judge>> open_toy_judge(evaluator_options /*options*/) {
+  return std::make_unique<toy_judge>();
+}
+
+}  // namespace quern::env
