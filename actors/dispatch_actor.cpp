@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "actors/actor_guard.hpp"
+#include "actors/config/device_class.hpp"
 #include "actors/decide/role_report.hpp"
 #include "actors/decide/usable_devices.hpp"
 #include "actors/defaults.hpp"
@@ -82,7 +83,7 @@ void send_jobs(dispatch_ptr self) {
     frame.policy = state.setup.tasks->rules().policy;
     frame.recheck_above_e2 = state.setup.tasks->rules().recheck_above_e2;
     frame.task_hash = base::parse_hash(env::task_hash_of(job.task)).value_or(base::hash128{});
-    frame.source_hash = env::source_hash(job.source);
+    frame.source_hash = lane_of(*state.setup.config).identity(job.source);
     frame.seed = static_cast<std::uint64_t>(state.setup.config->run.seed);
     frame.recheck = order->recheck ? 1 : 0;
     frame.best_known_e2 = job.best_known_e2;
@@ -132,7 +133,7 @@ std::string infra_error(const dispatch_state& state, const evaluate_sample& job,
   verdict.kind = env::verdict_kind::infra_error;
   verdict.detail = why.substr(0, 1000);
   verdict.task = job.task;
-  verdict.source = base::to_hex(env::source_hash(job.source));
+  verdict.source = base::to_hex(lane_of(*state.setup.config).identity(job.source));
   verdict.protocol = measured_as(*state.setup.config);
   verdict.device_class = state.setup.device_class;
   return base::dump(env::to_json(verdict));

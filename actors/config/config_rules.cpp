@@ -1,5 +1,5 @@
 // check_config: rules between keys.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
@@ -106,6 +106,9 @@ base::status check_effect(const run_config& config) {
 }  // namespace
 
 base::status check_config(const run_config& config) {
+  if (env::find_lane(config.env.lane) == nullptr)
+    return fail(errc::invalid_argument, "env.lane is '{}', which this program lacks; it has {}",
+                config.env.lane, fmt::join(env::lane_names(), ", "));
   QUERN_CHECK(check_effect(config));
   if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
     return fail(errc::invalid_argument,

@@ -34,7 +34,7 @@ base::expected<std::string> device_class_of(const run_config& config) {
   auto found = lane.device_class(gpus.front());
   if (found) return found;
   return base::fail(found.error().code,
-                    "env.lane is {} and env.gpus '{}': {}: use a machine with that GPU, or name "
+                    "env.lane is {} and env.gpus '{}': {}: name another one in env.gpus, or "
                     "the class of the evaluators' GPUs in env.device_class (quern doctor tells it "
                     "there)",
                     config.env.lane, config.env.gpus, found.error().message);

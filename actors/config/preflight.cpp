@@ -382,8 +382,10 @@ base::expected<policy::model_config> policy_shape(const run_config& config) {
 }
 
 env::sandboxed_code sandboxed_code_of(const run_config& config) {
-  if (lane_of(config).device != env::device_kind::gpu) return env::sandboxed_code::any;
-  return config.env.host_entry ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::cuda;
+  const env::lane& lane = lane_of(config);
+  if (lane.device != env::device_kind::gpu) return env::sandboxed_code::any;
+  const bool no_host_code = lane.host_code_is_optional && !config.env.host_entry;
+  return no_host_code ? env::sandboxed_code::cuda : env::sandboxed_code::cuda_host_entry;
 }
 
 base::expected<task_book> preflight(const run_config& config, const fs::path& folder,

@@ -268,7 +268,7 @@ base::json panel::to_json() const {
                         {"exemplars", !one.shown.empty()}};
     base::json shown = base::json::array();
     for (const sample_id id : one.shown)
-      shown.push_back(base::to_hex(env::source_hash(scouts_.at(id).source)));
+      shown.push_back(base::to_hex(one.task->task->lane->identity(scouts_.at(id).source)));
     entry["shown"] = std::move(shown);
     for (std::size_t side = 0; side < 2; ++side) {
       entry[side == 0 ? "first" : "last"] = {{"verdict", env::to_json(one.answers[side].verdict)},

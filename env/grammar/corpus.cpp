@@ -61,6 +61,10 @@ base::status validate(const corpus_plan& plan) {
     return base::fail(base::errc::invalid_argument, "{} is {}, it must be from 0 to 1", name,
                       value);
   };
+  if (plan.task.lane == nullptr || plan.task.lane->grammar == nullptr)
+    return base::fail(base::errc::invalid_argument,
+                      "a corpus is made of generated tasks, and {} has no grammar of tasks",
+                      plan.task.lane == nullptr ? "no lane" : plan.task.lane->name);
   QUERN_CHECK(share("wrong_share", plan.wrong_share));
   QUERN_CHECK(share("exemplar_task_share", plan.exemplar_task_share));
   if (plan.tasks < 1)

@@ -22,9 +22,27 @@ std::vector<std::string_view> lane_names() {
   return names;
 }
 
+namespace {
+
+template <class Value>
+bool is_one_of(std::span<const Value> list, const Value& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// "; lane cuda has it"; nothing where none has.
+template <class Value>
+std::string who_has(std::span<const Value> lane::*list, const Value& value) {
+  std::vector<std::string_view> names;
+  for (const lane* one : all_lanes())
+    if (is_one_of(one->*list, value)) names.push_back(one->name);
+  if (names.empty()) return {};
+  return fmt::format("; lane {} has it", fmt::join(names, ", lane "));
+}
+
+}  // namespace
+
 bool allowed_in(dtype type, const lane& where) {
-  return std::find(where.element_types.begin(), where.element_types.end(), type) !=
-         where.element_types.end();
+  return is_one_of(where.element_types, type);
 }
 
 baseline_choice own_baseline(const task& what) {
@@ -32,33 +50,38 @@ baseline_choice own_baseline(const task& what) {
 }
 
 base::status check_baseline(const lane& where, baseline_choice asked) {
-  // A task has one of these of its own; which one, its file says.
-  if (asked == baseline_choice::of_task || asked == baseline_choice::eager ||
-      asked == baseline_choice::plain ||
-      std::find(where.baselines.begin(), where.baselines.end(), asked) != where.baselines.end())
-    return {};
-  return base::fail(base::errc::invalid_argument,
-                    "the baseline '{}' is none of lane {}, which has task, eager and plain",
-                    name_of(asked), where.name);
+  // A task has eager or plain of its own; which one, its file says.
+  std::vector<baseline_choice> known{baseline_choice::of_task, baseline_choice::eager,
+                                     baseline_choice::plain};
+  for (const baseline_choice one : where.baselines)
+    if (!is_one_of(std::span<const baseline_choice>(known), one)) known.push_back(one);
+  if (is_one_of(std::span<const baseline_choice>(known), asked)) return {};
+  std::vector<std::string_view> names;
+  for (const baseline_choice one : known)
+    names.push_back(name_of(one));
+  return base::fail(base::errc::invalid_argument, "'{}' is no baseline of lane {}, which has {}{}",
+                    name_of(asked), where.name, fmt::join(names, ", "),
+                    who_has(&lane::baselines, asked));
 }
 
-base::status check_baseline(const task& what, baseline_choice asked) {
-  QUERN_CHECK(check_baseline(*what.lane, asked));
-  const auto& others = what.lane->baselines;
-  if (asked == baseline_choice::of_task || asked == own_baseline(what) ||
-      std::find(others.begin(), others.end(), asked) != others.end())
+base::status check_baseline(const task& subject, baseline_choice asked) {
+  const lane& where = *subject.lane;
+  if (asked == baseline_choice::of_task || asked == own_baseline(subject) ||
+      is_one_of(where.baselines, asked))
     return {};
-  return base::fail(base::errc::invalid_argument,
-                    "the baseline '{}' is asked for, but tasks of lane {} have that of their file, "
-                    "which is '{}' for {}: say task",
-                    name_of(asked), what.lane->name, name_of(own_baseline(what)), what.name);
+  return base::fail(
+      base::errc::invalid_argument,
+      "'{}' is asked for, but tasks of lane {} have the baseline of their file, which "
+      "is '{}' for {}: say task{}",
+      name_of(asked), where.name, name_of(own_baseline(subject)), subject.name,
+      who_has(&lane::baselines, asked));
 }
 
 base::status check_protocol(const lane& where, std::string_view protocol) {
-  if (std::find(where.protocols.begin(), where.protocols.end(), protocol) != where.protocols.end())
-    return {};
-  return base::fail(base::errc::invalid_argument, "'{}' is no protocol of lane {}, which has {}",
-                    protocol, where.name, fmt::join(where.protocols, ", "));
+  if (is_one_of(where.protocols, protocol)) return {};
+  return base::fail(base::errc::invalid_argument, "'{}' is no protocol of lane {}, which has {}{}",
+                    protocol, where.name, fmt::join(where.protocols, ", "),
+                    who_has(&lane::protocols, protocol));
 }
 
 }  // namespace quern::env

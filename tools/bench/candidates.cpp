@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "env/task/lane.hpp"
 
 namespace quern::tools {
 namespace {
@@ -114,8 +115,11 @@ base::expected<std::vector<fs::path>> candidate_files(const fs::path& folder) {
       if (at->is_directory(unused)) at.disable_recursion_pending();
       continue;
     }
-    if ((ending == ".cu" || ending == ".cpp") && at->is_regular_file(unused))
-      files.push_back(at->path());
+    const auto lanes = env::all_lanes();
+    const bool of_a_lane = std::any_of(lanes.begin(), lanes.end(), [&](const env::lane* one) {
+      return one->file_ending == ending;
+    });
+    if (of_a_lane && at->is_regular_file(unused)) files.push_back(at->path());
   }
   if (problem)
     return base::fail(errc::io, "cannot list the candidates in {}: {}", folder.string(),

@@ -220,10 +220,11 @@ base::expected<int> bench(bench_arguments a) {
             read_candidates(a.candidates, suite, a.skip_unknown ? &skipped : nullptr));
   tell_skipped(skipped, suite);
   if (candidates.empty()) {
-    fmt::print(stderr,
-               "quern bench: {} holds no candidate: files TASK.ANYTHING.cu or .cpp, or JSON lines "
-               "with task, source and id, are needed\n",
-               a.candidates);
+    fmt::print(
+        stderr,
+        "quern bench: {} holds no candidate: files TASK.ANYTHING{}, or JSON lines with task, "
+        "source and id, are needed\n",
+        a.candidates, lane.file_ending);
     return int{nothing};
   }
   for (const bench_candidate& one : candidates)
@@ -275,7 +276,9 @@ int cmd_bench(int argc, char** argv) {
   bench_arguments a;
   app.add_option("suite", a.suite, "folder of a suite, or the name of a shipped one")->required();
   app.add_option("--candidates", a.candidates,
-                 "folder with TASK.ANYTHING.cu or .cpp, or JSON lines with task, source and id")
+                 "folder with files TASK.ANYTHING.cpp (.cu, or what the lane has), or JSON lines "
+                 "with task, "
+                 "source and id")
       ->required();
   app.add_option("--out", a.out,
                  "verdicts, a line each; a second run goes on with it. Default: "

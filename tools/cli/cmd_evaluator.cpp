@@ -138,14 +138,22 @@ const env::lane* first_on(env::device_kind device) {
 
 /// Error: a lane and devices that do not go together.
 base::expected<asked_devices> asked_for(const std::vector<std::string>& names,
-                                        std::vector<int> gpus) {
+                                        const std::vector<int>& gpus) {
   asked_devices asked;
-  asked.gpus = std::move(gpus);
+  for (const int gpu : gpus)
+    if (std::find(asked.gpus.begin(), asked.gpus.end(), gpu) == asked.gpus.end())
+      asked.gpus.push_back(gpu);
   for (const env::lane* one : env::all_lanes())
     if (std::find(names.begin(), names.end(), one->name) != names.end()) asked.lanes.push_back(one);
   const env::lane* const on_gpus = first_on(env::device_kind::gpu);
-  if (names.empty())
-    asked.lanes = {asked.gpus.empty() ? first_on(env::device_kind::core) : on_gpus};
+  if (names.empty()) {
+    const env::lane* const usual = asked.gpus.empty() ? first_on(env::device_kind::core) : on_gpus;
+    if (usual == nullptr)
+      return base::fail(base::errc::invalid_argument,
+                        "no lane of this program runs on {}: name one with --lanes",
+                        asked.gpus.empty() ? "a core" : "a GPU");
+    asked.lanes = {usual};
+  }
   const auto user = std::find_if(asked.lanes.begin(), asked.lanes.end(), [](const env::lane* one) {
     return one->device == env::device_kind::gpu;
   });
@@ -154,8 +162,8 @@ base::expected<asked_devices> asked_for(const std::vector<std::string>& names,
                       "--lanes names {}, but no GPU is named: add --gpus 0,1,…", (*user)->name);
   if (user == asked.lanes.end() && !asked.gpus.empty())
     return base::fail(base::errc::invalid_argument,
-                      "--gpus names GPUs, but --lanes has no lane that uses them: add {}",
-                      on_gpus->name);
+                      "--gpus names GPUs, but --lanes has no lane that uses them{}",
+                      on_gpus == nullptr ? std::string() : fmt::format(": add {}", on_gpus->name));
   return asked;
 }
 

@@ -252,6 +252,10 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
                                 const shard_choice& shards) {
   QUERN_TRY(const auto config, actors::load_config(config_file, {}));
   base::set_log_level(config.observe.log_level);
+  if (actors::lane_of(config).grammar == nullptr)
+    return base::fail(base::errc::invalid_argument,
+                      "env.lane is {}, which has no grammar of tasks: no corpus can be made of it",
+                      config.env.lane);
   env::evaluator_options options;
   options.sandbox_required = config.env.sandbox == "required";
   options.time_budget_s = config.env.time_budget_s;
@@ -340,6 +344,7 @@ int cmd_tasks(int argc, char** argv) {
   std::string config;
   std::string sandbox = "required";
   std::string lane(env::all_lanes().front()->name);
+  std::string generated = known_lanes(true).empty() ? lane : known_lanes(true).front();
   int gpu = 0;
   std::vector<std::string> paths;
   shard_choice shards;
@@ -349,7 +354,7 @@ int cmd_tasks(int argc, char** argv) {
   generating->add_option("--first", first, "address: index of the first")
       ->check(whole_within(0, largest));
   generating->add_option("--count", count, "how many")->check(whole_within(1, 1000000));
-  generating->add_option("--lane", lane, "what kernels are written in")
+  generating->add_option("--lane", generated, "what kernels are written in")
       ->capture_default_str()
       ->check(CLI::IsMember(known_lanes(true)));
   generating->add_option("--out", folder, "folder for a suite of task files; none: a line each");
@@ -357,7 +362,7 @@ int cmd_tasks(int argc, char** argv) {
   checking->add_option("paths", paths, "task files or suites")->required();
   checking->add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
-  checking->add_option("--gpu", gpu, "of tasks that run on a GPU: its number")
+  checking->add_option("--gpu", gpu, "number of the GPU, for tasks that run on one")
       ->check(whole_within(0, 63));
   auto* beginning = app.add_subcommand("new", "a commented task file to start from");
   beginning->add_option("name", name, "name of the task")->required();
@@ -379,7 +384,7 @@ int cmd_tasks(int argc, char** argv) {
   sources->add_option("folder", folder, "folder of the corpus")->required();
   if (const auto code = parse(app, argc, argv)) return *code;
   if (sources->parsed()) return list_sources(folder);
-  if (generating->parsed()) return generate(*env::find_lane(lane), seed, first, count, folder);
+  if (generating->parsed()) return generate(*env::find_lane(generated), seed, first, count, folder);
   if (checking->parsed()) return check(paths, sandbox, gpu);
   if (beginning->parsed()) return begin_task(*env::find_lane(lane), name, here);
   const auto made = make_corpus(config, folder, shards);

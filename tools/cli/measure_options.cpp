@@ -43,7 +43,7 @@ base::expected<env::measure_name> measure_of(const measure_options& options,
 
 base::status check_baseline(const env::measure_name& measured, const env::task& what) {
   auto fits = env::check_baseline(what, measured.baseline);
-  return fits ? fits : base::in_context("--baseline", std::move(fits).error());
+  return fits ? fits : base::in_context("the baseline", std::move(fits).error());
 }
 
 base::expected<env::suite_policy> policy_of(const measure_options& options,

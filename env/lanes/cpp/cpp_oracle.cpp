@@ -48,11 +48,6 @@ class sandboxed_oracle final : public reference_oracle {
     return runner->run(at, inputs, in_f64);
   }
 
-  base::status compile(const task& what) override {
-    QUERN_CHECK(reference_of(what));
-    return {};
-  }
-
   base::status try_plain(const task& what, const task_instance& at,
                          std::span<const tensor_bytes> inputs) override {
     QUERN_TRY(auto plain, prepare_plain(what, at, inputs));

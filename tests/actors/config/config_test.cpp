@@ -369,8 +369,10 @@ TEST_CASE("how a run measures: lane, protocol, baseline and reward go together")
   };
   CHECK(contains(said({"env.protocol=cuda_l1_trian/1"}), "did you mean 'cuda_l1_train/1'"));
   CHECK(contains(said({"env.baseline=grpah"}), "did you mean 'graph'"));
-  CHECK(contains(said({"env.protocol=cuda_l1_train/1"}), "lane cpp has paired/1 and cost_model/1"));
-  CHECK(contains(said({"env.baseline=graph"}), "lane cpp has task, eager and plain"));
+  CHECK(contains(said({"env.protocol=cuda_l1_train/1"}),
+                 "no protocol of lane cpp, which has paired/1, cost_model/1; lane cuda has it"));
+  CHECK(contains(said({"env.baseline=graph"}),
+                 "no baseline of lane cpp, which has task, eager, plain; lane cuda has it"));
   CHECK(contains(said({"env.baseline=eager"}), "generated tasks of lane cpp"));
   CHECK(said({"env.baseline=eager", "tasks.source=suite", "tasks.suite=env/suites/cpu"}).empty());
   CHECK(contains(said({"env.protocol=cost_model/1", "env.baseline=plain"}), "measures nothing"));

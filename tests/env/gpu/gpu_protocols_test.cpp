@@ -6,6 +6,8 @@
 #include "base/file.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/judge/evaluation_request.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/judge.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"

@@ -3,7 +3,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/judge.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
+#include "env/task/check.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/gpu.hpp"
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/random.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/prompt/completion.hpp"
@@ -72,6 +73,7 @@ std::vector<env::corpus_record> records_of(const std::filesystem::path& file) {
 
 env::corpus_plan small_plan() {
   env::corpus_plan plan;
+  plan.task.lane = &env::cpp_lane;
   plan.tasks = 12;
   plan.samples_per_task = 6;
   plan.exemplar_task_share = 0.5;

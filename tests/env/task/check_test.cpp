@@ -35,6 +35,7 @@ class fake_oracle : public env::reference_oracle {
   int compiled = 0;
   std::optional<base::error> broken;  ///< what every run and compilation ends with
   std::int64_t fails_at = -1;         ///< rows at which the reference fails
+  bool lacks_device = false;          ///< of the sizes: nothing can be run
 
   base::expected<std::vector<tensor_bytes>> run(const env::task&, const env::task_instance& at,
                                                 std::span<const tensor_bytes> inputs,
@@ -61,6 +62,8 @@ class fake_oracle : public env::reference_oracle {
     }
     return std::vector<tensor_bytes>(static_cast<std::size_t>(outputs), bytes);
   }
+
+  [[nodiscard]] bool only_compiles() const override { return lacks_device; }
 
   base::status compile(const env::task&) override {
     ++compiled;
@@ -267,6 +270,7 @@ TEST_CASE(
   large.plain.clear();
   large.baseline = env::baseline_kind::reference;
   oracle = {};
+  oracle.lacks_device = true;
   const auto compiled = env::check_task_quickly(large, oracle, 5);
   REQUIRE_MESSAGE(compiled.has_value(), (compiled ? "" : compiled.error().message));
   CHECK(compiled->ok());

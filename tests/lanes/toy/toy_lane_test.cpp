@@ -56,6 +56,16 @@ TEST_CASE_FIXTURE(toy_fixture, "a third lane has tasks that are begun, checked a
   REQUIRE(base::write_file_atomic(candidate, "nothing\n"));
   CHECK(contains(quern({"eval", task, candidate, "--best-effort"}).output, "compile_error"));
 
+  // `quern bench` takes files by the endings of lanes.
+  const fs::path answers = folder.path() / "answers";
+  fs::create_directories(answers);
+  REQUIRE(base::write_file_atomic(answers / "silu_scale_plus_row.first.txt", "kernel\n"));
+  const finished bench = quern({"bench", suite(), "--candidates", answers.string(), "--out",
+                                (folder.path() / "results.jsonl").string(), "--best-effort"});
+  CAPTURE(bench.output);
+  CHECK(bench.code == 0);
+  CHECK(contains(base::read_file(folder.path() / "results.jsonl").value_or(""), "toy-text"));
+
   const finished measured = quern({"eval", task, candidate, "--protocol", "kernelbench/1"});
   CHECK(measured.code != 0);
   CHECK(contains(measured.output, "lane toy"));

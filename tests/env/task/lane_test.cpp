@@ -1,0 +1,73 @@
+// What every lane of the list must give.
+#include "env/task/lane.hpp"
+
+#include <array>
+#include <set>
+
+#include "env/lanes/cpp/cpp_lane.hpp"
+#include "env/measure/measure_name.hpp"
+#include "env/task/task_codec.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using env::baseline_choice;
+
+TEST_CASE("every lane has a name of its own, and all that is asked of it") {
+  std::set<std::string_view> names, endings;
+  for (const env::lane* one : env::all_lanes()) {
+    CAPTURE(one->name);
+    CHECK(names.insert(one->name).second);
+    CHECK(endings.insert(one->file_ending).second);
+    CHECK(one->file_ending.starts_with('.'));
+    CHECK(env::find_lane(one->name) == one);
+    for (const std::string_view text : {one->summary, one->language, one->usual_device_class})
+      CHECK_FALSE(text.empty());
+    CHECK_FALSE(one->element_types.empty());
+    REQUIRE_FALSE(one->protocols.empty());
+    for (const std::string_view protocol : one->protocols) {
+      CHECK(env::parse_measure_name(protocol));
+      CHECK(env::check_protocol(*one, protocol));
+    }
+    REQUIRE(one->identity != nullptr);
+    CHECK(one->identity("a") != one->identity("b"));
+    REQUIRE(one->restrictions != nullptr);
+    REQUIRE(one->advice != nullptr);
+    REQUIRE(one->open_judge != nullptr);
+    REQUIRE(one->open_oracle != nullptr);
+    REQUIRE(one->open_quick_oracle != nullptr);
+    REQUIRE(one->device_class != nullptr);
+    REQUIRE(one->new_task != nullptr);
+    const auto text = one->new_task("begun");
+    REQUIRE(text);
+    const auto parsed = env::parse_task(*text);
+    REQUIRE(parsed);
+    CHECK(parsed->lane == one);
+    CHECK(test::contains(one->entry(*parsed), "kernel"));
+    CHECK_FALSE(one->optional_entry(*parsed).empty());
+  }
+  CHECK(env::find_lane("opencl") == nullptr);
+}
+
+TEST_CASE("what may be measured over is what a task has, or what its lane lists") {
+  env::lane with_graph = env::cpp_lane;
+  with_graph.name = "made_up";
+  const std::array<baseline_choice, 1> graph{baseline_choice::graph};
+  with_graph.baselines = graph;
+  CHECK(env::check_baseline(with_graph, baseline_choice::graph));
+  CHECK(env::check_baseline(env::cpp_lane, baseline_choice::eager));
+  const auto none = env::check_baseline(with_graph, baseline_choice::compile);
+  REQUIRE_FALSE(none);
+  CHECK(test::contains(none.error().message, "lane made_up, which has task, eager, plain, graph"));
+
+  env::task subject = env::parse_task(env::cpp_lane.new_task("begun").value()).value();
+  CHECK(env::own_baseline(subject) == baseline_choice::plain);
+  CHECK(env::check_baseline(subject, baseline_choice::of_task));
+  CHECK(env::check_baseline(subject, baseline_choice::plain));
+  CHECK_FALSE(env::check_baseline(subject, baseline_choice::eager));
+  CHECK_FALSE(env::check_baseline(subject, baseline_choice::graph));
+  subject.lane = &with_graph;
+  CHECK(env::check_baseline(subject, baseline_choice::graph));
+  CHECK_FALSE(env::check_baseline(subject, baseline_choice::eager));
+  subject.lane = nullptr;
+  CHECK_FALSE(env::validate(subject));
+}

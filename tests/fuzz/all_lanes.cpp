@@ -1,0 +1,52 @@
+// Lanes for readers: facts alone. Nothing here opens a judge.
+#include <array>
+
+#include "env/task/lane.hpp"
+
+namespace quern::env {
+
+namespace {
+
+constexpr std::array all_types{dtype::f32, dtype::f64,  dtype::i32, dtype::i64,
+                               dtype::u8,  dtype::bf16, dtype::f16};
+constexpr std::array<std::string_view, 1> paired{"paired/1"};
+
+constexpr lane reader_lane(std::string_view name, device_kind device, std::size_t types) {
+  return {.name = name,
+          .summary = name,
+          .language = name,
+          .file_ending = ".txt",
+          .device = device,
+          .usual_device_class = name,
+          .element_types = std::span(all_types).first(types),
+          .baselines = {},
+          .protocols = paired,
+          .host_code_is_optional = false,
+          .least_baseline_ns = 1,
+          .usual_recheck_above_e2 = 300,
+          .corpus_tasks_ahead = 0,
+          .identity = nullptr,
+          .entry = nullptr,
+          .optional_entry = nullptr,
+          .restrictions = nullptr,
+          .advice = nullptr,
+          .new_task = nullptr,
+          .open_judge = nullptr,
+          .open_oracle = nullptr,
+          .open_quick_oracle = nullptr,
+          .try_compiler = nullptr,
+          .device_class = nullptr,
+          .grammar = nullptr};
+}
+
+constexpr lane on_core = reader_lane("cpp", device_kind::core, 5);
+constexpr lane on_gpu = reader_lane("cuda", device_kind::gpu, all_types.size());
+
+}  // namespace
+
+std::span<const lane* const> all_lanes() {
+  static constexpr std::array<const lane*, 2> all{&on_core, &on_gpu};
+  return all;
+}
+
+}  // namespace quern::env
