@@ -28,15 +28,15 @@ TEST_CASE("every lane has a name of its own, and all that is asked of it") {
       CHECK(env::parse_measure_name(protocol));
       CHECK(env::check_protocol(*one, protocol));
     }
-    REQUIRE(one->identity != nullptr);
+    REQUIRE((one->identity != nullptr));
     CHECK(one->identity("a") != one->identity("b"));
-    REQUIRE(one->restrictions != nullptr);
-    REQUIRE(one->advice != nullptr);
-    REQUIRE(one->open_judge != nullptr);
-    REQUIRE(one->open_oracle != nullptr);
-    REQUIRE(one->open_quick_oracle != nullptr);
-    REQUIRE(one->device_class != nullptr);
-    REQUIRE(one->new_task != nullptr);
+    REQUIRE((one->restrictions != nullptr));
+    REQUIRE((one->advice != nullptr));
+    REQUIRE((one->open_judge != nullptr));
+    REQUIRE((one->open_oracle != nullptr));
+    REQUIRE((one->open_quick_oracle != nullptr));
+    REQUIRE((one->device_class != nullptr));
+    REQUIRE((one->new_task != nullptr));
     const auto text = one->new_task("begun");
     REQUIRE(text);
     const auto parsed = env::parse_task(*text);
