@@ -321,7 +321,6 @@ base::expected<std::string> check_device_class(const run_config& config,
   }
   if (found || missing == nullptr) return found;
   missing->push_back(found.error().message);
-  // Prompts can be made all the same.
   return config.env.device_class.empty() ? std::string(lane_of(config).usual_device_class)
                                          : config.env.device_class;
 }
@@ -384,8 +383,8 @@ base::expected<policy::model_config> policy_shape(const run_config& config) {
 env::sandboxed_code sandboxed_code_of(const run_config& config) {
   const env::lane& lane = lane_of(config);
   if (lane.device != env::device_kind::gpu) return env::sandboxed_code::any;
-  const bool no_host_code = lane.host_code_is_optional && !config.env.host_entry;
-  return no_host_code ? env::sandboxed_code::cuda : env::sandboxed_code::cuda_host_entry;
+  const bool any_host_code = config.env.host_entry || !lane.host_code_is_optional;
+  return any_host_code ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::cuda;
 }
 
 base::expected<task_book> preflight(const run_config& config, const fs::path& folder,
