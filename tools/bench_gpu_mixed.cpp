@@ -19,8 +19,8 @@ namespace {
 
 constexpr double hostile_share = 1.0 / 3;
 constexpr double other_claim = 0.05;
-/// Above it a run says on the terminal that it loses samples to infrastructure.
-constexpr double most_undecided_percent = 5;
+/// Above such a share a run says on the terminal that it loses samples.
+constexpr double most_noisy_percent = 5;
 /// The driver's own pools differ by some.
 constexpr std::int64_t device_slack = 64 << 20;
 constexpr double settle_s = 10;
@@ -66,7 +66,7 @@ class mixed_run {
   std::map<std::string, std::int64_t> first_claims_;  ///< of honest ones, by file and form
   std::map<hostile_outcome, int> outcomes_;
   std::map<std::string, int> kinds_;
-  std::vector<std::string> wrong_, undecided_, accepted_, drifting_, quarantined_;
+  std::vector<std::string> wrong_, noisy_, accepted_, drifting_, quarantined_;
   int judged_ = 0, honest_seen_ = 0, hostile_seen_ = 0, compared_ = 0;
   base::steady_clock clock_;
   std::int64_t start_ = 0;
@@ -142,11 +142,10 @@ void mixed_run::take(std::size_t item, const judged_file& j, double ms) {
   for (const auto& [what, count] : look_at_descriptors())
     open_files += count;
   fmt::print(
-      "   {:4} of {}: {:.0f} s; wrong {}, accepted {}, undecided {}; {:.0f} MB of the device, {} "
-      "files "
+      "   {:4} of {}: {:.0f} s; wrong {}, accepted {}, noisy {}; {:.0f} MB of the device, {} files "
       "open\n",
       judged_, items_.size(), static_cast<double>(clock_.now_ns() - start_) * 1e-9, wrong_.size(),
-      accepted_.size(), undecided_.size(), static_cast<double>(now.bytes.value_or(0)) / 1e6,
+      accepted_.size(), noisy_.size(), static_cast<double>(now.bytes.value_or(0)) / 1e6,
       open_files);
   std::fflush(stdout);
 }
@@ -164,9 +163,9 @@ void mixed_run::judge(const candidate_file& f, const judged_file& j, const std::
     return;
   }
   ++honest_seen_;
-  // A run tries these once more, and learns nothing from them; anything else but ok is wrong.
-  if (j.what.kind == env::verdict_kind::noisy || j.what.kind == env::verdict_kind::unconfirmed)
-    undecided_.push_back(line);
+  // Noise is no verdict; anything else but ok is a wrong one.
+  if (j.what.kind == env::verdict_kind::noisy)
+    noisy_.push_back(line);
   else if (j.what.kind != env::verdict_kind::ok)
     wrong_.push_back(line);
   if (j.what.kind != env::verdict_kind::ok || !j.what.speedup_e2) return;
@@ -276,7 +275,7 @@ int mixed_run::run() {
   for (const auto& [outcome, n] : outcomes_)
     fmt::print("   {:<36} {}\n", name_of(outcome), n);
   print_list("wrong verdicts on honest ones", wrong_);
-  print_list("honest ones, noisy or unconfirmed after three tries", undecided_);
+  print_list("honest ones that were noisy three times", noisy_);
   print_list("hostile ones that were accepted", accepted_);
   print_list("claims that differ from the first of the same kernel by more than 5 % (a warning)",
              drifting_);
@@ -299,10 +298,9 @@ int mixed_run::run() {
     table.at_most(name, static_cast<double>(n), 0, "", of);
   };
   count("wrong verdicts on honest candidates", wrong_.size(), honest_seen_);
-  table.at_most(
-      "honest candidates, noisy or unconfirmed",
-      honest_seen_ > 0 ? 100.0 * static_cast<double>(undecided_.size()) / honest_seen_ : 0,
-      most_undecided_percent, "%", honest_seen_);
+  table.at_most("honest candidates that were noisy",
+                honest_seen_ > 0 ? 100.0 * static_cast<double>(noisy_.size()) / honest_seen_ : 0,
+                most_noisy_percent, "%", honest_seen_);
   count("hostile candidates that were accepted", accepted_.size(), hostile_seen_);
   count("evaluations that met a quarantine", quarantined_.size(),
         static_cast<std::int64_t>(items_.size()));
