@@ -25,7 +25,7 @@ struct suite_policy;
 struct task;
 struct verdict;
 
-/// What a candidate needs to itself while it is judged. A GPU is named by its driver's number.
+/// What a candidate runs on, alone while it is measured. A GPU is named by its driver's number.
 enum class device_kind { core, gpu };
 
 /// One for each lane, constant and for as long as the program runs: compared by address. Functions
@@ -37,21 +37,21 @@ struct lane {
   std::string_view summary;
   /// As prompts name it.
   std::string_view language;
-  /// Of a candidate's file, with its dot.
+  /// Ending of a candidate's file, with its dot.
   std::string_view file_ending;
   device_kind device;
   /// Class of the device that stands for one that is not here, so that prompts can be made.
   std::string_view usual_device_class;
-  /// Of kernel arguments.
+  /// Types that kernel arguments may have.
   std::span<const dtype> element_types;
   /// What a run or a suite may name to measure over. A task's own baseline is always allowed.
   std::span<const baseline_choice> baselines;
-  /// Protocols that it knows (env/measure/protocols.hpp), the usual one first.
+  /// Protocols that it measures by (env/measure/protocols.hpp).
   std::span<const std::string_view> protocols;
   /// Whether candidates can do without host code of their own, so that a suite or a run may forbid
   /// it, and with it graphs and libraries.
   bool host_code_is_optional;
-  /// Shortest baseline worth timing.
+  /// Shortest time of a baseline that is worth measuring, ns a call.
   std::int64_t least_baseline_ns;
   /// Speed-up x 100 above which a claim is measured again where a suite does not say.
   std::int64_t usual_recheck_above_e2;
@@ -59,7 +59,7 @@ struct lane {
   /// device waits for compilers anyway.
   int corpus_tasks_ahead;
 
-  /// Of a candidate's text: two texts with one identity are one candidate.
+  /// Hash of a candidate's text: two texts with one hash are one candidate.
   base::hash128 (*identity)(std::string_view source);
   /// The declarations that a candidate must define, and may, without final semicolons.
   std::string (*entry)(const task& what);
@@ -72,8 +72,8 @@ struct lane {
   /// Text of a commented task file to start from. Error: a name that a task cannot have.
   base::expected<std::string> (*new_task)(std::string_view name);
 
-  /// The judge on this machine (options.core or options.gpu says where). Errors say what is missing
-  /// and what to do; invalid_argument: an option's value.
+  /// A judge on this machine, the caller's own (options.core or options.gpu says where). Errors say
+  /// what is missing and what to do; invalid_argument: an option's value.
   base::expected<std::unique_ptr<candidate_judge>> (*open_judge)(evaluator_options options);
   /// The oracle of `quern tasks check`, on the device of a judge.
   base::expected<std::unique_ptr<reference_oracle>> (*open_oracle)(
@@ -87,7 +87,7 @@ struct lane {
   /// Class of the device of this machine, a GPU by its number. Error: unavailable.
   base::expected<std::string> (*device_class)(int gpu);
 
-  /// Of generated tasks; null: this lane has none.
+  /// Grammar of generated tasks, for as long as the program runs; null: this lane has none.
   const kernel_grammar* (*grammar)();
 };
 
