@@ -382,9 +382,9 @@ base::expected<policy::model_config> policy_shape(const run_config& config) {
 
 env::sandboxed_code sandboxed_code_of(const run_config& config) {
   const env::lane& lane = lane_of(config);
-  if (lane.device != env::device_kind::gpu) return env::sandboxed_code::any;
+  if (lane.device != env::device_kind::gpu) return env::sandboxed_code::on_core;
   const bool any_host_code = config.env.host_entry || !lane.host_code_is_optional;
-  return any_host_code ? env::sandboxed_code::cuda_host_entry : env::sandboxed_code::cuda;
+  return any_host_code ? env::sandboxed_code::host_code_on_gpu : env::sandboxed_code::on_gpu;
 }
 
 base::expected<task_book> preflight(const run_config& config, const fs::path& folder,

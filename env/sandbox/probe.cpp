@@ -188,12 +188,12 @@ bool has_group(const host_facts& facts) {
 
 std::string_view described(sandboxed_code what) {
   switch (what) {
-    case sandboxed_code::any:
+    case sandboxed_code::on_core:
       return "kernels";
-    case sandboxed_code::cuda:
-      return "kernels and references of lane cuda";
-    case sandboxed_code::cuda_host_entry:
-      return "host code of lane cuda";
+    case sandboxed_code::on_gpu:
+      return "kernels and references on a GPU";
+    case sandboxed_code::host_code_on_gpu:
+      return "host code of kernels on a GPU";
   }
   return "";
 }
@@ -203,7 +203,7 @@ std::string_view described(sandboxed_code what) {
 base::status admit(const host_facts& facts, sandbox_mode mode, sandboxed_code what) {
   if (!facts.obstacle.empty()) return base::fail(base::errc::exhausted, "{}", facts.obstacle);
   if (mode == sandbox_mode::best_effort) return {};
-  const bool host_entry = what == sandboxed_code::cuda_host_entry;
+  const bool host_entry = what == sandboxed_code::host_code_on_gpu;
   std::string missing;
   const auto need = [&](layer which, std::string_view name) {
     const auto why = facts.why_missing.find(which);
@@ -222,7 +222,7 @@ base::status admit(const host_facts& facts, sandbox_mode mode, sandboxed_code wh
     need(layer::landlock, "a limited view of files (Landlock or a read-only root)");
   const bool group = has_group(facts);
   const bool addresses = has(layer::rlimits) && facts.address_limit;
-  if (!group && what != sandboxed_code::any)
+  if (!group && what != sandboxed_code::on_core)
     need(layer::cgroup2,
          "a memory bound (a control group: a process with a GPU has no RLIMIT_AS, because CUDA "
          "reserves more addresses than there is memory)");
@@ -230,7 +230,7 @@ base::status admit(const host_facts& facts, sandbox_mode mode, sandboxed_code wh
     need(layer::cgroup2,
          "a memory bound (a control group, or RLIMIT_AS, which this system does not keep)");
   if (missing.empty()) return {};
-  // Without a group no form of lane cuda is judged.
+  // Without a group nothing on a GPU is judged.
   const std::string_view form =
       host_entry && group ? "\nor judge launch plans alone: `env.host_entry: false`" : "";
   return base::fail(base::errc::unavailable,
@@ -243,13 +243,13 @@ base::status admit(const host_facts& facts, sandbox_mode mode, sandboxed_code wh
 std::vector<admission> admissions(const host_facts& facts, bool gpu) {
   const auto of = [&](sandboxed_code what) { return admit(facts, sandbox_mode::required, what); };
   std::vector<admission> all;
-  all.push_back({"sandbox", of(sandboxed_code::any),
-                 "every layer that `sandbox: required` needs of lane cpp"});
+  all.push_back({"sandbox", of(sandboxed_code::on_core),
+                 "every layer that `sandbox: required` needs for code on a core"});
   if (!gpu) return all;
-  all.push_back({"with a GPU", of(sandboxed_code::cuda),
-                 "every layer that `sandbox: required` needs of lane cuda"});
+  all.push_back({"with a GPU", of(sandboxed_code::on_gpu),
+                 "every layer that `sandbox: required` needs for code on a GPU"});
   if (all.back().admitted)
-    all.push_back({"host code", of(sandboxed_code::cuda_host_entry),
+    all.push_back({"host code", of(sandboxed_code::host_code_on_gpu),
                    "every layer that `sandbox: required` needs of `env.host_entry: true`"});
   return all;
 }

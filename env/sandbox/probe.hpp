@@ -44,20 +44,21 @@ const host_facts& probe_host();
 
 /// What is to run, because not all need the same.
 enum class sandboxed_code {
-  any,  ///< compilers of both lanes; references and candidates of lane `cpp`
+  on_core,  ///< compilers; references and candidates that run on a core
   /// Every process with a GPU. CUDA reserves more addresses than a limit of them could allow, so
   /// only a control group bounds its memory. The runner of a launch plan holds no code of the
   /// candidate's on the host and would need none; but no plan is judged without the reference of
   /// its task, and a reference takes as much memory of the host as its text asks for.
-  cuda,
-  /// Host code of a candidate of lane `cuda`: its process has /proc and device nodes that can be
-  /// written.
-  cuda_host_entry
+  on_gpu,
+  /// Host code of a candidate whose kernels run on a GPU: its process has /proc and device nodes
+  /// that can be written.
+  host_code_on_gpu,
+  cuda = on_gpu  ///< an older name of on_gpu
 };
 
 /// Whether untrusted code may run with these layers. `required` needs
 ///
-/// | layer | any | cuda | cuda_host_entry |
+/// | layer | on_core | on_gpu | host_code_on_gpu |
 /// |---|---|---|---|
 /// | system calls | seccomp | the same | the same |
 /// | network | a network namespace, or seccomp, which refuses sockets | the same | the same |
@@ -69,7 +70,7 @@ enum class sandboxed_code {
 /// The error (unavailable) names each that is missing, why, and what to do. An obstacle is an
 /// error in either mode (exhausted): no child could be made.
 base::status admit(const host_facts& facts, sandbox_mode mode,
-                   sandboxed_code what = sandboxed_code::any);
+                   sandboxed_code what = sandboxed_code::on_core);
 
 /// What `required` says of one kind of code on this host.
 struct admission {

@@ -181,7 +181,7 @@ spawner::~spawner() {
 
 base::expected<std::unique_ptr<child>> spawner::spawn(const child_spec& spec) {
   // RLIMIT_AS, which was enough for create(), is not set for it.
-  if (spec.gpu) QUERN_CHECK(admit(state_->facts, state_->mode, sandboxed_code::cuda));
+  if (spec.gpu) QUERN_CHECK(admit(state_->facts, state_->mode, sandboxed_code::on_gpu));
   QUERN_TRY(auto plan, make_setup_plan(spec, state_->layers, state_->landlock_abi, true));
   plan.userns_first = !state_->root && state_->layers.has(layer::userns);
   plan.life_fd = state_->life_read.get();

@@ -139,7 +139,7 @@ base::status admit_host_entry(layer_set layers, bool required) {
   host_facts facts = probe_host();
   facts.available = layers;
   return admit(facts, required ? sandbox_mode::required : sandbox_mode::best_effort,
-               sandboxed_code::cuda_host_entry);
+               sandboxed_code::host_code_on_gpu);
 }
 
 build_result build_candidate(cuda_compiler& with, shared_compilation& shared, const task& what,

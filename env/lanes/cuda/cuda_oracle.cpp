@@ -94,7 +94,7 @@ base::status device_oracle::open() {
     QUERN_TRY(options_.reference_program, base::sibling_program("quern-torch"));
   }
   const auto mode = options_.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
-  QUERN_CHECK(admit(probe_host(), mode, sandboxed_code::cuda));
+  QUERN_CHECK(admit(probe_host(), mode, sandboxed_code::on_gpu));
   QUERN_TRY(children_, spawner::create(mode));
   QUERN_TRY(desk_, device_desk::open(options_.gpu));
   memory_.emplace(*desk_, 1, 1);

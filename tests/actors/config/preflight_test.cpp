@@ -93,14 +93,14 @@ TEST_CASE("a run with a ledger is refused on a network file system, by name") {
   CHECK(check());
 }
 
-TEST_CASE("what a run asks of the sandbox follows its lane and form") {
+TEST_CASE("what a run asks of the sandbox follows its device and form") {
   using env::sandboxed_code;
   run_config config;
-  CHECK(sandboxed_code_of(config) == sandboxed_code::any);
+  CHECK(sandboxed_code_of(config) == sandboxed_code::on_core);
   config.env.lane = "cuda";
-  CHECK(sandboxed_code_of(config) == sandboxed_code::cuda);
+  CHECK(sandboxed_code_of(config) == sandboxed_code::on_gpu);
   config.env.host_entry = true;
-  CHECK(sandboxed_code_of(config) == sandboxed_code::cuda_host_entry);
+  CHECK(sandboxed_code_of(config) == sandboxed_code::host_code_on_gpu);
 }
 
 TEST_CASE("the reward's name, the template's name and the suite") {

@@ -173,8 +173,8 @@ TEST_CASE("required refuses and names what is missing and what to do") {
 
 TEST_CASE("required needs one memory bound that works, and whatever has a GPU a control group") {
   const auto required = env::sandbox_mode::required;
-  const auto cuda = env::sandboxed_code::cuda;
-  const auto host_entry = env::sandboxed_code::cuda_host_entry;
+  const auto on_gpu = env::sandboxed_code::on_gpu;
+  const auto host_entry = env::sandboxed_code::host_code_on_gpu;
   const auto says = [](const base::status& refused, const char* text) {
     return !refused.has_value() && refused.error().code == base::errc::unavailable &&
            refused.error().message.find(text) != std::string::npos;
@@ -186,7 +186,7 @@ TEST_CASE("required needs one memory bound that works, and whatever has a GPU a 
   // A control group is enough for all.
   facts.available.remove(layer::cgroup1);
   CHECK(env::admit(facts, required).has_value());
-  CHECK(env::admit(facts, required, cuda).has_value());
+  CHECK(env::admit(facts, required, on_gpu).has_value());
   CHECK(env::admit(facts, required, host_entry).has_value());
   facts.available.remove(layer::cgroup2);
   CHECK(says(env::admit(facts, required), "a memory bound"));
@@ -197,7 +197,7 @@ TEST_CASE("required needs one memory bound that works, and whatever has a GPU a 
   // A limit of addresses is one, but not for who reserves them by the terabyte.
   facts.address_limit = true;
   CHECK(env::admit(facts, required).has_value());
-  for (const auto what : {cuda, host_entry}) {
+  for (const auto what : {on_gpu, host_entry}) {
     const auto refused = env::admit(facts, required, what);
     CHECK(says(refused, "a memory bound (a control group"));
     CHECK(says(refused, "RLIMIT_AS"));
@@ -218,14 +218,14 @@ TEST_CASE(
   facts.available.remove(layer::landlock);
   CHECK(env::admit(facts, env::sandbox_mode::required).has_value());
   const auto refused =
-      env::admit(facts, env::sandbox_mode::required, env::sandboxed_code::cuda_host_entry);
+      env::admit(facts, env::sandbox_mode::required, env::sandboxed_code::host_code_on_gpu);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().message.find("Landlock") != std::string::npos);
   CHECK(refused.error().message.find("env.host_entry: false") != std::string::npos);
-  CHECK(env::admit(facts, env::sandbox_mode::required, env::sandboxed_code::cuda).has_value());
+  CHECK(env::admit(facts, env::sandbox_mode::required, env::sandboxed_code::on_gpu).has_value());
 }
 
-TEST_CASE("what is said of a host tells lanes and forms apart") {
+TEST_CASE("what is said of a host tells devices and forms apart") {
   env::host_facts facts;
   facts.available = env::layer_set::all();
   const auto admitted = [&](bool gpu) {
