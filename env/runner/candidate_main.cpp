@@ -12,7 +12,7 @@
 
 #include "env/runner/call_words.hpp"
 #include "env/runner/channel.hpp"
-#include "env/runner/cpp_lock.hpp"
+#include "env/runner/cpu_lock.hpp"
 #include "env/runner/gpu_main.hpp"
 #include "env/runner/mapping.hpp"
 #include "env/runner/nvrtc_main.hpp"
@@ -81,7 +81,7 @@ const Body* as(const std::byte* body, std::size_t bytes) {
 
 // A kernel without system call filters has no sandbox of them either: its evaluator was told to run
 // with what there is, and its verdicts say so.
-bool is_locked(cpp_lock stage, int& error) {
+bool is_locked(cpu_lock stage, int& error) {
   error = lock_down(stage);
   return error == 0 || error == EINVAL || error == ENOSYS;
 }
@@ -92,11 +92,11 @@ reply candidate_runner::load(std::uint64_t ticket, const load_request& request) 
     return make_reply(ticket, outcome::failed, 0, "this process has another candidate");
   if (loaded_[0] == 0) {
     int error = 0;
-    if (!is_locked(cpp_lock::before_loading, error))
+    if (!is_locked(cpu_lock::before_loading, error))
       return make_reply(ticket, outcome::failed, 0, std::strerror(error));
     void* library = dlopen(request.path.data(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
-    if (!is_locked(cpp_lock::before_calling, error))
+    if (!is_locked(cpu_lock::before_calling, error))
       return make_reply(ticket, outcome::failed, 0, std::strerror(error));
     kernel_ = dlsym(library, "kernel");
     if (kernel_ == nullptr)

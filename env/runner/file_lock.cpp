@@ -1,4 +1,4 @@
-// What a process of lane `cuda` gives up of its files before a candidate is loaded.
+// What a process with a GPU gives up of its files before a candidate is loaded.
 #include "env/runner/file_lock.hpp"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// What a process of lane `cuda` gives up of its files before a candidate's shared object is loaded:
+// What a process with a GPU gives up of its files before a candidate's shared object is loaded:
 // nothing but device nodes can be written from then on, its own memory included.
 //
 // Code that mprotect protects can still be written through /proc/self/mem, and the sandbox has to

@@ -1,4 +1,4 @@
-// What a process of lane `cuda` gives up before and after a candidate is loaded. Filters written by
+// What a process with a GPU gives up before and after a candidate is loaded. Filters written by
 // hand: the runner links nothing but libc.
 #include "env/runner/gpu_lock.hpp"
 

@@ -1,4 +1,4 @@
-// What a process of lane `cuda` gives up before and after a candidate's shared object is loaded.
+// What a process with a GPU gives up before and after a candidate's shared object is loaded.
 //
 // The sandbox's own filter (env/sandbox/seccomp_filter.cpp) has to let the driver's library make
 // threads, memory files, timers and local sockets, because a context cannot be made without them.

@@ -1,4 +1,4 @@
-// The process in which kernels of lane `cuda` run.
+// The process in which kernels run on a GPU.
 #include "env/runner/gpu_main.hpp"
 
 #include <array>

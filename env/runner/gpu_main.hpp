@@ -1,4 +1,4 @@
-// `quern-runner gpu LIBRARY`: the process in which kernels of lane `cuda` run.
+// `quern-runner gpu LIBRARY`: the process in which kernels run on a GPU.
 #pragma once
 
 namespace quern::env::runner {

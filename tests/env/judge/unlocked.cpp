@@ -1,10 +1,10 @@
 // For quern-runner-unlocked, the runner of tests that judge without its locks: in the place of
-// env/runner/cpp_lock.cpp.
-#include "env/runner/cpp_lock.hpp"
+// env/runner/cpu_lock.cpp.
+#include "env/runner/cpu_lock.hpp"
 
 namespace quern::env::runner {
 
-int lock_down(cpp_lock /*stage*/) {
+int lock_down(cpu_lock /*stage*/) {
   return 0;
 }
 

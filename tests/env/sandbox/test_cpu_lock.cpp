@@ -1,4 +1,4 @@
-// What a process of lane `cpp` can still do once it is locked (env/runner/cpp_lock.hpp).
+// What a process of lane `cpp` can still do once it is locked (env/runner/cpu_lock.hpp).
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "env/runner/cpp_lock.hpp"
+#include "env/runner/cpu_lock.hpp"
 #include "support/test.hpp"
 
-using quern::env::runner::cpp_lock;
+using quern::env::runner::cpu_lock;
 using quern::env::runner::lock_down;
 
 namespace {
@@ -93,9 +93,9 @@ int compute() {
   return write(STDERR_FILENO, "", 0) == 0 ? 0 : 2;
 }
 
-int locked(cpp_lock stage, const std::function<int()>& deed) {
+int locked(cpu_lock stage, const std::function<int()>& deed) {
   return in_own_process([&] {
-    if (stage == cpp_lock::before_calling && lock_down(cpp_lock::before_loading) != 0) return 98;
+    if (stage == cpu_lock::before_calling && lock_down(cpu_lock::before_loading) != 0) return 98;
     return lock_down(stage) != 0 ? 99 : deed();
   });
 }
@@ -113,19 +113,19 @@ TEST_CASE("lane cpp: without the lock all of it works") {
 }
 
 TEST_CASE("lane cpp: from before it is loaded a candidate ends with what reaches outside") {
-  for (const auto stage : {cpp_lock::before_loading, cpp_lock::before_calling})
+  for (const auto stage : {cpu_lock::before_loading, cpu_lock::before_calling})
     for (const auto& item : of_the_outside()) {
       CAPTURE(item.name);
       CHECK(locked(stage, item.deed) == 100 + SIGSYS);
     }
   // The loader's: it reads files and maps code.
-  CHECK(locked(cpp_lock::before_loading, read_a_file) == 0);
-  CHECK(locked(cpp_lock::before_loading, run_code) == 0);
-  CHECK(locked(cpp_lock::before_loading, compute) == 0);
+  CHECK(locked(cpu_lock::before_loading, read_a_file) == 0);
+  CHECK(locked(cpu_lock::before_loading, run_code) == 0);
+  CHECK(locked(cpu_lock::before_loading, compute) == 0);
 }
 
 TEST_CASE("lane cpp: once it is loaded it computes and does nothing else") {
-  const auto stage = cpp_lock::before_calling;
+  const auto stage = cpu_lock::before_calling;
   CHECK(locked(stage, compute) == 0);
   CHECK(locked(stage, read_a_file) == 100 + SIGSYS);
   CHECK(locked(stage, run_code) == 100 + SIGSYS);

@@ -1,6 +1,6 @@
-// What a process of lane `cpp` gives up before and after a candidate is loaded. An allow-list: what
+// What a process gives up before and after a candidate for a core is loaded. An allow-list: what
 // nobody thought of ends the process.
-#include "env/runner/cpp_lock.hpp"
+#include "env/runner/cpu_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -71,13 +71,13 @@ constexpr std::uint32_t writes = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEN
 
 }  // namespace
 
-int lock_down(cpp_lock stage) {
+int lock_down(cpu_lock stage) {
   lock_program p;
   for (const long call : computing_calls)
     p.answer(call, SECCOMP_RET_ALLOW);
   // abort() sends a signal to its own thread and, when that fails, stops by a fault.
   p.answer(SYS_tgkill, refuse_with(EPERM));
-  if (stage == cpp_lock::before_loading) {
+  if (stage == cpu_lock::before_loading) {
     for (const long call : loading_calls)
       p.answer(call, SECCOMP_RET_ALLOW);
     p.answer(SYS_mmap, SECCOMP_RET_ALLOW);

@@ -1,4 +1,4 @@
-// What a process of lane `cpp` gives up before and after a candidate's shared object is loaded.
+// What a process gives up before and after the shared object of a candidate for a core is loaded.
 //
 // The sandbox's own filter (env/sandbox/seccomp_filter.cpp) has to let a program be started: it
 // allows execve and opening files for writing, and answers much of what it refuses with an error
@@ -7,7 +7,7 @@
 
 namespace quern::env::runner {
 
-enum class cpp_lock {
+enum class cpu_lock {
   /// Before dlopen(), whose constructors and resolvers are the candidate's. Computing, and what the
   /// loader does: opening files to read them, mapping code. All else ends the process with SIGSYS:
   /// threads, processes, programs, sockets, files opened for writing.
@@ -23,6 +23,6 @@ enum class cpp_lock {
 /// The second is put on by a process whose constructors have run: one of them can keep it off, and
 /// gains executable memory and a look at the files that the sandbox shows, which are the system's
 /// libraries and its own artefact.
-int lock_down(cpp_lock stage);
+int lock_down(cpu_lock stage);
 
 }  // namespace quern::env::runner
