@@ -52,8 +52,7 @@ enum class sandboxed_code {
   on_gpu,
   /// Host code of a candidate whose kernels run on a GPU: its process has /proc and device nodes
   /// that can be written.
-  host_code_on_gpu,
-  cuda = on_gpu  ///< an older name of on_gpu
+  host_code_on_gpu
 };
 
 /// Whether untrusted code may run with these layers. `required` needs

@@ -73,7 +73,7 @@ base::expected<std::unique_ptr<cuda_evaluator>> cuda_evaluator::open(evaluator_o
     QUERN_TRY(s->children, spawner::create(sandbox_mode::best_effort, *s->options.layers));
   } else {
     // Now, and not with the first reference.
-    QUERN_CHECK(admit(probe_host(), mode, sandboxed_code::cuda));
+    QUERN_CHECK(admit(probe_host(), mode, sandboxed_code::on_gpu));
     QUERN_TRY(s->children, spawner::create(mode));
   }
   cuda_compiler_options compiling;
