@@ -13,6 +13,7 @@
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/lane_words.hpp"
 #include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -118,8 +119,9 @@ int cmd_eval(int argc, char** argv) {
   eval_arguments a;
   bool no_screen = false;
   app.add_option("task", a.task, "NAME.task.yaml")->required();
-  app.add_option("candidate", a.candidate,
-                 "C++ or CUDA C++ file that defines the task's kernel; - reads standard input")
+  app.add_option(
+         "candidate", a.candidate,
+         "file that defines the task's kernel: " + file_endings() + "; - reads standard input")
       ->required();
   app.add_flag("--explain", a.explain,
                "show every check, the buckets, the compiler's command and text");
@@ -138,7 +140,8 @@ int cmd_eval(int argc, char** argv) {
   app.add_option("--core", a.core, "core to measure on; -1 chooses one")
       ->check(whole_within(-1, 4095))
       ->capture_default_str();
-  app.add_option("--gpu", a.gpu, "lane cuda: GPU to measure on, by the driver's number")
+  app.add_option("--gpu", a.gpu,
+                 lanes_on(env::device_kind::gpu) + ": GPU to measure on, by the driver's number")
       ->check(whole_within(0, 63))
       ->capture_default_str();
   if (const auto code = parse(app, argc, argv)) return *code;

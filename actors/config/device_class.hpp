@@ -17,8 +17,8 @@ const env::lane& lane_of(const run_config& config);
 base::expected<std::vector<int>> gpus_of(const run_config& config);
 
 /// The device class that the run's times, scores and prompts are of: of this machine's processor
-/// (lane cpp); env.device_class or that of the first GPU of env.gpus (lane cuda). Error:
-/// unavailable where that GPU is not there, saying what to do.
+/// (lanes on a core); env.device_class or that of the first GPU of env.gpus (lanes on a GPU).
+/// Error: unavailable where that GPU is not there, saying what to do.
 base::expected<std::string> device_class_of(const run_config& config);
 
 }  // namespace quern::actors

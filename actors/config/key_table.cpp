@@ -1,5 +1,7 @@
 #include "actors/config/key_table.hpp"
 
+#include <fmt/ranges.h>
+
 #include "env/task/lane.hpp"
 
 namespace quern::actors {
@@ -33,6 +35,16 @@ void text(keys& table, std::string path, key_class changes, words choices, std::
       table, #field, key_class::changes, choices, why, \
       [](run_config & c) -> auto& { return c.field; })
 #define QUERN_WORDS(...) (words{__VA_ARGS__})
+
+std::string_view of_all_lanes() {
+  static const std::string text = [] {
+    std::vector<std::string> all;
+    for (const env::lane* one : env::all_lanes())
+      all.push_back(fmt::format("{} ({})", one->name, one->summary));
+    return fmt::format("what candidates are written in and run on: {}", fmt::join(all, ", "));
+  }();
+  return text;
+}
 
 void run_and_policy(keys& table) {
   QUERN_TEXT(run.name, fixed, {}, "names the run in tables and logs");
@@ -98,20 +110,19 @@ void tasks_and_env(keys& table) {
                "goes on with it; 0: no limit");
   QUERN_TEXT(tasks.corpus_folder, fixed, {},
              "stage sft: where the corpus is kept; empty: corpus/ in the run's folder");
-  QUERN_TEXT(env.lane, fixed, env::lane_names(),
-             "what candidates are written in: C++ for a core, CUDA C++ for a GPU");
+  QUERN_TEXT(env.lane, fixed, env::lane_names(), of_all_lanes());
   QUERN_TEXT(
       env.sandbox, resume, QUERN_WORDS("required", "best_effort"),
-      "required: refuse to run where a needed layer is missing (lane cuda needs control groups, "
-      "quern doctor names what is missing); best_effort: run with what the host has and record it "
-      "in every verdict");
+      "required: refuse to run where a needed layer is missing (lanes on a GPU need control "
+      "groups, quern doctor names what is missing); best_effort: run with what the host has and "
+      "record it in every verdict");
   QUERN_TEXT(
       env.protocol, fixed,
       QUERN_WORDS("paired/1", "cost_model/1", "cuda_l1_train/1", "cuda_l1_report/1",
                   "kernelbench/1"),
       "how time is measured; cost_model/1 replaces only the time by a documented function of "
-      "task and source, for runs that must repeat; those of the papers are for lane cuda and take "
-      "env.time_budget_s, where the papers have 30 and 20 minutes");
+      "task and source, for runs that must repeat; those of the papers are for lanes on a GPU and "
+      "take env.time_budget_s, where the papers have 30 and 20 minutes");
   QUERN_TEXT(env.baseline, fixed, QUERN_WORDS("task", "eager", "graph", "compile", "plain"),
              "what speed-up is over: task (what its file says), the reference by ATen, the same "
              "under a CUDA graph, by torch.compile (needs Python with torch), or the plain kernel");
@@ -127,18 +138,21 @@ void tasks_and_env(keys& table) {
   QUERN_TEXT(env.evaluator_hosts, resume, {},
              "names of the hosts where these are started, in turn, with commas between; empty: "
              "here; key pairs are made in the run's folder");
-  QUERN_TEXT(env.gpus, resume, {},
-             "lane cuda: GPUs of their host that measure, 0,1,...; evaluator hosts take them in "
-             "turn, one GPU each");
-  QUERN_TEXT(env.device_class, fixed, {},
-             "lane cuda: class of the GPUs that measure, as quern doctor tells it; empty: that of "
-             "the first of env.gpus");
+  QUERN_TEXT(
+      env.gpus, resume, {},
+      "lanes on a GPU: GPUs of their host that measure, 0,1,...; evaluator hosts take them in "
+      "turn, one GPU each");
+  QUERN_TEXT(
+      env.device_class, fixed, {},
+      "lanes on a GPU: class of the GPUs that measure, as quern doctor tells it; empty: that of "
+      "the first of env.gpus");
   QUERN_NUMBER(env.core, resume, -1, 4095, "core that measures; -1: the first that is free");
   QUERN_NUMBER(env.static_screen, resume, 0, 1, "refuse sources by rule before they are compiled");
-  QUERN_NUMBER(env.host_entry, fixed, 0, 1,
-               "lane cuda: whether candidates may have host code of their own, in a process of "
-               "their own, where the suite allows it, too; off: what has no launch plan gets no "
-               "reward, and nothing of a candidate ever shares a process with what measures it");
+  QUERN_NUMBER(
+      env.host_entry, fixed, 0, 1,
+      "lanes that can do without host code of candidates: whether these may have it, in a "
+      "process of their own, where the suite allows it, too; off: what has no launch plan gets no "
+      "reward, and nothing of a candidate ever shares a process with what measures it");
   QUERN_TEXT(env.bind, resume, {},
              "tcp://ADDRESS:PORT where evaluator hosts of other machines connect; empty: none");
   QUERN_TEXT(env.keys, resume, {}, "key pair of this run (quern keys makes one); for env.bind");

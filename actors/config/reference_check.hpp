@@ -11,13 +11,13 @@
 
 namespace quern::actors {
 
-/// Every task is of the run's lane. Lane cpp has one baseline a task: over another one every
-/// verdict would be infra_error.
+/// Every task is of the run's lane, which can measure over the asked baseline: over another one
+/// every verdict would be infra_error.
 base::status check_lane(const run_config& config, const task_book& tasks);
 
 /// Checks every task of a suite by env::check_task_quickly(), in one sandboxed reference process on
-/// this machine. The process takes a second, a task some tenths. In lane cpp, where there is a g++,
-/// each plain baseline takes a compiler's time more. Of tasks drawn from the grammar the
+/// this machine. The process takes a second, a task some tenths. Where the lane's programs are
+/// here, each plain baseline takes a compiler's time more. Of tasks drawn from the grammar the
 /// texts are checked and no process is started: tests compile what the grammar writes. Gives a
 /// sentence about what was checked and how long it took. Errors: invalid_argument, which names the
 /// first task file that is refused, the rule and what to do, and counts the others; unavailable:

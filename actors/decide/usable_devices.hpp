@@ -14,7 +14,7 @@ namespace quern::actors {
 std::vector<std::int64_t> usable_devices(const host_offer& offer, std::string_view lane,
                                          std::string_view device_class);
 
-/// "H100-SXM (lanes cuda), cpp-avx2 (lanes cpp)": what there is, each once.
+/// "CLASS (lanes NAME, NAME), ...": what there is, each once.
 std::string classes_text(const host_offer& offer);
 
 }  // namespace quern::actors

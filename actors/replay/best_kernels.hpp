@@ -23,10 +23,10 @@ struct kernel_sources {
 };
 
 /// For each task with an `ok` kernel by the policy, of a sample or of an answer of the panel, the
-/// fastest as FOLDER/NAME.cpp (NAME.cu in lane cuda) and its verdict as NAME.verdict.json; variants
-/// that prompts brought along do not count, however fast. One whose text cannot be read is left out
-/// with a warning. Generated tasks are written beside them as a suite, so that quern bench can
-/// measure them again, over ATen too. Returns how many tasks have one.
+/// fastest as FOLDER/NAME with the ending of the lane, and its verdict as NAME.verdict.json;
+/// variants that prompts brought along do not count, however fast. One whose text cannot be read is
+/// left out with a warning. Generated tasks are written beside them as a suite, so that quern bench
+/// can measure them again, over ATen too. Returns how many tasks have one.
 base::expected<int> write_best_kernels(const std::filesystem::path& folder,
                                        const run_config& config, const task_book& tasks,
                                        const kernel_sources& from);

@@ -16,7 +16,7 @@ struct evaluation_request {
   /// Shared, because an evaluator keeps the tasks that it has prepared.
   std::shared_ptr<const task> subject;
   std::string source;
-  /// A name of env/measure/measure_name.hpp, such as `paired/1` or, in lane `cuda`,
+  /// A name of env/measure/measure_name.hpp, such as `paired/1` or
   /// `cuda_l1_report/1@graph`. `cost_model/1`: the time comes from cost_model.hpp, all else stays
   /// real.
   std::string protocol = "paired/1";
@@ -24,7 +24,8 @@ struct evaluation_request {
   std::uint64_t seed = 0;
   /// Stop after the checks: `ok` without `time` and `speedup_e2`. For corpora.
   bool verify_only = false;
-  /// Lane `cuda`, for benchmarks: as host-entry, although a launch plan could be read.
+  /// Lanes that can do without host code, for benchmarks: as host-entry, although a launch plan
+  /// could be read.
   bool as_host_entry = false;
   /// Measure again in fresh processes, whatever is cached; confirms or refutes an earlier claim.
   bool recheck = false;
@@ -34,7 +35,7 @@ struct evaluation_request {
   std::int64_t best_known_e2 = 0;
   /// Claims above it are rechecked (suite.yaml).
   double recheck_above = 30.0;
-  /// Lane `cuda`: what the suite allows; none: the evaluator's own.
+  /// What the suite allows; none: the evaluator's own.
   std::optional<suite_policy> policy = std::nullopt;
 };
 

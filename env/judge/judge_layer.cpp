@@ -1,4 +1,4 @@
-// The layers that a verdict of lane `cpp` rests on.
+// The layers that the verdict on a kernel on a core rests on.
 #include "env/judge/judge_layer.hpp"
 
 namespace quern::env {

@@ -1,5 +1,5 @@
-// The layers that a verdict of lane `cpp` rests on, by name, so that a test can take one away and
-// see what gets through without it.
+// The layers that the verdict on a kernel on a core rests on, by name, so that a test can take one
+// away and see what gets through without it.
 #pragma once
 
 namespace quern::env {

@@ -82,7 +82,7 @@ class host_session {
 
   [[nodiscard]] base::nanoseconds_t next_wakeup() const;
   [[nodiscard]] std::uint64_t session() const { return session_; }
-  /// "HOST has joined run NAME: lanes cpp; devices 0 (cpp-avx2, 3 jobs at a time)".
+  /// "HOST has joined run NAME: lanes NAME; devices 0 (CLASS, 3 jobs at a time)".
   [[nodiscard]] std::string joined_text() const;
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   [[nodiscard]] std::size_t unacknowledged() const { return unacknowledged_.size(); }

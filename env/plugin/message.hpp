@@ -188,8 +188,8 @@ using message =
                  need_message, task_message, verdict_message, verdict_ack_message, failed_message,
                  cancel_message, heartbeat_message, bye_message, error_message>;
 
-/// "lanes cpp; devices 0 (cpp-avx2, 3 jobs at a time)"; of a device that has not all lanes of its
-/// host "0 (cpp-avx2, lanes cpp, 3 jobs at a time)".
+/// "lanes NAME, NAME; devices 0 (CLASS, 3 jobs at a time)"; of a device that has not all lanes of
+/// its host "0 (CLASS, lanes NAME, 3 jobs at a time)".
 std::string offer_text(const std::vector<std::string>& lanes,
                        const std::vector<host_device>& devices);
 

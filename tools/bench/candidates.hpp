@@ -33,7 +33,7 @@ struct skipped_candidates {
 };
 
 /// Reads all candidates, ordered by task (in the suite's order), those of one task as they were
-/// found. A folder: every file TASK.ANYTHING.cu, TASK.ANYTHING.cpp, TASK.cu or TASK.cpp in it and
+/// found. A folder: every file TASK.ANYTHING or TASK with the ending of a lane in it and
 /// in folders below it; the id is its path below the folder; other endings and names that begin
 /// with a dot are left out. A file: see parse_candidates. Errors (invalid_argument, not_found) name
 /// the file or line and the value: an unknown task, an id given twice, a source that is too long.

@@ -25,6 +25,7 @@
 #include "tools/bench/report_forms.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/lane_words.hpp"
 #include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -276,20 +277,22 @@ int cmd_bench(int argc, char** argv) {
   bench_arguments a;
   app.add_option("suite", a.suite, "folder of a suite, or the name of a shipped one")->required();
   app.add_option("--candidates", a.candidates,
-                 "folder with files TASK.ANYTHING.cpp (.cu, or what the lane has), or JSON lines "
-                 "with task, "
-                 "source and id")
+                 "folder with files TASK.ANYTHING with the lane's ending: " + file_endings() +
+                     "; or JSON lines with task, source and id")
       ->required();
   app.add_option("--out", a.out,
                  "verdicts, a line each; a second run goes on with it. Default: "
                  "bench-SUITE/results.jsonl");
   app.add_option("--report", a.report,
                  "folder for report.html and report.json; default: that of --out");
-  app.add_option("--gpus", a.gpus, "lane cuda: GPUs to measure on, such as 0,1; default: all")
+  app.add_option(
+         "--gpus", a.gpus,
+         lanes_on(env::device_kind::gpu) + ": GPUs to measure on, such as 0,1; default: all")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_within(0, 63));
-  app.add_option("--core", a.core, "lane cpp: core to measure on; -1 chooses one")
+  app.add_option("--core", a.core,
+                 lanes_on(env::device_kind::core) + ": core to measure on; -1 chooses one")
       ->check(whole_within(-1, 4095));
   app.add_option("--compilers", a.compilers, "threads that compile ahead, for each device")
       ->check(whole_within(0, 256));

@@ -30,6 +30,7 @@
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/early_end.hpp"
+#include "tools/cli/lane_words.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace quern::tools {
@@ -284,12 +285,13 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--core", options.core, "core that measures; -1: the first that is free")
       ->check(whole_within(-1, 4095))
       ->capture_default_str();
-  app.add_option("--gpus", gpus, "GPUs (0,1,…) of lane cuda")
+  app.add_option("--gpus", gpus, lanes_on(env::device_kind::gpu) + ": GPUs that measure, 0,1,…")
       ->delimiter(',')
       ->check(whole_within(0, 63));
   app.add_option("--lanes", lanes,
-                 "cpp (on a core), cuda (on --gpus) or cpp,cuda; usually cuda where --gpus names "
-                 "some, else cpp")
+                 lane_summaries() +
+                     ", or several with commas between; usually the first on a GPU where --gpus "
+                     "names some, else the first on a core")
       ->delimiter(',')
       ->check(CLI::IsMember(known));
   app.add_option("--patience", patience_s, "give up when no gateway answers for so long, s")

@@ -4,13 +4,13 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "tools/cli/lane_words.hpp"
 
 namespace quern::tools {
 
 void add_measure_options(CLI::App& app, measure_options& options) {
   app.add_option("--protocol", options.protocol,
-                 "how to measure: paired/1 | cuda_l1_train/1 | cuda_l1_report/1 | kernelbench/1 "
-                 "(those of the papers: lane cuda) | cost_model/1 (a formula, no time)")
+                 "how to measure. " + lane_protocols() + "; cost_model/1: by a formula, no time")
       ->capture_default_str();
   app.add_option("--baseline", options.baseline,
                  "what speed-up is over: task (what its file says) | eager | graph | compile | "
