@@ -1,4 +1,4 @@
-// The instruction level that kernels are compiled for, and with it the device class of lane cpp.
+// The instruction level that kernels are compiled for, and with it the device class of a core.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The layers that convict in lane `cuda`, as names: what a control takes away, one at a time or
+// The layers that convict kernels on a GPU, as names: what a control takes away, one at a time or
 // some together, to see that a hostile candidate gets through without them.
 //
 // In every program that is shipped all layers are on, for good: env/gpu/layers_on.cpp is what they
@@ -19,7 +19,7 @@ enum class check_layer {
   floor,      ///< below half of the roofline's time nothing is believed
   again,      ///< a large claim is measured again, and the lower counts
   threads,    ///< threads of a candidate's process are counted
-  messages,   ///< replies are counted, and of one size (judge_layer::messages, for both lanes)
+  messages,   ///< replies are counted, and of one size (judge_layer::messages, for cores too)
   files,      ///< runner: file_lock.hpp
   seal,       ///< runner: the copy that is loaded cannot be written
   filter,     ///< runner: gpu_lock::before_loading

@@ -16,8 +16,8 @@ enum class kernel_error : std::uint8_t {
   missing_columns,  ///< the last m % 8 columns
   missing_rows,     ///< the last n % 4 rows: free of races, but incomplete
   unshifted,        ///< softmax without subtracting the maximum
-  missing_barrier,  ///< lane cuda: threads read what others may not have written yet
-  unguarded         ///< lane cuda: the last block goes on beyond the end
+  missing_barrier,  ///< on a GPU: threads read what others may not have written yet
+  unguarded         ///< on a GPU: the last block goes on beyond the end
 };
 
 std::string_view name_of(kernel_error error);

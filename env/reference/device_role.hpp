@@ -1,4 +1,4 @@
-// Role `reference-gpu` of program quern-torch: references of lane `cuda`, run by ATen on a device.
+// Role `reference-gpu` of program quern-torch: references of lanes on a GPU, run by ATen there.
 #pragma once
 
 namespace quern::env {

@@ -26,8 +26,8 @@ enum class screen_rule {
   forbidden_name,  ///< processes, threads, files, clocks, loading code, compiler built-ins for them
   position,        ///< text that changes with its layout: __LINE__, __COUNTER__, __DATE__
   malformed_text,  ///< characters that no C++ program has outside literals and comments
-  device_state,    ///< lane cuda: a device variable that keeps what a call computed for the next
-  device_launch    ///< lane cuda: a kernel that starts kernels
+  device_state,    ///< on a GPU: a device variable that keeps what a call computed for the next
+  device_launch    ///< on a GPU: a kernel that starts kernels
 };
 
 std::string_view name_of(screen_rule rule);

@@ -29,7 +29,7 @@ bool is_one_of(std::span<const Value> list, const Value& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-/// "; lane cuda has it"; nothing where none has.
+/// "; lane NAME has it"; nothing where none has.
 template <class Value>
 std::string who_has(std::span<const Value> lane::*list, const Value& value) {
   std::vector<std::string_view> names;

@@ -9,13 +9,13 @@
 
 namespace quern::env {
 
-/// The defaults are the strict ones, but for host code, without which lane `cpp` has nothing.
+/// The defaults are the strict ones, but for host code, without which some lanes have nothing.
 struct suite_policy {
-  bool library_calls = false;    ///< candidates may call vendor libraries (lane cuda)
+  bool library_calls = false;    ///< candidates may call vendor libraries (on a GPU)
   bool lower_precision = false;  ///< results may be computed in a narrower type than the task's
   bool graphs = false;           ///< candidates may capture CUDA graphs
   bool host_entry =
-      true;  ///< candidates may have host code of their own (lane cpp is nothing else)
+      true;  ///< candidates may have host code of their own (some lanes have nothing else)
   friend bool operator==(const suite_policy&, const suite_policy&) = default;
 };
 

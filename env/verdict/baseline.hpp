@@ -14,8 +14,8 @@ namespace quern::env {
 enum class baseline_choice {
   of_task,  ///< what the task file says: its reference, run by ATen, or its plain kernel
   eager,    ///< the reference, run by ATen one operator at a time
-  graph,    ///< the same call, captured once as a CUDA graph and replayed (lane cuda)
-  compile,  ///< the reference through torch.compile, in a Python child (lane cuda)
+  graph,    ///< the same call, captured once as a CUDA graph and replayed (on a GPU)
+  compile,  ///< the reference through torch.compile, in a Python child (on a GPU)
   plain     ///< the task's plain kernel, compiled and run as a candidate is
 };
 

@@ -172,8 +172,8 @@ struct verdict {
   /// A claim that was capped until it is borne out: speed-up as measured, in 1/100.
   std::optional<std::int64_t> claim_e2;
   std::optional<compiler_report> compiler;
-  std::optional<work_report> work;          ///< lane cuda
-  std::optional<device_conditions> device;  ///< lane cuda, where the driver tells it
+  std::optional<work_report> work;          ///< lanes on a GPU
+  std::optional<device_conditions> device;  ///< lanes on a GPU, where the driver tells it
   bool cached = false;
   friend bool operator==(const verdict&, const verdict&) = default;
 };
