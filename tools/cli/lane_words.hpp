@@ -7,16 +7,16 @@
 
 namespace quern::tools {
 
-/// "lane cuda", "lanes cuda, other"; "no lane" where none runs on such a device.
+/// "lane NAME", "lanes NAME, NAME"; "no lane" where none runs on such a device.
 std::string lanes_on(env::device_kind device);
 
-/// "cpp (C++ on one core), cuda (CUDA C++ on a GPU)".
+/// "NAME (SUMMARY), NAME (SUMMARY)".
 std::string lane_summaries();
 
-/// ".cpp (C++20), .cu (CUDA C++)".
+/// ".ENDING (LANGUAGE), .ENDING (LANGUAGE)".
 std::string file_endings();
 
-/// "lane cpp: paired/1, cost_model/1; lane cuda: paired/1, ...".
+/// "lane NAME: PROTOCOL, PROTOCOL; lane NAME: ...".
 std::string lane_protocols();
 
 }  // namespace quern::tools
