@@ -196,6 +196,12 @@ TEST_CASE("fields that came later are left out where they say nothing, and read 
   CHECK_FALSE(decode(env::frames{
       "QRN1", "HELLO",
       R"({"build":"","devices":[{"class":"c","id":0,"slots":1,"lanes":"cpp"}],"lanes":["cpp"],"nonce":"1","proto_max":1,"proto_min":1})"}));
+  const auto old = decode(env::frames{
+      "QRN1", "HELLO",
+      R"({"build":"","devices":[{"class":"c","id":0,"slots":1}],"lanes":["cpp","cuda"],"nonce":"1","proto_max":1,"proto_min":1})"});
+  REQUIRE(old);
+  CHECK(std::get<env::hello_message>(*old).devices[0].lanes.empty());
+  CHECK(std::get<env::hello_message>(*old).lanes == std::vector<std::string>{"cpp", "cuda"});
   // A list that is none, a device without its reason, too many of them.
   for (const char* header :
        {R"({"session":"1","quarantined":7})", R"({"session":"1","quarantined":[{"device":0}]})",
