@@ -1,7 +1,6 @@
 // What an evaluator is opened with, whatever its lane.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -58,8 +57,6 @@ struct evaluator_options {
   /// A kernel against itself on this device class (env/measure/null_distribution.hpp); empty: as
   /// it was calibrated on this host, or the built-in table.
   std::filesystem::path null_file;
-  /// Bytes of hidden inputs and expected outputs that are kept for tasks seen lately.
-  std::size_t expectation_cache_bytes = 512u << 20;
 };
 
 }  // namespace quern::env

@@ -2,6 +2,7 @@
 // checks, probe and clock.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ struct cpp_evaluator_options : evaluator_options {
 
   /// CPU seconds that a candidate may use for one call while it is checked (hidden sizes).
   double call_cpu_s = 0.5;
+  /// Bytes of hidden inputs and expected outputs that are kept for tasks seen lately.
+  std::size_t expectation_cache_bytes = 512u << 20;
   /// Given only by tests: when the device is taken out and tried again.
   std::optional<device_quarantine::limits> quarantine;
 };
