@@ -17,6 +17,7 @@ namespace {
 using runner::command;
 using runner::make_reply;
 using runner::outcome;
+using runner::question;
 using runner::reply;
 
 /// Of the device's memory LibTorch may keep this part between two scripts, so that most find what
@@ -25,13 +26,6 @@ using runner::reply;
 constexpr std::int64_t kept_part = 16;
 /// Compiling takes 5 to 20 ms; a compiled text takes some hundred KB of host memory.
 constexpr std::size_t most_compiled = 64;
-
-template <class Body>
-const Body* question(std::span<const std::byte> bytes, Body& into) {
-  if (bytes.size() != sizeof(Body)) return nullptr;
-  std::memcpy(&into, bytes.data(), sizeof(Body));
-  return &into;
-}
 
 outcome outcome_of(result_fault fault) {
   switch (fault) {
@@ -49,11 +43,7 @@ outcome outcome_of(result_fault fault) {
 
 }  // namespace
 
-reply device_reference::succeeded(std::uint64_t ticket, std::uint64_t value) const {
-  return make_reply(ticket, outcome::done, value, nullptr);
-}
-
-reply device_reference::failed(std::uint64_t ticket, const std::string& why, runner::cause cause) {
+reply device_reference::failed(const question& asked, const std::string& why, runner::cause cause) {
   forget_results();
   if (window_ != nullptr) {
     // What ran out of memory gives back what it had got so far.
@@ -62,8 +52,9 @@ reply device_reference::failed(std::uint64_t ticket, const std::string& why, run
       lost_ = "the device was lost: " + alive.error().message;
   }
   // No fault of the script: whoever asks takes another process.
-  if (!lost_.empty()) return make_reply(ticket, outcome::fault, 0, (why + "; " + lost_).c_str());
-  reply r = make_reply(ticket, outcome::failed, 0, why.c_str());
+  if (!lost_.empty())
+    return make_reply(asked.ticket, outcome::fault, 0, (why + "; " + lost_).c_str());
+  reply r = asked.failed(why.c_str());
   r.why = cause;
   return r;
 }
@@ -75,43 +66,43 @@ void device_reference::forget_results() {
   found_ = {};
 }
 
-reply device_reference::open(std::uint64_t ticket, const runner::gpu_open_request& r) {
+reply device_reference::open(const question& asked, const runner::gpu_open_request& r) {
+  if (window_ != nullptr) return asked.unusable();
   if (const char* problem = library_.load_from(library_path_.c_str()); problem != nullptr)
-    return make_reply(ticket, outcome::failed, 0, problem);
+    return asked.failed(problem);
   if (const auto ready = prepare_libtorch_on(r.device); !ready)
-    return make_reply(ticket, outcome::failed, 0, ready.error().message.c_str());
+    return asked.failed(ready.error().message.c_str());
   std::array<char, 400> problem{};
   // The default stream: the one that ATen works on.
   if (library_.open(r.device, 0, &window_, problem.data(), problem.size()) != 0)
-    return make_reply(ticket, outcome::failed, 0, problem.data());
+    return asked.failed(problem.data());
   device_ = r.device;
   kept_bytes_ = memory_of_device(device_) / kept_part;
   graph_ = captured_call(std::filesystem::path(library_path_).parent_path(), device_);
-  return succeeded(ticket);
+  return asked.done();
 }
 
-reply device_reference::import(std::uint64_t ticket, const runner::gpu_import_request& r, int fd) {
-  if (r.piece < 0 || r.piece >= QUERN_PIECES) return failed(ticket, "no such piece");
+reply device_reference::import(const question& asked, const runner::gpu_import_request& r) {
+  if (r.piece < 0 || r.piece >= QUERN_PIECES) return failed(asked, "no such piece");
   forget_results();
   auto& piece = pieces_[static_cast<std::size_t>(r.piece)];
   piece = {};
-  if (library_.import(window_, r.piece, fd, r.bytes, r.hint, r.writable_hint) != 0)
-    return failed(ticket, library_.problem(window_));
+  if (library_.import(window_, r.piece, asked.descriptor, r.bytes, r.hint, r.writable_hint) != 0)
+    return failed(asked, library_.problem(window_));
   piece = {library_.address(window_, r.piece), r.bytes};
-  return succeeded(ticket, piece.address);
+  return asked.done(piece.address);
 }
 
-reply device_reference::tensors(std::uint64_t ticket, const runner::gpu_tensors_request& r,
-                                int fd) {
+reply device_reference::tensors(const question& asked, const runner::gpu_tensors_request& r) {
   quern_tensors what{};
-  if (pread(fd, &what, sizeof what, 0) != static_cast<ssize_t>(sizeof what))
-    return failed(ticket, "no tensors came");
+  if (pread(asked.descriptor, &what, sizeof what, 0) != static_cast<ssize_t>(sizeof what))
+    return failed(asked, "no tensors came");
   if (library_.tensors(window_, &what, r.slots) != 0)
-    return failed(ticket, library_.problem(window_));
-  return succeeded(ticket);
+    return failed(asked, library_.problem(window_));
+  return asked.done();
 }
 
-reply device_reference::compile(std::uint64_t ticket, const runner::script_request& r) {
+reply device_reference::compile(const question& asked, const runner::script_request& r) {
   forget_results();
   script_ = nullptr;
   trim_device_memory(device_, kept_bytes_);
@@ -120,22 +111,22 @@ reply device_reference::compile(std::uint64_t ticket, const runner::script_reque
                             [&](const auto& one) { return one.first == text; });
   if (known == compiled_.end()) {
     auto compiled = script::compile(text, device_);
-    if (!compiled) return failed(ticket, compiled.error().message);
+    if (!compiled) return failed(asked, compiled.error().message);
     compiled_.emplace_front(std::move(text), std::move(*compiled));
     if (compiled_.size() > most_compiled) compiled_.pop_back();
   } else {
     compiled_.splice(compiled_.begin(), compiled_, known);
   }
   script_ = &compiled_.front().second;
-  return succeeded(ticket);
+  return asked.done();
 }
 
-reply device_reference::call(std::uint64_t ticket, const runner::gpu_call_request& r) {
+reply device_reference::call(const question& asked, const runner::gpu_call_request& r) {
   forget_results();
   call_.reset();
-  if (const auto ok = check_call(r); !ok) return failed(ticket, ok.error().message);
+  if (const auto ok = check_call(r); !ok) return failed(asked, ok.error().message);
   call_ = r;
-  return succeeded(ticket);
+  return asked.done();
 }
 
 /// Before the window: capturing waits for the device, and needs inputs whose content is what the
@@ -186,19 +177,17 @@ bool device_reference::queue_call(const quern_order& order, std::size_t number, 
   return true;
 }
 
-reply device_reference::window(std::uint64_t ticket, std::span<const std::byte> body) {
+reply device_reference::window(const question& asked) {
   runner::gpu_window_request r;
-  if (body.size() < runner::gpu_window_request::bytes_for(0) || body.size() > sizeof r)
-    return failed(ticket, "unusable message");
+  const auto body = asked.body;
   std::memcpy(&r, body.data(), body.size());
   if (r.count < 0 || static_cast<std::size_t>(r.count) > runner::max_window_calls ||
       body.size() != runner::gpu_window_request::bytes_for(static_cast<std::size_t>(r.count)))
-    return failed(ticket, "a window out of bounds");
-  if (script_ == nullptr || !call_)
-    return failed(ticket, "a window before a script and its places");
+    return failed(asked, "a window out of bounds");
+  if (script_ == nullptr || !call_) return failed(asked, "a window before a script and its places");
   const auto orders = std::span(r.orders).first(static_cast<std::size_t>(r.count));
   if (const auto ok = check_places(*call_, orders, pieces_); !ok)
-    return failed(ticket, ok.error().message);
+    return failed(asked, ok.error().message);
   slots_.clear();
   found_ = {};
   std::string why;
@@ -206,10 +195,10 @@ reply device_reference::window(std::uint64_t ticket, std::span<const std::byte> 
   if (call_->under_graph == 0)
     script_->forget();
   else if (!graph_.ready() && !orders.empty() && !capture(orders[0], why, cause))
-    return failed(ticket, why, cause);
+    return failed(asked, why, cause);
 
   std::array<std::uint32_t, runner::max_window_calls> ns{};
-  if (library_.begin(window_, &r.how) != 0) return failed(ticket, library_.problem(window_));
+  if (library_.begin(window_, &r.how) != 0) return failed(asked, library_.problem(window_));
   for (std::size_t i = 0; i < orders.size(); ++i) {
     if (!queue_call(orders[i], i, why)) break;
     slots_.push_back(orders[i].slot);
@@ -219,75 +208,75 @@ reply device_reference::window(std::uint64_t ticket, std::span<const std::byte> 
   if (library_.end(window_, ns.data(), r.count, &count) != 0 && why.empty())
     why = library_.problem(window_);
   if (slots_.size() < orders.size() && why.empty()) why = "the reference failed without a reason";
-  if (!why.empty()) return failed(ticket, why);
-  reply answered = succeeded(ticket, static_cast<std::uint64_t>(r.count));
+  if (!why.empty()) return failed(asked, why);
+  reply answered = asked.done(static_cast<std::uint64_t>(r.count));
   const quern_window_clocks clocks = library_.clocks(window_);
   std::memcpy(answered.text.data(), ns.data(), orders.size() * sizeof ns[0]);
   std::memcpy(answered.text.data() + runner::window_clocks_at, &clocks, sizeof clocks);
   return answered;
 }
 
-reply device_reference::deliver(std::uint64_t ticket) {
-  if (slots_.empty()) return failed(ticket, "nothing was computed");
+reply device_reference::deliver(const question& asked) {
+  if (slots_.empty()) return failed(asked, "nothing was computed");
   const bool in_f64 = call_->in_f64 != 0;
   if (call_->under_graph == 0)
     for (std::size_t i = 0; i < slots_.size() && found_.what == result_fault::none; ++i) {
       view_outputs(*call_, slots_[i], pieces_, outputs_);
       found_ = script_->deliver(outputs_, i, in_f64);
     }
-  if (const auto done = wait_for_device(device_); !done)
-    return failed(ticket, done.error().message);
+  if (const auto done = wait_for_device(device_); !done) return failed(asked, done.error().message);
   const result_check found = std::exchange(found_, {});
   slots_.clear();
   // Of a reference that is wrong nothing more is asked; what is left of its results is forgotten.
   if (found.what != result_fault::none) forget_results();
-  return make_reply(ticket, outcome_of(found.what), 0, found.text.c_str());
+  return make_reply(asked.ticket, outcome_of(found.what), 0, found.text.c_str());
 }
 
-reply device_reference::drop(std::uint64_t ticket) {
+reply device_reference::drop(const question& asked) {
   forget_results();
   script_ = nullptr;
   call_.reset();
   pieces_ = {};
   for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
-    if (library_.drop(window_, piece) != 0) return failed(ticket, library_.problem(window_));
+    if (library_.drop(window_, piece) != 0) return failed(asked, library_.problem(window_));
   trim_device_memory(device_, kept_bytes_);
-  return succeeded(ticket);
+  return asked.done();
 }
 
-reply device_reference::answer(command what, std::uint64_t ticket, std::span<const std::byte> body,
-                               int fd) {
-  if (!lost_.empty()) return make_reply(ticket, outcome::fault, 0, lost_.c_str());
-  if (what == command::gpu_open) {
-    if (runner::gpu_open_request r; question(body, r) != nullptr && window_ == nullptr)
-      return open(ticket, r);
-    return make_reply(ticket, outcome::failed, 0, "unusable message");
+const char* device_reference::refuses(command what, outcome& how) const {
+  if (!lost_.empty()) {
+    how = outcome::fault;
+    return lost_.c_str();
   }
-  if (window_ == nullptr) return make_reply(ticket, outcome::failed, 0, "no device was opened");
-  switch (what) {
-    case command::gpu_window:
-      return window(ticket, body);
-    case command::gpu_deliver:
-      return deliver(ticket);
-    case command::gpu_import:
-      if (runner::gpu_import_request r; question(body, r) != nullptr) return import(ticket, r, fd);
-      break;
-    case command::gpu_tensors:
-      if (runner::gpu_tensors_request r; question(body, r) != nullptr)
-        return tensors(ticket, r, fd);
-      break;
-    case command::script:
-      if (runner::script_request r; question(body, r) != nullptr) return compile(ticket, r);
-      break;
-    case command::gpu_call:
-      if (runner::gpu_call_request r; question(body, r) != nullptr) return call(ticket, r);
-      break;
-    case command::gpu_drop:
-      return drop(ticket);
-    default:
-      break;
-  }
-  return make_reply(ticket, outcome::failed, 0, "unusable message");
+  return window_ == nullptr && what != command::gpu_open ? "no device was opened" : nullptr;
+}
+
+std::span<const runner::command_handler> device_reference::commands() {
+  static constexpr std::array handlers{
+      runner::handled_by<command::gpu_window, &device_reference::window>(),
+      runner::handled_by<command::gpu_deliver, &device_reference::deliver>(),
+      runner::handled_by<command::gpu_open, &device_reference::open>(),
+      runner::handled_by<command::gpu_import, &device_reference::import>(),
+      runner::handled_by<command::gpu_tensors, &device_reference::tensors>(),
+      runner::handled_by<command::script, &device_reference::compile>(),
+      runner::handled_by<command::gpu_call, &device_reference::call>(),
+      runner::handled_by<command::gpu_drop, &device_reference::drop>(),
+  };
+  return handlers;
+}
+
+std::size_t device_reference::longest_message() {
+  return runner::longest_message(commands());
+}
+
+runner::command_server device_reference::server() {
+  return {.handlers = commands(),
+          .runner = this,
+          .refuses =
+              [](const void* self, command what, outcome& how) {
+                return static_cast<const device_reference*>(self)->refuses(what, how);
+              },
+          .awake_behind = &runner::awake_behind};
 }
 
 }  // namespace quern::env

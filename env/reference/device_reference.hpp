@@ -2,7 +2,6 @@
 // compiles a script, and runs windows of calls.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -15,6 +14,7 @@
 #include "env/reference/device_call.hpp"
 #include "env/reference/script.hpp"
 #include "env/runner/gpu_protocol.hpp"
+#include "env/runner/serve.hpp"
 #include "env/runner/window_library.hpp"
 
 namespace quern::env {
@@ -26,31 +26,28 @@ class device_reference {
   /// `library`: path of libquern_cuda.so. Nothing is loaded before the device is opened.
   explicit device_reference(std::string library) : library_path_(std::move(library)) {}
 
-  static constexpr std::size_t longest_question =
-      std::max({sizeof(runner::script_request), sizeof(runner::gpu_call_request),
-                sizeof(runner::gpu_window_request)});
-
-  /// One question; `fd` (-1: none came) stays the caller's.
-  runner::reply answer(runner::command what, std::uint64_t ticket, std::span<const std::byte> body,
-                       int fd);
+  /// What runner::serve_commands needs: a server of this object, and bytes of its buffer.
+  runner::command_server server();
+  static std::size_t longest_message();
 
  private:
-  runner::reply open(std::uint64_t ticket, const runner::gpu_open_request& r);
-  runner::reply import(std::uint64_t ticket, const runner::gpu_import_request& r, int fd);
-  runner::reply tensors(std::uint64_t ticket, const runner::gpu_tensors_request& r, int fd);
-  runner::reply compile(std::uint64_t ticket, const runner::script_request& r);
-  runner::reply call(std::uint64_t ticket, const runner::gpu_call_request& r);
-  runner::reply window(std::uint64_t ticket, std::span<const std::byte> body);
-  runner::reply deliver(std::uint64_t ticket);
-  runner::reply drop(std::uint64_t ticket);
+  static std::span<const runner::command_handler> commands();
+  const char* refuses(runner::command what, runner::outcome& how) const;
+  runner::reply open(const runner::question& asked, const runner::gpu_open_request& r);
+  runner::reply import(const runner::question& asked, const runner::gpu_import_request& r);
+  runner::reply tensors(const runner::question& asked, const runner::gpu_tensors_request& r);
+  runner::reply compile(const runner::question& asked, const runner::script_request& r);
+  runner::reply call(const runner::question& asked, const runner::gpu_call_request& r);
+  runner::reply window(const runner::question& asked);
+  runner::reply deliver(const runner::question& asked);
+  runner::reply drop(const runner::question& asked);
 
   bool capture(const quern_order& order, std::string& why, runner::cause& cause);
   bool queue_call(const quern_order& order, std::size_t number, std::string& why);
   /// Gives up what the last windows left: results, graph, what was found wrong.
   void forget_results();
-  runner::reply succeeded(std::uint64_t ticket, std::uint64_t value = 0) const;
   /// A question that failed; finds out whether the device can still be used.
-  runner::reply failed(std::uint64_t ticket, const std::string& why,
+  runner::reply failed(const runner::question& asked, const std::string& why,
                        runner::cause cause = runner::cause::unknown);
 
   std::string library_path_;

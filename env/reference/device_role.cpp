@@ -1,16 +1,15 @@
 // Role `reference-gpu` of program quern-torch.
 #include "env/reference/device_role.hpp"
 
-#include <cstring>
+#include <cstddef>
 #include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.hpp"
 #include "base/log.hpp"
 #include "env/reference/device_reference.hpp"
-#include "env/runner/channel.hpp"
+#include "env/runner/serve.hpp"
 
 namespace quern::env {
 
@@ -29,20 +28,12 @@ int reference_gpu_main(int argc, char** argv) {
     return 2;
   }
   device_reference answers(argv[1]);
-  std::vector<std::byte> buffer(sizeof(runner::header) + device_reference::longest_question);
-  runner::header head;
-  for (std::int64_t awake_ns = 0;;) {
-    int fd = -1;
-    const std::size_t got = runner::receive(socket, buffer, fd, awake_ns);
-    const base::unique_fd descriptor(fd);
-    // Not by way of destructors: LibTorch's and the driver's wait for a device that may be lost,
-    // and the memory goes with the process.
-    if (got < sizeof(runner::header)) _exit(0);
-    std::memcpy(&head, buffer.data(), sizeof head);
-    const auto body = std::span<const std::byte>(buffer).subspan(sizeof head, got - sizeof head);
-    if (!runner::send_reply(socket, answers.answer(head.what, head.ticket, body, fd))) _exit(0);
-    awake_ns = runner::awake_behind(head.what, body.size());
-  }
+  std::vector<std::byte> buffer(device_reference::longest_message());
+  runner::command_server server = answers.server();
+  runner::serve_commands(server, socket, buffer);
+  // Not by way of destructors: LibTorch's and the driver's wait for a device that may be lost, and
+  // the memory goes with the process.
+  _exit(0);
 }
 
 }  // namespace quern::env

@@ -12,47 +12,53 @@
 #include "env/reference/script.hpp"
 #include "env/runner/channel.hpp"
 #include "env/runner/mapping.hpp"
+#include "env/runner/serve.hpp"
 #include "env/sandbox/in_process.hpp"
 
 namespace quern::env {
 namespace {
 
+using runner::command;
 using runner::outcome;
+using runner::question;
 using runner::reply;
 
 class reference_child {
  public:
-  explicit reference_child(layer_set layers) : layers_(layers) {}
-  reply handle(runner::command what, std::uint64_t ticket, std::span<const std::byte> body, int fd);
+  explicit reference_child(const base::expected<layer_set>& layers) : layers_(layers) {}
+
+  /// Nothing is done in a process that could not be sandboxed.
+  const char* refuses() const { return layers_ ? nullptr : layers_.error().message.c_str(); }
+
+  reply map(const question& asked, const runner::map_request& request);
+  reply compile(const question& asked, const runner::script_request& request);
+  reply plan(const question& asked, const runner::call_plan& plan);
+  reply run(const question& asked, const runner::run_request& request);
+  reply flush(const question& asked);
 
  private:
-  template <class Body>
-  static bool read(std::span<const std::byte> body, Body& into) {
-    if (body.size() != sizeof(Body)) return false;
-    std::memcpy(&into, body.data(), sizeof(Body));
-    return true;
-  }
-  reply compile(std::uint64_t ticket, const runner::script_request& request);
-  reply run(std::uint64_t ticket, const runner::run_request& request);
-  reply flush(std::uint64_t ticket);
   /// Views of plan tensors [first, first + count) for call i.
   bool views(std::size_t first, std::size_t count, std::int64_t i,
              std::vector<tensor_view>& into) const;
 
-  layer_set layers_;
+  const base::expected<layer_set>& layers_;
   runner::mapped_files files_;
   runner::call_plan plan_;
   std::optional<script> script_;
   runner::run_request last_{};
 };
 
-reply reference_child::compile(std::uint64_t ticket, const runner::script_request& request) {
+reply reference_child::map(const question& asked, const runner::map_request& request) {
+  if (!files_.map(request, asked.descriptor)) return asked.failed(std::strerror(errno));
+  return asked.done();
+}
+
+reply reference_child::compile(const question& asked, const runner::script_request& request) {
   const std::size_t bytes = std::min<std::size_t>(request.bytes, request.text.size());
   auto compiled = script::compile(std::string(request.text.data(), bytes));
-  if (!compiled)
-    return runner::make_reply(ticket, outcome::failed, 0, compiled.error().message.c_str());
+  if (!compiled) return asked.failed(compiled.error().message.c_str());
   script_.emplace(std::move(*compiled));
-  return runner::make_reply(ticket, outcome::done, layers_.bits(), nullptr);
+  return asked.done(layers_->bits());
 }
 
 bool reference_child::views(std::size_t first, std::size_t count, std::int64_t i,
@@ -70,71 +76,53 @@ bool reference_child::views(std::size_t first, std::size_t count, std::int64_t i
   return true;
 }
 
-reply reference_child::run(std::uint64_t ticket, const runner::run_request& request) {
+reply reference_child::plan(const question& asked, const runner::call_plan& plan) {
+  if (std::size_t{plan.inputs} + plan.outputs > runner::max_tensors) return asked.unusable();
+  plan_ = plan;
+  return asked.done();
+}
+
+reply reference_child::run(const question& asked, const runner::run_request& request) {
+  if (!script_) return asked.unusable();
   std::vector<tensor_view> inputs;
   std::string why;
   last_ = request;
   for (std::int64_t i = request.begin; i < request.end; ++i) {
-    if (!views(0, plan_.inputs, i, inputs))
-      return runner::make_reply(ticket, outcome::failed, 0, "an input lies outside its file");
+    if (!views(0, plan_.inputs, i, inputs)) return asked.failed("an input lies outside its file");
     if (!script_->call(inputs, static_cast<std::size_t>(i - request.begin), plan_.in_f64 != 0, why))
-      return runner::make_reply(ticket, outcome::failed, 0, why.c_str());
+      return asked.failed(why.c_str());
   }
-  return runner::make_reply(ticket, outcome::done, 0, nullptr);
+  return asked.done();
 }
 
-reply reference_child::flush(std::uint64_t ticket) {
+reply reference_child::flush(const question& asked) {
+  if (!script_) return asked.unusable();
   std::vector<tensor_view> outputs;
   for (std::int64_t i = last_.begin; i < last_.end; ++i) {
     if (!views(plan_.inputs, plan_.outputs, i, outputs))
-      return runner::make_reply(ticket, outcome::failed, 0, "an output lies outside its file");
+      return asked.failed("an output lies outside its file");
     if (plan_.in_f64 != 0)
       for (auto& view : outputs)
         if (is_floating(view.type)) view.type = dtype::f64;
     const auto check =
         script_->deliver(outputs, static_cast<std::size_t>(i - last_.begin), plan_.in_f64 != 0);
     if (check.what == result_fault::wrong_shape)
-      return runner::make_reply(ticket, outcome::wrong_shape, 0, check.text.c_str());
+      return runner::make_reply(asked.ticket, outcome::wrong_shape, 0, check.text.c_str());
     if (check.what == result_fault::wrong_dtype)
-      return runner::make_reply(ticket, outcome::wrong_dtype, 0, check.text.c_str());
-    if (check.what != result_fault::none)
-      return runner::make_reply(ticket, outcome::failed, 0, check.text.c_str());
+      return runner::make_reply(asked.ticket, outcome::wrong_dtype, 0, check.text.c_str());
+    if (check.what != result_fault::none) return asked.failed(check.text.c_str());
   }
   last_ = {};
-  return runner::make_reply(ticket, outcome::done, 0, nullptr);
+  return asked.done();
 }
 
-reply reference_child::handle(runner::command what, std::uint64_t ticket,
-                              std::span<const std::byte> body, int fd) {
-  switch (what) {
-    case runner::command::run:
-      if (runner::run_request r; script_ && read(body, r)) return run(ticket, r);
-      break;
-    case runner::command::flush:
-      if (script_) return flush(ticket);
-      break;
-    case runner::command::plan:
-      if (runner::call_plan p;
-          read(body, p) && std::size_t{p.inputs} + p.outputs <= runner::max_tensors) {
-        plan_ = p;
-        return runner::make_reply(ticket, outcome::done, 0, nullptr);
-      }
-      break;
-    case runner::command::map:
-      if (runner::map_request m; read(body, m)) {
-        if (!files_.map(m, fd))
-          return runner::make_reply(ticket, outcome::failed, 0, std::strerror(errno));
-        return runner::make_reply(ticket, outcome::done, 0, nullptr);
-      }
-      break;
-    case runner::command::script:
-      if (runner::script_request s; read(body, s)) return compile(ticket, s);
-      break;
-    default:
-      break;
-  }
-  return runner::make_reply(ticket, outcome::failed, 0, "unusable message");
-}
+constexpr std::array reference_commands{
+    runner::handled_by<command::run, &reference_child::run>(),
+    runner::handled_by<command::flush, &reference_child::flush>(),
+    runner::handled_by<command::plan, &reference_child::plan>(),
+    runner::handled_by<command::map, &reference_child::map>(),
+    runner::handled_by<command::script, &reference_child::compile>(),
+};
 
 }  // namespace
 
@@ -149,23 +137,17 @@ int serve_reference(int socket, const runner::fork_request& request, const host_
   spec.core = request.core;
   const auto mode =
       request.sandbox_required != 0 ? sandbox_mode::required : sandbox_mode::best_effort;
-  auto layers = apply_sandbox_in_this_process(spec, facts, mode, group);
-  std::vector<std::byte> buffer(sizeof(runner::header) + sizeof(runner::script_request));
-  std::optional<reference_child> child;
-  if (layers) child.emplace(*layers);
-  for (;;) {
-    int fd = -1;
-    const std::size_t got = runner::receive(socket, buffer, fd);
-    if (got < sizeof(runner::header)) return 0;
-    runner::header head;
-    std::memcpy(&head, buffer.data(), sizeof head);
-    const auto body = std::span<const std::byte>(buffer).subspan(sizeof head, got - sizeof head);
-    const reply r =
-        child ? child->handle(head.what, head.ticket, body, fd)
-              : runner::make_reply(head.ticket, outcome::failed, 0, layers.error().message.c_str());
-    if (fd >= 0) close(fd);
-    if (!runner::send_reply(socket, r)) return 0;
-  }
+  const auto layers = apply_sandbox_in_this_process(spec, facts, mode, group);
+  reference_child child(layers);
+  std::vector<std::byte> buffer(runner::longest_message(reference_commands));
+  runner::command_server server{
+      .handlers = reference_commands,
+      .runner = &child,
+      .refuses = [](const void* self, command /*what*/, outcome& /*how*/) {
+        return static_cast<const reference_child*>(self)->refuses();
+      }};
+  runner::serve_commands(server, socket, buffer);
+  return 0;
 }
 
 }  // namespace quern::env

@@ -21,7 +21,7 @@ std::int64_t now_ns() {
 }  // namespace
 
 std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64_t awake_ns) {
-  fd = -1;
+  fd = no_descriptor;
   errno = 0;
   iovec part{buffer.data(), buffer.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -29,7 +29,8 @@ std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  // Not CMSG_SPACE: with its padding a second descriptor would fit, and stay.
+  message.msg_controllen = CMSG_LEN(sizeof(int));
   ssize_t got = -1;
   if (awake_ns > 0)
     for (const std::int64_t until = now_ns() + awake_ns; got < 0 && now_ns() < until;)
@@ -42,6 +43,10 @@ std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c))
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
       std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    if (fd >= 0) close(fd);
+    fd = unusable_descriptor;
+  }
   return static_cast<std::size_t>(got);
 }
 

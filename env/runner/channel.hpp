@@ -13,9 +13,14 @@ namespace quern::env::runner {
 /// 0 when the evaluator is gone, lost_socket_status when the socket is.
 int status_without_socket();
 
-/// Receives one message into `buffer`; a descriptor that came with it is in `fd` (else -1) and
-/// belongs to the caller. Returns its size; 0 when the evaluator is gone or the message is
-/// unusable. For `awake_ns` it looks again and again before it sleeps: who sleeps wakes late.
+inline constexpr int no_descriptor = -1;
+/// More than one came, or this process has no room for another.
+inline constexpr int unusable_descriptor = -2;
+
+/// Receives one message into `buffer`; the descriptor that came with it is in `fd` and belongs to
+/// the caller (else no_descriptor or unusable_descriptor). Returns its size; 0 when the evaluator
+/// is gone or the message is longer than `buffer`. For `awake_ns` it looks again and again before
+/// it sleeps: who sleeps wakes late.
 std::size_t receive(int socket, std::span<std::byte> buffer, int& fd, std::int64_t awake_ns = 0);
 
 /// Sends a reply; false when the evaluator is gone. Async-signal-safe.

@@ -17,6 +17,7 @@
 #include "env/runner/file_lock.hpp"
 #include "env/runner/gpu_lock.hpp"
 #include "env/runner/gpu_protocol.hpp"
+#include "env/runner/serve.hpp"
 #include "env/runner/window_library.hpp"
 
 namespace quern::env::runner {
@@ -53,34 +54,37 @@ class mapped_file {
 
 class gpu_runner {
  public:
-  explicit gpu_runner(const window_library& library) : library_(library) {}
+  /// `problem`: why the library cannot be used; null where it can.
+  gpu_runner(const window_library& library, const char* problem)
+      : library_(library), problem_(problem) {}
 
-  reply handle(command what, std::uint64_t ticket, const std::byte* body, std::size_t bytes,
-               int fd);
+  /// Nothing can be done before the device is open, and nothing at all without the library.
+  const char* refuses(command what) const;
+
+  reply open(const question& asked, const gpu_open_request& r);
+  reply import(const question& asked, const gpu_import_request& r);
+  reply load(const question& asked, const gpu_load_request& r);
+  reply lock(const question& asked, const gpu_lock_request& r);
+  reply program(const question& asked, const gpu_program_request& r);
+  reply tensors(const question& asked, const gpu_tensors_request& r);
+  reply call(const question& asked, const gpu_call_request& r);
+  reply workspace(const question& asked, const call_plan& p);
+  reply run(const question& asked);
+  reply drop(const question& asked);
 
  private:
-  template <class Body>
-  static const Body* as(const std::byte* body, std::size_t bytes) {
-    return bytes == sizeof(Body) ? reinterpret_cast<const Body*>(body) : nullptr;
-  }
   /// The reply to a question whose answer is the library's.
-  reply answer(std::uint64_t ticket, std::int32_t result, std::uint64_t value) const {
-    if (result == 0) return make_reply(ticket, outcome::done, value, nullptr);
-    reply r = make_reply(ticket, outcome::failed, 0, library_.problem(window_));
+  reply answer(const question& asked, std::int32_t result, std::uint64_t value) const {
+    if (result == 0) return asked.done(value);
+    reply r = asked.failed(library_.problem(window_));
     r.why = static_cast<cause>(library_.cause(window_));
     return r;
   }
-  reply open(std::uint64_t ticket, const gpu_open_request& r);
-  reply load(std::uint64_t ticket, const gpu_load_request& r, int fd);
-  reply lock(std::uint64_t ticket, const gpu_lock_request& r, int fd);
-  reply load_library(std::uint64_t ticket, bool loads_more);
-  reply program(std::uint64_t ticket, const gpu_program_request& r, int fd);
-  reply tensors(std::uint64_t ticket, const gpu_tensors_request& r, int fd);
-  reply run(std::uint64_t ticket, const std::byte* body, std::size_t bytes);
+  reply load_library(const question& asked, bool loads_more);
   std::int32_t run_by_hand(const gpu_window_request& r, std::uint32_t* ns);
-  reply drop(std::uint64_t ticket);
 
   const window_library& library_;
+  const char* problem_;
   quern_window* window_ = nullptr;
   bool device_only_ = true;
   void* kernel_ = nullptr;
@@ -89,22 +93,28 @@ class gpu_runner {
   gpu_call_request call_;
 };
 
-reply gpu_runner::open(std::uint64_t ticket, const gpu_open_request& r) {
+const char* gpu_runner::refuses(command what) const {
+  if (problem_ != nullptr) return problem_;
+  return window_ == nullptr && what != command::gpu_open ? "no device was opened" : nullptr;
+}
+
+reply gpu_runner::open(const question& asked, const gpu_open_request& r) {
+  if (window_ != nullptr) return asked.unusable();
   std::array<char, 400> problem{};
   const auto room = static_cast<std::int32_t>(problem.size());
   const bool begin_alone = r.stage == gpu_open_stage::driver;
   if ((begin_alone ? library_.driver(problem.data(), room)
                    : library_.open(r.device, 1, &window_, problem.data(), room)) != 0)
-    return make_reply(ticket, outcome::failed, 0, problem.data());
-  if (r.stage == gpu_open_stage::warm) return answer(ticket, library_.warm_up(window_), 0);
-  return make_reply(ticket, outcome::done, 0, nullptr);
+    return asked.failed(problem.data());
+  if (r.stage == gpu_open_stage::warm) return answer(asked, library_.warm_up(window_), 0);
+  return asked.done();
 }
 
-reply not_locked(std::uint64_t ticket, int error) {
+reply not_locked(const question& asked, int error) {
   std::array<char, 160> text{};
   std::snprintf(text.data(), text.size(), "the process cannot be locked before a candidate: %s",
                 std::strerror(error));
-  return make_reply(ticket, outcome::failed, 0, text.data());
+  return asked.failed(text.data());
 }
 
 /// A copy that nobody can change any more: the loader maps it without copying, so whoever wrote the
@@ -127,67 +137,63 @@ int sealed_copy(int fd) {
   return sealed == 0 ? own : -1;
 }
 
-reply gpu_runner::lock(std::uint64_t ticket, const gpu_lock_request& r, int fd) {
-  if (object_ >= 0)
-    return make_reply(ticket, outcome::failed, 0, "the process is locked for another candidate");
+reply gpu_runner::lock(const question& asked, const gpu_lock_request& r) {
+  if (object_ >= 0) return asked.failed("the process is locked for another candidate");
   // The artefact's file is another user's: what cannot be opened again by its name is copied. The
   // lock takes memory files away.
-  object_ = sealed_copy(fd);
-  if (object_ < 0) return make_reply(ticket, outcome::failed, 0, "no memory for the shared object");
+  object_ = sealed_copy(asked.descriptor);
+  if (object_ < 0) return asked.failed("no memory for the shared object");
   const int files = is_on(check_layer::files) ? lock_files(r.required != 0) : 0;
-  if (files != 0) return not_locked(ticket, files);
+  if (files != 0) return not_locked(asked, files);
   const int calls = is_on(check_layer::filter) ? lock_down(gpu_lock::before_loading) : 0;
-  if (calls != 0) return not_locked(ticket, calls);
-  return make_reply(ticket, outcome::done, 0, nullptr);
+  if (calls != 0) return not_locked(asked, calls);
+  return asked.done();
 }
 
-reply gpu_runner::load_library(std::uint64_t ticket, bool loads_more) {
-  if (object_ < 0)
-    return make_reply(ticket, outcome::failed, 0, "the process is not locked for a candidate");
+reply gpu_runner::load_library(const question& asked, bool loads_more) {
+  if (object_ < 0) return asked.failed("the process is not locked for a candidate");
   std::array<char, 64> path{};
   std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", object_);
   void* library = dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return make_reply(ticket, outcome::failed, 0, dlerror());
+  if (library == nullptr) return asked.failed(dlerror());
   const bool lock_memory = !loads_more && is_on(check_layer::executable);
   if (const int refused = lock_memory ? lock_down(gpu_lock::before_calling) : 0; refused != 0)
-    return not_locked(ticket, refused);
+    return not_locked(asked, refused);
   kernel_ = dlsym(library, "kernel");
   if (kernel_ == nullptr)
-    return make_reply(ticket, outcome::failed, 0,
-                      "the candidate does not define extern \"C\" void kernel(...)");
+    return asked.failed("the candidate does not define extern \"C\" void kernel(...)");
   workspace_bytes_ = dlsym(library, "workspace_bytes");
   device_only_ = false;
-  return make_reply(ticket, outcome::done, workspace_bytes_ != nullptr ? 1 : 0, nullptr);
+  return asked.done(workspace_bytes_ != nullptr ? 1 : 0);
 }
 
-reply gpu_runner::load(std::uint64_t ticket, const gpu_load_request& r, int fd) {
-  if (r.bytes == 0) return load_library(ticket, r.loads_libraries != 0);
+reply gpu_runner::load(const question& asked, const gpu_load_request& r) {
+  if (r.bytes == 0) return load_library(asked, r.loads_libraries != 0);
   if (r.names > QUERN_MOST_KERNELS || r.text.back() != 0)
-    return make_reply(ticket, outcome::failed, 0, "too many kernels, or names without an end");
-  const mapped_file file(fd);
+    return asked.failed("too many kernels, or names without an end");
+  const mapped_file file(asked.descriptor);
   const std::byte* code = file.at(r.offset, r.bytes);
-  if (code == nullptr) return make_reply(ticket, outcome::failed, 0, "no device code came");
+  if (code == nullptr) return asked.failed("no device code came");
   std::array<const char*, QUERN_MOST_KERNELS> names{};
   const char* at = r.text.data();
   const char* const end = at + r.text.size();
   for (std::uint32_t i = 0; i < r.names; ++i) {
-    if (at >= end) return make_reply(ticket, outcome::failed, 0, "fewer names than kernels");
+    if (at >= end) return asked.failed("fewer names than kernels");
     names[i] = at;
     at += std::strlen(at) + 1;
   }
   device_only_ = true;
-  return answer(ticket,
+  return answer(asked,
                 library_.load(window_, code, names.data(), static_cast<std::int32_t>(r.names)), 0);
 }
 
-reply gpu_runner::program(std::uint64_t ticket, const gpu_program_request& r, int fd) {
-  const mapped_file file(fd);
+reply gpu_runner::program(const question& asked, const gpu_program_request& r) {
+  const mapped_file file(asked.descriptor);
   const std::uint64_t steps = std::uint64_t{r.steps} * sizeof(quern_step);
   const std::uint64_t parameters = std::uint64_t{r.parameters} * sizeof(quern_parameter);
   const std::byte* first = file.at(0, steps + parameters);
-  if (first == nullptr && steps + parameters != 0)
-    return make_reply(ticket, outcome::failed, 0, "no program came");
-  return answer(ticket,
+  if (first == nullptr && steps + parameters != 0) return asked.failed("no program came");
+  return answer(asked,
                 library_.program(window_, reinterpret_cast<const quern_step*>(first),
                                  static_cast<std::int32_t>(r.steps),
                                  reinterpret_cast<const quern_parameter*>(first + steps),
@@ -195,12 +201,12 @@ reply gpu_runner::program(std::uint64_t ticket, const gpu_program_request& r, in
                 0);
 }
 
-reply gpu_runner::tensors(std::uint64_t ticket, const gpu_tensors_request& r, int fd) {
-  const mapped_file file(fd);
+reply gpu_runner::tensors(const question& asked, const gpu_tensors_request& r) {
+  const mapped_file file(asked.descriptor);
   const std::byte* what = file.at(0, sizeof(quern_tensors));
-  if (what == nullptr) return make_reply(ticket, outcome::failed, 0, "no tensors came");
+  if (what == nullptr) return asked.failed("no tensors came");
   return answer(
-      ticket, library_.tensors(window_, reinterpret_cast<const quern_tensors*>(what), r.slots), 0);
+      asked, library_.tensors(window_, reinterpret_cast<const quern_tensors*>(what), r.slots), 0);
 }
 
 /// The host-entry form: the candidate's own function between the events of every call.
@@ -236,19 +242,17 @@ std::int32_t gpu_runner::run_by_hand(const gpu_window_request& r, std::uint32_t*
   return library_.end(window_, ns, r.count, &got);
 }
 
-reply gpu_runner::run(std::uint64_t ticket, const std::byte* body, std::size_t bytes) {
+reply gpu_runner::run(const question& asked) {
   static gpu_window_request r;
-  if (bytes < gpu_window_request::bytes_for(0) || bytes > sizeof r)
-    return make_reply(ticket, outcome::failed, 0, "unusable message");
-  std::memcpy(&r, body, bytes);
+  std::memcpy(&r, asked.body.data(), asked.body.size());
   if (r.count < 0 || static_cast<std::size_t>(r.count) > max_window_calls ||
-      bytes != gpu_window_request::bytes_for(static_cast<std::size_t>(r.count)))
-    return make_reply(ticket, outcome::failed, 0, "a window out of bounds");
+      asked.body.size() != gpu_window_request::bytes_for(static_cast<std::size_t>(r.count)))
+    return asked.failed("a window out of bounds");
   std::array<std::uint32_t, max_window_calls> ns{};
   const std::int32_t result =
       device_only_ ? library_.run(window_, &r.how, r.orders.data(), r.count, ns.data())
                    : run_by_hand(r, ns.data());
-  reply answered = answer(ticket, result, static_cast<std::uint64_t>(r.count));
+  reply answered = answer(asked, result, static_cast<std::uint64_t>(r.count));
   if (result != 0) return answered;
   const quern_window_clocks clocks = library_.clocks(window_);
   std::memcpy(answered.text.data(), ns.data(), static_cast<std::size_t>(r.count) * sizeof ns[0]);
@@ -256,87 +260,60 @@ reply gpu_runner::run(std::uint64_t ticket, const std::byte* body, std::size_t b
   return answered;
 }
 
-reply gpu_runner::drop(std::uint64_t ticket) {
-  for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
-    if (library_.drop(window_, piece) != 0) return answer(ticket, -1, 0);
-  return answer(ticket, library_.unload(window_), 0);
+reply gpu_runner::import(const question& asked, const gpu_import_request& r) {
+  const std::int32_t result =
+      library_.import(window_, r.piece, asked.descriptor, r.bytes, r.hint, r.writable_hint);
+  return answer(asked, result, library_.address(window_, r.piece));
 }
 
-reply gpu_runner::handle(command what, std::uint64_t ticket, const std::byte* body,
-                         std::size_t bytes, int fd) {
-  if (what == command::gpu_open) {
-    if (const auto* r = as<gpu_open_request>(body, bytes); r != nullptr && window_ == nullptr)
-      return open(ticket, *r);
-    return make_reply(ticket, outcome::failed, 0, "unusable message");
-  }
-  if (window_ == nullptr) return make_reply(ticket, outcome::failed, 0, "no device was opened");
-  switch (what) {
-    case command::gpu_window:
-      return run(ticket, body, bytes);
-    case command::gpu_tensors:
-      if (const auto* r = as<gpu_tensors_request>(body, bytes)) return tensors(ticket, *r, fd);
-      break;
-    case command::gpu_import:
-      if (const auto* r = as<gpu_import_request>(body, bytes))
-        return answer(ticket,
-                      library_.import(window_, r->piece, fd, r->bytes, r->hint, r->writable_hint),
-                      library_.address(window_, r->piece));
-      break;
-    case command::gpu_load:
-      if (const auto* r = as<gpu_load_request>(body, bytes)) return load(ticket, *r, fd);
-      break;
-    case command::gpu_lock:
-      if (const auto* r = as<gpu_lock_request>(body, bytes)) return lock(ticket, *r, fd);
-      break;
-    case command::gpu_program:
-      if (const auto* r = as<gpu_program_request>(body, bytes)) return program(ticket, *r, fd);
-      break;
-    case command::gpu_call:
-      if (const auto* r = as<gpu_call_request>(body, bytes);
-          r != nullptr && kernel_ != nullptr && r->sizes <= max_sizes &&
-          std::size_t{r->inputs} + r->outputs <= max_tensors) {
-        call_ = *r;
-        return make_reply(ticket, outcome::done, 0, nullptr);
-      }
-      break;
-    case command::workspace:
-      if (const auto* p = as<call_plan>(body, bytes); p != nullptr && p->sizes <= max_sizes) {
-        if (workspace_bytes_ == nullptr) return make_reply(ticket, outcome::done, 0, nullptr);
-        return make_reply(
-            ticket, outcome::done,
-            static_cast<std::uint64_t>(size_questions[p->sizes](workspace_bytes_, p->size_values)),
-            nullptr);
-      }
-      break;
-    case command::gpu_drop:
-      return drop(ticket);
-    default:
-      break;
-  }
-  return make_reply(ticket, outcome::failed, 0, "unusable message");
+reply gpu_runner::call(const question& asked, const gpu_call_request& r) {
+  if (kernel_ == nullptr || r.sizes > max_sizes || std::size_t{r.inputs} + r.outputs > max_tensors)
+    return asked.unusable();
+  call_ = r;
+  return asked.done();
 }
+
+reply gpu_runner::workspace(const question& asked, const call_plan& p) {
+  if (p.sizes > max_sizes) return asked.unusable();
+  if (workspace_bytes_ == nullptr) return asked.done();
+  return asked.done(
+      static_cast<std::uint64_t>(size_questions[p.sizes](workspace_bytes_, p.size_values)));
+}
+
+reply gpu_runner::drop(const question& asked) {
+  for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
+    if (library_.drop(window_, piece) != 0) return answer(asked, -1, 0);
+  return answer(asked, library_.unload(window_), 0);
+}
+
+constexpr std::array gpu_commands{
+    handled_by<command::gpu_window, &gpu_runner::run>(),
+    handled_by<command::gpu_open, &gpu_runner::open>(),
+    handled_by<command::gpu_import, &gpu_runner::import>(),
+    handled_by<command::gpu_lock, &gpu_runner::lock>(),
+    handled_by<command::gpu_load, &gpu_runner::load>(),
+    handled_by<command::gpu_tensors, &gpu_runner::tensors>(),
+    handled_by<command::gpu_program, &gpu_runner::program>(),
+    handled_by<command::gpu_call, &gpu_runner::call>(),
+    handled_by<command::workspace, &gpu_runner::workspace>(),
+    handled_by<command::gpu_drop, &gpu_runner::drop>(),
+};
 
 }  // namespace
 
 int serve_gpu(const char* path) {
   window_library library;
   const char* problem = library.load_from(path);
-  alignas(64) static std::array<std::byte, sizeof(header) + sizeof(gpu_load_request)> buffer;
-  static gpu_runner runner(library);
-  header head;
-  for (std::int64_t awake_ns = 0;;) {
-    int fd = -1;
-    const std::size_t got = receive(socket_fd, buffer, fd, awake_ns);
-    if (got < sizeof(header)) return status_without_socket();
-    std::memcpy(&head, buffer.data(), sizeof head);
-    const reply r = problem != nullptr
-                        ? make_reply(head.ticket, outcome::failed, 0, problem)
-                        : runner.handle(head.what, head.ticket, buffer.data() + sizeof head,
-                                        got - sizeof head, fd);
-    if (fd >= 0) close(fd);
-    if (!send_reply(socket_fd, r)) return status_without_socket();
-    awake_ns = awake_behind(head.what, got - sizeof head);
-  }
+  alignas(64) static std::array<std::byte, longest_message(gpu_commands)> buffer;
+  static gpu_runner runner(library, problem);
+  command_server server{.handlers = gpu_commands,
+                        .runner = &runner,
+                        .refuses =
+                            [](const void* self, command what, outcome& /*how*/) {
+                              return static_cast<const gpu_runner*>(self)->refuses(what);
+                            },
+                        .awake_behind = &awake_behind};
+  return serve_commands(server, socket_fd, buffer);
 }
 
 }  // namespace quern::env::runner

@@ -231,7 +231,7 @@ TEST_CASE("questions in the wrong order are refused, and the next ones are answe
   REQUIRE(bench->link().script("def forward(x, y):\n    return x\n").has_value());
   REQUIRE(bench->link().call(env::call_request(bench->instance(), false)).has_value());
   CHECK(contains(bench->window().failure, "does not lie inside piece 0 of 0 bytes"));
-  CHECK(bench->link().program({}).error().text == "unusable message");
+  CHECK(test::contains(bench->link().program({}).error().text, "has no command"));
   CHECK(bench->link().open(0, 10).error().text == "unusable message");
   CHECK(still_serves(*bench));
 }
