@@ -1,7 +1,6 @@
 // The declarations in C++ that a candidate of a lane of kernels has to define for a task.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,8 +18,5 @@ std::string kernel_prototype(const task& what, std::string_view stream);
 /// The optional second entry, also without semicolon: extern "C" int64_t workspace_bytes(int64_t n,
 /// int64_t m)
 std::string workspace_prototype(const task& what);
-
-/// Most scratch that a candidate of lane cpp may ask for, bytes.
-inline constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
 
 }  // namespace quern::env

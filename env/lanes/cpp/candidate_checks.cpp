@@ -9,7 +9,7 @@
 #include "env/judge/compare.hpp"
 #include "env/judge/judge_layer.hpp"
 #include "env/judge/runner_end.hpp"
-#include "env/task/prototype.hpp"
+#include "env/lanes/cpp/cpp_lane.hpp"
 
 namespace quern::env {
 namespace {
