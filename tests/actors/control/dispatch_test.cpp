@@ -1,142 +1,14 @@
 // The dispatch actor between an evaluator host that speaks the protocol by hand and a replay actor
 // that only listens.
-#include <condition_variable>
-#include <mutex>
-#include <optional>
+#include <algorithm>
 
-#include "actors/dispatch_actor.hpp"
-#include "actors/node.hpp"
-#include "base/file.hpp"
-#include "env/plugin/zmq_socket.hpp"
+#include "actors/control/dispatching.hpp"
 #include "env/verdict/verdict.hpp"
 #include "support/caught_stderr.hpp"
-#include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::actors;
-
-namespace {
-
-/// What the replay actor was told. Thread-safe.
-class told {
- public:
-  void withdrawn(const jobs_withdrawn& news) {
-    const std::lock_guard lock(guard_);
-    for (const sample_id sample : news.samples)
-      withdrawn_.push_back(sample);
-    changed_.notify_all();
-  }
-  void verdict(const sample_verdict& news) {
-    const std::lock_guard lock(guard_);
-    verdicts_.push_back(news);
-    changed_.notify_all();
-  }
-  /// Once there are so many of both; at most a minute.
-  bool wait_for(std::size_t withdrawn, std::size_t verdicts) {
-    std::unique_lock lock(guard_);
-    return changed_.wait_for(lock, std::chrono::minutes(1), [&] {
-      return withdrawn_.size() >= withdrawn && verdicts_.size() >= verdicts;
-    });
-  }
-  std::vector<sample_id> all_withdrawn() {
-    const std::lock_guard lock(guard_);
-    return withdrawn_;
-  }
-  std::vector<sample_verdict> all_verdicts() {
-    const std::lock_guard lock(guard_);
-    return verdicts_;
-  }
-
- private:
-  std::mutex guard_;
-  std::condition_variable changed_;
-  std::vector<sample_id> withdrawn_;
-  std::vector<sample_verdict> verdicts_;
-};
-
-replay_ref::behavior_type listener(replay_ref::pointer, told* ears) {
-  const auto nobody = [] { return caf::make_error(caf::sec::runtime_error, "nobody joins here"); };
-  return {
-      [=](const hello&, const generator_ref&) -> caf::result<welcome> { return nobody(); },
-      [=](const hello&, const learner_ref&) -> caf::result<welcome> { return nobody(); },
-      [](const generation_credit&) {},
-      [](const weights_installed&) {},
-      [](const generated_sample&) {},
-      [=](const sample_verdict& news) { ears->verdict(news); },
-      [=](const jobs_withdrawn& news) { ears->withdrawn(news); },
-      [](const learner_ready&) {},
-      [](const step_done&) {},
-      [](const weights_ready&) {},
-      [](const checkpoint_saved&) {},
-      [](const process_check&) {},
-      [](const drain&) {},
-      [](const fatal_problem&) {},
-      [](const tick&) {},
-  };
-}
-
-/// The next message of type T that the host gets; others are passed over.
-template <class T>
-T next(env::zmq_socket& socket) {
-  while (true) {
-    REQUIRE(env::wait_for(socket, -1, 60'000).socket);
-    const auto in = socket.receive().value();
-    if (!in) continue;
-    const auto what = env::decode(in->parts).value();
-    if (const auto* wanted = std::get_if<T>(&what)) return *wanted;
-  }
-}
-
-/// A dispatch actor, and a host that says only what a test has it say.
-struct dispatching {
-  base::temp_folder folder = base::temp_folder::make().value();
-  run_config config;
-  std::optional<task_book> tasks;
-  std::shared_ptr<device_board> board = std::make_shared<device_board>();
-  told ears;
-  node self;
-  std::optional<dispatch_ref> dispatch;
-  env::zmq_context context;
-  std::optional<env::zmq_socket> host;
-
-  dispatching() {
-    config.tasks.count = 1;
-    config.tasks.held_out_count = 0;
-    tasks.emplace(task_book::make(config).value());
-    const auto sink = std::make_shared<dispatch_sink>();
-    sink->replay = self.system().spawn(listener, &ears);
-    self.owns(sink->replay);
-    dispatch_setup setup{&config, &*tasks, "cpp-test", 1, {}};
-    setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
-    setup.gateway.epoch = 1;
-    setup.gateway.heartbeat_ms = 60'000;  // the host says nothing by itself
-    setup.board = board;
-    auto made = spawn_dispatch(self.system(), setup, sink);
-    REQUIRE(made);
-    self.owns(*made);
-    dispatch.emplace(std::move(*made));
-    host.emplace(env::zmq_socket::open(context, env::socket_kind::dealer).value());
-    REQUIRE(host->connect(sink->endpoints.at(0)));
-  }
-  void say(const env::message& what) {
-    REQUIRE(host->send({}, env::encode(what).value()) == env::send_outcome::sent);
-  }
-  /// Whether so many devices take work; waits for it.
-  bool comes_to(std::size_t working) const {
-    for (int i = 0; i < 3000 && board->working() != working; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return board->working() == working;
-  }
-  /// Lets the host in; its session.
-  std::uint64_t join(const std::string& name = "", std::uint64_t nonce = 7) {
-    env::hello_message hello{1, 1, "raw", nonce, {"cpp"}, {{0, "cpp-test", 1}}};
-    hello.name = name;
-    say(hello);
-    return next<env::welcome_message>(*host).session;
-  }
-};
-
-}  // namespace
+using namespace quern::test;
 
 TEST_CASE("a drain gives back 1,999 queued jobs at once, and the one that runs when it fails") {
   dispatching d;
@@ -172,14 +44,14 @@ TEST_CASE("a device that goes into quarantine and one that comes back are said, 
   const auto folder = base::temp_folder::make().value();
   std::vector<std::string> lines;
   {
-    test::caught_stderr caught(folder.path() / "said");
+    caught_stderr caught(folder.path() / "said");
     dispatching d;
     const auto session = d.join("node7");
     CHECK(d.comes_to(1));
     const env::quarantined_device out{0, "failures: no room in /tmp", 90'000};
     d.say(env::heartbeat_message{session, {out}});
     CHECK(d.comes_to(0));
-    CHECK(test::contains(d.board->shortage(), "no room in /tmp"));
+    CHECK(contains(d.board->shortage(), "no room in /tmp"));
     d.say(env::heartbeat_message{session, {out}});
     d.say(env::heartbeat_message{session, {}});
     CHECK(d.comes_to(1));
@@ -191,9 +63,9 @@ TEST_CASE("a device that goes into quarantine and one that comes back are said, 
   std::size_t out = 0, back = 0;
   for (const std::string& line : lines) {
     all += line + "\n";
-    const bool named = test::contains(line, "device 0 (cpp-test) of host node7");
-    out += named && test::contains(line, "takes no work: failures: no room in /tmp") ? 1U : 0U;
-    back += named && test::contains(line, "takes work again, after 90.") ? 1U : 0U;
+    const bool named = contains(line, "device 0 (cpp-test) of host node7");
+    out += named && contains(line, "takes no work: failures: no room in /tmp") ? 1U : 0U;
+    back += named && contains(line, "takes work again, after 90.") ? 1U : 0U;
   }
   CAPTURE(all);
   CHECK(out == 1);
@@ -229,6 +101,22 @@ TEST_CASE("of a host with devices of several lanes a run uses its own") {
   d.self.end_actors();
 }
 
+TEST_CASE("a host that names no lanes of its devices has all of its lanes on each of them") {
+  dispatching d;
+  // As hosts said it before devices had lanes.
+  const auto old = env::decode(env::frames{
+      "QRN1", "HELLO",
+      R"({"build":"old","devices":[{"class":"cpp-test","id":3,"slots":1}],"lanes":["cuda","cpp"],"nonce":"7","proto_max":1,"proto_min":1})"});
+  REQUIRE(old);
+  d.say(*old);
+  const auto session = next<env::welcome_message>(*d.host).session;
+  REQUIRE(d.comes_to(1));
+  d.say(env::credit_message{session, 3, 1});
+  caf::anon_send(*d.dispatch, evaluate_sample{1, 1, d.tasks->tasks()[0].id, "int v;\n", 0, 0, 0});
+  CHECK(next<env::job_message>(*d.host).device == 3);
+  d.self.end_actors();
+}
+
 TEST_CASE("a host that joins again in quarantine's place counts when it has judged a candidate") {
   dispatching d;
   const auto before = d.join("node7");
@@ -246,7 +134,7 @@ TEST_CASE("a host that joins again in quarantine's place counts when it has judg
     d.say(env::credit_message{session, 0, static_cast<std::int64_t>(verdicts + 1)});
     const auto job = next<env::job_message>(*d.host);
     CHECK(d.board->working() == 0);
-    CHECK(test::contains(d.board->shortage(), "has judged nothing since its host was in"));
+    CHECK(contains(d.board->shortage(), "has judged nothing since its host was in"));
     env::verdict told;
     told.kind = kind;
     told.detail = "said by a test";

@@ -12,6 +12,7 @@
 #include "actors/decide/evaluation_desk.hpp"
 #include "actors/gateway.hpp"
 #include "base/clock.hpp"
+#include "base/hash.hpp"
 
 namespace quern::actors::test {
 
@@ -28,9 +29,11 @@ class run_fixture final : public gateway_events {
   void close() { gateway_.reset(); }
   gateway& door() { return *gateway_; }
 
-  void submit(sample_id sample, const std::string& of_class = "cpp-test") {
+  void submit(sample_id sample, const std::string& of_class = "cpp-test",
+              const std::string& lane = "cpp") {
     const std::lock_guard lock(mutex_);
-    (void)desk_.submit({sample, "cpp", of_class, {}});
+    lanes_[sample] = lane;
+    (void)desk_.submit({sample, lane, of_class, {}});
     send_jobs();
   }
   /// Waits, up to a minute, until `so_far` (called under the lock) is true.
@@ -53,20 +56,24 @@ class run_fixture final : public gateway_events {
   int tasks_asked = 0;
   bool commit_at_once = true;
   std::optional<std::string> task = "a task";
-  std::string source;        ///< of every job; empty: one that names the sample
-  std::string device_class;  ///< of the host that joined last
+  std::map<std::string, std::string> tasks = {};  ///< by lanes; `task` of all others
+  std::string source;                       ///< of every job; empty: one that names the sample
+  std::string device_class;                 ///< of the host that joined last
+  env::hello_message hello;                 ///< likewise
+  std::map<sample_id, device_key> sent_to;  ///< the device of each sample's last job
 
   void commit(session_id session, lease_id lease) {
     desk_.committed(lease);
     gateway_->acknowledge(session, lease, true);
   }
 
-  void host_joined(session_id session, const env::hello_message& hello) override {
+  void host_joined(session_id session, const env::hello_message& from) override {
     const std::lock_guard lock(mutex_);
-    host_offer offer{hello.lanes, {}};
-    for (const auto& d : hello.devices)
-      offer.devices.push_back({d.id, d.device_class, d.slots});
+    host_offer offer{from.lanes, {}};
+    for (const auto& d : from.devices)
+      offer.devices.push_back({d.id, d.device_class, d.slots, d.lanes});
     device_class = offer.devices.at(0).device_class;
+    hello = from;
     (void)desk_.host_joined(session, offer);
     joined.push_back(session);
     changed_.notify_all();
@@ -121,9 +128,11 @@ class run_fixture final : public gateway_events {
     send_jobs();
     changed_.notify_all();
   }
-  std::optional<std::string> task_text(const base::hash128&) override {
+  std::optional<std::string> task_text(const base::hash128& asked) override {
     const std::lock_guard lock(mutex_);
     ++tasks_asked;
+    for (const auto& [lane, text] : tasks)
+      if (base::xxh128(lane) == asked) return text;
     return task;
   }
 
@@ -156,16 +165,17 @@ class run_fixture final : public gateway_events {
   void send_jobs() {
     while (const auto order = desk_.next(clock_.now_ns())) {
       holder[order->held.sample] = order->device.session;
+      sent_to[order->held.sample] = order->device;
       env::job_message job;
       job.session = order->device.session;
       job.lease = order->held.id;
       job.device = order->device.device;
-      job.lane = "cpp";
+      job.lane = lanes_.at(order->held.sample);
       job.protocol = "paired/1";
       job.sample = static_cast<std::uint64_t>(order->held.sample);
       job.attempt = order->held.attempt;
       job.deadline_ms = 20'000;
-      job.task_hash = {1, 2};
+      job.task_hash = base::xxh128(job.lane);
       job.source = source.empty() ? "source " + std::to_string(order->held.sample) : source;
       gateway_->send_job(std::move(job));
     }
@@ -173,6 +183,7 @@ class run_fixture final : public gateway_events {
   }
 
   base::steady_clock clock_;
+  std::map<sample_id, std::string> lanes_;
   std::mutex mutex_;
   std::condition_variable changed_;
   evaluation_desk desk_;
