@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "env/device/part_build.hpp"
 #include "env/reference/operator_rules.hpp"
+#include "env/runner/command_rules.hpp"
 #include "env/runner/gpu_protocol.hpp"
 #include "env/verdict/baseline.hpp"
 
@@ -119,7 +120,14 @@ base::expected<compiling_python> find_compiling_python(const fs::path& script) {
 
 std::string message_layout() {
   using namespace runner;
-  const auto number = [](command what) { return static_cast<std::uint32_t>(what); };
+  const auto rule = [](command what) {
+    const command_rule& carried = rule_of(what);
+    const char* const descriptors[] = {"none", "optional", "needed"};
+    return base::json{{"number", static_cast<std::uint32_t>(what)},
+                      {"least_bytes", carried.least_bytes},
+                      {"most_bytes", carried.most_bytes},
+                      {"descriptor", descriptors[static_cast<int>(carried.descriptor)]}};
+  };
   base::json layout;
   layout["header"] = {QUERN_SIZE(header), QUERN_FIELD(header, what, "I"),
                       QUERN_FIELD(header, ticket, "Q")};
@@ -155,14 +163,11 @@ std::string message_layout() {
   layout["window_clocks_at"] = window_clocks_at;
   layout["operators_with_text"] = operators_with_text;
   layout["pieces"] = static_cast<int>(QUERN_PIECES);
-  layout["longest_question"] =
-      sizeof(header) +
-      std::max({sizeof(script_request), sizeof(gpu_call_request), sizeof(gpu_window_request)});
   layout["commands"] = {
-      {"script", number(command::script)},           {"gpu_open", number(command::gpu_open)},
-      {"gpu_import", number(command::gpu_import)},   {"gpu_tensors", number(command::gpu_tensors)},
-      {"gpu_call", number(command::gpu_call)},       {"gpu_window", number(command::gpu_window)},
-      {"gpu_deliver", number(command::gpu_deliver)}, {"gpu_drop", number(command::gpu_drop)}};
+      {"script", rule(command::script)},           {"gpu_open", rule(command::gpu_open)},
+      {"gpu_import", rule(command::gpu_import)},   {"gpu_tensors", rule(command::gpu_tensors)},
+      {"gpu_call", rule(command::gpu_call)},       {"gpu_window", rule(command::gpu_window)},
+      {"gpu_deliver", rule(command::gpu_deliver)}, {"gpu_drop", rule(command::gpu_drop)}};
   layout["settings"] = {{"tf32", stated_settings.tf32},
                         {"cudnn_benchmark", stated_settings.cudnn_benchmark},
                         {"cudnn_attention", stated_settings.cudnn_attention},

@@ -193,7 +193,7 @@ class Reference:
 
     def __init__(self, library, layout, torch):
         self.layout, self.torch, self.window = layout, torch, Window(library, layout["cuda_build"])
-        self.device = None
+        self.device, self.opened = None, False
         self.source = None
         self.request = None
         self.function = None
@@ -220,6 +220,7 @@ class Reference:
         torch.set_grad_enabled(False)
         torch.zeros(1, device=self.device)
         self.window.open(device)
+        self.opened = True
 
     def import_piece(self, body, fd):
         fields = Fields(self.layout["import"], body)
@@ -362,19 +363,18 @@ class Reference:
         return torch.empty(0, dtype=dtype, device=self.device).set_(storage, 0, tuple(place["shape"]), tuple(strides))
 
 
-def answer(reference, command, body, fd):
+# Which method answers which command. What a command carries is in the layout (env/runner/command_rules.hpp).
+HANDLERS = {
+    "gpu_open": Reference.open, "gpu_import": Reference.import_piece, "gpu_tensors": Reference.tensors,
+    "script": Reference.script, "gpu_call": Reference.call, "gpu_window": Reference.window_of_calls,
+    "gpu_deliver": Reference.deliver, "gpu_drop": Reference.drop,
+}
+
+
+def answer(reference, name, body, fd):
     """(outcome, bytes of the reply's text)."""
-    questions = {
-        "gpu_open": reference.open, "gpu_import": reference.import_piece, "gpu_tensors": reference.tensors,
-        "script": reference.script, "gpu_call": reference.call, "gpu_window": reference.window_of_calls,
-        "gpu_deliver": reference.deliver, "gpu_drop": reference.drop,
-    }
-    names = {number: name for name, number in reference.layout["commands"].items()}
-    question = questions.get(names.get(command))
-    if question is None:
-        return FAILED, b"unusable message"
     try:
-        said = question(body, fd)
+        said = HANDLERS[name](reference, body, fd)
     except Refused as problem:
         return FAILED, str(problem).encode()
     except Exception as problem:  # torch's own words, the end of them first: the rest is a trace
@@ -385,44 +385,74 @@ def answer(reference, command, body, fd):
     return (said[0], said[1].encode()) if said else (DONE, b"")
 
 
+def unusable(reference, name, number, body, fds, cut):
+    """Why no handler sees this command, behind "unusable message", or None. `cut`: more descriptors came than fit."""
+    if name is None:
+        return f": this process has no command {number}"
+    rule = reference.layout["commands"][name]
+    least, most = rule["least_bytes"], rule["most_bytes"]
+    if not least <= len(body) <= most:
+        return f": command {number} has {least} to {most} bytes, {len(body)} came"
+    if cut:
+        return f": command {number} came with descriptors that did not arrive"
+    if not fds and rule["descriptor"] == "needed":
+        return f": command {number} came without its descriptor"
+    if fds and rule["descriptor"] == "none":
+        return f": command {number} came with a descriptor"
+    if name == "gpu_open":
+        return "" if reference.opened else None
+    return None if reference.opened else ": no device was opened"
+
+
 def receive(channel, longest, awake_s):
     """The next message; who sleeps wakes late, so for some time it is looked for again and again."""
     until = time.monotonic() + awake_s
     while awake_s > 0 and time.monotonic() < until:
         try:
-            return socket.recv_fds(channel, longest, 1, socket.MSG_DONTWAIT)
+            return socket.recv_fds(channel, longest, 1, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
             pass
-    return socket.recv_fds(channel, longest, 1)
+    return socket.recv_fds(channel, longest, 1, socket.MSG_CMSG_CLOEXEC)
 
 
 def serve(library, layout, torch):
+    """The loop of every runner (env/runner/serve.hpp), in Python, until the evaluator is gone."""
     reference = Reference(library, layout, torch)
     channel = socket.socket(fileno=SOCKET)
-    head, reply = layout["header"], layout["reply"]
+    head, reply, commands = layout["header"], layout["reply"], layout["commands"]
+    names = {commands[name]["number"]: name for name in HANDLERS}
+    head_bytes = head["size"][0]
+    longest = head_bytes + max(commands[name]["most_bytes"] for name in HANDLERS)
     room = reply["size"][0] - reply["text"][0]
-    window = layout["commands"]["gpu_window"]
-    awake_s = 0
+    last_ticket, awake_s = 0, 0
     while True:
-        message, fds, _, _ = receive(channel, layout["longest_question"], awake_s)
-        if len(message) < head["size"][0]:
+        message, fds, flags, _ = receive(channel, longest, awake_s)
+        if len(message) < head_bytes or flags & socket.MSG_TRUNC:
             return
         fields = Fields(head, message)
-        fd = fds[0] if fds else -1
+        number, ticket, body = fields.number("what"), fields.number("ticket"), message[head_bytes:]
+        name = names.get(number)
         try:
-            how, text = answer(reference, fields.number("what"), message[head["size"][0]:], fd)
+            if ticket <= last_ticket:
+                wrong = f": ticket {ticket} came after {last_ticket}"
+            else:
+                last_ticket = ticket
+                wrong = unusable(reference, name, number, body, fds, flags & socket.MSG_CTRUNC)
+            if wrong is None:
+                how, text = answer(reference, name, body, fds[0] if fds else -1)
+            else:
+                how, text = FAILED, f"unusable message{wrong}".encode()
         finally:
             for one in fds:
                 socket.close(one)
         answered = bytearray(reply["size"][0])
-        struct.pack_into("<Q", answered, reply["ticket"][0], fields.number("ticket"))
+        struct.pack_into("<Q", answered, reply["ticket"][0], ticket)
         struct.pack_into("<I", answered, reply["how"][0], how)
         text = text if how == DONE else text[:room - 1]
         answered[reply["text"][0]:reply["text"][0] + len(text)] = text
         channel.send(answered)
         # Behind a window of no calls the one that is to be timed comes at once.
-        body = message[head["size"][0]:]
-        wakes = fields.number("what") == window and Fields(layout["window"], body).number("count") == 0
+        wakes = wrong is None and name == "gpu_window" and Fields(layout["window"], body).number("count") == 0
         awake_s = 0.0003 if wakes else 0
 
 
@@ -458,7 +488,10 @@ def main():
             sys.exit("torch sees no CUDA device")
         print(f"torch {torch.__version__}, triton {triton.__version__}")
         return
-    serve(sys.argv[1], json.loads(sys.argv[2]), torch)
+    try:
+        serve(sys.argv[1], json.loads(sys.argv[2]), torch)
+    except ConnectionError:
+        pass  # the evaluator left without its answer
 
 
 if __name__ == "__main__":

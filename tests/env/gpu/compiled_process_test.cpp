@@ -7,7 +7,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.hpp"
@@ -15,6 +18,7 @@
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "env/device/part_build.hpp"
+#include "support/raw_link.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -184,6 +188,93 @@ TEST_CASE("what goes wrong is told in one line, and the process goes on") {
   wide.in_f64 = 1;
   CHECK(contains(link.call(wide).error().text, "for timing alone"));
   CHECK(contains(link.tensors({}, 0).error().text, "no slots"));
+}
+
+namespace {
+
+/// The script without a sandbox, and the socket on which it is asked.
+class plain_process {
+ public:
+  plain_process() : plain_process(runner_link::make_pair().value()) {}
+  ~plain_process() {
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    end();
+  }
+  plain_process(const plain_process&) = delete;
+  plain_process& operator=(const plain_process&) = delete;
+
+  [[nodiscard]] int pid() const { return pid_; }
+  /// Waits for it; its exit status, or -1.
+  int end() {
+    int status = -1;
+    if (pid_ > 0) waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  std::string open() {
+    const runner::gpu_open_request body{};
+    return link.ask(runner::command::gpu_open, std::as_bytes(std::span(&body, 1)));
+  }
+
+  test::raw_link link;
+
+ private:
+  explicit plain_process(std::pair<base::unique_fd, base::unique_fd> ends)
+      : link(std::move(ends.first)), folder_(base::temp_folder::make("quern-plain").value()) {
+    const auto how = how_to_start();
+    std::vector<char*> argv, environment;
+    for (const auto& word : how.command)
+      argv.push_back(const_cast<char*>(word.c_str()));
+    for (const auto& setting : how.environment)
+      environment.push_back(const_cast<char*>(setting.c_str()));
+    argv.push_back(nullptr);
+    environment.push_back(nullptr);
+    const int socket = fcntl(ends.second.get(), F_DUPFD_CLOEXEC, 10);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      if (chdir(folder_.path().c_str()) == 0 && dup2(socket, runner::socket_fd) >= 0)
+        execve(argv[0], argv.data(), environment.data());
+      _exit(127);
+    }
+    close(socket);
+  }
+
+  base::temp_folder folder_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace
+
+TEST_CASE("the script refuses what every runner refuses, and ends as they do") {
+  if (python().empty()) return test::skip("no python3 here");
+  using runner::command;
+  plain_process process;
+  CHECK(contains(process.link.ask(command::gpu_drop, 0), "no device was opened"));
+  REQUIRE(process.open() == "done");
+  CHECK(process.open() == "unusable message");
+  test::check_refusals(process.link, process.pid());
+  SUBCASE("end of file") {
+    process.link.close();
+    CHECK(process.end() == 0);
+  }
+  SUBCASE("the evaluator leaves in the middle of a body") {
+    process.link.send_with_ticket(1000, command::gpu_call, std::vector<std::byte>(8));
+    process.link.close();
+    CHECK(process.end() == 0);
+  }
+  SUBCASE("a message shorter than a header") {
+    process.link.send_bytes(std::vector<std::byte>(sizeof(runner::header) - 1));
+    CHECK_FALSE(process.link.answer().has_value());
+    process.link.close();
+    CHECK(process.end() == 0);
+  }
+  SUBCASE("a message longer than any command") {
+    process.link.send_with_ticket(1000, command::script,
+                                  std::vector<std::byte>(sizeof(runner::script_request) + 1));
+    CHECK_FALSE(process.link.answer().has_value());
+    process.link.close();
+    CHECK(process.end() == 0);
+  }
 }
 
 TEST_CASE("texts that Python would run and that are no references are refused") {

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "env/runner/channel.hpp"
-#include "raw_link.hpp"
+#include "support/raw_link.hpp"
 
 using namespace quern;
 using namespace quern::env::runner;
