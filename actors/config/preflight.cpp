@@ -24,7 +24,6 @@
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
-#include "env/build/tool.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/sandbox/probe.hpp"
@@ -178,8 +177,8 @@ base::status check_programs(const run_config& config) {
   QUERN_CHECK(base::sibling_program("quern-torch"));
   QUERN_TRY(const bool evaluates, evaluates_here(config));
   if (!evaluates) return {};
-  QUERN_CHECK(base::sibling_program("quern-runner"));
-  QUERN_CHECK(env::find_compiler());
+  if (const auto check = lane_of(config).check_programs; check != nullptr)
+    QUERN_CHECK(of_key("env.lane", config.env.lane, check()));
   if (auto core = env::check_core(config.env.core); !core)
     return fail(errc::invalid_argument, "env.core: {}", core.error().message);
   const auto mode = config.env.sandbox == "required" ? env::sandbox_mode::required

@@ -10,7 +10,6 @@
 #include "actors/config/placement.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "env/build/tool.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/runner/reference_service.hpp"
@@ -61,7 +60,8 @@ base::error could_not_try(const run_config& config, const env::task& what, base:
 std::string tried_text(int plain, bool compiles) {
   if (plain == 0) return "references compiled and tried";
   return compiles ? "references and plain baselines compiled and tried"
-                  : "references compiled and tried, no plain baselines (there is no g++ here)";
+                  : "references compiled and tried, no plain baselines (what compiles them is not "
+                    "here)";
 }
 
 }  // namespace
@@ -89,8 +89,10 @@ base::expected<std::string> check_references(const run_config& config, const tas
   std::string name;
   std::string problem;
   int refused = 0, plain = 0;
-  // A machine that evaluates has one (preflight); where only others evaluate, they have it.
-  const bool compiles = oracle != nullptr && env::find_compiler().has_value();
+  // A machine that evaluates has them (preflight); where only others evaluate, they have them.
+  const auto check_programs = lane_of(config).check_programs;
+  const bool compiles =
+      oracle != nullptr && (check_programs == nullptr || check_programs().has_value());
   for (const book_task& each : tasks.tasks()) {
     plain += each.task->baseline == env::baseline_kind::plain ? 1 : 0;
     const auto report =

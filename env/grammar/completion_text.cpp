@@ -23,8 +23,9 @@ std::string analysis_line(const composition& what, std::span<const scored_varian
 }
 
 std::string completion_text(const composition& what, const kernel_variant& variant,
-                            std::span<const scored_variant> shown) {
-  return render_completion({analysis_line(what, shown), variant.style + ".", variant.source});
+                            std::span<const scored_variant> shown, std::string_view fence) {
+  return render_completion({analysis_line(what, shown), variant.style + ".", variant.source},
+                           fence);
 }
 
 }  // namespace quern::env

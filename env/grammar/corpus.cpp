@@ -283,7 +283,7 @@ base::status corpus_maker::add_sample(work& at, int sample,
     record.scores.push_back(one.speedup_e2);
   }
   record.prompt = render_prompt(*form_, *at.subject, exemplars, facts_);
-  record.completion = completion_text(at.probe.subject(), variant, shown);
+  record.completion = completion_text(at.probe.subject(), variant, shown, at.subject->lane->fence);
   record.task = at.id;
   record.composition = to_text(at.probe.subject());
   record.source_hash = source_hash_of(judged, variant);

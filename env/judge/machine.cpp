@@ -52,10 +52,6 @@ volatile float sink_float = 0;
 
 }  // namespace
 
-std::string cpu_device_class() {
-  return "cpp-" + instruction_level();
-}
-
 std::string cpu_model() {
   const auto text = base::read_file("/proc/cpuinfo", 16U << 20U);
   if (!text) return "unknown";
@@ -71,7 +67,9 @@ std::string environment_fingerprint(const std::vector<std::string>& parts) {
   utsname kernel{};
   uname(&kernel);
   base::hasher hash;
-  hash.add(std::string_view("environment/1")).add(cpu_model()).add(cpu_device_class());
+  hash.add(std::string_view("environment/1")).add(cpu_model());
+  // The prefix keeps fingerprints equal to those in stored verdicts.
+  hash.add("cpp-" + instruction_level());
   hash.add(std::string_view(kernel.release)).add(std::string_view(kernel.machine));
   for (const auto& part : parts)
     hash.add(part);

@@ -1,4 +1,4 @@
-// What this machine is to a verdict: device class, best bandwidth and arithmetic of one core,
+// What this machine is to a verdict: processor, best bandwidth and arithmetic of one core,
 // fingerprint.
 #pragma once
 
@@ -11,10 +11,6 @@
 #include "env/task/check.hpp"
 
 namespace quern::env {
-
-/// `cpp-avx512`, `cpp-avx2`, `cpp-sse2` or `cpp-neon`: the instruction level that -march=native
-/// finds here. The list is closed: speed-ups, exemplars and "best known" are kept by it.
-std::string cpu_device_class();
 
 /// The processor's model name as the kernel tells it; "unknown" where it does not.
 std::string cpu_model();

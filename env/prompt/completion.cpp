@@ -244,20 +244,20 @@ tl::expected<completion, malformed> parse_completion(std::string_view text) {
   return result;
 }
 
-std::string render_completion(const completion& what) {
+std::string render_completion(const completion& what, std::string_view fence) {
   std::size_t longest = 2;
   for (std::size_t at = 0, run = 0; at < what.code.size(); ++at) {
     run = what.code[at] == '`' ? run + 1 : 0;
     longest = std::max(longest, run);
   }
-  const std::string fence(longest + 1, '`');
+  const std::string ticks(longest + 1, '`');
   auto section = [](std::string_view heading, std::string_view body) {
     return fmt::format("{}\n{}{}", heading, body, body.empty() || body.ends_with('\n') ? "" : "\n");
   };
   std::string text =
       section(headings[0], what.analysis) + section(headings[1], what.design) +
-      section(headings[2], fmt::format("{}cpp\n{}{}{}", fence, what.code,
-                                       what.code.ends_with('\n') ? "" : "\n", fence));
+      section(headings[2], fmt::format("{}{}\n{}{}{}", ticks, fence, what.code,
+                                       what.code.ends_with('\n') ? "" : "\n", ticks));
   // A line of the code that ends so would close thoughts, were there none before it.
   if (skip_thoughts(text, lines_of(text)) > 0) text.insert(0, "</think>\n");
   return text;

@@ -53,8 +53,8 @@ inline constexpr std::size_t max_completion_bytes = 256 * 1024;
 /// bytes.
 tl::expected<completion, malformed> parse_completion(std::string_view text);
 
-/// The text that parse_completion reads back: used to write corpora and tests. The fence grows when
-/// the code contains one.
-std::string render_completion(const completion& what);
+/// The text that parse_completion reads back: used to write corpora and tests. `fence` is the word
+/// behind the fence of the code (lane::fence); the fence grows when the code contains one.
+std::string render_completion(const completion& what, std::string_view fence);
 
 }  // namespace quern::env

@@ -20,7 +20,7 @@ namespace quern::env {
 ///
 ///   {{task.name}} {{task.family}} {{task.reference}} {{task.prototype}} {{task.workspace}}
 ///   {{task.signature}} {{task.sizes}} {{task.inputs}} {{task.outputs}} {{task.tolerance}}
-///   {{lane}} {{language}} {{device_class}} {{baseline}} {{restrictions}}
+///   {{lane}} {{language}} {{fence}} {{device_class}} {{baseline}} {{restrictions}}
 ///
 /// stand for what they say, and
 ///

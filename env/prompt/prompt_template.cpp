@@ -19,7 +19,7 @@ constexpr std::size_t max_template_bytes = 64 * 1024;
 constexpr auto value_names = std::to_array<std::string_view>(
     {"task.name", "task.family", "task.reference", "task.prototype", "task.workspace",
      "task.signature", "task.sizes", "task.inputs", "task.outputs", "task.tolerance", "lane",
-     "language", "device_class", "baseline", "restrictions"});
+     "language", "fence", "device_class", "baseline", "restrictions"});
 constexpr auto exemplar_names =
     std::to_array<std::string_view>({"exemplar.number", "exemplar.score", "exemplar.code"});
 constexpr auto block_names = std::to_array<std::string_view>({"exemplars", "no_exemplars"});

@@ -106,6 +106,7 @@ std::string value_of(std::string_view name, const task& what, const prompt_facts
     return fmt::format("{} + {} * |expected|", what.tolerance.atol, what.tolerance.rtol);
   if (name == "lane") return std::string(what.lane->name);
   if (name == "language") return std::string(what.lane->language);
+  if (name == "fence") return std::string(what.lane->fence);
   if (name == "device_class") return facts.device_class;
   if (name == "baseline") {
     return baseline_text(what, facts.baseline);
@@ -131,12 +132,7 @@ std::vector<std::string> default_restrictions(const lane& where, const suite_pol
       "returned.",
       "Take sizes from the arguments and write only to the outputs and the workspace; inputs stay "
       "as they are.",
-      "No threads, files, system calls, inline assembly, or declarations of functions from "
-      "elsewhere.",
   };
-  if (!allowed.lower_precision) {
-    rules.emplace_back("Compute at least as precisely as the types of the arguments.");
-  }
   std::ranges::move(where.restrictions(allowed), std::back_inserter(rules));
   return rules;
 }

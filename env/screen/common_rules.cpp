@@ -136,6 +136,15 @@ std::string_view without_underscores(std::string_view name) {
 
 }  // namespace
 
+std::vector<std::string> restrictions(bool lower_precision) {
+  std::vector<std::string> all{
+      "No threads, files, system calls, inline assembly, or declarations of functions from "
+      "elsewhere."};
+  if (!lower_precision)
+    all.emplace_back("Compute at least as precisely as the types of the arguments.");
+  return all;
+}
+
 bool is_known_pragma(std::span<const token> line) {
   if (line.empty()) return true;  // means nothing
   const std::string_view first = line[0].text;

@@ -4,10 +4,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "env/screen/lexer.hpp"
 
 namespace quern::env::rules {
+
+/// What prompts say of C++ in every lane: what the screens refuse, and the precision. The first of
+/// a lane's `restrictions` (env/task/lane.hpp).
+std::vector<std::string> restrictions(bool lower_precision);
 
 /// The words behind #pragma (or inside _Pragma): hints to the optimiser.
 bool is_known_pragma(std::span<const token> words);

@@ -39,6 +39,9 @@ struct lane {
   std::string_view language;
   /// Ending of a candidate's file, with its dot.
   std::string_view file_ending;
+  /// The word behind the fences of a candidate's code in prompts and corpora. A completion is read
+  /// whatever its fence says.
+  std::string_view fence;
   device_kind device;
   /// Class of the device that stands for one that is not here, so that prompts can be made.
   std::string_view usual_device_class;
@@ -81,6 +84,9 @@ struct lane {
   /// One for check_task_quickly(), on any machine.
   base::expected<std::unique_ptr<reference_oracle>> (*open_quick_oracle)(
       const evaluator_options& options);
+  /// Looks for what a judge needs on this machine beside quern-torch, without starting anything.
+  /// Error: what is missing and what to do. Null: nothing is needed.
+  base::status (*check_programs)();
   /// Compiles a text of ours as a candidate is: the compiler's version. Error: what is wrong on
   /// this machine. Null: quern doctor has nothing to try.
   base::expected<std::string> (*try_compiler)();

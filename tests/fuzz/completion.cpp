@@ -13,7 +13,7 @@ QUERN_FUZZ(text) {
     return;
   }
   require(parts->code.ends_with('\n'), "code ends its last line");
-  const std::string written = env::render_completion(*parts);
+  const std::string written = env::render_completion(*parts, "cpp");
   if (written.size() > env::max_completion_bytes) return;
   const auto again = env::parse_completion(written);
   require(again.has_value(), "what was read can be written");

@@ -1,5 +1,6 @@
 // quern doctor: what will work on this machine, and what to do about the rest.
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include <fmt/ranges.h>
@@ -23,17 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 
 void line(const std::string& what, bool good, const std::string& text) {
-  fmt::print("{} {:<12} {}\n", good ? "ok  " : "MISS", what, text);
+  fmt::print("{} {:<14} {}\n", good ? "ok  " : "MISS", what, text);
 }
 
 bool check_programs() {
-  bool all = true;
-  for (const char* name : {"quern-torch", "quern-runner"}) {
-    const auto path = base::sibling_program(name);
-    line(name, path.has_value(), path ? path->string() : path.error().message);
-    all &= path.has_value();
-  }
-  return all;
+  const auto path = base::sibling_program("quern-torch");
+  line("quern-torch", path.has_value(), path ? path->string() : path.error().message);
+  return path.has_value();
 }
 
 bool check_libtorch() {
@@ -55,15 +52,48 @@ bool check_libtorch() {
   return service.has_value();
 }
 
-bool check_compilers() {
-  bool good = true;
-  for (const env::lane* lane : env::all_lanes()) {
-    if (lane->try_compiler == nullptr) continue;
-    const auto version = lane->try_compiler();
-    line("compiler", version.has_value(), version ? *version : version.error().message);
-    good &= version.has_value();
+/// Whether what the lane's judges need is here.
+bool check_lane(const env::lane& lane) {
+  const std::string what = fmt::format("lane {}", lane.name);
+  const auto programs = lane.check_programs != nullptr ? lane.check_programs() : base::status();
+  if (!programs) {
+    line(what, false, fmt::format("{}: {}", lane.summary, programs.error().message));
+    return false;
   }
+  // GPUs tell theirs, a line each.
+  const auto device = lane.device == env::device_kind::core ? lane.device_class(0) : std::string();
+  if (!device) {
+    line(what, false, fmt::format("{}: {}", lane.summary, device.error().message));
+    return false;
+  }
+  line(what, true,
+       fmt::format("{}{}: its programs are here", lane.summary,
+                   device->empty() ? "" : " of class " + *device));
+  if (lane.try_compiler == nullptr) return true;
+  const auto version = lane.try_compiler();
+  line(fmt::format("compiler ({})", lane.name), version.has_value(),
+       version ? *version : version.error().message);
+  return version.has_value();
+}
+
+/// A lane whose device is not here is not asked.
+bool check_lanes() {
+  bool good = true;
+  for (const env::lane* lane : env::all_lanes())
+    if (lane->device == env::device_kind::core || env::has_nvidia_driver())
+      good &= check_lane(*lane);
   return good;
+}
+
+/// Of a GPU, as env.device_class takes it; each lane may have its own, and none where it is not
+/// told.
+std::string classes_of(int gpu) {
+  std::set<std::string> classes;
+  for (const env::lane* lane : env::all_lanes()) {
+    if (lane->device != env::device_kind::gpu) continue;
+    if (auto one = lane->device_class(gpu)) classes.insert(std::move(*one));
+  }
+  return fmt::format("{}", fmt::join(classes, ", "));
 }
 
 /// A machine without a GPU is well; one whose GPU does not compute is not.
@@ -72,7 +102,7 @@ bool check_gpus() {
     std::vector<std::string_view> left;
     for (const env::lane* lane : env::all_lanes())
       if (lane->device == env::device_kind::core) left.push_back(lane->name);
-    fmt::print("--   {:<12} none: policies run on the CPU, lane {} only\n", "GPU",
+    fmt::print("--   {:<14} none: policies run on the CPU, lane {} only\n", "GPU",
                fmt::join(left, ", "));
     return true;
   }
@@ -84,11 +114,13 @@ bool check_gpus() {
   bool all = true;
   for (std::size_t i = 0; i < host->gpus.size(); ++i) {
     const env::gpu_facts& gpu = host->gpus[i];
+    const std::string classes = classes_of(static_cast<int>(i));
     line(fmt::format("GPU {}", i), gpu.problem.empty(),
          fmt::format(
-             "{} (sm_{}{}, {} multiprocessors, {} of {} free, {}), driver for CUDA {}, built "
+             "{} ({}sm_{}{}, {} multiprocessors, {} of {} free, {}), driver for CUDA {}, built "
              "with {}: {}",
-             gpu.name, gpu.major, gpu.minor, gpu.multiprocessors, base::human_bytes(gpu.free_bytes),
+             gpu.name, classes.empty() ? "" : fmt::format("class {}, ", classes), gpu.major,
+             gpu.minor, gpu.multiprocessors, base::human_bytes(gpu.free_bytes),
              base::human_bytes(gpu.memory_bytes), gpu.bus_id, host->driver_cuda, host->built_with,
              gpu.problem.empty() ? "a kernel ran and was right" : gpu.problem));
     all &= gpu.problem.empty();
@@ -124,10 +156,10 @@ int cmd_doctor(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   const unsigned cores = std::thread::hardware_concurrency();
   line("CPU", cores >= 2,
-       fmt::format("{} ({}), {} cores{}", env::cpu_model(), env::cpu_device_class(), cores,
+       fmt::format("{}, {} cores{}", env::cpu_model(), cores,
                    cores >= 2 ? "" : ": with one, measurements share it with the rest of the run"));
   bool good = check_programs();
-  good &= check_compilers();
+  good &= check_lanes();
   good &= check_libtorch();
   good &= check_gpus();
   good &= check_disk();

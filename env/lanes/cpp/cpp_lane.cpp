@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/file.hpp"
+#include "base/program.hpp"
+#include "env/build/instruction_level.hpp"
+#include "env/build/tool.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
-#include "env/judge/machine.hpp"
 #include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/lanes/cpp/cpp_oracle.hpp"
@@ -16,6 +18,7 @@
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"
 #include "env/screen/canonical.hpp"
+#include "env/screen/common_rules.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/prototype.hpp"
 
@@ -43,12 +46,13 @@ constexpr std::string_view plain_cpp = R"yaml(plain: |
   }
 )yaml";
 
-std::vector<std::string> cpp_restrictions(const suite_policy& /*allowed*/) {
-  return {
+std::vector<std::string> cpp_restrictions(const suite_policy& allowed) {
+  std::vector<std::string> all = rules::restrictions(allowed.lower_precision);
+  all.emplace_back(
       "<cmath>, <cstdint> and the compiler's intrinsics are included already; other headers are "
-      "refused.",
-      "The kernel runs on one core.",
-  };
+      "refused.");
+  all.emplace_back("The kernel runs on one core.");
+  return all;
 }
 
 std::string cpp_advice(const verdict& v, const task& /*what*/) {
@@ -65,6 +69,12 @@ std::string cpp_advice(const verdict& v, const task& /*what*/) {
       return "look for indices past the end at sizes that are no multiple of the vector width; "
              "`--explain` lists the sizes";
   }
+}
+
+base::status check_cpp_programs() {
+  QUERN_CHECK(base::sibling_program("quern-runner"));
+  QUERN_CHECK(find_compiler());
+  return {};
 }
 
 /// Compiles a kernel as an evaluator does, which also leaves the precompiled prelude for later.
@@ -90,11 +100,16 @@ base::expected<std::unique_ptr<candidate_judge>> open_cpp_judge(evaluator_option
 
 }  // namespace
 
+std::string cpu_device_class() {
+  return "cpp-" + instruction_level();
+}
+
 const lane cpp_lane{
     .name = "cpp",
     .summary = "C++ on one core",
     .language = "C++20",
     .file_ending = ".cpp",
+    .fence = "cpp",
     .device = device_kind::core,
     .usual_device_class = "cpp-avx2",
     .element_types = cpp_types,
@@ -116,6 +131,7 @@ const lane cpp_lane{
     .open_judge = open_cpp_judge,
     .open_oracle = open_cpp_oracle,
     .open_quick_oracle = open_cpp_oracle,
+    .check_programs = check_cpp_programs,
     .try_compiler = try_cpp_compiler,
     .device_class = [](int /*gpu*/) { return base::expected<std::string>(cpu_device_class()); },
     .grammar = cpp_grammar,

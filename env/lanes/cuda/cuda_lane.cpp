@@ -3,16 +3,21 @@
 
 #include <array>
 
+#include "base/program.hpp"
+#include "env/build/tool.hpp"
 #include "env/device/gpu_class.hpp"
+#include "env/device/gpu_probe.hpp"
 #include "env/judge/compiling_oracle.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
+#include "env/lanes/cuda/build/cuda_toolkit.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "env/lanes/cuda/cuda_oracle.hpp"
 #include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"
 #include "env/screen/canonical.hpp"
+#include "env/screen/common_rules.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/prototype.hpp"
 
@@ -31,14 +36,14 @@ constexpr std::array cuda_baselines{baseline_choice::eager, baseline_choice::gra
                                     baseline_choice::compile, baseline_choice::plain};
 
 std::vector<std::string> cuda_restrictions(const suite_policy& allowed) {
-  std::vector<std::string> rules{
-      "Launch every kernel on the given stream and make no streams of your own."};
-  if (!allowed.library_calls) rules.emplace_back("Call no kernels of libraries.");
-  if (!allowed.graphs) rules.emplace_back("Capture no CUDA graphs.");
+  std::vector<std::string> all = rules::restrictions(allowed.lower_precision);
+  all.emplace_back("Launch every kernel on the given stream and make no streams of your own.");
+  if (!allowed.library_calls) all.emplace_back("Call no kernels of libraries.");
+  if (!allowed.graphs) all.emplace_back("Capture no CUDA graphs.");
   if (!allowed.host_entry) {
-    rules.emplace_back("The host function only computes sizes and launches kernels.");
+    all.emplace_back("The host function only computes sizes and launches kernels.");
   }
-  return rules;
+  return all;
 }
 
 std::string cuda_advice(const verdict& v, const task& /*what*/) {
@@ -60,6 +65,15 @@ std::string cuda_advice(const verdict& v, const task& /*what*/) {
   }
 }
 
+base::status check_cuda_programs() {
+  QUERN_CHECK(base::sibling_program("quern-runner"));
+  // Without a GPU nothing is compiled here, and CUDA need not be installed.
+  if (!has_nvidia_driver()) return {};
+  QUERN_TRY(const cuda_toolkit toolkit, find_cuda_toolkit());
+  if (!toolkit.nvcc.empty()) QUERN_CHECK(find_compiler());
+  return {};
+}
+
 base::expected<std::unique_ptr<candidate_judge>> open_cuda_judge(evaluator_options options) {
   QUERN_TRY(auto opened, cuda_evaluator::open(std::move(options)));
   return opened;
@@ -72,6 +86,8 @@ const lane cuda_lane{
     .summary = "CUDA C++ on a GPU",
     .language = "CUDA C++",
     .file_ending = ".cu",
+    // CUDA C++ is marked as C++.
+    .fence = "cpp",
     .device = device_kind::gpu,
     .usual_device_class = "H200-SXM",
     .element_types = cuda_types,
@@ -94,6 +110,7 @@ const lane cuda_lane{
     .open_judge = open_cuda_judge,
     .open_oracle = open_cuda_oracle,
     .open_quick_oracle = open_compiling_oracle,
+    .check_programs = check_cuda_programs,
     .try_compiler = nullptr,
     .device_class = gpu_device_class_of,
     .grammar = cuda_grammar,

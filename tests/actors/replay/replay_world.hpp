@@ -130,9 +130,9 @@ class world {
     if (config_.actors.stale_groups == "mask_tokens" && installed_ > 0)
       made.versions = {{0, 0, weights_.at(0)}, {1, installed_, weights_.at(installed_)}};
     const bool readable = !random_.chance(0.1);
-    made.text = readable
-                    ? env::render_completion({"a", "b", "int v" + std::to_string(sample) + ";\n"})
-                    : "no code";
+    made.text = readable ? env::render_completion(
+                               {"a", "b", "int v" + std::to_string(sample) + ";\n"}, "cpp")
+                         : "no code";
     return made;
   }
 

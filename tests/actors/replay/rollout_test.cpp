@@ -9,7 +9,7 @@ using namespace quern;
 using namespace quern::actors;
 
 TEST_CASE("a whole completion is a candidate") {
-  const std::string text = env::render_completion({"a", "b", "int x;\n"});
+  const std::string text = env::render_completion({"a", "b", "int x;\n"}, "cpp");
   const auto read = read_completion({3, 42, "t@0", text, 1, 150}, {"paired/1", "cpp-avx2"});
   const auto* candidate = std::get_if<evaluate_sample>(&read);
   REQUIRE(candidate != nullptr);

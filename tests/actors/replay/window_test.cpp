@@ -108,7 +108,7 @@ class fed_desk {
     made.segments = single_turn(2, 1);
     made.log_probs = to_block<float>({-1});
     made.versions = {{0, head->version(), weights_of(head->version())}};
-    made.text = env::render_completion({"a", "b", "int v;\n"});
+    made.text = env::render_completion({"a", "b", "int v;\n"}, "cpp");
     return made;
   }
 

@@ -105,12 +105,12 @@ TEST_CASE("a completion has its three sections, with something to say in each") 
   const env::composition_probe probe(what);
   const env::variant_supply supply(probe, *env::cpp_grammar());
   const auto& variant = supply.correct().front();
-  const auto alone = env::parse_completion(completion_text(what, variant, {})).value();
+  const auto alone = env::parse_completion(completion_text(what, variant, {}, "cpp")).value();
   CHECK(alone.analysis == "3 steps, 1 exp, rms.");
   CHECK(alone.design == variant.style + ".");
   CHECK(alone.code == variant.source);
   const std::vector<env::scored_variant> shown{{supply.correct()[1], 95},
                                                {supply.correct()[5], 310}};
-  const auto compared = env::parse_completion(completion_text(what, variant, shown)).value();
+  const auto compared = env::parse_completion(completion_text(what, variant, shown, "cpp")).value();
   CHECK(compared.analysis == "2 leads: " + supply.correct()[5].style + ".");
 }

@@ -114,8 +114,8 @@ TEST_CASE("what is rendered reads back, fences in the code included") {
       {"", "", "int y;\n"},
       {"see\n```\n## Code\n```", "d", "```\n"}};
   for (const completion& one : all) {
-    const auto parsed = env::parse_completion(env::render_completion(one));
-    REQUIRE_MESSAGE(parsed.has_value(), env::render_completion(one));
+    const auto parsed = env::parse_completion(env::render_completion(one, "cpp"));
+    REQUIRE_MESSAGE(parsed.has_value(), env::render_completion(one, "cpp"));
     CHECK(*parsed == one);
   }
 }
@@ -166,7 +166,7 @@ TEST_CASE(
     ++read;
     REQUIRE(!parsed->code.empty());
     REQUIRE(parsed->code.ends_with('\n'));
-    const auto again = env::parse_completion(env::render_completion(*parsed));
+    const auto again = env::parse_completion(env::render_completion(*parsed, "text"));
     REQUIRE_MESSAGE(again.has_value(), text);
     REQUIRE(*again == *parsed);
   }
@@ -187,7 +187,7 @@ TEST_CASE("random bytes never crash the parser") {
 
 TEST_CASE("code with a line that would close thoughts is read back") {
   const env::completion what{"a", "b", "x;  // </think>\ny;\n"};
-  const auto again = env::parse_completion(env::render_completion(what));
+  const auto again = env::parse_completion(env::render_completion(what, ""));
   REQUIRE(again.has_value());
   CHECK(*again == what);
 }

@@ -16,6 +16,7 @@ constexpr lane reader_lane(std::string_view name, device_kind device, std::size_
           .summary = name,
           .language = name,
           .file_ending = ".txt",
+          .fence = {},
           .device = device,
           .usual_device_class = name,
           .element_types = std::span(all_types).first(types),
@@ -34,6 +35,7 @@ constexpr lane reader_lane(std::string_view name, device_kind device, std::size_
           .open_judge = nullptr,
           .open_oracle = nullptr,
           .open_quick_oracle = nullptr,
+          .check_programs = nullptr,
           .try_compiler = nullptr,
           .device_class = nullptr,
           .grammar = nullptr};
