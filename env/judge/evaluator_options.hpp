@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/status.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/sandbox/layer.hpp"
 #include "env/task/suite_policy.hpp"
@@ -58,5 +59,9 @@ struct evaluator_options {
   /// it was calibrated on this host, or the built-in table.
   std::filesystem::path null_file;
 };
+
+/// Finds the programs that are not named, and draws the key of hidden inputs where there is none.
+/// Error: not_found, saying which program and where it was looked for.
+base::status fill_in(evaluator_options& options);
 
 }  // namespace quern::env

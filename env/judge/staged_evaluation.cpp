@@ -1,4 +1,4 @@
-// What the evaluations of both lanes have in common.
+// What the evaluations of all lanes have in common.
 #include "env/judge/staged_evaluation.hpp"
 
 #include <utility>
@@ -17,6 +17,10 @@ std::string cut_text(std::string text) {
 bool repeated_evaluations::allow(interruption why) {
   if (why == interruption::none) return false;
   return !std::exchange(used_[static_cast<std::size_t>(why)], true);
+}
+
+bool is_measured(const evaluation_request& request, const measure_name& how) {
+  return !request.verify_only && how.protocol != protocol_cost_model;
 }
 
 bool staged_evaluation::recall(verdict_cache& cache, const verdict_key& key, double p) {

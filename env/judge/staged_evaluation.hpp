@@ -1,4 +1,4 @@
-// What the evaluations of both lanes have in common: a verdict that is filled stage by stage and
+// What the evaluations of all lanes have in common: a verdict that is filled stage by stage and
 // stands at the first finding, and the first stages, which know no lane.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/verdict_cache.hpp"
 #include "env/measure/estimate.hpp"
+#include "env/measure/measure_name.hpp"
 #include "env/measure/stage_clock.hpp"
 #include "env/screen/screen_finding.hpp"
 #include "env/verdict/finding.hpp"
@@ -39,9 +40,26 @@ class repeated_evaluations {
   std::array<bool, 3> used_{};
 };
 
+/// Whether the request is for a time, and not for checks alone.
+bool is_measured(const evaluation_request& request, const measure_name& how);
+
 /// One evaluation. Thread-compatible.
 class staged_evaluation {
  public:
+  virtual ~staged_evaluation() = default;
+  staged_evaluation(const staged_evaluation&) = delete;
+  staged_evaluation& operator=(const staged_evaluation&) = delete;
+
+  /// Passes through the stages of its lane until one finds something: screen, build, checks, and
+  /// the clock if the request is_measured(). Nothing of the candidate runs when it returns.
+  virtual void run() = 0;
+  /// What may have ended it beside its candidate.
+  [[nodiscard]] virtual interruption interrupted() const {
+    return doubtful_ ? interruption::candidate_ended : interruption::none;
+  }
+  /// It got as far as what a quarantine is about: a compiler, a reference, a process, a device.
+  [[nodiscard]] bool used_device() const { return used_device_; }
+
   /// Takes the verdict that is kept for this request, if it stands: neither a recheck is asked for
   /// nor is it drawn to be measured again with probability `p`. Otherwise takes from it what the
   /// new measurement is pooled with and has to confirm.
@@ -50,16 +68,11 @@ class staged_evaluation {
   void keep(verdict_cache& cache, const verdict_key& key);
   /// Of the finding that was taken last.
   [[nodiscard]] runner::cause cause() const { return cause_; }
-  /// The candidate's process may have been ended or stopped by somebody else.
-  [[nodiscard]] bool doubtful() const { return doubtful_; }
 
  protected:
-  /// Both outlive this object.
-  staged_evaluation(const evaluation_request& request, verdict& v)
-      : request_(request), verdict_(v) {}
-  ~staged_evaluation() = default;
-  staged_evaluation(const staged_evaluation&) = delete;
-  staged_evaluation& operator=(const staged_evaluation&) = delete;
+  /// All outlive this object.
+  staged_evaluation(const evaluation_request& request, const measure_name& how, verdict& v)
+      : request_(request), how_(how), verdict_(v) {}
 
   /// Takes a finding for the verdict; whether it is ok.
   bool settle(const finding& f);
@@ -71,14 +84,17 @@ class staged_evaluation {
   void note_compiler(const compile_result& built);
 
   const evaluation_request& request_;
+  const measure_name& how_;
   verdict& verdict_;
   /// Window pairs of earlier measurements, to be pooled with; the first large claim, to be
   /// confirmed.
   std::vector<process_pairs> runs_;
   std::optional<std::int64_t> claim_e2_;
+  bool used_device_ = false;
 
  private:
   runner::cause cause_ = runner::cause::unknown;
+  /// The candidate's process may have been ended or stopped by somebody else.
   bool doubtful_ = false;
 };
 

@@ -46,7 +46,8 @@ std::optional<std::string> cpp_evaluator::state::self_test() {
   request.source = test_kernel(++self_tests);
   request.verify_only = true;
   verdict v;
-  cpp_evaluation one(*this, request, v);
+  const measure_name how;
+  cpp_evaluation one(*this, request, how, v);
   one.run();
   if (v.kind != verdict_kind::ok) return fmt::format("{}: {}", name_of(v.kind), v.detail);
   // The task may have been prepared by an earlier test.

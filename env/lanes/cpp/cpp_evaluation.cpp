@@ -4,7 +4,6 @@
 
 #include "base/random.hpp"
 #include "env/judge/claim.hpp"
-#include "env/judge/cost_model.hpp"
 #include "env/judge/judge_layer.hpp"
 #include "env/judge/machine.hpp"
 #include "env/lanes/cpp/candidate_checks.hpp"
@@ -41,7 +40,8 @@ bool cpp_evaluation::fail_reference(const base::error& e) {
 }
 
 interruption cpp_evaluation::interrupted() const {
-  if (doubtful()) return interruption::candidate_ended;
+  const auto why = staged_evaluation::interrupted();
+  if (why != interruption::none) return why;
   return lost_reference_ && with_.options.restart_reference ? interruption::reference_lost
                                                             : interruption::none;
 }
@@ -51,7 +51,7 @@ bool cpp_evaluation::compile() {
   auto built = with_.compilations.compile(*with_.cxx,
                                           compile_request_for(*request_.subject, request_.source));
   if (!built) {
-    used_host_ = true;
+    used_device_ = true;
     return fail_host({base::errc::unavailable, built.error().message});
   }
   note_compiler(*built);
@@ -67,7 +67,7 @@ bool cpp_evaluation::compile() {
 
 bool cpp_evaluation::prepare() {
   stage_clock clock(with_.seconds.reference);
-  used_host_ = true;
+  used_device_ = true;
   auto prepared = with_.tasks->get(request_.subject);
   if (!prepared) return fail_host(prepared.error());
   task_ = *prepared;
@@ -149,10 +149,6 @@ bool cpp_evaluation::verify() {
   if (!settle(checker.probe(task_->timed, limit, verdict_.checks))) return false;
   call_ns_ = checker.call_ns();
   return true;
-}
-
-void cpp_evaluation::cost_model() {
-  verdict_.speedup_e2 = cost_model_e2(task_->id, request_.source);
 }
 
 bool cpp_evaluation::measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
@@ -250,11 +246,7 @@ void cpp_evaluation::time() {
 
 void cpp_evaluation::run() {
   if (!screen() || !compile() || !prepare() || !verify()) return;
-  if (request_.verify_only) return;
-  if (request_.protocol == protocol_cost_model)
-    cost_model();
-  else
-    time();
+  if (is_measured(request_, how_)) time();
 }
 
 }  // namespace quern::env

@@ -12,7 +12,7 @@
 #include "env/device/device_quarantine.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
-#include "env/judge/judge.hpp"
+#include "env/judge/staged_judge.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -32,7 +32,7 @@ struct cpp_evaluator_options : evaluator_options {
 
 /// Judges candidates of lane `cpp` on one reserved core. Owns a reference process and the children
 /// of the candidate it is judging; all of them end with it.
-class cpp_evaluator final : public candidate_judge {
+class cpp_evaluator final : public staged_judge {
  public:
   /// Reserves a core, probes the sandbox, finds the programs. Fails with what is missing and what
   /// to do. Starts the reference process only when a task first needs it.
@@ -40,7 +40,6 @@ class cpp_evaluator final : public candidate_judge {
 
   ~cpp_evaluator() override;
 
-  verdict evaluate(const evaluation_request& request) override;
   void warm_up() override;
   void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] const env::lane& lane() const override { return cpp_lane; }
@@ -54,7 +53,6 @@ class cpp_evaluator final : public candidate_judge {
 
   /// Of CPU, kernel, compiler and its flags, prelude, LibTorch.
   [[nodiscard]] const std::string& environment() const override;
-  [[nodiscard]] stage_seconds stages() const override;
 
   /// The core that was reserved.
   [[nodiscard]] int core() const;
@@ -64,6 +62,12 @@ class cpp_evaluator final : public candidate_judge {
 
  private:
   explicit cpp_evaluator(std::unique_ptr<state> s);
+  std::unique_ptr<staged_evaluation> begin(const evaluation_request& request,
+                                           const measure_name& how, verdict& v) override;
+  base::expected<baseline_terms> terms_of(baseline_choice baseline) override;
+  void renew_reference() override;
+  void look_after(verdict& v, runner::cause why) override;
+
   std::unique_ptr<state> state_;
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/machine.hpp"
@@ -185,12 +184,7 @@ class sandboxed_oracle final : public reference_oracle {
 
 base::expected<std::unique_ptr<reference_oracle>> open_cpp_oracle(const evaluator_options& given) {
   evaluator_options options = given;
-  if (options.runner_program.empty()) {
-    QUERN_TRY(options.runner_program, base::sibling_program("quern-runner"));
-  }
-  if (options.reference_program.empty()) {
-    QUERN_TRY(options.reference_program, base::sibling_program("quern-torch"));
-  }
+  QUERN_CHECK(fill_in(options));
   QUERN_TRY(auto choice, core_choice::choose(options.core));
   auto oracle = std::make_unique<sandboxed_oracle>(std::move(options), choice.core());
   QUERN_CHECK(oracle->open());

@@ -15,7 +15,6 @@
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judgement.hpp"
 #include "env/judge/staged_evaluation.hpp"
-#include "env/judge/verdict_cache.hpp"
 #include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/lanes/cpp/prepared_task.hpp"
@@ -80,7 +79,6 @@ struct cpp_evaluator::state {
   std::string environment;
   null_distribution null;
   std::unique_ptr<task_shelf> tasks;
-  verdict_cache cache;
   stage_seconds seconds;
   base::steady_clock clock;
   device_quarantine quarantine{};
@@ -101,16 +99,14 @@ base::expected<std::unique_ptr<candidate_process>> start_candidate(
     cpp_evaluator::state& with, const std::filesystem::path& artefact, double wall_s);
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
-class cpp_evaluation : public staged_evaluation {
+class cpp_evaluation final : public staged_evaluation {
  public:
-  cpp_evaluation(cpp_evaluator::state& with, const evaluation_request& request, verdict& v)
-      : staged_evaluation(request, v), with_(with) {}
+  cpp_evaluation(cpp_evaluator::state& with, const evaluation_request& request,
+                 const measure_name& how, verdict& v)
+      : staged_evaluation(request, how, v), with_(with) {}
 
-  void run();
-  /// It got as far as what the quarantine is about: a compiler, a reference, a process.
-  [[nodiscard]] bool used_host() const { return used_host_; }
-  /// What may have ended it beside its candidate.
-  [[nodiscard]] interruption interrupted() const;
+  void run() override;
+  [[nodiscard]] interruption interrupted() const override;
 
  private:
   bool screen();
@@ -119,7 +115,6 @@ class cpp_evaluation : public staged_evaluation {
   /// As fail_host, of something that was asked of the reference.
   bool fail_reference(const base::error& e);
   bool verify();
-  void cost_model();
   void time();
   [[nodiscard]] estimate_limits measuring_limits() const;
   base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
@@ -138,7 +133,6 @@ class cpp_evaluation : public staged_evaluation {
   std::filesystem::path artefact_;
   std::unique_ptr<candidate_process> first_process_;
   double call_ns_ = 0;
-  bool used_host_ = false;
   bool lost_reference_ = false;
 };
 

@@ -201,7 +201,7 @@ void cuda_evaluation::run() {
     return;
   }
   task_ = *prepared;
-  if (verify() && !request_.verify_only) time();
+  if (verify() && is_measured(request_, how_)) time();
   leave_device();
 }
 

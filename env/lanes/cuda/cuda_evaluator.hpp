@@ -7,7 +7,7 @@
 #include "env/gpu/parts.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
-#include "env/judge/judge.hpp"
+#include "env/judge/staged_judge.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
 
 namespace quern::env {
@@ -19,14 +19,13 @@ struct device_seconds {
 };
 
 /// Judges on one GPU, which it owns: one device lease at a time among the evaluators of this host.
-class cuda_evaluator final : public candidate_judge {
+class cuda_evaluator final : public staged_judge {
  public:
   /// options.gpu: which device. Opens the device, finds compilers and programs; runners and
   /// references start when the first task needs them. Errors say what is missing and what to do.
   static base::expected<std::unique_ptr<cuda_evaluator>> open(evaluator_options options);
   ~cuda_evaluator() override;
 
-  verdict evaluate(const evaluation_request& request) override;
   void warm_up() override;
   void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] const env::lane& lane() const override { return cuda_lane; }
@@ -35,8 +34,6 @@ class cuda_evaluator final : public candidate_judge {
   [[nodiscard]] std::int64_t candidates_at_a_time() const override { return 24; }
   [[nodiscard]] const std::string& device_class() const override;
   [[nodiscard]] const std::string& environment() const override;
-  base::expected<std::string> environment_for(const std::string& protocol) override;
-  [[nodiscard]] stage_seconds stages() const override;
   /// In quarantine: env/device/device_quarantine.hpp says when. A self-test, with everything on
   /// the device made anew, ends it.
   [[nodiscard]] std::optional<device_trouble> trouble() const override;
@@ -51,6 +48,12 @@ class cuda_evaluator final : public candidate_judge {
 
  private:
   explicit cuda_evaluator(std::unique_ptr<state> s);
+  std::unique_ptr<staged_evaluation> begin(const evaluation_request& request,
+                                           const measure_name& how, verdict& v) override;
+  base::expected<baseline_terms> terms_of(baseline_choice baseline) override;
+  [[nodiscard]] std::string key_suffix(const evaluation_request& request) const override;
+  void look_after(verdict& v, runner::cause why) override;
+
   std::unique_ptr<state> state_;
 };
 

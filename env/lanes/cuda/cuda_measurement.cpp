@@ -46,7 +46,7 @@ constexpr double bucket_deviation_limit = 0.15;
 bool cuda_evaluation::take_references(timed_side& side) {
   side.delivers = true;
   auto call = call_request(task_->timed, false);
-  call.under_graph = baseline_ == baseline_choice::graph ? 1 : 0;
+  call.under_graph = how_.baseline == baseline_choice::graph ? 1 : 0;
   std::array<base::expected<reference_seat>, resident_runners> seats;
   std::array<answered<void>, resident_runners> told;
   // Each has a process of its own, and compiles the script where the task is another.
@@ -77,8 +77,8 @@ bool cuda_evaluation::take_compiled(timed_side& side) {
 }
 
 bool cuda_evaluation::take_baseline(timed_side& side, std::vector<loaded_candidate>& loaded) {
-  if (baseline_ == baseline_choice::compile) return take_compiled(side);
-  if (baseline_ != baseline_choice::plain) return take_references(side);
+  if (how_.baseline == baseline_choice::compile) return take_compiled(side);
+  if (how_.baseline != baseline_choice::plain) return take_references(side);
   if (request_.subject->plain.empty())
     return settle(
         {verdict_kind::invalid_reference, "",
@@ -186,7 +186,8 @@ finding cuda_evaluation::judge_clocks(const gpu_timing_result& result) {
           std::nullopt};
 }
 
-bool cuda_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& into) {
+bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t round,
+                              std::vector<process_pairs>& into) {
   auto& stand = *with_.stand;
   gpu_timing_request r;
   r.desk = &stand.desk();
@@ -198,8 +199,8 @@ bool cuda_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& i
   if (!own_)
     r.least_wall_s = stand.check_limit_s(task_->timed, planted_calls_hidden, r.least_wall_s);
   r.limits = measuring_limits();
-  r.protocol = protocol_;
-  const bool plain = baseline_ == baseline_choice::plain;
+  r.protocol = protocol;
+  const bool plain = how_.baseline == baseline_choice::plain;
   // A plain baseline is itself only within the tolerance of the reference.
   if (plain) r.limit = {2 * r.limit.atol, 2 * r.limit.rtol};
   std::vector<loaded_candidate> loaded, baselines;
@@ -272,30 +273,32 @@ bool cuda_evaluation::measure(std::uint64_t round, std::vector<process_pairs>& i
 }
 
 void cuda_evaluation::time() {
+  // The lane measures by it, or the request had been refused.
+  const measure_protocol protocol = find_protocol(how_.protocol).value();
   judgement_rules rules;
   rules.null = with_.null;
   rules.limits = measuring_limits();
   rules.lists_per_measurement = resident_runners;
   verdict_.work =
       work_of(*built_, task_->timed.at, with_.stand->desk().facts(), with_.stand->bandwidth());
-  const bool paired = protocol_.how == aggregation::paired_log_ratio;
+  const bool paired = protocol.how == aggregation::paired_log_ratio;
   rules.charge_noise = built_->form == cuda_form::host_entry;
   constexpr double more_than_any = 1e9;
   const double above = is_on(check_layer::again) ? request_.recheck_above : more_than_any;
-  rules.claims = claims_under(protocol_, {std::llround(100 * above), request_.best_known_e2});
+  rules.claims = claims_under(protocol, {std::llround(100 * above), request_.best_known_e2});
   rules.floor_ns = is_on(check_layer::floor) ? task_->floor_ns : 0;
-  measuring how;
-  how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
-    return measure(round, into);
+  measuring steps;
+  steps.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
+    return measure(protocol, round, into);
   };
-  how.judge = [&](std::span<const process_pairs> all) {
-    return paired ? judge_times(all, rules) : judge_rounds(protocol_, all, rules);
+  steps.judge = [&](std::span<const process_pairs> all) {
+    return paired ? judge_times(all, rules) : judge_rounds(protocol, all, rules);
   };
-  how.claims = rules.claims;
-  how.recheck = request_.recheck;
-  how.confirm_at_once = with_.options.confirm_at_once;
-  measure_and_settle(how, runs_, claim_e2_, verdict_);
-  if (!looks_twice(protocol_)) verdict_.confirmed.reset();
+  steps.claims = rules.claims;
+  steps.recheck = request_.recheck;
+  steps.confirm_at_once = with_.options.confirm_at_once;
+  measure_and_settle(steps, runs_, claim_e2_, verdict_);
+  if (!looks_twice(protocol)) verdict_.confirmed.reset();
   // Nothing is pooled, and half an hour of rounds is no small thing to keep.
   if (!paired) runs_.clear();
 }

@@ -15,13 +15,11 @@
 #include "env/judge/core_lock.hpp"
 #include "env/judge/recently_used.hpp"
 #include "env/judge/staged_evaluation.hpp"
-#include "env/judge/verdict_cache.hpp"
 #include "env/lanes/cuda/build.hpp"
 #include "env/lanes/cuda/candidate.hpp"
 #include "env/lanes/cuda/checks.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "env/lanes/cuda/timing.hpp"
-#include "env/measure/measure_name.hpp"
 #include "env/measure/null_distribution.hpp"
 
 namespace quern::env {
@@ -129,7 +127,6 @@ struct cuda_evaluator::state {
   std::uint64_t secret = 0;
   std::optional<compiled_references> compiled;
   std::unique_ptr<cuda_stand> stand;
-  verdict_cache cache;
   stage_seconds seconds;
   device_seconds device;
   gpu_parts parts;
@@ -151,26 +148,23 @@ struct cuda_evaluator::state {
 };
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
-class cuda_evaluation : public staged_evaluation {
+class cuda_evaluation final : public staged_evaluation {
  public:
-  /// `baseline`: never `of_task`.
   cuda_evaluation(cuda_evaluator::state& with, const evaluation_request& request,
-                  const measure_protocol& protocol, baseline_choice baseline, verdict& v)
-      : staged_evaluation(request, v),
+                  const measure_name& how, verdict& v)
+      : staged_evaluation(request, how, v),
         with_(with),
-        protocol_(protocol),
-        baseline_(baseline),
         policy_(request.policy.value_or(with.options.policy)) {}
 
-  void run();
-  [[nodiscard]] bool used_device() const { return used_device_; }
+  void run() override;
 
  private:
   bool screen();
   bool build();
   bool verify();
   void time();
-  bool measure(std::uint64_t round, std::vector<process_pairs>& into);
+  bool measure(const measure_protocol& protocol, std::uint64_t round,
+               std::vector<process_pairs>& into);
   bool take_baseline(timed_side& side, std::vector<loaded_candidate>& loaded);
   bool take_references(timed_side& side);
   bool take_compiled(timed_side& side);
@@ -193,8 +187,6 @@ class cuda_evaluation : public staged_evaluation {
   std::uint64_t secret(std::uint64_t purpose);
 
   cuda_evaluator::state& with_;
-  measure_protocol protocol_;
-  baseline_choice baseline_;
   suite_policy policy_;
   std::optional<built_candidate> built_, plain_;
   const cuda_task* task_ = nullptr;
@@ -204,7 +196,6 @@ class cuda_evaluation : public staged_evaluation {
   std::size_t saw_it_ = 0;  ///< resident runners into which it was loaded
   std::uint64_t drawn_ = 0;
   condition_watch seen_;
-  bool used_device_ = false;
 };
 
 }  // namespace quern::env
