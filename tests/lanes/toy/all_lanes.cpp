@@ -1,4 +1,4 @@
-// The lanes of Quern's programs, and the toy.
+// The lanes of Quern's programs, and the toys.
 #include <array>
 
 #include "env/lanes/cpp/cpp_lane.hpp"
@@ -8,7 +8,8 @@
 namespace quern::env {
 
 std::span<const lane* const> all_lanes() {
-  static constexpr std::array<const lane*, 3> all{&cpp_lane, &cuda_lane, &toy_lane};
+  static constexpr std::array<const lane*, 5> all{&cpp_lane, &cuda_lane, &toy_lane, &toy_gpu_lane,
+                                                  &other_toy_gpu_lane};
   return all;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "env/judge/evaluation_request.hpp"
-#include "env/screen/canonical.hpp"
 #include "lanes/toy/toy_lane.hpp"
 
 namespace quern::env {
@@ -15,19 +14,22 @@ constexpr std::int64_t lines_of_baseline = 40;
 
 class toy_judge final : public candidate_judge {
  public:
+  toy_judge(const env::lane& of, std::string device_class)
+      : lane_(of), class_(std::move(device_class)) {}
+
   verdict evaluate(const evaluation_request& request) override {
     ++seconds_.evaluations;
     verdict v;
     v.task = task_id(*request.subject);
-    v.source = base::to_hex(toy_lane.identity(request.source));
+    v.source = base::to_hex(lane_.identity(request.source));
     v.protocol = request.protocol;
     v.device_class = class_;
     v.env = environment_;
-    if (request.subject->lane != &toy_lane) {
+    if (request.subject->lane != &lane_) {
       v.detail = "a task of another lane";
       return v;
     }
-    if (request.source.find("kernel") == std::string::npos) {
+    if (lower_case(request.source).find("kernel") == std::string::npos) {
       v.kind = verdict_kind::compile_error;
       v.detail = "it names no kernel";
       return v;
@@ -41,21 +43,24 @@ class toy_judge final : public candidate_judge {
   }
   void warm_up() override {}
   void compile_ahead(const evaluation_request&) override {}
-  [[nodiscard]] const env::lane& lane() const override { return toy_lane; }
+  [[nodiscard]] const env::lane& lane() const override { return lane_; }
   [[nodiscard]] const std::string& device_class() const override { return class_; }
   [[nodiscard]] const std::string& environment() const override { return environment_; }
   [[nodiscard]] stage_seconds stages() const override { return seconds_; }
 
  private:
-  std::string class_ = toy_lane.device_class(0).value();
+  const env::lane& lane_;
+  std::string class_;
   std::string environment_ = std::string(32, '0');
   stage_seconds seconds_;
 };
 
 }  // namespace
 
-base::expected<std::unique_ptr<candidate_judge>> open_toy_judge(evaluator_options /*options*/) {
-  return std::make_unique<toy_judge>();
+base::expected<std::unique_ptr<candidate_judge>> open_toy_judge(const lane& of,
+                                                                const evaluator_options& options) {
+  QUERN_TRY(std::string device_class, of.device_class(options.gpu));
+  return std::make_unique<toy_judge>(of, std::move(device_class));
 }
 
 }  // namespace quern::env

@@ -1,13 +1,13 @@
 #include "lanes/toy/toy_lane.hpp"
 
 #include <array>
+#include <cstdlib>
 
 #include "base/program.hpp"
 #include "env/judge/compiling_oracle.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"
 #include "env/runner/reference_service.hpp"
-#include "env/screen/canonical.hpp"
 #include "env/task/check.hpp"
 #include "env/task/new_task.hpp"
 #include "env/task/prototype.hpp"
@@ -48,13 +48,42 @@ base::expected<std::unique_ptr<reference_oracle>> open_toy_oracle(
   return std::make_unique<toy_oracle>(std::move(service));
 }
 
+/// Nothing is needed, unless a test takes it away.
+base::status check_toy_programs() {
+  const char* lacks = std::getenv("QUERN_TOY_LACKS");
+  if (lacks == nullptr) return {};
+  return base::fail(base::errc::not_found, "{} is not here: buy one", lacks);
+}
+
+/// The toy on GPUs: a device class for each, so that a test sees which one a judge was given.
+lane on_gpus(std::string_view name, std::string_view ending,
+             decltype(lane::open_judge) open_judge) {
+  lane made = toy_lane;
+  made.name = name;
+  made.file_ending = ending;
+  made.device = device_kind::gpu;
+  made.open_judge = open_judge;
+  made.device_class = [](int gpu) {
+    return base::expected<std::string>("toy-gpu-" + std::to_string(gpu));
+  };
+  return made;
+}
+
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
 
 const lane toy_lane{
     .name = "toy",
     .summary = "texts that are judged by their length",
     .language = "text",
     .file_ending = ".txt",
+    .fence = "text",
     .device = device_kind::core,
     .usual_device_class = "toy-text",
     .element_types = toy_types,
@@ -64,7 +93,7 @@ const lane toy_lane{
     .least_baseline_ns = 1,
     .usual_recheck_above_e2 = 100'000,
     .corpus_tasks_ahead = 0,
-    .identity = source_hash,
+    .identity = [](std::string_view source) { return base::xxh128(lower_case(source)); },
     .entry = [](const task& what) { return kernel_prototype(what, "void* "); },
     .optional_entry = workspace_prototype,
     .restrictions = [](const suite_policy&) { return std::vector<std::string>{"Be short."}; },
@@ -73,12 +102,21 @@ const lane toy_lane{
         [](std::string_view name) {
           return new_kernel_task(name, toy_lane, {"256", {}});
         },
-    .open_judge = open_toy_judge,
+    .open_judge = [](evaluator_options options) { return open_toy_judge(toy_lane, options); },
     .open_oracle = open_toy_oracle,
     .open_quick_oracle = open_compiling_oracle,
+    .check_programs = check_toy_programs,
     .try_compiler = nullptr,
     .device_class = [](int) { return base::expected<std::string>("toy-text"); },
     .grammar = nullptr,
 };
+
+const lane toy_gpu_lane = on_gpus("toy_gpu", ".toy_gpu", [](evaluator_options options) {
+  return open_toy_judge(toy_gpu_lane, options);
+});
+
+const lane other_toy_gpu_lane =
+    on_gpus("other_toy_gpu", ".other_toy_gpu",
+            [](evaluator_options options) { return open_toy_judge(other_toy_gpu_lane, options); });
 
 }  // namespace quern::env

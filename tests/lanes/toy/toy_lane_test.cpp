@@ -1,36 +1,20 @@
 // A lane that no source of Quern knows, in copies of its programs: from a task file to a verdict,
 // through `quern bench`, and through a run to a step of training. Real processes.
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "e2e/run_fixture.hpp"
+#include "base/subprocess.hpp"
+#include "base/text.hpp"
+#include "lanes/toy/toy_fixture.hpp"
 #include "storage/ledger.hpp"
-#include "support/test.hpp"
 
 using namespace quern;
 using namespace quern::test;
 namespace fs = std::filesystem;
-
-namespace {
-
-std::string toy_program(const char* name) {
-  return (program_dir() / "with_toy" / name).string();
-}
-
-std::string suite() {
-  return (source_dir() / "tests/lanes/toy/suite").string();
-}
-
-struct toy_fixture {
-  base::temp_folder folder = base::temp_folder::make().value();
-  int commands = 0;
-  /// The command's end; its words begin behind the program.
-  finished quern(std::vector<std::string> words) {
-    words.insert(words.begin(), toy_program("quern"));
-    return run_to_end(std::move(words), folder.path() / ("log" + std::to_string(++commands)));
-  }
-};
-
-}  // namespace
+using base::operator""_s;
 
 TEST_CASE_FIXTURE(toy_fixture, "a third lane has tasks that are begun, checked and judged") {
   const finished begun =
@@ -60,11 +44,19 @@ TEST_CASE_FIXTURE(toy_fixture, "a third lane has tasks that are begun, checked a
   const fs::path answers = folder.path() / "answers";
   fs::create_directories(answers);
   REQUIRE(base::write_file_atomic(answers / "silu_scale_plus_row.first.txt", "kernel\n"));
-  const finished bench = quern({"bench", suite(), "--candidates", answers.string(), "--out",
+  REQUIRE(base::write_file_atomic(answers / "silu_scale_plus_row.second.txt", "KERNEL\n"));
+  const finished bench = quern({"bench", toy_suite(), "--candidates", answers.string(), "--out",
                                 (folder.path() / "results.jsonl").string(), "--best-effort"});
   CAPTURE(bench.output);
   CHECK(bench.code == 0);
-  CHECK(contains(base::read_file(folder.path() / "results.jsonl").value_or(""), "toy-text"));
+  // Two texts of one candidate by the lane, though not by what C++ would make of them.
+  const auto results = whole_lines_of(folder.path() / "results.jsonl");
+  REQUIRE(results.size() == 3);
+  const auto first = base::parse_json(results[1]).value();
+  const auto second = base::parse_json(results[2]).value();
+  CHECK(first["verdict"]["device_class"] == "toy-text");
+  CHECK(first["source"] != second["source"]);
+  CHECK(first["verdict"]["source"] == second["verdict"]["source"]);
 
   const finished measured = quern({"eval", task, candidate, "--protocol", "kernelbench/1"});
   CHECK(measured.code != 0);
@@ -74,7 +66,7 @@ TEST_CASE_FIXTURE(toy_fixture, "a third lane has tasks that are begun, checked a
 TEST_CASE_FIXTURE(toy_fixture,
                   "the programs of Quern do not have the lane, and name those that there are") {
   const finished checked =
-      run_to_end({program("quern"), "tasks", "check", suite()}, folder.path() / "log");
+      run_to_end({program("quern"), "tasks", "check", toy_suite()}, folder.path() / "log");
   CHECK(checked.code != 0);
   CHECK(contains(checked.output, "'lane' is 'toy'"));
   CHECK(contains(checked.output, "known are cpp, cuda"));
@@ -82,14 +74,42 @@ TEST_CASE_FIXTURE(toy_fixture,
 
 TEST_CASE_FIXTURE(toy_fixture, "a run of a third lane goes from its suite to a step of training") {
   const fs::path run = folder.path() / "run";
-  const finished trained =
-      quern({"train", (source_dir() / "configs/quickstart.yaml").string(), "--set",
-             "run.folder=" + run.string(), "--set", "env.lane=toy", "--set", "tasks.source=suite",
-             "--set", "tasks.suite=" + suite(), "--set", "learner.steps=1", "--set",
-             "algorithm.group_size=4", "--set", "policy.max_new_tokens=300", "--set",
-             "env.sandbox=best_effort"});
-  CAPTURE(trained.output);
-  REQUIRE(trained.code == 0);
+  const fs::path log = folder.path() / "control";
+  auto control = base::subprocess::start(
+      {.argv = {(toy_programs() / "quern").string(), "train",
+                (source_dir() / "configs/quickstart.yaml").string(), "--set",
+                "run.folder=" + run.string(), "--set", "env.lane=toy", "--set",
+                "tasks.source=suite", "--set", "tasks.suite=" + toy_suite(), "--set",
+                "learner.steps=1", "--set", "algorithm.group_size=4", "--set",
+                "policy.max_new_tokens=300", "--set", "env.sandbox=best_effort"},
+       .log = log});
+  REQUIRE(control);
+  const auto said = [&] { return base::read_file(log).value_or(""); };
+  // A host that has another lane, too, joins where the run's own evaluator did.
+  std::vector<pid_t> own;
+  REQUIRE(wait_until(120_s, [&] {
+    own = find_children(control->pid(), {"evaluator", "--connect"});
+    return !own.empty() || control->poll();
+  }));
+  CAPTURE(said());
+  REQUIRE_FALSE(own.empty());
+  const std::string line =
+      base::read_file(fmt::format("/proc/{}/cmdline", own.front())).value_or("");
+  const auto words = base::split(line, '\0');
+  const auto option = std::find(words.begin(), words.end(), "--connect");
+  REQUIRE(option != words.end());
+  const whole_programs programs("toy_run");
+  auto host = base::subprocess::start(
+      {.argv = {programs.quern().string(), "evaluator", "--connect", std::string(*(option + 1)),
+                "--lanes", "cpp,toy", "--sandbox", "best_effort"},
+       .log = folder.path() / "host"});
+  REQUIRE(host);
+  const auto ended = control->wait(540_s);
+  CAPTURE(said());
+  CAPTURE(base::read_file(folder.path() / "host").value_or(""));
+  REQUIRE(ended);
+  REQUIRE(ended->code == 0);
+  CHECK(contains(said(), "this run uses 1: those of lane toy on toy-text"));
   check_law(run);
   CHECK(counts_of(run).of(storage::sample_state::trained) > 0);
   const auto verdicts = base::read_file(run / "metrics.jsonl");
@@ -104,4 +124,69 @@ TEST_CASE_FIXTURE(toy_fixture, "a run of a third lane goes from its suite to a s
                                 "env.lane=toy", "--dry-run"});
   CHECK(tuned.code != 0);
   CHECK(contains(tuned.output, "lane toy has no grammar"));
+}
+
+TEST_CASE_FIXTURE(toy_fixture, "no corpus and no task is made of a lane without a grammar") {
+  const std::string config = (folder.path() / "config.yaml").string();
+  const std::string corpus = (folder.path() / "corpus").string();
+  fs::create_directories(corpus);
+  for (const std::string& tasks :
+       {std::string("{}"), "{source: suite, suite: " + toy_suite() + "}"}) {
+    CAPTURE(tasks);
+    REQUIRE(base::write_file_atomic(config,
+                                    "quern_config: 1\nenv: {lane: toy}\ntasks: " + tasks + "\n"));
+    const finished refused = quern({"tasks", "corpus", "--config", config, "--folder", corpus,
+                                    "--shard", "0", "--shards", "1"});
+    CAPTURE(refused.output);
+    CHECK(refused.code != 0);
+    const bool told = contains(refused.output, "lane toy has no grammar of tasks") ||
+                      contains(refused.output, "env.lane is toy, which has no grammar of tasks");
+    CHECK(told);
+  }
+  CHECK(fs::is_empty(corpus));
+  const finished generated = quern({"tasks", "generate", "--lane", "toy"});
+  CAPTURE(generated.output);
+  CHECK(generated.code != 0);
+  CHECK(contains(generated.output, "{cpp,cuda}"));
+}
+
+TEST_CASE_FIXTURE(toy_fixture, "what a lane lacks here is said before a run, and by quern doctor") {
+  const std::vector<std::string> train{"train", (source_dir() / "configs/quickstart.yaml").string(),
+                                       "--set", "run.folder=" + (folder.path() / "run").string(),
+                                       "--set", "env.lane=toy",
+                                       "--set", "tasks.source=suite",
+                                       "--set", "tasks.suite=" + toy_suite(),
+                                       "--set", "env.sandbox=best_effort"};
+  std::vector<std::string> dry = train;
+  dry.emplace_back("--dry-run");
+  const finished good = quern(dry);
+  CAPTURE(good.output);
+  CHECK(good.code == 0);
+  for (const auto& words : {train, dry}) {
+    const finished refused = quern(words, "the abacus");
+    CAPTURE(refused.output);
+    CHECK(refused.code == 2);
+    CHECK(contains(refused.output, "env.lane"));
+    CHECK(contains(refused.output, "the abacus is not here: buy one"));
+  }
+  CHECK_FALSE(fs::exists(folder.path() / "run"));
+
+  const auto line_of = [](const std::string& output) {
+    const auto at = output.find("lane toy ");
+    const auto begin = at == std::string::npos ? at : output.rfind('\n', at);
+    return at == std::string::npos ? ""
+                                   : output.substr(begin + 1, output.find('\n', at) - begin - 1);
+  };
+  // With all that lane cpp needs, the exit code is that of lane toy.
+  const whole_programs programs("toy_lane");
+  const finished well = quern({"doctor"}, "", programs.quern());
+  CAPTURE(well.output);
+  CHECK(line_of(well.output).starts_with("ok "));
+  CHECK(contains(line_of(well.output), "toy-text"));
+  if (!contains("\n" + well.output, "\nMISS")) CHECK(well.code == 0);
+  const finished ill = quern({"doctor"}, "the abacus", programs.quern());
+  CAPTURE(ill.output);
+  CHECK(ill.code != 0);
+  CHECK(line_of(ill.output).starts_with("MISS "));
+  CHECK(contains(line_of(ill.output), "the abacus is not here: buy one"));
 }
