@@ -28,8 +28,8 @@ class candidate_judge {
   /// Never fails: what goes wrong here is a verdict too (`infra_error`, `invalid_reference`).
   virtual verdict evaluate(const evaluation_request& request) = 0;
 
-  /// Starts what the first evaluation would otherwise wait for. A failure shows there. On the
-  /// thread that calls evaluate(), or before it does.
+  /// Starts what the first evaluation would otherwise wait for. The first evaluate() reports an
+  /// error. On the thread that calls evaluate(), or before it does.
   virtual void warm_up() = 0;
 
   /// Screens and compiles into the cache, so that evaluate() finds the artefact. Safe from any
@@ -37,12 +37,12 @@ class candidate_judge {
   virtual void compile_ahead(const evaluation_request& request) = 0;
 
   [[nodiscard]] virtual const env::lane& lane() const = 0;
-  /// Of a closed list; times of different classes are never compared.
+  /// As lane::device_class() tells it; times of different classes are never compared.
   [[nodiscard]] virtual const std::string& device_class() const = 0;
   /// Fingerprint of all that can change a verdict or a time; 32 hex digits.
   [[nodiscard]] virtual const std::string& environment() const = 0;
-  /// That of verdicts under a protocol with its baseline ("paired/1@compile"), which may be another
-  /// compiler's, too. Error: this host does not have it.
+  /// Fingerprint of verdicts measured under `protocol`, such as "paired/1@compile": it has the
+  /// baseline's compiler in it where that is another one. Error: this host does not have it.
   virtual base::expected<std::string> environment_for(const std::string& /*protocol*/) {
     return environment();
   }

@@ -1,5 +1,5 @@
 // What the evaluations of all lanes have in common: a verdict that is filled stage by stage and
-// stands at the first finding, and the first stages, which know no lane.
+// stands at the first finding, and what stages of any lane tell it.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace quern::env {
 
-/// What may have ended an evaluation that is not its candidate's doing, and may be gone when it is
-/// made again.
+/// What ended an evaluation early and need not be its candidate's doing: it may be gone when the
+/// evaluation is made again.
 enum class interruption {
   none,
   reference_lost,   ///< the baseline's process ended
@@ -53,16 +53,18 @@ class staged_evaluation {
   /// Passes through the stages of its lane until one finds something: screen, build, checks, and
   /// the clock if the request is_measured(). Nothing of the candidate runs when it returns.
   virtual void run() = 0;
-  /// What may have ended it beside its candidate.
+  /// Why run() ended early, where the cause may be outside of the candidate.
   [[nodiscard]] virtual interruption interrupted() const {
     return doubtful_ ? interruption::candidate_ended : interruption::none;
   }
-  /// It got as far as what a quarantine is about: a compiler, a reference, a process, a device.
+  /// It got as far as what a quarantine is about: a compiler, a reference, a process, a device. The
+  /// lane sets used_device_ before it asks for the first of them.
   [[nodiscard]] bool used_device() const { return used_device_; }
 
   /// Takes the verdict that is kept for this request, if it stands: neither a recheck is asked for
-  /// nor is it drawn to be measured again with probability `p`. Otherwise takes from it what the
-  /// new measurement is pooled with and has to confirm.
+  /// nor is it drawn to be measured again with probability `p`. True: it was taken, and there is
+  /// nothing to run. Otherwise takes from it what the new measurement is pooled with and has to
+  /// confirm.
   bool recall(verdict_cache& cache, const verdict_key& key, double p);
   /// Keeps the verdict, and what was measured for it.
   void keep(verdict_cache& cache, const verdict_key& key);

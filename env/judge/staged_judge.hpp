@@ -33,14 +33,16 @@ class staged_judge : public candidate_judge {
       : options_(options), seconds_(seconds) {}
 
   /// An evaluation that has not run, of a request that is of this lane. `how.baseline` is never
-  /// `of_task`. It fills `v`, which has its head; all arguments outlive it.
+  /// `of_task`. It fills `v`, which has task, source, protocol, device class, environment and
+  /// baseline already; all arguments outlive it.
   virtual std::unique_ptr<staged_evaluation> begin(const evaluation_request& request,
                                                    const measure_name& how, verdict& v) = 0;
-  /// Error: the baseline cannot be had on this host. `baseline`: one that the lane or the task has,
-  /// never `of_task`.
+  /// `baseline`: one that the lane or the task has, never `of_task`. A baseline that a task file
+  /// can name (eager, plain) has the environment of the host, environment(). Error: the baseline
+  /// cannot be had on this host.
   virtual base::expected<baseline_terms> terms_of(baseline_choice baseline) = 0;
-  /// What a request asks for beside its protocol that another verdict may come of, such as
-  /// "+host_entry"; for keys of verdicts.
+  /// Options of the request, beside its protocol, that can change the verdict, such as
+  /// "+host_entry"; part of the key of a verdict.
   [[nodiscard]] virtual std::string key_suffix(const evaluation_request& /*request*/) const {
     return {};
   }

@@ -13,7 +13,7 @@
 
 namespace quern::env::runner {
 
-/// A command as its handler gets it: the body has the bytes and the descriptor that the rule says.
+/// A command as its handler gets it: with a body and a descriptor as its rule says.
 struct question {
   std::uint64_t ticket = 0;
   std::span<const std::byte> body;
@@ -74,11 +74,12 @@ constexpr std::size_t longest_message(std::span<const command_handler> handlers)
 struct command_server {
   std::span<const command_handler> handlers;
   void* runner = nullptr;
-  /// Asked before anything is made of a command but its number: why the runner cannot take it as
-  /// things stand, or null. `how` is what is answered, `failed` where it is left alone. Null: it
-  /// takes all of them.
+  /// Asked before the command is held against its rule: why the runner cannot take it as things
+  /// stand, or null. `how`: outcome of the reply, which is `failed` unless it is set. Null: the
+  /// runner takes all commands.
   const char* (*refuses)(const void* runner, command what, outcome& how) = nullptr;
-  /// For how long the loop looks for the next command before it sleeps. Null: it sleeps at once.
+  /// For how long, ns, the loop polls for the next command before it sleeps. Null: it sleeps at
+  /// once.
   std::int64_t (*awake_behind)(command what, std::size_t body_bytes) = nullptr;
   /// Of the command that is being answered, or was last; what a handler of signals answers.
   std::uint64_t ticket = 0;

@@ -43,7 +43,7 @@ struct lane {
   /// whatever its fence says.
   std::string_view fence;
   device_kind device;
-  /// Class of the device that stands for one that is not here, so that prompts can be made.
+  /// Device class that prompts name where the machine has no such device (`--dry-run`).
   std::string_view usual_device_class;
   /// Types that kernel arguments may have.
   std::span<const dtype> element_types;
@@ -64,7 +64,8 @@ struct lane {
 
   /// Hash of a candidate's text: two texts with one hash are one candidate.
   base::hash128 (*identity)(std::string_view source);
-  /// The declarations that a candidate must define, and may, without final semicolons.
+  /// Declarations without their semicolons, never empty: of what a candidate must define, which is
+  /// called `kernel`, and of what it may define beside it to ask for scratch memory.
   std::string (*entry)(const task& what);
   std::string (*optional_entry)(const task& what);
   /// The rules that prompts state beside those of every lane, one sentence each.
@@ -75,17 +76,19 @@ struct lane {
   /// Text of a commented task file to start from. Error: a name that a task cannot have.
   base::expected<std::string> (*new_task)(std::string_view name);
 
-  /// A judge on this machine, the caller's own (options.core or options.gpu says where). Errors say
-  /// what is missing and what to do; invalid_argument: an option's value.
+  /// A new judge on core `options.core` or GPU `options.gpu` of this machine. Errors say what is
+  /// missing and what to do; invalid_argument: an option's value.
   base::expected<std::unique_ptr<candidate_judge>> (*open_judge)(evaluator_options options);
   /// The oracle of `quern tasks check`, on the device of a judge.
   base::expected<std::unique_ptr<reference_oracle>> (*open_oracle)(
       const evaluator_options& options);
-  /// One for check_task_quickly(), on any machine.
+  /// One for check_task_quickly(), with which `train` checks references before it starts; on any
+  /// machine.
   base::expected<std::unique_ptr<reference_oracle>> (*open_quick_oracle)(
       const evaluator_options& options);
-  /// Looks for what a judge needs on this machine beside quern-torch, without starting anything.
-  /// Error: what is missing and what to do. Null: nothing is needed.
+  /// Looks for what a judge needs on this machine beside quern-torch. It compiles and measures
+  /// nothing, since it is asked before each run. Error: what is missing and what to do. Null:
+  /// nothing is needed.
   base::status (*check_programs)();
   /// Compiles a text of ours as a candidate is: the compiler's version. Error: what is wrong on
   /// this machine. Null: quern doctor has nothing to try.
