@@ -62,6 +62,11 @@ std::vector<lent_memory::to_map> lent_memory::not_mapped(const gpu_link& in, std
 
 answered<void> lent_memory::lend(gpu_link& to, std::size_t seat, bool elsewhere) {
   for (const to_map& one : not_mapped(to, seat, elsewhere)) {
+    if (!one.file)
+      return tl::make_unexpected(
+          runner_failure{runner_failure::kind::host,
+                         {},
+                         "no descriptor is free for the memory that a runner is lent"});
     if (auto done = to.import(static_cast<std::int32_t>(one.piece), one.file.get(), one.bytes,
                               one.hint, one.writable_hint);
         !done)

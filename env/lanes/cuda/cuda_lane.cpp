@@ -69,8 +69,9 @@ base::status check_cuda_programs() {
   QUERN_CHECK(base::sibling_program("quern-runner"));
   // Without a GPU nothing is compiled here, and CUDA need not be installed.
   if (!has_nvidia_driver()) return {};
-  QUERN_TRY(const cuda_toolkit toolkit, find_cuda_toolkit());
-  if (!toolkit.nvcc.empty()) QUERN_CHECK(find_compiler());
+  QUERN_CHECK(find_cuda_toolkit());
+  // nvcc compiles host code with it, and so does what serves the baseline `compile`.
+  QUERN_CHECK(find_compiler());
   return {};
 }
 
