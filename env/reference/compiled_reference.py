@@ -409,10 +409,10 @@ def receive(channel, longest, awake_s):
     until = time.monotonic() + awake_s
     while awake_s > 0 and time.monotonic() < until:
         try:
-            return socket.recv_fds(channel, longest, 1, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+            return socket.recv_fds(channel, longest, 1, socket.MSG_DONTWAIT)
         except BlockingIOError:
             pass
-    return socket.recv_fds(channel, longest, 1, socket.MSG_CMSG_CLOEXEC)
+    return socket.recv_fds(channel, longest, 1)
 
 
 def serve(library, layout, torch):
