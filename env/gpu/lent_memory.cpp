@@ -34,46 +34,63 @@ std::uint64_t lent_memory::bytes() const {
   return all;
 }
 
-std::uint64_t lent_memory::hint() {
+piece_mapping lent_memory::somewhere() {
   // Anywhere in 16 TiB that drivers leave free, in steps of 2 MiB.
   constexpr std::uint64_t start = std::uint64_t{1} << 44;
   constexpr std::uint64_t step = std::uint64_t{2} << 20;
-  return start + addresses_.below((std::uint64_t{1} << 44) / step) * step;
+  const auto draw = [this] {
+    return start + addresses_.below((std::uint64_t{1} << 44) / step) * step;
+  };
+  const std::uint64_t at = draw();
+  std::uint64_t writable_at = at;
+  while (writable_at == at && is_on(check_layer::read_only))
+    writable_at = draw();
+  return {0, at, writable_at};
 }
 
 std::vector<lent_memory::to_map> lent_memory::not_mapped(const gpu_link& in, std::size_t seat,
-                                                         bool elsewhere) {
+                                                         bool elsewhere, const gpu_link* other) {
   const std::lock_guard lock(guard_);
   const std::array<const piece*, QUERN_PIECES> pieces{&inputs_, &outputs_[seat], &workspace_};
   std::vector<to_map> all;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const piece& p = *pieces[i];
-    if (p.making == 0 || (in.mapped[i] == p.making && !elsewhere)) continue;
+    if (p.making == 0) continue;
+    const piece_mapping& has = in.mapped[i];
+    const bool as_other = other != nullptr && other->mapped[i].making != 0;
+    if (has.making == p.making && !elsewhere && (!as_other || has.at == other->mapped[i].at))
+      continue;
+    piece_mapping where = as_other ? other->mapped[i] : somewhere();
+    where.making = p.making;
     // A descriptor of its own: the piece may be made anew while the runner maps it.
-    const std::uint64_t at = hint();
-    std::uint64_t writable_at = at;
-    while (writable_at == at && is_on(check_layer::read_only))
-      writable_at = hint();
-    all.push_back({i, base::unique_fd(fcntl(p.memory.fd(), F_DUPFD_CLOEXEC, 0)), p.memory.bytes(),
-                   p.making, at, writable_at});
+    all.push_back(
+        {i, base::unique_fd(fcntl(p.memory.fd(), F_DUPFD_CLOEXEC, 0)), p.memory.bytes(), where});
   }
   return all;
 }
 
-answered<void> lent_memory::lend(gpu_link& to, std::size_t seat, bool elsewhere) {
-  for (const to_map& one : not_mapped(to, seat, elsewhere)) {
+answered<void> lent_memory::map(gpu_link& to, const std::vector<to_map>& pieces) {
+  for (const to_map& one : pieces) {
     if (!one.file)
       return tl::make_unexpected(
           runner_failure{runner_failure::kind::host,
                          {},
                          "no descriptor is free for the memory that a runner is lent"});
     if (auto done = to.import(static_cast<std::int32_t>(one.piece), one.file.get(), one.bytes,
-                              one.hint, one.writable_hint);
+                              one.where.at, one.where.writable_at);
         !done)
       return done;
-    to.mapped[one.piece] = one.making;
+    to.mapped[one.piece] = one.where;
   }
   return {};
+}
+
+answered<void> lent_memory::lend(gpu_link& to, std::size_t seat, bool elsewhere) {
+  return map(to, not_mapped(to, seat, elsewhere, nullptr));
+}
+
+answered<void> lent_memory::lend_as(gpu_link& to, std::size_t seat, const gpu_link& other) {
+  return map(to, not_mapped(to, seat, false, &other));
 }
 
 }  // namespace quern::env

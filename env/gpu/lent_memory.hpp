@@ -45,6 +45,11 @@ class lent_memory {
   /// at other addresses than before.
   answered<void> lend(gpu_link& to, std::size_t seat, bool elsewhere = false);
 
+  /// The same at the addresses at which `other` has each piece: two runners whose times are
+  /// compared. Where pieces lie among addresses is worth up to 2 % of a call, the same in every
+  /// window (docs/performance.md), and so is no difference of theirs.
+  answered<void> lend_as(gpu_link& to, std::size_t seat, const gpu_link& other);
+
  private:
   struct piece {
     device_piece memory;
@@ -54,11 +59,14 @@ class lent_memory {
   struct to_map {
     std::size_t piece;
     base::unique_fd file;
-    std::uint64_t bytes, making, hint, writable_hint;
+    std::uint64_t bytes;
+    piece_mapping where;
   };
   base::status grow(piece& what, std::uint64_t bytes);
-  std::uint64_t hint();
-  std::vector<to_map> not_mapped(const gpu_link& in, std::size_t seat, bool elsewhere);
+  piece_mapping somewhere();
+  std::vector<to_map> not_mapped(const gpu_link& in, std::size_t seat, bool elsewhere,
+                                 const gpu_link* other);
+  static answered<void> map(gpu_link& to, const std::vector<to_map>& pieces);
 
   std::mutex guard_;  ///< of all that follows
   device_desk* desk_;

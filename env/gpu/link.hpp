@@ -32,6 +32,13 @@ struct window_times {
   quern_window_clocks inside{};
 };
 
+/// A shared piece as a runner has it mapped; kept by lent_memory.
+struct piece_mapping {
+  std::uint64_t making = 0;       ///< of the piece; 0: not mapped
+  std::uint64_t at = 0;           ///< address that was asked for
+  std::uint64_t writable_at = 0;  ///< the same where the runner writes content of inputs
+};
+
 /// Questions to one runner; the process belongs to somebody else. Thread-compatible.
 class gpu_link {
  public:
@@ -67,8 +74,7 @@ class gpu_link {
   answered<void> deliver(double wall_s);
   answered<void> drop();
 
-  /// Which making of each shared piece it has mapped; kept by lent_memory.
-  std::array<std::uint64_t, QUERN_PIECES> mapped{};
+  std::array<piece_mapping, QUERN_PIECES> mapped{};
 
  private:
   runner_link link_;

@@ -69,4 +69,8 @@ std::vector<quern_order> draw_timed_calls(order_maker& orders, base::random_stre
   return calls;
 }
 
+bool claims_no_time(const window_times& times) {
+  return std::ranges::any_of(times.call_ns, [](std::uint32_t ns) { return ns == 0; });
+}
+
 }  // namespace quern::env

@@ -35,4 +35,8 @@ std::int64_t calls_per_gpu_window(double call_ns, double window_ns, std::uint64_
 std::vector<quern_order> draw_timed_calls(order_maker& orders, base::random_stream& turns,
                                           const device_instance& of, std::int64_t slots);
 
+/// Whether its events say that a call of the window took no time, which no call does. A mean would
+/// hide it behind the others.
+bool claims_no_time(const window_times& times);
+
 }  // namespace quern::env

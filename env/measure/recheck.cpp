@@ -20,8 +20,10 @@ bool needs_recheck(std::int64_t speedup_e2, const claim_limits& limits) {
 std::optional<std::int64_t> confirmed_e2(std::span<const std::int64_t> claims_e2) {
   std::vector<std::int64_t> sorted(claims_e2.begin(), claims_e2.end());
   std::sort(sorted.begin(), sorted.end());
-  if (sorted.size() < 2 || sorted[0] <= 0 || sorted[1] * 10 > sorted[0] * 11) return std::nullopt;
-  return sorted[0];
+  if (sorted.empty() || sorted[0] <= 0) return std::nullopt;
+  for (std::size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i] * 10 <= sorted[i - 1] * 11) return sorted[0];
+  return std::nullopt;
 }
 
 bool needs_third(std::int64_t first_e2, std::int64_t second_e2) {

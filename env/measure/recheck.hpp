@@ -22,9 +22,10 @@ std::int64_t unconfirmed_cap_e2(const claim_limits& limits);
 /// Whether the claim is above that.
 bool needs_recheck(std::int64_t speedup_e2, const claim_limits& limits);
 
-/// Whether measurements in fresh processes bear a claim out: the two lowest of all are at most 10 %
-/// apart, as a ratio of the larger to the smaller. Then the lowest counts, which this returns;
-/// nothing is returned for `unconfirmed`.
+/// Whether measurements in fresh processes bear a claim out: any two of them are at most 10 %
+/// apart, as a ratio of the larger to the smaller. Then the lowest of all counts, which this
+/// returns: one slow measurement costs an honest kernel speed and not its verdict, and luck gains
+/// nothing. Nothing is returned for `unconfirmed`.
 std::optional<std::int64_t> confirmed_e2(std::span<const std::int64_t> claims_e2);
 
 /// Whether a third measurement is to decide between two that are too far apart: up to half as much

@@ -88,7 +88,7 @@ finding gpu_session::set_up(std::int64_t slots) {
           d.needs(slots, std::max(r_.baseline.workspace_bytes, r_.candidate.workspace_bytes)));
       !done)
     return host_trouble(done.error().message);
-  for (const auto* side : {&r_.baseline, &r_.candidate})
+  for (const auto* side : {&r_.candidate, &r_.baseline})
     for (std::size_t i = 0; i < side->runners.size(); ++i) {
       const auto& runner = side->runners[i];
       slot_view(r_.memory->outputs(runner.seat), d.at.outputs, slots).set_guards(*r_.desk);
@@ -97,7 +97,10 @@ finding gpu_session::set_up(std::int64_t slots) {
       tensors.workspace_bytes = is_on(check_layer::poison) ? std::max(r_.baseline.workspace_bytes,
                                                                       r_.candidate.workspace_bytes)
                                                            : 0;
-      auto done = r_.memory->lend(*runner.link, runner.seat);
+      const auto& beside = r_.candidate.runners[i % r_.candidate.runners.size()];
+      auto done = side == &r_.candidate
+                      ? r_.memory->lend(*runner.link, runner.seat)
+                      : r_.memory->lend_as(*runner.link, runner.seat, *beside.link);
       if (done) done = runner.link->tensors(tensors, static_cast<std::int32_t>(slots));
       if (done) continue;
       if (side == &r_.baseline) return host_trouble("baseline: " + done.error().text);
@@ -143,9 +146,9 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
       static_cast<double>(times->wall_ns) / static_cast<double>(slots_);
   if (candidate) {
     result_.events_ns = per_call_ns;
-    if (!(per_call_ns > 0))
+    if (claims_no_time(*times))
       return {verdict_kind::hack, std::string(name_of(hack_kind::timing)),
-              "the events of a window say that its calls took no time", std::nullopt};
+              "the events of a window say that a call took no time", std::nullopt};
     if (clocks_.knows()) {
       const double beyond = side.gated ? clocks_.beyond_inside(*times) : clocks_.beyond(*times);
       charges_.add(per_call_ns, is_on(check_layer::charge) ? beyond : 0);

@@ -273,6 +273,14 @@ TEST_CASE("a window has the calls that its length, its memory and its limit allo
   CHECK(env::calls_per_gpu_window(20e3, 1e6, 2 * gib, gib) == 1);
 }
 
+TEST_CASE("one call without time is enough, however long the others claim to be") {
+  env::window_times times;
+  times.call_ns = {1, 4'294'967'295, 32};
+  CHECK_FALSE(env::claims_no_time(times));
+  times.call_ns[0] = 0;
+  CHECK(env::claims_no_time(times));
+}
+
 TEST_CASE("device classes are named as contracts name them") {
   CHECK(env::gpu_device_class("NVIDIA H200") == "H200-SXM");
   CHECK(env::gpu_device_class("NVIDIA H100 80GB HBM3") == "H100-SXM");

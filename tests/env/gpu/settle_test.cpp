@@ -181,6 +181,13 @@ TEST_CASE("where two measurements of a large claim are somewhat apart, a third d
   CHECK(uneven.v.confirmed == true);
   CHECK(uneven.runs.size() == 3);
 
+  // The second was the slow one, and the third says what the first said.
+  const auto slow_once = settle_with(faked({{0, 40}, {3, 35}, {4, 39}}), how);
+  CHECK(slow_once.measured == rounds{0, 3, 4});
+  CHECK(slow_once.v.kind == verdict_kind::ok);
+  CHECK(slow_once.v.speedup_e2 == 3500);
+  CHECK(slow_once.v.confirmed == true);
+
   const auto falling = settle_with(faked({{0, 40}, {3, 35}, {4, 30}}), how);
   CHECK(falling.v.kind == verdict_kind::unconfirmed);
   CHECK(falling.v.detail == "measured 40.00x, then 35.00x, then 30.00x in fresh processes");
