@@ -19,7 +19,7 @@
 #include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/lanes/cpp/prepared_task.hpp"
 #include "env/lanes/cpp/started_processes.hpp"
-#include "env/lanes/cpp/timing_session.hpp"
+#include "env/lanes/cpp/timing.hpp"
 #include "env/sandbox/child.hpp"
 
 namespace quern::env {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "env/gpu/check_layer.hpp"
+#include "env/gpu/read_difference.hpp"
 #include "env/gpu/timed_windows.hpp"
 #include "env/judge/compare.hpp"
 
@@ -178,16 +179,6 @@ finding gpu_check::run(std::vector<check_result>& checks) {
 }
 
 }  // namespace
-
-first_difference read_difference(device_desk& desk, const tensor_layout& layout,
-                                 std::uint64_t got_at, std::uint64_t want_at, std::uint64_t index) {
-  const auto width = size_of(layout.type);
-  std::array<std::byte, 8> got{}, want{};
-  (void)desk.read(std::span(got).first(width), got_at + index * width);
-  (void)desk.read(std::span(want).first(width), want_at + index * width);
-  return difference_between(layout, index, std::span(got).first(width),
-                            std::span(want).first(width));
-}
 
 finding check_on_device(const gpu_check_request& request, std::vector<check_result>& checks) {
   return gpu_check(request).run(checks);

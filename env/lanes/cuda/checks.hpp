@@ -36,10 +36,6 @@ struct gpu_check_request {
   gpu_parts* parts = nullptr;
 };
 
-/// Element `index` of two tensors of one layout in the device's memory, for the verdict.
-first_difference read_difference(device_desk& desk, const tensor_layout& layout,
-                                 std::uint64_t got_at, std::uint64_t want_at, std::uint64_t index);
-
 /// All rounds of one choice of sizes, the first content again (A, B, A), and the first with one
 /// element changed, each in the same memory for inputs and in outputs of its own, on poison of its
 /// own; then every guard zone. What was checked is added to `checks`.

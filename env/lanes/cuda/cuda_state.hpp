@@ -9,6 +9,7 @@
 #include "env/device/device_watch.hpp"
 #include "env/gpu/compiled_process.hpp"
 #include "env/gpu/departures.hpp"
+#include "env/gpu/device_timing.hpp"
 #include "env/gpu/process_memory.hpp"
 #include "env/gpu/reference_process.hpp"
 #include "env/gpu/runner_pool.hpp"
@@ -19,7 +20,6 @@
 #include "env/lanes/cuda/candidate.hpp"
 #include "env/lanes/cuda/checks.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
-#include "env/lanes/cuda/timing.hpp"
 #include "env/measure/null_distribution.hpp"
 
 namespace quern::env {

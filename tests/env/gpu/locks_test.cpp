@@ -12,10 +12,10 @@
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "env/device/part_build.hpp"
+#include "env/gpu/device_timing.hpp"
 #include "env/gpu/runner_process.hpp"
 #include "env/lanes/cuda/build.hpp"
 #include "env/lanes/cuda/candidate.hpp"
-#include "env/lanes/cuda/timing.hpp"
 #include "env/sandbox/probe.hpp"
 #include "support/test.hpp"
 

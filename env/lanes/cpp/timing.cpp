@@ -1,5 +1,5 @@
 // Times a candidate against its baseline.
-#include "env/lanes/cpp/timing_session.hpp"
+#include "env/lanes/cpp/timing.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -10,6 +10,7 @@
 #include "env/judge/compare.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judge_layer.hpp"
+#include "env/judge/timing_session.hpp"
 #include "env/lanes/cpp/cache_flush.hpp"
 #include "env/lanes/cpp/idle_charge.hpp"
 #include "env/lanes/cpp/window_outputs.hpp"
@@ -33,16 +34,24 @@ finding host_error(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
 }
 
-class session {
+/// Both sides on one core, in turns: windows by this process's clock.
+class core_sides final : public timed_sides {
  public:
-  explicit session(const timing_request& request)
+  explicit core_sides(const timing_request& request)
       : request_(request),
         task_(*request.task),
         instance_(task_.timed.instance),
         kinds_(timed_distributions(*task_.subject)),
         order_(request.order_seed, "window order") {}
 
-  timing_result run();
+  timing_result measure();
+
+  finding rehearse() override;
+  finding between() override;
+  finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
+  [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
+    return narrow_enough(charged(lists.front()), request_.limits);
+  }
 
  private:
   finding prepare_baseline(std::int64_t slots, const tensor_arena& inputs,
@@ -51,16 +60,14 @@ class session {
   finding measure_baseline_once();
   /// Why the baseline did not answer: its own fault, or its process is lost.
   finding baseline_failed(const runner_failure& why);
-  void refresh(std::int64_t slots);
+  void refresh();
   void measure_handshake();
-  finding window(bool candidate, std::int64_t slots, double& ns, bool& disturbed);
-  process_pairs charged_pairs() const;
-  finding check_outputs(std::int64_t slots);
-  finding pair(std::int64_t slots, bool candidate_first, window_pair& per_call, bool& disturbed);
-  finding pair_unkept(std::int64_t slots, window_pair& per_call);
-  finding hidden_windows(std::int64_t slots);
-  finding pair_kept(std::int64_t slots, bool candidate_first);
-  finding rehearse(std::int64_t& slots);
+  finding window(bool candidate, double& ns, bool& disturbed);
+  [[nodiscard]] process_pairs charged(process_pairs pairs) const;
+  finding check_outputs();
+  finding pair_of_windows(bool candidate_first, window_pair& per_call, bool& disturbed);
+  finding pair_unkept(window_pair& per_call);
+  finding hidden_windows();
 
   runner_link& baseline_link() {
     return request_.baseline.reference != nullptr ? request_.baseline.reference->link()
@@ -77,15 +84,18 @@ class session {
   waiting_time own_waiting_ = waiting_time::of_this_thread();
   std::optional<tensor_arena> inputs_;
   candidate_memory baseline_memory_, candidate_memory_;
+  std::int64_t slots_ = 0;  ///< calls of a window
   std::uint64_t call_ = 0;
+  /// Pairs that were asked for, and the one before which all hidden content comes.
+  std::int64_t round_ = 0, surely_hidden_ = 0;
   std::int64_t next_hidden_ = 0;
   double handshake_cpu_ns_ = 0;
   idle_charge idle_;
   timing_result result_;
 };
 
-finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs,
-                                  candidate_memory& memory) {
+finding core_sides::prepare_baseline(std::int64_t slots, const tensor_arena& inputs,
+                                     candidate_memory& memory) {
   if (request_.baseline.plain != nullptr) {
     candidate_checker side(*request_.baseline.plain, baseline_limits);
     // Loaded before in a process that is kept; then this only tells whether it has a workspace.
@@ -108,7 +118,7 @@ finding session::prepare_baseline(std::int64_t slots, const tensor_arena& inputs
   return {};
 }
 
-finding session::baseline_failed(const runner_failure& why) {
+finding core_sides::baseline_failed(const runner_failure& why) {
   using enum runner_failure::kind;
   result_.baseline_gone = why.what == gone || why.what == forged || why.stopped;
   const bool own_fault = why.what == refused || why.what == fault;
@@ -116,17 +126,18 @@ finding session::baseline_failed(const runner_failure& why) {
           "baseline: " + why.text, std::nullopt};
 }
 
-finding session::set_up(std::int64_t slots) {
+finding core_sides::set_up(std::int64_t slots) {
+  slots_ = slots;
   auto inputs = make_input_arena(instance_, slots);
   if (!inputs) return host_error(inputs.error().message);
   inputs_.emplace(std::move(*inputs));
   idle_.forget();
-  refresh(slots);
+  refresh();
   if (auto f = prepare_baseline(slots, *inputs_, baseline_memory_); !f.ok()) return f;
   return request_.checker->prepare(instance_, slots, &*inputs_, candidate_memory_);
 }
 
-finding session::measure_baseline_once() {
+finding core_sides::measure_baseline_once() {
   auto inputs = make_input_arena(instance_, 1);
   if (!inputs) return host_error(inputs.error().message);
   for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
@@ -156,19 +167,19 @@ finding session::measure_baseline_once() {
   return {};
 }
 
-void session::refresh(std::int64_t slots) {
+void core_sides::refresh() {
   if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
-  for (std::int64_t s = 0; s < slots; ++s, ++call_)
+  for (std::int64_t s = 0; s < slots_; ++s, ++call_)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
       // The arguments were valid when prepare_task made the base content with them.
       (void)refresh_input(instance_.inputs[i], kinds_[i], timed_address(request_.input_seed, i),
                           call_, task_.timed.cases[0].inputs[i], inputs_->at(i, s));
 }
 
-finding session::window(bool candidate, std::int64_t slots, double& ns, bool& disturbed) {
+finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
   auto& link = candidate ? request_.candidate->link() : baseline_link();
   const double expected_s =
-      (result_.baseline_ns + request_.checker->call_ns()) * static_cast<double>(slots) * 1e-9;
+      (result_.baseline_ns + request_.checker->call_ns()) * static_cast<double>(slots_) * 1e-9;
   const question_limits limits =
       candidate ? question_limits{1 + 20 * expected_s, 30 + 200 * expected_s} : baseline_limits;
   flush_();
@@ -180,7 +191,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
   if (candidate)
     if (auto f = request_.checker->check_still_quiet(cpu); !f.ok()) return f;
   const base::nanoseconds_t asked = clock_.now_ns();
-  auto wall = link.run(0, slots, limits);
+  auto wall = link.run(0, slots_, limits);
   const std::int64_t cpu_after = link.cpu_ns();
   const base::nanoseconds_t looked = clock_.now_ns() - asked;
   if (!wall) {
@@ -208,7 +219,7 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
               fmt::format("{} us of CPU time in a window of {:.0f} us", (cpu_after - cpu) / 1000,
                           ns / 1000),
               std::nullopt};
-    return request_.checker->check_quiet(candidate_memory_, instance_, slots, cpu_after - late);
+    return request_.checker->check_quiet(candidate_memory_, instance_, slots_, cpu_after - late);
   }
   if (request_.baseline.reference != nullptr) {
     if (auto flushed = link.flush(baseline_limits); !flushed)
@@ -219,44 +230,52 @@ finding session::window(bool candidate, std::int64_t slots, double& ns, bool& di
 }
 
 /// The pairs so far, with what was done behind answers.
-process_pairs session::charged_pairs() const {
-  if (!judges_with(judge_layer::idle_charge)) return result_.pairs;
-  return idle_.charged(result_.pairs, result_.calls_per_window);
+process_pairs core_sides::charged(process_pairs pairs) const {
+  if (!judges_with(judge_layer::idle_charge)) return pairs;
+  return idle_.charged(std::move(pairs), slots_);
 }
 
-finding session::check_outputs(std::int64_t slots) {
+finding core_sides::check_outputs() {
   // A plain baseline is itself only within the tolerance of the reference.
   tolerance limit = task_.subject->tolerance;
   if (request_.baseline.plain != nullptr) limit = {2 * limit.atol, 2 * limit.rtol};
-  return check_window_outputs(instance_, limit, slots, *candidate_memory_.outputs,
+  return check_window_outputs(instance_, limit, slots_, *candidate_memory_.outputs,
                               *baseline_memory_.outputs);
 }
 
-finding session::pair(std::int64_t slots, bool candidate_first, window_pair& per_call,
-                      bool& disturbed) {
+finding core_sides::pair_of_windows(bool candidate_first, window_pair& per_call, bool& disturbed) {
   double ref_ns = 0, cand_ns = 0;
   for (bool candidate : {candidate_first, !candidate_first})
-    if (auto f = window(candidate, slots, candidate ? cand_ns : ref_ns, disturbed); !f.ok())
-      return f;
-  per_call = {ref_ns / static_cast<double>(slots), cand_ns / static_cast<double>(slots)};
-  return check_outputs(slots);
+    if (auto f = window(candidate, candidate ? cand_ns : ref_ns, disturbed); !f.ok()) return f;
+  per_call = {ref_ns / static_cast<double>(slots_), cand_ns / static_cast<double>(slots_)};
+  return check_outputs();
 }
 
-finding session::pair_unkept(std::int64_t slots, window_pair& per_call) {
+finding core_sides::pair_unkept(window_pair& per_call) {
   bool disturbed = false;
-  return pair(slots, false, per_call, disturbed);
+  return pair_of_windows(false, per_call, disturbed);
 }
 
-finding session::pair_kept(std::int64_t slots, bool candidate_first) {
+finding core_sides::pair(std::size_t, bool candidate_first, std::optional<window_pair>& took) {
   window_pair per_call;
   bool disturbed = false;
-  if (auto f = pair(slots, candidate_first, per_call, disturbed); !f.ok()) return f;
+  refresh();
+  if (auto f = pair_of_windows(candidate_first, per_call, disturbed); !f.ok()) return f;
   if (disturbed) {
     ++result_.disturbed;
     return {};
   }
-  result_.pairs.push_back(per_call);
+  took = per_call;
   idle_.begin_pair();
+  return {};
+}
+
+finding core_sides::between() {
+  const bool now = order_.chance(hidden_share);
+  const auto hidden = round_ == surely_hidden_ ? std::ssize(task_.timed.cases) - 1 : now ? 1 : 0;
+  ++round_;
+  for (std::int64_t done = 0; done < hidden; done += slots_)
+    if (auto f = hidden_windows(); !f.ok()) return f;
   return {};
 }
 
@@ -264,34 +283,34 @@ finding session::pair_kept(std::int64_t slots, bool candidate_first) {
 /// turn: a kernel that is careful only while it is checked cannot tell that it is, neither by
 /// poison nor by counting calls. The baseline runs, too, and its outputs are read: what is touched
 /// once more than the other side's stays in the cache, and made a kernel 5 % faster than itself.
-finding session::hidden_windows(std::int64_t slots) {
+finding core_sides::hidden_windows() {
   const auto& cases = task_.timed.cases;
   const auto hidden = static_cast<std::int64_t>(cases.size()) - 1;
   if (hidden < 1 || !judges_with(judge_layer::hidden_windows) ||
       !judges_with(judge_layer::fresh_content))
     return {};
-  const std::int64_t some = std::min(hidden, slots);
-  const auto first = static_cast<std::int64_t>(order_.below(static_cast<std::uint64_t>(slots)));
+  const std::int64_t some = std::min(hidden, slots_);
+  const auto first = static_cast<std::int64_t>(order_.below(static_cast<std::uint64_t>(slots_)));
   const auto case_of = [&](std::int64_t k) -> const expected_case& {
     return cases[static_cast<std::size_t>(1 + (next_hidden_ + k) % hidden)];
   };
-  refresh(slots);
+  refresh();
   for (std::int64_t k = 0; k < some; ++k)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
       std::copy(case_of(k).inputs[i].begin(), case_of(k).inputs[i].end(),
-                inputs_->at(i, (first + k) % slots).begin());
+                inputs_->at(i, (first + k) % slots_).begin());
   double ns = 0;
   bool disturbed = false;
   const bool candidate_first = order_.chance(0.5);
   for (bool candidate : {candidate_first, !candidate_first})
-    if (auto f = window(candidate, slots, ns, disturbed); !f.ok()) return f;
+    if (auto f = window(candidate, ns, disturbed); !f.ok()) return f;
   for (std::int64_t k = 0; k < some; ++k)
     for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
-      auto difference =
-          compare_tensor(instance_.outputs[o], task_.subject->tolerance,
-                         candidate_memory_.outputs->at(o, (first + k) % slots), case_of(k).want[o]);
+      auto difference = compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+                                       candidate_memory_.outputs->at(o, (first + k) % slots_),
+                                       case_of(k).want[o]);
       (void)compare_tensor(instance_.outputs[o], task_.subject->tolerance,
-                           baseline_memory_.outputs->at(o, (first + k) % slots),
+                           baseline_memory_.outputs->at(o, (first + k) % slots_),
                            case_of(k).want[o]);
       if (!difference || !judges_with(judge_layer::values)) continue;
       return {verdict_kind::wrong_value, "",
@@ -306,7 +325,9 @@ finding session::hidden_windows(std::int64_t slots) {
 /// Chooses the calls in a window and sets them up. What is known so far is a call that was repeated
 /// on the same data: a few calls, each on its own, tell how long one takes when its data come from
 /// memory.
-finding session::rehearse(std::int64_t& slots) {
+finding core_sides::rehearse() {
+  if (result_.baseline_ns <= 0)
+    if (auto f = measure_baseline_once(); !f.ok()) return f;
   window_request sizes;
   sizes.ref_call_ns = result_.baseline_ns;
   sizes.cand_call_ns = request_.checker->call_ns();
@@ -314,21 +335,24 @@ finding session::rehearse(std::int64_t& slots) {
                                                    2 * tensor_arena::slot_bytes(instance_.outputs));
   sizes.budget_ns = request_.budget_s * 1e9;
   window_pair per_call;
-  slots = std::clamp(calls_per_window(sizes), least_slots, rehearsal_slots);
-  if (auto f = set_up(slots); !f.ok()) return f;
+  const auto few = std::clamp(calls_per_window(sizes), least_slots, rehearsal_slots);
+  if (auto f = set_up(few); !f.ok()) return f;
   // The first pass touches every page of both sides.
-  if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
+  if (auto f = pair_unkept(per_call); !f.ok()) return f;
   measure_handshake();
-  if (auto f = pair_unkept(slots, per_call); !f.ok()) return f;
+  if (auto f = pair_unkept(per_call); !f.ok()) return f;
   sizes.ref_call_ns = per_call.ref_ns;
   sizes.cand_call_ns = per_call.cand_ns;
-  const auto before = std::exchange(slots, std::max(least_slots, calls_per_window(sizes)));
-  if (slots <= before) return {};
-  if (auto f = set_up(slots); !f.ok()) return f;
-  return pair_unkept(slots, per_call);
+  const auto slots = std::max(least_slots, calls_per_window(sizes));
+  if (slots > few) {
+    if (auto f = set_up(slots); !f.ok()) return f;
+    if (auto f = pair_unkept(per_call); !f.ok()) return f;
+  }
+  surely_hidden_ = static_cast<std::int64_t>(order_.below(bucket_count));
+  return {};
 }
 
-void session::measure_handshake() {
+void core_sides::measure_handshake() {
   auto& link = baseline_link();
   idle_.forget();
   std::vector<double> walls, cpus;
@@ -343,58 +367,32 @@ void session::measure_handshake() {
   handshake_cpu_ns_ = median_of(cpus);
 }
 
-timing_result session::run() {
-  const auto start = clock_.now_ns();
-  const auto seconds = [&] { return static_cast<double>(clock_.now_ns() - start) * 1e-9; };
+timing_result core_sides::measure() {
+  timing_session session(*this, paired_protocol, request_.budget_s, order_, clock_);
   call_ = request_.first_call;
   come_first(baseline_link().pid());
   come_first(request_.candidate->link().pid());
   result_.baseline_ns = task_.baseline_ns;
-  const auto finish = [&](finding f) {
-    result_.what = std::move(f);
-    result_.next_call = call_;
-    result_.seconds = seconds();
-    return std::move(result_);
-  };
-  if (result_.baseline_ns <= 0)
-    if (auto f = measure_baseline_once(); !f.ok()) return finish(std::move(f));
+  result_.what = session.run();
+  result_.next_call = call_;
+  result_.seconds = session.seconds();
+  result_.calls_per_window = slots_;
+  if (!result_.what.ok()) return std::move(result_);
 
-  std::int64_t slots = 0;
-  if (auto f = rehearse(slots); !f.ok()) return finish(std::move(f));
-  result_.calls_per_window = slots;
-
-  // Orders come in blocks of two, one of each, so that what the first window does to the second
-  // cancels in every bucket.
-  bool candidate_first = false;
-  const double patience_s = 4 * request_.budget_s + 2;
-  const auto surely_hidden = static_cast<std::int64_t>(order_.below(bucket_count));
-  for (std::int64_t round = 0;; ++round) {
-    const bool enough = result_.pairs.size() >= bucket_count;
-    if (enough &&
-        (seconds() >= request_.budget_s || narrow_enough(charged_pairs(), request_.limits)))
-      break;
-    if (seconds() >= patience_s) break;
-    const bool now = order_.chance(hidden_share);
-    const auto hidden = round == surely_hidden ? std::ssize(task_.timed.cases) - 1 : now ? 1 : 0;
-    for (std::int64_t done = 0; done < hidden; done += slots)
-      if (auto f = hidden_windows(slots); !f.ok()) return finish(std::move(f));
-    candidate_first = round % 2 == 0 ? order_.chance(0.5) : !candidate_first;
-    refresh(slots);
-    if (auto f = pair_kept(slots, candidate_first); !f.ok()) return finish(std::move(f));
-  }
+  auto& pairs = session.times().pairs.front();
   std::vector<double> refs;
-  for (const auto& p : result_.pairs)
+  for (const auto& p : pairs)
     refs.push_back(p.ref_ns);
   if (!refs.empty()) result_.baseline_ns = median_of(refs);
   idle_.asked(true, request_.candidate->link().cpu_ns());
-  result_.pairs = charged_pairs();
-  return finish({});
+  result_.pairs = charged(std::move(pairs));
+  return std::move(result_);
 }
 
 }  // namespace
 
 timing_result time_candidate(const timing_request& request) {
-  return session(request).run();
+  return core_sides(request).measure();
 }
 
 }  // namespace quern::env

@@ -1,17 +1,16 @@
 // Timing a candidate against its baseline on one device.
-#include "env/lanes/cuda/timing.hpp"
+#include "env/gpu/device_timing.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <memory>
 
 #include "base/clock.hpp"
 #include "env/gpu/check_layer.hpp"
+#include "env/gpu/read_difference.hpp"
 #include "env/gpu/timed_windows.hpp"
 #include "env/gpu/window_charges.hpp"
 #include "env/judge/compare.hpp"
-#include "env/lanes/cuda/checks.hpp"
+#include "env/judge/timing_session.hpp"
 #include "env/measure/round_schedule.hpp"
 #include "env/measure/stage_clock.hpp"
 #include "env/measure/stats.hpp"
@@ -39,9 +38,10 @@ finding host_trouble(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
 }
 
-class gpu_session {
+/// Both sides on one device: windows by events, and what clocks show beyond them.
+class device_sides final : public timed_sides, private single_windows {
  public:
-  explicit gpu_session(const gpu_timing_request& r)
+  explicit device_sides(const gpu_timing_request& r)
       : r_(r),
         orders_(r.secret),
         turns_(r.secret, "order of windows"),
@@ -49,23 +49,33 @@ class gpu_session {
                      ? std::max(r.baseline.runners.size(), r.candidate.runners.size())
                      : 1) {}
 
-  gpu_timing_result run();
+  gpu_timing_result measure();
+
+  finding rehearse() override;
+  /// What the baseline's windows taught stays: what stands around a call is known from the first.
+  void begin() override { charges_.forget(); }
+  [[nodiscard]] std::size_t lists() const override { return runners_; }
+  finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
+  [[nodiscard]] std::size_t counted_calls() const override { return counted_ns_.size(); }
+  [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override;
+  single_windows* singly() override { return this; }
 
  private:
+  void draw() override;
+  finding window(bool candidate, std::size_t drawn, std::vector<double>& call_ns) override;
+  finding compare() override {
+    return check(r_.candidate.runners.front(), r_.baseline.runners.front());
+  }
+
   finding set_up(std::int64_t slots);
-  finding rehearse();
   finding look_at_guards();
   finding failed_by_candidate(std::size_t runner, const runner_failure& failure);
   finding window(bool candidate, const seated_runner& runner, double& per_call_ns);
   void draw_calls() { order_.calls = draw_timed_calls(orders_, turns_, *r_.instance, slots_); }
-  finding pair(std::size_t turn, bool candidate_first, window_pair& times);
-  finding side_by_side(const std::function<double()>& seconds);
-  finding in_pairs(const round_schedule& schedule, const std::function<double()>& seconds);
-  finding one_side_first(const round_schedule& schedule, const std::function<double()>& seconds);
   finding check(const seated_runner& candidate, const seated_runner& baseline);
   std::unique_ptr<device_quiet::hold> hush();
   [[nodiscard]] double expected_call_ns(const window_pair& times) const;
-  [[nodiscard]] bool narrow() const;
+  [[nodiscard]] process_pairs reference_first(const timed_lists& times) const;
 
   const gpu_timing_request& r_;
   order_maker orders_;
@@ -73,6 +83,7 @@ class gpu_session {
   std::size_t runners_;
   std::int64_t slots_ = 0;
   window_order order_;                                   ///< of the pair that runs
+  std::vector<std::vector<quern_order>> drawn_;          ///< of windows of one side alone
   double candidate_wall_ns_ = 0, baseline_wall_ns_ = 0;  ///< a call of the last window
   std::vector<double> counted_ns_;                       ///< calls of the last window that count
   window_clocks clocks_{static_cast<double>(timed_gate_ns)};
@@ -80,7 +91,7 @@ class gpu_session {
   gpu_timing_result result_;
 };
 
-finding gpu_session::set_up(std::int64_t slots) {
+finding device_sides::set_up(std::int64_t slots) {
   stage_clock clock(result_.seconds.setting_up);
   slots_ = result_.calls_per_window = slots;
   const auto& d = *r_.instance;
@@ -109,13 +120,13 @@ finding gpu_session::set_up(std::int64_t slots) {
   return {};
 }
 
-finding gpu_session::failed_by_candidate(std::size_t runner, const runner_failure& failure) {
+finding device_sides::failed_by_candidate(std::size_t runner, const runner_failure& failure) {
   result_.failed_runner = runner;
   result_.failure = failure;
   return {verdict_kind::runtime_error, "", failure.text, std::nullopt};
 }
 
-finding gpu_session::window(bool candidate, const seated_runner& runner, double& per_call_ns) {
+finding device_sides::window(bool candidate, const seated_runner& runner, double& per_call_ns) {
   const auto& side = candidate ? r_.candidate : r_.baseline;
   const double expected_s =
       std::min(candidate_wall_ns_ * static_cast<double>(slots_) * 1e-9, longest_expected_s);
@@ -164,7 +175,7 @@ finding gpu_session::window(bool candidate, const seated_runner& runner, double&
   return {};
 }
 
-finding gpu_session::check(const seated_runner& candidate, const seated_runner& baseline) {
+finding device_sides::check(const seated_runner& candidate, const seated_runner& baseline) {
   stage_clock clock(result_.seconds.compare);
   const auto& at = r_.instance->at;
   const slot_view got(r_.memory->outputs(candidate.seat), at.outputs, slots_);
@@ -191,9 +202,11 @@ finding gpu_session::check(const seated_runner& candidate, const seated_runner& 
   return {};
 }
 
-finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& times) {
-  const auto& cand = r_.candidate.runners[turn % r_.candidate.runners.size()];
-  const auto& base = r_.baseline.runners[turn % r_.baseline.runners.size()];
+finding device_sides::pair(std::size_t list, bool candidate_first,
+                           std::optional<window_pair>& took) {
+  const auto& cand = r_.candidate.runners[list % r_.candidate.runners.size()];
+  const auto& base = r_.baseline.runners[list % r_.baseline.runners.size()];
+  window_pair times;
   draw_calls();
   auto quiet = hush();
   for (const bool candidate : {candidate_first, !candidate_first})
@@ -202,16 +215,31 @@ finding gpu_session::pair(std::size_t turn, bool candidate_first, window_pair& t
         !f.ok())
       return f;
   quiet.reset();
+  took = times;
   return check(cand, base);
 }
 
-std::unique_ptr<device_quiet::hold> gpu_session::hush() {
+void device_sides::draw() {
+  draw_calls();
+  drawn_.push_back(order_.calls);
+}
+
+finding device_sides::window(bool candidate, std::size_t drawn, std::vector<double>& call_ns) {
+  order_.calls = drawn_[drawn];
+  double mean_ns = 0;
+  const auto quiet = hush();
+  auto f = window(candidate, (candidate ? r_.candidate : r_.baseline).runners.front(), mean_ns);
+  call_ns = counted_ns_;
+  return f;
+}
+
+std::unique_ptr<device_quiet::hold> device_sides::hush() {
   stage_clock clock(result_.seconds.quiet);
   return r_.quiet != nullptr ? std::make_unique<device_quiet::hold>(*r_.quiet) : nullptr;
 }
 
 /// What the timed calls wrote beside their outputs, over all windows.
-finding gpu_session::look_at_guards() {
+finding device_sides::look_at_guards() {
   for (const auto& runner : r_.candidate.runners)
     slot_view(r_.memory->outputs(runner.seat), r_.instance->at.outputs, slots_)
         .check_guards(*r_.desk);
@@ -225,134 +253,57 @@ finding gpu_session::look_at_guards() {
   return {};
 }
 
-bool gpu_session::narrow() const {
-  for (const auto& run : result_.runs)
-    if (run.size() < bucket_count) return false;
-  const auto e = estimate_ratio(charged_alone(result_.runs, charges_, slots_), r_.limits);
+bool device_sides::narrow(std::span<const process_pairs> lists) const {
+  const auto e =
+      estimate_ratio(charged_alone({lists.begin(), lists.end()}, charges_, slots_), r_.limits);
   return e && !e->noisy && e->window_half_width <= r_.limits.narrow;
 }
 
 /// With what stands around it, on the faster side. Where a window is not behind a gate the number
 /// of its calls is part of what is measured, and should not depend on how late a process woke.
-double gpu_session::expected_call_ns(const window_pair& times) const {
+double device_sides::expected_call_ns(const window_pair& times) const {
   if (r_.candidate.gated) return std::min(baseline_wall_ns_, candidate_wall_ns_);
   const double hidden = std::max(0.0, median_of(charges_.beyond()));
   return std::min(times.ref_ns, times.cand_ns + hidden) + clocks_.around_ns();
 }
 
-finding gpu_session::rehearse() {
+finding device_sides::rehearse() {
   if (auto f = set_up(least_calls); !f.ok()) return f;
-  window_pair times;
+  std::optional<window_pair> took;
   // Twice each: the first launch of everything loads it.
   for (std::size_t i = 0; i < 2 * runners_; ++i)
-    if (auto f = pair(i, i % 2 == 0, times); !f.ok()) return f;
+    if (auto f = pair(i, i % 2 == 0, took); !f.ok()) return f;
   const std::uint64_t bytes =
       (r_.candidate.runners.size() + r_.baseline.runners.size()) * r_.instance->outputs.stride();
   const auto slots =
-      std::max(least_calls, calls_per_gpu_window(expected_call_ns(times),
+      std::max(least_calls, calls_per_gpu_window(expected_call_ns(*took),
                                                  r_.candidate.gated ? window_ns : ungated_window_ns,
                                                  bytes, slot_memory));
-  if (slots != slots_)
-    if (auto f = set_up(slots); !f.ok()) return f;
-  // The baseline's stays: what stands around a call is known from the first window on.
-  charges_.forget();
-  return {};
+  return slots == slots_ ? finding{} : set_up(slots);
 }
 
-finding gpu_session::side_by_side(const std::function<double()>& seconds) {
-  result_.runs.resize(runners_);
-  // Orders come in blocks of two, one of each, for every pair of runners.
-  std::vector<char> candidate_first(runners_, 0);
-  const std::size_t least = bucket_count * runners_;
-  for (std::size_t round = 0;; ++round) {
-    if (round >= least && (seconds() >= r_.budget_s || narrow())) break;
-    if (seconds() >= 4 * r_.budget_s + 2) break;
-    const std::size_t turn = round % (2 * runners_);
-    const std::size_t runner = turn % runners_;
-    char& first = candidate_first[runner];
-    first = turn < runners_ ? turns_.chance(0.5) : static_cast<char>(first == 0);
-    window_pair times;
-    if (auto f = pair(runner, first != 0, times); !f.ok()) return f;
-    result_.runs[runner].push_back(times);
-  }
-  return {};
-}
-
-finding gpu_session::in_pairs(const round_schedule& schedule,
-                              const std::function<double()>& seconds) {
-  result_.runs.resize(1);
-  auto& rounds = result_.runs.front();
-  window_pair times;
-  for (std::size_t done = 0; schedule.warming_up(done); done += counted_ns_.size())
-    if (auto f = pair(0, turns_.chance(0.5), times); !f.ok()) return f;
-  charges_.forget();
-  while (schedule.more(seconds(), rounds.size())) {
-    if (auto f = pair(0, turns_.chance(0.5), times); !f.ok()) return f;
-    rounds.push_back(times);
-  }
-  return {};
-}
-
-finding gpu_session::one_side_first(const round_schedule& schedule,
-                                    const std::function<double()>& seconds) {
-  const auto& cand = r_.candidate.runners.front();
-  const auto& base = r_.baseline.runners.front();
-  std::vector<std::vector<quern_order>> windows;
-  std::vector<double> refs, cands;
-  double unused = 0;
-  const auto side = [&](bool candidate, std::size_t w, std::vector<double>* into) -> finding {
-    order_.calls = windows[w];
-    const auto quiet = hush();
-    if (auto f = window(candidate, candidate ? cand : base, unused); !f.ok()) return f;
-    if (into != nullptr) into->insert(into->end(), counted_ns_.begin(), counted_ns_.end());
-    return {};
-  };
-  std::size_t warm = 0;
-  for (std::size_t done = 0; schedule.warming_up(done) || windows.empty();
-       done += counted_ns_.size()) {
-    draw_calls();
-    windows.push_back(order_.calls);
-    if (auto f = side(false, warm++, nullptr); !f.ok()) return f;
-  }
-  while (schedule.more(seconds(), refs.size())) {
-    draw_calls();
-    windows.push_back(order_.calls);
-    if (auto f = side(false, windows.size() - 1, &refs); !f.ok()) return f;
-  }
-  std::vector<std::vector<double>> timed(windows.size());
-  for (std::size_t w = 0; w < windows.size(); ++w) {
-    if (auto f = side(true, w, &timed[w]); !f.ok()) return f;
-    // What is right was overwritten by later windows: the reference once more, not timed.
-    if (auto f = side(false, w, nullptr); !f.ok()) return f;
-    if (auto f = check(cand, base); !f.ok()) return f;
-  }
-  for (std::size_t w = warm; w < windows.size(); ++w)
-    for (const double ns : timed[w])
+process_pairs device_sides::reference_first(const timed_lists& times) const {
+  std::vector<double> cands;
+  for (std::size_t w = times.warm_ups; w < times.candidate_ns.size(); ++w)
+    for (const double ns : times.candidate_ns[w])
       cands.push_back(ns + charges_.alone(w, slots_));
   const double factor = charges_.factor(claimed_by_rounds(cands), clocks_.around_ns());
   for (double& ns : cands)
     ns *= factor;
-  result_.runs.push_back(schedule.rounds(refs, cands));
-  return {};
+  return round_schedule(r_.protocol, r_.budget_s).rounds(times.reference_ns, cands);
 }
 
-gpu_timing_result gpu_session::run() {
+gpu_timing_result device_sides::measure() {
   const base::steady_clock clock;
-  const auto start = clock.now_ns();
-  const std::function<double()> seconds = [&] {
-    return static_cast<double>(clock.now_ns() - start) * 1e-9;
-  };
-  const round_schedule schedule(r_.protocol, r_.budget_s);
-  result_.what = rehearse();
-  if (result_.what.ok())
-    result_.what = r_.protocol.how == aggregation::paired_log_ratio ? side_by_side(seconds)
-                   : schedule.one_after_the_other() ? one_side_first(schedule, seconds)
-                                                    : in_pairs(schedule, seconds);
-  if (result_.what.ok()) result_.what = look_at_guards();
-  if (!schedule.one_after_the_other())
-    result_.runs = charged(std::move(result_.runs), charges_, slots_,
+  timing_session session(*this, r_.protocol, r_.budget_s, turns_, clock);
+  result_.what = session.run();
+  if (r_.protocol.order == call_order::random_pairs)
+    result_.runs = charged(std::move(session.times().pairs), charges_, slots_,
                            clocks_.knows() ? clocks_.around_ns() : 0,
                            r_.protocol.how == aggregation::paired_log_ratio, r_.limits);
+  else if (result_.what.ok())
+    result_.runs.push_back(reference_first(session.times()));
+  if (result_.what.ok()) result_.what = look_at_guards();
   std::vector<double> refs, cands;
   for (const auto& run : result_.runs)
     for (const auto& times : run) {
@@ -368,7 +319,7 @@ gpu_timing_result gpu_session::run() {
     result_.message_ns = clocks_.message_ns();
   }
   result_.candidate_beyond_ns = charges_.beyond();
-  result_.seconds.total = seconds();
+  result_.seconds.total = session.seconds();
   return std::move(result_);
 }
 
@@ -382,7 +333,7 @@ finding failed_baseline(const runner_failure& failure) {
 
 gpu_timing_result time_on_device(const gpu_timing_request& request) {
   const process_memory::question look(request.candidate.memory, taken_by_references);
-  return gpu_session(request).run();
+  return device_sides(request).measure();
 }
 
 }  // namespace quern::env

@@ -1,0 +1,93 @@
+// Order and number of the windows of a measurement.
+#include "env/judge/timing_session.hpp"
+
+#include <algorithm>
+
+#include "env/measure/round_schedule.hpp"
+
+namespace quern::env {
+
+bool timing_session::every_bucket_has_one() const {
+  return std::ranges::all_of(times_.pairs,
+                             [](const auto& list) { return list.size() >= bucket_count; });
+}
+
+finding timing_session::run() {
+  times_ = {};
+  if (auto f = sides_.rehearse(); !f.ok()) return f;
+  sides_.begin();
+  if (protocol_.how == aggregation::paired_log_ratio) return until_narrow();
+  return protocol_.order == call_order::reference_first ? reference_first() : in_pairs();
+}
+
+finding timing_session::until_narrow() {
+  const std::size_t lists = sides_.lists();
+  times_.pairs.resize(lists);
+  // Orders come in blocks of two for every list, one of each, so that what the first window does to
+  // the second cancels in every bucket.
+  std::vector<char> candidate_first(lists, 0);
+  // Where pairs are left out, or windows take long, it ends without enough of them.
+  const double patience_s = 4 * budget_s_ + 2;
+  for (std::size_t round = 0;; ++round) {
+    if (every_bucket_has_one() && (seconds() >= budget_s_ || sides_.narrow(times_.pairs))) break;
+    if (seconds() >= patience_s) break;
+    if (auto f = sides_.between(); !f.ok()) return f;
+    const std::size_t list = round % lists;
+    char& first = candidate_first[list];
+    first = static_cast<char>(round % (2 * lists) < lists ? order_.chance(0.5) : first == 0);
+    std::optional<window_pair> took;
+    if (auto f = sides_.pair(list, first != 0, took); !f.ok()) return f;
+    if (took) times_.pairs[list].push_back(*took);
+  }
+  return {};
+}
+
+finding timing_session::in_pairs() {
+  const round_schedule schedule(protocol_, budget_s_);
+  auto& rounds = times_.pairs.emplace_back();
+  for (std::size_t done = 0; schedule.warming_up(done); done += sides_.counted_calls()) {
+    std::optional<window_pair> unused;
+    if (auto f = sides_.pair(0, order_.chance(0.5), unused); !f.ok()) return f;
+  }
+  sides_.begin();
+  while (schedule.more(seconds(), rounds.size())) {
+    std::optional<window_pair> took;
+    if (auto f = sides_.pair(0, order_.chance(0.5), took); !f.ok()) return f;
+    if (took) rounds.push_back(*took);
+  }
+  return {};
+}
+
+finding timing_session::reference_first() {
+  single_windows* sides = sides_.singly();
+  if (sides == nullptr)
+    return {verdict_kind::infra_error, "",
+            fmt::format("{} has the reference first, and this lane measures in pairs alone",
+                        protocol_.name),
+            std::nullopt};
+  const round_schedule schedule(protocol_, budget_s_);
+  std::vector<double> unused;
+  std::size_t windows = 0;
+  const auto reference = [&](std::vector<double>& call_ns) {
+    sides->draw();
+    return sides->window(false, windows++, call_ns);
+  };
+  for (std::size_t done = 0; schedule.warming_up(done) || windows == 0; done += unused.size())
+    if (auto f = reference(unused); !f.ok()) return f;
+  times_.warm_ups = windows;
+  std::vector<double> of_window;
+  while (schedule.more(seconds(), times_.reference_ns.size())) {
+    if (auto f = reference(of_window); !f.ok()) return f;
+    times_.reference_ns.insert(times_.reference_ns.end(), of_window.begin(), of_window.end());
+  }
+  times_.candidate_ns.resize(windows);
+  for (std::size_t w = 0; w < windows; ++w) {
+    if (auto f = sides->window(true, w, times_.candidate_ns[w]); !f.ok()) return f;
+    // What is right was overwritten by later windows: the reference once more, not timed.
+    if (auto f = sides->window(false, w, unused); !f.ok()) return f;
+    if (auto f = sides->compare(); !f.ok()) return f;
+  }
+  return {};
+}
+
+}  // namespace quern::env

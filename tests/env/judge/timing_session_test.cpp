@@ -1,0 +1,264 @@
+// Order and number of windows, with the sides and the clock faked.
+#include "env/judge/timing_session.hpp"
+
+#include <cmath>
+#include <functional>
+
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::env;
+
+namespace {
+
+/// Two sides whose windows take what a test says, and that write down what they were asked.
+class fake_sides final : public timed_sides, public single_windows {
+ public:
+  struct asked {
+    std::size_t list;
+    bool candidate_first;
+  };
+
+  explicit fake_sides(base::manual_clock& clock) : clock_(clock) {}
+
+  finding rehearse() override {
+    clock_.advance(static_cast<base::nanoseconds_t>(rehearsal_s * 1e9));
+    return rehearsed;
+  }
+  void begin() override { ++begun; }
+  std::size_t lists() const override { return runners; }
+  finding between() override {
+    betweens.push_back(pairs.size());
+    return fails_between == pairs.size() ? failure() : finding{};
+  }
+  finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override {
+    CHECK_FALSE(took.has_value());
+    if (fails_at == pairs.size()) return failure();
+    pairs.push_back({list, candidate_first});
+    clock_.advance(static_cast<base::nanoseconds_t>(pair_s * 1e9));
+    if (!left_out || !left_out(pairs.size())) took = window_pair{200, 100};
+    return {};
+  }
+  std::size_t counted_calls() const override { return calls; }
+  bool narrow(std::span<const process_pairs> of) const override {
+    for (const auto& list : of)
+      CHECK(list.size() >= bucket_count);
+    ++asked_narrow;
+    return narrow_after != 0 && pairs.size() >= narrow_after;
+  }
+  single_windows* singly() override { return pairs_alone ? nullptr : this; }
+
+  void draw() override { ++drawn; }
+  finding window(bool candidate, std::size_t content, std::vector<double>& call_ns) override {
+    CHECK(content < drawn);
+    log += fmt::format("{}{} ", candidate ? 'c' : 'r', content);
+    clock_.advance(static_cast<base::nanoseconds_t>(pair_s * 1e9));
+    call_ns.assign(calls, (candidate ? 1000.0 : 2000.0) + static_cast<double>(content));
+    return {};
+  }
+  finding compare() override {
+    log += "= ";
+    return std::ranges::count(log, '=') == wrong_at ? failure() : finding{};
+  }
+
+  static finding failure() { return {verdict_kind::runtime_error, "", "as asked", std::nullopt}; }
+
+  double rehearsal_s = 0, pair_s = 0.01;
+  finding rehearsed;
+  std::size_t runners = 1, calls = 10, narrow_after = 0;
+  std::size_t fails_at = SIZE_MAX, fails_between = SIZE_MAX;
+  std::ptrdiff_t wrong_at = -1;
+  bool pairs_alone = false;
+  std::function<bool(std::size_t)> left_out;
+
+  std::vector<asked> pairs;
+  std::vector<std::size_t> betweens;
+  std::size_t drawn = 0;
+  int begun = 0;
+  mutable int asked_narrow = 0;
+  std::string log;
+
+ private:
+  base::manual_clock& clock_;
+};
+
+struct measured {
+  finding what;
+  timed_lists times;
+  double seconds = 0;
+};
+
+measured measure(base::manual_clock& clock, fake_sides& sides,
+                 const measure_protocol& protocol = paired_protocol, double budget_s = 0.2,
+                 std::uint64_t seed = 1) {
+  base::random_stream order(seed, "order");
+  timing_session session(sides, protocol, budget_s, order, clock);
+  measured result;
+  result.what = session.run();
+  result.times = std::move(session.times());
+  result.seconds = session.seconds();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("lists take turns, and of two pairs in a row of one list each side is first once") {
+  int firsts = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    base::manual_clock clock;
+    fake_sides sides(clock);
+    sides.runners = 1 + seed % 4;
+    const auto m = measure(clock, sides, paired_protocol, 0.5, seed);
+    REQUIRE(m.what.ok());
+    std::vector<std::vector<bool>> by_list(sides.runners);
+    for (std::size_t i = 0; i < sides.pairs.size(); ++i) {
+      CHECK(sides.pairs[i].list == i % sides.runners);
+      by_list[sides.pairs[i].list].push_back(sides.pairs[i].candidate_first);
+    }
+    for (const auto& list : by_list)
+      for (std::size_t i = 0; i + 1 < list.size(); i += 2)
+        CHECK(list[i] != list[i + 1]);
+    firsts += by_list[0][0] ? 1 : 0;
+  }
+  // Nobody knows which side begins.
+  CHECK(firsts > 70);
+  CHECK(firsts < 130);
+}
+
+TEST_CASE(
+    "it ends when the interval is narrow, but not before each bucket of each list has a pair") {
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.runners = 3;
+  sides.narrow_after = 1;
+  auto m = measure(clock, sides, paired_protocol, 100);
+  CHECK(m.what.ok());
+  for (const auto& list : m.times.pairs)
+    CHECK(list.size() == bucket_count);
+  CHECK(sides.asked_narrow == 1);
+
+  fake_sides later(clock);
+  later.narrow_after = 20;
+  m = measure(clock, later, paired_protocol, 100);
+  CHECK(m.times.pairs.front().size() == 20);
+  CHECK(m.times.pairs.front().front().ref_ns == 200);
+}
+
+TEST_CASE("it ends with its budget, of which rehearsing is a part") {
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.rehearsal_s = 0.1;
+  const auto m = measure(clock, sides);
+  CHECK(m.times.pairs.front().size() == 10);
+  CHECK(std::abs(m.seconds - 0.2) < 1e-6);
+}
+
+TEST_CASE("a budget that is over still has a pair for each bucket, within reason") {
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.pair_s = 0.3;
+  CHECK(measure(clock, sides).times.pairs.front().size() == bucket_count);
+  // 4 x 0.2 + 2 s are too few for seven.
+  fake_sides slow(clock);
+  slow.pair_s = 1;
+  const auto m = measure(clock, slow);
+  CHECK(m.what.ok());
+  CHECK(m.times.pairs.front().size() == 3);
+}
+
+TEST_CASE("pairs that somebody else disturbed are left out and made up for") {
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.pair_s = 0.1;
+  sides.left_out = [](std::size_t n) { return n % 2 == 0; };
+  const auto m = measure(clock, sides);
+  CHECK(m.times.pairs.front().size() == bucket_count);
+  CHECK(sides.pairs.size() == 2 * bucket_count - 1);
+
+  fake_sides never(clock);
+  never.pair_s = 0.1;
+  never.left_out = [](std::size_t) { return true; };
+  const auto none = measure(clock, never);
+  CHECK(none.what.ok());
+  CHECK(none.times.pairs.front().empty());
+  CHECK(never.pairs.size() == 28);  // 2.8 s
+}
+
+TEST_CASE("a finding ends it, wherever it is made, and what was measured stays") {
+  base::manual_clock clock;
+  fake_sides rehearsal(clock);
+  rehearsal.rehearsed = fake_sides::failure();
+  CHECK(measure(clock, rehearsal).what.detail == "as asked");
+  CHECK(rehearsal.pairs.empty());
+  CHECK(rehearsal.begun == 0);
+
+  fake_sides pair(clock);
+  pair.fails_at = 4;
+  auto m = measure(clock, pair);
+  CHECK(m.what.kind == verdict_kind::runtime_error);
+  CHECK(m.times.pairs.front().size() == 4);
+
+  fake_sides between(clock);
+  between.fails_between = 3;
+  m = measure(clock, between);
+  CHECK(m.what.kind == verdict_kind::runtime_error);
+  CHECK(m.times.pairs.front().size() == 3);
+  CHECK(between.betweens == std::vector<std::size_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("in random pairs warm-ups are counted in calls and not recorded") {
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.calls = 2;
+  auto protocol = cuda_l1_train_protocol;  // three warm-ups
+  auto m = measure(clock, sides, protocol, 0.2);
+  CHECK(m.what.ok());
+  CHECK(sides.pairs.size() == m.times.pairs.front().size() + 2);
+  CHECK(m.times.pairs.front().size() == 18);
+  CHECK(sides.begun == 2);
+  CHECK(sides.betweens.empty());
+  CHECK(sides.asked_narrow == 0);
+
+  fake_sides failing(clock);
+  failing.fails_at = 1;
+  m = measure(clock, failing, protocol);
+  CHECK_FALSE(m.what.ok());
+}
+
+TEST_CASE("the reference first: all of its windows, then each content again on both sides") {
+  auto protocol = paired_protocol;
+  protocol.name = "reference_first/1";
+  protocol.how = aggregation::ratio_of_means;
+  protocol.order = call_order::reference_first;
+  protocol.runs = 4;
+  protocol.warm_ups = 3;
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.calls = 2;
+  auto m = measure(clock, sides, protocol);
+  CHECK(m.what.ok());
+  CHECK(sides.log == "r0 r1 r2 r3 c0 r0 = c1 r1 = c2 r2 = c3 r3 = ");
+  CHECK(m.times.warm_ups == 2);
+  CHECK(m.times.reference_ns == std::vector<double>{2002, 2002, 2003, 2003});
+  REQUIRE(m.times.candidate_ns.size() == 4);
+  CHECK(m.times.candidate_ns[3] == std::vector<double>{1003, 1003});
+  CHECK(m.times.pairs.empty());
+
+  // A window is drawn even where no warm-up is asked for.
+  protocol.warm_ups = 0;
+  fake_sides cold(clock);
+  CHECK(measure(clock, cold, protocol).times.warm_ups == 1);
+
+  fake_sides wrong(clock);
+  wrong.calls = 2;
+  wrong.wrong_at = 2;
+  m = measure(clock, wrong, protocol);
+  CHECK(m.what.detail == "as asked");
+  CHECK(wrong.log == "r0 r1 r2 c0 r0 = c1 r1 = ");
+
+  fake_sides pairs_alone(clock);
+  pairs_alone.pairs_alone = true;
+  m = measure(clock, pairs_alone, protocol);
+  CHECK(m.what.kind == verdict_kind::infra_error);
+  CHECK(contains(m.what.detail, "reference_first/1"));
+}
