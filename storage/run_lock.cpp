@@ -1,5 +1,7 @@
 #include "storage/run_lock.hpp"
 
+#include <csignal>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -45,12 +47,39 @@ bool flock_soon(int fd) {
   return false;
 }
 
+/// Whether the process that the file names was one of this host and is no more.
+bool holder_is_gone(const std::filesystem::path& file) {
+  const auto text = base::read_file(file, 4096);
+  const auto note = text ? base::parse_json(*text) : base::expected<base::json>(base::json());
+  if (!note || !note->is_object()) return false;
+  const auto pid = base::get<std::int64_t>(*note, "pid");
+  const auto host = base::get<std::string>(*note, "host");
+  return pid && *pid > 0 && host && *host == host_name() &&
+         ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
+}
+
+/// A process that is killed while it starts another leaves a child that has not come to exec and
+/// has its descriptors until then: on a busy host longer than a reader takes.
+bool flock_after_the_dead(int fd, const std::filesystem::path& file, base::nanoseconds_t patience) {
+  const base::steady_clock time;
+  const auto start = time.now_ns();
+  while (!flock_soon(fd)) {
+    if (errno != EWOULDBLOCK) return false;
+    if (!holder_is_gone(file) || time.now_ns() - start >= patience) {
+      errno = EWOULDBLOCK;
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
-base::expected<run_lock> run_lock::take(const std::filesystem::path& file) {
+base::expected<run_lock> run_lock::take(const std::filesystem::path& file,
+                                        base::nanoseconds_t patience) {
   base::unique_fd handle(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!handle) return base::fail_errno("cannot open " + file.string());
-  if (!flock_soon(handle.get())) {
+  if (!flock_after_the_dead(handle.get(), file, patience)) {
     if (errno != EWOULDBLOCK) return base::fail_errno("cannot lock " + file.string());
     return base::fail(base::errc::conflict,
                       "{} is locked by {}: pause or stop that run first, or wait until it ends",

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/status.hpp"
 
@@ -14,8 +15,11 @@ namespace quern::storage {
 /// must call `forget`, or the lock lives on in it.
 class run_lock {
  public:
-  /// `conflict` when another process holds it, saying which, since when and in which epoch.
-  static base::expected<run_lock> take(const std::filesystem::path& file);
+  /// `conflict` when another process holds it, saying which, since when and in which epoch. If that
+  /// one is dead, a child of its own may have the lock for a moment: it waits for that, at most
+  /// `patience`.
+  static base::expected<run_lock> take(const std::filesystem::path& file,
+                                       base::nanoseconds_t patience = 5'000'000'000);
 
   /// Notes the epoch in the file.
   base::status note_epoch(std::int64_t epoch);

@@ -168,7 +168,8 @@ class victim_run {
       return find_processes({"quern-torch", run_.string()}).empty() &&
              find_processes({"quern", "evaluator", sockets_before}).empty();
     }));
-    CHECK(storage::is_locked(run_ / "LOCK").value() == false);
+    // A child that it had forked and that has not come to exec has the lock until then.
+    CHECK(wait_until(5_s, [&] { return !storage::is_locked(run_ / "LOCK").value(); }));
     start({program("quern"), "resume", run_.string()});
   }
 

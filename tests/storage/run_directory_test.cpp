@@ -1,10 +1,12 @@
 // The run directory: making, opening, the lock between real processes, socket names.
 #include "storage/run_directory.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -206,6 +208,42 @@ TEST_CASE("a forked child that forgets the lock neither keeps nor frees it") {
   // somebody does.
   must(base::write_file_atomic(file, "garbage"));
   CHECK(run_lock::take(file).has_value());
+}
+
+TEST_CASE("a child that outlives the lock's holder is waited for; one that stays is a conflict") {
+  const auto folder = must(base::temp_folder::make("run"));
+  const fs::path file = folder.path() / "LOCK";
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  // The holder dies at once; its child has the descriptor until the test closes the pipe.
+  const auto leave_child = [&] {
+    const pid_t holder = start_child([&](auto ready) {
+      auto lock = run_lock::take(file);
+      if (!lock) ::_exit(1);
+      if (::fork() == 0) {
+        ::close(ends[1]);
+        char end = 0;
+        (void)!::read(ends[0], &end, 1);
+        ::_exit(0);
+      }
+      ready();
+      ::raise(SIGKILL);
+    });
+    ::waitpid(holder, nullptr, 0);
+  };
+  leave_child();
+  CHECK(must(is_locked(file)));
+  const auto refused = run_lock::take(file, 60'000'000);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == base::errc::conflict);
+
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::close(ends[1]);
+  });
+  CHECK(run_lock::take(file, 60'000'000'000).has_value());
+  later.join();
+  ::close(ends[0]);
 }
 
 TEST_CASE("a creation that fails halfway leaves nothing that blocks a second try") {
