@@ -25,6 +25,7 @@
 #include "env/measure/stats.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "tools/stage_table.hpp"
 
 namespace quern::tools {
@@ -113,7 +114,7 @@ self_result against_itself(env::cpp_evaluator& with, const std::string& text, in
   for (int t = 0; t < trials; ++t) {
     env::evaluation_request request;
     request.subject = subject;
-    request.source = subject->plain;
+    request.source = env::tensors_of(*subject).plain;
     request.seed = static_cast<std::uint64_t>(t);
     request.recheck = true;
     const auto v = with.evaluate(request);
@@ -193,13 +194,14 @@ int bench_suite(env::cpp_evaluator& with, const bench_options& options, ordered_
   }
   std::vector<std::shared_ptr<const env::task>> tasks;
   for (const auto& member : suite->members)
-    if (!member.task.plain.empty()) tasks.push_back(std::make_shared<const env::task>(member.task));
+    if (!env::tensors_of(member.task).plain.empty())
+      tasks.push_back(std::make_shared<const env::task>(member.task));
   // Preparing a task happens once in a run, not once an evaluation.
   const auto before_preparing = with.stages();
   for (const auto& t : tasks) {
     env::evaluation_request request;
     request.subject = t;
-    request.source = t->plain;
+    request.source = env::tensors_of(*t).plain;
     request.verify_only = true;
     with.evaluate(request);
   }
@@ -214,13 +216,15 @@ int bench_suite(env::cpp_evaluator& with, const bench_options& options, ordered_
         request.subject = t;
         // A declaration more makes it a source that was never compiled; a wrong one computes
         // nothing.
-        request.source = "static const int round_" + std::to_string(round) + " = 0;\n" + t->plain;
+        request.source = "static const int round_" + std::to_string(round) + " = 0;\n" +
+                         env::tensors_of(*t).plain;
         if (!right)
           request.source = "static const int wrong_" + std::to_string(round) +
                            " = 0;\nextern \"C\" " +
                            [&] {
-                             const auto at = t->plain.find("void kernel(");
-                             return t->plain.substr(at, t->plain.find('{', at) - at);
+                             const auto at = env::tensors_of(*t).plain.find("void kernel(");
+                             return env::tensors_of(*t).plain.substr(
+                                 at, env::tensors_of(*t).plain.find('{', at) - at);
                            }() +
                            "{}\n";
         request.seed = static_cast<std::uint64_t>(evaluations);

@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "env/measure/null_distribution.hpp"
 #include "env/measure/stats.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "tools/bench_gpu.hpp"
 #include "tools/bench_gpu_figures.hpp"
 #include "tools/bench_gpu_kernels.hpp"
@@ -74,7 +75,9 @@ std::vector<self_case> kernels_of_a_suite(const gpu_bench_options& o) {
   for (const auto& f : honest_files(asked)) {
     if (!seen.insert(f.request.subject->name).second) continue;
     env::task t = *f.request.subject;
-    t.plain = f.request.source;
+    auto tensors = std::make_shared<env::tensor_body>(env::tensors_of(t));
+    tensors->plain = f.request.source;
+    t.body = std::move(tensors);
     t.baseline = env::baseline_kind::plain;
     cases.push_back({f.file, std::make_shared<const env::task>(std::move(t)), {}});
     cases.back().sources[0] = f.request.source;

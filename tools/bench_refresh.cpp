@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "env/task/fill.hpp"
+#include "env/tensor_task/fill.hpp"
 
 namespace {
 

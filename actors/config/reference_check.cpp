@@ -26,20 +26,20 @@ bool is_suite(const run_config& config) {
 }
 
 /// The sandbox in which this machine judges, where it does; other machines check their own.
-base::expected<std::unique_ptr<env::reference_oracle>> open_oracle_for(const run_config& config) {
+base::expected<std::unique_ptr<env::task_checker>> open_checker_for(const run_config& config) {
   QUERN_TRY(const placement where, placement_of(config));
   const bool evaluates = std::count(where.evaluators.begin(), where.evaluators.end(), "") > 0;
   env::evaluator_options options;
   options.sandbox_required = evaluates && config.env.sandbox == "required";
   options.core = evaluates ? static_cast<int>(config.env.core) : -1;
-  return lane_of(config).open_quick_oracle(options);
+  return lane_of(config).open_quick_checker(options);
 }
 
-base::expected<env::task_report> report_of(const env::task& what, env::reference_oracle* oracle,
+base::expected<env::task_report> report_of(const env::task& what, env::task_checker* checker,
                                            env::plain_baselines plain) {
-  if (oracle != nullptr) return env::check_task_quickly(what, *oracle, content_seed, plain);
+  if (checker != nullptr) return checker->check_quickly(what, content_seed, plain);
   env::task_report report;
-  report.findings = env::check_reference_text(what);
+  report.findings = what.body->check_texts(what);
   return report;
 }
 
@@ -83,7 +83,7 @@ base::status check_lane(const run_config& config, const task_book& tasks) {
 }
 
 base::expected<std::string> check_references(const run_config& config, const task_book& tasks,
-                                             env::reference_oracle* oracle) {
+                                             env::task_checker* checker) {
   const base::steady_clock clock;
   const base::nanoseconds_t begin = clock.now_ns();
   std::string name;
@@ -92,11 +92,11 @@ base::expected<std::string> check_references(const run_config& config, const tas
   // A machine that evaluates has them (preflight); where only others evaluate, they have them.
   const auto check_programs = lane_of(config).check_programs;
   const bool compiles =
-      oracle != nullptr && (check_programs == nullptr || check_programs().has_value());
+      checker != nullptr && (check_programs == nullptr || check_programs().has_value());
   for (const book_task& each : tasks.tasks()) {
     plain += each.task->baseline == env::baseline_kind::plain ? 1 : 0;
     const auto report =
-        report_of(*each.task, oracle,
+        report_of(*each.task, checker,
                   compiles ? env::plain_baselines::try_them : env::plain_baselines::leave_out);
     if (!report) return tl::make_unexpected(could_not_try(config, *each.task, report.error()));
     const auto fatal = std::find_if(report->findings.begin(), report->findings.end(),
@@ -108,7 +108,7 @@ base::expected<std::string> check_references(const run_config& config, const tas
   }
   if (refused == 0)
     return fmt::format("{} tasks: {} in {}", tasks.tasks().size(),
-                       oracle == nullptr ? "references read" : tried_text(plain, compiles),
+                       checker == nullptr ? "references read" : tried_text(plain, compiles),
                        base::human_duration(clock.now_ns() - begin));
   if (refused > 1) problem += fmt::format("; {} more tasks are refused", refused - 1);
   if (!is_suite(config))
@@ -122,12 +122,13 @@ base::expected<std::string> check_references(const run_config& config, const tas
 }
 
 base::expected<std::string> check_references(const run_config& config, const task_book& tasks) {
-  if (!is_suite(config)) return check_references(config, tasks, nullptr);
+  if (!is_suite(config) || lane_of(config).open_quick_checker == nullptr)
+    return check_references(config, tasks, nullptr);
   const base::steady_clock clock;
   const base::nanoseconds_t begin = clock.now_ns();
-  QUERN_TRY(const auto oracle, open_oracle_for(config));
+  QUERN_TRY(const auto checker, open_checker_for(config));
   const base::nanoseconds_t started = clock.now_ns();
-  QUERN_TRY(const std::string said, check_references(config, tasks, oracle.get()));
+  QUERN_TRY(const std::string said, check_references(config, tasks, checker.get()));
   return fmt::format("{}, after {} for their process", said, base::human_duration(started - begin));
 }
 

@@ -7,7 +7,7 @@
 #include "actors/config/run_config.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
-#include "env/task/check.hpp"
+#include "env/task/task_check.hpp"
 
 namespace quern::actors {
 
@@ -15,8 +15,8 @@ namespace quern::actors {
 /// every verdict would be infra_error.
 base::status check_lane(const run_config& config, const task_book& tasks);
 
-/// Checks every task of a suite by env::check_task_quickly(), in one sandboxed reference process on
-/// this machine. The process takes a second, a task some tenths. Where the lane's programs are
+/// Checks every task of a suite by the quick checks of its lane, in one sandboxed reference process
+/// on this machine. The process takes a second, a task some tenths. Where the lane's programs are
 /// here, each plain baseline takes a compiler's time more. Of tasks drawn from the grammar the
 /// texts are checked and no process is started: tests compile what the grammar writes. Gives a
 /// sentence about what was checked and how long it took. Errors: invalid_argument, which names the
@@ -24,8 +24,9 @@ base::status check_lane(const run_config& config, const task_book& tasks);
 /// references cannot be run here.
 base::expected<std::string> check_references(const run_config& config, const task_book& tasks);
 
-/// The same with an oracle that is there, which only tasks of a suite need (others: null).
+/// The same with a checker that is there. Null: texts alone are checked, as those of drawn tasks
+/// and of a lane that has no quick checks.
 base::expected<std::string> check_references(const run_config& config, const task_book& tasks,
-                                             env::reference_oracle* oracle);
+                                             env::task_checker* checker);
 
 }  // namespace quern::actors

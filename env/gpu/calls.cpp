@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "env/gpu/check_layer.hpp"
-#include "env/task/check.hpp"
+#include "env/tensor_task/check.hpp"
 
 namespace quern::env {
 namespace {

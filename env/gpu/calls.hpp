@@ -9,7 +9,7 @@
 #include "base/random.hpp"
 #include "env/gpu/lent_memory.hpp"
 #include "env/gpu/slots.hpp"
-#include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

@@ -11,7 +11,7 @@
 
 #include "base/status.hpp"
 #include "env/device/desk_part.h"
-#include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "env/device/desk_part.h"
-#include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

@@ -8,7 +8,7 @@
 
 #include "env/gpu/desk.hpp"
 #include "env/runner/gpu_protocol.hpp"
-#include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "env/grammar/interpret.hpp"
-#include "env/task/fill.hpp"
+#include "env/tensor_task/fill.hpp"
 
 namespace quern::env {
 

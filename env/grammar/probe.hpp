@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "env/grammar/composition.hpp"
-#include "env/task/distribution.hpp"
 #include "env/task/task.hpp"
+#include "env/tensor_task/distribution.hpp"
 
 namespace quern::env {
 

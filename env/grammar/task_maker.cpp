@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "env/grammar/kernel_grammar.hpp"
 #include "env/grammar/probe.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -151,11 +152,12 @@ base::expected<composition> composition_of_reference(std::string_view reference)
 task bare_task(const composition& what) {
   task made;
   made.family = family_of(what);
-  made.size_names = {"n", "m"};
+  auto tensors = std::make_shared<tensor_body>();
+  tensors->size_names = {"n", "m"};
   const size_expr n = expr("n");
   const size_expr m = expr("m");
   const auto add = [&](std::string name, std::vector<size_expr> shape) {
-    made.inputs.push_back({std::move(name), dtype::f32, std::move(shape), {}, {}});
+    tensors->inputs.push_back({std::move(name), dtype::f32, std::move(shape), {}, {}});
   };
   add("x", {n, m});
   if (uses_row(what)) add("w", {m});
@@ -166,7 +168,8 @@ task bare_task(const composition& what) {
     if (group == step_class::reduction) shape = {n};
     if (group == step_class::transposition) shape = {m, n};
   }
-  made.outputs.push_back({"y", dtype::f32, shape});
+  tensors->outputs.push_back({"y", dtype::f32, shape});
+  made.body = std::move(tensors);
   return made;
 }
 
@@ -190,24 +193,26 @@ base::expected<task> make_task(const composition& what, const task_options& opti
   task made = bare_task(what);
   made.name = fmt::format("{}_{}", made.family, base::to_hex(identity).substr(0, 12));
   made.lane = options.lane;
-  made.sizes = grammar.sizes(what, identity.low, plain_us);
+  auto tensors = std::make_shared<tensor_body>(tensors_of(made));
+  tensors->sizes = grammar.sizes(what, identity.low, plain_us);
   for (const auto& [rows, columns] : probe_sizes)
-    made.hidden_sizes.push_back({rows, columns});
-  for (input_spec& input : made.inputs) {
+    tensors->hidden_sizes.push_back({rows, columns});
+  for (input_spec& input : tensors->inputs) {
     const auto mild = composition_probe::operand_distributions();
     input.dists = input.name == "x" ? probe.distributions()
                                     : std::vector<distribution>(mild.begin(), mild.end());
   }
   made.tolerance = probe.limits();
   made.baseline = baseline_kind::plain;
-  const bool reduced = made.outputs[0].shape.size() == 1;
+  const bool reduced = tensors->outputs[0].shape.size() == 1;
   std::string bytes = "4*n*m";
   if (uses_tensor(what)) bytes += "+4*n*m";
   if (uses_row(what)) bytes += "+4*m";
   bytes += reduced ? "+4*n" : "+4*n*m";
-  made.cost = {expr(bytes), expr(fmt::format("{}*n*m", what.steps.size()))};
+  tensors->cost = {expr(bytes), expr(fmt::format("{}*n*m", what.steps.size()))};
   made.reference = reference_text(what);
-  made.plain = grammar.plain(what);
+  tensors->plain = grammar.plain(what);
+  made.body = std::move(tensors);
   return made;
 }
 

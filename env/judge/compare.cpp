@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "env/judge/compare_block.hpp"
-#include "env/task/float_bits.hpp"
+#include "env/tensor_task/float_bits.hpp"
 
 namespace quern::env {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::env {

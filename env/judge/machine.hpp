@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/hash.hpp"
-#include "env/task/check.hpp"
 
 namespace quern::env {
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "env/prompt/prompt.hpp"
-#include "env/task/prototype.hpp"
 
 namespace quern::env {
 
@@ -18,61 +17,10 @@ std::string without_last_newline(std::string text) {
   return text;
 }
 
-std::string shape_text(const std::vector<size_expr>& shape, std::string_view separator) {
-  std::string text;
-  for (const size_expr& dimension : shape)
-    text += fmt::format("{}{}", text.empty() ? "" : separator, dimension.text());
-  return "[" + text + "]";
-}
-
 std::string join_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines)
     text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
-
-/// "x[n,m] idx:i32[k] -> y[n,m]": all that a prompt without prototype has to say about the
-/// arguments.
-std::string signature(const task& what) {
-  const auto argument = [](const std::string& name, dtype type,
-                           const std::vector<size_expr>& shape) {
-    return fmt::format("{}{}{}", name, type == dtype::f32 ? "" : fmt::format(":{}", name_of(type)),
-                       shape_text(shape, ","));
-  };
-  std::string text;
-  for (const input_spec& input : what.inputs)
-    text += argument(input.name, input.type, input.shape) + " ";
-  text += "->";
-  for (const output_spec& output : what.outputs)
-    text += " " + argument(output.name, output.type, output.shape);
-  return text;
-}
-
-std::string inputs_text(const task& what) {
-  std::vector<std::string> lines;
-  for (const input_spec& input : what.inputs) {
-    lines.push_back(
-        fmt::format("- {}: {} {}{}", input.name, name_of(input.type), shape_text(input.shape, ", "),
-                    input.below ? ", values from 0 to below " + input.below->text() : ""));
-  }
-  return join_lines(lines);
-}
-
-std::string outputs_text(const task& what) {
-  std::vector<std::string> lines;
-  for (const output_spec& output : what.outputs) {
-    lines.push_back(fmt::format("- {}: {} {}", output.name, name_of(output.type),
-                                shape_text(output.shape, ", ")));
-  }
-  return join_lines(lines);
-}
-
-std::string sizes_text(const task& what) {
-  std::string text;
-  for (std::size_t i = 0; i < what.sizes.size(); ++i) {
-    text += fmt::format("{}{} = {}", i == 0 ? "" : ", ", what.size_names[i], what.sizes[i]);
-  }
   return text;
 }
 
@@ -98,10 +46,10 @@ std::string value_of(std::string_view name, const task& what, const prompt_facts
   if (name == "task.reference") return without_last_newline(what.reference);
   if (name == "task.prototype") return what.lane->entry(what);
   if (name == "task.workspace") return what.lane->optional_entry(what);
-  if (name == "task.signature") return signature(what);
-  if (name == "task.sizes") return sizes_text(what);
-  if (name == "task.inputs") return inputs_text(what);
-  if (name == "task.outputs") return outputs_text(what);
+  if (name == "task.signature") return what.body->words().signature;
+  if (name == "task.sizes") return what.body->words().sizes;
+  if (name == "task.inputs") return what.body->words().inputs;
+  if (name == "task.outputs") return what.body->words().outputs;
   if (name == "task.tolerance")
     return fmt::format("{} + {} * |expected|", what.tolerance.atol, what.tolerance.rtol);
   if (name == "lane") return std::string(what.lane->name);

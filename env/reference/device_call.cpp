@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "env/task/dtype.hpp"
-#include "env/task/task.hpp"
+#include "env/tensor_task/dtype.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "env/task/dtype.hpp"
+#include "env/tensor_task/dtype.hpp"
 
 namespace quern::env {
 

@@ -10,7 +10,7 @@
 #include "base/status.hpp"
 #include "env/runner/memory_file.hpp"
 #include "env/runner/protocol.hpp"
-#include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

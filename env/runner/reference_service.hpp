@@ -16,7 +16,7 @@
 #include "env/runner/link.hpp"
 #include "env/sandbox/layer.hpp"
 #include "env/sandbox/probe.hpp"
-#include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

@@ -41,10 +41,6 @@ std::string who_has(std::span<const Value> lane::*list, const Value& value) {
 
 }  // namespace
 
-bool allowed_in(dtype type, const lane& where) {
-  return is_one_of(where.element_types, type);
-}
-
 baseline_choice own_baseline(const task& what) {
   return what.baseline == baseline_kind::plain ? baseline_choice::plain : baseline_choice::eager;
 }

@@ -12,14 +12,15 @@
 
 #include "base/hash.hpp"
 #include "base/status.hpp"
-#include "env/task/dtype.hpp"
 #include "env/verdict/baseline.hpp"
 
 namespace quern::env {
 
 class candidate_judge;
 class kernel_grammar;
-class reference_oracle;
+class task_checker;
+enum class dtype;
+struct body_format;
 struct evaluator_options;
 struct suite_policy;
 struct task;
@@ -45,7 +46,10 @@ struct lane {
   device_kind device;
   /// Device class that prompts name where the machine has no such device (`--dry-run`).
   std::string_view usual_device_class;
-  /// Types that kernel arguments may have.
+  /// What its tasks have beyond the head, and how that is read from a task file
+  /// (env/task/task_body.hpp). Never null.
+  const body_format* body;
+  /// Types that arguments of kernels may have; empty where tasks name no types.
   std::span<const dtype> element_types;
   /// What a run or a suite may name to measure over. A task's own baseline is always allowed.
   std::span<const baseline_choice> baselines;
@@ -79,12 +83,12 @@ struct lane {
   /// A new judge on core `options.core` or GPU `options.gpu` of this machine. Errors say what is
   /// missing and what to do; invalid_argument: an option's value.
   base::expected<std::unique_ptr<candidate_judge>> (*open_judge)(evaluator_options options);
-  /// The oracle of `quern tasks check`, on the device of a judge.
-  base::expected<std::unique_ptr<reference_oracle>> (*open_oracle)(
-      const evaluator_options& options);
-  /// One for check_task_quickly(), with which `train` checks references before it starts; on any
-  /// machine.
-  base::expected<std::unique_ptr<reference_oracle>> (*open_quick_oracle)(
+  /// The checks of `quern tasks check`, on the device of a judge. Null: tasks of this lane cannot
+  /// be checked.
+  base::expected<std::unique_ptr<task_checker>> (*open_checker)(const evaluator_options& options);
+  /// A checker for check_quickly(), with which `train` tries the tasks of a suite before it starts;
+  /// on any machine. Null: their texts are read, and nothing is tried.
+  base::expected<std::unique_ptr<task_checker>> (*open_quick_checker)(
       const evaluator_options& options);
   /// Looks for what a judge needs on this machine beside quern-torch. It compiles and measures
   /// nothing, since it is asked before each run. Error: what is missing and what to do. Null:
@@ -107,9 +111,6 @@ std::span<const lane* const> all_lanes();
 const lane* find_lane(std::string_view name);
 
 std::vector<std::string_view> lane_names();
-
-/// Whether kernels of the lane may have arguments of this type.
-bool allowed_in(dtype type, const lane& where);
 
 /// What speed-ups of the task are over unless somebody asks for another baseline: eager or plain.
 baseline_choice own_baseline(const task& what);

@@ -161,7 +161,7 @@ base::status mark_held_out(suite& result) {
 base::status check_baseline(const suite& what) {
   for (const suite_member& member : what.members) {
     const task& one = member.task;
-    if (what.baseline == baseline_choice::plain && one.plain.empty())
+    if (what.baseline == baseline_choice::plain && !one.body->has_plain())
       return base::fail(base::errc::invalid_argument,
                         "suite.yaml: 'baseline' is plain, but task {} has no plain kernel: add "
                         "`plain:` to it, or choose another baseline",

@@ -1,50 +1,29 @@
-// Identity of tasks, and tasks at given sizes.
+// Identity of tasks.
 #include "env/task/task.hpp"
 
-#include <algorithm>
+#include <tuple>
 
 #include "base/hash.hpp"
-#include "base/text.hpp"
 #include "env/task/task_codec.hpp"
 
 namespace quern::env {
 
 namespace {
 
-base::expected<tensor_layout> lay_out(const task& what, std::span<const std::int64_t> sizes,
-                                      const std::string& name, dtype type,
-                                      const std::vector<size_expr>& shape) {
-  tensor_layout result;
-  result.name = name;
-  result.type = type;
-  for (const size_expr& dimension : shape) {
-    QUERN_TRY(const std::int64_t extent, dimension.evaluate(what.size_names, sizes));
-    if (extent < 1) {
-      return base::fail(
-          base::errc::invalid_argument,
-          "tensor '{}' of task {}: dimension '{}' is {} at these sizes, it must be at least 1",
-          name, what.name, dimension.text(), extent);
-    }
-    result.shape.push_back(extent);
-    if (__builtin_mul_overflow(result.elements, extent, &result.elements) ||
-        result.elements > max_tensor_bytes / static_cast<std::int64_t>(size_of(type))) {
-      return base::fail(
-          base::errc::invalid_argument,
-          "tensor '{}' of task {} has more than {} at these sizes: make the sizes smaller", name,
-          what.name, base::human_bytes(max_tensor_bytes));
-    }
-  }
-  result.bytes = result.elements * static_cast<std::int64_t>(size_of(type));
-  return result;
-}
-
-/// Largest exclusive bound of an integer type's values.
-std::int64_t bound_of(dtype type) {
-  if (type == dtype::u8) return 256;
-  return type == dtype::i32 ? std::int64_t{1} << 31 : INT64_MAX;
+bool same_body(const task_body* a, const task_body* b) {
+  if (a == b) return true;
+  return a != nullptr && b != nullptr && a->equals(*b);
 }
 
 }  // namespace
+
+bool operator==(const task& a, const task& b) {
+  const auto head = [](const task& of) {
+    return std::tie(of.name, of.lane, of.family, of.tolerance, of.baseline, of.degenerate,
+                    of.reference);
+  };
+  return head(a) == head(b) && same_body(a.body.get(), b.body.get());
+}
 
 std::string task_id(const task& what) {
   return what.name + "@" + base::to_hex(base::xxh128(to_yaml(what)));
@@ -57,66 +36,6 @@ std::string_view task_name_of(std::string_view id) {
 std::string_view task_hash_of(std::string_view id) {
   const std::size_t at = id.find('@');
   return at == std::string_view::npos ? std::string_view{} : id.substr(at + 1);
-}
-
-base::expected<task_instance> instantiate(const task& what, std::span<const std::int64_t> sizes) {
-  if (sizes.size() != what.size_names.size()) {
-    return base::fail(base::errc::invalid_argument, "task {} has {} sizes, {} values were given",
-                      what.name, what.size_names.size(), sizes.size());
-  }
-  task_instance result;
-  result.sizes.assign(sizes.begin(), sizes.end());
-  for (const input_spec& input : what.inputs) {
-    QUERN_TRY(tensor_layout layout, lay_out(what, sizes, input.name, input.type, input.shape));
-    if (input.below) {
-      QUERN_TRY(layout.below, input.below->evaluate(what.size_names, sizes));
-      if (layout.below < 1 || layout.below > bound_of(input.type)) {
-        return base::fail(base::errc::invalid_argument,
-                          "input '{}' of task {}: below '{}' is {} at these sizes, it must be "
-                          "between 1 and {} for {}",
-                          input.name, what.name, input.below->text(), layout.below,
-                          bound_of(input.type), name_of(input.type));
-      }
-    }
-    result.inputs.push_back(std::move(layout));
-  }
-  for (const output_spec& output : what.outputs) {
-    QUERN_TRY(tensor_layout layout, lay_out(what, sizes, output.name, output.type, output.shape));
-    result.outputs.push_back(std::move(layout));
-  }
-  QUERN_TRY(result.cost_bytes, what.cost.bytes.evaluate(what.size_names, sizes));
-  QUERN_TRY(result.cost_flops, what.cost.flops.evaluate(what.size_names, sizes));
-  if (result.cost_bytes < 0 || result.cost_flops < 0) {
-    return base::fail(
-        base::errc::invalid_argument,
-        "cost of task {} is negative at these sizes ({} bytes, {} flops): correct the expressions",
-        what.name, result.cost_bytes, result.cost_flops);
-  }
-  return result;
-}
-
-std::vector<distribution> hidden_distributions(const task& what, int round) {
-  std::vector<distribution> result;
-  for (const input_spec& input : what.inputs) {
-    const std::size_t hidden = input.dists.size() - 1;
-    result.push_back(hidden == 0 ? input.dists[0]
-                                 : input.dists[1 + static_cast<std::size_t>(round) % hidden]);
-  }
-  return result;
-}
-
-int hidden_rounds(const task& what) {
-  std::size_t rounds = 1;
-  for (const input_spec& input : what.inputs)
-    rounds = std::max(rounds, input.dists.size() - 1);
-  return static_cast<int>(rounds);
-}
-
-std::vector<distribution> timed_distributions(const task& what) {
-  std::vector<distribution> result;
-  for (const input_spec& input : what.inputs)
-    result.push_back(input.dists[0]);
-  return result;
 }
 
 }  // namespace quern::env

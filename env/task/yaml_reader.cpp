@@ -195,6 +195,13 @@ base::expected<std::vector<YAML::Node>> yaml_map::list(std::string_view key) con
   return result;
 }
 
+tl::unexpected<base::error> not_of(const yaml_map& map, std::string_view key,
+                                   std::string_view found,
+                                   std::span<const std::string_view> known) {
+  return base::fail(base::errc::invalid_argument, "{}: '{}' is '{}'{}; known are {}", map.where(),
+                    key, found, base::did_you_mean(found, known), fmt::join(known, ", "));
+}
+
 base::status check_version(const yaml_map& map, std::string_view key, std::int64_t known) {
   QUERN_TRY(const std::int64_t found, map.integer(key));
   if (found == known) return {};

@@ -60,6 +60,10 @@ class yaml_map {
   std::vector<entry> entries_;
 };
 
+/// Error for the word `found` that is not of the closed list `known`, with the nearest that is.
+tl::unexpected<base::error> not_of(const yaml_map& map, std::string_view key,
+                                   std::string_view found, std::span<const std::string_view> known);
+
 /// Refuses a version other than `known`, saying what was found and what to do. `key` is like
 /// "quern_task".
 base::status check_version(const yaml_map& map, std::string_view key, std::int64_t known);

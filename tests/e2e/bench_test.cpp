@@ -7,6 +7,7 @@
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
 #include "env/task/suite.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -54,12 +55,13 @@ void write_kernels(const bench_fixture& f) {
   REQUIRE(suite.has_value());
   for (std::size_t i = 0; i < 4; ++i) {
     const env::task& task = suite->members[i].task;
-    f.write("candidates/" + task.name + ".plain.cpp", task.plain);
-    f.write("candidates/again/" + task.name + ".plain.cpp", "// again\n" + task.plain);
+    f.write("candidates/" + task.name + ".plain.cpp", env::tensors_of(task).plain);
+    f.write("candidates/again/" + task.name + ".plain.cpp",
+            "// again\n" + env::tensors_of(task).plain);
   }
   f.write("candidates/" + suite->members[0].task.name + ".broken.cpp", "int kernel(;\n");
   // All of the plain kernel up to the body of `kernel`, which does nothing.
-  std::string empty = suite->members[0].task.plain;
+  std::string empty = env::tensors_of(suite->members[0].task).plain;
   empty = empty.substr(0, empty.find('{', empty.find("void kernel("))) + "{}\n";
   f.write("candidates/" + suite->members[0].task.name + ".empty.cpp", empty);
 }

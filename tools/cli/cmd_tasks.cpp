@@ -25,9 +25,8 @@
 #include "env/judge/compile_pool.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
-#include "env/task/check.hpp"
-#include "env/task/new_task.hpp"
 #include "env/task/suite.hpp"
+#include "env/task/task_check.hpp"
 #include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -78,28 +77,32 @@ int generate(const env::lane& where, std::uint64_t seed, std::uint64_t first, st
   return done;
 }
 
-/// The oracles of the lanes, opened when the first task needs them.
-class oracles {
+/// The checkers of the lanes, opened when the first task needs them.
+class checkers {
  public:
-  explicit oracles(env::evaluator_options options) : options_(std::move(options)) {}
-  base::expected<env::reference_oracle*> of(const env::lane& which) {
+  explicit checkers(env::evaluator_options options) : options_(std::move(options)) {}
+  base::expected<env::task_checker*> of(const env::lane& which) {
+    if (which.open_checker == nullptr)
+      return base::fail(base::errc::invalid_argument,
+                        "lane {} has no checks of its tasks: nothing here says whether they teach "
+                        "the right thing",
+                        which.name);
     auto& opened = opened_[&which];
     if (!opened) {
-      QUERN_TRY(opened, which.open_oracle(options_));
+      QUERN_TRY(opened, which.open_checker(options_));
     }
     return opened.get();
   }
 
  private:
   env::evaluator_options options_;
-  std::map<const env::lane*, std::unique_ptr<env::reference_oracle>> opened_;
+  std::map<const env::lane*, std::unique_ptr<env::task_checker>> opened_;
 };
 
 /// Prints the findings of one file; true if the task may be used.
 base::expected<bool> check_file(const fs::path& file, const env::task& task,
-                                env::reference_oracle& oracle) {
-  QUERN_TRY(const env::task_instance instance, env::instantiate(task, task.sizes));
-  auto checked = env::check_task(task, oracle, oracle.peak(instance), 1);
+                                env::task_checker& checker) {
+  auto checked = checker.check(task, 1);
   if (!checked) return base::in_context(file.string(), checked.error());
   env::task_report& result = *checked;
   if (file.filename() != task.name + ".task.yaml") {
@@ -122,7 +125,7 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox, int
   env::evaluator_options options;
   options.sandbox_required = sandbox == "required";
   options.gpu = gpu;
-  oracles by_lane(std::move(options));
+  checkers by_lane(std::move(options));
   std::vector<fs::path> files;
   for (const std::string& path : paths) {
     std::error_code ignored;
@@ -145,10 +148,10 @@ int check(const std::vector<std::string>& paths, const std::string& sandbox, int
     const auto task = env::load_task(file);
     base::expected<bool> good = false;
     if (task) {
-      // Without its oracle no other task of the lane can be checked, either.
-      const auto oracle = by_lane.of(*task->lane);
-      if (!oracle) return report("tasks", oracle.error());
-      good = check_file(file, *task, **oracle);
+      // Without its checker no other task of the lane can be checked, either.
+      const auto checker = by_lane.of(*task->lane);
+      if (!checker) return report("tasks", checker.error());
+      good = check_file(file, *task, **checker);
     } else {
       good = tl::make_unexpected(task.error());
     }

@@ -11,7 +11,8 @@
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
 #include "env/measure/stats.hpp"
-#include "env/task/prototype.hpp"
+#include "env/tensor_task/prototype.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
@@ -97,9 +98,10 @@ base::expected<std::unique_ptr<candidate_process>> cpp_evaluation::start(
 }
 
 base::expected<std::unique_ptr<candidate_process>> cpp_evaluation::start_plain() {
-  QUERN_TRY(const auto built,
-            with_.compilations.compile(
-                *with_.cxx, compile_request_for(*task_->subject, task_->subject->plain)));
+  QUERN_TRY(
+      const auto built,
+      with_.compilations.compile(
+          *with_.cxx, compile_request_for(*task_->subject, tensors_of(*task_->subject).plain)));
   if (built.what != compile_result::kind::built)
     return base::fail(base::errc::invalid_argument, "the plain baseline does not compile: {}",
                       built.text);

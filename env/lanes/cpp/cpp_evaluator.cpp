@@ -6,6 +6,7 @@
 #include "env/judge/machine.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -104,7 +105,7 @@ void cpp_evaluator::compile_ahead(const evaluation_request& request) {
   // Its baseline will be needed, too; from the second candidate of a task on it is in the cache.
   if (request.subject->baseline == baseline_kind::plain)
     (void)state_->compilations.compile(
-        *state_->ahead, compile_request_for(*request.subject, request.subject->plain));
+        *state_->ahead, compile_request_for(*request.subject, tensors_of(*request.subject).plain));
   if (auto process = start_candidate(*state_, built->artefact, candidate_wall_s))
     state_->started.put(built->artefact, std::move(*process));
 }

@@ -19,8 +19,10 @@
 #include "env/measure/protocols.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/screen/common_rules.hpp"
-#include "env/task/new_task.hpp"
-#include "env/task/prototype.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/new_task.hpp"
+#include "env/tensor_task/prototype.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -112,6 +114,7 @@ const lane cpp_lane{
     .fence = "cpp",
     .device = device_kind::core,
     .usual_device_class = "cpp-avx2",
+    .body = &tensor_format,
     .element_types = cpp_types,
     .baselines = {},
     .protocols = cpp_protocols,
@@ -129,8 +132,8 @@ const lane cpp_lane{
           return new_kernel_task(name, cpp_lane, {"256", plain_cpp});
         },
     .open_judge = open_cpp_judge,
-    .open_oracle = open_cpp_oracle,
-    .open_quick_oracle = open_cpp_oracle,
+    .open_checker = open_tensor_checker<open_cpp_oracle>,
+    .open_quick_checker = open_tensor_checker<open_cpp_oracle>,
     .check_programs = check_cpp_programs,
     .try_compiler = try_cpp_compiler,
     .device_class = [](int /*gpu*/) { return base::expected<std::string>(cpu_device_class()); },

@@ -10,6 +10,7 @@
 #include "env/lanes/cpp/candidate_checks.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/measure/stats.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
@@ -57,7 +58,7 @@ class sandboxed_oracle final : public reference_oracle {
                                              std::span<const tensor_bytes> inputs) override {
     QUERN_TRY(auto lease, core_lease::take(core_, 120));
     std::optional<plain_side> plain;
-    if (!what.plain.empty()) {
+    if (!tensors_of(what).plain.empty()) {
       QUERN_TRY(plain, prepare_plain(what, at, inputs));
       QUERN_CHECK(check_plain(*plain, what, at, inputs));
     }
@@ -136,7 +137,7 @@ class sandboxed_oracle final : public reference_oracle {
       if (!made) return base::fail(base::errc::unavailable, "{}", made.error().message);
       cxx_ = std::move(*made);
     }
-    QUERN_TRY(auto built, cxx_->compile(compile_request_for(what, what.plain)));
+    QUERN_TRY(auto built, cxx_->compile(compile_request_for(what, tensors_of(what).plain)));
     if (built.what != compile_result::kind::built)
       return base::fail(base::errc::invalid_argument, "the plain baseline does not compile: {}",
                         first_error(built));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/random.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 std::string sizes_text(const task& what, std::span<const std::int64_t> sizes) {
   std::string text;
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    text += fmt::format("{}{}={}", i == 0 ? "" : " ", what.size_names[i], sizes[i]);
+    text += fmt::format("{}{}={}", i == 0 ? "" : " ", tensors_of(what).size_names[i], sizes[i]);
   return text;
 }
 
@@ -100,10 +101,10 @@ base::status add_timed_round(prepared_task& to, reference_runner& reference, int
   const auto kinds = hidden_distributions(*to.subject, round);
   QUERN_TRY(auto inputs, draw_inputs(to.timed.instance, kinds, input_seed,
                                      first_timed_round + static_cast<std::uint32_t>(round)));
-  QUERN_CHECK(add_case(
-      to.timed,
-      fmt::format("{}, {}", sizes_text(*to.subject, to.subject->sizes), distributions_text(kinds)),
-      std::move(inputs), reference));
+  QUERN_CHECK(add_case(to.timed,
+                       fmt::format("{}, {}", sizes_text(*to.subject, tensors_of(*to.subject).sizes),
+                                   distributions_text(kinds)),
+                       std::move(inputs), reference));
   to.timed_rounds.push_back(round);
   return {};
 }
@@ -127,7 +128,7 @@ base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<cons
 
   const int rounds = hidden_rounds(*subject);
   std::uint32_t round_id = 1;  // 0 is the timed content
-  for (const auto& sizes : subject->hidden_sizes) {
+  for (const auto& sizes : tensors_of(*subject).hidden_sizes) {
     expected_size size;
     QUERN_TRY(size.instance, instantiate(*subject, sizes));
     for (int r = 0; r < rounds; ++r) {
@@ -144,11 +145,11 @@ base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<cons
     prepared->bytes += bytes_of(size);
     prepared->hidden.push_back(std::move(size));
   }
-  QUERN_TRY(prepared->timed.instance, instantiate(*subject, subject->sizes));
+  QUERN_TRY(prepared->timed.instance, instantiate(*subject, tensors_of(*subject).sizes));
   QUERN_TRY(auto inputs,
             draw_inputs(prepared->timed.instance, timed_distributions(*subject), input_seed, 0));
   QUERN_CHECK(add_case(prepared->timed,
-                       fmt::format("{}, timed", sizes_text(*subject, subject->sizes)),
+                       fmt::format("{}, timed", sizes_text(*subject, tensors_of(*subject).sizes)),
                        std::move(inputs), reference));
   const std::size_t each = std::max<std::size_t>(bytes_of(prepared->timed), 1);
   std::vector<int> all(static_cast<std::size_t>(rounds));

@@ -13,9 +13,9 @@
 #include "base/status.hpp"
 #include "env/lanes/cpp/candidate_process.hpp"
 #include "env/runner/reference_service.hpp"
-#include "env/task/check.hpp"
-#include "env/task/fill.hpp"
 #include "env/task/task.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/fill.hpp"
 
 namespace quern::env {
 

@@ -3,6 +3,7 @@
 
 #include "env/judge/machine.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
@@ -58,7 +59,7 @@ base::expected<prepared_task*> task_shelf::get(const std::shared_ptr<const task>
     order_.splice(order_.begin(), order_, at->second);
     return order_.front().get();
   }
-  QUERN_TRY(auto instance, instantiate(*subject, subject->sizes));
+  QUERN_TRY(auto instance, instantiate(*subject, tensors_of(*subject).sizes));
   const machine_peak peak = peak_for(instance.cost_bytes, false);
   base::expected<std::unique_ptr<prepared_task>> prepared;
   for (int attempt = 0; attempt < 2; ++attempt) {

@@ -9,7 +9,7 @@
 #include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/screen/lexer.hpp"
-#include "env/task/prototype.hpp"
+#include "env/tensor_task/prototype.hpp"
 
 namespace quern::env {
 namespace {

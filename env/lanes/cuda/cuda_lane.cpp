@@ -18,8 +18,10 @@
 #include "env/measure/protocols.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/screen/common_rules.hpp"
-#include "env/task/new_task.hpp"
-#include "env/task/prototype.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/new_task.hpp"
+#include "env/tensor_task/prototype.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -91,6 +93,7 @@ const lane cuda_lane{
     .fence = "cpp",
     .device = device_kind::gpu,
     .usual_device_class = "H200-SXM",
+    .body = &tensor_format,
     .element_types = cuda_types,
     .baselines = cuda_baselines,
     .protocols = cuda_protocols,
@@ -109,8 +112,8 @@ const lane cuda_lane{
           return new_kernel_task(name, cuda_lane, {"16384", {}});
         },
     .open_judge = open_cuda_judge,
-    .open_oracle = open_cuda_oracle,
-    .open_quick_oracle = open_compiling_oracle,
+    .open_checker = open_tensor_checker<open_cuda_oracle>,
+    .open_quick_checker = open_tensor_checker<open_compiling_oracle>,
     .check_programs = check_cuda_programs,
     .try_compiler = nullptr,
     .device_class = gpu_device_class_of,

@@ -11,6 +11,7 @@
 #include "env/lanes/cuda/cuda_state.hpp"
 #include "env/lanes/cuda/work.hpp"
 #include "env/measure/stats.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
@@ -79,7 +80,7 @@ bool cuda_evaluation::take_compiled(timed_side& side) {
 bool cuda_evaluation::take_baseline(timed_side& side, std::vector<loaded_candidate>& loaded) {
   if (how_.baseline == baseline_choice::compile) return take_compiled(side);
   if (how_.baseline != baseline_choice::plain) return take_references(side);
-  if (request_.subject->plain.empty())
+  if (tensors_of(*request_.subject).plain.empty())
     return settle(
         {verdict_kind::invalid_reference, "",
          fmt::format("task {} has no plain kernel to measure against: add `plain:` to it, "
@@ -92,8 +93,9 @@ bool cuda_evaluation::take_baseline(timed_side& side, std::vector<loaded_candida
 bool cuda_evaluation::take_plain(timed_side& side, std::vector<loaded_candidate>& loaded) {
   auto& stand = *with_.stand;
   if (!plain_) {
-    auto r = build_candidate(*with_.nvcc, with_.compilations, *request_.subject,
-                             request_.subject->plain, with_.architecture, {false, false});
+    auto r =
+        build_candidate(*with_.nvcc, with_.compilations, *request_.subject,
+                        tensors_of(*request_.subject).plain, with_.architecture, {false, false});
     if (!r.built) return settle(of_plain_baseline(r.what));
     plain_ = std::move(r.built);
   }

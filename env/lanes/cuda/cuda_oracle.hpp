@@ -6,7 +6,7 @@
 
 #include "base/status.hpp"
 #include "env/judge/evaluator_options.hpp"
-#include "env/task/check.hpp"
+#include "env/tensor_task/check.hpp"
 
 namespace quern::env {
 

@@ -5,6 +5,7 @@
 #include "base/program.hpp"
 #include "env/gpu/device_peak.hpp"
 #include "env/lanes/cuda/cuda_state.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
@@ -118,11 +119,11 @@ base::expected<const cuda_task*> cuda_stand::prepare(const std::shared_ptr<const
   if (const cuda_task* known = tasks_.find(id)) return known;
   QUERN_CHECK(validate(*subject));
   cuda_task made;
-  for (const auto& sizes : subject->hidden_sizes) {
+  for (const auto& sizes : tensors_of(*subject).hidden_sizes) {
     QUERN_TRY(auto instance, make_device_instance(*subject, sizes));
     made.hidden.push_back(std::move(instance));
   }
-  QUERN_TRY(made.timed, make_device_instance(*subject, subject->sizes));
+  QUERN_TRY(made.timed, make_device_instance(*subject, tensors_of(*subject).sizes));
   made.floor_ns = floor_of(made.timed.at);
   return &tasks_.add(id, std::move(made));
 }

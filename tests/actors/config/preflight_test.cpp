@@ -11,6 +11,8 @@
 #include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/plugin/key_file.hpp"
 #include "env/plugin/zmq_socket.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -184,13 +186,14 @@ TEST_CASE("a task whose reference takes its process along is named") {
                                                std::span<const env::tensor_bytes>) override {
       return 0;
     }
-  } oracle;
+  };
   fixture f;
   f.config.tasks.source = "suite";
   f.config.tasks.suite = (test::source_dir() / "env/suites/cpu_quick").string();
   const auto tasks = task_book::make(f.config);
   REQUIRE_MESSAGE(tasks, (tasks ? "" : tasks.error().message));
-  const auto checked = check_references(f.config, *tasks, &oracle);
+  env::tensor_checker checker(std::make_unique<lost_oracle>());
+  const auto checked = check_references(f.config, *tasks, &checker);
   REQUIRE_FALSE(checked);
   CHECK(checked.error().code == base::errc::unavailable);
   const std::string file = tasks->tasks().front().task->name + ".task.yaml";
@@ -354,7 +357,7 @@ TEST_CASE("lane cuda without a GPU is refused, unless what is missing may be tol
   REQUIRE(missing.size() == 1);
   for (const auto& task : tasks->tasks()) {
     CHECK(task.task->lane == &env::cuda_lane);
-    CHECK(task.task->plain.find("__global__") != std::string::npos);
+    CHECK(env::tensors_of(*task.task).plain.find("__global__") != std::string::npos);
   }
   f.config.env.gpus = "0,x";
   f.refused_with({"env.gpus is '0,x'"});

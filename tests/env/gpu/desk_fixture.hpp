@@ -8,7 +8,7 @@
 
 #include "env/device/content.hpp"
 #include "env/gpu/desk.hpp"
-#include "env/task/float_bits.hpp"
+#include "env/tensor_task/float_bits.hpp"
 #include "support/gpu.hpp"
 
 namespace quern::test {

@@ -14,6 +14,7 @@
 #include "env/task/task_codec.hpp"
 #include "env/verdict/baseline.hpp"
 #include "support/gpu.hpp"
+#include "support/tensor_task.hpp"
 
 using namespace quern;
 using namespace quern::env;
@@ -37,7 +38,7 @@ std::string a_tenth_off(std::string softmax) {
 std::shared_ptr<const task> softmax_task() {
   auto loaded = load_task(test::source_dir() / "env/suites/cuda_quick/softmax_rows.task.yaml");
   REQUIRE(loaded);
-  loaded->plain = kernel_file("softmax_rows.naive.cu");
+  test::edit_tensors(*loaded).plain = kernel_file("softmax_rows.naive.cu");
   return std::make_shared<const task>(std::move(*loaded));
 }
 

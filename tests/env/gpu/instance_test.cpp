@@ -8,9 +8,10 @@
 #include "env/gpu/calls.hpp"
 #include "env/gpu/timed_windows.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
-#include "env/task/float_bits.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/float_bits.hpp"
+#include "support/tensor_task.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -23,9 +24,9 @@ env::task cuda_task(const std::string& name) {
 
 void check_tensors(const env::task& what, const env::device_instance& d) {
   const auto& t = d.tensors;
-  REQUIRE(static_cast<std::size_t>(t.inputs) == what.inputs.size());
-  REQUIRE(static_cast<std::size_t>(t.outputs) == what.outputs.size());
-  for (std::size_t i = 0; i < what.inputs.size(); ++i) {
+  REQUIRE(static_cast<std::size_t>(t.inputs) == env::tensors_of(what).inputs.size());
+  REQUIRE(static_cast<std::size_t>(t.outputs) == env::tensors_of(what).outputs.size());
+  for (std::size_t i = 0; i < env::tensors_of(what).inputs.size(); ++i) {
     const auto& layout = d.at.inputs[i];
     CHECK(t.input_offset[i] == d.inputs.offset(i));
     CHECK(t.content[i].elements == layout.elements);
@@ -35,7 +36,7 @@ void check_tensors(const env::task& what, const env::device_instance& d) {
     CHECK((layout.shape.empty() || t.content[i].row == layout.shape.back()));
     CHECK(t.content[i].below == (env::is_floating(layout.type) ? 1 : layout.below));
   }
-  for (std::size_t o = 0; o < what.outputs.size(); ++o) {
+  for (std::size_t o = 0; o < env::tensors_of(what).outputs.size(); ++o) {
     const auto bytes = static_cast<std::uint64_t>(d.at.outputs[o].bytes);
     CHECK(t.output_offset[o] == d.outputs.offset(o));
     CHECK(t.output_bytes[o] % 4 == 0);
@@ -57,17 +58,18 @@ void check_rounds(const env::task& what, const env::device_instance& d) {
 
 void check_request(const env::task& what, const env::device_instance& d) {
   const auto r = env::call_request(d, true);
-  CHECK(r.inputs == what.inputs.size());
-  CHECK(r.outputs == what.outputs.size());
+  CHECK(r.inputs == env::tensors_of(what).inputs.size());
+  CHECK(r.outputs == env::tensors_of(what).outputs.size());
   REQUIRE(r.sizes == d.at.sizes.size());
   CHECK(std::equal(d.at.sizes.begin(), d.at.sizes.end(), r.size_values.begin()));
   CHECK(r.has_workspace == 1);
   CHECK(env::call_request(d, false).has_workspace == 0);
   CHECK(r.in_f64 == 0);
   CHECK(r.under_graph == 0);
-  for (std::size_t n = 0; n < what.inputs.size() + what.outputs.size(); ++n) {
-    const bool input = n < what.inputs.size();
-    const std::size_t own = input ? n : n - what.inputs.size();
+  for (std::size_t n = 0;
+       n < env::tensors_of(what).inputs.size() + env::tensors_of(what).outputs.size(); ++n) {
+    const bool input = n < env::tensors_of(what).inputs.size();
+    const std::size_t own = input ? n : n - env::tensors_of(what).inputs.size();
     const auto& layout = input ? d.at.inputs[own] : d.at.outputs[own];
     const auto& place = r.tensors[n];
     CHECK(place.file == (input ? QUERN_INPUTS : QUERN_OUTPUTS));
@@ -99,8 +101,8 @@ TEST_CASE("every task of the cuda suites becomes an instance at all of its sizes
     const auto suite = env::load_suite(test::source_dir() / "env/suites" / name).value();
     for (const auto& member : suite.members) {
       CAPTURE(member.task.name);
-      auto all = member.task.hidden_sizes;
-      all.push_back(member.task.sizes);
+      auto all = env::tensors_of(member.task).hidden_sizes;
+      all.push_back(env::tensors_of(member.task).sizes);
       for (const auto& sizes : all) {
         const auto d = env::make_device_instance(member.task, sizes);
         REQUIRE_MESSAGE(d.has_value(), (d ? "" : d.error().message));
@@ -116,17 +118,17 @@ TEST_CASE("every task of the cuda suites becomes an instance at all of its sizes
 
 TEST_CASE("rounds are named by their distributions") {
   const auto softmax = cuda_task("softmax_rows_f32");
-  CHECK(env::make_device_instance(softmax, softmax.sizes)->rounds ==
+  CHECK(env::make_device_instance(softmax, env::tensors_of(softmax).sizes)->rounds ==
         std::vector<std::string>{"normal", "large", "sparse", "sorted", "constant"});
   const auto norm = cuda_task("add_rms_norm_f16");
-  const auto rounds = env::make_device_instance(norm, norm.sizes)->rounds;
+  const auto rounds = env::make_device_instance(norm, env::tensors_of(norm).sizes)->rounds;
   CHECK(rounds[0] == "normal");
   CHECK(rounds[1] == "large/uniform");
 }
 
 TEST_CASE("an instance asks for its inputs once, for outputs by slot, and for some workspace") {
   const auto what = cuda_task("add_rms_norm_f16");
-  const auto d = env::make_device_instance(what, what.hidden_sizes[0]).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).hidden_sizes[0]).value();
   const auto needs = d.needs(5, 13);
   CHECK(needs.inputs == d.inputs.stride());
   CHECK(needs.outputs == 5 * d.outputs.stride());
@@ -139,8 +141,9 @@ TEST_CASE("an instance asks for its inputs once, for outputs by slot, and for so
 
 TEST_CASE("a task with more tensors than a window holds is refused") {
   auto what = cuda_task("softmax_rows_f32");
-  what.inputs.resize(33, what.inputs[0]);
-  const auto d = env::make_device_instance(what, what.sizes);
+  auto& many = test::edit_tensors(what).inputs;
+  many.resize(33, many[0]);
+  const auto d = env::make_device_instance(what, env::tensors_of(what).sizes);
   REQUIRE_FALSE(d.has_value());
   CHECK(d.error().code == base::errc::invalid_argument);
   CHECK(test::contains(d.error().message, "33 inputs"));
@@ -192,7 +195,7 @@ TEST_CASE("`again` keeps the content, in another slot and on other poison") {
 
 TEST_CASE("`changed` changes one element of one input, any of them") {
   const auto what = cuda_task("add_rms_norm_f16");
-  const auto d = env::make_device_instance(what, what.hidden_sizes[0]).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).hidden_sizes[0]).value();
   env::order_maker orders(10);
   std::vector<std::set<std::int64_t>> seen(d.at.inputs.size());
   for (int i = 0; i < 1000; ++i) {
@@ -218,7 +221,7 @@ TEST_CASE("`changed` changes one element of one input, any of them") {
 
 TEST_CASE("planted elements lie inside their input and come from another of its distributions") {
   const auto what = cuda_task("add_rms_norm_f16");
-  const auto d = env::make_device_instance(what, what.hidden_sizes[1]).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).hidden_sizes[1]).value();
   env::order_maker orders(11);
   std::set<std::int32_t> inputs;
   int planted = 0, single = 0;
@@ -252,9 +255,9 @@ TEST_CASE("planted elements lie inside their input and come from another of its 
   CHECK(single < planted * 9 / 10);
   // A task that knows one distribution has nothing to plant.
   auto plain = what;
-  for (auto& input : plain.inputs)
+  for (auto& input : test::edit_tensors(plain).inputs)
     input.dists.resize(1);
-  const auto one = env::make_device_instance(plain, plain.hidden_sizes[1]).value();
+  const auto one = env::make_device_instance(plain, env::tensors_of(plain).hidden_sizes[1]).value();
   for (int i = 0; i < 100; ++i) {
     auto o = orders.fresh(0, 0);
     orders.plant(o, one);

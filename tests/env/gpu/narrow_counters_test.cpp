@@ -7,6 +7,7 @@
 #include "env/gpu/timed_windows.hpp"
 #include "env/lanes/cuda/checks.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -85,7 +86,7 @@ bool found_out(std::uint64_t secret, const env::device_instance& of, std::int64_
 TEST_CASE("a kernel that counts in too few bits is found out where a window has few calls, too") {
   const auto path = quern::test::source_dir() / "tests/hostile/cuda/histogram.task.yaml";
   const auto what = env::load_task(path).value();
-  const auto of = env::make_device_instance(what, what.sizes).value();
+  const auto of = env::make_device_instance(what, env::tensors_of(what).sizes).value();
   for (const std::int64_t slots : {2, 3, 6}) {
     constexpr int evaluations = 10000;
     int missed = 0;

@@ -6,8 +6,10 @@
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/task/check.hpp"
+#include "env/lanes/cuda/cuda_oracle.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/gpu.hpp"
 
 using namespace quern;
@@ -21,7 +23,7 @@ env::reference_oracle* the_oracle() {
     env::evaluator_options options;
     options.reference_program = test::program_dir() / "quern-torch";
     options.sandbox_required = false;
-    auto opened = env::cuda_lane.open_oracle(options);
+    auto opened = env::open_cuda_oracle(options);
     if (!opened) problem = opened.error().message;
     return opened ? std::move(*opened) : nullptr;
   }();
@@ -55,7 +57,7 @@ TEST_CASE("bytes go in, results come out, in the task's type and in f64") {
   auto* oracle = the_oracle();
   if (oracle == nullptr) return;
   const auto what = squares("x * x", "{atol: 0, rtol: 1e-6}");
-  const auto at = env::instantiate(what, what.hidden_sizes[0]).value();
+  const auto at = env::instantiate(what, env::tensors_of(what).hidden_sizes[0]).value();
   std::vector<float> values;
   const auto inputs = three_by_seven(values);
   const auto narrow = oracle->run(what, at, inputs, false);
@@ -80,7 +82,7 @@ TEST_CASE("a case's worst error is found in units of the tolerance") {
   // An f32 result that is a ten-thousandth larger than the f64 one: 1/2 of an rtol of 2e-4.
   const std::string body = "x * x * (1.0 + 1e-4 * float(x.element_size() == 4))";
   const auto what = squares(body, "{atol: 0, rtol: 2e-4}");
-  for (const auto& sizes : {what.sizes, what.hidden_sizes[0]}) {
+  for (const auto& sizes : {env::tensors_of(what).sizes, env::tensors_of(what).hidden_sizes[0]}) {
     const auto at = env::instantiate(what, sizes).value();
     for (const int round : {0, 1}) {
       const auto judged = oracle->judge_case(what, at, round, 5);
@@ -92,7 +94,7 @@ TEST_CASE("a case's worst error is found in units of the tolerance") {
     }
   }
   const auto exact = squares("x + 0", "{atol: 0, rtol: 1e-6}");
-  const auto small = env::instantiate(exact, exact.hidden_sizes[0]).value();
+  const auto small = env::instantiate(exact, env::tensors_of(exact).hidden_sizes[0]).value();
   const auto judged = oracle->judge_case(exact, small, 0, 5);
   REQUIRE(judged.has_value());
   CHECK((*judged)[0].worst_error == 0);
@@ -102,7 +104,7 @@ TEST_CASE("results that are infinite, or other ones the next time, are told") {
   auto* oracle = the_oracle();
   if (oracle == nullptr) return;
   const auto infinite = squares("x / 0", "{atol: 0, rtol: 1e-6}");
-  const auto at = env::instantiate(infinite, infinite.hidden_sizes[0]).value();
+  const auto at = env::instantiate(infinite, env::tensors_of(infinite).hidden_sizes[0]).value();
   const auto judged = oracle->judge_case(infinite, at, 0, 5);
   REQUIRE_MESSAGE(judged.has_value(), (judged ? "" : judged.error().message));
   CHECK_FALSE((*judged)[0].finite);
@@ -118,7 +120,7 @@ TEST_CASE("references are timed on the device, and the next one serves after one
   auto* oracle = the_oracle();
   if (oracle == nullptr) return;
   const auto what = squares("x * x", "{atol: 0, rtol: 1e-6}");
-  const auto at = env::instantiate(what, what.sizes).value();
+  const auto at = env::instantiate(what, env::tensors_of(what).sizes).value();
   const auto peak = oracle->peak(at);
   const auto wrong = squares("x[0]", "{atol: 0, rtol: 1e-6}");
   const auto refused = oracle->judge_case(wrong, at, 0, 5);

@@ -7,6 +7,7 @@
 #include "env/device/content.hpp"
 #include "env/gpu/calls.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -46,7 +47,7 @@ double caught_by_plants(const env::device_instance& d, std::int64_t step) {
 TEST_CASE("planted elements are missed by a sample, and not by a kernel that looks at all") {
   const auto path = quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml";
   const auto what = env::load_task(path).value();
-  const auto d = env::make_device_instance(what, what.sizes).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).sizes).value();
   CHECK(caught_by_plants(d, 32) > 0.06);
   CHECK(caught_by_plants(d, 1) == 0);
 }
@@ -54,7 +55,7 @@ TEST_CASE("planted elements are missed by a sample, and not by a kernel that loo
 TEST_CASE("a call's time counts with a few planted elements, not with stretches or another round") {
   const auto path = quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml";
   const auto what = env::load_task(path).value();
-  const auto d = env::make_device_instance(what, what.sizes).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).sizes).value();
   env::order_maker orders(13);
   CHECK(env::counts_in_time(orders.fresh(0, 0), d));
   CHECK_FALSE(env::counts_in_time(orders.fresh(1, 0), d));
@@ -81,7 +82,7 @@ TEST_CASE("floating content that repeats a value is mixed with no other") {
   std::set<std::int32_t> planted[2];
   for (const auto* what : {&softmax, &histogram}) {
     const bool integers = what == &histogram;
-    const auto d = env::make_device_instance(*what, what->sizes).value();
+    const auto d = env::make_device_instance(*what, env::tensors_of(*what).sizes).value();
     env::order_maker orders(14);
     for (int i = 0; i < 3000; ++i) {
       const auto round = static_cast<std::int32_t>(orders.random().below(d.rounds.size()));
@@ -103,7 +104,7 @@ TEST_CASE("floating content that repeats a value is mixed with no other") {
 TEST_CASE("only planted calls have a wider limit, and a loose one is not made void") {
   const auto path = quern::test::source_dir() / "tests/hostile/cuda/softmax.task.yaml";
   const auto what = env::load_task(path).value();
-  const auto d = env::make_device_instance(what, what.sizes).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).sizes).value();
   env::order_maker orders(15);
   const env::tolerance tight{1e-6, 1e-4}, loose{0.02, 0.016}, exact{0, 0};
   const auto fresh = orders.fresh(0, 0);

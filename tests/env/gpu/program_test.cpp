@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "env/gpu/slots.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "nlohmann/json.hpp"
 #include "support/test.hpp"
 
@@ -145,8 +146,8 @@ TEST_CASE("programs of the honest candidates lead every pointer where the plan s
     const auto what = honest_task(entry["suite"], entry["task"]);
     const auto plan = env::parse_launch_plan(honest_source(file), env::signature_of(what));
     REQUIRE(plan.has_value());
-    auto all = what.hidden_sizes;
-    all.push_back(what.sizes);
+    auto all = env::tensors_of(what).hidden_sizes;
+    all.push_back(env::tensors_of(what).sizes);
     for (const auto& sizes : all) {
       check_program(perform(what, *plan, sizes), seen);
       ++programs;
@@ -197,7 +198,7 @@ TEST_CASE("one program, number by number") {
 
 TEST_CASE("a null pointer stays one, copies have a target and a source") {
   const auto what = honest_task("cuda", "softmax_rows_f32");
-  const auto d = env::make_device_instance(what, what.hidden_sizes[0]).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).hidden_sizes[0]).value();
   const env::plan_pointer input{env::plan_buffer::input, 0, 0},
       output{env::plan_buffer::output, 0, 0};
   env::kernel_launch launch;
@@ -216,7 +217,7 @@ TEST_CASE("a null pointer stays one, copies have a target and a source") {
 
 TEST_CASE("what a runner does not take is refused before it is sent") {
   const auto what = honest_task("cuda", "softmax_rows_f32");
-  const auto d = env::make_device_instance(what, what.hidden_sizes[0]).value();
+  const auto d = env::make_device_instance(what, env::tensors_of(what).hidden_sizes[0]).value();
   const auto refused = [&](const env::kernel_launch& launch) {
     const auto p = env::make_device_program(std::vector<env::launch_step>{launch}, d);
     return p ? std::string() : p.error().message;

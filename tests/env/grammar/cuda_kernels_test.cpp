@@ -11,6 +11,7 @@
 #include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/lanes/cuda/grammar/cuda_writer.hpp"
 #include "env/lanes/cuda/screen/cuda_prelude.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -34,7 +35,7 @@ void prove(const env::composition& what, std::uint64_t key, tally& sum) {
     variants.push_back(supply.draw(key, k, 0));
   for (std::uint64_t k = 0; k < 6; ++k)
     variants.push_back(supply.draw(key, k, 1));
-  variants.push_back({of.plain, "plain", env::kernel_error::none, true});
+  variants.push_back({env::tensors_of(of).plain, "plain", env::kernel_error::none, true});
   std::vector<std::string> sources;
   for (const auto& variant : variants)
     sources.push_back(variant.source);

@@ -11,6 +11,7 @@
 #include "env/lanes/cuda/grammar/cuda_writer.hpp"
 #include "env/lanes/cuda/launch/launch_plan.hpp"
 #include "env/lanes/cuda/screen/cuda_screen.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -25,7 +26,8 @@ env::composition drawn(std::uint64_t seed, std::uint64_t index) {
 std::string no_plan(const env::task& of, const std::string& source) {
   const auto plan = env::parse_launch_plan(source, env::signature_of(of));
   if (!plan) return env::to_string(plan.error());
-  for (const auto& sizes : {of.sizes, of.hidden_sizes[0], of.hidden_sizes[1]}) {
+  for (const auto& sizes : {env::tensors_of(of).sizes, env::tensors_of(of).hidden_sizes[0],
+                            env::tensors_of(of).hidden_sizes[1]}) {
     const auto bytes = plan->workspace(sizes);
     if (!bytes) return bytes.error().message;
     const auto steps = plan->steps(env::call_of(env::instantiate(of, sizes).value(), *bytes));
@@ -82,9 +84,9 @@ TEST_CASE("cuda: every variant has a launch plan and passes the screen; texts di
     env::task_options options;
     options.lane = &env::cuda_lane;
     const env::task of = env::make_task(what, options).value();
-    CHECK(of.sizes[0] * of.sizes[1] >= 1 << 19);
-    CHECK(of.sizes[0] * of.sizes[1] <= 1 << 24);
-    CHECK(no_plan(of, of.plain) == "");
+    CHECK(env::tensors_of(of).sizes[0] * env::tensors_of(of).sizes[1] >= 1 << 19);
+    CHECK(env::tensors_of(of).sizes[0] * env::tensors_of(of).sizes[1] <= 1 << 24);
+    CHECK(no_plan(of, env::tensors_of(of).plain) == "");
     const env::composition_probe probe(what);
     const env::variant_supply supply(probe, *env::cuda_grammar());
     std::set<std::string> right;
@@ -137,11 +139,11 @@ TEST_CASE("cuda: generated tasks name their lane, their baseline is a plan of pl
       env::make_task(env::parse_composition("times_row | silu | rms").value(), options).value();
   CHECK(made.lane == &env::cuda_lane);
   CHECK(env::validate(made));
-  CHECK(made.plain.find("__global__ void f_map0") != std::string::npos);
-  CHECK(made.plain.find("__global__ void f_map1") != std::string::npos);
-  CHECK(made.plain.find("__global__ void rows") != std::string::npos);
+  CHECK(env::tensors_of(made).plain.find("__global__ void f_map0") != std::string::npos);
+  CHECK(env::tensors_of(made).plain.find("__global__ void f_map1") != std::string::npos);
+  CHECK(env::tensors_of(made).plain.find("__global__ void rows") != std::string::npos);
   options.plain_us = 1000;
   const auto larger =
       env::make_task(env::parse_composition("times_row | silu | rms").value(), options).value();
-  CHECK(larger.sizes[0] > made.sizes[0]);
+  CHECK(env::tensors_of(larger).sizes[0] > env::tensors_of(made).sizes[0]);
 }

@@ -18,6 +18,7 @@
 #include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/lanes/cuda/grammar/cuda_grammar.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/gpu.hpp"
 
 using namespace quern;
@@ -70,7 +71,8 @@ std::vector<trial> make_trials(int tasks) {
     }
     // The baseline is a candidate, too: against itself it is 1.
     if (k % 4 == 0) {
-      env::kernel_variant plain{subject->plain, "plain", env::kernel_error::none, true};
+      env::kernel_variant plain{env::tensors_of(*subject).plain, "plain", env::kernel_error::none,
+                                true};
       trials.push_back({subject, env::to_text(what), plain, true});
     }
   }
@@ -148,9 +150,10 @@ TEST_CASE("generated kernels on a device do what they are meant to do, at differ
       wrong_ok += ok ? 1 : 0;
     }
     if (ok != one.variant.intended_correct && surprises.size() < 12)
-      surprises.push_back(fmt::format(
-          "{} [{}] {}: {} {}\nsizes {}x{}\n{}", one.composition, one.variant.style, error,
-          short_of(v), v.detail, one.subject->sizes[0], one.subject->sizes[1], one.variant.source));
+      surprises.push_back(fmt::format("{} [{}] {}: {} {}\nsizes {}x{}\n{}", one.composition,
+                                      one.variant.style, error, short_of(v), v.detail,
+                                      env::tensors_of(*one.subject).sizes[0],
+                                      env::tensors_of(*one.subject).sizes[1], one.variant.source));
     if (!ok || !v.speedup_e2) continue;
     const double speed = static_cast<double>(*v.speedup_e2) / 100;
     for (const std::string_view word : base::split(one.variant.style, ' '))

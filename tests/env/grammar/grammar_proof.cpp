@@ -19,6 +19,7 @@
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cpp/grammar/cpp_grammar.hpp"
 #include "env/lanes/cpp/grammar/render.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace {
 
@@ -44,7 +45,8 @@ bool is_right(const test::kernel_lab& lab, std::size_t k, const env::task& of,
 void time_all(const test::kernel_lab& lab, std::size_t plain,
               const std::vector<env::kernel_variant>& correct, const env::task& of, totals& sum) {
   const auto inputs =
-      test::make_inputs(of, of.sizes[0], of.sizes[1], env::timed_distributions(of), 1);
+      test::make_inputs(of, env::tensors_of(of).sizes[0], env::tensors_of(of).sizes[1],
+                        env::timed_distributions(of), 1);
   const double base = lab.time_us(plain, inputs.view(), 9);
   double best = 0;
   for (std::size_t k = 0; k < correct.size(); ++k) {
@@ -87,7 +89,7 @@ void prove(const env::composition& what, bool timed, std::uint64_t seed, totals&
   std::vector<std::string> sources;
   for (const auto& variant : variants)
     sources.push_back(variant.source);
-  sources.push_back(of.plain);
+  sources.push_back(env::tensors_of(of).plain);
   const auto lab = test::kernel_lab::build(what, sources);
   if (!lab) {
     fmt::print("{}\n", lab.error().message);

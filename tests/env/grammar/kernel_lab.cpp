@@ -11,7 +11,8 @@
 #include <fmt/format.h>
 
 #include "env/lanes/cpp/screen/prelude.hpp"
-#include "env/task/fill.hpp"
+#include "env/tensor_task/fill.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::test {
 
@@ -137,7 +138,7 @@ lab_inputs make_inputs(const env::task& of, std::int64_t n, std::int64_t m,
 
 std::vector<lab_inputs> judged_inputs(const env::task& of, std::uint64_t seed) {
   std::vector<lab_inputs> made;
-  for (const auto& sizes : of.hidden_sizes) {
+  for (const auto& sizes : env::tensors_of(of).hidden_sizes) {
     for (int round = 0; round < env::hidden_rounds(of); ++round)
       made.push_back(make_inputs(of, sizes[0], sizes[1], env::hidden_distributions(of, round),
                                  seed + made.size()));

@@ -13,6 +13,7 @@
 #include "env/grammar/composition.hpp"
 #include "env/grammar/interpret.hpp"
 #include "env/task/task.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::test {
 

@@ -10,6 +10,7 @@
 #include "env/grammar/variants.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cpp/grammar/cpp_grammar.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -46,7 +47,7 @@ void prove(const env::composition& what, std::uint64_t key) {
   std::vector<std::string> sources;
   for (const auto& variant : variants)
     sources.push_back(variant.source);
-  sources.push_back(of.plain);
+  sources.push_back(env::tensors_of(of).plain);
   const auto lab = test::kernel_lab::build(what, sources);
   if (!lab) FAIL(lab.error().message);
   std::vector<std::size_t> wrong(sources.size(), 0);

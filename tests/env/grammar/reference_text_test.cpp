@@ -8,6 +8,7 @@
 #include "env/grammar/task_maker.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/runner/reference_service.hpp"
+#include "support/tensor_task.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -60,10 +61,11 @@ TEST_CASE("every operator's line computes what the interpreter says") {
     const env::composition what{{step}};
     INFO(to_text(what));
     env::task of = env::bare_task(what);
-    of.cost = {env::size_expr(1), env::size_expr(1)};
+    test::edit_tensors(of).cost = {env::size_expr(1), env::size_expr(1)};
     of.tolerance = {1e-4, 1e-4};
     auto runner = service().open(env::reference_text(what), -1).value();
-    const std::vector<env::distribution> normal(of.inputs.size(), env::distribution::normal);
+    const std::vector<env::distribution> normal(env::tensors_of(of).inputs.size(),
+                                                env::distribution::normal);
     compare(runner, what, of, test::make_inputs(of, 7, 33, normal, 5));
   }
 }

@@ -6,9 +6,10 @@
 #include "env/grammar/canonical.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
-#include "env/task/check.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -31,15 +32,16 @@ TEST_CASE("a made task is valid, survives its file and names its composition") {
     CHECK(env::make_task(what, {0, &env::cpp_lane}).value() == made);
     CHECK(env::composition_of_reference(made.reference).value() == what);
     CHECK(made.family == family_of(what));
-    CHECK(made.hidden_sizes.size() == 2);
-    for (const env::input_spec& input : made.inputs)
+    CHECK(env::tensors_of(made).hidden_sizes.size() == 2);
+    for (const env::input_spec& input : env::tensors_of(made).inputs)
       CHECK(input.dists.size() == 5);
-    CHECK(made.sizes[0] % 4 == 0);
-    CHECK(made.sizes[1] % 16 == 0);
+    CHECK(env::tensors_of(made).sizes[0] % 4 == 0);
+    CHECK(env::tensors_of(made).sizes[1] % 16 == 0);
     CHECK(made.baseline == env::baseline_kind::plain);
-    CHECK(made.plain.find("double h = x[i * m + j];") != std::string::npos);
+    CHECK(env::tensors_of(made).plain.find("double h = x[i * m + j];") != std::string::npos);
     CHECK(check_reference_text(made).empty());
-    CHECK(instantiate(made, made.sizes).value().cost_bytes > made.sizes[0] * made.sizes[1] * 4);
+    CHECK(instantiate(made, env::tensors_of(made).sizes).value().cost_bytes >
+          env::tensors_of(made).sizes[0] * env::tensors_of(made).sizes[1] * 4);
   }
 }
 
@@ -82,14 +84,16 @@ TEST_CASE("texts that the grammar does not write are not taken for its own") {
 }
 
 TEST_CASE("shapes follow the composition") {
-  CHECK(make("square | row_sum").outputs[0].shape.size() == 1);
-  CHECK(make("square | transpose").outputs[0].shape[0].text() == "m");
-  CHECK(make("square | plus_tensor").inputs.size() == 2);
-  CHECK(make("square | plus_tensor | plus_row").inputs[1].name == "w");
+  CHECK(env::tensors_of(make("square | row_sum")).outputs[0].shape.size() == 1);
+  CHECK(env::tensors_of(make("square | transpose")).outputs[0].shape[0].text() == "m");
+  CHECK(env::tensors_of(make("square | plus_tensor")).inputs.size() == 2);
+  CHECK(env::tensors_of(make("square | plus_tensor | plus_row")).inputs[1].name == "w");
 }
 
 TEST_CASE("dear compositions get small tensors, and a longer baseline larger ones") {
-  const auto elements = [](const env::task& of) { return of.sizes[0] * of.sizes[1]; };
+  const auto elements = [](const env::task& of) {
+    return env::tensors_of(of).sizes[0] * env::tensors_of(of).sizes[1];
+  };
   CHECK(elements(make("tanh | tanh | times_row")) * 10 < elements(make("square | times_row")));
   const env::composition what = env::parse_composition("tanh | times_row").value();
   CHECK(elements(env::make_task(what, {2000, &env::cpp_lane}).value()) >
@@ -113,7 +117,7 @@ TEST_CASE(
   for (const env::suite_member& member : suite.members) {
     INFO(member.task.name);
     const auto what = env::composition_of_reference(member.task.reference).value();
-    CHECK(env::bare_task(what).outputs == member.task.outputs);
+    CHECK(env::tensors_of(env::bare_task(what)).outputs == env::tensors_of(member.task).outputs);
     (member.held_out ? held_out : others).insert(skeleton_hash(what));
   }
   CHECK(held_out.size() * 2 == suite.members.size());

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "env/task/float_bits.hpp"
+#include "env/tensor_task/float_bits.hpp"
 #include "support/test.hpp"
 
 using namespace quern::env;

@@ -11,6 +11,7 @@
 #include "env/judge/verdict_cache.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern::env;
@@ -190,6 +191,7 @@ TEST_CASE("cost model: a function of task and canonical source, with the documen
 TEST_CASE("every verdict has words for a person") {
   task what;
   what.name = "copy";
+  what.body = std::make_shared<tensor_body>();
   for (const lane* one : {&cpp_lane, &cuda_lane})
     for (int k = 0; k < verdict_kind_count; ++k) {
       what.lane = one;

@@ -3,7 +3,8 @@
 
 #include "env/lanes/cuda/cuda_lane.hpp"
 #include "env/launch/plan_fixture.hpp"
-#include "env/task/prototype.hpp"
+#include "env/tensor_task/prototype.hpp"
+#include "support/tensor_task.hpp"
 
 using namespace quern;
 using test::steps_of;
@@ -287,15 +288,16 @@ TEST_CASE("whole files") {
 TEST_CASE("the signature of a task") {
   env::task what;
   what.lane = &env::cuda_lane;
-  what.size_names = {"n"};
-  what.inputs.push_back(
+  env::tensor_body& tensors = test::edit_tensors(what);
+  tensors.size_names = {"n"};
+  tensors.inputs.push_back(
       {.name = "h", .type = env::dtype::f16, .shape = {}, .dists = {}, .below = {}});
-  what.inputs.push_back(
+  tensors.inputs.push_back(
       {.name = "b", .type = env::dtype::bf16, .shape = {}, .dists = {}, .below = {}});
-  what.inputs.push_back(
+  tensors.inputs.push_back(
       {.name = "u", .type = env::dtype::u8, .shape = {}, .dists = {}, .below = {}});
-  what.outputs.push_back({.name = "o", .type = env::dtype::i64, .shape = {}});
-  what.outputs.push_back({.name = "d", .type = env::dtype::f64, .shape = {}});
+  tensors.outputs.push_back({.name = "o", .type = env::dtype::i64, .shape = {}});
+  tensors.outputs.push_back({.name = "d", .type = env::dtype::f64, .shape = {}});
   // The prototype that candidates are given is accepted; so are other spellings of its types.
   const auto accepted = [&](const std::string& prototype) {
     const auto plan = env::parse_launch_plan(prototype + " {}", env::signature_of(what));

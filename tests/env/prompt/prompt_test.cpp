@@ -10,8 +10,9 @@
 #include "base/random.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/task/new_task.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/new_task.hpp"
+#include "support/tensor_task.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -150,9 +151,9 @@ TEST_CASE("the rules follow lane and policy") {
 
 TEST_CASE("hidden sizes and distributions never appear in a prompt") {
   env::task subject = softmax();
-  subject.hidden_sizes = {{7919, 7907}, {7901, 7883}};
-  subject.inputs[0].dists = {env::distribution::normal, env::distribution::denormal,
-                             env::distribution::sparse};
+  test::edit_tensors(subject).hidden_sizes = {{7919, 7907}, {7901, 7883}};
+  test::edit_tensors(subject).inputs[0].dists = {
+      env::distribution::normal, env::distribution::denormal, env::distribution::sparse};
   const env::prompt_facts facts{"cpp-avx2", env::default_restrictions(env::cpp_lane)};
   for (const auto* name : {"contrastive_full", "contrastive_demo"}) {
     const std::string text = env::render_prompt(shipped(name), subject, two, facts);
@@ -163,10 +164,11 @@ TEST_CASE("hidden sizes and distributions never appear in a prompt") {
 
 TEST_CASE("the demo prompt adds little to the reference and the kernels that it shows") {
   const env::task subject = softmax();
-  const std::vector<exemplar> shown{{subject.plain, 100}, {subject.plain, 200}};
+  const std::vector<exemplar> shown{{env::tensors_of(subject).plain, 100},
+                                    {env::tensors_of(subject).plain, 200}};
   const std::string text =
       env::render_prompt(shipped("contrastive_demo"), subject, shown, {"cpp-avx2", {}});
-  CHECK(text.size() < subject.reference.size() + 2 * subject.plain.size() + 120);
+  CHECK(text.size() < subject.reference.size() + 2 * env::tensors_of(subject).plain.size() + 120);
 }
 
 TEST_CASE("mutated templates are read or refused, and what is read renders") {

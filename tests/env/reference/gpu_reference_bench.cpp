@@ -8,6 +8,7 @@
 
 #include "env/sandbox/gpu_access.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 namespace quern::test {
@@ -139,7 +140,7 @@ void reference_bench::restart() {
 std::string reference_bench::set_up(const reference_case& what, std::int32_t slots,
                                     bool under_graph) {
   const task subject = task_of(what);
-  instance_ = make_device_instance(subject, subject.sizes).value();
+  instance_ = make_device_instance(subject, env::tensors_of(subject).sizes).value();
   REQUIRE(memory_->reserve(instance_->needs(slots, 0)).has_value());
   std::string why;
   const auto step = [&](const answered<void>& done) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "env/tensor_task/tensor_body.hpp"
 #include "gpu_reference_bench.hpp"
 #include "support/gpu.hpp"
 
@@ -161,7 +162,7 @@ TEST_CASE("the references of these tests run on the processor") {
   for (const auto& what : right_cases()) {
     CAPTURE(what.name);
     const auto subject = task_of(what);
-    const auto at = env::instantiate(subject, subject.sizes).value();
+    const auto at = env::instantiate(subject, env::tensors_of(subject).sizes).value();
     std::vector<tensor_bytes> inputs;
     for (const auto& t : at.inputs)
       inputs.emplace_back(static_cast<std::size_t>(t.bytes));
@@ -200,7 +201,7 @@ TEST_CASE("what is wrong with a reference is said as on the processor") {
       CAPTURE(what.name);
       CAPTURE(graph);
       const auto subject = task_of(what);
-      const auto at = env::instantiate(subject, subject.sizes).value();
+      const auto at = env::instantiate(subject, env::tensors_of(subject).sizes).value();
       const auto told =
           on_processor(what, at, {tensor_bytes(static_cast<std::size_t>(at.inputs[0].bytes))});
       REQUIRE_FALSE(told.has_value());

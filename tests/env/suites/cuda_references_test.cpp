@@ -6,8 +6,9 @@
 
 #include "env/judge/evaluator_options.hpp"
 #include "env/lanes/cpp/cpp_oracle.hpp"
-#include "env/task/check.hpp"
 #include "env/task/suite.hpp"
+#include "env/tensor_task/check.hpp"
+#include "support/tensor_task.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -45,8 +46,9 @@ std::unique_ptr<env::reference_oracle> open_oracle() {
 
 /// The task with its last hidden size in the place of the timed one, which is too large for here.
 env::task made_small(env::task what) {
-  what.sizes = what.hidden_sizes.back();
-  what.hidden_sizes.pop_back();
+  env::tensor_body& tensors = test::edit_tensors(what);
+  tensors.sizes = tensors.hidden_sizes.back();
+  tensors.hidden_sizes.pop_back();
   return what;
 }
 

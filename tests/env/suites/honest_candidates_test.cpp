@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "env/lanes/cuda/launch/launch_plan.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "nlohmann/json.hpp"
 #include "support/test.hpp"
 
@@ -73,8 +74,8 @@ TEST_CASE("candidates in device-only form have a launch plan at every size of th
     // Host code that calls nothing but launches reads as a plan, too, whatever its kernels include.
     CHECK((plan.has_value() || entry["form"] == "host_entry"));
     if (!plan) continue;
-    auto all_sizes = subject.hidden_sizes;
-    all_sizes.push_back(subject.sizes);
+    auto all_sizes = env::tensors_of(subject).hidden_sizes;
+    all_sizes.push_back(env::tensors_of(subject).sizes);
     for (const auto& sizes : all_sizes) {
       const auto bytes = plan->workspace(sizes);
       INFO(file << ": " << (bytes ? "" : bytes.error().message));

@@ -6,8 +6,9 @@
 
 #include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/lanes/cpp/cpp_oracle.hpp"
-#include "env/task/check.hpp"
 #include "env/task/suite.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -41,7 +42,7 @@ TEST_CASE("the plain kernel of every task is judged right") {
   for (const env::task& subject : all_tasks()) {
     env::evaluation_request request;
     request.subject = std::make_shared<const env::task>(subject);
-    request.source = subject.plain;
+    request.source = env::tensors_of(subject).plain;
     request.verify_only = true;
     env::verdict found = (*judge)->evaluate(request);
     // What says nothing about the kernel is measured again, as everywhere.

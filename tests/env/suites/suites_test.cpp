@@ -7,10 +7,11 @@
 #include "env/grammar/task_maker.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/task/check.hpp"
-#include "env/task/prototype.hpp"
 #include "env/task/suite.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/prototype.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -38,16 +39,16 @@ TEST_CASE("every task of both cpu suites keeps the rules") {
       const env::task& subject = member.task;
       CAPTURE(subject.name);
       CHECK(subject.lane == &env::cpp_lane);
-      CHECK(subject.hidden_sizes.size() == 2);
+      CHECK(env::tensors_of(subject).hidden_sizes.size() == 2);
       CHECK(env::hidden_rounds(subject) == 4);
       CHECK_FALSE(subject.degenerate);
       CHECK(env::check_reference_text(subject).empty());
-      CHECK(subject.plain.find(subject.lane->entry(subject)) != std::string::npos);
+      CHECK(env::tensors_of(subject).plain.find(subject.lane->entry(subject)) != std::string::npos);
       // Files are canonical, so that what is read is what is hashed.
       const auto file = test::source_dir() / "env/suites" / name / (subject.name + ".task.yaml");
       CHECK(base::read_file(file).value() == env::to_yaml(subject));
-      auto all_sizes = subject.hidden_sizes;
-      all_sizes.push_back(subject.sizes);
+      auto all_sizes = env::tensors_of(subject).hidden_sizes;
+      all_sizes.push_back(env::tensors_of(subject).sizes);
       for (const auto& sizes : all_sizes) {
         const auto at = env::instantiate(subject, sizes).value();
         CHECK(at.cost_bytes >= bytes_of(at.outputs));
@@ -69,20 +70,20 @@ TEST_CASE("every task of both cuda suites keeps the rules") {
       const env::task& subject = member.task;
       CAPTURE(subject.name);
       CHECK(subject.lane == &env::cuda_lane);
-      CHECK(subject.hidden_sizes.size() == 3);
+      CHECK(env::tensors_of(subject).hidden_sizes.size() == 3);
       CHECK(env::hidden_rounds(subject) >= 3);
       CHECK(subject.baseline == env::baseline_kind::reference);
       CHECK_FALSE(subject.degenerate);
       CHECK(env::check_reference_text(subject).empty());
       // What is timed has to be made anew for every call: content known from a few elements is not.
-      for (const env::input_spec& input : subject.inputs) {
+      for (const env::input_spec& input : env::tensors_of(subject).inputs) {
         CHECK(input.dists[0] != env::distribution::sorted);
         CHECK(input.dists[0] != env::distribution::constant);
       }
       const auto file = test::source_dir() / "env/suites" / name / (subject.name + ".task.yaml");
       CHECK(base::read_file(file).value() == env::to_yaml(subject));
-      auto all_sizes = subject.hidden_sizes;
-      all_sizes.push_back(subject.sizes);
+      auto all_sizes = env::tensors_of(subject).hidden_sizes;
+      all_sizes.push_back(env::tensors_of(subject).sizes);
       for (const auto& sizes : all_sizes) {
         const auto at = env::instantiate(subject, sizes).value();
         CHECK(at.cost_bytes >= bytes_of(at.outputs));
@@ -101,7 +102,7 @@ TEST_CASE("the cuda suite has sixty tasks of sixteen families and holds out whol
   for (const env::suite_member& member : all.members) {
     families.insert(member.task.family);
     if (member.held_out) held_out.insert(member.task.family);
-    for (const env::input_spec& input : member.task.inputs)
+    for (const env::input_spec& input : env::tensors_of(member.task).inputs)
       types.insert(input.type);
   }
   CHECK(all.members.size() >= 60);

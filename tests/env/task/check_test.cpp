@@ -1,5 +1,5 @@
 // Decisions of `quern tasks check`, with references written in C++ behind the oracle.
-#include "env/task/check.hpp"
+#include "env/tensor_task/check.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -12,8 +12,9 @@
 
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/task/new_task.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/new_task.hpp"
+#include "support/tensor_task.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -90,12 +91,13 @@ class fake_oracle : public env::reference_oracle {
 
 env::task scaled_rows() {
   env::task result = env::parse_task(env::cpp_lane.new_task("scaled_rows").value()).value();
-  result.sizes = {64, 100};
+  env::tensor_body& tensors = test::edit_tensors(result);
+  tensors.sizes = {64, 100};
   const auto m = env::size_expr::parse("m").value();
-  result.inputs[0].dists = {distribution::normal, distribution::large, distribution::sparse};
-  result.inputs.push_back({"w", env::dtype::f32, {m}, {distribution::positive}, {}});
+  tensors.inputs[0].dists = {distribution::normal, distribution::large, distribution::sparse};
+  tensors.inputs.push_back({"w", env::dtype::f32, {m}, {distribution::positive}, {}});
   result.reference = "def forward(x, w):\n    return x * w\n";
-  result.cost = {env::size_expr::parse("8*n*m+4*m").value(), env::size_expr::parse("n*m").value()};
+  tensors.cost = {env::size_expr::parse("8*n*m+4*m").value(), env::size_expr::parse("n*m").value()};
   REQUIRE(env::validate(result).has_value());
   return result;
 }
@@ -176,7 +178,7 @@ TEST_CASE("results that are not finite need inputs that are not finite") {
   };  // overflows f32 on `large`
   CHECK(check(scaled_rows(), oracle) == "not_finite ");
   env::task special = scaled_rows();
-  special.inputs[0].dists = {distribution::normal, distribution::special};
+  test::edit_tensors(special).inputs[0].dists = {distribution::normal, distribution::special};
   oracle.f = [](double x, double w, bool) { return x * w; };
   CHECK(check(special, oracle).empty());
   // NaN where the wide result has none is a difference, not a wildcard.
@@ -196,11 +198,12 @@ TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, i
   oracle.ns = 100'000;
   CHECK(check(scaled_rows(), oracle).empty());
   env::task dear = scaled_rows();
-  dear.cost.flops = env::size_expr::parse("n*m*400000").value();
+  test::edit_tensors(dear).cost.flops = env::size_expr::parse("n*m*400000").value();
   CHECK(check(dear, oracle) == "floor ");
-  dear.cost = {env::size_expr::parse("n*m").value(), env::size_expr::parse("n*m").value()};
+  test::edit_tensors(dear).cost = {env::size_expr::parse("n*m").value(),
+                                   env::size_expr::parse("n*m").value()};
   CHECK(check(dear, oracle) == "cost ");
-  dear.cost.bytes = env::size_expr::parse("9*n*m").value();
+  test::edit_tensors(dear).cost.bytes = env::size_expr::parse("9*n*m").value();
   CHECK(check(dear, oracle) == "cost ");
   CHECK(env::cuda_lane.least_baseline_ns == 20'000);
 }
@@ -226,7 +229,7 @@ TEST_CASE("the quick check finds what runs show, and times nothing") {
   subject.tolerance.rtol = 0.5;
   CHECK(quick(subject) == "tolerance ");
   subject = scaled_rows();
-  subject.cost.bytes = env::size_expr::parse("9*n*m").value();
+  test::edit_tensors(subject).cost.bytes = env::size_expr::parse("9*n*m").value();
   CHECK(quick(subject) == "cost ");
   subject = scaled_rows();
   subject.reference = "def forward(x, w):\n    return x.mul_(w)\n";
@@ -248,7 +251,7 @@ TEST_CASE("the quick check tries hidden sizes and hidden distributions") {
   CHECK(refused().rule == "not_finite");
   CHECK(test::contains(refused().text, "with sparse"));
   oracle = {};
-  oracle.fails_at = scaled_rows().hidden_sizes.front().front();
+  oracle.fails_at = env::tensors_of(scaled_rows()).hidden_sizes.front().front();
   CHECK(refused().rule == "failed");
   CHECK(test::contains(refused().text, fmt::format("n={}", oracle.fails_at)));
   CHECK(test::contains(refused().text, "AssertionError in forward"));
@@ -267,7 +270,7 @@ TEST_CASE(
   // Sizes of lane cuda are for a device: there the reference is compiled alone.
   env::task large = scaled_rows();
   large.lane = &env::cuda_lane;
-  large.plain.clear();
+  test::edit_tensors(large).plain.clear();
   large.baseline = env::baseline_kind::reference;
   oracle = {};
   oracle.lacks_device = true;
@@ -283,7 +286,7 @@ TEST_CASE(
 TEST_CASE("the quick check tries a plain kernel where it is the baseline") {
   fake_oracle oracle;
   env::task subject = scaled_rows();
-  subject.plain = "extern \"C\" void kernel();";
+  test::edit_tensors(subject).plain = "extern \"C\" void kernel();";
   subject.baseline = env::baseline_kind::reference;
   REQUIRE(env::check_task_quickly(subject, oracle, 5));
   CHECK(oracle.plain_tried == 0);
@@ -304,7 +307,7 @@ TEST_CASE("the quick check tries a plain kernel where it is the baseline") {
 TEST_CASE("a task without hidden sizes gets advice, not a refusal") {
   fake_oracle oracle;
   env::task bare = scaled_rows();
-  bare.hidden_sizes.clear();
+  test::edit_tensors(bare).hidden_sizes.clear();
   const auto report = env::check_task(bare, oracle, {}, 5);
   REQUIRE(report.has_value());
   CHECK(report->ok());
@@ -316,7 +319,7 @@ TEST_CASE("outputs of another number or size are errors of the oracle's run") {
   oracle.outputs = 2;
   CHECK_FALSE(env::check_task(scaled_rows(), oracle, {}, 5).has_value());
   env::task narrow = scaled_rows();
-  narrow.outputs[0].shape.pop_back();
+  test::edit_tensors(narrow).outputs[0].shape.pop_back();
   oracle.outputs = 1;
   CHECK_FALSE(env::check_task(narrow, oracle, {}, 5).has_value());
 }
@@ -415,7 +418,7 @@ class content_making_oracle final : public fake_oracle {
 
 env::task two_sizes() {
   env::task result = scaled_rows();
-  result.hidden_sizes = {{3, 5}, {7, 9}};
+  test::edit_tensors(result).hidden_sizes = {{3, 5}, {7, 9}};
   return result;
 }
 
@@ -452,7 +455,7 @@ TEST_CASE("what such an oracle finds refuses the task") {
   oracle.rest = {0, true, false};
   CHECK(check(two_sizes(), oracle) == "not_finite ");
   auto special = two_sizes();
-  special.inputs[0].dists = {distribution::special};
+  test::edit_tensors(special).inputs[0].dists = {distribution::special};
   special.degenerate = true;
   CHECK(check(special, oracle).empty());
 }

@@ -1,6 +1,6 @@
 // Input content: what each distribution means, that it is addressed, and that every timed call gets
 // another one.
-#include "env/task/fill.hpp"
+#include "env/tensor_task/fill.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "env/task/float_bits.hpp"
+#include "env/tensor_task/float_bits.hpp"
 #include "support/test.hpp"
 
 using namespace quern;

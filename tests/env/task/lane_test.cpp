@@ -33,8 +33,8 @@ TEST_CASE("every lane has a name of its own, and all that is asked of it") {
     REQUIRE((one->restrictions != nullptr));
     REQUIRE((one->advice != nullptr));
     REQUIRE((one->open_judge != nullptr));
-    REQUIRE((one->open_oracle != nullptr));
-    REQUIRE((one->open_quick_oracle != nullptr));
+    REQUIRE((one->open_checker != nullptr));
+    REQUIRE((one->open_quick_checker != nullptr));
     REQUIRE((one->device_class != nullptr));
     REQUIRE((one->new_task != nullptr));
     const auto text = one->new_task("begun");

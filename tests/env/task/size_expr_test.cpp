@@ -1,6 +1,6 @@
 // Size expressions: values, canonical spelling, errors, and agreement with an independent evaluator
 // on random ones.
-#include "env/task/size_expr.hpp"
+#include "env/tensor_task/size_expr.hpp"
 
 #include <cstdint>
 #include <optional>

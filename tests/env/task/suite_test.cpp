@@ -6,8 +6,9 @@
 #include "base/file.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/task/new_task.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/new_task.hpp"
+#include "support/tensor_task.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -149,7 +150,7 @@ TEST_CASE("the skeleton of a new task is a valid task with a comment on every ke
     REQUIRE(parsed.has_value());
     CHECK(parsed->name == "my_task");
     CHECK(parsed->lane == &where);
-    CHECK(parsed->plain.empty() == (lane == &env::cuda_lane));
+    CHECK(env::tensors_of(*parsed).plain.empty() == (lane == &env::cuda_lane));
     CHECK(std::count(text->begin(), text->end(), '#') >= 12);
     CHECK(text->find('@') == std::string::npos);
   }
@@ -191,7 +192,7 @@ TEST_CASE("a suite's baseline: known, possible for its tasks, the task's own by 
   CHECK(contains(folder.error(), "did you mean 'eager'"));
   folder.header("quern_suite: 1\nbaseline: plain\n");
   env::task bare = env::load_task(folder.path() / "a_soft.task.yaml").value();
-  bare.plain = "";
+  test::edit_tensors(bare).plain = "";
   bare.baseline = env::baseline_kind::reference;
   folder.write("a_soft.task.yaml", env::to_yaml(bare));
   CHECK(contains(folder.error(), "task a_soft has no plain kernel"));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -36,7 +37,8 @@ TEST_CASE("a task file of the contract reads, and its canonical form and id stay
   REQUIRE_MESSAGE(parsed.has_value(), parsed.error().message);
   CHECK(env::to_yaml(*parsed) == text_of("softmax_rows.canonical.yaml"));
   CHECK(env::task_id(*parsed) == "softmax_rows@092a32d95d8aaa09a62c18f5376c2dfb");
-  CHECK(parsed->hidden_sizes == std::vector<std::vector<std::int64_t>>{{7, 33}, {64, 1000}});
+  CHECK(env::tensors_of(*parsed).hidden_sizes ==
+        std::vector<std::vector<std::int64_t>>{{7, 33}, {64, 1000}});
   CHECK(parsed->tolerance.atol == 1e-5);
   CHECK(parsed->baseline == env::baseline_kind::reference);
   CHECK_FALSE(parsed->degenerate);
@@ -51,8 +53,8 @@ TEST_CASE("canonical files read back to the same value and text") {
   }
   const auto gather = env::parse_task(text_of("gather_scale.canonical.yaml")).value();
   CHECK(env::task_id(gather) == "gather_scale@622e20c9c1bf4fd21b28fe8aceed58e5");
-  CHECK(gather.plain.starts_with("  // the first line"));
-  CHECK(gather.inputs[2].shape.empty());
+  CHECK(env::tensors_of(gather).plain.starts_with("  // the first line"));
+  CHECK(env::tensors_of(gather).inputs[2].shape.empty());
   CHECK(gather.degenerate);
 }
 

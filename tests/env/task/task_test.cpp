@@ -6,14 +6,16 @@
 
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/task/prototype.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/prototype.hpp"
+#include "support/tensor_task.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
 using env::distribution;
 using env::dtype;
 using test::contains;
+using test::edit_tensors;
 
 namespace {
 
@@ -26,10 +28,11 @@ env::task sample_task() {
   result.name = "sample";
   result.lane = &env::cpp_lane;
   result.family = "test";
-  result.size_names = {"n", "m"};
-  result.sizes = {8, 16};
-  result.hidden_sizes = {{3, 5}};
-  result.inputs = {
+  env::tensor_body& tensors = edit_tensors(result);
+  tensors.size_names = {"n", "m"};
+  tensors.sizes = {8, 16};
+  tensors.hidden_sizes = {{3, 5}};
+  tensors.inputs = {
       {"x",
        dtype::f32,
        {expr("n"), expr("m")},
@@ -37,9 +40,10 @@ env::task sample_task() {
        {}},
       {"idx", dtype::i64, {expr("n")}, {distribution::uniform, distribution::sorted}, expr("m")},
       {"c", dtype::f64, {}, {distribution::positive}, {}}};
-  result.outputs = {{"y", dtype::f32, {expr("n"), expr("m-1")}}, {"count", dtype::u8, {expr("m")}}};
+  tensors.outputs = {{"y", dtype::f32, {expr("n"), expr("m-1")}},
+                     {"count", dtype::u8, {expr("m")}}};
   result.tolerance = {1e-6, 1e-5};
-  result.cost = {expr("4*n*m"), expr("n*m")};
+  tensors.cost = {expr("4*n*m"), expr("n*m")};
   result.reference = "def forward(x, idx, c):\n    return x, idx\n";
   return result;
 }
@@ -56,7 +60,7 @@ std::string refusal(const std::function<void(env::task&)>& spoil) {
 TEST_CASE("an instance has every number that a call needs") {
   const env::task subject = sample_task();
   REQUIRE(env::validate(subject).has_value());
-  const auto at = env::instantiate(subject, subject.sizes);
+  const auto at = env::instantiate(subject, env::tensors_of(subject).sizes);
   REQUIRE(at.has_value());
   CHECK(at->inputs[0].shape == std::vector<std::int64_t>{8, 16});
   CHECK(at->inputs[0].elements == 128);
@@ -95,8 +99,8 @@ TEST_CASE("the prototype is the one of the contract") {
   CHECK(env::workspace_prototype(subject) ==
         "extern \"C\" int64_t workspace_bytes(int64_t n, int64_t m)");
   subject.lane = &env::cuda_lane;
-  subject.inputs[0].type = dtype::bf16;
-  subject.outputs[0].type = dtype::f16;
+  edit_tensors(subject).inputs[0].type = dtype::bf16;
+  edit_tensors(subject).outputs[0].type = dtype::f16;
   CHECK(subject.lane->entry(subject) ==
         "extern \"C\" void kernel(const __nv_bfloat16* x, const int64_t* idx, const double* c, "
         "__half* y, "
@@ -106,41 +110,87 @@ TEST_CASE("the prototype is the one of the contract") {
 TEST_CASE("validation names what is wrong") {
   CHECK(contains(refusal([](env::task& t) { t.name = "Big"; }), "no task name"));
   CHECK(contains(refusal([](env::task& t) { t.family = ""; }), "no family"));
-  CHECK(contains(refusal([](env::task& t) { t.size_names[0] = "int"; }), "meaning in C++"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[0].name = "stream"; }),
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).size_names[0] = "int"; }),
+                 "meaning in C++"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs[0].name = "stream"; }),
                  "cannot name an argument"));
-  CHECK(contains(refusal([](env::task& t) { t.outputs[0].name = "x"; }), "used twice"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs.clear(); }), "0 inputs given"));
-  CHECK(contains(refusal([](env::task& t) { t.outputs.clear(); }), "0 outputs given"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[0].type = dtype::bf16; }),
+  CHECK(
+      contains(refusal([](env::task& t) { edit_tensors(t).outputs[0].name = "x"; }), "used twice"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs.clear(); }), "0 inputs given"));
+  CHECK(
+      contains(refusal([](env::task& t) { edit_tensors(t).outputs.clear(); }), "0 outputs given"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs[0].type = dtype::bf16; }),
                  "not known in lane cpp"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[0].dists.clear(); }), "no distribution"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[1].dists = {distribution::normal}; }),
-                 "cannot be 'normal'"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs[0].dists.clear(); }),
+                 "no distribution"));
+  CHECK(contains(
+      refusal([](env::task& t) { edit_tensors(t).inputs[1].dists = {distribution::normal}; }),
+      "cannot be 'normal'"));
   CHECK(contains(refusal([](env::task& t) {
-                   t.inputs[0].dists = {distribution::normal, distribution::normal};
+                   edit_tensors(t).inputs[0].dists = {distribution::normal, distribution::normal};
                  }),
                  "twice"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[1].below.reset(); }), "needs 'below'"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[0].below = expr("3"); }), "is for integers"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[1].below = expr("m-16"); }), "between 1 and"));
-  CHECK(contains(refusal([](env::task& t) { t.sizes[0] = 0; }), "at least 1"));
-  CHECK(contains(refusal([](env::task& t) { t.hidden_sizes[0] = {3}; }), "values were given"));
-  CHECK(contains(refusal([](env::task& t) { t.hidden_sizes[0] = {3, 1}; }), "'m-1' is 0"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs[1].below.reset(); }),
+                 "needs 'below'"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs[0].below = expr("3"); }),
+                 "is for integers"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs[1].below = expr("m-16"); }),
+                 "between 1 and"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).sizes[0] = 0; }), "at least 1"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).hidden_sizes[0] = {3}; }),
+                 "values were given"));
   CHECK(contains(refusal([](env::task& t) {
-                   t.sizes = {1 << 20, 1 << 20};
+                   edit_tensors(t).hidden_sizes[0] = {3, 1};
+                 }),
+                 "'m-1' is 0"));
+  CHECK(contains(refusal([](env::task& t) {
+                   edit_tensors(t).sizes = {1 << 20, 1 << 20};
                  }),
                  "make the sizes smaller"));
   CHECK(contains(refusal([](env::task& t) { t.tolerance.atol = -1; }), "tolerance -1"));
-  CHECK(contains(refusal([](env::task& t) { t.cost.bytes = expr("n-m"); }), "negative"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).cost.bytes = expr("n-m"); }),
+                 "negative"));
   CHECK(contains(refusal([](env::task& t) { t.reference = ""; }), "reference text is empty"));
   CHECK(contains(refusal([](env::task& t) { t.reference = "a\n\x01\n"; }), "byte 0x01 in line 2"));
   CHECK(contains(refusal([](env::task& t) { t.baseline = env::baseline_kind::plain; }),
                  "no 'plain' text"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[0].shape.assign(9, expr("1")); }),
-                 "9 dimensions"));
-  CHECK(contains(refusal([](env::task& t) { t.inputs[0].shape = {expr("q")}; }), "not a size"));
+  CHECK(
+      contains(refusal([](env::task& t) { edit_tensors(t).inputs[0].shape.assign(9, expr("1")); }),
+               "9 dimensions"));
+  CHECK(contains(refusal([](env::task& t) { edit_tensors(t).inputs[0].shape = {expr("q")}; }),
+                 "not a size"));
   CHECK(refusal([](env::task&) {}) == "accepted");
+}
+
+TEST_CASE("tasks are equal where heads and bodies have equal values") {
+  const env::task subject = sample_task();
+  CHECK(sample_task() == subject);
+  CHECK(sample_task().body != subject.body);
+  const std::vector<std::function<void(env::task&)>> changes{
+      [](env::task& t) { t.name = "other"; },
+      [](env::task& t) { t.lane = &env::cuda_lane; },
+      [](env::task& t) { t.family = "other"; },
+      [](env::task& t) { t.tolerance.rtol = 0; },
+      [](env::task& t) { t.baseline = env::baseline_kind::plain; },
+      [](env::task& t) { t.degenerate = true; },
+      [](env::task& t) { t.reference += "\n"; },
+      [](env::task& t) { edit_tensors(t).size_names[0] = "k"; },
+      [](env::task& t) { edit_tensors(t).sizes[0] = 9; },
+      [](env::task& t) { edit_tensors(t).hidden_sizes.clear(); },
+      [](env::task& t) { edit_tensors(t).inputs[0].dists.pop_back(); },
+      [](env::task& t) { edit_tensors(t).outputs[1].type = dtype::i32; },
+      [](env::task& t) { edit_tensors(t).cost.flops = expr("n"); },
+      [](env::task& t) { edit_tensors(t).plain = "void kernel();\n"; },
+      [](env::task& t) { t.body = nullptr; }};
+  for (const auto& change : changes) {
+    env::task other = subject;
+    CHECK(other == subject);
+    change(other);
+    CHECK_FALSE(other == subject);
+    CHECK_FALSE(subject == other);
+  }
+  // No copy was changed with another.
+  CHECK(sample_task() == subject);
 }
 
 TEST_CASE("an id is the name and the hash of the canonical form") {
@@ -154,6 +204,6 @@ TEST_CASE("an id is the name and the hash of the canonical form") {
   other.tolerance.rtol *= 2;
   CHECK(env::task_id(other) != id);
   other = subject;
-  std::swap(other.size_names[0], other.size_names[1]);
+  std::swap(edit_tensors(other).size_names[0], edit_tensors(other).size_names[1]);
   CHECK(env::task_id(other) != id);
 }

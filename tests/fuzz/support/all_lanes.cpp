@@ -2,6 +2,7 @@
 #include <array>
 
 #include "env/task/lane.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -19,6 +20,7 @@ constexpr lane reader_lane(std::string_view name, device_kind device, std::size_
           .fence = {},
           .device = device,
           .usual_device_class = name,
+          .body = &tensor_format,
           .element_types = std::span(all_types).first(types),
           .baselines = {},
           .protocols = paired,
@@ -33,8 +35,8 @@ constexpr lane reader_lane(std::string_view name, device_kind device, std::size_
           .advice = nullptr,
           .new_task = nullptr,
           .open_judge = nullptr,
-          .open_oracle = nullptr,
-          .open_quick_oracle = nullptr,
+          .open_checker = nullptr,
+          .open_quick_checker = nullptr,
           .check_programs = nullptr,
           .try_compiler = nullptr,
           .device_class = nullptr,

@@ -23,7 +23,7 @@ namespace {
 
 const char* const doubling_task = R"(quern_task: 1
 name: doubling
-lane: LANE
+lane: cpp
 family: elementwise
 sizes: {n: 4096}
 hidden_sizes: [{n: 7}, {n: 101}]
@@ -37,6 +37,19 @@ cost: {bytes: 8*n, flops: n}
 reference: |
   def forward(x):
       return x * 2
+)";
+
+/// The same in a toy lane, whose tasks have no tensors.
+const char* const doubling_toy = R"(quern_task: 1
+name: doubling
+lane: LANE
+family: elementwise
+word: kernel
+tolerance: {atol: 0, rtol: 0}
+baseline: reference
+lines: 40
+reference: |
+  Twice the number.
 )";
 
 /// Wrong in lane cpp, and right in the toy lanes: it names a kernel. No time of it is taken.
@@ -60,8 +73,9 @@ struct hosts_fixture : toy_fixture {
   std::string endpoint = "ipc://" + (folder.path() / "hosts").string();
 
   hosts_fixture() {
-    for (const char* const lane : {"cpp", "toy", "toy_gpu", "other_toy_gpu"}) {
-      std::string text = doubling_task;
+    run.tasks["cpp"] = doubling_task;
+    for (const char* const lane : {"toy", "toy_gpu", "other_toy_gpu"}) {
+      std::string text = doubling_toy;
       run.tasks[lane] = text.replace(text.find("LANE"), 4, lane);
     }
     run.source = tripling_kernel;

@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include "env/judge/evaluation_request.hpp"
+#include "lanes/toy/toy_body.hpp"
 #include "lanes/toy/toy_lane.hpp"
 
 namespace quern::env {
 
 namespace {
-
-/// Lines of a text that is as fast as its baseline.
-constexpr std::int64_t lines_of_baseline = 40;
 
 class toy_judge final : public candidate_judge {
  public:
@@ -29,15 +27,16 @@ class toy_judge final : public candidate_judge {
       v.detail = "a task of another lane";
       return v;
     }
-    if (lower_case(request.source).find("kernel") == std::string::npos) {
+    const toy_body& toy = toy_of(*request.subject);
+    if (lower_case(request.source).find(toy.word) == std::string::npos) {
       v.kind = verdict_kind::compile_error;
-      v.detail = "it names no kernel";
+      v.detail = "it names no " + toy.word;
       return v;
     }
     v.kind = verdict_kind::ok;
     if (request.verify_only) return v;
     const auto lines = std::count(request.source.begin(), request.source.end(), '\n');
-    v.speedup_e2 = 100 * lines_of_baseline / std::max<std::int64_t>(lines, 1);
+    v.speedup_e2 = 100 * toy.lines / std::max<std::int64_t>(lines, 1);
     v.confirmed = true;
     return v;
   }

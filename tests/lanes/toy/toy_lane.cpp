@@ -3,50 +3,54 @@
 #include <array>
 #include <cstdlib>
 
-#include "base/program.hpp"
-#include "env/judge/compiling_oracle.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"
-#include "env/runner/reference_service.hpp"
-#include "env/task/check.hpp"
-#include "env/task/new_task.hpp"
-#include "env/task/prototype.hpp"
+#include "env/task/task_check.hpp"
+#include "env/task/task_codec.hpp"
+#include "lanes/toy/toy_body.hpp"
 #include "lanes/toy/toy_judge.hpp"
 
 namespace quern::env {
 
 namespace {
 
-constexpr std::array toy_types{dtype::f32};
 constexpr std::array<std::string_view, 1> toy_protocols{protocol_paired};
 
-/// References run as those of lane cpp do; what they take is not measured.
-class toy_oracle final : public reference_oracle {
- public:
-  explicit toy_oracle(std::unique_ptr<reference_service> service) : service_(std::move(service)) {}
+constexpr std::string_view new_toy = R"yaml(# A toy: a text that is to be short.
+quern_task: 1
+name: @
+lane: toy
+family: toys
+word: kernel
+tolerance: {atol: 0, rtol: 0}
+baseline: reference
+lines: 40
+reference: |
+  Say it in few lines.
+)yaml";
 
-  base::expected<std::vector<tensor_bytes>> run(const task& what, const task_instance& at,
-                                                std::span<const tensor_bytes> inputs,
-                                                bool in_f64) override {
-    QUERN_TRY(auto runner, service_->open(what.reference, -1));
-    return runner.run(at, inputs, in_f64);
-  }
-  base::expected<std::int64_t> time_baseline(const task&, const task_instance&,
-                                             std::span<const tensor_bytes>) override {
-    return 1'000'000;
-  }
-
- private:
-  std::unique_ptr<reference_service> service_;
-};
-
-base::expected<std::unique_ptr<reference_oracle>> open_toy_oracle(
-    const evaluator_options& options) {
-  QUERN_TRY(const auto program, base::sibling_program("quern-torch"));
-  const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
-  QUERN_TRY(auto service, reference_service::start(program, mode));
-  return std::make_unique<toy_oracle>(std::move(service));
+base::expected<std::string> new_toy_task(std::string_view name) {
+  std::string text(new_toy);
+  text.replace(text.find('@'), 1, name);
+  QUERN_CHECK(parse_task(text));
+  return text;
 }
+
+/// A toy has nothing to run or to time; its texts are all that can be wrong.
+class toy_checker final : public task_checker {
+ public:
+  base::expected<task_report> check(const task& what, std::uint64_t /*seed*/) override {
+    QUERN_CHECK(validate(what));
+    task_report report;
+    report.findings = what.body->check_texts(what);
+    report.baseline_ns = 1'000'000;
+    return report;
+  }
+  base::expected<task_report> check_quickly(const task& what, std::uint64_t seed,
+                                            plain_baselines /*plain*/) override {
+    return check(what, seed);
+  }
+};
 
 /// Nothing is needed, unless a test takes it away.
 base::status check_toy_programs() {
@@ -63,6 +67,7 @@ lane on_gpus(std::string_view name, std::string_view ending,
   made.file_ending = ending;
   made.device = device_kind::gpu;
   made.open_judge = open_judge;
+  made.open_checker = nullptr;
   made.device_class = [](int gpu) {
     return base::expected<std::string>("toy-gpu-" + std::to_string(gpu));
   };
@@ -86,7 +91,8 @@ const lane toy_lane{
     .fence = "text",
     .device = device_kind::core,
     .usual_device_class = "toy-text",
-    .element_types = toy_types,
+    .body = &toy_format,
+    .element_types = {},
     .baselines = {},
     .protocols = toy_protocols,
     .host_code_is_optional = false,
@@ -94,17 +100,18 @@ const lane toy_lane{
     .usual_recheck_above_e2 = 100'000,
     .corpus_tasks_ahead = 0,
     .identity = [](std::string_view source) { return base::xxh128(lower_case(source)); },
-    .entry = [](const task& what) { return kernel_prototype(what, "void* "); },
-    .optional_entry = workspace_prototype,
+    .entry = [](const task& what) { return "a text with " + toy_of(what).word; },
+    .optional_entry = [](const task&) { return std::string("a title"); },
     .restrictions = [](const suite_policy&) { return std::vector<std::string>{"Be short."}; },
     .advice = [](const verdict&, const task&) { return std::string("be shorter"); },
-    .new_task =
-        [](std::string_view name) {
-          return new_kernel_task(name, toy_lane, {"256", {}});
-        },
+    .new_task = new_toy_task,
     .open_judge = [](evaluator_options options) { return open_toy_judge(toy_lane, options); },
-    .open_oracle = open_toy_oracle,
-    .open_quick_oracle = open_compiling_oracle,
+    .open_checker =
+        [](const evaluator_options&) {
+          return base::expected<std::unique_ptr<task_checker>>(std::make_unique<toy_checker>());
+        },
+    // Runs read its texts, and try nothing.
+    .open_quick_checker = nullptr,
     .check_programs = check_toy_programs,
     .try_compiler = nullptr,
     .device_class = [](int) { return base::expected<std::string>("toy-text"); },

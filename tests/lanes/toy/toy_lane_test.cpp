@@ -27,6 +27,20 @@ TEST_CASE_FIXTURE(toy_fixture, "a third lane has tasks that are begun, checked a
   CHECK(checked.code == 0);
   CHECK(contains(checked.output, "mine: ok"));
 
+  // Its own rules refuse a task; a lane without checks says so.
+  std::string text = base::read_file(task).value();
+  REQUIRE(base::write_file_atomic(folder.path() / "told.task.yaml", text + "  A kernel.\n"));
+  const finished told = quern({"tasks", "check", (folder.path() / "told.task.yaml").string()});
+  CAPTURE(told.output);
+  CHECK(told.code != 0);
+  CHECK(contains(told.output, "refused told: the reference names 'kernel'"));
+  text.replace(text.find("lane: toy"), 9, "lane: toy_gpu");
+  REQUIRE(base::write_file_atomic(folder.path() / "gpu.task.yaml", text));
+  const finished unchecked = quern({"tasks", "check", (folder.path() / "gpu.task.yaml").string()});
+  CAPTURE(unchecked.output);
+  CHECK(unchecked.code != 0);
+  CHECK(contains(unchecked.output, "lane toy_gpu has no checks of its tasks"));
+
   const std::string candidate = (folder.path() / "mine.txt").string();
   REQUIRE(base::write_file_atomic(candidate, "kernel\n\n\n\n\n\n\n\n\n\n"));
   const finished judged = quern({"eval", task, candidate, "--json", "--best-effort"});

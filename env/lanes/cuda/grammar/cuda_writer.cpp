@@ -8,7 +8,7 @@
 
 #include "env/grammar/task_maker.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/task/prototype.hpp"
+#include "env/tensor_task/prototype.hpp"
 
 namespace quern::env {
 

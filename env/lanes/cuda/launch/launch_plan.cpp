@@ -7,6 +7,7 @@
 #include "env/lanes/cuda/launch/parser.hpp"
 #include "env/lanes/cuda/launch/program.hpp"
 #include "env/lanes/cuda/launch/unit.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
@@ -80,11 +81,11 @@ tl::expected<std::string, plan_error> device_source_of(std::string_view source,
 
 plan_signature signature_of(const task& what) {
   plan_signature made;
-  for (const input_spec& one : what.inputs)
+  for (const input_spec& one : tensors_of(what).inputs)
     made.inputs.push_back({one.name, one.type});
-  for (const output_spec& one : what.outputs)
+  for (const output_spec& one : tensors_of(what).outputs)
     made.outputs.push_back({one.name, one.type});
-  made.sizes = what.size_names;
+  made.sizes = tensors_of(what).size_names;
   return made;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "env/task/dtype.hpp"
+#include "env/tensor_task/dtype.hpp"
 
 namespace quern::env::plan {
 

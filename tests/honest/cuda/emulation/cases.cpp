@@ -8,8 +8,9 @@
 
 #include "env/judge/evaluator_options.hpp"
 #include "env/lanes/cpp/cpp_oracle.hpp"
-#include "env/task/check.hpp"
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/check.hpp"
+#include "support/tensor_task.hpp"
 
 using namespace quern;
 namespace fs = std::filesystem;
@@ -34,14 +35,14 @@ std::vector<std::int64_t> numbers(const std::string& text) {
 int write_task(env::reference_oracle& oracle, const fs::path& folder, const env::task& what) {
   fs::create_directories(folder);
   std::ofstream index(folder / "index");
-  for (const auto& input : what.inputs)
+  for (const auto& input : env::tensors_of(what).inputs)
     index << "input " << env::cpp_name_of(input.type) << " " << env::name_of(input.type) << "\n";
-  for (const auto& output : what.outputs)
+  for (const auto& output : env::tensors_of(what).outputs)
     index << "output " << env::cpp_name_of(output.type) << " " << env::name_of(output.type) << "\n";
-  index << "sizes " << what.sizes.size() << "\n";
+  index << "sizes " << env::tensors_of(what).sizes.size() << "\n";
   index << "tolerance " << what.tolerance.atol << " " << what.tolerance.rtol << "\n";
   int number = 0;
-  for (const auto& sizes : what.hidden_sizes) {
+  for (const auto& sizes : env::tensors_of(what).hidden_sizes) {
     const auto at = env::instantiate(what, sizes).value();
     for (int round = -1; round < env::hidden_rounds(what); ++round) {
       const auto kinds =
@@ -88,7 +89,7 @@ int main(int argc, char** argv) {
       return 1;
     }
     for (std::string sizes; std::getline(words, sizes, ':');)
-      what->hidden_sizes.push_back(numbers(sizes));
+      test::edit_tensors(*what).hidden_sizes.push_back(numbers(sizes));
     if (write_task(**oracle, fs::path(argv[1]) / file.parent_path().filename() / what->name,
                    *what) != 0)
       return 1;

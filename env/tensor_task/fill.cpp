@@ -1,5 +1,5 @@
 // Content of input tensors by distribution.
-#include "env/task/fill.hpp"
+#include "env/tensor_task/fill.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/random.hpp"
-#include "env/task/content_check.hpp"
-#include "env/task/float_bits.hpp"
+#include "env/tensor_task/content_check.hpp"
+#include "env/tensor_task/float_bits.hpp"
 
 namespace quern::env {
 

@@ -6,7 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "base/text.hpp"
-#include "env/task/check.hpp"
+#include "env/tensor_task/check.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -198,7 +199,7 @@ std::vector<task_finding> check_reference_text(const task& what) {
   const std::string code = code_only(what.reference);
   const auto parameters = forward_parameters(code);
   std::vector<std::string> inputs;
-  for (const input_spec& input : what.inputs)
+  for (const input_spec& input : tensors_of(what).inputs)
     inputs.push_back(input.name);
   if (!parameters) {
     findings.push_back(

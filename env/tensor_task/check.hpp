@@ -1,16 +1,19 @@
-// `quern tasks check`: refuses tasks that would teach the wrong thing. The decisions only; running
-// references is behind reference_oracle, so that this needs no LibTorch.
+// `quern tasks check` of tasks with tensors: refuses what would teach the wrong thing. The
+// decisions only; running references is behind reference_oracle, so that this needs no LibTorch.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.hpp"
-#include "env/task/fill.hpp"
 #include "env/task/task.hpp"
+#include "env/task/task_check.hpp"
+#include "env/tensor_task/fill.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 
@@ -73,26 +76,6 @@ class reference_oracle {
   virtual machine_peak peak(const task_instance&) { return {}; }
 };
 
-/// One finding. `fatal` ones refuse the task; the others are advice.
-struct task_finding {
-  bool fatal = true;
-  std::string rule;  ///< short name: constant_output, ignored_input, tolerance, …
-  std::string text;  ///< what was found, the limit, what to do
-};
-
-struct task_report {
-  std::vector<task_finding> findings;
-  std::int64_t baseline_ns = 0;
-  std::int64_t floor_ns = 0;
-  /// Largest |y - y64| / (atol + rtol |y64|) of the reference against itself in f64; beyond 1/2 a
-  /// right kernel that adds in another order has no room.
-  double worst_error = 0;
-  std::string worst_at;  ///< sizes and distributions of it; empty where it is 0
-
-  /// No fatal finding.
-  bool ok() const;
-};
-
 /// Words that a reference text must not contain (random, in-place, file and down-casting
 /// operators), with the reason.
 std::vector<task_finding> check_reference_text(const task& what);
@@ -110,9 +93,6 @@ std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak
 base::expected<task_report> check_task(const task& what, reference_oracle& oracle,
                                        const machine_peak& peak, std::uint64_t seed);
 
-/// Whether check_task_quickly() tries baselines that have to be compiled.
-enum class plain_baselines { try_them, leave_out };
-
 /// The rules of check_task() that take some tenths of a second: text; tolerance; cost; results at
 /// every size and distribution; worth where these pass. One more takes a compiler's time: a plain
 /// kernel that is the task's baseline compiles and computes what the reference does. Nothing is
@@ -123,5 +103,25 @@ enum class plain_baselines { try_them, leave_out };
 base::expected<task_report> check_task_quickly(const task& what, reference_oracle& oracle,
                                                std::uint64_t seed,
                                                plain_baselines plain = plain_baselines::try_them);
+
+/// The checks of a lane with tensors: check_task() at the peak of its oracle, check_task_quickly().
+class tensor_checker final : public task_checker {
+ public:
+  explicit tensor_checker(std::unique_ptr<reference_oracle> oracle) : oracle_(std::move(oracle)) {}
+  base::expected<task_report> check(const task& what, std::uint64_t seed) override;
+  base::expected<task_report> check_quickly(const task& what, std::uint64_t seed,
+                                            plain_baselines plain) override;
+
+ private:
+  std::unique_ptr<reference_oracle> oracle_;
+};
+
+/// For lane::open_checker and its like: a checker over the oracle that `Open` opens.
+template <auto Open>
+base::expected<std::unique_ptr<task_checker>> open_tensor_checker(
+    const evaluator_options& options) {
+  QUERN_TRY(auto oracle, Open(options));
+  return std::make_unique<tensor_checker>(std::move(oracle));
+}
 
 }  // namespace quern::env

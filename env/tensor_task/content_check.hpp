@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "base/status.hpp"
-#include "env/task/distribution.hpp"
-#include "env/task/task.hpp"
+#include "env/tensor_task/distribution.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

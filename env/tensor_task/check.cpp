@@ -1,5 +1,5 @@
 // The decisions of `quern tasks check`.
-#include "env/task/check.hpp"
+#include "env/tensor_task/check.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "env/task/check_numbers.hpp"
+#include "env/tensor_task/check_numbers.hpp"
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -37,7 +38,8 @@ std::string kinds_text(std::span<const distribution> kinds) {
 std::string sizes_text(const task& what, const task_instance& at) {
   std::string text;
   for (std::size_t i = 0; i < at.sizes.size(); ++i) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", what.size_names[i], at.sizes[i]);
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", tensors_of(what).size_names[i],
+                        at.sizes[i]);
   }
   return text;
 }
@@ -46,17 +48,18 @@ std::string sizes_text(const task& what, const task_instance& at) {
 class checker {
  public:
   checker(const task& what, reference_oracle& oracle, const machine_peak& peak, std::uint64_t seed)
-      : task_(what), oracle_(oracle), peak_(peak), seed_(seed) {}
+      : task_(what), tensors_(tensors_of(what)), oracle_(oracle), peak_(peak), seed_(seed) {}
 
   base::expected<task_report> run() {
     if (!check_text()) return std::move(report_);
-    if (task_.hidden_sizes.empty())
+    if (tensors_.hidden_sizes.empty())
       advise("no_hidden_sizes", "the task has no hidden sizes: a kernel for one size only passes");
     QUERN_CHECK(check_results());
-    QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
+    QUERN_TRY(const task_instance timed, instantiate(task_, tensors_.sizes));
     if (oracle_.makes_content()) {
       // Whether the work has to be done does not depend on the size.
-      const auto& small = task_.hidden_sizes.empty() ? task_.sizes : task_.hidden_sizes.back();
+      const auto& small =
+          tensors_.hidden_sizes.empty() ? tensors_.sizes : tensors_.hidden_sizes.back();
       QUERN_TRY(const task_instance last, instantiate(task_, small));
       QUERN_TRY(const auto some, make_inputs(last, timed_distributions(task_), seed_, 0));
       note_failure(check_worth(last, some));
@@ -91,7 +94,7 @@ class checker {
   }
 
   base::status run_untimed(plain_baselines plain) {
-    QUERN_TRY(const task_instance timed, instantiate(task_, task_.sizes));
+    QUERN_TRY(const task_instance timed, instantiate(task_, tensors_.sizes));
     check_cost(timed);
     if (oracle_.only_compiles()) return oracle_.compile(task_);
     QUERN_CHECK(check_results());
@@ -152,8 +155,8 @@ class checker {
 
   /// Finite, repeatable and accurate at every size and distribution.
   base::status check_results() {
-    std::vector<std::vector<std::int64_t>> all_sizes{task_.sizes};
-    all_sizes.insert(all_sizes.end(), task_.hidden_sizes.begin(), task_.hidden_sizes.end());
+    std::vector<std::vector<std::int64_t>> all_sizes{tensors_.sizes};
+    all_sizes.insert(all_sizes.end(), tensors_.hidden_sizes.begin(), tensors_.hidden_sizes.end());
     for (const auto& sizes : all_sizes) {
       QUERN_TRY(const task_instance at, instantiate(task_, sizes));
       if (oracle_.makes_content()) {
@@ -271,7 +274,7 @@ class checker {
     }
     for (std::size_t input = 0; input < inputs.size(); ++input) {
       std::vector<tensor_bytes> changed = inputs;
-      QUERN_CHECK(fill_input(at.inputs[input], task_.inputs[input].dists[0],
+      QUERN_CHECK(fill_input(at.inputs[input], tensors_.inputs[input].dists[0],
                              {seed_, static_cast<std::uint32_t>(input), other_round},
                              changed[input]));
       QUERN_TRY(const outputs_t other, run_reference(at, changed, false));
@@ -326,6 +329,7 @@ class checker {
   }
 
   const task& task_;
+  const tensor_body& tensors_;
   reference_oracle& oracle_;
   machine_peak peak_;
   std::uint64_t seed_;
@@ -338,11 +342,6 @@ base::expected<std::vector<output_judgement>> reference_oracle::judge_case(const
                                                                            const task_instance&,
                                                                            int, std::uint64_t) {
   return base::fail(base::errc::internal, "this oracle makes no content");
-}
-
-bool task_report::ok() const {
-  return std::none_of(findings.begin(), findings.end(),
-                      [](const task_finding& one) { return one.fatal; });
 }
 
 std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak) {
@@ -370,6 +369,16 @@ base::expected<task_report> check_task_quickly(const task& what, reference_oracl
                                                std::uint64_t seed, plain_baselines plain) {
   QUERN_CHECK(validate(what));
   return checker(what, oracle, {}, seed).run_quickly(plain);
+}
+
+base::expected<task_report> tensor_checker::check(const task& what, std::uint64_t seed) {
+  QUERN_TRY(const task_instance timed, instantiate(what, tensors_of(what).sizes));
+  return check_task(what, *oracle_, oracle_->peak(timed), seed);
+}
+
+base::expected<task_report> tensor_checker::check_quickly(const task& what, std::uint64_t seed,
+                                                          plain_baselines plain) {
+  return check_task_quickly(what, *oracle_, seed, plain);
 }
 
 }  // namespace quern::env

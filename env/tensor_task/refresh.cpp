@@ -14,9 +14,9 @@
 #include <type_traits>
 
 #include "base/random.hpp"
-#include "env/task/content_check.hpp"
-#include "env/task/fill.hpp"
-#include "env/task/float_bits.hpp"
+#include "env/tensor_task/content_check.hpp"
+#include "env/tensor_task/fill.hpp"
+#include "env/tensor_task/float_bits.hpp"
 
 namespace quern::env {
 

@@ -1,11 +1,12 @@
 // The commented skeleton of a task file.
-#include "env/task/new_task.hpp"
+#include "env/tensor_task/new_task.hpp"
 
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include "env/task/task_codec.hpp"
+#include "env/tensor_task/dtype.hpp"
 
 namespace quern::env {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "env/task/distribution.hpp"
-#include "env/task/task.hpp"
+#include "env/tensor_task/distribution.hpp"
+#include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 

@@ -1,5 +1,5 @@
 // Names of input distributions.
-#include "env/task/distribution.hpp"
+#include "env/tensor_task/distribution.hpp"
 
 #include <array>
 #include <cstddef>

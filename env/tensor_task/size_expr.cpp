@@ -1,5 +1,5 @@
 // Parser, canonical printer and evaluator of size expressions.
-#include "env/task/size_expr.hpp"
+#include "env/tensor_task/size_expr.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Names and sizes of element types.
-#include "env/task/dtype.hpp"
+#include "env/tensor_task/dtype.hpp"
 
 #include <array>
 

@@ -8,9 +8,10 @@
 #include <limits>
 #include <vector>
 
-#include "env/task/fill.hpp"
-#include "env/task/float_bits.hpp"
 #include "env/task/task.hpp"
+#include "env/tensor_task/dtype.hpp"
+#include "env/tensor_task/fill.hpp"
+#include "env/tensor_task/float_bits.hpp"
 
 namespace quern::env {
 

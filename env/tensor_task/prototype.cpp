@@ -1,7 +1,9 @@
 // Text of the entry points of a task's kernel.
-#include "env/task/prototype.hpp"
+#include "env/tensor_task/prototype.hpp"
 
 #include <fmt/format.h>
+
+#include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 
@@ -9,7 +11,7 @@ namespace {
 
 std::string size_parameters(const task& what) {
   std::string text;
-  for (const std::string& name : what.size_names) {
+  for (const std::string& name : tensors_of(what).size_names) {
     text += fmt::format("{}int64_t {}", text.empty() ? "" : ", ", name);
   }
   return text;
@@ -18,11 +20,12 @@ std::string size_parameters(const task& what) {
 }  // namespace
 
 std::string kernel_prototype(const task& what, std::string_view stream) {
+  const tensor_body& tensors = tensors_of(what);
   std::string text = "extern \"C\" void kernel(";
-  for (const input_spec& input : what.inputs) {
+  for (const input_spec& input : tensors.inputs) {
     text += fmt::format("const {}* {}, ", cpp_name_of(input.type), input.name);
   }
-  for (const output_spec& output : what.outputs) {
+  for (const output_spec& output : tensors.outputs) {
     text += fmt::format("{}* {}, ", cpp_name_of(output.type), output.name);
   }
   return text + size_parameters(what) + fmt::format(", void* workspace, {}stream)", stream);
