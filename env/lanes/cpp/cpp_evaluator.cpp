@@ -3,6 +3,7 @@
 
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "base/program.hpp"
 #include "env/judge/machine.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
