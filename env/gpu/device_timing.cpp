@@ -70,6 +70,11 @@ class device_sides final : public timed_sides, private single_windows {
   finding set_up(std::int64_t slots);
   finding look_at_guards();
   finding failed_by_candidate(std::size_t runner, const runner_failure& failure);
+  [[nodiscard]] std::size_t index_of(const seated_runner& candidate) const {
+    const auto& all = r_.candidate.runners;
+    return static_cast<std::size_t>(std::ranges::find(all, candidate.link, &seated_runner::link) -
+                                    all.begin());
+  }
   finding window(bool candidate, const seated_runner& runner, double& per_call_ns);
   void draw_calls() { order_.calls = draw_timed_calls(orders_, turns_, *r_.instance, slots_); }
   finding check(const seated_runner& candidate, const seated_runner& baseline);
@@ -142,13 +147,9 @@ finding device_sides::window(bool candidate, const seated_runner& runner, double
     const double limit_s = candidate ? r_.least_wall_s + 50 * expected_s : baseline_wall_s;
     times = runner.link->window(order_, limit_s, awake_s);
   }
-  if (!times) {
-    if (!candidate) return failed_baseline(times.error());
-    std::size_t which = 0;
-    for (; side.runners[which].link != runner.link; ++which) {
-    }
-    return failed_by_candidate(which, times.error());
-  }
+  if (!times)
+    return candidate ? failed_by_candidate(index_of(runner), times.error())
+                     : failed_baseline(times.error());
   counted_ns_.clear();
   for (std::size_t i = 0; i < order_.calls.size(); ++i)
     if (counts_in_time(order_.calls[i], *r_.instance)) counted_ns_.push_back(times->call_ns[i]);
@@ -170,9 +171,10 @@ finding device_sides::window(bool candidate, const seated_runner& runner, double
   if (r_.after_window) r_.after_window(candidate);
   if (!side.delivers) return {};
   stage_clock clock(result_.seconds.deliver);
-  if (auto done = runner.link->deliver(baseline_wall_s); !done)
-    return host_trouble("baseline: " + done.error().text);
-  return {};
+  auto done = runner.link->deliver(candidate ? r_.least_wall_s : baseline_wall_s);
+  if (done) return {};
+  return candidate ? failed_by_candidate(index_of(runner), done.error())
+                   : host_trouble("baseline: " + done.error().text);
 }
 
 finding device_sides::check(const seated_runner& candidate, const seated_runner& baseline) {

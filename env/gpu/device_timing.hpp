@@ -20,17 +20,11 @@
 
 namespace quern::env {
 
-/// A runner and the outputs that are its own.
-struct seated_runner {
-  gpu_link* link = nullptr;
-  std::size_t seat = 0;
-};
-
 /// One side: its runners take turns, and each has the code loaded and the call or program set for
 /// the instance.
 struct timed_side {
   std::vector<seated_runner> runners;
-  bool delivers = false;  ///< results are written to the outputs after a window (reference)
+  bool delivers = false;  ///< results are written to the outputs after a window, when asked for
   /// Windows wait at the gate. Not with host code of a candidate: that it takes its time, or waits
   /// for the device, is part of what it is.
   bool gated = true;

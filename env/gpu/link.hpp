@@ -80,4 +80,10 @@ class gpu_link {
   runner_link link_;
 };
 
+/// A runner and the outputs that are its own (lent_memory).
+struct seated_runner {
+  gpu_link* link = nullptr;
+  std::size_t seat = 0;
+};
+
 }  // namespace quern::env

@@ -2,7 +2,6 @@
 #include "env/lanes/cuda/candidate.hpp"
 
 #include "env/gpu/check_layer.hpp"
-#include "env/judge/runner_end.hpp"
 #include "env/lanes/cuda/program.hpp"
 
 namespace quern::env {
@@ -104,28 +103,7 @@ finding loaded_candidate::look() {
 
 finding loaded_candidate::explain(const runner_failure& failure, const std::string& stage) {
   spoilt_ = true;
-  switch (failure.what) {
-    case runner_failure::kind::timeout: {
-      (void)process_->end();
-      finding late{verdict_kind::timeout, stage, failure.text, std::nullopt};
-      late.doubtful = failure.stopped;
-      return late;
-    }
-    case runner_failure::kind::forged:
-      (void)process_->end();
-      return {verdict_kind::hack, std::string(name_of(hack_kind::forged_result)), failure.text,
-              std::nullopt};
-    case runner_failure::kind::gone:
-      return ended_without_answer(process_->end());
-    case runner_failure::kind::host:
-      return this_host(failure.text);
-    case runner_failure::kind::fault:
-    case runner_failure::kind::refused:
-      break;
-  }
-  const bool memory = failure.last.why == runner::cause::memory;
-  return {memory ? verdict_kind::oom : verdict_kind::runtime_error, "", failure.text, std::nullopt,
-          failure.last.why};
+  return explain_failure(*process_, failure, stage);
 }
 
 }  // namespace quern::env

@@ -96,7 +96,7 @@ void cuda_evaluation::end_own() {
   // Most end while the next candidate is checked: before anything is timed they have.
   if (memory.bytes() < large_bytes) return with_.stand->let_go(std::move(own_));
   if (auto missing = with_.stand->end_large(std::move(own_), memory))
-    with_.quarantine.enter(quarantine_cause::memory, std::move(*missing), with_.clock.now_ns());
+    with_.care->enter(quarantine_cause::memory, std::move(*missing));
 }
 
 bool cuda_evaluation::within_memory() {
@@ -166,7 +166,7 @@ void cuda_evaluation::leave_device() {
   retire_doubtful();
   first_.reset();
   end_own();
-  const auto& out = with_.quarantine.entry();
+  const auto& out = with_.care->quarantine().entry();
   if (verdict_.kind == verdict_kind::oom && out && out->cause == quarantine_cause::memory) {
     // What is missing although the process is gone was not, or not provably, the candidate's.
     verdict_.kind = verdict_kind::infra_error;
@@ -176,7 +176,7 @@ void cuda_evaluation::leave_device() {
 
 void cuda_evaluation::run() {
   if (!screen() || !build()) return;
-  if (const auto& out = with_.quarantine.entry()) {
+  if (const auto& out = with_.care->quarantine().entry()) {
     fail_host({base::errc::unavailable, "the device is in quarantine: " + out->reason});
     return;
   }

@@ -61,15 +61,10 @@ base::expected<std::unique_ptr<cuda_evaluator>> cuda_evaluator::open(evaluator_o
     s->environment =
         environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   s->access = std::move(access);
-  s->watch = device_watch(facts.bus_id);
-  if (!s->watch.problem().empty())
-    base::log_info("evaluator", "GPU {}: clocks and faults are not known: {}", s->options.gpu,
-                   s->watch.problem());
-  s->watch.look_for_faults(s->quarantine, s->clock.now_ns());
-  QUERN_TRY(s->free_at_first, desk->free_bytes());
-  s->unaccounted_at_first = s->watch.unaccounted_bytes();
+  QUERN_TRY(auto care, device_care::begin(*s, s->options.gpu, *desk));
+  s->care.emplace(std::move(care));
   s->compiled.emplace(*s->children, base::program_folder() / "libquern_cuda.so", s->access, 0);
-  s->make_stand(std::move(desk));
+  s->set_up(std::move(desk));
   return std::unique_ptr<cuda_evaluator>(new cuda_evaluator(std::move(s)));
 }
 
@@ -97,7 +92,30 @@ std::string cuda_evaluator::key_suffix(const evaluation_request& request) const 
 }
 
 void cuda_evaluator::look_after(verdict& v, runner::cause why) {
-  state_->look_after(v, why);
+  state_->care->look_after(v, why);
+}
+std::optional<device_trouble> cuda_evaluator::trouble() const {
+  return state_->care->trouble();
+}
+void cuda_evaluator::recover() {
+  state_->care->recover();
+}
+
+void cuda_evaluator::state::set_up(std::unique_ptr<device_desk> desk) {
+  stand =
+      std::make_unique<device_stand>(*children, options, access, std::move(desk),
+                                     base::program_folder() / "libquern_cuda.so", secret, &parts);
+}
+
+void cuda_evaluator::state::take_down() {
+  stand.reset();
+  for (std::size_t i = 0; compiled && i < compiled_references::count; ++i)
+    compiled->retire(i);
+}
+
+std::optional<std::string> cuda_evaluator::state::try_out() {
+  auto runner = stand->resident(0);
+  return runner ? std::nullopt : std::optional(runner.error().message);
 }
 
 void cuda_evaluator::warm_up() {

@@ -48,7 +48,7 @@ bool cuda_evaluation::take_references(timed_side& side) {
   side.delivers = true;
   auto call = call_request(task_->timed, false);
   call.under_graph = how_.baseline == baseline_choice::graph ? 1 : 0;
-  std::array<base::expected<reference_seat>, resident_runners> seats;
+  std::array<base::expected<seated_runner>, resident_runners> seats;
   std::array<answered<void>, resident_runners> told;
   // Each has a process of its own, and compiles the script where the task is another.
   at_once(resident_runners, [&](std::size_t i) {
@@ -191,6 +191,7 @@ finding cuda_evaluation::judge_clocks(const gpu_timing_result& result) {
 bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t round,
                               std::vector<process_pairs>& into) {
   auto& stand = *with_.stand;
+  auto& watch = with_.care->watch();
   gpu_timing_request r;
   r.desk = &stand.desk();
   r.memory = &stand.memory();
@@ -222,7 +223,7 @@ bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t ro
   std::size_t windows[2] = {};
   r.after_window = [&](bool candidate) {
     // Each side alike; a look takes a small part of a window.
-    if (windows[candidate ? 1 : 0]++ % windows_a_look == 0) with_.watch.window(seen_, candidate);
+    if (windows[candidate ? 1 : 0]++ % windows_a_look == 0) watch.window(seen_, candidate);
   };
   std::optional<device_quiet::hold> quiet;
   if (built_->form == cuda_form::host_entry) {
@@ -231,7 +232,7 @@ bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t ro
     const part_clock part(&with_.parts, gpu_part::quiet);
     quiet.emplace(stand.quiet());
   }
-  with_.watch.begin(seen_, with_.quarantine, with_.clock.now_ns());
+  watch.begin(seen_, with_.care->quarantine(), with_.care->now());
   {
     stage_clock clock(with_.seconds.time);
     stage_clock device(with_.device.measuring);
@@ -244,8 +245,8 @@ bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t ro
   with_.parts.add(gpu_part::timed_deliver, result.seconds.deliver);
   with_.parts.add(gpu_part::timed_compare, result.seconds.compare);
   with_.parts.add(gpu_part::timed_quiet, result.seconds.quiet);
-  with_.watch.end(seen_, with_.quarantine, with_.clock.now_ns());
-  verdict_.device = seen_.conditions(with_.watch.bus_id());
+  watch.end(seen_, with_.care->quarantine(), with_.care->now());
+  verdict_.device = seen_.conditions(watch.bus_id());
   if (!within_memory()) return false;
   if (result.failed_runner) {
     auto& failed = loaded[*result.failed_runner];

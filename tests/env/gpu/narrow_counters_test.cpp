@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "env/gpu/device_checks.hpp"
 #include "env/gpu/timed_windows.hpp"
-#include "env/lanes/cuda/checks.hpp"
 #include "env/task/task_codec.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"

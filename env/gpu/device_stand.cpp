@@ -1,10 +1,11 @@
-// The device and all that lives on it.
+// A device and all that lives on it.
+#include "env/gpu/device_stand.hpp"
+
 #include <algorithm>
 #include <thread>
 
 #include "base/program.hpp"
 #include "env/gpu/device_peak.hpp"
-#include "env/lanes/cuda/cuda_state.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
@@ -28,9 +29,9 @@ constexpr std::uint64_t bandwidth_footprint = 1ULL << 30;
 
 }  // namespace
 
-cuda_stand::cuda_stand(spawner& children, const evaluator_options& options, gpu_access access,
-                       std::unique_ptr<device_desk> desk, std::filesystem::path cuda_library,
-                       std::uint64_t secret, gpu_parts* parts)
+device_stand::device_stand(spawner& children, const evaluator_options& options, gpu_access access,
+                           std::unique_ptr<device_desk> desk, std::filesystem::path cuda_library,
+                           std::uint64_t secret, gpu_parts* parts)
     : children_(children),
       options_(options),
       access_(std::move(access)),
@@ -42,13 +43,13 @@ cuda_stand::cuda_stand(spawner& children, const evaluator_options& options, gpu_
       departures_(quiet_),
       pool_(children, start_of_runner(), pool_options(), quiet_, parts) {}
 
-gpu_runner_start cuda_stand::start_of_runner() const {
+gpu_runner_start device_stand::start_of_runner() const {
   gpu_runner_start how{options_.runner_program, cuda_library_, access_};
   how.locks_required = locks_required(options_);
   return how;
 }
 
-gpu_pool_options cuda_stand::pool_options() {
+gpu_pool_options device_stand::pool_options() {
   gpu_pool_options pool;
   if (!options_.policy.host_entry) return pool;
   pool.ahead = processes_ahead;
@@ -64,7 +65,7 @@ gpu_pool_options cuda_stand::pool_options() {
   return pool;
 }
 
-base::expected<gpu_runner_process*> cuda_stand::resident(std::size_t i) {
+base::expected<gpu_runner_process*> device_stand::resident(std::size_t i) {
   if (residents_[i] && residents_[i]->has_ended()) residents_[i].reset();
   if (residents_[i] && i < resident_runners && residents_[i]->served() >= most_served) retire(i);
   if (!residents_[i]) {
@@ -73,7 +74,7 @@ base::expected<gpu_runner_process*> cuda_stand::resident(std::size_t i) {
   return residents_[i].get();
 }
 
-base::expected<std::unique_ptr<gpu_runner_process>> cuda_stand::fresh_with(
+base::expected<std::unique_ptr<gpu_runner_process>> device_stand::fresh_with(
     const std::filesystem::path& libraries) {
   gpu_runner_start how = start_of_runner();
   how.libraries = libraries;
@@ -83,7 +84,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> cuda_stand::fresh_with(
   return process;
 }
 
-base::expected<reference_seat> cuda_stand::reference(std::size_t i, const task& what) {
+base::expected<seated_runner> device_stand::reference(std::size_t i, const task& what) {
   auto& place = references_[i];
   if (place.process && place.process->has_ended()) place.process.reset();
   if (!place.process) {
@@ -103,10 +104,10 @@ base::expected<reference_seat> cuda_stand::reference(std::size_t i, const task& 
     }
     place.script_of = id;
   }
-  return reference_seat{&link, resident_runners + i};
+  return seated_runner{&link, resident_runners + i};
 }
 
-double cuda_stand::floor_of(const task_instance& at) {
+double device_stand::floor_of(const task_instance& at) {
   if (bandwidth_ == 0)
     if (auto measured = desk_->bandwidth(bandwidth_footprint)) bandwidth_ = *measured;
   const double flops = flops_at_best(desk_->facts(), at);
@@ -114,11 +115,12 @@ double cuda_stand::floor_of(const task_instance& at) {
   return std::max(traffic, static_cast<double>(at.cost_flops) / flops * 1e9);
 }
 
-base::expected<const cuda_task*> cuda_stand::prepare(const std::shared_ptr<const task>& subject) {
+base::expected<const device_task*> device_stand::prepare(
+    const std::shared_ptr<const task>& subject) {
   const std::string id = task_id(*subject);
-  if (const cuda_task* known = tasks_.find(id)) return known;
+  if (const device_task* known = tasks_.find(id)) return known;
   QUERN_CHECK(validate(*subject));
-  cuda_task made;
+  device_task made;
   for (const auto& sizes : tensors_of(*subject).hidden_sizes) {
     QUERN_TRY(auto instance, make_device_instance(*subject, sizes));
     made.hidden.push_back(std::move(instance));
@@ -128,23 +130,23 @@ base::expected<const cuda_task*> cuda_stand::prepare(const std::shared_ptr<const
   return &tasks_.add(id, std::move(made));
 }
 
-double cuda_stand::check_limit_s(const device_instance& at, int planted_calls, double most_s) {
+double device_stand::check_limit_s(const device_instance& at, int planted_calls, double most_s) {
   const double calls = calls_beside_planted + planted_calls;
   return std::clamp(calls * slowest_plan * floor_of(at.at) * 1e-9, least_check_s, most_s);
 }
 
-std::uint64_t cuda_stand::free_bytes() {
+std::uint64_t device_stand::free_bytes() {
   auto bytes = desk_->free_bytes();
   // What is lent grows meanwhile, and belongs to this process.
   return bytes ? *bytes + memory_.bytes() : 0;
 }
 
-process_memory cuda_stand::memory_of_process() {
+process_memory device_stand::memory_of_process() {
   return {[this] { return free_bytes(); }, quiet_, context_bytes};
 }
 
-std::optional<std::string> cuda_stand::end_large(std::unique_ptr<gpu_runner_process> process,
-                                                 const process_memory& memory) {
+std::optional<std::string> device_stand::end_large(std::unique_ptr<gpu_runner_process> process,
+                                                   const process_memory& memory) {
   constexpr double step_s = 0.02;
   const std::uint64_t bytes = memory.bytes();
   const std::uint64_t moved = memory.moved_by_others();

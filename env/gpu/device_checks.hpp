@@ -5,17 +5,11 @@
 #include <vector>
 
 #include "env/gpu/desk.hpp"
+#include "env/gpu/device_candidate.hpp"
 #include "env/gpu/lent_memory.hpp"
 #include "env/gpu/parts.hpp"
-#include "env/lanes/cuda/candidate.hpp"
 
 namespace quern::env {
-
-/// A reference's runner and the outputs that are its own; it has the task's script.
-struct reference_seat {
-  gpu_link* link = nullptr;
-  std::size_t seat = 0;
-};
 
 /// Calls of a check with some elements of another distribution (order_maker::plant). More of them
 /// at the sizes that are timed: where a call takes long a measurement has few calls, and what shows
@@ -27,8 +21,8 @@ struct gpu_check_request {
   lent_memory* memory = nullptr;
   const device_instance* instance = nullptr;
   tolerance limit;
-  loaded_candidate* candidate = nullptr;
-  reference_seat reference;
+  device_candidate* candidate = nullptr;
+  seated_runner reference;  ///< it has the task's script
   std::uint64_t secret = 0;
   int planted_calls = planted_calls_hidden;
   /// Seconds that the candidate may take for all calls of the check.
