@@ -84,8 +84,8 @@ class checkers {
   base::expected<env::task_checker*> of(const env::lane& which) {
     if (which.open_checker == nullptr)
       return base::fail(base::errc::invalid_argument,
-                        "lane {} has no checks of its tasks: nothing here says whether they teach "
-                        "the right thing",
+                        "lane {} has no checks of its tasks, so they can only be tried: quern eval "
+                        "with candidates that are right and wrong",
                         which.name);
     auto& opened = opened_[&which];
     if (!opened) {
