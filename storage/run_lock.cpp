@@ -47,6 +47,16 @@ bool flock_soon(int fd) {
   return false;
 }
 
+/// Whether it has ended, though nobody may have asked how.
+bool has_ended(std::int64_t pid) {
+  if (::kill(static_cast<pid_t>(pid), 0) != 0) return errno == ESRCH;
+  const auto stat = base::read_file(fmt::format("/proc/{}/stat", pid), 4096);
+  if (!stat) return false;
+  // "4711 (name) Z ...": the name may hold anything.
+  const auto name_ends = stat->rfind(')');
+  return name_ends != std::string::npos && stat->substr(name_ends + 1, 2) == " Z";
+}
+
 /// Whether the process that the file names was one of this host and is no more.
 bool holder_is_gone(const std::filesystem::path& file) {
   const auto text = base::read_file(file, 4096);
@@ -54,8 +64,7 @@ bool holder_is_gone(const std::filesystem::path& file) {
   if (!note || !note->is_object()) return false;
   const auto pid = base::get<std::int64_t>(*note, "pid");
   const auto host = base::get<std::string>(*note, "host");
-  return pid && *pid > 0 && host && *host == host_name() &&
-         ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
+  return pid && *pid > 0 && host && *host == host_name() && has_ended(*pid);
 }
 
 /// A process that is killed while it starts another leaves a child that has not come to exec and
@@ -81,6 +90,11 @@ base::expected<run_lock> run_lock::take(const std::filesystem::path& file,
   if (!handle) return base::fail_errno("cannot open " + file.string());
   if (!flock_after_the_dead(handle.get(), file, patience)) {
     if (errno != EWOULDBLOCK) return base::fail_errno("cannot lock " + file.string());
+    if (holder_is_gone(file))
+      return base::fail(base::errc::conflict,
+                        "{} was locked by {}, which has ended, and a child of it still has the "
+                        "lock: end that one (fuser {}), or wait until it ends",
+                        file.string(), holder(file), file.string());
     return base::fail(base::errc::conflict,
                       "{} is locked by {}: pause or stop that run first, or wait until it ends",
                       file.string(), holder(file));

@@ -1,4 +1,5 @@
-// A built candidate in a runner on a device, as checks and clocks ask for it.
+// A built candidate in a runner on a device, as check_on_device asks for it. For the clock a lane
+// makes a timed_side (device_timing.hpp) of its runners.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +35,6 @@ class device_candidate {
   [[nodiscard]] virtual std::size_t seat() const = 0;
   /// Whether its windows wait at the gate (timed_side::gated).
   [[nodiscard]] virtual bool gated() const = 0;
-  /// Whether results are written to the outputs after a window, when they are asked for
-  /// (gpu_link::deliver).
-  [[nodiscard]] virtual bool delivers() const { return false; }
   /// Of a process of its own; null: it shares one with others, or nobody looks.
   [[nodiscard]] virtual process_memory* memory() const { return nullptr; }
   /// A question failed: nobody else can use the process.

@@ -18,7 +18,7 @@ namespace quern::env {
 class device_owner {
  public:
   virtual ~device_owner() = default;
-  /// The desk that is set up.
+  /// The desk that is set up; not asked for between take_down() and set_up().
   virtual device_desk& desk() = 0;
   /// Ends everything that it has on the device, its desk too.
   virtual void take_down() = 0;

@@ -146,9 +146,6 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
   }
   if (!ran) return r_.candidate->explain(ran.error(), "verify");
   if (auto f = r_.candidate->look(); !f.ok()) return f;
-  if (r_.candidate->delivers())
-    if (auto done = r_.candidate->link().deliver(r_.wall_s); !done)
-      return r_.candidate->explain(done.error(), "verify");
   std::optional<part_clock> clock(std::in_place, r_.parts, gpu_part::check_reference);
   auto& reference = *r_.reference.link;
   auto told = r_.memory->lend(reference, r_.reference.seat);

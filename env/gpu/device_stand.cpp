@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/program.hpp"
 #include "env/gpu/device_peak.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 

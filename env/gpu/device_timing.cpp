@@ -171,10 +171,9 @@ finding device_sides::window(bool candidate, const seated_runner& runner, double
   if (r_.after_window) r_.after_window(candidate);
   if (!side.delivers) return {};
   stage_clock clock(result_.seconds.deliver);
-  auto done = runner.link->deliver(candidate ? r_.least_wall_s : baseline_wall_s);
-  if (done) return {};
-  return candidate ? failed_by_candidate(index_of(runner), done.error())
-                   : host_trouble("baseline: " + done.error().text);
+  if (auto done = runner.link->deliver(baseline_wall_s); !done)
+    return host_trouble("baseline: " + done.error().text);
+  return {};
 }
 
 finding device_sides::check(const seated_runner& candidate, const seated_runner& baseline) {

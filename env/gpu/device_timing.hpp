@@ -24,7 +24,9 @@ namespace quern::env {
 /// the instance.
 struct timed_side {
   std::vector<seated_runner> runners;
-  bool delivers = false;  ///< results are written to the outputs after a window, when asked for
+  /// Results are written to the outputs after a window, when asked for: of references alone. A
+  /// candidate would have the time for nothing.
+  bool delivers = false;
   /// Windows wait at the gate. Not with host code of a candidate: that it takes its time, or waits
   /// for the device, is part of what it is.
   bool gated = true;

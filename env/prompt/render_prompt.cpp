@@ -78,8 +78,6 @@ std::vector<std::string> default_restrictions(const lane& where, const suite_pol
       "Do all the work in every call: nothing may be kept from one call to the next, neither "
       "results nor anything derived from inputs, and nothing may go on after the call has "
       "returned.",
-      "Take sizes from the arguments and write only to the outputs and the workspace; inputs stay "
-      "as they are.",
   };
   std::ranges::move(where.restrictions(allowed), std::back_inserter(rules));
   return rules;

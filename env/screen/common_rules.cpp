@@ -138,6 +138,8 @@ std::string_view without_underscores(std::string_view name) {
 
 std::vector<std::string> restrictions(bool lower_precision) {
   std::vector<std::string> all{
+      "Take sizes from the arguments and write only to the outputs and the workspace; inputs stay "
+      "as they are.",
       "No threads, files, system calls, inline assembly, or declarations of functions from "
       "elsewhere."};
   if (!lower_precision)

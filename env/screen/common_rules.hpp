@@ -10,7 +10,8 @@
 
 namespace quern::env::rules {
 
-/// What prompts say of C++ in every lane: what the screens refuse, and the precision. The first of
+/// What prompts say of C++ in every lane: what arguments are for, what the screens refuse, and the
+/// precision. The first of
 /// a lane's `restrictions` (env/task/lane.hpp).
 std::vector<std::string> restrictions(bool lower_precision);
 

@@ -229,13 +229,18 @@ TEST_CASE("a child that outlives the lock's holder is waited for; one that stays
       ready();
       ::raise(SIGKILL);
     });
-    ::waitpid(holder, nullptr, 0);
+    // Dead, though nobody has asked how yet.
+    siginfo_t end{};
+    CHECK(::waitid(P_PID, static_cast<id_t>(holder), &end, WEXITED | WNOWAIT) == 0);
+    return holder;
   };
-  leave_child();
+  const pid_t holder = leave_child();
   CHECK(must(is_locked(file)));
   const auto refused = run_lock::take(file, 60'000'000);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == base::errc::conflict);
+  CHECK(refused.error().message.find("which has ended, and a child of it still has the lock") !=
+        std::string::npos);
 
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -243,6 +248,7 @@ TEST_CASE("a child that outlives the lock's holder is waited for; one that stays
   });
   CHECK(run_lock::take(file, 60'000'000'000).has_value());
   later.join();
+  ::waitpid(holder, nullptr, 0);
   ::close(ends[0]);
 }
 

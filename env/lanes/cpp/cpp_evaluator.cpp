@@ -93,6 +93,7 @@ void cpp_evaluator::warm_up() {
 }
 
 void cpp_evaluator::compile_ahead(const evaluation_request& request) {
+  if (request.subject->lane != &cpp_lane) return;
   if (state_->options.static_screen && screen_cpp(request.source)) return;
   std::call_once(state_->ahead_once, [&] {
     if (auto made = cpp_compiler::create(*state_->children, state_->compiling))

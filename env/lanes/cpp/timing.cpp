@@ -344,7 +344,9 @@ finding core_sides::rehearse() {
   sizes.ref_call_ns = per_call.ref_ns;
   sizes.cand_call_ns = per_call.cand_ns;
   const auto slots = std::max(least_slots, calls_per_window(sizes));
-  if (slots > few) {
+  if (slots <= few) {
+    slots_ = slots;  // in memory that is there
+  } else {
     if (auto f = set_up(slots); !f.ok()) return f;
     if (auto f = pair_unkept(per_call); !f.ok()) return f;
   }

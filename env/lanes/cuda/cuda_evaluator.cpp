@@ -124,6 +124,7 @@ void cuda_evaluator::warm_up() {
 }
 
 void cuda_evaluator::compile_ahead(const evaluation_request& request) {
+  if (request.subject->lane != &cuda_lane) return;
   const suite_policy policy = request.policy.value_or(state_->options.policy);
   if (state_->options.static_screen &&
       screen_cuda(request.source, {policy.library_calls, policy.graphs}))

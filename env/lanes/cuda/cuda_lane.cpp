@@ -7,12 +7,12 @@
 #include "env/build/tool.hpp"
 #include "env/device/gpu_class.hpp"
 #include "env/device/gpu_probe.hpp"
+#include "env/gpu/device_oracle.hpp"
 #include "env/judge/compiling_oracle.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/lanes/cuda/build/cuda_toolkit.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
-#include "env/lanes/cuda/cuda_oracle.hpp"
 #include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/protocols.hpp"
@@ -112,7 +112,7 @@ const lane cuda_lane{
           return new_kernel_task(name, cuda_lane, {"16384", {}});
         },
     .open_judge = open_cuda_judge,
-    .open_checker = open_tensor_checker<open_cuda_oracle>,
+    .open_checker = open_tensor_checker<open_device_oracle>,
     .open_quick_checker = open_tensor_checker<open_compiling_oracle>,
     .check_programs = check_cuda_programs,
     .try_compiler = nullptr,

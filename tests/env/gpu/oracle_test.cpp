@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "env/gpu/device_oracle.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
-#include "env/lanes/cuda/cuda_oracle.hpp"
 #include "env/task/task_codec.hpp"
 #include "env/tensor_task/check.hpp"
 #include "env/tensor_task/tensor_body.hpp"
@@ -23,7 +23,7 @@ env::reference_oracle* the_oracle() {
     env::evaluator_options options;
     options.reference_program = test::program_dir() / "quern-torch";
     options.sandbox_required = false;
-    auto opened = env::open_cuda_oracle(options);
+    auto opened = env::open_device_oracle(options);
     if (!opened) problem = opened.error().message;
     return opened ? std::move(*opened) : nullptr;
   }();

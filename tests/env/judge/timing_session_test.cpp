@@ -225,6 +225,23 @@ TEST_CASE("in random pairs warm-ups are counted in calls and not recorded") {
   CHECK_FALSE(m.what.ok());
 }
 
+TEST_CASE("a protocol by rounds does not wait for ever for pairs that are all left out") {
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.pair_s = 0.1;
+  sides.left_out = [](std::size_t) { return true; };
+  auto m = measure(clock, sides, cuda_l1_train_protocol, 0.2);
+  CHECK(m.what.ok());
+  CHECK(m.times.pairs.front().empty());
+  CHECK(sides.pairs.size() < 50);
+  // One that is left out now and then changes nothing.
+  fake_sides some(clock);
+  some.pair_s = 1;
+  some.left_out = [](std::size_t n) { return n == 3; };
+  m = measure(clock, some, cuda_l1_train_protocol, 0.2);
+  CHECK(m.times.pairs.front().size() == bucket_count);
+}
+
 TEST_CASE("the reference first: all of its windows, then each content again on both sides") {
   auto protocol = paired_protocol;
   protocol.name = "reference_first/1";

@@ -1,5 +1,5 @@
 // Runs and times references on a device for `quern tasks check`.
-#include "env/lanes/cuda/cuda_oracle.hpp"
+#include "env/gpu/device_oracle.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -88,7 +88,7 @@ class device_oracle final : public reference_oracle {
 base::status device_oracle::open() {
   if (!has_nvidia_driver())
     return base::fail(base::errc::unavailable,
-                      "tasks of lane cuda are checked on an NVIDIA GPU: no driver is loaded "
+                      "tasks of a lane on a GPU are checked on one of NVIDIA: no driver is loaded "
                       "(/dev/nvidiactl is not there); quern doctor tells more");
   if (options_.reference_program.empty()) {
     QUERN_TRY(options_.reference_program, base::sibling_program("quern-torch"));
@@ -190,9 +190,10 @@ base::expected<std::vector<tensor_bytes>> device_oracle::run(const task& what,
 base::expected<std::int64_t> device_oracle::time_baseline(const task& what, const task_instance& at,
                                                           std::span<const tensor_bytes>) {
   if (what.baseline == baseline_kind::plain)
-    return base::fail(base::errc::invalid_argument,
-                      "tasks of lane cuda with a plain baseline cannot be timed here; measure "
-                      "against the reference, or leave the task out");
+    return base::fail(
+        base::errc::invalid_argument,
+        "tasks of a lane on a GPU with a plain baseline cannot be timed here; measure "
+        "against the reference, or leave the task out");
   QUERN_TRY(const auto lock, take_device());
   QUERN_TRY(const auto of, make_device_instance(what, at.sizes));
   QUERN_CHECK(memory_->reserve(of.needs(1, 0)));
@@ -289,7 +290,7 @@ machine_peak device_oracle::peak(const task_instance& at) {
 
 }  // namespace
 
-base::expected<std::unique_ptr<reference_oracle>> open_cuda_oracle(
+base::expected<std::unique_ptr<reference_oracle>> open_device_oracle(
     const evaluator_options& options) {
   auto oracle = std::make_unique<device_oracle>(options);
   QUERN_CHECK(oracle->open());
