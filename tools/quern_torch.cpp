@@ -8,6 +8,7 @@
 #include "base/write_signals.hpp"
 #include "env/reference/device_role.hpp"
 #include "env/reference/reference_role.hpp"
+#include "env/sandbox/layout.hpp"
 #include "policy/engine/device.hpp"
 #include "tools/cli/last_words.hpp"
 #include "tools/torch/roles.hpp"
@@ -33,7 +34,10 @@ int main(int argc, char** argv) {
   quern::base::ignore_file_size_signal();
   const std::string_view name = argc > 1 ? argv[1] : "";
   // References are timed on the CPU in forked children: this process must stay single-threaded.
-  if (name == "reference") return quern::env::reference_main();
+  if (name == "reference") {
+    quern::env::start_over_in_fixed_layout(argv);
+    return quern::env::reference_main();
+  }
   // Loads LibTorch's CUDA part itself, when it is asked to, and says why it cannot.
   if (name == "reference-gpu") return quern::env::reference_gpu_main(argc - 1, argv + 1);
   for (const role& known : roles) {

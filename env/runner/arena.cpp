@@ -113,6 +113,12 @@ runner::map_request tensor_arena::request(std::uint32_t index) const {
   return file_.request(index, ranges_);
 }
 
+runner::map_request tensor_arena::request(std::uint32_t index, const tensor_arena& inputs) const {
+  auto r = request(index);
+  r.address = address_of(inputs.place(), index);
+  return r;
+}
+
 void tensor_arena::place(std::uint32_t index, std::span<runner::tensor_place> places) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     auto& p = places[i];

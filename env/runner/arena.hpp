@@ -38,6 +38,11 @@ class tensor_arena {
 
   /// The message that makes a runner map it as file `index`.
   [[nodiscard]] runner::map_request request(std::uint32_t index) const;
+  /// The same at the address that goes with the place of `inputs`: for every runner that is given
+  /// these inputs it is one.
+  [[nodiscard]] runner::map_request request(std::uint32_t index, const tensor_arena& inputs) const;
+  /// memory_file::place.
+  [[nodiscard]] std::uint64_t place() const { return file_.place(); }
   [[nodiscard]] int fd() const { return file_.fd(); }
   [[nodiscard]] std::size_t size() const { return file_.bytes().size(); }
 

@@ -41,8 +41,9 @@ bool mapped_files::map(const map_request& request, int fd) {
   if (file.reserved != nullptr) munmap(file.reserved, file.reserved_bytes);
   file = {};
   const std::size_t reserved_bytes = request.bytes + 2 * page;
+  void* const wanted = reinterpret_cast<void*>(request.address / page * page);
   void* reserved =
-      mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(wanted, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return false;
   file = {static_cast<std::byte*>(reserved), reserved_bytes, request.bytes};
   const int protection = request.writable != 0 ? PROT_READ | PROT_WRITE : PROT_READ;

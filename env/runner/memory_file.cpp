@@ -6,13 +6,18 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
+
+#include "base/random.hpp"
 
 namespace quern::env {
 
 base::expected<memory_file> memory_file::create(memory_use use, std::size_t bytes) {
   memory_file file;
   file.use_ = use;
+  if (getrandom(&file.place_, sizeof file.place_, 0) != sizeof file.place_)
+    return base::fail_errno("getrandom");
   file.size_ = round_up(std::max<std::size_t>(bytes, 1), page_bytes);
   file.fd_.reset(memfd_create(use == memory_use::inputs ? "quern-inputs" : "quern-outputs",
                               MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -31,6 +36,14 @@ base::expected<memory_file> memory_file::create(memory_use use, std::size_t byte
   return file;
 }
 
+std::uint64_t address_of(std::uint64_t place, std::uint32_t index) {
+  constexpr std::uint64_t start = std::uint64_t{1} << 44, each = std::uint64_t{1} << 40;
+  // Pages of the first half: no file is longer than the other.
+  constexpr std::uint64_t pages = each / 2 / page_bytes;
+  return start + index * each +
+         base::random_stream(place, "address of a file", {index}).below(pages) * page_bytes;
+}
+
 memory_file::memory_file(memory_file&& other) noexcept {
   *this = std::move(other);
 }
@@ -40,6 +53,7 @@ memory_file& memory_file::operator=(memory_file&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(use_, other.use_);
+  std::swap(place_, other.place_);
   return *this;
 }
 
@@ -53,6 +67,7 @@ runner::map_request memory_file::request(std::uint32_t index,
   r.file = index;
   r.writable = use_ == memory_use::outputs ? 1 : 0;
   r.bytes = size_;
+  r.address = address_of(place_, index);
   r.range_count = static_cast<std::uint32_t>(std::max<std::size_t>(ranges.size(), 1));
   r.ranges[0] = {0, size_};
   std::copy_n(ranges.begin(), std::min(ranges.size(), r.ranges.size()), r.ranges.begin());

@@ -72,6 +72,8 @@ struct map_request {
   std::uint32_t file = 0;
   std::uint32_t writable = 0;
   std::uint64_t bytes = 0;
+  /// Where it is to lie, if that is free; 0: anywhere.
+  std::uint64_t address = 0;
   std::uint32_t range_count = 0;
   std::uint32_t reserved = 0;
   std::array<file_range, max_ranges> ranges{};

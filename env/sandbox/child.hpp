@@ -91,6 +91,9 @@ struct child_spec {
   /// writable, and gone with the child.
   std::vector<std::string> read_only;
   syscall_profile profile = syscall_profile::candidate;
+  /// Whether its code and stack lie where they lie in every child of this program, if the host
+  /// allows that (layout.hpp): for processes whose times are compared.
+  bool fixed_layout = false;
   bool threads = false;  ///< profile candidate and reference: whether pthread_create works
   /// The driver's devices, libraries and files, and /proc of the child's own processes, where CUDA
   /// writes the names of its threads. Goes with profile `gpu`. There is then no RLIMIT_AS, because

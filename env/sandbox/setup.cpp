@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "env/sandbox/landlock.hpp"
+#include "env/sandbox/layout.hpp"
 #include "env/sandbox/mounts.hpp"
 #include "env/sandbox/seccomp_filter.hpp"
 
@@ -234,6 +235,7 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
   plan.want = want;
   plan.landlock_abi = landlock_abi;
   plan.core = spec.core;
+  plan.fixed_layout = spec.fixed_layout;
   plan.drop_uid = want.has(layer::foreign_uid);
   plan.uid = plan.drop_uid ? next_foreign_uid() : geteuid();
   if (exec_follows) {
@@ -281,6 +283,8 @@ bool put_on_layers(setup_plan& plan, setup_failure& failure) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (!leave_terminal(failure)) return false;
   umask(022);  // what it leaves in its work folder is for the parent to read
+  // Worth something and no layer: a host that refuses it judges less precisely.
+  if (plan.fixed_layout) (void)ask_for_fixed_layout();
   if (plan.core >= 0) {
     cpu_set_t cores;
     CPU_ZERO(&cores);

@@ -83,7 +83,7 @@ finding candidate_checker::prepare(const task_instance& instance, std::int64_t s
   auto mapped = link.map(inputs->request(0), inputs->fd(), limits_);
   if (mapped) {
     memory.input_address = mapped->value;
-    mapped = link.map(memory.outputs->request(1), memory.outputs->fd(), limits_);
+    mapped = link.map(memory.outputs->request(1, *inputs), memory.outputs->fd(), limits_);
   }
   if (!mapped) return explain(mapped.error(), nullptr, nullptr, "verify");
   memory.output_address = mapped->value;
@@ -106,7 +106,7 @@ finding candidate_checker::prepare(const task_instance& instance, std::int64_t s
       memory.workspace.emplace(std::move(*made));
       poison(memory.workspace->at(0, 0), 0);
       memory.workspace->arm(0);
-      mapped = link.map(memory.workspace->request(2), memory.workspace->fd(), limits_);
+      mapped = link.map(memory.workspace->request(2, *inputs), memory.workspace->fd(), limits_);
       if (!mapped) return explain(mapped.error(), &memory, &instance, "verify");
       memory.workspace_address = mapped->value;
       runner::tensor_place place;

@@ -21,6 +21,7 @@ base::expected<std::unique_ptr<candidate_process>> candidate_process::start(
   spec.limits.memory_bytes = how.memory_bytes;
   spec.limits.work_bytes = 0;
   spec.core = how.core;
+  spec.fixed_layout = true;
   if (how.threads) {
     spec.threads = true;
     spec.limits.processes = processes_with_threads;

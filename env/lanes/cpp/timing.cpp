@@ -112,7 +112,8 @@ finding core_sides::prepare_baseline(std::int64_t slots, const tensor_arena& inp
   if (!plan) return host_error(plan.error().message);
   auto& link = baseline_link();
   auto step = link.map(inputs.request(0), inputs.fd(), baseline_limits);
-  if (step) step = link.map(memory.outputs->request(1), memory.outputs->fd(), baseline_limits);
+  if (step)
+    step = link.map(memory.outputs->request(1, inputs), memory.outputs->fd(), baseline_limits);
   if (step) step = link.plan(*plan, baseline_limits);
   if (!step) return baseline_failed(step.error());
   return {};
@@ -344,9 +345,8 @@ finding core_sides::rehearse() {
   sizes.ref_call_ns = per_call.ref_ns;
   sizes.cand_call_ns = per_call.cand_ns;
   const auto slots = std::max(least_slots, calls_per_window(sizes));
-  if (slots <= few) {
-    slots_ = slots;  // in memory that is there
-  } else {
+  slots_ = slots;  // in memory that is there, unless there are more
+  if (slots > few) {
     if (auto f = set_up(slots); !f.ok()) return f;
     if (auto f = pair_unkept(per_call); !f.ok()) return f;
   }

@@ -8,6 +8,7 @@
 
 #include "env/runner/arena.hpp"
 #include "env/runner/link.hpp"
+#include "env/runner/mapping.hpp"
 #include "env/runner/memory_file.hpp"
 #include "support/test.hpp"
 
@@ -48,6 +49,35 @@ TEST_CASE("outputs: writable by a runner, but never resized") {
   REQUIRE(view != MAP_FAILED);
   munmap(view, 4096);
   CHECK(ftruncate(file.fd(), 1 << 20) != 0);
+}
+
+TEST_CASE("runners that are given the same inputs have every file at the same address") {
+  const std::vector<tensor_layout> tensors{bytes_tensor(5000)};
+  const auto inputs = tensor_arena::create(memory_use::inputs, tensors, 3).value();
+  const auto others = tensor_arena::create(memory_use::inputs, tensors, 3).value();
+  const auto mine = tensor_arena::create(memory_use::outputs, tensors, 3).value();
+  const auto theirs = tensor_arena::create(memory_use::outputs, tensors, 3).value();
+  CHECK(mine.request(1, inputs).address == theirs.request(1, inputs).address);
+  CHECK(mine.request(1, inputs).address != mine.request(1, others).address);
+  CHECK(mine.request(1, inputs).address != mine.request(2, inputs).address);
+  CHECK(inputs.request(0).address != others.request(0).address);
+
+  runner::mapped_files first, second;
+  REQUIRE(first.map(inputs.request(0), inputs.fd()));
+  REQUIRE(first.map(mine.request(1, inputs), mine.fd()));
+  for (std::uint32_t file : {0U, 1U})
+    CHECK(reinterpret_cast<std::uint64_t>(first.at(file, 0)) ==
+          address_of(inputs.place(), file) + page_bytes);
+  // An address that is taken is no reason to fail.
+  REQUIRE(second.map(theirs.request(1, inputs), theirs.fd()));
+  CHECK(second.at(1, 0) != first.at(1, 0));
+  theirs.at(0, 1)[7] = std::byte{42};
+  CHECK(*second.at(1, static_cast<std::uint64_t>(theirs.at(0, 1).data() - theirs.at(0, 0).data()) +
+                          7 + 256) == std::byte{42});
+  // A place of which nothing is known, as an older evaluator sends.
+  auto anywhere = mine.request(1);
+  anywhere.address = 0;
+  CHECK(second.map(anywhere, mine.fd()));
 }
 
 TEST_CASE("tensors are aligned, apart, inside their ranges, and end near a page that faults") {

@@ -131,6 +131,14 @@ int list_descriptors() {
   return 0;
 }
 
+/// Where code, stack and libraries lie.
+int print_addresses() {
+  int local = 0;
+  std::printf("%p %p %p\n", reinterpret_cast<void*>(&list_descriptors), static_cast<void*>(&local),
+              reinterpret_cast<void*>(&getpid));
+  return 0;
+}
+
 int echo_work_file() {
   char text[64] = {};
   const int fd = open("greeting", O_RDONLY);
@@ -328,6 +336,7 @@ int main(int argc, char** argv) {
          return 0;
        }},
       {"descriptors", list_descriptors},
+      {"addresses", print_addresses},
       {"uid",
        [] {
          std::printf("%u\n", getuid());

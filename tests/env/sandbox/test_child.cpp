@@ -15,7 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "env/sandbox/launch.hpp"
+#include "env/sandbox/layout.hpp"
 #include "sandbox_fixture.hpp"
 
 using namespace quern;
@@ -35,6 +37,27 @@ TEST_CASE("a child ends with its own status, and its end can be read again") {
   REQUIRE((*child)->wait(20).has_value());
   CHECK((*child)->wait(0)->succeeded());
   CHECK((*child)->kill().succeeded());
+}
+
+TEST_CASE("children of one layout have code, stack and libraries at the same addresses") {
+  // In a process of its own: this one keeps its addresses as they are drawn.
+  const pid_t asking = ::fork();
+  if (asking == 0) ::_exit(env::ask_for_fixed_layout() ? 0 : 1);
+  int allowed = 1;
+  ::waitpid(asking, &allowed, 0);
+  if (allowed != 0) return skip("this host lets no process have a fixed layout");
+  auto children = make_spawner();
+  auto spec = deed("addresses");
+  const std::string one = run(*children, spec).out;
+  const std::string another = run(*children, spec).out;
+  spec.fixed_layout = true;
+  const std::string fixed = run(*children, spec).out;
+  REQUIRE_FALSE(fixed.empty());
+  for (int i = 0; i < 5; ++i)
+    CHECK(run(*children, spec).out == fixed);
+  if (base::read_file("/proc/sys/kernel/randomize_va_space").value_or("").starts_with('0'))
+    return skip("no addresses are drawn on this host");
+  CHECK(one != another);
 }
 
 TEST_CASE("faults and aborts are signals") {
