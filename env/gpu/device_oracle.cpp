@@ -88,7 +88,7 @@ class device_oracle final : public reference_oracle {
 base::status device_oracle::open() {
   if (!has_nvidia_driver())
     return base::fail(base::errc::unavailable,
-                      "tasks of a lane on a GPU are checked on one of NVIDIA: no driver is loaded "
+                      "tasks of a lane on a GPU are checked on an NVIDIA GPU: no driver is loaded "
                       "(/dev/nvidiactl is not there); quern doctor tells more");
   if (options_.reference_program.empty()) {
     QUERN_TRY(options_.reference_program, base::sibling_program("quern-torch"));

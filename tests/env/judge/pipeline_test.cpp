@@ -268,9 +268,9 @@ TEST_CASE("unconfirmed: fast in some processes only") {
   // Long enough for a claim without a second pair of processes, of which one may be slow.
   o.time_budget_s = 3;
   const auto with = cpp_evaluator::open(o).value();
-  // Where the stack lies decides, which differs from process to process.
+  // Where the data lie decides, which is drawn for each measurement.
   const std::string moody = kernel(
-      "int here; int repeat = ((uint64_t)&here >> 12) & 1 ? 1 : 5; for (int q = 0; q < repeat; "
+      "int repeat = ((uint64_t)x >> 30) & 1 ? 1 : 5; for (int q = 0; q < repeat; "
       "++q) { " +
       loop + " asm volatile(\"\" ::: \"memory\"); }");
   int settled = 0;

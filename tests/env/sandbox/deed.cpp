@@ -336,7 +336,7 @@ int main(int argc, char** argv) {
          return 0;
        }},
       {"descriptors", list_descriptors},
-      {"addresses", print_addresses},
+      {"print-addresses", print_addresses},
       {"uid",
        [] {
          std::printf("%u\n", getuid());
