@@ -204,6 +204,7 @@ TEST_CASE("an id is the name and the hash of the canonical form") {
   other.tolerance.rtol *= 2;
   CHECK(env::task_id(other) != id);
   other = subject;
-  std::swap(edit_tensors(other).size_names[0], edit_tensors(other).size_names[1]);
+  auto& names = edit_tensors(other).size_names;
+  std::swap(names[0], names[1]);
   CHECK(env::task_id(other) != id);
 }
