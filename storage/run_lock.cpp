@@ -18,18 +18,23 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-/// "process 12 on host x, epoch 3, for 5 min", as far as the file tells.
-std::string holder(const std::filesystem::path& file) {
+/// What the holder wrote about itself; null where that is nothing sensible.
+base::json note_of(const std::filesystem::path& file) {
   const auto text = base::read_file(file, 4096);
   const auto note = text ? base::parse_json(*text) : base::expected<base::json>(base::json());
-  if (!note || !note->is_object()) return "another process";
+  return note && note->is_object() ? *note : base::json();
+}
+
+/// "process 12 on host x, epoch 3, for 5 min", as far as the file tells.
+std::string holder(const base::json& note) {
+  if (note.is_null()) return "another process";
   std::string who = "another process";
-  if (const auto pid = base::get<std::int64_t>(*note, "pid")) who = fmt::format("process {}", *pid);
-  if (const auto host = base::get<std::string>(*note, "host")) who += " on " + *host;
-  if (const auto epoch = base::get<std::int64_t>(*note, "epoch"); epoch && *epoch > 0) {
+  if (const auto pid = base::get<std::int64_t>(note, "pid")) who = fmt::format("process {}", *pid);
+  if (const auto host = base::get<std::string>(note, "host")) who += " on " + *host;
+  if (const auto epoch = base::get<std::int64_t>(note, "epoch"); epoch && *epoch > 0) {
     who += fmt::format(", epoch {}", *epoch);
   }
-  if (const auto since = base::get<std::int64_t>(*note, "since_ns")) {
+  if (const auto since = base::get<std::int64_t>(note, "since_ns")) {
     who += fmt::format(", for {}", base::human_duration(base::unix_time_ns() - *since));
   }
   return who;
@@ -57,13 +62,11 @@ bool has_ended(std::int64_t pid) {
   return name_ends != std::string::npos && stat->substr(name_ends + 1, 2) == " Z";
 }
 
-/// Whether the process that the file names was one of this host and is no more.
-bool holder_is_gone(const std::filesystem::path& file) {
-  const auto text = base::read_file(file, 4096);
-  const auto note = text ? base::parse_json(*text) : base::expected<base::json>(base::json());
-  if (!note || !note->is_object()) return false;
-  const auto pid = base::get<std::int64_t>(*note, "pid");
-  const auto host = base::get<std::string>(*note, "host");
+/// Whether the holder was a process of this host and is no more.
+bool is_gone(const base::json& note) {
+  if (note.is_null()) return false;
+  const auto pid = base::get<std::int64_t>(note, "pid");
+  const auto host = base::get<std::string>(note, "host");
   return pid && *pid > 0 && host && *host == host_name() && has_ended(*pid);
 }
 
@@ -74,7 +77,7 @@ bool flock_after_the_dead(int fd, const std::filesystem::path& file, base::nanos
   const auto start = time.now_ns();
   while (!flock_soon(fd)) {
     if (errno != EWOULDBLOCK) return false;
-    if (!holder_is_gone(file) || time.now_ns() - start >= patience) {
+    if (!is_gone(note_of(file)) || time.now_ns() - start >= patience) {
       errno = EWOULDBLOCK;
       return false;
     }
@@ -90,14 +93,15 @@ base::expected<run_lock> run_lock::take(const std::filesystem::path& file,
   if (!handle) return base::fail_errno("cannot open " + file.string());
   if (!flock_after_the_dead(handle.get(), file, patience)) {
     if (errno != EWOULDBLOCK) return base::fail_errno("cannot lock " + file.string());
-    if (holder_is_gone(file))
+    const auto note = note_of(file);
+    if (is_gone(note))
       return base::fail(base::errc::conflict,
                         "{} was locked by {}, which has ended, and a child of it still has the "
                         "lock: end that one (fuser {}), or wait until it ends",
-                        file.string(), holder(file), file.string());
+                        file.string(), holder(note), file.string());
     return base::fail(base::errc::conflict,
                       "{} is locked by {}: pause or stop that run first, or wait until it ends",
-                      file.string(), holder(file));
+                      file.string(), holder(note));
   }
   run_lock lock(std::move(handle));
   lock.since_ns_ = base::unix_time_ns();

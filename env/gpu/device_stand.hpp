@@ -31,16 +31,20 @@ inline bool locks_required(const evaluator_options& options) {
 /// Tasks whose instances are kept: a run that draws its tasks has no end of them.
 inline constexpr std::size_t most_gpu_tasks = 64;
 
-/// What does not depend on the candidate.
+/// What of a task does not depend on the candidate. `floor_ns`: least time of a call at the timed
+/// sizes, by the roofline.
 struct device_task {
   std::vector<device_instance> hidden;
   device_instance timed;
   double floor_ns = 0;
 };
 
-/// The device and all that lives on it.
+/// The device and all that lives on it, which ends with this object. Used from one thread; threads
+/// of its own start and end processes.
 class device_stand {
  public:
+  /// `children`, `options` and `parts` (may be null) outlive it; the desk becomes its own.
+  /// `cuda_library`: what runners load. `secret`: of the addresses of lent memory.
   device_stand(spawner& children, const evaluator_options& options, gpu_access access,
                std::unique_ptr<device_desk> desk, std::filesystem::path cuda_library,
                std::uint64_t secret, gpu_parts* parts);
@@ -66,12 +70,14 @@ class device_stand {
   [[nodiscard]] device_quiet& quiet() { return quiet_; }
   [[nodiscard]] gpu_parts* parts() { return parts_; }
 
-  /// A reference runner with the task's script.
+  /// Reference runner `i` with the task's script. invalid_argument: the script does not compile;
+  /// unavailable: the runner could not be started or asked.
   base::expected<seated_runner> reference(std::size_t i, const task& what);
   void retire_reference(std::size_t i) { references_[i] = {}; }
   /// Of the device's memory, as measured here; 0: it could not be. bytes a second.
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
-  /// Good until the next task is prepared.
+  /// Instances and floor of a task, good until the next one is prepared. Errors: the task is not
+  /// valid.
   base::expected<const device_task*> prepare(const std::shared_ptr<const task>& subject);
 
   /// Seconds that a plan may take for a check at these sizes with so many planted calls, by the

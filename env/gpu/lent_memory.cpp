@@ -7,6 +7,16 @@
 
 namespace quern::env {
 
+std::optional<piece_mapping> mapping_to_make(const piece_mapping& has, std::uint64_t making,
+                                             bool elsewhere, const piece_mapping* other,
+                                             const std::function<piece_mapping()>& draw) {
+  const bool as_other = other != nullptr && other->making != 0;
+  if (has.making == making && !elsewhere && (!as_other || has.at == other->at)) return std::nullopt;
+  piece_mapping where = as_other ? *other : draw();
+  where.making = making;
+  return where;
+}
+
 base::status lent_memory::grow(piece& what, std::uint64_t bytes) {
   if (bytes <= what.memory.bytes()) return {};
   // The old piece first: two of them might not fit. Runners that have it mapped keep it alive until
@@ -56,15 +66,13 @@ std::vector<lent_memory::to_map> lent_memory::not_mapped(const gpu_link& in, std
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const piece& p = *pieces[i];
     if (p.making == 0) continue;
-    const piece_mapping& has = in.mapped[i];
-    const bool as_other = other != nullptr && other->mapped[i].making != 0;
-    if (has.making == p.making && !elsewhere && (!as_other || has.at == other->mapped[i].at))
-      continue;
-    piece_mapping where = as_other ? other->mapped[i] : somewhere();
-    where.making = p.making;
+    const auto where = mapping_to_make(in.mapped[i], p.making, elsewhere,
+                                       other != nullptr ? &other->mapped[i] : nullptr,
+                                       [this] { return somewhere(); });
+    if (!where) continue;
     // A descriptor of its own: the piece may be made anew while the runner maps it.
     all.push_back(
-        {i, base::unique_fd(fcntl(p.memory.fd(), F_DUPFD_CLOEXEC, 0)), p.memory.bytes(), where});
+        {i, base::unique_fd(fcntl(p.memory.fd(), F_DUPFD_CLOEXEC, 0)), p.memory.bytes(), *where});
   }
   return all;
 }

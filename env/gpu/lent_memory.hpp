@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/file.hpp"
@@ -21,6 +23,13 @@ struct lent_bytes {
   std::uint64_t outputs = 1;  ///< of every seat
   std::uint64_t workspace = 1;
 };
+
+/// How a runner that has a piece as `has` is to map it in its making `making`; nothing: as it has
+/// it. `elsewhere`: at other addresses than before. `other`: of the runner whose addresses it is to
+/// have; null, or not mapped: it needs none. `draw`: addresses nobody asked for yet. Pure.
+std::optional<piece_mapping> mapping_to_make(const piece_mapping& has, std::uint64_t making,
+                                             bool elsewhere, const piece_mapping* other,
+                                             const std::function<piece_mapping()>& draw);
 
 /// Owns the pieces. They grow when more is asked for and never shrink. What one side wrote is never
 /// mapped in a runner of the other. One thread, but for `lend`, which others may call as well.
@@ -45,9 +54,9 @@ class lent_memory {
   /// at other addresses than before.
   answered<void> lend(gpu_link& to, std::size_t seat, bool elsewhere = false);
 
-  /// The same at the addresses at which `other` has each piece: two runners whose times are
-  /// compared. Where pieces lie among addresses is worth up to 2 % of a call, the same in every
-  /// window (docs/performance.md), and so is no difference of theirs.
+  /// The same at the addresses at which `other` has each piece: for two runners whose times are
+  /// compared. Other addresses are worth up to 2 % of a call, the same in every window
+  /// (docs/performance.md).
   answered<void> lend_as(gpu_link& to, std::size_t seat, const gpu_link& other);
 
  private:

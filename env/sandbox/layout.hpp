@@ -9,7 +9,8 @@ namespace quern::env {
 bool ask_for_fixed_layout();
 
 /// Starts this program over in the fixed layout, with the same arguments, unless it has it already
-/// or the host does not allow it: then it returns. To be called first in main().
+/// or the host does not allow it: then it returns. To be called in main() before anything is opened
+/// or a thread is started.
 void start_over_in_fixed_layout(char* const* argv);
 
 }  // namespace quern::env

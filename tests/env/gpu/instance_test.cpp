@@ -276,6 +276,40 @@ TEST_CASE("a window has the calls that its length, its memory and its limit allo
   CHECK(env::calls_per_gpu_window(20e3, 1e6, 2 * gib, gib) == 1);
 }
 
+TEST_CASE("a runner has lent memory at the addresses of the one that it is compared with") {
+  int drawn = 0;
+  const auto next = [&](const env::piece_mapping& has, std::uint64_t making, bool elsewhere,
+                        const env::piece_mapping* other) {
+    return env::mapping_to_make(has, making, elsewhere, other, [&] {
+      ++drawn;
+      return env::piece_mapping{0, 77, 78};
+    });
+  };
+  const env::piece_mapping here{5, 40, 41}, there{5, 60, 61}, other_piece{6, 60, 61};
+  // As it has it.
+  CHECK_FALSE(next(here, 5, false, nullptr));
+  const env::piece_mapping same_place{6, 40, 41}, not_mapped;
+  CHECK_FALSE(next(here, 5, false, &same_place));
+  CHECK_FALSE(next(here, 5, false, &not_mapped));
+  CHECK(drawn == 0);
+  // As the other has it, though it is mapped, and whatever making the other's is.
+  for (const auto* other : {&there, &other_piece}) {
+    const auto where = next(here, 5, false, other);
+    REQUIRE(where);
+    CHECK(where->making == 5);
+    CHECK(where->at == 60);
+    CHECK(where->writable_at == 61);
+  }
+  CHECK(drawn == 0);
+  // Anywhere: never mapped, made anew, moved, or beside one that has nothing.
+  for (const auto& where : {next(not_mapped, 5, false, nullptr), next(here, 6, false, nullptr),
+                            next(here, 5, true, nullptr), next(here, 6, false, &not_mapped)}) {
+    REQUIRE(where);
+    CHECK(where->at == 77);
+  }
+  CHECK(drawn == 4);
+}
+
 TEST_CASE("one call without time is enough, however long the others claim to be") {
   env::window_times times;
   times.call_ns = {1, 4'294'967'295, 32};

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <functional>
 
+#include "base/clock.hpp"
 #include "base/random.hpp"
 #include "env/judge/judgement.hpp"
+#include "env/judge/timing_session.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/measure/round_schedule.hpp"
 #include "support/test.hpp"
@@ -40,29 +42,55 @@ double mean(const std::vector<double>& times) {
   return sum / static_cast<double>(times.size());
 }
 
-/// As time_on_device goes about it, without a device.
+class device_clock final : public base::clock {
+ public:
+  explicit device_clock(const fake_device& on) : on_(on) {}
+  [[nodiscard]] base::nanoseconds_t now_ns() const override {
+    return static_cast<base::nanoseconds_t>(on_.seconds * 1e9);
+  }
+
+ private:
+  const fake_device& on_;
+};
+
+class fake_sides final : public timed_sides, public single_windows {
+ public:
+  fake_sides(fake_device& on, std::size_t calls) : on_(on), calls_(calls) {}
+  finding rehearse() override { return {}; }
+  finding pair(std::size_t, bool candidate_first, std::optional<window_pair>& took) override {
+    took.emplace();
+    for (const bool candidate : {candidate_first, !candidate_first})
+      (candidate ? took->cand_ns : took->ref_ns) = mean(on_.window(candidate, calls_));
+    return {};
+  }
+  [[nodiscard]] std::size_t counted_calls() const override { return calls_; }
+  [[nodiscard]] bool narrow(std::span<const process_pairs>) const override { return false; }
+  single_windows* singly() override { return this; }
+  void draw() override {}
+  finding window(bool candidate, std::size_t, std::vector<double>& call_ns) override {
+    call_ns = on_.window(candidate, calls_);
+    return {};
+  }
+  finding compare() override { return {}; }
+
+ private:
+  fake_device& on_;
+  std::size_t calls_;
+};
+
 process_pairs carry_out(const measure_protocol& protocol, fake_device& on, double budget_s,
                         std::size_t calls = 10) {
-  const round_schedule schedule(protocol, budget_s);
-  std::vector<double> refs, cands;
-  if (schedule.one_after_the_other()) {
-    for (std::size_t done = 0; schedule.warming_up(done); done += calls)
-      on.window(false, calls);
-    while (schedule.more(on.seconds, refs.size()))
-      for (const double t : on.window(false, calls))
-        refs.push_back(t);
-    while (cands.size() < refs.size())
-      for (const double t : on.window(true, calls))
-        cands.push_back(t);
-    return schedule.rounds(refs, cands);
-  }
+  fake_sides sides(on, calls);
+  const device_clock clock(on);
   base::random_stream random(1, "order");
-  while (schedule.more(on.seconds, refs.size())) {
-    const bool first = random.chance(0.5);
-    for (const bool candidate : {first, !first})
-      (candidate ? cands : refs).push_back(mean(on.window(candidate, calls)));
-  }
-  return schedule.rounds(refs, cands);
+  timing_session session(sides, protocol, budget_s, random, clock);
+  CHECK(session.run().ok());
+  auto& times = session.times();
+  if (protocol.order != call_order::reference_first) return times.pairs.front();
+  std::vector<double> cands;
+  for (std::size_t w = times.warm_ups; w < times.candidate_ns.size(); ++w)
+    cands.insert(cands.end(), times.candidate_ns[w].begin(), times.candidate_ns[w].end());
+  return round_schedule(protocol, budget_s).rounds(times.reference_ns, cands);
 }
 
 judgement judged(const measure_protocol& protocol, const process_pairs& rounds) {
