@@ -20,10 +20,19 @@ namespace quern::env {
 /// composition, too).
 enum class split_kind { family, composition, task };
 
+/// Where a published benchmark has a task: KernelBench's level 1, problem 3.
+struct benchmark_place {
+  int level = 0;
+  int problem = 0;
+  std::string file;  ///< the file's name there, which its tables of times have as a key
+  friend bool operator==(const benchmark_place&, const benchmark_place&) = default;
+};
+
 struct suite_member {
   env::task task;
   std::string id;         ///< task_id(task)
   bool held_out = false;  ///< never trained on, never in a prompt's archive
+  std::optional<benchmark_place> place = std::nullopt;
 };
 
 struct suite {
