@@ -12,8 +12,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/program.hpp"
-#include "base/subprocess.hpp"
-#include "base/text.hpp"
+#include "env/build/python.hpp"
 #include "env/device/part_build.hpp"
 #include "env/reference/operator_rules.hpp"
 #include "env/runner/command_rules.hpp"
@@ -25,40 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr base::nanoseconds_t import_wait_ns = 180'000'000'000;
-constexpr std::size_t most_said = 16 * 1024;
-
-std::vector<fs::path> pythons() {
-  if (const char* named = std::getenv("QUERN_PYTHON"); named != nullptr && *named != '\0')
-    return {named};
-  std::vector<fs::path> found;
-  const auto look = [&](const fs::path& program) {
-    if (access(program.c_str(), X_OK) == 0) found.push_back(program);
-  };
-  for (fs::path at = base::program_folder(); at.has_relative_path(); at = at.parent_path())
-    look(at / ".venv/bin/python3");
-  if (const char* value = std::getenv("VIRTUAL_ENV"); value != nullptr && *value == '/')
-    look(fs::path(value) / "bin/python3");
-  const char* path = std::getenv("PATH");
-  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin", ':'))
-    if (folder.starts_with('/')) look(fs::path(folder) / "python3");
-  return found;
-}
-
-/// What a program prints in one line; error: its last one.
-base::expected<std::string> ask_program(const std::vector<std::string>& argv) {
-  QUERN_TRY(const auto folder, base::temp_folder::make_held(python_folder_prefix));
-  const fs::path log = folder.path() / "said";
-  QUERN_TRY(auto child, base::subprocess::start({.argv = argv, .log = log}));
-  const auto ended = child.wait(import_wait_ns);
-  const std::string said = base::read_file(log, most_said).value_or("");
-  const auto lines = base::split(base::trim(said), '\n');
-  const std::string last(lines.empty() ? "" : lines.back());
-  if (!ended) return base::fail(base::errc::timeout, "no answer in three minutes");
-  if (ended->code != 0 || ended->signal != 0)
-    return base::fail(base::errc::unavailable, "{}", last.empty() ? base::describe(*ended) : last);
-  return last;
-}
+constexpr std::array<std::string_view, 1> environments{".venv"};
 
 /// Of this build, or an error.
 base::expected<fs::path> script_file() {
@@ -99,14 +65,14 @@ base::status check_compiled_reference(const fs::path& script) {
 
 base::expected<compiling_python> find_compiling_python(const fs::path& script) {
   std::string tried, said = "there is none";
-  for (const auto& python : pythons()) {
-    auto versions = ask_program({python.string(), script.string(), "--versions"});
+  for (const auto& python : python_programs(environments)) {
+    auto versions = last_line_of({python.string(), script.string(), "--versions"});
     if (versions) {
-      QUERN_TRY(const auto folders, ask_program({python.string(), script.string(), "--folders"}));
+      QUERN_TRY(const auto folders, last_line_of({python.string(), script.string(), "--folders"}));
       QUERN_TRY(const auto listed, base::parse_json(folders));
       // What PATH names may be a script that finds Python in the user's files.
       QUERN_TRY(const auto program,
-                ask_program({python.string(), "-c", "import sys; print(sys.executable)"}));
+                last_line_of({python.string(), "-c", "import sys; print(sys.executable)"}));
       return compiling_python{program, *versions, listed.get<std::vector<std::string>>()};
     }
     tried += (tried.empty() ? "" : ", ") + python.string();

@@ -16,9 +16,6 @@
 
 namespace quern::env {
 
-/// Held folders (base::temp_folder) of Pythons that are asked what they can do.
-inline constexpr std::string_view python_folder_prefix = "quern-python";
-
 /// A Python that can compile references.
 struct compiling_python {
   std::filesystem::path program;

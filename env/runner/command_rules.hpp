@@ -46,9 +46,10 @@ inline constexpr std::array command_rules{
     command_rule{command::gpu_deliver},
     command_rule{command::gpu_drop},
     carries<gpu_lock_request>(command::gpu_lock, descriptor_rule::needed),
+    carries<lane_request>(command::ask_lane),
 };
 
-static_assert(command_rules.size() == static_cast<std::size_t>(command::gpu_lock) + 1);
+static_assert(command_rules.size() == static_cast<std::size_t>(command::ask_lane) + 1);
 static_assert([] {
   for (std::size_t i = 0; i < command_rules.size(); ++i)
     if (command_rules[i].what != static_cast<command>(i)) return false;

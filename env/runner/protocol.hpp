@@ -24,6 +24,7 @@ inline constexpr int max_sizes = 16;
 inline constexpr int max_files = 4;
 inline constexpr int max_ranges = 64;
 inline constexpr int max_script_bytes = 32 * 1024;
+inline constexpr int max_lane_question_bytes = 32 * 1024;
 /// The descriptor on which a runner finds its socket.
 inline constexpr int socket_fd = 3;
 /// Exit status of a runner whose socket is none any more: its candidate closed it.
@@ -47,7 +48,8 @@ enum class command : std::uint32_t {
   gpu_window,
   gpu_deliver,
   gpu_drop,
-  gpu_lock
+  gpu_lock,
+  ask_lane
 };
 
 /// Bytes [begin, begin + bytes) of a file that a runner may touch; page-aligned. All else of the
@@ -104,6 +106,13 @@ struct load_request {
 struct script_request {
   std::uint32_t bytes = 0;
   std::array<char, max_script_bytes> text{};
+};
+
+/// A question of one lane, as text: what both sides understand by it is theirs. The answer is the
+/// first `value` bytes of the last file.
+struct lane_request {
+  std::uint32_t bytes = 0;
+  std::array<char, max_lane_question_bytes> text{};
 };
 
 struct header {

@@ -14,6 +14,7 @@
 #include "base/status.hpp"
 #include "env/runner/arena.hpp"
 #include "env/runner/link.hpp"
+#include "env/runner/warm_process.hpp"
 #include "env/sandbox/layer.hpp"
 #include "env/sandbox/probe.hpp"
 #include "env/tensor_task/task_instance.hpp"
@@ -70,23 +71,17 @@ class reference_service {
   /// Starts `program reference` and waits until LibTorch is warm (a second or two).
   static base::expected<std::unique_ptr<reference_service>> start(
       const std::filesystem::path& program, sandbox_mode mode);
-  ~reference_service();
-  reference_service(const reference_service&) = delete;
-  reference_service& operator=(const reference_service&) = delete;
-
   /// Forks a child on `core` (-1: any) and compiles the text in it. invalid_argument: the text does
   /// not compile (the message is the compiler's); unavailable: the service or the child is gone.
   base::expected<reference_runner> open(const std::string& torchscript, int core,
                                         std::int64_t memory_bytes = reference_memory_bytes);
 
   /// Version text of LibTorch, as the parent reported it.
-  [[nodiscard]] const std::string& version() const { return version_; }
+  [[nodiscard]] const std::string& version() const { return parent_.hello(); }
 
  private:
-  reference_service() = default;
-  base::unique_fd control_;
-  int pid_ = -1;
-  std::string version_;
+  explicit reference_service(warm_process parent) : parent_(std::move(parent)) {}
+  warm_process parent_;
   bool required_ = true;
 };
 

@@ -19,7 +19,7 @@
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
-#include "env/gpu/compiled_process.hpp"
+#include "env/build/python.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"

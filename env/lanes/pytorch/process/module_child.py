@@ -1,0 +1,402 @@
+"""What a forked child of zygote.py does: one module, its model, and calls on the evaluator's memory.
+
+The commands are those of every runner (env/runner/protocol.hpp). Questions of this lane come as JSON with a key `ask`:
+
+describe   of a reference: what the module needs and gives; the answer is a sheet (module_sheet.hpp)
+content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
+weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
+construct  of a candidate: makes ModelNew as the sheet of the reference says, with the weights of file 2
+
+A text that fails is an outcome with the end of its exception. Nothing that this process says is believed beyond that.
+"""
+
+import ast
+import ctypes
+import importlib.util
+import json
+import random
+import sys
+import traceback
+
+import torch
+
+DONE, FAILED, FAULT, WRONG_SHAPE, WRONG_DTYPE = range(5)
+ROOM = 480
+WEIGHTS_FILE = 2
+# Numbered as quern::env::dtype; a bool is a byte of its own.
+NAMES = ("f32", "f64", "i32", "i64", "u8", "bf16", "f16")
+DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bfloat16, torch.float16)
+PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Unusable(Exception):
+    """A module that this lane cannot take, or a question that cannot be answered as things stand."""
+
+
+class WrongResult(Exception):
+    def __init__(self, outcome, text):
+        super().__init__(text)
+        self.outcome = outcome
+
+
+class Tensor(ctypes.Structure):
+    """quern_python_tensor of python_part.h."""
+
+    _fields_ = [("address", ctypes.c_uint64), ("stride", ctypes.c_uint64), ("type", ctypes.c_uint32),
+                ("rank", ctypes.c_uint32), ("shape", ctypes.c_int64 * 8)]
+
+
+Text = ctypes.POINTER(ctypes.c_char)
+LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, Text)
+ASK = ctypes.CFUNCTYPE(ctypes.c_int32, Text, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+                       ctypes.POINTER(ctypes.c_uint64), Text)
+PLAN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Tensor), ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, Text)
+RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, Text)
+
+
+class Handlers(ctypes.Structure):
+    """quern_python_handlers of python_part.h."""
+
+    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN)]
+
+
+def element_type(tensor):
+    """Number of its type among NAMES, and whether its bytes are bools."""
+    if tensor.dtype == torch.bool:
+        return NAMES.index("u8"), True
+    if tensor.dtype not in DTYPES:
+        raise Unusable(f"a tensor of {tensor.dtype}: this lane has float32, float64, float16, bfloat16, int32, int64, uint8 and bool")
+    return DTYPES.index(tensor.dtype), False
+
+
+def view(address, number, shape, as_bool=False):
+    """A tensor over memory of the evaluator; nothing is copied."""
+    dtype, elements = DTYPES[number], 1
+    for n in shape:
+        elements *= n
+    size = elements * dtype.itemsize
+    if size == 0:
+        return torch.empty(shape, dtype=torch.bool if as_bool else dtype)
+    memory = (ctypes.c_char * size).from_address(address)
+    tensor = torch.frombuffer(memory, dtype=dtype).reshape(shape)
+    return tensor.view(torch.bool) if as_bool else tensor
+
+
+def seed_all(seed):
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+def words_of(problem):
+    """The end of an exception, with the line of the module where it came up."""
+    told = "".join(traceback.format_exception_only(type(problem), problem)).strip()
+    lines = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name and "module_child" not in frame.filename]
+    where = next((f" (line {frame.lineno}, in {frame.name})" for frame in reversed(lines) if "/torch/" not in frame.filename), "")
+    room = ROOM - 1 - len(where.encode())
+    return told.encode()[-room:].decode(errors="ignore") + where
+
+
+def literal(value):
+    """Text of a value that the other side reads by ast.literal_eval."""
+    text = repr(value)
+    try:
+        again = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        again = None
+    if again is None and value is not None or repr(again) != text:
+        raise Unusable(f"{text[:80]}: only numbers, texts, None, lists, tuples and dictionaries are passed to the other process")
+    return text
+
+
+def plain_tensors(model):
+    """Tensors that are neither parameters nor buffers, by their path: state_dict leaves them out."""
+    for prefix, module in model.named_modules():
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor):
+                yield (f"{prefix}.{name}" if prefix else name), value
+
+
+def tensors_of(model):
+    """All that a model holds, in one order: (kind, name, tensor)."""
+    yield from (("parameter", name, value.detach()) for name, value in model.named_parameters(remove_duplicate=False))
+    yield from (("buffer", name, value) for name, value in model.named_buffers(remove_duplicate=False))
+    yield from (("attribute", name, value.detach()) for name, value in plain_tensors(model))
+
+
+def flattened(result):
+    """The tensors that a model returned."""
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    for part in parts:
+        if not isinstance(part, torch.Tensor):
+            raise WrongResult(WRONG_SHAPE, f"the result has a {type(part).__name__} where a tensor is asked for")
+    return parts
+
+
+def changed(family, tensor):
+    """Content of a hidden distribution, of content that get_inputs gave. f(0) = 0, so that structure stays."""
+    if not tensor.is_floating_point() or family == "nominal":
+        return tensor
+    if family == "large":
+        return tensor * 8
+    if family == "small":
+        return tensor * 2.0**-6
+    if family == "signed":
+        return tensor * (torch.randint(0, 2, tensor.shape, dtype=torch.int8) * 2 - 1).to(tensor.dtype)
+    if family == "sparse":
+        return tensor * (torch.rand(tensor.shape) < 0.1).to(tensor.dtype)
+    if family == "constant":
+        return torch.where(tensor != 0, torch.rand(()).to(tensor.dtype) + 0.25, tensor)
+    if family == "planted":
+        flat = tensor.clone().reshape(-1)
+        if flat.numel():
+            places = torch.randint(0, flat.numel(), (min(3, flat.numel()),))
+            flat[places] = flat[places] * 4 + 1
+        return flat.reshape(tensor.shape)
+    raise Unusable(f"a distribution {family}")
+
+
+class Child:
+    """One module and its model."""
+
+    def __init__(self, layers, problem, asked):
+        self.layers, self.problem, self.asked = layers, problem, asked
+        self.path, self.module, self.model, self.wide = None, None, None, None
+        self.precision = torch.float32
+        self.arguments = []  # of forward: None for the next tensor, else a value
+        self.bools = []      # of the tensors among them
+        self.places, self.inputs, self.outputs, self.in_f64 = [], 0, 0, False
+        self.views = {}
+
+    # ---- commands
+
+    def load(self, path):
+        if self.problem:
+            raise Unusable(self.problem)
+        if self.path is not None:
+            if path != self.path:
+                raise Unusable("this process has another module")
+            return
+        # Named by its file, from which Triton reads the text of kernels.
+        spec = importlib.util.spec_from_file_location("quern_module", path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["quern_module"] = module
+        spec.loader.exec_module(module)
+        self.module, self.path = module, path
+
+    def plan(self, tensors, inputs, outputs, in_f64):
+        self.places = [(t.address, t.stride, t.type, tuple(t.shape[:t.rank])) for t in tensors]
+        self.inputs, self.outputs, self.in_f64 = inputs, outputs, bool(in_f64)
+        self.views = {}
+        if self.bools and inputs != len(self.bools):
+            raise Unusable(f"{inputs} inputs in the plan, the module takes {len(self.bools)} tensors")
+
+    def call_views(self, call):
+        """Inputs and outputs of a call, over the evaluator's memory."""
+        found = self.views.get(call)
+        if found is None:
+            made = []
+            for i, (address, stride, number, shape) in enumerate(self.places):
+                as_bool = i < self.inputs and bool(self.bools) and self.bools[i]
+                number = 1 if i >= self.inputs and self.in_f64 and DTYPES[number].is_floating_point else number
+                made.append(view(address + call * stride, number, shape, as_bool))
+            found = self.views[call] = (made[:self.inputs], made[self.inputs:])
+        return found
+
+    def run(self, begin, end):
+        model = self.model
+        if model is None:
+            raise Unusable("a call before a model")
+        if self.in_f64:
+            model = self.in_double()
+        for call in range(begin, end):
+            inputs, outputs = self.call_views(call)
+            if self.in_f64:
+                inputs = [x.double() if x.is_floating_point() else x for x in inputs]
+            given = iter(inputs)
+            with torch.no_grad():
+                result = flattened(model(*[next(given) if value is None else value[0] for value in self.arguments]))
+                self.deliver(result, outputs)
+
+    def deliver(self, result, outputs):
+        if len(result) != len(outputs):
+            raise WrongResult(WRONG_SHAPE, f"{len(result)} results, the task has {len(outputs)}")
+        for i, (got, wanted) in enumerate(zip(result, outputs)):
+            if type(got) not in (torch.Tensor, torch.nn.Parameter) or got.layout != torch.strided or got.device.type != "cpu":
+                raise WrongResult(WRONG_DTYPE, f"result {i} is no plain tensor on the CPU: {type(got).__name__}, {got.layout}, {got.device}")
+            if tuple(got.shape) != tuple(wanted.shape):
+                raise WrongResult(WRONG_SHAPE, f"result {i} has shape {tuple(got.shape)}, the task says {tuple(wanted.shape)}")
+            kind = torch.uint8 if got.dtype == torch.bool else got.dtype
+            if kind != wanted.dtype:
+                raise WrongResult(WRONG_DTYPE, f"result {i} is {got.dtype}, the task says {wanted.dtype}")
+            wanted.copy_(got)
+
+    def in_double(self):
+        if self.wide is None:
+            import copy
+            self.wide = copy.deepcopy(self.model).double()
+            for path, value in list(plain_tensors(self.wide)):
+                if value.is_floating_point():
+                    *parents, name = path.split(".")
+                    owner = self.wide.get_submodule(".".join(parents)) if parents else self.wide
+                    setattr(owner, name, value.double())
+        return self.wide
+
+    # ---- questions
+
+    def cast(self, value):
+        return value.to(self.precision) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    def made_inputs(self, seed):
+        seed_all(seed)
+        inputs = self.module.get_inputs()
+        if not isinstance(inputs, (list, tuple)):
+            raise Unusable(f"get_inputs returns a {type(inputs).__name__}: a list is asked for")
+        return [self.cast(value.cpu() if isinstance(value, torch.Tensor) else value) for value in inputs]
+
+    def make_model(self, name, init, seed):
+        seed_all(seed)
+        if not hasattr(self.module, name):
+            raise Unusable(f"the module defines no class {name}")
+        made = getattr(self.module, name)(*init)
+        if not isinstance(made, torch.nn.Module):
+            if not callable(made):
+                raise Unusable(f"{name} cannot be called")
+            return made
+        return made.to(self.precision) if self.precision != torch.float32 else made
+
+    def describe(self, asked):
+        self.precision = PRECISIONS[asked["precision"]]
+        module, seed = self.module, asked["seed"]
+        for name in ("Model", "get_inputs"):
+            if not hasattr(module, name):
+                raise Unusable(f"the module defines no {name}")
+        seed_all(seed)
+        init = list(module.get_init_inputs()) if hasattr(module, "get_init_inputs") else []
+        sheet = {"init": literal(init)}
+        self.model = self.make_model("Model", init, seed)
+        inputs = self.made_inputs(seed + 1)
+        self.arguments, self.bools, sheet["inputs"] = [], [], []
+        for value in inputs:
+            if isinstance(value, torch.Tensor):
+                number, as_bool = element_type(value)
+                self.arguments.append(None)
+                self.bools.append(as_bool)
+                sheet["inputs"].append({"type": NAMES[number], "bool": as_bool, "shape": list(value.shape)})
+            else:
+                self.arguments.append((value,))
+                sheet["inputs"].append({"value": literal(value)})
+        sheet["weights"] = []
+        if isinstance(self.model, torch.nn.Module):
+            for kind, name, value in tensors_of(self.model):
+                number, as_bool = element_type(value)
+                sheet["weights"].append({"kind": kind, "name": name, "type": NAMES[number], "bool": as_bool, "shape": list(value.shape)})
+        with torch.no_grad():
+            outcomes = []
+            for again in range(3):
+                seed_all(seed + 2 + min(again, 1))  # the third has the numbers of the second
+                result = flattened(self.model(*[value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]))
+                outcomes.append([value.clone() for value in result])
+        sheet["tuple"] = len(result) != 1
+        sheet["outputs"] = []
+        for value in outcomes[0]:
+            number, as_bool = element_type(value)
+            sheet["outputs"].append({"type": NAMES[number], "bool": as_bool, "shape": list(value.shape), "contiguous": value.is_contiguous()})
+        same = [all(torch.equal(a, b) or torch.allclose(a, b, equal_nan=True, rtol=0, atol=0) for a, b in zip(outcomes[i], outcomes[j]))
+                for i, j in ((0, 1), (1, 2))]
+        # Equal numbers and another result: it is what came before. Otherwise, numbers drawn in forward.
+        sheet["keeps_state"], sheet["draws"] = not same[1], same[1] and not same[0]
+        sheet["constant"] = all(value.numel() < 2 or bool((value == value.reshape(-1)[0]).all()) for value in outcomes[0] if value.dim())
+        return sheet
+
+    def content(self, asked):
+        """Inputs of calls `first` ..., one for each of `seeds`."""
+        for i, seed in enumerate(asked["seeds"]):
+            made = [value for value in self.made_inputs(seed) if isinstance(value, torch.Tensor)]
+            seed_all(seed ^ 0x5DEECE66D)
+            for into, value in zip(self.call_views(asked["first"] + i)[0], made, strict=True):
+                into.copy_(changed(asked["family"], value))
+        return {}
+
+    def weights(self, asked):
+        """Writes each tensor of the model at its offset of file 2, whose address the evaluator was told."""
+        for place, (_, _, value) in zip(asked["offsets"], tensors_of(self.model), strict=True):
+            number, as_bool = element_type(value)
+            view(asked["address"] + place, number, tuple(value.shape), as_bool).copy_(value)
+        return {}
+
+    def construct(self, asked):
+        self.precision = PRECISIONS[asked["precision"]]
+        init = ast.literal_eval(asked["init"])
+        self.arguments = [(ast.literal_eval(one["value"]),) if "value" in one else None for one in asked["inputs"]]
+        self.bools = [one["bool"] for one in asked["inputs"] if "value" not in one]
+        name = "ModelNew" if hasattr(self.module, "ModelNew") else "Model"
+        self.model = self.make_model(name, init, asked["seed"])
+        taken = 0
+        if isinstance(self.model, torch.nn.Module):
+            taken = self.take_weights(asked)
+        return {"weights_taken": taken, "class": name}
+
+    def take_weights(self, asked):
+        """By name and shape; what has another name stays as the constructor drew it, in KernelBench's order."""
+        given = {}
+        for place, one in zip(asked["offsets"], asked["weights"], strict=True):
+            given[one["kind"], one["name"]] = (place, one)
+        taken = 0
+        with torch.no_grad():
+            for kind, name, value in tensors_of(self.model):
+                place, one = given.get((kind, name), (None, None))
+                if place is None or one["shape"] != list(value.shape):
+                    continue
+                value.copy_(view(asked["address"] + place, NAMES.index(one["type"]), tuple(one["shape"]), one["bool"]))
+                taken += 1
+        return taken
+
+    def ask(self, text, sheet, room):
+        asked = json.loads(text)
+        question = {"describe": self.describe, "content": self.content, "weights": self.weights, "construct": self.construct}[asked["ask"]]
+        if self.module is None:
+            raise Unusable("a question before a module")
+        answer = json.dumps(question(asked) | {"layers": self.layers}, allow_nan=False).encode()
+        if len(answer) > room:
+            raise Unusable(f"an answer of {len(answer)} bytes, there is room for {room}")
+        ctypes.memmove(sheet, answer, len(answer))
+        return len(answer)
+
+
+def guarded(problem, work):
+    """(outcome, result) of a piece of work; a text in `problem` where it fails."""
+    try:
+        return DONE, work()
+    except WrongResult as e:
+        outcome, text = e.outcome, str(e)
+    except Unusable as e:
+        outcome, text = FAILED, str(e)
+    except BaseException as e:  # SystemExit, too: a module that ends itself has failed
+        outcome, text = FAILED, words_of(e)
+    told = text.encode()[:ROOM - 1]
+    ctypes.memmove(problem, told + b"\0", len(told) + 1)
+    return outcome, None
+
+
+def serve(library, channel, layers, problem, asked):
+    child = Child(layers, problem, asked)
+
+    def load(path, said):
+        return guarded(said, lambda: child.load(path.decode()))[0]
+
+    def ask(text, size, sheet, room, value, said):
+        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room))
+        value[0] = answered or 0
+        return outcome
+
+    def plan(tensors, inputs, outputs, in_f64, said):
+        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64))[0]
+
+    def run(begin, end, said):
+        return guarded(said, lambda: child.run(begin, end))[0]
+
+    handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))
+    return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

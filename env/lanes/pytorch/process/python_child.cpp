@@ -1,0 +1,115 @@
+// One forked Python process with one module.
+#include "env/lanes/pytorch/process/python_child.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace quern::env {
+namespace {
+
+constexpr std::size_t weight_alignment = 64;
+
+runner_failure forged_answer(std::string text) {
+  runner_failure failure;
+  failure.what = runner_failure::kind::forged;
+  failure.text = std::move(text);
+  return failure;
+}
+
+runner_failure too_long_question(std::size_t bytes) {
+  runner_failure failure;
+  failure.what = runner_failure::kind::host;
+  failure.text = fmt::format("a question of {} bytes, at most {}: the module has too many weights",
+                             bytes, runner::max_lane_question_bytes);
+  return failure;
+}
+
+}  // namespace
+
+base::expected<module_weights> make_weights(const module_sheet& sheet, memory_use use) {
+  QUERN_TRY(const auto layouts, weight_layouts(sheet));
+  std::vector<std::uint64_t> offsets;
+  std::size_t end = 0;
+  for (const tensor_layout& layout : layouts) {
+    offsets.push_back(end);
+    end += round_up(static_cast<std::size_t>(layout.bytes), weight_alignment);
+  }
+  QUERN_TRY(auto file, memory_file::create(use, std::max<std::size_t>(end, 1)));
+  return module_weights{std::move(file), std::move(offsets)};
+}
+
+answered<std::uint64_t> python_child::map(const memory_file& file, python_file as,
+                                          question_limits limits) {
+  const auto mapped = link_.map(file.request(static_cast<std::uint32_t>(as)), file.fd(), limits);
+  if (!mapped) return tl::make_unexpected(mapped.error());
+  return mapped->value;
+}
+
+answered<runner::reply> python_child::load(const std::string& path, question_limits limits) {
+  if (const auto mapped = map(sheet_, python_file::sheet, limits); !mapped)
+    return tl::make_unexpected(mapped.error());
+  return link_.load(path, limits);
+}
+
+answered<std::string> python_child::ask(const base::json& question, question_limits limits) {
+  const std::string text = base::dump(question);
+  runner::lane_request request;
+  if (text.size() > request.text.size()) return tl::make_unexpected(too_long_question(text.size()));
+  request.bytes = static_cast<std::uint32_t>(text.size());
+  std::copy(text.begin(), text.end(), request.text.begin());
+  const auto reply = link_.ask(runner::command::ask_lane, std::as_bytes(std::span(&request, 1)), -1,
+                               limits, nullptr);
+  if (!reply) return tl::make_unexpected(reply.error());
+  const auto room = sheet_.bytes();
+  if (reply->value > room.size())
+    return tl::make_unexpected(
+        forged_answer(fmt::format("an answer of {} bytes in {}", reply->value, room.size())));
+  // Copied once: what is read twice may have changed.
+  std::string answer(reply->value, '\0');
+  std::memcpy(answer.data(), room.data(), answer.size());
+  const auto json = base::parse_json(answer, 16);
+  if (!json) return tl::make_unexpected(forged_answer(json.error().message));
+  const auto layers = base::get<std::int64_t>(*json, "layers");
+  if (!layers) return tl::make_unexpected(forged_answer(layers.error().message));
+  layers_ = layer_set::from_bits(static_cast<std::uint32_t>(*layers)) & layer_set::all();
+  return answer;
+}
+
+answered<std::string> python_child::describe(const module_making& how, question_limits limits) {
+  return ask({{"ask", "describe"}, {"precision", how.precision}, {"seed", how.seed}}, limits);
+}
+
+answered<std::string> python_child::content(std::int64_t first,
+                                            std::span<const std::uint64_t> seeds,
+                                            std::string_view family, question_limits limits) {
+  return ask({{"ask", "content"},
+              {"first", first},
+              {"seeds", std::vector(seeds.begin(), seeds.end())},
+              {"family", family}},
+             limits);
+}
+
+answered<std::string> python_child::write_weights(const module_weights& to,
+                                                  question_limits limits) {
+  const auto address = map(to.file, python_file::weights, limits);
+  if (!address) return tl::make_unexpected(address.error());
+  return ask({{"ask", "weights"}, {"address", *address}, {"offsets", to.offsets}}, limits);
+}
+
+answered<std::string> python_child::construct(const module_making& how, const module_sheet& sheet,
+                                              const module_weights& weights,
+                                              question_limits limits) {
+  const auto address = map(weights.file, python_file::weights, limits);
+  if (!address) return tl::make_unexpected(address.error());
+  return ask({{"ask", "construct"},
+              {"precision", how.precision},
+              {"seed", how.seed},
+              {"init", sheet.init},
+              {"inputs", arguments_json(sheet)},
+              {"weights", weights_json(sheet)},
+              {"address", *address},
+              {"offsets", weights.offsets}},
+             limits);
+}
+
+}  // namespace quern::env

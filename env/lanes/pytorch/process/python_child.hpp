@@ -1,0 +1,75 @@
+// One forked Python process with one module: what it can be asked beyond the commands of every
+// runner.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/children.hpp"
+#include "base/status.hpp"
+#include "env/lanes/pytorch/process/module_sheet.hpp"
+#include "env/runner/link.hpp"
+#include "env/runner/memory_file.hpp"
+#include "env/sandbox/layer.hpp"
+
+namespace quern::env {
+
+/// Files of such a process by their index: inputs, outputs, weights, and the sheet for answers.
+enum class python_file : std::uint32_t { inputs, outputs, weights, sheet };
+
+/// The weights of a reference's model, which every process of its task is given.
+struct module_weights {
+  memory_file file;
+  std::vector<std::uint64_t> offsets;  ///< of each of module_sheet::weights
+};
+
+/// How models of a task are made.
+struct module_making {
+  std::string precision = "fp32";  ///< fp32, fp16 or bf16: of floating inputs and weights
+  std::uint64_t seed = 0;          ///< of the constructor's random numbers, below 2^63
+};
+
+/// Ends with this object. One thread. Answers fail as those of runner_link do; `limits` are for one
+/// question.
+class python_child {
+ public:
+  python_child(base::killed_at_end process, runner_link link, memory_file sheet)
+      : process_(std::move(process)), link_(std::move(link)), sheet_(std::move(sheet)) {}
+
+  [[nodiscard]] runner_link& link() { return link_; }
+  /// Those that were on when it answered the first question of this lane.
+  [[nodiscard]] layer_set layers() const { return layers_; }
+
+  /// Runs the module; its code is on. `path`: one of those that the sandbox shows.
+  answered<runner::reply> load(const std::string& path, question_limits limits);
+
+  /// Of a reference: makes its model and calls it three times. The text is for
+  /// parse_module_sheet().
+  answered<std::string> describe(const module_making& how, question_limits limits);
+  /// Of a reference that has a plan: inputs of calls `first` ... by get_inputs, a seed each,
+  /// changed as `family` says (module_child.py).
+  answered<std::string> content(std::int64_t first, std::span<const std::uint64_t> seeds,
+                                std::string_view family, question_limits limits);
+  /// Of a reference: puts the tensors of its model into `to`.
+  answered<std::string> write_weights(const module_weights& to, question_limits limits);
+  /// Of a candidate: makes its model as the reference's sheet says.
+  answered<std::string> construct(const module_making& how, const module_sheet& sheet,
+                                  const module_weights& weights, question_limits limits);
+
+ private:
+  /// Maps the file for reading, or for writing: where it lies there.
+  answered<std::uint64_t> map(const memory_file& file, python_file as, question_limits limits);
+  answered<std::string> ask(const base::json& question, question_limits limits);
+
+  base::killed_at_end process_;
+  runner_link link_;
+  memory_file sheet_;
+  layer_set layers_;
+};
+
+/// Memory for the weights of a model, still zero; written by a reference, read by candidates.
+base::expected<module_weights> make_weights(const module_sheet& sheet, memory_use use);
+
+}  // namespace quern::env

@@ -1,0 +1,215 @@
+// libquern_python.so: what the Python processes of lane `pytorch` cannot do themselves.
+#include "env/lanes/pytorch/process/python_part.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "base/json.hpp"
+#include "env/runner/channel.hpp"
+#include "env/runner/mapping.hpp"
+#include "env/runner/serve.hpp"
+#include "env/sandbox/in_process.hpp"
+
+namespace quern::env {
+namespace {
+
+using runner::command;
+using runner::outcome;
+using runner::question;
+using runner::reply;
+
+using problem_text = std::array<char, quern_python_problem_bytes>;
+
+int tell(const base::error& e, char* problem, std::int32_t room) {
+  if (room > 0) std::snprintf(problem, static_cast<std::size_t>(room), "%s", e.message.c_str());
+  return 1;
+}
+
+/// Answers commands as Python's functions say.
+class python_runner {
+ public:
+  explicit python_runner(const quern_python_handlers& handlers) : handlers_(handlers) {}
+
+  reply map(const question& asked, const runner::map_request& request);
+  reply load(const question& asked, const runner::load_request& request);
+  reply ask(const question& asked, const runner::lane_request& request);
+  reply workspace(const question& asked, const runner::call_plan&) { return asked.done(); }
+  reply plan(const question& asked, const runner::call_plan& plan);
+  reply run(const question& asked, const runner::run_request& request);
+  /// Outputs are in place when run() has answered.
+  reply flush(const question& asked) { return asked.done(); }
+
+ private:
+  static reply answer(const question& asked, quern_python_outcome how, const problem_text& problem,
+                      std::uint64_t value = 0);
+
+  const quern_python_handlers& handlers_;
+  runner::mapped_files files_;
+  std::array<std::uint64_t, runner::max_files> file_bytes_{};
+};
+
+reply python_runner::answer(const question& asked, quern_python_outcome how,
+                            const problem_text& problem, std::uint64_t value) {
+  if (how == 0) return asked.done(value);
+  return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
+}
+
+reply python_runner::map(const question& asked, const runner::map_request& request) {
+  if (!files_.map(request, asked.descriptor)) return asked.failed(std::strerror(errno));
+  file_bytes_[request.file] = request.bytes;
+  return asked.done(reinterpret_cast<std::uint64_t>(files_.at(request.file, 0)));
+}
+
+reply python_runner::load(const question& asked, const runner::load_request& request) {
+  if (request.path.back() != 0) return asked.unusable();
+  problem_text problem{};
+  return answer(asked, handlers_.load(request.path.data(), problem.data()), problem);
+}
+
+reply python_runner::ask(const question& asked, const runner::lane_request& request) {
+  if (request.bytes > request.text.size()) return asked.unusable();
+  constexpr std::uint32_t sheet = runner::max_files - 1;
+  problem_text problem{};
+  std::uint64_t value = 0;
+  const auto how = handlers_.ask(request.text.data(), request.bytes,
+                                 reinterpret_cast<std::uint64_t>(files_.at(sheet, 0)),
+                                 file_bytes_[sheet], &value, problem.data());
+  return answer(asked, how, problem, value);
+}
+
+reply python_runner::plan(const question& asked, const runner::call_plan& plan) {
+  const std::size_t count = std::size_t{plan.inputs} + plan.outputs;
+  if (count > runner::max_tensors) return asked.failed("plan out of bounds");
+  std::array<quern_python_tensor, runner::max_tensors> tensors{};
+  for (std::size_t i = 0; i < count; ++i) {
+    const runner::tensor_place& place = plan.tensors[i];
+    const auto* const data = files_.at(place.file, place.offset);
+    if (data == nullptr || place.rank > place.shape.size())
+      return asked.failed("a tensor lies outside its file");
+    quern_python_tensor& one = tensors[i];
+    one = {reinterpret_cast<std::uint64_t>(data), place.stride, place.type, place.rank, {}};
+    std::copy(place.shape.begin(), place.shape.end(), one.shape);
+  }
+  problem_text problem{};
+  return answer(
+      asked, handlers_.plan(tensors.data(), plan.inputs, plan.outputs, plan.in_f64, problem.data()),
+      problem);
+}
+
+reply python_runner::run(const question& asked, const runner::run_request& request) {
+  problem_text problem{};
+  return answer(asked, handlers_.run(request.begin, request.end, problem.data()), problem);
+}
+
+constexpr std::array python_commands{
+    runner::handled_by<command::run, &python_runner::run>(),
+    runner::handled_by<command::plan, &python_runner::plan>(),
+    runner::handled_by<command::flush, &python_runner::flush>(),
+    runner::handled_by<command::ask_lane, &python_runner::ask>(),
+    runner::handled_by<command::workspace, &python_runner::workspace>(),
+    runner::handled_by<command::map, &python_runner::map>(),
+    runner::handled_by<command::load, &python_runner::load>(),
+};
+
+runner::command_server python_server;
+int python_socket = -1;
+
+// Tells where a candidate died, for the person who wrote it, and dies.
+void tell_python_fault(int signal, siginfo_t* info, void* context) {
+  reply r = runner::make_reply(python_server.ticket, outcome::fault,
+                               reinterpret_cast<std::uint64_t>(info->si_addr), nullptr);
+  r.signal = static_cast<std::uint32_t>(signal);
+#if defined(__x86_64__)
+  const auto* machine = static_cast<const ucontext_t*>(context);
+  r.was_write = (machine->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#else
+  (void)context;
+#endif
+  runner::send_reply(python_socket, r);
+  _exit(70);
+}
+
+void tell_python_faults() {
+  static std::array<std::byte, 64 * 1024> stack;
+  stack_t alternative{};
+  alternative.ss_sp = stack.data();
+  alternative.ss_size = stack.size();
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = tell_python_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    sigaction(signal, &action, nullptr);
+}
+
+base::expected<layer_set> enter(const char* text, const cgroup_leaf* group) {
+  QUERN_TRY(const auto spec, base::parse_json(text));
+  child_spec here;
+  QUERN_TRY(const auto socket, base::get<std::int64_t>(spec, "socket"));
+  QUERN_TRY(const auto core, base::get<std::int64_t>(spec, "core"));
+  QUERN_TRY(here.limits.memory_bytes, base::get<std::int64_t>(spec, "memory_bytes"));
+  QUERN_TRY(here.limits.work_bytes, base::get<std::int64_t>(spec, "work_bytes"));
+  QUERN_TRY(const bool required, base::get<bool>(spec, "required"));
+  for (const auto& path : spec.at("read_only"))
+    here.read_only.push_back(path.get<std::string>());
+  here.keep = {{static_cast<int>(socket), static_cast<int>(socket)}};
+  here.profile = syscall_profile::reference;
+  here.limits.cpu_s = 0;
+  here.core = static_cast<int>(core);
+  return apply_sandbox_in_this_process(
+      here, probe_host(), required ? sandbox_mode::required : sandbox_mode::best_effort, group);
+}
+
+}  // namespace
+}  // namespace quern::env
+
+using namespace quern;
+
+int32_t quern_python_probe(char* problem, int32_t room) {
+  const env::host_facts& facts = env::probe_host();
+  if (facts.obstacle.empty()) return 0;
+  return env::tell({base::errc::exhausted, facts.obstacle}, problem, room);
+}
+
+void* quern_python_group(int64_t memory_bytes, int32_t processes) {
+  const env::host_facts& facts = env::probe_host();
+  if (facts.cgroups.version == 0) return nullptr;
+  auto made = env::cgroup_leaf::create(facts.cgroups, memory_bytes, processes);
+  return made ? new env::cgroup_leaf(std::move(*made)) : nullptr;
+}
+
+void quern_python_group_end(void* group) {
+  delete static_cast<env::cgroup_leaf*>(group);
+}
+
+int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char* problem,
+                           int32_t room) {
+  try {
+    const auto on = env::enter(spec, static_cast<const env::cgroup_leaf*>(group));
+    if (!on) return env::tell(on.error(), problem, room);
+    *layers = static_cast<uint32_t>(on->bits());
+    return 0;
+  } catch (const std::exception& e) {
+    return env::tell({base::errc::invalid_argument, e.what()}, problem, room);
+  }
+}
+
+int32_t quern_python_serve(int32_t socket, const quern_python_handlers* handlers) {
+  env::python_socket = socket;
+  env::tell_python_faults();
+  env::python_runner runner(*handlers);
+  std::vector<std::byte> buffer(env::runner::longest_message(env::python_commands));
+  env::python_server.handlers = env::python_commands;
+  env::python_server.runner = &runner;
+  return env::runner::serve_commands(env::python_server, socket, buffer);
+}

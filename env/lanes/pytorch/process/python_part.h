@@ -1,0 +1,64 @@
+/* What the Python processes of this lane call in C++ (libquern_python.so), through ctypes: the sandbox, the
+ * loop of every runner (env/runner/serve.hpp) and the memory of the evaluator.
+ *
+ * Functions return 0, or another number with the reason in `problem`, cut to `room` bytes. */
+#pragma once
+
+#include <stdint.h>
+
+/* All else of the library stays inside of it. */
+#define QUERN_PYTHON_PART __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A tensor of a plan: call i finds it at address + i * stride. Numbers of types are those of env::dtype. */
+struct quern_python_tensor {
+  uint64_t address;
+  uint64_t stride; /* bytes */
+  uint32_t type;
+  uint32_t rank;
+  int64_t shape[8];
+};
+
+/* An outcome of env/runner/protocol.hpp; 0: done. */
+typedef int32_t quern_python_outcome;
+
+/* What a process does with its commands. All are called on the thread of quern_python_serve(). `problem`: room for
+ * quern_python_problem_bytes, a text that ends with 0. */
+struct quern_python_handlers {
+  /* The file of the module, which the sandbox shows. */
+  quern_python_outcome (*load)(const char* path, char* problem);
+  /* A question of this lane: JSON. `sheet`: file 3 of the evaluator, where the answer goes; null: it was not mapped.
+   * `value`: bytes of the answer. */
+  quern_python_outcome (*ask)(const char* text, uint64_t bytes, uint64_t sheet, uint64_t sheet_bytes, uint64_t* value,
+                              char* problem);
+  /* The tensors of the next calls, inputs first; they stay valid until the next plan. */
+  quern_python_outcome (*plan)(const struct quern_python_tensor* tensors, uint32_t inputs, uint32_t outputs,
+                               uint32_t in_f64, char* problem);
+  quern_python_outcome (*run)(int64_t begin, int64_t end, char* problem);
+};
+
+enum { quern_python_problem_bytes = 480 };
+
+/* In the parent, before its first child: finds out which layers this host has. */
+QUERN_PYTHON_PART int32_t quern_python_probe(char* problem, int32_t room);
+
+/* In the parent: a control group for one child, or null where this host has none. To be ended once the child has been
+ * reaped. */
+QUERN_PYTHON_PART void* quern_python_group(int64_t memory_bytes, int32_t processes);
+QUERN_PYTHON_PART void quern_python_group_end(void* group);
+
+/* In a child, right behind fork(): puts the sandbox on. `spec`: JSON with `socket`, `core`, `memory_bytes`,
+ * `work_bytes`, `required`, `read_only`. `layers`: those that are on, as bits of env::layer_set. After an error the
+ * process must exit. */
+QUERN_PYTHON_PART int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char* problem, int32_t room);
+
+/* In a child: answers commands on `socket` until the evaluator is gone, as `handlers` say. What dies of a fault tells
+ * where. The status to exit with. */
+QUERN_PYTHON_PART int32_t quern_python_serve(int32_t socket, const struct quern_python_handlers* handlers);
+
+#ifdef __cplusplus
+}
+#endif

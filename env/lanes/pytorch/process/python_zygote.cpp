@@ -1,0 +1,101 @@
+// The evaluator's side of zygote.py.
+#include "env/lanes/pytorch/process/python_zygote.hpp"
+
+#include <array>
+
+#include "base/file.hpp"
+#include "base/hash.hpp"
+#include "base/program.hpp"
+#include "env/build/python.hpp"
+
+namespace quern::env {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> module_environments{".venv-python", ".venv"};
+constexpr std::size_t longest_script = std::size_t{1} << 20;
+
+base::expected<fs::path> script_named(const char* name) {
+  QUERN_TRY(const auto folder, base::share_folder("env/lanes/pytorch/process"));
+  return folder / name;
+}
+
+base::expected<fs::path> python_library() {
+  const fs::path path = base::program_folder() / "libquern_python.so";
+  if (!fs::exists(path))
+    return base::fail(base::errc::not_found, "{} is not there: build all of Quern (tools/setup.sh)",
+                      path.string());
+  return path;
+}
+
+}  // namespace
+
+base::expected<module_python> find_module_python() {
+  QUERN_TRY(const auto script, script_named("zygote.py"));
+  std::string tried, said = "there is none";
+  for (const auto& python : python_programs(module_environments)) {
+    auto facts = last_line_of({python.string(), script.string(), "--facts"});
+    if (facts) {
+      const auto json = base::parse_json(*facts);
+      const auto program = json ? base::get<std::string>(*json, "executable")
+                                : base::expected<std::string>(tl::make_unexpected(json.error()));
+      // What PATH names may be a script that finds Python in the user's files.
+      if (program) return module_python{*program, *facts};
+      facts = tl::make_unexpected(program.error());
+    }
+    tried += (tried.empty() ? "" : ", ") + python.string();
+    said = facts.error().message;
+  }
+  return base::fail(
+      base::errc::unavailable,
+      "no Python with torch: tried {}: {}. Run tools/setup.sh --python, or name one in "
+      "QUERN_PYTHON",
+      tried.empty() ? "nothing" : tried, said);
+}
+
+base::expected<python_zygote> python_zygote::start(const module_python& python, sandbox_mode mode) {
+  QUERN_TRY(const auto script, script_named("zygote.py"));
+  QUERN_TRY(const auto library, python_library());
+  // One thread, whatever the environment says: a process with a thread pool cannot be forked. No
+  // device: what asks for one is told that there is none.
+  QUERN_TRY(auto parent,
+            warm_process::start({python.program.string(), script.string(), library.string()},
+                                {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
+                                 "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
+                                 "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent",
+                                 "USER=quern", "LOGNAME=quern", "PATH=/usr/bin:/bin", "LC_ALL=C"}));
+  return python_zygote(std::move(parent), mode == sandbox_mode::required);
+}
+
+base::expected<python_child> python_zygote::fork(const python_start& how) {
+  QUERN_TRY(auto ends, runner_link::make_pair());
+  QUERN_TRY(auto sheet, memory_file::create(memory_use::outputs, max_sheet_bytes));
+  const std::string request = base::dump(base::json{{"core", how.core},
+                                                    {"memory_bytes", how.memory_bytes},
+                                                    {"work_bytes", how.work_bytes},
+                                                    {"required", required_},
+                                                    {"read_only", how.read_only}});
+  QUERN_TRY(const auto answer,
+            parent_.ask(std::as_bytes(std::span(request)), std::move(ends.second)));
+  QUERN_TRY(const auto told, base::parse_json(answer));
+  QUERN_TRY(const auto pid, base::get<std::int64_t>(told, "pid"));
+  if (pid <= 0)
+    return base::fail(base::errc::unavailable, "the Python process cannot fork: {}",
+                      told.value("error", std::string("no reason given")));
+  const int number = static_cast<int>(pid);
+  return python_child(base::killed_at_end(parent_.pid(), number),
+                      runner_link(std::move(ends.first), number), std::move(sheet));
+}
+
+base::expected<std::string> python_fingerprint() {
+  base::hasher all;
+  for (const char* name : {"zygote.py", "module_child.py"}) {
+    QUERN_TRY(const auto script, script_named(name));
+    QUERN_TRY(const auto text, base::read_file(script, longest_script));
+    all.add(text);
+  }
+  return base::to_hex(all.digest());
+}
+
+}  // namespace quern::env

@@ -1,0 +1,55 @@
+// The evaluator's side of zygote.py: a warm Python that forks a sandboxed child for each module.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "env/lanes/pytorch/process/python_child.hpp"
+#include "env/runner/warm_process.hpp"
+#include "env/sandbox/probe.hpp"
+
+namespace quern::env {
+
+/// A Python of this host that has what this lane needs.
+struct module_python {
+  std::filesystem::path program;
+  std::string versions;  ///< JSON of zygote.py --facts: python, torch, and what else is installed
+};
+
+/// Tries those of python_programs() with .venv-python, then .venv: imports torch in each, seconds.
+/// Error (unavailable): which were tried, what the last of them said, and what to install.
+base::expected<module_python> find_module_python();
+
+/// What a child is started with.
+struct python_start {
+  int core = -1;  ///< -1: any
+  std::int64_t memory_bytes = std::int64_t{8} << 30;
+  std::int64_t work_bytes = std::int64_t{64} << 20;  ///< files that it may write
+  std::vector<std::string> read_only;                ///< files shown beside Python's own
+};
+
+/// Starts and owns the warm parent. Thread-compatible.
+class python_zygote {
+ public:
+  /// Imports torch and what candidates import most: some seconds.
+  static base::expected<python_zygote> start(const module_python& python, sandbox_mode mode);
+
+  /// A child that has no module yet. Error (unavailable): the parent or the child is gone.
+  base::expected<python_child> fork(const python_start& how);
+
+ private:
+  python_zygote(warm_process parent, bool required)
+      : parent_(std::move(parent)), required_(required) {}
+  warm_process parent_;
+  bool required_ = true;
+};
+
+/// The Python files of this lane and its library as they are here: whoever keeps a verdict names
+/// it. Error: they are not here.
+base::expected<std::string> python_fingerprint();
+
+}  // namespace quern::env

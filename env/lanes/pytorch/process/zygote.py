@@ -1,0 +1,194 @@
+"""The parent of the Python processes of lane `pytorch`: `zygote.py LIBRARY`, started by an evaluator.
+
+It imports torch and what candidates import most, and never runs a text of theirs. On descriptor 3 it is asked for
+children (JSON, with the child's end of a socket pair) and answers with their numbers. A child puts the sandbox on
+itself, tells which layers are on, and serves commands (module_child.py) until the evaluator is gone. Every child is
+for one text. No CUDA here: a context does not survive a fork.
+
+`zygote.py --facts` prints what this Python has, or fails.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+
+CONTROL = 3
+ROOM = 480
+# A child's processes and threads together: one, and what LibTorch may start where no filter forbids it.
+MOST_PROCESSES = 4
+
+
+class Library:
+    """libquern_python.so (python_part.h)."""
+
+    def __init__(self, path):
+        self.so = ctypes.CDLL(path)
+        self.so.quern_python_group.restype = ctypes.c_void_p
+
+    def check(self, function, *arguments):
+        problem = ctypes.create_string_buffer(ROOM)
+        if function(*arguments, problem, ctypes.c_int32(ROOM)) != 0:
+            raise OSError(problem.value.decode(errors="replace"))
+
+    def probe(self):
+        self.check(self.so.quern_python_probe)
+
+    def group(self, memory_bytes):
+        return self.so.quern_python_group(ctypes.c_int64(memory_bytes), ctypes.c_int32(MOST_PROCESSES))
+
+    def end_group(self, group):
+        self.so.quern_python_group_end(ctypes.c_void_p(group))
+
+    def enter(self, spec, group):
+        layers = ctypes.c_uint32(0)
+        self.check(self.so.quern_python_enter, json.dumps(spec).encode(), ctypes.c_void_p(group), ctypes.byref(layers))
+        return layers.value
+
+
+def own_folders():
+    """Where this Python and the modules that it can import lie: what a child may read of the host's files."""
+    places = {sys.prefix, sys.base_prefix, *(p for p in sys.path[1:] if p)}
+    # Links of a virtual environment lead to the Python that it was made from.
+    places |= {os.path.dirname(os.path.realpath(sys.executable))}
+    places |= {os.path.realpath(place) for place in places}
+    return sorted(place for place in places if place.startswith("/") and os.path.exists(place))
+
+
+def warm_up(torch):
+    """What a first operator costs is paid here. One thread: a process with a pool of them cannot be forked."""
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    with torch.no_grad():
+        torch.nn.Linear(4, 4)(torch.ones(2, 4)).sum().item()
+        torch.ones(2, 4, dtype=torch.float64).to(torch.bfloat16)
+
+
+def import_more():
+    """Modules that candidates import and that take long, where they are installed."""
+    for name in ("torch.utils.cpp_extension", "triton", "triton.language", "numpy", "einops"):
+        try:
+            __import__(name)
+        except ImportError:
+            pass
+
+
+class Zygote:
+    def __init__(self, library):
+        self.library = library
+        self.read_only = own_folders() + [os.path.dirname(os.path.abspath(__file__))]
+        self.children = {}
+
+    def reap(self):
+        while self.children:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            group = self.children.pop(pid, None)
+            if group:
+                self.library.end_group(group)
+
+    def fork(self, asked, channel):
+        spec = {
+            "socket": channel, "core": asked["core"], "memory_bytes": asked["memory_bytes"], "work_bytes": asked["work_bytes"],
+            "required": asked["required"], "read_only": self.read_only + asked["read_only"],
+        }
+        group = self.library.group(asked["memory_bytes"])
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                status = self.live(spec, group, asked)
+            finally:
+                os._exit(status)
+        self.children[pid] = group
+        return pid
+
+    def live(self, spec, group, asked):
+        """In the child: from here on nothing but the sandbox and one text's commands."""
+        import module_child
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        nothing = os.open("/dev/null", os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        try:
+            layers, problem = self.library.enter(spec, group), None
+        except OSError as e:
+            layers, problem = 0, str(e)
+        here = os.getcwd()
+        os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"),
+                          TORCHINDUCTOR_CACHE_DIR=os.path.join(here, "inductor"))
+        return module_child.serve(self.library.so, spec["socket"], layers, problem, asked)
+
+
+def serve(path):
+    """Answers on descriptor 3 until the evaluator closes it."""
+    library = Library(path)
+    library.probe()
+    import torch
+    import module_child  # noqa: F401  children have it, and no file of this folder is read later
+    import_more()
+    warm_up(torch)
+    control = socket.socket(fileno=CONTROL)
+    zygote = Zygote(library)
+    # A child that ended wakes the loop.
+    woken, wakes = os.pipe()
+    for end in (woken, wakes):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    gc.collect()
+    gc.freeze()
+    control.send(json.dumps({"torch": torch.__version__, "pid": os.getpid()}).encode())
+    import select
+    while True:
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            try:
+                os.read(woken, 4096)
+            except BlockingIOError:
+                pass
+            zygote.reap()
+        if control not in ready:
+            continue
+        message, fds, flags, _ = socket.recv_fds(control, 65536, 1)
+        if not message or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+            return
+        if len(fds) != 1:
+            return
+        try:
+            answer = {"pid": zygote.fork(json.loads(message), fds[0])}
+        except OSError as e:
+            answer = {"pid": -1, "error": str(e)}
+        os.close(fds[0])
+        control.send(json.dumps(answer).encode())
+
+
+def facts():
+    """Versions, one line of JSON."""
+    import torch
+    found = {"torch": torch.__version__, "python": sys.version.split()[0], "executable": sys.executable}
+    for name in ("triton", "numpy", "einops", "cutlass", "tilelang"):
+        try:
+            found[name] = getattr(__import__(name), "__version__", "there")
+        except ImportError:
+            pass
+    print(json.dumps(found))
+
+
+def main():
+    if sys.argv[1:] == ["--facts"]:
+        facts()
+        return
+    try:
+        serve(sys.argv[1])
+    except (ConnectionError, BrokenPipeError):
+        pass  # the evaluator left without its answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+// A trusted process that is warm (its libraries are loaded) and forks sandboxed children on demand:
+// the evaluator's side of it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/status.hpp"
+
+namespace quern::env {
+
+/// Owns the process, which finds the other end of a SOCK_SEQPACKET pair on descriptor
+/// runner::socket_fd, sends one message when it is ready, and ends when this object does.
+/// Thread-compatible.
+class warm_process {
+ public:
+  warm_process() = default;
+  warm_process(warm_process&& other) noexcept { swap(other); }
+  warm_process& operator=(warm_process&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~warm_process();
+
+  /// Starts `argv` (argv[0] is the program's path) with this environment and nothing else of ours,
+  /// and waits two minutes until it is ready. Error (unavailable): it cannot be started, or did not
+  /// become ready.
+  static base::expected<warm_process> start(std::vector<std::string> argv,
+                                            std::vector<std::string> environment);
+
+  /// What it said when it was ready.
+  [[nodiscard]] const std::string& hello() const { return hello_; }
+  [[nodiscard]] int pid() const { return pid_; }
+
+  /// Sends a request for a child with the child's end of a socket, and waits ten seconds for the
+  /// answer. Errors: unavailable: it is gone or does not answer; io: it cannot be asked.
+  base::expected<std::string> ask(std::span<const std::byte> request, base::unique_fd socket);
+
+ private:
+  void swap(warm_process& other) noexcept {
+    std::swap(control_, other.control_);
+    std::swap(pid_, other.pid_);
+    std::swap(hello_, other.hello_);
+  }
+  base::unique_fd control_;
+  int pid_ = -1;
+  std::string hello_;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,280 @@
+// The Python processes of lane `pytorch`: a warm parent, sandboxed children, modules in them.
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "env/lanes/pytorch/process/python_zygote.hpp"
+#include "env/runner/arena.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::env;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr question_limits patient{60, 120};
+
+/// A module as KernelBench has them: a layer with weights, two inputs, one of them a number.
+const char* const scaled_linear = R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features, scale):
+        super().__init__()
+        self.linear = nn.Linear(features, 3)
+        self.scale = scale
+        self.shift = torch.rand(3)
+
+    def forward(self, x, factor):
+        return self.linear(x) * self.scale * factor + self.shift
+
+def get_inputs():
+    return [torch.rand(4, 5), 0.5]
+
+def get_init_inputs():
+    return [5, (2.0, 3)[0]]
+)";
+
+const char* const same_in_other_words = R"(
+import torch
+import torch.nn as nn
+
+class ModelNew(nn.Module):
+    def __init__(self, features, scale):
+        super().__init__()
+        self.linear = nn.Linear(features, 3)
+        self.scale = scale
+        self.shift = torch.zeros(3)
+
+    def forward(self, x, factor):
+        return torch.addmm(self.linear.bias, x, self.linear.weight.t()) * (self.scale * factor) + self.shift
+)";
+
+/// One warm parent for all cases; null: this machine has no Python with torch, and the case is
+/// skipped.
+python_zygote* zygote() {
+  static std::optional<python_zygote> started;
+  if (!started) {
+    const auto python = find_module_python();
+    if (!python) {
+      test::skip(python.error().message);
+      return nullptr;
+    }
+    auto made = python_zygote::start(*python, sandbox_mode::best_effort);
+    CAPTURE(made ? "" : made.error().message);
+    REQUIRE(made);
+    started.emplace(std::move(*made));
+  }
+  return &*started;
+}
+
+struct modules_fixture {
+  base::temp_folder folder = base::temp_folder::make("modules").value();
+
+  std::string write(const std::string& name, const std::string& text) const {
+    const fs::path path = folder.path() / name;
+    REQUIRE(base::write_file_atomic(path, text));
+    // The child is another user.
+    fs::permissions(folder.path(), fs::perms::all);
+    fs::permissions(path, fs::perms::all);
+    return path.string();
+  }
+  python_child start(const std::string& path) const {
+    python_start how;
+    how.memory_bytes = std::int64_t{2} << 30;
+    how.read_only = {path};
+    auto child = zygote()->fork(how);
+    CAPTURE(child ? "" : child.error().message);
+    REQUIRE(child);
+    return std::move(*child);
+  }
+  /// What a module answers to `load`, or to `describe` behind it: the text of a failure; empty: it
+  /// went well.
+  std::string complaint(const std::string& name, const std::string& text) const {
+    const std::string path = write(name, text);
+    python_child child = start(path);
+    const auto loaded = child.load(path, patient);
+    if (!loaded) return loaded.error().text;
+    const auto sheet = child.describe({"fp32", 7}, patient);
+    return sheet ? std::string() : sheet.error().text;
+  }
+};
+
+std::vector<float> floats_of(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(
+    modules_fixture,
+    "a reference describes itself, and a candidate with its weights gives its results") {
+  if (zygote() == nullptr) return;
+  const std::string path = write("reference.py", scaled_linear);
+  python_child reference = start(path);
+  const auto loaded = reference.load(path, patient);
+  CAPTURE(loaded ? "" : loaded.error().text);
+  REQUIRE(loaded);
+  const module_making how{"fp32", 7};
+  const auto text = reference.describe(how, patient);
+  CAPTURE(text ? *text : text.error().text);
+  REQUIRE(text);
+  const auto sheet = parse_module_sheet(*text);
+  CAPTURE(sheet ? "" : sheet.error().message);
+  REQUIRE(sheet);
+  CHECK(reference.layers().has(layer::seccomp));
+  CHECK(sheet->init == "[5, 2.0]");
+  REQUIRE(sheet->arguments.size() == 2);
+  CHECK(sheet->arguments[0].tensor.shape == std::vector<std::int64_t>{4, 5});
+  CHECK(sheet->arguments[1].value == "0.5");
+  REQUIRE(sheet->weights.size() == 3);
+  CHECK(sheet->weights[2].kind == "attribute");
+  CHECK(sheet->weights[2].name == "shift");
+  CHECK_FALSE(sheet->returns_tuple);
+  CHECK_FALSE(sheet->keeps_state);
+  CHECK_FALSE(sheet->draws);
+
+  const auto at = instance_of(*sheet).value();
+  const auto inputs = make_input_arena(at, 2).value();
+  const auto written = tensor_arena::create(memory_use::outputs, at.inputs, 2).value();
+  const auto outputs = tensor_arena::create(memory_use::outputs, at.outputs, 2).value();
+  // The reference writes the content of its own inputs.
+  REQUIRE(reference.link().map(written.request(0), written.fd(), patient));
+  REQUIRE(reference.link().map(outputs.request(1), outputs.fd(), patient));
+  REQUIRE(reference.link().plan(make_plan(at, written, outputs).value(), patient));
+  const std::vector<std::uint64_t> seeds{11, 12};
+  const auto content = reference.content(0, seeds, "nominal", patient);
+  CAPTURE(content ? "" : content.error().text);
+  REQUIRE(content);
+  const auto first = floats_of(written.at(0, 0)), second = floats_of(written.at(0, 1));
+  CHECK(first != second);
+  CHECK(std::all_of(first.begin(), first.end(), [](float x) { return x >= 0 && x < 1; }));
+  REQUIRE(reference.link().run(0, 2, patient));
+  const auto want = floats_of(outputs.at(0, 1));
+
+  const auto weights = make_weights(*sheet, memory_use::outputs).value();
+  REQUIRE(reference.write_weights(weights, patient));
+
+  const std::string other = write("candidate.py", same_in_other_words);
+  python_child candidate = start(other);
+  REQUIRE(candidate.load(other, patient));
+  const auto made = candidate.construct(how, *sheet, weights, patient);
+  CAPTURE(made ? *made : made.error().text);
+  REQUIRE(made);
+  CHECK(base::parse_json(*made).value()["weights_taken"] == 3);
+  const auto results = tensor_arena::create(memory_use::outputs, at.outputs, 2).value();
+  for (const std::int64_t slot : {0, 1})
+    std::copy(written.at(0, slot).begin(), written.at(0, slot).end(), inputs.at(0, slot).begin());
+  REQUIRE(candidate.link().map(inputs.request(0), inputs.fd(), patient));
+  REQUIRE(candidate.link().map(results.request(1), results.fd(), patient));
+  REQUIRE(candidate.link().plan(make_plan(at, inputs, results).value(), patient));
+  const auto ran = candidate.link().run(0, 2, patient);
+  CAPTURE(ran ? "" : ran.error().text);
+  REQUIRE(ran);
+  const auto got = floats_of(results.at(0, 1));
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-5));
+  CHECK(std::any_of(want.begin(), want.end(), [](float x) { return std::abs(x) > 1e-3F; }));
+}
+
+TEST_CASE_FIXTURE(modules_fixture, "a module that cannot be taken says why") {
+  if (zygote() == nullptr) return;
+  CHECK(test::contains(complaint("a.py", "import torch\nclass Model:\n  pass\n"), "no get_inputs"));
+  CHECK(test::contains(complaint("b.py", "def f(:\n"), "SyntaxError"));
+  CHECK(test::contains(complaint("c.py", "raise ValueError('no ' + 'luck')\n"),
+                       "ValueError: no luck"));
+  CHECK(test::contains(complaint("d.py", "import sys\nsys.exit(0)\n"), "SystemExit"));
+  std::string text = scaled_linear;
+  text.replace(text.find("[torch.rand(4, 5), 0.5]"), 23, "[torch.rand(4, 5), object()]");
+  CHECK(test::contains(complaint("e.py", text), "only numbers"));
+}
+
+TEST_CASE_FIXTURE(modules_fixture, "state between calls and random numbers in forward are seen") {
+  if (zygote() == nullptr) return;
+  const auto sheet_of = [&](const std::string& name, const std::string& forward) {
+    const std::string path = write(name, R"(
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+    def forward(self, x):
+        )" + forward + R"(
+def get_inputs():
+    return [torch.rand(16)]
+)");
+    python_child child = start(path);
+    REQUIRE(child.load(path, patient));
+    const auto text = child.describe({"fp32", 7}, patient);
+    CAPTURE(text ? "" : text.error().text);
+    REQUIRE(text);
+    return parse_module_sheet(*text).value();
+  };
+  CHECK(sheet_of("state.py", "self.calls += 1\n        return x + self.calls").keeps_state);
+  const auto drawing = sheet_of("draws.py", "return x + torch.rand(16)");
+  CHECK(drawing.draws);
+  CHECK_FALSE(drawing.keeps_state);
+  CHECK(sheet_of("constant.py", "return x * 0").is_constant);
+  const auto plain = sheet_of("plain.py", "return x + 1, x > 0.5");
+  CHECK(plain.returns_tuple);
+  REQUIRE(plain.outputs.size() == 2);
+  CHECK(plain.outputs[1].tensor.is_bool);
+  CHECK_FALSE((plain.draws || plain.keeps_state || plain.is_constant));
+}
+
+TEST_CASE_FIXTURE(modules_fixture, "a module reaches nothing of the host") {
+  if (zygote() == nullptr) return;
+  const std::string secret = write("secret.txt", "a word");
+  const auto ends_with = [&](const std::string& name, const std::string& body) {
+    return complaint(name, "import os, socket, subprocess, threading\n" + body);
+  };
+  CHECK(test::contains(ends_with("read.py", "open('" + secret + "').read()\n"), "Error"));
+  CHECK(test::contains(ends_with("etc.py", "open('/etc/passwd').read()\n"), "Error"));
+  CHECK(test::contains(ends_with("run.py", "subprocess.run(['/bin/true'])\n"), "Error"));
+  CHECK(test::contains(ends_with("fork.py", "os.fork()\n"), "Error"));
+  CHECK(test::contains(ends_with("net.py", "socket.socket()\n"), "Error"));
+  CHECK(test::contains(ends_with("kill.py", "os.kill(os.getppid(), 9)\n"), "Error"));
+  CHECK(
+      test::contains(ends_with("thread.py", "threading.Thread(target=print).start()\n"), "Error"));
+  // The control: what a module may do does not fail.
+  CHECK(complaint("fine.py", std::string(scaled_linear) + "open('own.txt', 'w').write('x')\n")
+            .empty());
+}
+
+TEST_CASE_FIXTURE(modules_fixture, "a fault is told with its signal, and the next child is whole") {
+  if (zygote() == nullptr) return;
+  const std::string path = write("fault.py", "import ctypes\nctypes.string_at(8)\n");
+  python_child child = start(path);
+  const auto loaded = child.load(path, patient);
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().what == runner_failure::kind::fault);
+  CHECK(loaded.error().last.signal == 11);
+  CHECK(complaint("again.py", scaled_linear).empty());
+}
+
+TEST_CASE("a sheet that breaks a bound is refused") {
+  const std::string good =
+      R"({"init":"[]","inputs":[{"type":"f32","bool":false,"shape":[2]}],"weights":[],"outputs":[{"type":"f32","bool":false,"shape":[2],"contiguous":true}],"tuple":false,"keeps_state":false,"draws":false,"constant":false})";
+  REQUIRE(parse_module_sheet(good));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return parse_module_sheet(text);
+  };
+  CHECK_FALSE(with("[2]", "[-1]"));
+  CHECK_FALSE(with("[2]", "[1,1,1,1,1,1,1,1,1]"));
+  CHECK_FALSE(with("\"f32\"", "\"f31\""));
+  CHECK_FALSE(with("\"init\":\"[]\"", "\"init\":1"));
+  CHECK_FALSE(with("\"weights\":[]", "\"weights\":{}"));
+  CHECK_FALSE(with("\"bool\":false", "\"bool\":true"));
+  const auto huge = with("[2]", "[4294967296,4294967296]");
+  REQUIRE(huge);
+  CHECK_FALSE(instance_of(*huge));
+}
