@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "env/runner/link.hpp"
+#include "env/core/core_process.hpp"
 #include "env/sandbox/child.hpp"
 
 namespace quern::env {
@@ -25,18 +25,16 @@ struct candidate_start {
 };
 
 /// Owns the child, which serves this candidate and no other and ends with this object.
-class candidate_process {
+class candidate_process final : public core_process {
  public:
   /// Spawns quern-runner. Errors are of this host. The artefact is not loaded yet: its
   /// constructors are candidate code, so that loading is a question of the link.
   static base::expected<std::unique_ptr<candidate_process>> start(spawner& children,
                                                                   const candidate_start& how);
 
-  [[nodiscard]] runner_link& link() { return link_; }
-  [[nodiscard]] layer_set layers() const { return child_->layers(); }
-
-  /// Ends the child, if it still runs, and tells how it ended ("SIGSEGV", "exit status 0", ...).
-  child_end end();
+  [[nodiscard]] runner_link& link() override { return link_; }
+  [[nodiscard]] layer_set layers() const override { return child_->layers(); }
+  child_end end() override;
 
  private:
   candidate_process() = default;

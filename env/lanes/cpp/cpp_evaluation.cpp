@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "env/core/candidate_checks.hpp"
 #include "env/judge/claim.hpp"
 #include "env/judge/judge_layer.hpp"
 #include "env/judge/machine.hpp"
-#include "env/lanes/cpp/candidate_checks.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
@@ -175,11 +175,11 @@ bool cpp_evaluation::measure_once(std::unique_ptr<candidate_process> process, st
 
   timing_request timed;
   timed.task = task_;
-  timed.baseline.plain = plain.get();
-  timed.baseline.reference = reference ? &*reference : nullptr;
+  timed.limit = task_->subject->tolerance;
+  timed.baseline = plain ? baseline_side::of_plain(*plain, task_->plain_artefact)
+                         : baseline_side::of_reference(reference->link(), true);
   timed.candidate = process.get();
   timed.checker = &checker;
-  timed.input_seed = with_.tasks->input_seed();
   base::random_stream addresses(request_.seed, "timing", {round});
   timed.order_seed = addresses.next_u64();
   timed.first_call = addresses.next_u64() >> 8;

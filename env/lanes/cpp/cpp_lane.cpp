@@ -9,6 +9,7 @@
 #include "base/program.hpp"
 #include "env/build/instruction_level.hpp"
 #include "env/build/tool.hpp"
+#include "env/core/candidate_checks.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/lanes/cpp/build/cpp_compiler.hpp"

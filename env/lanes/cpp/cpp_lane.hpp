@@ -1,7 +1,6 @@
 // Lane `cpp`: kernels in C++ on one core.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "env/task/lane.hpp"
@@ -13,8 +12,5 @@ extern const lane cpp_lane;
 /// `cpp-avx512`, `cpp-avx2`, `cpp-sse2` or `cpp-neon`: the instruction level that -march=native
 /// finds here. The list is closed: speed-ups, exemplars and "best known" are kept by it.
 std::string cpu_device_class();
-
-/// Most scratch that a candidate may ask for, bytes.
-inline constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
 
 }  // namespace quern::env

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/text.hpp"
+#include "env/core/candidate_checks.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/machine.hpp"
-#include "env/lanes/cpp/candidate_checks.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/measure/stats.hpp"
 #include "env/tensor_task/tensor_body.hpp"

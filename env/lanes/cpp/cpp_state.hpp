@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "env/build/shared_compilation.hpp"
+#include "env/core/timing.hpp"
 #include "env/device/device_quarantine.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judgement.hpp"
@@ -19,7 +20,6 @@
 #include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/lanes/cpp/prepared_task.hpp"
 #include "env/lanes/cpp/started_processes.hpp"
-#include "env/lanes/cpp/timing.hpp"
 #include "env/sandbox/child.hpp"
 
 namespace quern::env {

@@ -2,7 +2,6 @@
 #include "env/lanes/cpp/prepared_task.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "base/random.hpp"
@@ -40,57 +39,12 @@ base::expected<std::vector<tensor_bytes>> draw_inputs(const task_instance& insta
   return inputs;
 }
 
-/// Another number in the place of one element of one input, taken from elsewhere in the same input,
-/// so that it belongs to the distribution; an input of equal elements gets a different number.
-void change_one_element(const task_instance& instance, std::vector<tensor_bytes>& inputs,
-                        std::uint64_t seed) {
-  if (inputs.empty()) return;
-  base::random_stream random(seed, "one element");
-  const std::size_t i = random.below(inputs.size());
-  const auto& layout = instance.inputs[i];
-  const std::size_t width = size_of(layout.type);
-  const std::size_t at = random.below(static_cast<std::uint64_t>(layout.elements)) * width;
-  for (int tries = 0; tries < 64; ++tries) {
-    const std::size_t from = random.below(static_cast<std::uint64_t>(layout.elements)) * width;
-    if (std::memcmp(inputs[i].data() + at, inputs[i].data() + from, width) == 0) continue;
-    std::memcpy(inputs[i].data() + at, inputs[i].data() + from, width);
-    return;
-  }
-  if (is_floating(layout.type)) {
-    if (layout.type == dtype::f32) {
-      float value = 0;
-      std::memcpy(&value, inputs[i].data() + at, sizeof value);
-      value = value == 0 ? 1.0F : value * 1.25F;
-      std::memcpy(inputs[i].data() + at, &value, sizeof value);
-    } else {
-      double value = 0;
-      std::memcpy(&value, inputs[i].data() + at, sizeof value);
-      value = value == 0 ? 1.0 : value * 1.25;
-      std::memcpy(inputs[i].data() + at, &value, sizeof value);
-    }
-  } else if (layout.below > 1) {
-    // Little endian: the lowest byte alone is 0 or 1, which every bound above 1 allows.
-    const bool was_zero = inputs[i][at] == std::byte{0};
-    std::fill_n(inputs[i].begin() + static_cast<std::ptrdiff_t>(at), width, std::byte{0});
-    inputs[i][at] = was_zero ? std::byte{1} : std::byte{0};
-  }
-}
-
 base::status add_case(expected_size& size, std::string name, std::vector<tensor_bytes> inputs,
                       reference_runner& reference) {
   auto want = reference.run(size.instance, inputs, false);
   if (!want) return base::in_context(name, want.error());
   size.cases.push_back({std::move(name), std::move(inputs), std::move(*want)});
   return {};
-}
-
-std::size_t bytes_of(const expected_size& size) {
-  std::size_t total = 0;
-  for (const auto& c : size.cases)
-    for (const auto* list : {&c.inputs, &c.want})
-      for (const auto& t : *list)
-        total += t.size();
-  return total;
 }
 
 /// Rounds of content that hidden rounds at the timed sizes have; those of hidden sizes are below.
@@ -110,10 +64,6 @@ base::status add_timed_round(prepared_task& to, reference_runner& reference, int
 }
 
 }  // namespace
-
-content_address timed_address(std::uint64_t seed, std::size_t input) {
-  return {seed, static_cast<std::uint32_t>(input), 0};
-}
 
 base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<const task> subject,
                                                             reference_service& service, int core,
@@ -146,8 +96,11 @@ base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<cons
     prepared->hidden.push_back(std::move(size));
   }
   QUERN_TRY(prepared->timed.instance, instantiate(*subject, tensors_of(*subject).sizes));
-  QUERN_TRY(auto inputs,
-            draw_inputs(prepared->timed.instance, timed_distributions(*subject), input_seed, 0));
+  const auto timed_kinds = timed_distributions(*subject);
+  for (const auto kind : timed_kinds)
+    prepared->timed_content.push_back(
+        {kind, {input_seed, static_cast<std::uint32_t>(prepared->timed_content.size()), 0}});
+  QUERN_TRY(auto inputs, draw_inputs(prepared->timed.instance, timed_kinds, input_seed, 0));
   QUERN_CHECK(add_case(prepared->timed,
                        fmt::format("{}, timed", sizes_text(*subject, tensors_of(*subject).sizes)),
                        std::move(inputs), reference));

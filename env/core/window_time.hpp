@@ -3,7 +3,7 @@
 
 namespace quern::env {
 
-/// Nanoseconds of one window of lane `cpp`, where runner and evaluator share a core.
+/// Nanoseconds of one window, where runner and evaluator share a core.
 struct core_clocks {
   double wall_ns = 0;          ///< from question to answer
   double cpu_ns = 0;           ///< of the runner

@@ -1,5 +1,5 @@
 // Times a candidate against its baseline.
-#include "env/lanes/cpp/timing.hpp"
+#include "env/core/timing.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,14 +7,14 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "env/core/cache_flush.hpp"
+#include "env/core/idle_charge.hpp"
+#include "env/core/window_outputs.hpp"
+#include "env/core/window_time.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judge_layer.hpp"
 #include "env/judge/timing_session.hpp"
-#include "env/lanes/cpp/cache_flush.hpp"
-#include "env/lanes/cpp/idle_charge.hpp"
-#include "env/lanes/cpp/window_outputs.hpp"
-#include "env/lanes/cpp/window_time.hpp"
 #include "env/measure/stats.hpp"
 #include "env/measure/window_plan.hpp"
 
@@ -41,7 +41,6 @@ class core_sides final : public timed_sides {
       : request_(request),
         task_(*request.task),
         instance_(task_.timed.instance),
-        kinds_(timed_distributions(*task_.subject)),
         order_(request.order_seed, "window order") {}
 
   timing_result measure();
@@ -69,15 +68,11 @@ class core_sides final : public timed_sides {
   finding pair_unkept(window_pair& per_call);
   finding hidden_windows();
 
-  runner_link& baseline_link() {
-    return request_.baseline.reference != nullptr ? request_.baseline.reference->link()
-                                                  : request_.baseline.plain->link();
-  }
+  runner_link& baseline_link() { return *request_.baseline.link; }
 
   const timing_request& request_;
-  const prepared_task& task_;
+  const core_task& task_;
   const task_instance& instance_;
-  std::vector<distribution> kinds_;
   base::random_stream order_;
   base::steady_clock clock_;
   cache_flush flush_;
@@ -99,7 +94,7 @@ finding core_sides::prepare_baseline(std::int64_t slots, const tensor_arena& inp
   if (request_.baseline.plain != nullptr) {
     candidate_checker side(*request_.baseline.plain, baseline_limits);
     // Loaded before in a process that is kept; then this only tells whether it has a workspace.
-    auto f = side.load(task_.plain_artefact.string());
+    auto f = side.load(request_.baseline.plain_artefact.string());
     if (f.ok()) f = side.prepare(instance_, slots, &inputs, memory);
     // Its process is of no more use, whatever it was.
     result_.baseline_gone = f.doubtful;
@@ -149,7 +144,7 @@ finding core_sides::measure_baseline_once() {
   std::vector<double> times;
   for (int i = 0; i < 4; ++i) {
     auto ns = baseline_link().run(0, 1, baseline_limits);
-    if (ns && request_.baseline.reference != nullptr)
+    if (ns && request_.baseline.delivers)
       if (auto flushed = baseline_link().flush(baseline_limits); !flushed)
         return baseline_failed(flushed.error());
     if (!ns) return baseline_failed(ns.error());
@@ -158,7 +153,7 @@ finding core_sides::measure_baseline_once() {
   // A plain kernel that computes something else would be what timed outputs are compared with.
   if (request_.baseline.plain != nullptr)
     for (std::size_t o = 0; o < instance_.outputs.size(); ++o)
-      if (auto wrong = compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+      if (auto wrong = compare_tensor(instance_.outputs[o], request_.limit,
                                       memory.outputs->at(o, 0), task_.timed.cases[0].want[o]))
         return {verdict_kind::invalid_reference, "",
                 fmt::format("the plain kernel does not compute what the reference does: {}",
@@ -172,9 +167,10 @@ void core_sides::refresh() {
   if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
   for (std::int64_t s = 0; s < slots_; ++s, ++call_)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
-      // The arguments were valid when prepare_task made the base content with them.
-      (void)refresh_input(instance_.inputs[i], kinds_[i], timed_address(request_.input_seed, i),
-                          call_, task_.timed.cases[0].inputs[i], inputs_->at(i, s));
+      // The arguments were valid when the lane made the base content with them.
+      (void)refresh_input(instance_.inputs[i], task_.timed_content[i].kind,
+                          task_.timed_content[i].where, call_, task_.timed.cases[0].inputs[i],
+                          inputs_->at(i, s));
 }
 
 finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
@@ -222,7 +218,7 @@ finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
               std::nullopt};
     return request_.checker->check_quiet(candidate_memory_, instance_, slots_, cpu_after - late);
   }
-  if (request_.baseline.reference != nullptr) {
+  if (request_.baseline.delivers) {
     if (auto flushed = link.flush(baseline_limits); !flushed)
       return baseline_failed(flushed.error());
     idle_.answered(false, link.cpu_ns());
@@ -238,7 +234,7 @@ process_pairs core_sides::charged(process_pairs pairs) const {
 
 finding core_sides::check_outputs() {
   // A plain baseline is itself only within the tolerance of the reference.
-  tolerance limit = task_.subject->tolerance;
+  tolerance limit = request_.limit;
   if (request_.baseline.plain != nullptr) limit = {2 * limit.atol, 2 * limit.rtol};
   return check_window_outputs(instance_, limit, slots_, *candidate_memory_.outputs,
                               *baseline_memory_.outputs);
@@ -307,10 +303,10 @@ finding core_sides::hidden_windows() {
     if (auto f = window(candidate, ns, disturbed); !f.ok()) return f;
   for (std::int64_t k = 0; k < some; ++k)
     for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
-      auto difference = compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+      auto difference = compare_tensor(instance_.outputs[o], request_.limit,
                                        candidate_memory_.outputs->at(o, (first + k) % slots_),
                                        case_of(k).want[o]);
-      (void)compare_tensor(instance_.outputs[o], task_.subject->tolerance,
+      (void)compare_tensor(instance_.outputs[o], request_.limit,
                            baseline_memory_.outputs->at(o, (first + k) % slots_),
                            case_of(k).want[o]);
       if (!difference || !judges_with(judge_layer::values)) continue;

@@ -1,4 +1,5 @@
-// Correctness of a candidate in its child: hidden cases, poison, canaries, determinism, quiescence.
+// Correctness of a candidate in its process: hidden cases, poison, canaries, determinism,
+// quiescence.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "env/lanes/cpp/candidate_process.hpp"
-#include "env/lanes/cpp/prepared_task.hpp"
+#include "env/core/core_process.hpp"
+#include "env/core/core_task.hpp"
+#include "env/runner/arena.hpp"
 #include "env/runner/link.hpp"
 #include "env/verdict/finding.hpp"
 
 namespace quern::env {
+
+/// Most scratch that a candidate may ask for, bytes.
+inline constexpr std::int64_t max_workspace_bytes = std::int64_t{256} << 20;
 
 /// Memory of one instance in a candidate: inputs (file 0), outputs (file 1), workspace (file 2).
 struct candidate_memory {
@@ -24,11 +29,11 @@ struct candidate_memory {
 /// process is of no more use.
 class candidate_checker {
  public:
-  /// `stage` names timeouts ("verify"). Limits are for one call.
-  candidate_checker(candidate_process& process, question_limits limits)
+  /// `process` outlives it. Limits are for one question.
+  candidate_checker(core_process& process, question_limits limits)
       : process_(process), limits_(limits) {}
 
-  /// Loads the artefact, which runs its constructors.
+  /// Loads the artefact, a path that the process can read. Its code may run there already.
   finding load(const std::string& artefact);
 
   /// Every case of one size, in the same memory, each on two poison patterns in turn; the first
@@ -45,7 +50,8 @@ class candidate_checker {
   finding prepare(const task_instance& instance, std::int64_t slots, const tensor_arena* inputs,
                   candidate_memory& memory);
 
-  /// What a failed question means. Ends the process when it is gone or stuck.
+  /// What a failed question means; `stage` names timeouts ("verify"). Ends the process when it is
+  /// gone or stuck.
   finding explain(const runner_failure& failure, const candidate_memory* memory,
                   const task_instance* instance, const std::string& stage);
 
@@ -74,7 +80,7 @@ class candidate_checker {
   finding run_cases(const expected_size& size, const tolerance& limit, const std::string& label,
                     std::vector<check_result>& checks);
 
-  candidate_process& process_;
+  core_process& process_;
   question_limits limits_;
   bool has_workspace_ = false;
   double call_ns_ = 0;

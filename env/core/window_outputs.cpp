@@ -1,5 +1,5 @@
 // The outputs of a timed window of a candidate against those of the baseline's.
-#include "env/lanes/cpp/window_outputs.hpp"
+#include "env/core/window_outputs.hpp"
 
 #include "env/judge/compare.hpp"
 #include "env/judge/judge_layer.hpp"

@@ -1,5 +1,5 @@
 // What a window of a side took, by the clocks that saw it.
-#include "env/lanes/cpp/window_time.hpp"
+#include "env/core/window_time.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "env/lanes/cpp/cache_flush.hpp"
+#include "env/core/cache_flush.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Work that a runner does between its answer and the next question, and what it costs.
-#include "env/lanes/cpp/idle_charge.hpp"
+#include "env/core/idle_charge.hpp"
 
 #include <algorithm>
 #include <limits>

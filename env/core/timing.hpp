@@ -3,26 +3,41 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <filesystem>
+#include <utility>
 
-#include "env/lanes/cpp/candidate_checks.hpp"
-#include "env/lanes/cpp/prepared_task.hpp"
+#include "env/core/candidate_checks.hpp"
+#include "env/core/core_process.hpp"
+#include "env/core/core_task.hpp"
 #include "env/measure/estimate.hpp"
 
 namespace quern::env {
 
-/// The baseline's process: the reference's child, or the plain kernel in a runner of its own.
+/// The baseline's process, ready to be mapped and planned; owned by the lane.
 struct baseline_side {
-  reference_runner* reference = nullptr;
-  candidate_process* plain = nullptr;
+  /// A reference in a runner that was told already what to run. It is trusted: its failures are
+  /// told as its runner says them. `delivers`: outputs are in place after `flush`, not after `run`.
+  static baseline_side of_reference(runner_link& link, bool delivers) {
+    return {&link, delivers, nullptr, {}};
+  }
+  /// The task's plain kernel in a process as candidates have: it is loaded and prepared as one, is
+  /// compared with the reference, and doubles the tolerance of timed outputs.
+  static baseline_side of_plain(core_process& process, std::filesystem::path artefact) {
+    return {&process.link(), false, &process, std::move(artefact)};
+  }
+
+  runner_link* link = nullptr;
+  bool delivers = false;
+  core_process* plain = nullptr;  ///< null: a reference
+  std::filesystem::path plain_artefact;
 };
 
 struct timing_request {
-  const prepared_task* task = nullptr;
+  const core_task* task = nullptr;
+  tolerance limit;
   baseline_side baseline;
-  candidate_process* candidate = nullptr;
+  core_process* candidate = nullptr;
   candidate_checker* checker = nullptr;  ///< of the candidate; its probe was passed
-  std::uint64_t input_seed = 0;          ///< that prepare_task had
   std::uint64_t order_seed = 0;          ///< of the order of windows
   std::uint64_t first_call = 0;          ///< content of calls below it was used before
   double budget_s = 0.5;

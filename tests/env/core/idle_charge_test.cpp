@@ -1,5 +1,5 @@
-// What is charged for work behind an answer (env/lanes/cpp/idle_charge.hpp).
-#include "env/lanes/cpp/idle_charge.hpp"
+// What is charged for work behind an answer (env/core/idle_charge.hpp).
+#include "env/core/idle_charge.hpp"
 
 #include <cmath>
 

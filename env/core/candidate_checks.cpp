@@ -1,5 +1,5 @@
-// Correctness of a candidate in its child.
-#include "env/lanes/cpp/candidate_checks.hpp"
+// Correctness of a candidate in its process.
+#include "env/core/candidate_checks.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,6 @@
 #include "env/judge/compare.hpp"
 #include "env/judge/judge_layer.hpp"
 #include "env/judge/runner_end.hpp"
-#include "env/lanes/cpp/cpp_lane.hpp"
 
 namespace quern::env {
 namespace {

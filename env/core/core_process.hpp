@@ -1,0 +1,26 @@
+// A process on a core that is checked and timed: what env/core asks of it.
+#pragma once
+
+#include "env/runner/link.hpp"
+#include "env/sandbox/child.hpp"
+
+namespace quern::env {
+
+/// One process that answers the questions of runner_link: `load`, `map`, `plan`, `run`, and
+/// `workspace` where `load` said so. A lane implements it for how its candidates are started. It
+/// serves one candidate and ends with this object. Thread-compatible.
+class core_process {
+ public:
+  virtual ~core_process() = default;
+
+  /// Its socket; owned by this object.
+  [[nodiscard]] virtual runner_link& link() = 0;
+  /// The sandbox's layers that were really put on.
+  [[nodiscard]] virtual layer_set layers() const = 0;
+
+  /// Ends it, if it still runs, and tells how it ended ("SIGSEGV", "exit status 0", ...). The same
+  /// end is returned again.
+  virtual child_end end() = 0;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,73 @@
+// Memory of cases, and cases that differ in one element.
+#include "env/core/core_task.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/random.hpp"
+#include "env/tensor_task/float_bits.hpp"
+
+namespace quern::env {
+namespace {
+
+template <class T, class Change>
+void change_in_place(std::byte* element, Change change) {
+  T value{};
+  std::memcpy(&value, element, sizeof value);
+  value = change(value);
+  std::memcpy(element, &value, sizeof value);
+}
+
+template <class T>
+T another(T value) {
+  return value == 0 ? T{1} : value * T{1.25};
+}
+
+}  // namespace
+
+std::size_t bytes_of(const expected_size& size) {
+  std::size_t total = 0;
+  for (const auto& c : size.cases)
+    for (const auto* list : {&c.inputs, &c.want})
+      for (const auto& t : *list)
+        total += t.size();
+  return total;
+}
+
+void change_one_element(const task_instance& instance, std::vector<tensor_bytes>& inputs,
+                        std::uint64_t seed) {
+  if (inputs.empty()) return;
+  base::random_stream random(seed, "one element");
+  const std::size_t i = random.below(inputs.size());
+  const auto& layout = instance.inputs[i];
+  const std::size_t width = size_of(layout.type);
+  const std::size_t at = random.below(static_cast<std::uint64_t>(layout.elements)) * width;
+  for (int tries = 0; tries < 64; ++tries) {
+    const std::size_t from = random.below(static_cast<std::uint64_t>(layout.elements)) * width;
+    if (std::memcmp(inputs[i].data() + at, inputs[i].data() + from, width) == 0) continue;
+    std::memcpy(inputs[i].data() + at, inputs[i].data() + from, width);
+    return;
+  }
+  std::byte* const element = inputs[i].data() + at;
+  if (is_floating(layout.type)) {
+    switch (layout.type) {
+      case dtype::f32:
+        return change_in_place<float>(element, [](float v) { return another(v); });
+      case dtype::bf16:
+        return change_in_place<std::uint16_t>(
+            element, [](std::uint16_t v) { return to_bf16(another(from_bf16(v))); });
+      case dtype::f16:
+        return change_in_place<std::uint16_t>(
+            element, [](std::uint16_t v) { return to_f16(another(from_f16(v))); });
+      default:
+        return change_in_place<double>(element, [](double v) { return another(v); });
+    }
+  } else if (layout.below > 1) {
+    // Little endian: the lowest byte alone is 0 or 1, which every bound above 1 allows.
+    const bool was_zero = inputs[i][at] == std::byte{0};
+    std::fill_n(inputs[i].begin() + static_cast<std::ptrdiff_t>(at), width, std::byte{0});
+    inputs[i][at] = was_zero ? std::byte{1} : std::byte{0};
+  }
+}
+
+}  // namespace quern::env

@@ -1,0 +1,67 @@
+// What checks and the clock on a core need of a task, whatever its lane: inputs, what they must
+// give, how the content of timed calls is made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "env/task/task.hpp"
+#include "env/tensor_task/fill.hpp"
+
+namespace quern::env {
+
+/// One set of inputs and the reference's outputs on it.
+struct expected_case {
+  std::string name;  ///< "n=7 m=33, large", for messages
+  std::vector<tensor_bytes> inputs;
+  std::vector<tensor_bytes> want;
+};
+
+/// All cases of one choice of sizes. A candidate is called on them one after the other in the same
+/// memory, so that a result kept by address is found out; the last is the first with one element
+/// changed, so that one kept by a fingerprint of a few elements is, too.
+struct expected_size {
+  task_instance instance;
+  std::vector<expected_case> cases;
+};
+
+/// Memory that inputs and outputs of all cases take.
+std::size_t bytes_of(const expected_size& size);
+
+/// Another number in the place of one element of one input, taken from elsewhere in the same input,
+/// so that it belongs to the distribution; an input of equal elements gets a different number.
+/// `inputs`: of this instance. Drawn by the seed.
+void change_one_element(const task_instance& instance, std::vector<tensor_bytes>& inputs,
+                        std::uint64_t seed);
+
+/// Where the content of one input of timed calls comes from: in call `call` it is
+/// refresh_input(layout, kind, where, call, base).
+struct timed_input {
+  distribution kind = distribution::normal;
+  content_address where;  ///< its seed is a secret of the evaluator
+};
+
+/// A lane's prepared task derives from it, or has one. It needs no tensor_body. A value.
+struct core_task {
+  std::shared_ptr<const task> subject;
+  std::string id;
+  std::vector<expected_size> hidden;
+  /// The timed sizes. First the case with the timed distributions, whose inputs are the base
+  /// content from which every timed call's own content is made; then the hidden rounds
+  /// `timed_rounds`, since a kernel could be right on them at the hidden sizes only.
+  expected_size timed;
+  /// One for each input of timed.instance. refresh_input must take it with that input's layout and
+  /// base content: time_candidate does not ask.
+  std::vector<timed_input> timed_content;
+  /// Hidden rounds of timed.cases[1], [2], …, by the lane's count.
+  std::vector<int> timed_rounds;
+  std::int64_t floor_ns = 0;
+  /// A first idea of the baseline's call time in ns; 0 before it was ever timed.
+  double baseline_ns = 0;
+  std::size_t bytes = 0;  ///< memory that inputs and outputs take
+};
+
+}  // namespace quern::env
