@@ -46,10 +46,10 @@ std::string value_of(std::string_view name, const task& what, const prompt_facts
   if (name == "task.reference") return without_last_newline(what.reference);
   if (name == "task.prototype") return what.lane->entry(what);
   if (name == "task.workspace") return what.lane->optional_entry(what);
-  if (name == "task.signature") return what.body->words().signature;
-  if (name == "task.sizes") return what.body->words().sizes;
-  if (name == "task.inputs") return what.body->words().inputs;
-  if (name == "task.outputs") return what.body->words().outputs;
+  if (name == "task.signature") return what.body->words(what).signature;
+  if (name == "task.sizes") return what.body->words(what).sizes;
+  if (name == "task.inputs") return what.body->words(what).inputs;
+  if (name == "task.outputs") return what.body->words(what).outputs;
   if (name == "task.tolerance")
     return fmt::format("{} + {} * |expected|", what.tolerance.atol, what.tolerance.rtol);
   if (name == "lane") return std::string(what.lane->name);

@@ -24,6 +24,7 @@ struct body_format;
 struct evaluator_options;
 struct suite_policy;
 struct task;
+struct task_source;
 struct verdict;
 
 /// What a candidate runs on, alone while it is measured. A GPU is named by its driver's number.
@@ -49,6 +50,9 @@ struct lane {
   /// What its tasks have beyond the head, and how that is read from a task file
   /// (env/task/task_body.hpp). Never null.
   const body_format* body;
+  /// Which files and names of others are its tasks as they are (env/task/task_source.hpp). Null:
+  /// its tasks are task files alone.
+  const task_source* tasks_from;
   /// Types that arguments of kernels may have; empty where tasks name no types.
   std::span<const dtype> element_types;
   /// What a run or a suite may name to measure over. A task's own baseline is always allowed.

@@ -61,6 +61,9 @@ base::status validate(const task& what);
 /// names the text in the message.
 base::status check_block(std::string_view which, std::string_view text);
 
+/// The same for UTF-8 (reference_text::utf8): no control characters but line breaks and tabs.
+base::status check_utf8_block(std::string_view which, std::string_view text);
+
 /// Part of validate(): a small letter, then at most `longest` letters, digits and _ in all.
 bool is_identifier(std::string_view text, std::size_t longest);
 

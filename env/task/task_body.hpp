@@ -24,11 +24,16 @@ struct body_keys {
   std::span<const std::string_view> after_reference;
 };
 
+/// What characters a reference may have beside line breaks and tabs; never control characters.
+enum class reference_text { printable_ascii, utf8 };
+
 /// How bodies of one kind stand in task files. A constant for as long as the program runs, compared
 /// by address: lanes whose tasks have the same fields name the same format.
 struct body_format {
   std::string_view name;  ///< for messages: "tensors"
   body_keys keys;
+  /// UTF-8 where others wrote the references, whose comments have it.
+  reference_text reference = reference_text::printable_ascii;
   /// Reads the body's keys of a task file, which has no keys but those of the head and of this
   /// format. Checks no rules (task_body::validate() does). Errors say where and what is allowed.
   base::expected<std::shared_ptr<const task_body>> (*read)(const yaml_map& file);
@@ -68,7 +73,7 @@ class task_body {
   [[nodiscard]] virtual std::vector<task_finding> check_texts(const task& of) const = 0;
   /// Whether the task has a plain kernel, over which a suite may want speed-ups.
   [[nodiscard]] virtual bool has_plain() const = 0;
-  [[nodiscard]] virtual body_words words() const = 0;
+  [[nodiscard]] virtual body_words words(const task& of) const = 0;
 
  protected:
   task_body() = default;

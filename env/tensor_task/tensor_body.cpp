@@ -100,7 +100,7 @@ std::vector<task_finding> tensor_body::check_texts(const task& of) const {
   return check_reference_text(of);
 }
 
-body_words tensor_body::words() const {
+body_words tensor_body::words(const task& /*of*/) const {
   return {prompt_signature(*this), prompt_sizes(*this), prompt_inputs(*this),
           prompt_outputs(*this)};
 }

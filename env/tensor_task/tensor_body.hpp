@@ -64,7 +64,7 @@ struct tensor_body final : task_body {
   /// check_reference_text() of check.hpp.
   [[nodiscard]] std::vector<task_finding> check_texts(const task& of) const override;
   [[nodiscard]] bool has_plain() const override { return !plain.empty(); }
-  [[nodiscard]] body_words words() const override;
+  [[nodiscard]] body_words words(const task& of) const override;
 };
 
 /// The body of a task of a lane with tensors, for as long as the task keeps it. Throws

@@ -116,6 +116,7 @@ const lane cpp_lane{
     .device = device_kind::core,
     .usual_device_class = "cpp-avx2",
     .body = &tensor_format,
+    .tasks_from = nullptr,
     .element_types = cpp_types,
     .baselines = {},
     .protocols = cpp_protocols,

@@ -94,6 +94,7 @@ const lane cuda_lane{
     .device = device_kind::gpu,
     .usual_device_class = "H200-SXM",
     .body = &tensor_format,
+    .tasks_from = nullptr,
     .element_types = cuda_types,
     .baselines = cuda_baselines,
     .protocols = cuda_protocols,

@@ -1,6 +1,7 @@
 // Lanes for readers: facts alone. Nothing here opens a judge.
 #include <array>
 
+#include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 #include "env/task/lane.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 
@@ -12,7 +13,8 @@ constexpr std::array all_types{dtype::f32, dtype::f64,  dtype::i32, dtype::i64,
                                dtype::u8,  dtype::bf16, dtype::f16};
 constexpr std::array<std::string_view, 1> paired{"paired/1"};
 
-constexpr lane reader_lane(std::string_view name, device_kind device, std::size_t types) {
+constexpr lane reader_lane(std::string_view name, device_kind device, const body_format& body,
+                           std::size_t types) {
   return {.name = name,
           .summary = name,
           .language = name,
@@ -20,7 +22,8 @@ constexpr lane reader_lane(std::string_view name, device_kind device, std::size_
           .fence = {},
           .device = device,
           .usual_device_class = name,
-          .body = &tensor_format,
+          .body = &body,
+          .tasks_from = nullptr,
           .element_types = std::span(all_types).first(types),
           .baselines = {},
           .protocols = paired,
@@ -43,13 +46,14 @@ constexpr lane reader_lane(std::string_view name, device_kind device, std::size_
           .grammar = nullptr};
 }
 
-constexpr lane on_core = reader_lane("cpp", device_kind::core, 5);
-constexpr lane on_gpu = reader_lane("cuda", device_kind::gpu, all_types.size());
+constexpr lane on_core = reader_lane("cpp", device_kind::core, tensor_format, 5);
+constexpr lane on_gpu = reader_lane("cuda", device_kind::gpu, tensor_format, all_types.size());
+constexpr lane of_modules = reader_lane("pytorch", device_kind::core, pytorch_format, 0);
 
 }  // namespace
 
 std::span<const lane* const> all_lanes() {
-  static constexpr std::array<const lane*, 2> all{&on_core, &on_gpu};
+  static constexpr std::array<const lane*, 3> all{&on_core, &on_gpu, &of_modules};
   return all;
 }
 

@@ -23,7 +23,7 @@ struct toy_body final : task_body {
   /// A reference that names the word would be a candidate itself.
   [[nodiscard]] std::vector<task_finding> check_texts(const task& of) const override;
   [[nodiscard]] bool has_plain() const override { return false; }
-  [[nodiscard]] body_words words() const override;
+  [[nodiscard]] body_words words(const task& of) const override;
 };
 
 /// The body of a task of a toy lane. Throws std::logic_error where the task has none or another.

@@ -92,6 +92,7 @@ const lane toy_lane{
     .device = device_kind::core,
     .usual_device_class = "toy-text",
     .body = &toy_format,
+    .tasks_from = nullptr,
     .element_types = {},
     .baselines = {},
     .protocols = toy_protocols,
