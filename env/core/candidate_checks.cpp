@@ -251,8 +251,8 @@ finding candidate_checker::run_case(const expected_size& size, std::size_t index
   finding wrong;
   const bool values = judges_with(judge_layer::values);
   for (std::size_t o = 0; values && o < expectation.want.size() && wrong.ok(); ++o) {
-    auto difference = compare_tensor(size.instance.outputs[o], limit, memory.outputs->at(o, 0),
-                                     expectation.want[o]);
+    auto difference = compare_tensor(size.instance.outputs[o], limit_of(expectation, limit),
+                                     memory.outputs->at(o, 0), expectation.want[o]);
     if (!difference) continue;
     wrong = found(verdict_kind::wrong_value, "",
                   fmt::format("{} ({})", describe(*difference), expectation.name));

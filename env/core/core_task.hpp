@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "env/runner/arena.hpp"
 #include "env/task/task.hpp"
 #include "env/tensor_task/fill.hpp"
 
@@ -18,7 +20,14 @@ struct expected_case {
   std::string name;  ///< "n=7 m=33, large", for messages
   std::vector<tensor_bytes> inputs;
   std::vector<tensor_bytes> want;
+  /// In the place of the task's: where results of this content have another scale.
+  std::optional<tolerance> limit = std::nullopt;
 };
+
+/// The case's own limit, or that of the task.
+inline const tolerance& limit_of(const expected_case& one, const tolerance& of_task) {
+  return one.limit ? *one.limit : of_task;
+}
 
 /// All cases of one choice of sizes. A candidate is called on them one after the other in the same
 /// memory, so that a result kept by address is found out; the last is the first with one element
@@ -44,6 +53,15 @@ struct timed_input {
   content_address where;  ///< its seed is a secret of the evaluator
 };
 
+/// Content of timed calls that a lane makes itself. One thread.
+class timed_content_maker {
+ public:
+  virtual ~timed_content_maker() = default;
+  /// Writes the inputs of calls `first` ... to the slots of `inputs`, all of them. The same call has
+  /// the same content.
+  virtual base::status fill(std::uint64_t first, const tensor_arena& inputs) = 0;
+};
+
 /// A lane's prepared task derives from it, or has one. It needs no tensor_body. A value.
 struct core_task {
   std::shared_ptr<const task> subject;
@@ -53,8 +71,9 @@ struct core_task {
   /// content from which every timed call's own content is made; then the hidden rounds
   /// `timed_rounds`, since a kernel could be right on them at the hidden sizes only.
   expected_size timed;
-  /// One for each input of timed.instance. refresh_input must take it with that input's layout and
-  /// base content: time_candidate does not ask.
+  /// One for each input of timed.instance, unless the lane makes the content (timing_request::maker).
+  /// refresh_input must take it with that input's layout and base content: time_candidate does not
+  /// ask.
   std::vector<timed_input> timed_content;
   /// Hidden rounds of timed.cases[1], [2], …, by the lane's count.
   std::vector<int> timed_rounds;

@@ -59,7 +59,7 @@ class core_sides final : public timed_sides {
   finding measure_baseline_once();
   /// Why the baseline did not answer: its own fault, or its process is lost.
   finding baseline_failed(const runner_failure& why);
-  void refresh();
+  finding refresh();
   void measure_handshake();
   finding window(bool candidate, double& ns, bool& disturbed);
   [[nodiscard]] process_pairs charged(process_pairs pairs) const;
@@ -128,7 +128,7 @@ finding core_sides::set_up(std::int64_t slots) {
   if (!inputs) return host_error(inputs.error().message);
   inputs_.emplace(std::move(*inputs));
   idle_.forget();
-  refresh();
+  if (auto f = refresh(); !f.ok()) return f;
   if (auto f = prepare_baseline(slots, *inputs_, baseline_memory_); !f.ok()) return f;
   return request_.checker->prepare(instance_, slots, &*inputs_, candidate_memory_);
 }
@@ -163,14 +163,21 @@ finding core_sides::measure_baseline_once() {
   return {};
 }
 
-void core_sides::refresh() {
+finding core_sides::refresh() {
   if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
+  if (request_.maker != nullptr) {
+    if (const auto made = request_.maker->fill(call_, *inputs_); !made)
+      return host_error(made.error().message);
+    call_ += static_cast<std::uint64_t>(inputs_->slots());
+    return {};
+  }
   for (std::int64_t s = 0; s < slots_; ++s, ++call_)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
       // The arguments were valid when the lane made the base content with them.
       (void)refresh_input(instance_.inputs[i], task_.timed_content[i].kind,
                           task_.timed_content[i].where, call_, task_.timed.cases[0].inputs[i],
                           inputs_->at(i, s));
+  return {};
 }
 
 finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
@@ -256,7 +263,7 @@ finding core_sides::pair_unkept(window_pair& per_call) {
 finding core_sides::pair(std::size_t, bool candidate_first, std::optional<window_pair>& took) {
   window_pair per_call;
   bool disturbed = false;
-  refresh();
+  if (auto f = refresh(); !f.ok()) return f;
   if (auto f = pair_of_windows(candidate_first, per_call, disturbed); !f.ok()) return f;
   if (disturbed) {
     ++result_.disturbed;
@@ -291,7 +298,7 @@ finding core_sides::hidden_windows() {
   const auto case_of = [&](std::int64_t k) -> const expected_case& {
     return cases[static_cast<std::size_t>(1 + (next_hidden_ + k) % hidden)];
   };
-  refresh();
+  if (auto f = refresh(); !f.ok()) return f;
   for (std::int64_t k = 0; k < some; ++k)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
       std::copy(case_of(k).inputs[i].begin(), case_of(k).inputs[i].end(),
@@ -303,10 +310,10 @@ finding core_sides::hidden_windows() {
     if (auto f = window(candidate, ns, disturbed); !f.ok()) return f;
   for (std::int64_t k = 0; k < some; ++k)
     for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
-      auto difference = compare_tensor(instance_.outputs[o], request_.limit,
+      auto difference = compare_tensor(instance_.outputs[o], limit_of(case_of(k), request_.limit),
                                        candidate_memory_.outputs->at(o, (first + k) % slots_),
                                        case_of(k).want[o]);
-      (void)compare_tensor(instance_.outputs[o], request_.limit,
+      (void)compare_tensor(instance_.outputs[o], limit_of(case_of(k), request_.limit),
                            baseline_memory_.outputs->at(o, (first + k) % slots_),
                            case_of(k).want[o]);
       if (!difference || !judges_with(judge_layer::values)) continue;

@@ -38,6 +38,8 @@ struct timing_request {
   baseline_side baseline;
   core_process* candidate = nullptr;
   candidate_checker* checker = nullptr;  ///< of the candidate; its probe was passed
+  /// Makes the content of timed calls; null: it is made of the base content (core_task).
+  timed_content_maker* maker = nullptr;
   std::uint64_t order_seed = 0;          ///< of the order of windows
   std::uint64_t first_call = 0;          ///< content of calls below it was used before
   double budget_s = 0.5;

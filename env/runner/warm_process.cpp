@@ -21,25 +21,27 @@ namespace {
 constexpr int warm_up_limit_ms = 120'000;
 constexpr int fork_limit_ms = 10'000;
 
-base::status send_with_socket(int control, std::span<const std::byte> request, int fd) {
+base::status send_request(int control, std::span<const std::byte> request, int fd) {
   iovec part{const_cast<std::byte*>(request.data()), request.size()};
   alignas(cmsghdr) char extra[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = extra;
-  message.msg_controllen = sizeof extra;
-  cmsghdr* c = CMSG_FIRSTHDR(&message);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  if (fd >= 0) {
+    message.msg_control = extra;
+    message.msg_controllen = sizeof extra;
+    cmsghdr* c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  }
   if (sendmsg(control, &message, MSG_NOSIGNAL) >= 0) return {};
   // A broken connection is how its death shows first: the caller starts another one.
   const int number = errno;
   return base::fail(
       number == EPIPE || number == ECONNRESET ? base::errc::unavailable : base::errc::io,
-      "asking a warm process for a child: {}", std::strerror(number));
+      "asking a warm process: {}", std::strerror(number));
 }
 
 /// One message within the time; empty: none.
@@ -100,7 +102,7 @@ warm_process::~warm_process() {
 
 base::expected<std::string> warm_process::ask(std::span<const std::byte> request,
                                               base::unique_fd socket) {
-  QUERN_CHECK(send_with_socket(control_.get(), request, socket.get()));
+  QUERN_CHECK(send_request(control_.get(), request, socket.get()));
   std::string answer = message_within(control_.get(), fork_limit_ms);
   if (answer.empty()) return base::fail(base::errc::unavailable, "a warm process does not answer");
   return answer;

@@ -35,8 +35,9 @@ class warm_process {
   [[nodiscard]] const std::string& hello() const { return hello_; }
   [[nodiscard]] int pid() const { return pid_; }
 
-  /// Sends a request for a child with the child's end of a socket, and waits ten seconds for the
-  /// answer. Errors: unavailable: it is gone or does not answer; io: it cannot be asked.
+  /// Sends a request, with the end of a socket that a new child is to have (empty: none goes with
+  /// it), and waits ten seconds for the answer. Errors: unavailable: it is gone or does not answer;
+  /// io: it cannot be asked.
   base::expected<std::string> ask(std::span<const std::byte> request, base::unique_fd socket);
 
  private:

@@ -11,15 +11,6 @@
 
 namespace quern::env {
 
-namespace {
-
-/// A self-test takes a second, and what ails a core's host is over sooner than what ails a GPU: a
-/// folder that was full, memory that was short.
-constexpr device_quarantine::limits core_quarantine{.first_pause = 5'000'000'000,
-                                                    .longest_pause = 300'000'000'000};
-
-}  // namespace
-
 cpp_evaluator::cpp_evaluator(std::unique_ptr<state> s)
     : staged_judge(s->options, s->seconds), state_(std::move(s)) {}
 cpp_evaluator::~cpp_evaluator() = default;
@@ -64,7 +55,7 @@ base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(cpp_evaluator
   s->tasks = std::make_unique<task_shelf>(options.reference_program, mode, s->core.core(),
                                           *options.input_seed, options.expectation_cache_bytes,
                                           options.restart_reference);
-  s->quarantine = device_quarantine(options.quarantine.value_or(core_quarantine));
+  s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);
   return std::unique_ptr<cpp_evaluator>(new cpp_evaluator(std::move(s)));
 }

@@ -11,8 +11,8 @@
 
 #include "base/clock.hpp"
 #include "env/build/shared_compilation.hpp"
+#include "env/core/core_care.hpp"
 #include "env/core/timing.hpp"
-#include "env/device/device_quarantine.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judgement.hpp"
 #include "env/judge/staged_evaluation.hpp"
@@ -80,8 +80,7 @@ struct cpp_evaluator::state {
   null_distribution null;
   std::unique_ptr<task_shelf> tasks;
   stage_seconds seconds;
-  base::steady_clock clock;
-  device_quarantine quarantine{};
+  core_care care;
   std::uint64_t self_tests = 0;
 
   /// Judges a kernel that is known to be right, with everything made anew: what is wrong here; none

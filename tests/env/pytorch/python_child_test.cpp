@@ -164,7 +164,7 @@ TEST_CASE_FIXTURE(
   const std::string other = write("candidate.py", same_in_other_words);
   python_child candidate = start(other);
   REQUIRE(candidate.load(other, patient));
-  const auto made = candidate.construct(how, *sheet, weights, patient);
+  const auto made = candidate.construct(how, *sheet, weights, model_names::of_candidate, patient);
   CAPTURE(made ? *made : made.error().text);
   REQUIRE(made);
   CHECK(base::parse_json(*made).value()["weights_taken"] == 3);

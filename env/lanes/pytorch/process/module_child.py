@@ -5,7 +5,7 @@ The commands are those of every runner (env/runner/protocol.hpp). Questions of t
 describe   of a reference: what the module needs and gives; the answer is a sheet (module_sheet.hpp)
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
 weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
-construct  of a candidate: makes ModelNew as the sheet of the reference says, with the weights of file 2
+construct  makes the model as the sheet of the reference says, with the weights of file 2
 
 A text that fails is an outcome with the end of its exception. Nothing that this process says is believed beyond that.
 """
@@ -332,7 +332,7 @@ class Child:
         init = ast.literal_eval(asked["init"])
         self.arguments = [(ast.literal_eval(one["value"]),) if "value" in one else None for one in asked["inputs"]]
         self.bools = [one["bool"] for one in asked["inputs"] if "value" not in one]
-        name = "ModelNew" if hasattr(self.module, "ModelNew") else "Model"
+        name = next((name for name in asked["classes"] if hasattr(self.module, name)), asked["classes"][0])
         self.model = self.make_model(name, init, asked["seed"])
         taken = 0
         if isinstance(self.model, torch.nn.Module):

@@ -97,11 +97,13 @@ answered<std::string> python_child::write_weights(const module_weights& to,
 }
 
 answered<std::string> python_child::construct(const module_making& how, const module_sheet& sheet,
-                                              const module_weights& weights,
+                                              const module_weights& weights, model_names names,
                                               question_limits limits) {
+  using list = std::vector<std::string>;
   const auto address = map(weights.file, python_file::weights, limits);
   if (!address) return tl::make_unexpected(address.error());
   return ask({{"ask", "construct"},
+              {"classes", names == model_names::of_candidate ? list{"ModelNew", "Model"} : list{"Model"}},
               {"precision", how.precision},
               {"seed", how.seed},
               {"init", sheet.init},

@@ -31,6 +31,9 @@ struct module_making {
   std::uint64_t seed = 0;          ///< of the constructor's random numbers, below 2^63
 };
 
+/// Which class a model is made of: Model; of a candidate ModelNew, or Model where there is none.
+enum class model_names { of_reference, of_candidate };
+
 /// Ends with this object. One thread. Answers fail as those of runner_link do; `limits` are for one
 /// question.
 class python_child {
@@ -39,6 +42,7 @@ class python_child {
       : process_(std::move(process)), link_(std::move(link)), sheet_(std::move(sheet)) {}
 
   [[nodiscard]] runner_link& link() { return link_; }
+  [[nodiscard]] int pid() const { return link_.pid(); }
   /// Those that were on when it answered the first question of this lane.
   [[nodiscard]] layer_set layers() const { return layers_; }
 
@@ -54,9 +58,10 @@ class python_child {
                                 std::string_view family, question_limits limits);
   /// Of a reference: puts the tensors of its model into `to`.
   answered<std::string> write_weights(const module_weights& to, question_limits limits);
-  /// Of a candidate: makes its model as the reference's sheet says.
+  /// Makes its model as the reference's sheet says.
   answered<std::string> construct(const module_making& how, const module_sheet& sheet,
-                                  const module_weights& weights, question_limits limits);
+                                  const module_weights& weights, model_names names,
+                                  question_limits limits);
 
  private:
   /// Maps the file for reading, or for writing: where it lies there.

@@ -192,6 +192,10 @@ void quern_python_group_end(void* group) {
   delete static_cast<env::cgroup_leaf*>(group);
 }
 
+int32_t quern_python_group_ran_out(void* group) {
+  return group != nullptr && static_cast<const env::cgroup_leaf*>(group)->had_oom_kill() ? 1 : 0;
+}
+
 int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char* problem,
                            int32_t room) {
   try {

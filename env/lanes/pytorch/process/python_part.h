@@ -49,6 +49,8 @@ QUERN_PYTHON_PART int32_t quern_python_probe(char* problem, int32_t room);
  * reaped. */
 QUERN_PYTHON_PART void* quern_python_group(int64_t memory_bytes, int32_t processes);
 QUERN_PYTHON_PART void quern_python_group_end(void* group);
+/* Whether the kernel killed in it because its memory was used up. */
+QUERN_PYTHON_PART int32_t quern_python_group_ran_out(void* group);
 
 /* In a child, right behind fork(): puts the sandbox on. `spec`: JSON with `socket`, `core`, `memory_bytes`,
  * `work_bytes`, `required`, `read_only`. `layers`: those that are on, as bits of env::layer_set. After an error the

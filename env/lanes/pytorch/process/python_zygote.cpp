@@ -88,6 +88,21 @@ base::expected<python_child> python_zygote::fork(const python_start& how) {
                       runner_link(std::move(ends.first), number), std::move(sheet));
 }
 
+child_end python_zygote::end(const python_child& child) {
+  child_end ended;
+  ended.how = child_end::kind::killed;
+  const std::string request = base::dump(base::json{{"end", child.pid()}});
+  const auto answer = parent_.ask(std::as_bytes(std::span(request)), {});
+  const auto told = answer ? base::parse_json(*answer) : tl::make_unexpected(answer.error());
+  if (!told || !told->is_object() || told->empty()) return ended;
+  ended.out_of_memory = told->value("out_of_memory", false);
+  if (told->value("killed", false)) return ended;
+  const int signal = told->value("signal", 0);
+  ended.how = signal != 0 ? child_end::kind::signalled : child_end::kind::exited;
+  ended.code = signal != 0 ? signal : told->value("code", 0);
+  return ended;
+}
+
 base::expected<std::string> python_fingerprint() {
   base::hasher all;
   for (const char* name : {"zygote.py", "module_child.py"}) {

@@ -10,6 +10,7 @@
 #include "base/status.hpp"
 #include "env/lanes/pytorch/process/python_child.hpp"
 #include "env/runner/warm_process.hpp"
+#include "env/sandbox/child.hpp"
 #include "env/sandbox/probe.hpp"
 
 namespace quern::env {
@@ -40,6 +41,10 @@ class python_zygote {
 
   /// A child that has no module yet. Error (unavailable): the parent or the child is gone.
   base::expected<python_child> fork(const python_start& how);
+
+  /// Ends a child, if it still runs after a moment, and tells how it ended. Of one that nobody knows
+  /// any more: killed.
+  child_end end(const python_child& child);
 
  private:
   python_zygote(warm_process parent, bool required)

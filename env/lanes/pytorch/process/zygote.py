@@ -1,7 +1,8 @@
 """The parent of the Python processes of lane `pytorch`: `zygote.py LIBRARY`, started by an evaluator.
 
 It imports torch and what candidates import most, and never runs a text of theirs. On descriptor 3 it is asked for
-children (JSON, with the child's end of a socket pair) and answers with their numbers. A child puts the sandbox on
+children (JSON, with the child's end of a socket pair) and answers with their numbers; it is asked, too, to end one and
+how it ended. A child puts the sandbox on
 itself, tells which layers are on, and serves commands (module_child.py) until the evaluator is gone. Every child is
 for one text. No CUDA here: a context does not survive a fork.
 
@@ -13,13 +14,16 @@ import gc
 import json
 import os
 import signal
+import select
 import socket
 import sys
+import time
 
 CONTROL = 3
 ROOM = 480
 # A child's processes and threads together: one, and what LibTorch may start where no filter forbids it.
 MOST_PROCESSES = 4
+MOST_ENDS = 64
 
 
 class Library:
@@ -39,6 +43,9 @@ class Library:
 
     def group(self, memory_bytes):
         return self.so.quern_python_group(ctypes.c_int64(memory_bytes), ctypes.c_int32(MOST_PROCESSES))
+
+    def ran_out(self, group):
+        return bool(self.so.quern_python_group_ran_out(ctypes.c_void_p(group)))
 
     def end_group(self, group):
         self.so.quern_python_group_end(ctypes.c_void_p(group))
@@ -81,15 +88,36 @@ class Zygote:
         self.library = library
         self.read_only = own_folders() + [os.path.dirname(os.path.abspath(__file__))]
         self.children = {}
+        self.ends = {}  # of the last ones, whom somebody may still ask about
 
     def reap(self):
         while self.children:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            group = self.children.pop(pid, None)
+            group, ran_out = self.children.pop(pid, None), False
             if group:
+                ran_out = self.library.ran_out(group)
                 self.library.end_group(group)
+            self.ends[pid] = {"code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
+                              "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, "out_of_memory": ran_out}
+            while len(self.ends) > MOST_ENDS:
+                del self.ends[next(iter(self.ends))]
+
+    def end(self, pid):
+        """How a child ended. One that lives is given a moment to end by itself, and killed."""
+        killed = False
+        for attempt in range(500):
+            self.reap()
+            if pid in self.ends:
+                return self.ends.pop(pid) | {"killed": killed}
+            if pid not in self.children:
+                return {}
+            if attempt == 25:
+                os.kill(pid, signal.SIGKILL)
+                killed = True
+            time.sleep(0.002)
+        return {}
 
     def fork(self, asked, channel):
         spec = {
@@ -144,7 +172,6 @@ def serve(path):
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"torch": torch.__version__, "pid": os.getpid()}).encode())
-    import select
     while True:
         ready, _, _ = select.select([control, woken], [], [])
         if woken in ready:
@@ -158,13 +185,18 @@ def serve(path):
         message, fds, flags, _ = socket.recv_fds(control, 65536, 1)
         if not message or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
             return
-        if len(fds) != 1:
+        asked = json.loads(message)
+        if "end" in asked:
+            answer = zygote.end(asked["end"])
+        elif len(fds) != 1:
             return
-        try:
-            answer = {"pid": zygote.fork(json.loads(message), fds[0])}
-        except OSError as e:
-            answer = {"pid": -1, "error": str(e)}
-        os.close(fds[0])
+        else:
+            try:
+                answer = {"pid": zygote.fork(asked, fds[0])}
+            except OSError as e:
+                answer = {"pid": -1, "error": str(e)}
+        for fd in fds:
+            os.close(fd)
         control.send(json.dumps(answer).encode())
 
 

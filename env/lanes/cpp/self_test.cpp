@@ -1,6 +1,5 @@
 // The evaluator of lane `cpp` in trouble: found out, left alone, tried again with everything made
 // anew.
-#include "base/log.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/task/task_codec.hpp"
 
@@ -59,31 +58,15 @@ std::optional<std::string> cpp_evaluator::state::self_test() {
 }
 
 void cpp_evaluator::state::look_after(const verdict& v) {
-  if (!options.restart_reference) return;
-  if (v.kind != verdict_kind::infra_error) return quarantine.worked();
-  const bool was_out = quarantine.entry().has_value();
-  quarantine.failed(v.task, v.detail, clock.now_ns());
-  if (const auto& out = quarantine.entry(); out && !was_out)
-    base::log_error("evaluator", "core {} is in quarantine ({}): {}", core.core(),
-                    name_of(out->cause), out->reason);
+  if (options.restart_reference) care.look_after(v);
 }
 
 std::optional<device_trouble> cpp_evaluator::trouble() const {
-  const auto& out = state_->quarantine.entry();
-  if (!out) return std::nullopt;
-  return device_trouble{fmt::format("{}: {}", name_of(out->cause), out->reason), out->since};
+  return state_->care.trouble();
 }
 
 void cpp_evaluator::recover() {
-  auto& s = *state_;
-  if (!s.quarantine.test_due(s.clock.now_ns())) return;
-  const auto problem = s.self_test();
-  s.quarantine.tested(problem, s.clock.now_ns());
-  if (problem) {
-    base::log_warn("evaluator", "core {} stays in quarantine: {}", s.core.core(), *problem);
-  } else {
-    base::log_info("evaluator", "core {} passed its self-test and takes work again", s.core.core());
-  }
+  state_->care.recover([this] { return state_->self_test(); });
 }
 
 }  // namespace quern::env

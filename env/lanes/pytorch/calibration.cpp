@@ -1,0 +1,73 @@
+// Calibrated tolerances.
+#include "env/lanes/pytorch/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "env/tensor_task/float_bits.hpp"
+
+namespace quern::env {
+namespace {
+
+double element_of(dtype type, const std::byte* at) {
+  const auto read = [at](auto value) {
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  switch (type) {
+    case dtype::f32:
+      return static_cast<double>(read(float{}));
+    case dtype::bf16:
+      return static_cast<double>(from_bf16(read(std::uint16_t{})));
+    case dtype::f16:
+      return static_cast<double>(from_f16(read(std::uint16_t{})));
+    default:
+      return read(double{});
+  }
+}
+
+bool same_kind(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return true;
+}
+
+}  // namespace
+
+result_scale scale_of(std::span<const tensor_layout> outputs, std::span<const tensor_bytes> want,
+                      std::span<const tensor_bytes> wide) {
+  result_scale scale;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (!is_floating(outputs[o].type)) continue;
+    const std::size_t width = size_of(outputs[o].type);
+    double squares = 0;
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < outputs[o].elements; ++i) {
+      const double y = element_of(outputs[o].type, want[o].data() + static_cast<std::size_t>(i) * width);
+      scale.finite &= std::isfinite(y);
+      if (!wide.empty()) {
+        const double y64 = element_of(dtype::f64, wide[o].data() + static_cast<std::size_t>(i) * sizeof(double));
+        scale.agrees &= same_kind(y, y64);
+        if (std::isfinite(y) && std::isfinite(y64))
+          scale.worst_error = std::max(scale.worst_error, std::abs(y - y64));
+      }
+      if (!std::isfinite(y)) continue;
+      squares += y * y;
+      ++count;
+    }
+    if (count > 0) least = std::min(least, std::sqrt(squares / static_cast<double>(count)));
+  }
+  scale.least_rms = std::isfinite(least) ? least : 0;
+  return scale;
+}
+
+std::optional<tolerance> calibrated(const tolerance& relative, const result_scale& scale) {
+  const double error = 4 * scale.worst_error;
+  if (!scale.agrees || error > scale.least_rms / 4) return std::nullopt;
+  return tolerance{std::max(relative.atol * scale.least_rms, error), relative.rtol};
+}
+
+}  // namespace quern::env

@@ -1,0 +1,57 @@
+// A task of this lane as it is checked and timed: what does not depend on the candidate.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/file.hpp"
+#include "base/status.hpp"
+#include "env/core/core_task.hpp"
+#include "env/lanes/pytorch/module_content.hpp"
+#include "env/lanes/pytorch/module_process.hpp"
+#include "env/tensor_task/check.hpp"
+
+namespace quern::env {
+
+/// Bytes that inputs, outputs and weights of one call may take on a core.
+inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;
+
+struct module_task : core_task {
+  base::temp_folder folder;             ///< has the reference's text, readable by children
+  std::filesystem::path reference;      ///< its file
+  module_sheet sheet;
+  module_making making;
+  module_weights weights;
+  std::unique_ptr<module_content> content;
+  tolerance limit;                      ///< of the nominal content, calibrated
+  bool compared_with_f64 = false;       ///< no: it does not run in f64, and limits are its dtype's
+
+  module_task(base::temp_folder in, module_weights of)
+      : folder(std::move(in)), weights(std::move(of)) {}
+};
+
+/// A text in a file that children may read: in a new private folder, which goes with the result.
+struct text_file {
+  base::temp_folder folder;
+  std::filesystem::path path;
+};
+base::expected<text_file> write_module(std::string_view name, const std::string& text);
+
+/// A child in which the module of `path` is loaded. `core`: -1: any. Errors as reference_error's.
+base::expected<python_child> loaded_reference(python_zygote& zygote, const std::string& path,
+                                              int core);
+
+/// Describes the module, draws content, and runs the reference on all of it, in its precision and
+/// in f64. `input_seed`: secret of this evaluator. Errors: invalid_argument says what is wrong with
+/// the task or its reference; anything else is of this host.
+base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<const task> subject,
+                                                            python_zygote& zygote,
+                                                            std::uint64_t input_seed,
+                                                            const machine_peak& peak);
+
+/// A reference's process to be timed on a core, with its model made.
+base::expected<std::unique_ptr<module_process>> fresh_reference(const module_task& of,
+                                                                python_zygote& zygote, int core);
+
+}  // namespace quern::env
