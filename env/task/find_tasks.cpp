@@ -16,7 +16,7 @@ struct foreign_words {
   std::string name;  ///< empty: all tasks
 };
 
-const lane* lane_that_knows(const std::string& text, const task_options& options) {
+const lane* lane_that_knows(const std::string& text, const source_options& options) {
   for (const lane* one : all_lanes()) {
     if (options.lane != nullptr && one != options.lane) continue;
     if (one->tasks_from != nullptr && one->tasks_from->knows(text)) return one;
@@ -25,7 +25,7 @@ const lane* lane_that_knows(const std::string& text, const task_options& options
 }
 
 std::optional<foreign_words> foreign_words_of(const std::string& text,
-                                              const task_options& options) {
+                                              const source_options& options) {
   if (const lane* whole = lane_that_knows(text, options)) return foreign_words{whole, text, {}};
   const std::size_t hash = text.rfind('#');
   if (hash == std::string::npos) return std::nullopt;
@@ -54,7 +54,16 @@ base::status keep_one(suite& members, const foreign_words& words) {
                     names.front());
 }
 
-base::expected<suite> read_foreign(const foreign_words& words, const task_options& options) {
+/// A task file says its precision itself.
+base::status refuse_precision(const std::string& text, const source_options& options) {
+  if (options.precision.empty()) return {};
+  return base::fail(base::errc::invalid_argument,
+                    "the precision {} is asked for, but {} is no task of others and says its own "
+                    "types: leave the precision out",
+                    options.precision, text);
+}
+
+base::expected<suite> read_foreign(const foreign_words& words, const source_options& options) {
   QUERN_TRY(suite found, words.of->tasks_from->read(*words.of, words.text, options));
   if (!words.name.empty()) QUERN_CHECK(keep_one(found, words));
   return found;
@@ -62,18 +71,21 @@ base::expected<suite> read_foreign(const foreign_words& words, const task_option
 
 }  // namespace
 
-bool names_foreign_tasks(const std::string& text, const task_options& options) {
+bool names_foreign_tasks(const std::string& text, const source_options& options) {
   return foreign_words_of(text, options).has_value();
 }
 
-base::expected<suite> find_tasks(const std::string& text, const task_options& options) {
+base::expected<suite> find_tasks(const std::string& text, const source_options& options) {
   const auto foreign = foreign_words_of(text, options);
-  return foreign ? read_foreign(*foreign, options) : load_suite(text);
+  if (foreign) return read_foreign(*foreign, options);
+  QUERN_CHECK(refuse_precision(text, options));
+  return load_suite(text);
 }
 
-base::expected<found_task> find_task(const std::string& text, const task_options& options) {
+base::expected<found_task> find_task(const std::string& text, const source_options& options) {
   const auto foreign = foreign_words_of(text, options);
   if (!foreign) {
+    QUERN_CHECK(refuse_precision(text, options));
     QUERN_TRY(task subject, load_task(text));
     return found_task{std::move(subject), std::nullopt};
   }
@@ -88,7 +100,7 @@ base::expected<found_task> find_task(const std::string& text, const task_options
 }
 
 base::expected<std::vector<bundled_candidate>> find_candidates(const std::string& text,
-                                                               const task_options& options) {
+                                                               const source_options& options) {
   const lane* of = lane_that_knows(text, options);
   if (of == nullptr) return std::vector<bundled_candidate>();
   return of->tasks_from->candidates(*of, text, options);

@@ -12,11 +12,13 @@
 namespace quern::env {
 
 /// What a command or a configuration says beside the word that names tasks.
-struct task_options {
+struct source_options {
   /// Whose tasks a word names that several lanes know. Null: those of the first one.
   const env::lane* lane = nullptr;
   /// Folder of KernelBench's tree; empty: the variable KERNELBENCH of the environment.
   std::string kernelbench;
+  /// What floating inputs and weights are cast to; empty: what the form says, or its default.
+  std::string precision;
 };
 
 /// A candidate that stands in a file of tasks.
@@ -36,11 +38,11 @@ struct task_source {
   /// The tasks that `text` names, at least one, of lane `of`, with nothing held out and the
   /// defaults of the lane. Errors name the file and the line or record in it.
   base::expected<suite> (*read)(const lane& of, const std::string& text,
-                                const task_options& options);
+                                const source_options& options);
   /// Candidates that stand beside the tasks of a file; none in most forms.
   base::expected<std::vector<bundled_candidate>> (*candidates)(const lane& of,
                                                                const std::string& text,
-                                                               const task_options& options);
+                                                               const source_options& options);
 };
 
 }  // namespace quern::env
