@@ -57,8 +57,8 @@ struct timed_input {
 class timed_content_maker {
  public:
   virtual ~timed_content_maker() = default;
-  /// Writes the inputs of calls `first` ... to the slots of `inputs`, all of them. The same call has
-  /// the same content.
+  /// Writes the inputs of calls `first` ... to the slots of `inputs`, all of them. The same call
+  /// has the same content.
   virtual base::status fill(std::uint64_t first, const tensor_arena& inputs) = 0;
 };
 
@@ -71,9 +71,9 @@ struct core_task {
   /// content from which every timed call's own content is made; then the hidden rounds
   /// `timed_rounds`, since a kernel could be right on them at the hidden sizes only.
   expected_size timed;
-  /// One for each input of timed.instance, unless the lane makes the content (timing_request::maker).
-  /// refresh_input must take it with that input's layout and base content: time_candidate does not
-  /// ask.
+  /// One for each input of timed.instance, unless the lane makes the content
+  /// (timing_request::maker). refresh_input must take it with that input's layout and base content:
+  /// time_candidate does not ask.
   std::vector<timed_input> timed_content;
   /// Hidden rounds of timed.cases[1], [2], …, by the lane's count.
   std::vector<int> timed_rounds;

@@ -40,8 +40,8 @@ struct timing_request {
   candidate_checker* checker = nullptr;  ///< of the candidate; its probe was passed
   /// Makes the content of timed calls; null: it is made of the base content (core_task).
   timed_content_maker* maker = nullptr;
-  std::uint64_t order_seed = 0;          ///< of the order of windows
-  std::uint64_t first_call = 0;          ///< content of calls below it was used before
+  std::uint64_t order_seed = 0;  ///< of the order of windows
+  std::uint64_t first_call = 0;  ///< content of calls below it was used before
   double budget_s = 0.5;
   estimate_limits limits;
 };

@@ -22,6 +22,8 @@ struct task_finding {
 /// Numbers that a lane's checks do not find are 0.
 struct task_report {
   std::vector<task_finding> findings;
+  /// What the task is, a line each, where a lane finds it out by running the reference.
+  std::vector<std::string> facts;
   std::int64_t baseline_ns = 0;
   std::int64_t floor_ns = 0;
   /// Largest |y - y64| / (atol + rtol |y64|) of the reference against itself in f64; beyond 1/2 a

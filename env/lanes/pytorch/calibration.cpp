@@ -46,10 +46,12 @@ result_scale scale_of(std::span<const tensor_layout> outputs, std::span<const te
     double squares = 0;
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < outputs[o].elements; ++i) {
-      const double y = element_of(outputs[o].type, want[o].data() + static_cast<std::size_t>(i) * width);
+      const double y =
+          element_of(outputs[o].type, want[o].data() + static_cast<std::size_t>(i) * width);
       scale.finite &= std::isfinite(y);
       if (!wide.empty()) {
-        const double y64 = element_of(dtype::f64, wide[o].data() + static_cast<std::size_t>(i) * sizeof(double));
+        const double y64 =
+            element_of(dtype::f64, wide[o].data() + static_cast<std::size_t>(i) * sizeof(double));
         scale.agrees &= same_kind(y, y64);
         if (std::isfinite(y) && std::isfinite(y64))
           scale.worst_error = std::max(scale.worst_error, std::abs(y - y64));

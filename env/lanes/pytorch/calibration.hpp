@@ -14,10 +14,10 @@ namespace quern::env {
 
 /// What the results of a reference on one content say, over all floating outputs.
 struct result_scale {
-  double least_rms = 0;   ///< least root mean square of an output, over its finite elements
-  double worst_error = 0; ///< largest |y - y64|; 0 where there are no results in f64
-  bool finite = true;     ///< no NaN and no infinity
-  bool agrees = true;     ///< NaN and infinities are where y64 has them
+  double least_rms = 0;    ///< least root mean square of an output, over its finite elements
+  double worst_error = 0;  ///< largest |y - y64|; 0 where there are no results in f64
+  bool finite = true;      ///< no NaN and no infinity
+  bool agrees = true;      ///< NaN and infinities are where y64 has them
 };
 
 /// `wide`: the same results computed in f64, floating outputs as f64; empty: there are none.

@@ -124,14 +124,15 @@ base::status expect(module_task& to, python_child& process) {
   std::vector<expected_case> kept;
   for (std::size_t c = 0; c < wide.size(); ++c) {
     expected_case& one = to.timed.cases[c];
-    const result_scale scale =
-        scale_of(at.outputs, one.want, to.compared_with_f64 ? wide[c] : std::vector<tensor_bytes>());
+    const result_scale scale = scale_of(
+        at.outputs, one.want, to.compared_with_f64 ? wide[c] : std::vector<tensor_bytes>());
     one.limit = calibrated(to.subject->tolerance, scale);
     if (c == 0 && !one.limit)
-      return base::fail(base::errc::invalid_argument,
-                        "the reference differs from itself in f64 by {:.3g}, its results have a root "
-                        "mean square of {:.3g}: more than a sixteenth",
-                        scale.worst_error, scale.least_rms);
+      return base::fail(
+          base::errc::invalid_argument,
+          "the reference differs from itself in f64 by {:.3g}, its results have a root "
+          "mean square of {:.3g}: more than a sixteenth",
+          scale.worst_error, scale.least_rms);
     if (!one.limit || (c > 0 && !scale.finite && kept.front().limit)) continue;
     kept.push_back(std::move(one));
   }
@@ -147,16 +148,18 @@ base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
     for (const tensor_layout& one : *list)
       bytes += one.bytes;
   if (bytes <= most_call_bytes) return {};
-  return base::fail(base::errc::invalid_argument,
-                    "inputs, results and weights have {} MiB, on a core at most {}: judge it on a GPU",
-                    bytes >> 20, most_call_bytes >> 20);
+  return base::fail(
+      base::errc::invalid_argument,
+      "inputs, results and weights have {} MiB, on a core at most {}: judge it on a GPU",
+      bytes >> 20, most_call_bytes >> 20);
 }
 
 base::status check_use_of(const module_sheet& sheet) {
   if (sheet.keeps_state)
-    return base::fail(base::errc::invalid_argument,
-                      "the reference's result depends on the calls before: no two runs of it can be "
-                      "compared");
+    return base::fail(
+        base::errc::invalid_argument,
+        "the reference's result depends on the calls before: no two runs of it can be "
+        "compared");
   if (sheet.draws)
     return base::fail(base::errc::invalid_argument,
                       "the reference draws random numbers in forward: no two runs of it can be "
@@ -182,8 +185,8 @@ base::expected<text_file> write_module(std::string_view name, const std::string&
   QUERN_CHECK(base::write_file_atomic(path, text));
   // Children are other users.
   std::error_code failed;
-  fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec,
-                  failed);
+  fs::permissions(folder.path(),
+                  fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec, failed);
   if (!failed)
     fs::permissions(path, fs::perms::owner_all | fs::perms::group_read | fs::perms::others_read,
                     failed);
@@ -233,9 +236,9 @@ base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<cons
   QUERN_TRY(auto source, loaded_reference(zygote, made->reference.string(), -1));
   if (const auto described = source.describe(making, describe_limits); !described)
     return tl::make_unexpected(reference_error(described.error()));
-  made->content = std::make_unique<module_content>(
-      std::move(source), made->timed.instance,
-      base::hasher().add(input_seed).add(made->id).digest().low);
+  made->content =
+      std::make_unique<module_content>(std::move(source), made->timed.instance,
+                                       base::hasher().add(input_seed).add(made->id).digest().low);
   QUERN_CHECK(draw_cases(*made));
   QUERN_CHECK(expect(*made, child));
   made->bytes = bytes_of(made->timed) + made->weights.file.bytes().size();
@@ -247,7 +250,7 @@ base::expected<std::unique_ptr<module_process>> fresh_reference(const module_tas
   QUERN_TRY(auto child, loaded_reference(zygote, of.reference.string(), core));
   auto process = std::make_unique<module_process>(zygote, std::move(child));
   const auto made = process->child().construct(of.making, of.sheet, of.weights,
-                                                 model_names::of_reference, describe_limits);
+                                               model_names::of_reference, describe_limits);
   if (!made) return tl::make_unexpected(reference_error(made.error()));
   return process;
 }

@@ -18,14 +18,14 @@ namespace quern::env {
 inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;
 
 struct module_task : core_task {
-  base::temp_folder folder;             ///< has the reference's text, readable by children
-  std::filesystem::path reference;      ///< its file
+  base::temp_folder folder;         ///< has the reference's text, readable by children
+  std::filesystem::path reference;  ///< its file
   module_sheet sheet;
   module_making making;
   module_weights weights;
   std::unique_ptr<module_content> content;
-  tolerance limit;                      ///< of the nominal content, calibrated
-  bool compared_with_f64 = false;       ///< no: it does not run in f64, and limits are its dtype's
+  tolerance limit;                 ///< of the nominal content, calibrated
+  bool compared_with_f64 = false;  ///< no: it does not run in f64, and limits are its dtype's
 
   module_task(base::temp_folder in, module_weights of)
       : folder(std::move(in)), weights(std::move(of)) {}

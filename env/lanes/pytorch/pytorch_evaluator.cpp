@@ -80,7 +80,7 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
   auto s = std::make_unique<state>();
   QUERN_CHECK(fill_in(options));
   const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
-  QUERN_CHECK(admit(probe_host(), mode));
+  QUERN_CHECK(env::admit(probe_host(), mode));
   QUERN_TRY(s->core, core_choice::choose(options.core));
   QUERN_TRY(auto python, find_module_python());
   QUERN_TRY(const auto processes, python_fingerprint());

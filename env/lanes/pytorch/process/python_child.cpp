@@ -102,16 +102,17 @@ answered<std::string> python_child::construct(const module_making& how, const mo
   using list = std::vector<std::string>;
   const auto address = map(weights.file, python_file::weights, limits);
   if (!address) return tl::make_unexpected(address.error());
-  return ask({{"ask", "construct"},
-              {"classes", names == model_names::of_candidate ? list{"ModelNew", "Model"} : list{"Model"}},
-              {"precision", how.precision},
-              {"seed", how.seed},
-              {"init", sheet.init},
-              {"inputs", arguments_json(sheet)},
-              {"weights", weights_json(sheet)},
-              {"address", *address},
-              {"offsets", weights.offsets}},
-             limits);
+  return ask(
+      {{"ask", "construct"},
+       {"classes", names == model_names::of_candidate ? list{"ModelNew", "Model"} : list{"Model"}},
+       {"precision", how.precision},
+       {"seed", how.seed},
+       {"init", sheet.init},
+       {"inputs", arguments_json(sheet)},
+       {"weights", weights_json(sheet)},
+       {"address", *address},
+       {"offsets", weights.offsets}},
+      limits);
 }
 
 }  // namespace quern::env

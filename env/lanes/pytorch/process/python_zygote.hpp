@@ -42,8 +42,8 @@ class python_zygote {
   /// A child that has no module yet. Error (unavailable): the parent or the child is gone.
   base::expected<python_child> fork(const python_start& how);
 
-  /// Ends a child, if it still runs after a moment, and tells how it ended. Of one that nobody knows
-  /// any more: killed.
+  /// Ends a child, if it still runs after a moment, and tells how it ended. Of one that nobody
+  /// knows any more: killed.
   child_end end(const python_child& child);
 
  private:

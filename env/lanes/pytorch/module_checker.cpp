@@ -1,0 +1,219 @@
+// The checks of tasks whose reference is a module.
+#include "env/lanes/pytorch/module_checker.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include <fmt/ranges.h>
+
+#include "env/judge/compare.hpp"
+#include "env/judge/core_lock.hpp"
+#include "env/judge/machine.hpp"
+#include "env/lanes/pytorch/calibration.hpp"
+#include "env/lanes/pytorch/module_task.hpp"
+#include "env/lanes/pytorch/tasks/pytorch_body.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr question_limits checker_limits{120, 480};
+constexpr int timed_runs = 5;
+
+std::string shape_text(const module_tensor& tensor) {
+  return fmt::format("{}[{}]", tensor.is_bool ? "bool" : name_of(tensor.type),
+                     fmt::join(tensor.shape, ", "));
+}
+
+std::int64_t bytes_in(const std::vector<tensor_layout>& tensors) {
+  std::int64_t bytes = 0;
+  for (const tensor_layout& one : tensors)
+    bytes += one.bytes;
+  return bytes;
+}
+
+/// What the module is, a line each.
+std::vector<std::string> facts_of(const module_sheet& sheet, const task_instance& at) {
+  std::vector<std::string> inputs, outputs;
+  for (const module_argument& one : sheet.arguments)
+    inputs.push_back(one.value.empty() ? shape_text(one.tensor) : one.value);
+  bool contiguous = true;
+  for (const module_output& one : sheet.outputs) {
+    outputs.push_back(shape_text(one.tensor));
+    contiguous &= one.contiguous;
+  }
+  std::int64_t parameters = 0;
+  std::vector<std::string> attributes;
+  for (const module_weight& one : sheet.weights) {
+    std::int64_t elements = 1;
+    for (const std::int64_t n : one.tensor.shape)
+      elements *= n;
+    if (one.kind == "parameter") parameters += elements;
+    if (one.kind == "attribute") attributes.push_back(one.name);
+  }
+  std::vector<std::string> facts{
+      fmt::format("inputs {}", fmt::join(inputs, ", ")),
+      fmt::format("outputs {}{}{}", fmt::join(outputs, ", "), contiguous ? "" : ", not contiguous",
+                  sheet.returns_tuple ? ", a tuple" : ""),
+      fmt::format("{} parameters", parameters),
+      fmt::format("{} MiB of inputs and outputs",
+                  (bytes_in(at.inputs) + bytes_in(at.outputs)) >> 20)};
+  if (!attributes.empty())
+    facts.push_back(fmt::format("tensors outside of state_dict: {}", fmt::join(attributes, ", ")));
+  return facts;
+}
+
+bool all_zero_is_right(const module_task& prepared) {
+  const expected_case& first = prepared.timed.cases.front();
+  for (std::size_t o = 0; o < first.want.size(); ++o) {
+    const tensor_bytes zeros(first.want[o].size());
+    if (compare_tensor(prepared.timed.instance.outputs[o], prepared.subject->tolerance, zeros,
+                       first.want[o]))
+      return false;
+  }
+  return true;
+}
+
+class module_checker final : public task_checker {
+ public:
+  module_checker(python_zygote zygote) : zygote_(std::move(zygote)) {}
+
+  base::expected<task_report> check(const task& what, std::uint64_t seed) override {
+    return look(what, seed, true);
+  }
+  base::expected<task_report> check_quickly(const task& what, std::uint64_t seed,
+                                            plain_baselines /*plain*/) override {
+    return look(what, seed, false);
+  }
+
+ private:
+  base::expected<task_report> look(const task& what, std::uint64_t seed, bool whole);
+  /// What the reference gives where one input has other content and the rest is the same.
+  base::expected<std::vector<std::size_t>> ignored_inputs(module_task& prepared);
+  base::expected<std::int64_t> time_of(const module_task& prepared);
+
+  python_zygote zygote_;
+};
+
+void find(task_report& report, bool fatal, std::string rule, std::string text) {
+  report.findings.push_back({fatal, std::move(rule), std::move(text)});
+}
+
+base::expected<std::vector<std::size_t>> module_checker::ignored_inputs(module_task& prepared) {
+  const task_instance& at = prepared.timed.instance;
+  const auto& cases = prepared.timed.cases;
+  std::vector<std::size_t> ignored;
+  if (cases.size() < 2) return ignored;
+  QUERN_TRY(const auto reference, fresh_reference(prepared, zygote_, -1));
+  QUERN_TRY(const auto inputs, make_input_arena(at, 1));
+  QUERN_TRY(const auto outputs, tensor_arena::create(memory_use::outputs, at.outputs, 1));
+  QUERN_TRY(const auto plan, make_plan(at, inputs, outputs));
+  auto& link = reference->link();
+  auto step = link.map(inputs.request(0), inputs.fd(), checker_limits);
+  if (step) step = link.map(outputs.request(1), outputs.fd(), checker_limits);
+  if (step) step = link.plan(plan, checker_limits);
+  if (!step) return tl::make_unexpected(reference_error(step.error()));
+  for (std::size_t changed = 0; changed < at.inputs.size(); ++changed) {
+    for (std::size_t i = 0; i < at.inputs.size(); ++i)
+      std::ranges::copy(cases[i == changed ? 1 : 0].inputs[i], inputs.at(i, 0).begin());
+    if (const auto ran = link.run(0, 1, checker_limits); !ran)
+      return tl::make_unexpected(reference_error(ran.error()));
+    bool differs = false;
+    for (std::size_t o = 0; o < at.outputs.size(); ++o)
+      differs |= compare_bits(at.outputs[o], outputs.at(o, 0), cases[0].want[o]).has_value();
+    if (!differs) ignored.push_back(changed);
+  }
+  return ignored;
+}
+
+base::expected<std::int64_t> module_checker::time_of(const module_task& prepared) {
+  const task_instance& at = prepared.timed.instance;
+  QUERN_TRY(const auto core, core_choice::choose(-1));
+  QUERN_TRY(const auto reference, fresh_reference(prepared, zygote_, core.core()));
+  QUERN_TRY(const auto inputs, make_input_arena(at, 1));
+  QUERN_TRY(const auto outputs, tensor_arena::create(memory_use::outputs, at.outputs, 1));
+  QUERN_TRY(const auto plan, make_plan(at, inputs, outputs));
+  for (std::size_t i = 0; i < at.inputs.size(); ++i)
+    std::ranges::copy(prepared.timed.cases[0].inputs[i], inputs.at(i, 0).begin());
+  auto& link = reference->link();
+  auto step = link.map(inputs.request(0), inputs.fd(), checker_limits);
+  if (step) step = link.map(outputs.request(1), outputs.fd(), checker_limits);
+  if (step) step = link.plan(plan, checker_limits);
+  if (!step) return tl::make_unexpected(reference_error(step.error()));
+  std::vector<std::int64_t> times;
+  for (int i = 0; i < timed_runs; ++i) {
+    const auto ran = link.run(0, 1, checker_limits);
+    if (!ran) return tl::make_unexpected(reference_error(ran.error()));
+    times.push_back(*ran);
+  }
+  std::ranges::nth_element(times, times.begin() + timed_runs / 2);
+  return times[timed_runs / 2];
+}
+
+base::expected<task_report> module_checker::look(const task& what, std::uint64_t seed, bool whole) {
+  QUERN_CHECK(validate(what));
+  task_report report;
+  report.findings = what.body->check_texts(what);
+  QUERN_TRY(const auto file, write_module("reference.py", what.reference));
+  auto child = loaded_reference(zygote_, file.path.string(), -1);
+  if (!child && child.error().code == base::errc::unavailable)
+    return tl::make_unexpected(child.error());
+  if (!child) {
+    find(report, true, "failed", child.error().message);
+    return report;
+  }
+  const auto text = child->describe({std::string(name_of(pytorch_of(what).precision)), seed >> 2},
+                                    checker_limits);
+  const auto sheet =
+      text ? parse_module_sheet(*text)
+           : base::expected<module_sheet>(tl::make_unexpected(reference_error(text.error())));
+  if (!sheet) {
+    find(report, true, "failed", sheet.error().message);
+    return report;
+  }
+  const auto at = instance_of(*sheet);
+  if (at) report.facts = facts_of(*sheet, *at);
+  if (sheet->is_constant)
+    find(report, !what.degenerate, "constant_output",
+         "every output has one value everywhere: a kernel that computes nothing would be right");
+  auto prepared = prepare_module(std::make_shared<const task>(what), zygote_, seed,
+                                 {measure_bandwidth(std::size_t{8} << 20), measure_flops()});
+  if (!prepared && prepared.error().code == base::errc::unavailable)
+    return tl::make_unexpected(prepared.error());
+  if (!prepared) {
+    find(report, true, "failed", prepared.error().message);
+    return report;
+  }
+  module_task& task = **prepared;
+  report.floor_ns = task.floor_ns;
+  if (!task.compared_with_f64)
+    find(report, false, "tolerance",
+         "the reference does not run in f64: limits are those of its type");
+  if (all_zero_is_right(task))
+    find(report, false, "zeros",
+         "zeros are within the task's tolerance where that is not relative to the results' scale, "
+         "as "
+         "in KernelBench: it is relative here");
+  if (!whole) return report;
+  QUERN_TRY(const auto ignored, ignored_inputs(task));
+  for (const std::size_t i : ignored)
+    find(report, !what.degenerate, "ignored_input",
+         fmt::format("the results do not depend on {}: a kernel need not read it",
+                     task.timed.instance.inputs[i].name));
+  QUERN_TRY(report.baseline_ns, time_of(task));
+  return report;
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<task_checker>> open_module_checker(
+    const evaluator_options& options) {
+  const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
+  QUERN_CHECK(admit(probe_host(), mode));
+  QUERN_TRY(const auto python, find_module_python());
+  QUERN_TRY(auto zygote, python_zygote::start(python, mode));
+  return std::make_unique<module_checker>(std::move(zygote));
+}
+
+}  // namespace quern::env

@@ -1,0 +1,134 @@
+// All that lane `pytorch` is.
+#include "env/lanes/pytorch/pytorch_lane.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "env/build/instruction_level.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/judge.hpp"
+#include "env/lanes/pytorch/module_checker.hpp"
+#include "env/lanes/pytorch/process/python_zygote.hpp"
+#include "env/lanes/pytorch/pytorch_evaluator.hpp"
+#include "env/lanes/pytorch/tasks/pytorch_body.hpp"
+#include "env/lanes/pytorch/tasks/pytorch_tasks.hpp"
+#include "env/lanes/pytorch/text/python_identity.hpp"
+#include "env/measure/protocols.hpp"
+#include "env/task/task_codec.hpp"
+
+namespace quern::env {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> module_protocols{protocol_paired};
+
+constexpr std::string_view new_module_text =
+    R"yaml(# A task whose reference is a Python module, as KernelBench has them.
+quern_task: 1
+name: @
+lane: pytorch
+family: softmax                # tasks of one family can be held out together
+precision: fp32                # fp32 | fp16 | bf16: what floating inputs and weights are cast to
+# Bounds of an element, relative to the root mean square of the result: the judge calibrates them against f64.
+tolerance: {atol: 1.0e-4, rtol: 1.0e-4}
+baseline: reference
+# A module with class Model, get_inputs and, if its constructor has arguments, get_init_inputs.
+reference: |
+  import torch
+
+  class Model(torch.nn.Module):
+      def __init__(self, dim):
+          super().__init__()
+          self.dim = dim
+
+      def forward(self, x):
+          return torch.softmax(x, dim=self.dim)
+
+  def get_inputs():
+      return [torch.rand(256, 1024)]
+
+  def get_init_inputs():
+      return [1]
+)yaml";
+
+base::expected<std::string> new_module_task(std::string_view name) {
+  std::string text(new_module_text);
+  text.replace(text.find('@'), 1, name);
+  QUERN_CHECK(parse_task(text));
+  return text;
+}
+
+std::string module_advice(const verdict& v, const task& /*what*/) {
+  switch (v.kind) {
+    case verdict_kind::oom:
+      return "use less memory: a process has 8 GiB";
+    case verdict_kind::noisy:
+      return "the machine was too busy to measure: try again, or give the evaluator a quieter core";
+    case verdict_kind::runtime_error:
+      return "run the constructor of ModelNew and its forward by hand on what get_init_inputs and "
+             "get_inputs of the reference return; no file but its own, no process and no thread "
+             "can "
+             "be had";
+    default:
+      return "define class ModelNew with the constructor and the forward of the reference's Model";
+  }
+}
+
+base::status check_module_programs() {
+  QUERN_CHECK(find_module_python());
+  return {};
+}
+
+base::expected<std::unique_ptr<candidate_judge>> open_module_judge(evaluator_options options) {
+  QUERN_TRY(auto opened, pytorch_evaluator::open(std::move(options)));
+  return opened;
+}
+
+}  // namespace
+
+std::string torch_device_class() {
+  return "cpu-torch-" + instruction_level();
+}
+
+const lane pytorch_lane{
+    .name = "pytorch",
+    .summary = "Python modules with PyTorch on one core",
+    .language = "Python with PyTorch",
+    .file_ending = ".py",
+    .fence = "python",
+    .device = device_kind::core,
+    .usual_device_class = "cpu-torch-avx2",
+    .body = &pytorch_format,
+    .tasks_from = &pytorch_tasks,
+    .element_types = {},
+    .baselines = {},
+    .protocols = module_protocols,
+    .host_code_is_optional = false,
+    .least_baseline_ns = 100'000,
+    .usual_recheck_above_e2 = 300,
+    .corpus_tasks_ahead = 0,
+    .identity = python_hash,
+    .entry = [](const task&) { return std::string("class ModelNew(torch.nn.Module)"); },
+    .optional_entry = [](const task&) { return std::string("def helper(...)"); },
+    .restrictions =
+        [](const suite_policy&) {
+          return std::vector<std::string>{
+              "ModelNew has the constructor and the forward of Model; its parameters have the "
+              "names "
+              "and shapes of Model's.",
+              "Inputs are read-only. Results have the shapes and types that Model's have.",
+              "The module runs on one core, with one thread, and starts no process."};
+        },
+    .advice = module_advice,
+    .new_task = new_module_task,
+    .open_judge = open_module_judge,
+    .open_checker = open_module_checker,
+    .open_quick_checker = open_module_checker,
+    .check_programs = check_module_programs,
+    .try_compiler = nullptr,
+    .device_class = [](int /*gpu*/) { return base::expected<std::string>(torch_device_class()); },
+    .grammar = nullptr,
+};
+
+}  // namespace quern::env
