@@ -9,13 +9,14 @@
 #include "env/judge/explain.hpp"
 #include "env/judge/judge.hpp"
 #include "env/measure/measure_name.hpp"
+#include "env/task/find_tasks.hpp"
 #include "env/task/suite.hpp"
-#include "env/task/task_codec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/lane_words.hpp"
 #include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
+#include "tools/cli/source_options.hpp"
 
 namespace quern::tools {
 namespace {
@@ -37,18 +38,19 @@ struct eval_terms {
 /// A task of no suite: device code, host code and graphs, no libraries.
 constexpr env::suite_policy without_suite{.graphs = true};
 
-base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& what) {
-  std::optional<env::suite> of;
-  if (a.suite.empty()) {
-    QUERN_TRY(of, env::suite_beside(a.task));
-  } else {
-    QUERN_TRY(of, env::load_suite(a.suite));
+base::expected<eval_terms> terms_of(const eval_arguments& a, const env::found_task& found) {
+  const env::task& what = found.task;
+  std::optional<env::suite> of = found.of;
+  if (!a.suite.empty()) {
+    QUERN_TRY(of, env::find_tasks(a.suite, {what.lane, a.tasks.kernelbench, {}}));
     const env::lane* lane = of->members.front().task.lane;
     if (lane != what.lane)
       return base::fail(base::errc::invalid_argument,
                         "--suite {}: its tasks are of lane {}, {} is of lane {}: name a suite of "
                         "the task's lane",
                         a.suite, lane->name, what.name, what.lane->name);
+  } else if (!of) {
+    QUERN_TRY(of, env::suite_beside(a.task));
   }
   if (a.gpu != 0 && what.lane->device != env::device_kind::gpu)
     return base::fail(base::errc::invalid_argument,
@@ -68,7 +70,7 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::task& wh
 }  // namespace
 
 int cmd_eval(const eval_arguments& arguments) {
-  auto loaded = env::load_task(arguments.task);
+  auto loaded = env::find_task(arguments.task, arguments.tasks);
   if (!loaded) return complain(loaded.error(), usage);
   auto source = read_input(arguments.candidate, max_candidate_bytes, "a candidate");
   if (!source) return complain(source.error(), usage);
@@ -87,14 +89,14 @@ int cmd_eval(const eval_arguments& arguments) {
   // A person waits for the answer: a large claim is settled now, not by a later job.
   options.confirm_at_once = true;
   options.gpu = arguments.gpu;
-  auto evaluator = loaded->lane->open_judge(std::move(options));
+  auto evaluator = loaded->task.lane->open_judge(std::move(options));
   if (!evaluator) {
     const bool asked_wrongly = evaluator.error().code == base::errc::invalid_argument;
     return complain(evaluator.error(), asked_wrongly ? usage : failed);
   }
 
   env::evaluation_request request;
-  request.subject = std::make_shared<const env::task>(std::move(*loaded));
+  request.subject = std::make_shared<const env::task>(std::move(loaded->task));
   request.source = std::move(*source);
   request.verify_only = arguments.verify_only;
   request.protocol = env::to_text(terms->measured);
@@ -118,7 +120,7 @@ int cmd_eval(int argc, char** argv) {
                "quern eval"};
   eval_arguments a;
   bool no_screen = false;
-  app.add_option("task", a.task, "NAME.task.yaml")->required();
+  app.add_option("task", a.task, "NAME.task.yaml" + env::foreign_forms())->required();
   app.add_option(
          "candidate", a.candidate,
          "file that defines the task's kernel: " + file_endings() + "; - reads standard input")
@@ -135,6 +137,7 @@ int cmd_eval(int argc, char** argv) {
       ->default_str("the protocol's, else 0.5");
   app.add_option("--suite", a.suite,
                  "folder whose suite.yaml says what is allowed; default: the task's own folder");
+  add_source_options(app, a.tasks);
   add_measure_options(app, a.how);
   add_policy_options(app, a.how);
   app.add_option("--core", a.core, "core to measure on; -1 chooses one")

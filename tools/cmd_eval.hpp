@@ -3,12 +3,13 @@
 
 #include <string>
 
+#include "env/task/task_source.hpp"
 #include "tools/cli/measure_options.hpp"
 
 namespace quern::tools {
 
 struct eval_arguments {
-  std::string task;       ///< a task file
+  std::string task;       ///< a task file, or a task of others (env/task/find_tasks.hpp)
   std::string candidate;  ///< a C++ or CUDA C++ file; "-": standard input
   bool explain = false;   ///< all evidence
   bool json = false;  ///< the verdict (docs/formats/verdict.md) on one line, nothing else on stdout
@@ -17,6 +18,7 @@ struct eval_arguments {
   bool best_effort = false;  ///< run with fewer sandbox layers than `required`
   double budget_s = 0;       ///< 0: the protocol's own length, else half a second
   std::string suite;         ///< folder whose suite.yaml holds; empty: that beside the task
+  env::source_options tasks;
   measure_options how;
   int core = -1;
   int gpu = 0;

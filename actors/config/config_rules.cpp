@@ -86,6 +86,8 @@ base::status check_effect(const run_config& config) {
   const rule rules[] = {
       {"tasks.suite", config.tasks.suite, config.tasks.source == "suite", "tasks.source",
        config.tasks.source, "set tasks.source to suite"},
+      {"tasks.kernelbench", config.tasks.kernelbench, config.tasks.source == "suite",
+       "tasks.source", config.tasks.source, "set tasks.source to suite"},
       {"env.keys", config.env.keys, elsewhere, "env.bind", config.env.bind,
        "set env.bind to the address where hosts connect"},
       {"env.hosts", config.env.hosts, elsewhere, "env.bind", config.env.bind,

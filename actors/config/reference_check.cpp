@@ -13,6 +13,7 @@
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/runner/reference_service.hpp"
+#include "env/task/find_tasks.hpp"
 #include "env/verdict/baseline.hpp"
 
 namespace quern::actors {
@@ -43,7 +44,10 @@ base::expected<env::task_report> report_of(const env::task& what, env::task_chec
   return report;
 }
 
+/// The file of a task, for messages; for one of others what a command may be given for it.
 std::string file_of(const run_config& config, const std::string& task) {
+  if (env::names_foreign_tasks(config.tasks.suite, {&lane_of(config), {}, {}}))
+    return config.tasks.suite + "#" + task;
   return (std::filesystem::path(config.tasks.suite) / (task + ".task.yaml")).string();
 }
 

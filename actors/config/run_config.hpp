@@ -37,6 +37,7 @@ struct run_config {
   struct {
     std::string source = "generated";
     std::string suite = "";
+    std::string kernelbench = "";
     std::int64_t seed = 1;
     std::int64_t count = 64;
     std::int64_t held_out_count = 32;

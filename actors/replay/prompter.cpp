@@ -53,7 +53,7 @@ base::expected<prompter> prompter::make(const run_config& config, std::string de
   QUERN_TRY(prompt_length length, prompt_length::make(config));
   env::suite_policy allowed;
   if (config.tasks.source == "suite") {
-    QUERN_TRY(const env::suite members, env::load_suite(config.tasks.suite));
+    QUERN_TRY(const env::suite members, suite_of(config));
     allowed = members.policy;
   }
   env::prompt_facts facts{std::move(device_class),

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/task_maker.hpp"
+#include "env/task/find_tasks.hpp"
 #include "env/task/suite.hpp"
 
 namespace quern::actors {
@@ -91,6 +92,10 @@ base::expected<env::held_out_spec> held_out_of(const run_config& config) {
   return spec;
 }
 
+base::expected<env::suite> suite_of(const run_config& config) {
+  return env::find_tasks(config.tasks.suite, {&lane_of(config), config.tasks.kernelbench, {}});
+}
+
 void task_book::add(env::task task, env::composition composition, bool held_out) {
   std::string id = env::task_id(task);
   by_id_.emplace(id, tasks_.size());
@@ -101,7 +106,7 @@ void task_book::add(env::task task, env::composition composition, bool held_out)
 base::expected<task_book> task_book::make(const run_config& config) {
   task_book book;
   if (config.tasks.source == "suite") {
-    QUERN_TRY(const env::suite members, env::load_suite(config.tasks.suite));
+    QUERN_TRY(const env::suite members, suite_of(config));
     // The run's keys must name what it measures against.
     if (members.baseline != env::baseline_choice::of_task && config.env.baseline == "task")
       return base::fail(base::errc::invalid_argument,

@@ -11,6 +11,7 @@
 #include "base/status.hpp"
 #include "env/grammar/canonical.hpp"
 #include "env/grammar/composition.hpp"
+#include "env/task/suite.hpp"
 #include "env/task/task.hpp"
 
 namespace quern::actors {
@@ -31,6 +32,9 @@ struct book_task {
 /// What must never be trained on: the share of compositions that the configuration holds out, and
 /// the held-out half of the shipped quick suite. Corpus and runs must use the same one.
 base::expected<env::held_out_spec> held_out_of(const run_config& config);
+
+/// What tasks.suite names (env/task/find_tasks.hpp): its folder, or tasks of others for env.lane.
+base::expected<env::suite> suite_of(const run_config& config);
 
 /// Immutable after `make`; safe to share between threads.
 class task_book {

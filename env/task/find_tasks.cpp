@@ -17,11 +17,13 @@ struct foreign_words {
 };
 
 const lane* lane_that_knows(const std::string& text, const source_options& options) {
-  for (const lane* one : all_lanes()) {
-    if (options.lane != nullptr && one != options.lane) continue;
-    if (one->tasks_from != nullptr && one->tasks_from->knows(text)) return one;
-  }
-  return nullptr;
+  const auto knows = [&](const lane* one) {
+    return one != nullptr && one->tasks_from != nullptr && one->tasks_from->knows(text);
+  };
+  if (knows(options.lane)) return options.lane;
+  const auto lanes = all_lanes();
+  const auto first = std::find_if(lanes.begin(), lanes.end(), knows);
+  return first == lanes.end() ? nullptr : *first;
 }
 
 std::optional<foreign_words> foreign_words_of(const std::string& text,

@@ -13,7 +13,8 @@ namespace quern::env {
 
 /// What a command or a configuration says beside the word that names tasks.
 struct source_options {
-  /// Whose tasks a word names that several lanes know. Null: those of the first one.
+  /// Whose tasks a word names where this lane knows it. Null, or not known there: those of the
+  /// first lane that knows it.
   const env::lane* lane = nullptr;
   /// Folder of KernelBench's tree; empty: the variable KERNELBENCH of the environment.
   std::string kernelbench;

@@ -153,6 +153,21 @@ base::expected<std::vector<bench_candidate>> parse_candidates(std::string_view t
   return found.take();
 }
 
+base::expected<std::vector<bench_candidate>> take_candidates(
+    std::vector<env::bundled_candidate> given, std::string_view name, const env::suite& suite,
+    skipped_candidates* skipped) {
+  candidate_collector found(suite, skipped);
+  for (env::bundled_candidate& one : given) {
+    bench_candidate taken;
+    taken.origin = fmt::format("{} {} {}", name, one.task, one.id);
+    taken.task = std::move(one.task);
+    taken.id = std::move(one.id);
+    taken.source = std::move(one.source);
+    QUERN_CHECK(found.add(std::move(taken)));
+  }
+  return found.take();
+}
+
 base::expected<std::vector<bench_candidate>> read_candidates(const fs::path& from,
                                                              const env::suite& suite,
                                                              skipped_candidates* skipped) {

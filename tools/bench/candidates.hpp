@@ -10,6 +10,7 @@
 
 #include "base/status.hpp"
 #include "env/task/suite.hpp"
+#include "env/task/task_source.hpp"
 
 namespace quern::tools {
 
@@ -47,6 +48,12 @@ base::expected<std::vector<bench_candidate>> read_candidates(const std::filesyst
 /// not end. `name` is what errors call the text.
 base::expected<std::vector<bench_candidate>> parse_candidates(
     std::string_view text, std::string_view name, const env::suite& suite,
+    skipped_candidates* skipped = nullptr);
+
+/// The same of candidates that stand in a file of tasks (env/task/find_tasks.hpp), whose ids they
+/// keep. `name` is what errors call the file.
+base::expected<std::vector<bench_candidate>> take_candidates(
+    std::vector<env::bundled_candidate> given, std::string_view name, const env::suite& suite,
     skipped_candidates* skipped = nullptr);
 
 }  // namespace quern::tools

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.hpp"
+#include "env/task/find_tasks.hpp"
 
 namespace quern::tools {
 namespace {
@@ -27,9 +28,11 @@ std::vector<std::string> suites_in(const fs::path& folder) {
 }  // namespace
 
 base::expected<env::suite> find_suite(const std::string& given,
-                                      const base::expected<fs::path>& shipped) {
+                                      const base::expected<fs::path>& shipped,
+                                      const env::source_options& options) {
   std::error_code unused;
-  if (fs::exists(given, unused)) return env::load_suite(given);
+  if (fs::exists(given, unused) || env::names_foreign_tasks(given, options))
+    return env::find_tasks(given, options);
   if (!shipped)
     return base::fail(errc::not_found,
                       "there is no folder '{}', and the shipped suites are not here: {}", given,

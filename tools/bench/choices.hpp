@@ -8,13 +8,15 @@
 #include "base/status.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/task/suite.hpp"
+#include "env/task/task_source.hpp"
 
 namespace quern::tools {
 
-/// A folder, or the name of a suite in `shipped`, where each is a folder. Errors: not_found, with
-/// the names of those, where it is neither; those of load_suite.
+/// A folder, tasks of others, or the name of a suite in `shipped`, where each is a folder. Errors:
+/// not_found, with the names of those, where it is none of these; those of find_tasks().
 base::expected<env::suite> find_suite(const std::string& given,
-                                      const base::expected<std::filesystem::path>& shipped);
+                                      const base::expected<std::filesystem::path>& shipped,
+                                      const env::source_options& options = {});
 
 struct chosen_gpus {
   std::vector<int> gpus;              ///< at least one, ascending

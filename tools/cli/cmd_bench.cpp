@@ -18,6 +18,7 @@
 #include "env/device/gpu_probe.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
+#include "env/task/find_tasks.hpp"
 #include "tools/bench/bench_run.hpp"
 #include "tools/bench/candidates.hpp"
 #include "tools/bench/choices.hpp"
@@ -28,6 +29,7 @@
 #include "tools/cli/lane_words.hpp"
 #include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
+#include "tools/cli/source_options.hpp"
 
 namespace quern::tools {
 namespace {
@@ -40,6 +42,7 @@ struct bench_arguments {
   std::vector<int> gpus;
   int core = -1, compilers = -1;
   double budget_s = 0;  ///< 0: the protocol's own length, else the evaluator's default
+  env::source_options tasks;
   measure_options how;
   env::measure_name measured;
   bool best_effort = false, each_task = false, skip_unknown = false;
@@ -205,8 +208,19 @@ void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
              skipped.tasks.size() > 5 ? ", ..." : "");
 }
 
+/// Those of --candidates. A file of tasks that has candidates beside them may be named twice.
+base::expected<std::vector<bench_candidate>> candidates_of(const bench_arguments& a,
+                                                           const env::suite& suite,
+                                                           skipped_candidates* skipped) {
+  if (a.candidates == a.suite) {
+    QUERN_TRY(auto bundled, env::find_candidates(a.suite, a.tasks));
+    if (!bundled.empty()) return take_candidates(std::move(bundled), a.suite, suite, skipped);
+  }
+  return read_candidates(a.candidates, suite, skipped);
+}
+
 base::expected<int> bench(bench_arguments a) {
-  QUERN_TRY(env::suite suite, find_suite(a.suite, base::share_folder("env/suites")));
+  QUERN_TRY(env::suite suite, find_suite(a.suite, base::share_folder("env/suites"), a.tasks));
   QUERN_TRY(a.measured, measure_of(a.how, suite.baseline, *suite.members.front().task.lane));
   QUERN_TRY(suite.policy, policy_of(a.how, suite.policy));
   if (a.budget_s == 0)
@@ -217,8 +231,7 @@ base::expected<int> bench(bench_arguments a) {
                       "--gpus is for suites that run on GPUs, {} is of lane {}: leave it out",
                       suite.name, lane.name);
   skipped_candidates skipped;
-  QUERN_TRY(const auto candidates,
-            read_candidates(a.candidates, suite, a.skip_unknown ? &skipped : nullptr));
+  QUERN_TRY(const auto candidates, candidates_of(a, suite, a.skip_unknown ? &skipped : nullptr));
   tell_skipped(skipped, suite);
   if (candidates.empty()) {
     fmt::print(
@@ -275,10 +288,14 @@ base::expected<int> bench(bench_arguments a) {
 int cmd_bench(int argc, char** argv) {
   CLI::App app("quern bench: judge many candidates of a suite, and report success and speed-up");
   bench_arguments a;
-  app.add_option("suite", a.suite, "folder of a suite, or the name of a shipped one")->required();
-  app.add_option("--candidates", a.candidates,
-                 "folder with files TASK.ANYTHING with the lane's ending: " + file_endings() +
-                     "; or JSON lines with task, source and id")
+  app.add_option("suite", a.suite,
+                 "folder of a suite, or the name of a shipped one" + env::foreign_forms())
+      ->required();
+  app.add_option(
+         "--candidates", a.candidates,
+         "folder with files TASK.ANYTHING with the lane's ending: " + file_endings() +
+             "; or JSON lines with task, source and id; or the file of SUITE, where candidates "
+             "stand beside its tasks")
       ->required();
   app.add_option("--out", a.out,
                  "verdicts, a line each; a second run goes on with it. Default: "
@@ -299,6 +316,7 @@ int cmd_bench(int argc, char** argv) {
   app.add_option("--budget-s", a.budget_s, "seconds of measuring one candidate")
       ->check(number_within(0.05, 3600))
       ->default_str("the protocol's, else 0.5");
+  add_source_options(app, a.tasks);
   add_measure_options(app, a.how);
   add_policy_options(app, a.how);
   app.add_flag("--skip-unknown", a.skip_unknown,

@@ -25,11 +25,12 @@
 #include "env/judge/compile_pool.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
-#include "env/task/suite.hpp"
-#include "env/task/task_check.hpp"
+#include "env/task/find_tasks.hpp"
 #include "env/task/task_codec.hpp"
+#include "tools/cli/check_tasks.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
+#include "tools/cli/source_options.hpp"
 
 namespace quern::tools {
 namespace {
@@ -75,97 +76,6 @@ int generate(const env::lane& where, std::uint64_t seed, std::uint64_t first, st
     if (!written) return report("tasks", written.error());
   }
   return done;
-}
-
-/// The checkers of the lanes, opened when the first task needs them.
-class checkers {
- public:
-  explicit checkers(env::evaluator_options options) : options_(std::move(options)) {}
-  base::expected<env::task_checker*> of(const env::lane& which) {
-    if (which.open_checker == nullptr)
-      return base::fail(base::errc::invalid_argument,
-                        "lane {} has no checks of its tasks, so they can only be tried: quern eval "
-                        "with candidates that are right and wrong",
-                        which.name);
-    auto& opened = opened_[&which];
-    if (!opened) {
-      QUERN_TRY(opened, which.open_checker(options_));
-    }
-    return opened.get();
-  }
-
- private:
-  env::evaluator_options options_;
-  std::map<const env::lane*, std::unique_ptr<env::task_checker>> opened_;
-};
-
-/// Prints the findings of one file; true if the task may be used.
-base::expected<bool> check_file(const fs::path& file, const env::task& task,
-                                env::task_checker& checker) {
-  auto checked = checker.check(task, 1);
-  if (!checked) return base::in_context(file.string(), checked.error());
-  env::task_report& result = *checked;
-  if (file.filename() != task.name + ".task.yaml") {
-    result.findings.push_back(
-        {false, "file_name",
-         fmt::format("the task is called {}; messages name the task, so call its file {}.task.yaml",
-                     task.name, task.name)});
-  }
-  fmt::print("{}: {}  baseline {:.1f} us, floor {:.1f} us, uses {:.2f} % of its tolerance {}\n",
-             task.name, result.ok() ? "ok" : "REFUSED",
-             static_cast<double>(result.baseline_ns) / 1e3,
-             static_cast<double>(result.floor_ns) / 1e3, 100 * result.worst_error, result.worst_at);
-  for (const env::task_finding& finding : result.findings) {
-    fmt::print("  {} {}: {}\n", finding.fatal ? "refused" : "advice ", finding.rule, finding.text);
-  }
-  return result.ok();
-}
-
-int check(const std::vector<std::string>& paths, const std::string& sandbox, int gpu) {
-  env::evaluator_options options;
-  options.sandbox_required = sandbox == "required";
-  options.gpu = gpu;
-  checkers by_lane(std::move(options));
-  std::vector<fs::path> files;
-  for (const std::string& path : paths) {
-    std::error_code ignored;
-    if (!fs::is_directory(path, ignored)) {
-      files.emplace_back(path);
-      continue;
-    }
-    const auto suite = env::load_suite(path);
-    if (!suite) return report("tasks", suite.error());
-    fmt::print("{}: allows {}; speed-up over {}; claims above {:g}x are measured again\n",
-               suite->name, env::to_text(suite->policy), env::name_of(suite->baseline),
-               static_cast<double>(suite->recheck_above_e2) / 100);
-    for (const auto& entry : fs::directory_iterator(path, ignored)) {
-      if (entry.path().string().ends_with(".task.yaml")) files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  int refused = 0;
-  for (const fs::path& file : files) {
-    const auto task = env::load_task(file);
-    base::expected<bool> good = false;
-    if (task) {
-      // Without its checker no other task of the lane can be checked, either.
-      const auto checker = by_lane.of(*task->lane);
-      if (!checker) return report("tasks", checker.error());
-      good = check_file(file, *task, **checker);
-    } else {
-      good = tl::make_unexpected(task.error());
-    }
-    if (!good) {
-      // One file is what was asked for; of a suite the others are checked, too.
-      if (files.size() == 1) return report("tasks", good.error());
-      fmt::print("{}: REFUSED  {}\n", file.filename().string(), good.error().message);
-    }
-    refused += good && *good ? 0 : 1;
-    // A suite takes minutes: what is known is shown.
-    std::fflush(stdout);
-  }
-  fmt::print("{} tasks, {} refused\n", files.size(), refused);
-  return refused == 0 ? done : failed;
 }
 
 int begin_task(const env::lane& lane, const std::string& name, const std::string& folder) {
@@ -351,6 +261,7 @@ int cmd_tasks(int argc, char** argv) {
   int gpu = 0;
   std::vector<std::string> paths;
   shard_choice shards;
+  env::source_options from;
   constexpr std::int64_t largest = 9'000'000'000'000'000;  // as the seeds of a configuration
   auto* generating = app.add_subcommand("generate", "tasks of the grammar, by address");
   generating->add_option("--seed", seed, "address: which supply")->check(whole_within(0, largest));
@@ -362,11 +273,12 @@ int cmd_tasks(int argc, char** argv) {
       ->check(CLI::IsMember(known_lanes(true)));
   generating->add_option("--out", folder, "folder for a suite of task files; none: a line each");
   auto* checking = app.add_subcommand("check", "refuse tasks that would teach the wrong thing");
-  checking->add_option("paths", paths, "task files or suites")->required();
+  checking->add_option("paths", paths, "task files or suites" + env::foreign_forms())->required();
   checking->add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
   checking->add_option("--gpu", gpu, "number of the GPU, for tasks that run on one")
       ->check(whole_within(0, 63));
+  add_source_options(*checking, from);
   auto* beginning = app.add_subcommand("new", "a commented task file to start from");
   beginning->add_option("name", name, "name of the task")->required();
   beginning->add_option("--lane", lane, "what its kernels are written in")
@@ -388,7 +300,7 @@ int cmd_tasks(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   if (sources->parsed()) return list_sources(folder);
   if (generating->parsed()) return generate(*env::find_lane(generated), seed, first, count, folder);
-  if (checking->parsed()) return check(paths, sandbox, gpu);
+  if (checking->parsed()) return check_tasks(paths, sandbox == "required", gpu, from);
   if (beginning->parsed()) return begin_task(*env::find_lane(lane), name, here);
   const auto made = make_corpus(config, folder, shards);
   return made ? *made : report("tasks", made.error());
