@@ -72,6 +72,8 @@ base::expected<bool> check_task(const asked_task& asked, const env::task& task,
              task.name, result.ok() ? "ok" : "REFUSED",
              static_cast<double>(result.baseline_ns) / 1e3,
              static_cast<double>(result.floor_ns) / 1e3, 100 * result.worst_error, result.worst_at);
+  for (const std::string& fact : result.facts)
+    fmt::print("  {}\n", fact);
   for (const env::task_finding& finding : result.findings) {
     fmt::print("  {} {}: {}\n", finding.fatal ? "refused" : "advice ", finding.rule, finding.text);
   }

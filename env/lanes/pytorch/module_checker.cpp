@@ -211,8 +211,7 @@ base::expected<std::unique_ptr<task_checker>> open_module_checker(
     const evaluator_options& options) {
   const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_CHECK(admit(probe_host(), mode));
-  QUERN_TRY(const auto python, find_module_python());
-  QUERN_TRY(auto zygote, python_zygote::start(python, mode));
+  QUERN_TRY(auto zygote, python_zygote::start(mode));
   return std::make_unique<module_checker>(std::move(zygote));
 }
 

@@ -33,7 +33,7 @@ reference: |
 
 base::expected<python_zygote*> module_shelf::zygote() {
   if (!zygote_) {
-    QUERN_TRY(auto started, python_zygote::start(python_, mode_));
+    QUERN_TRY(auto started, python_zygote::start(mode_));
     zygote_.emplace(std::move(started));
   }
   return &*zygote_;
@@ -82,11 +82,11 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
   const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_CHECK(env::admit(probe_host(), mode));
   QUERN_TRY(s->core, core_choice::choose(options.core));
-  QUERN_TRY(auto python, find_module_python());
+  QUERN_TRY(auto zygote, python_zygote::start(mode));
   QUERN_TRY(const auto processes, python_fingerprint());
-  s->versions = python.versions;
+  s->versions = zygote.versions();
   s->device_class = torch_device_class();
-  s->environment = environment_fingerprint({python.versions, processes, base::build_id()});
+  s->environment = environment_fingerprint({s->versions, processes, base::build_id()});
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(options.null_file, s->device_class));
   if (calibrated_null) {
@@ -94,7 +94,7 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
     s->environment =
         environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   }
-  s->tasks = std::make_unique<module_shelf>(std::move(python), mode, *options.input_seed,
+  s->tasks = std::make_unique<module_shelf>(std::move(zygote), mode, *options.input_seed,
                                             options.task_cache_bytes, options.restart_reference);
   s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);

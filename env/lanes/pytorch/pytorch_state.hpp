@@ -18,16 +18,16 @@
 namespace quern::env {
 
 /// Tasks that were prepared, the least recently used going first, and the warm Python behind them,
-/// which is started when it is first needed and again when it died.
+/// which is started again when it died.
 class module_shelf {
  public:
-  module_shelf(module_python python, sandbox_mode mode, std::uint64_t input_seed, std::size_t bytes,
+  module_shelf(python_zygote zygote, sandbox_mode mode, std::uint64_t input_seed, std::size_t bytes,
                bool restarts)
-      : python_(std::move(python)),
-        mode_(mode),
+      : mode_(mode),
         input_seed_(input_seed),
         limit_(bytes),
-        restarts_(restarts) {}
+        restarts_(restarts),
+        zygote_(std::move(zygote)) {}
 
   base::expected<python_zygote*> zygote();
   /// Valid until the next call.
@@ -37,7 +37,6 @@ class module_shelf {
   [[nodiscard]] std::uint64_t input_seed() const { return input_seed_; }
 
  private:
-  module_python python_;
   sandbox_mode mode_;
   std::uint64_t input_seed_;
   std::size_t limit_, used_ = 0;

@@ -64,7 +64,7 @@ python_zygote* zygote() {
       test::skip(python.error().message);
       return nullptr;
     }
-    auto made = python_zygote::start(*python, sandbox_mode::best_effort);
+    auto made = python_zygote::start(sandbox_mode::best_effort);
     CAPTURE(made ? "" : made.error().message);
     REQUIRE(made);
     started.emplace(std::move(*made));

@@ -14,6 +14,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 2> module_environments{".venv-python", ".venv"};
+/// Prints where this Python is, if it has torch and what that imports first. Without a venv's
+/// site-packages of its own, a LibTorch alone is not enough.
+constexpr const char* has_torch =
+    "import importlib.util as u, sys\n"
+    "print(sys.executable if all(map(u.find_spec, ('torch', 'typing_extensions', 'sympy'))) else '')";
 constexpr std::size_t longest_script = std::size_t{1} << 20;
 
 base::expected<fs::path> script_named(const char* name) {
@@ -31,36 +36,28 @@ base::expected<fs::path> python_library() {
 
 }  // namespace
 
-base::expected<module_python> find_module_python() {
-  QUERN_TRY(const auto script, script_named("zygote.py"));
-  std::string tried, said = "there is none";
+base::expected<fs::path> find_module_python() {
+  std::string tried;
   for (const auto& python : python_programs(module_environments)) {
-    auto facts = last_line_of({python.string(), script.string(), "--facts"});
-    if (facts) {
-      const auto json = base::parse_json(*facts);
-      const auto program = json ? base::get<std::string>(*json, "executable")
-                                : base::expected<std::string>(tl::make_unexpected(json.error()));
-      // What PATH names may be a script that finds Python in the user's files.
-      if (program) return module_python{*program, *facts};
-      facts = tl::make_unexpected(program.error());
-    }
+    // What PATH names may be a script that finds Python in the user's files.
+    const auto program = last_line_of({python.string(), "-c", has_torch});
+    if (program && !program->empty()) return fs::path(*program);
     tried += (tried.empty() ? "" : ", ") + python.string();
-    said = facts.error().message;
   }
-  return base::fail(
-      base::errc::unavailable,
-      "no Python with torch: tried {}: {}. Run tools/setup.sh --python, or name one in "
-      "QUERN_PYTHON",
-      tried.empty() ? "nothing" : tried, said);
+  return base::fail(base::errc::unavailable,
+                    "no Python with torch: tried {}. Run tools/setup.sh --pytorch, or name one in "
+                    "QUERN_PYTHON",
+                    tried.empty() ? "nothing" : tried);
 }
 
-base::expected<python_zygote> python_zygote::start(const module_python& python, sandbox_mode mode) {
+base::expected<python_zygote> python_zygote::start(sandbox_mode mode) {
+  QUERN_TRY(const auto python, find_module_python());
   QUERN_TRY(const auto script, script_named("zygote.py"));
   QUERN_TRY(const auto library, python_library());
   // One thread, whatever the environment says: a process with a thread pool cannot be forked. No
   // device: what asks for one is told that there is none.
   QUERN_TRY(auto parent,
-            warm_process::start({python.program.string(), script.string(), library.string()},
+            warm_process::start({python.string(), script.string(), library.string()},
                                 {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
                                  "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
                                  "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent",

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,16 +13,6 @@
 #include "env/sandbox/probe.hpp"
 
 namespace quern::env {
-
-/// A Python of this host that has what this lane needs.
-struct module_python {
-  std::filesystem::path program;
-  std::string versions;  ///< JSON of zygote.py --facts: python, torch, and what else is installed
-};
-
-/// Tries those of python_programs() with .venv-python, then .venv: imports torch in each, seconds.
-/// Error (unavailable): which were tried, what the last of them said, and what to install.
-base::expected<module_python> find_module_python();
 
 /// What a child is started with.
 struct python_start {
@@ -36,8 +25,12 @@ struct python_start {
 /// Starts and owns the warm parent. Thread-compatible.
 class python_zygote {
  public:
-  /// Imports torch and what candidates import most: some seconds.
-  static base::expected<python_zygote> start(const module_python& python, sandbox_mode mode);
+  /// Imports torch and what candidates import most, by the Python of find_module_python(): some
+  /// seconds.
+  static base::expected<python_zygote> start(sandbox_mode mode);
+
+  /// Python, torch and other modules with their versions, as JSON.
+  [[nodiscard]] const std::string& versions() const { return parent_.hello(); }
 
   /// A child that has no module yet. Error (unavailable): the parent or the child is gone.
   base::expected<python_child> fork(const python_start& how);
@@ -52,6 +45,10 @@ class python_zygote {
   warm_process parent_;
   bool required_ = true;
 };
+
+/// The first of python_programs() with .venv-python, then .venv, that has all of torch; nothing is
+/// imported. Error (unavailable): which were tried, and what to install.
+base::expected<std::filesystem::path> find_module_python();
 
 /// The Python files of this lane and its library as they are here: whoever keeps a verdict names
 /// it. Error: they are not here.

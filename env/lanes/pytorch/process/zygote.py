@@ -6,12 +6,13 @@ how it ended. A child puts the sandbox on
 itself, tells which layers are on, and serves commands (module_child.py) until the evaluator is gone. Every child is
 for one text. No CUDA here: a context does not survive a fork.
 
-`zygote.py --facts` prints what this Python has, or fails.
+When it is ready it says what this Python has.
 """
 
 import ctypes
 import gc
 import json
+import logging
 import os
 import signal
 import select
@@ -76,11 +77,13 @@ def warm_up(torch):
 
 def import_more():
     """Modules that candidates import and that take long, where they are installed."""
+    logging.disable(logging.WARNING)  # that there is no device is meant
     for name in ("torch.utils.cpp_extension", "triton", "triton.language", "numpy", "einops"):
         try:
             __import__(name)
         except ImportError:
             pass
+    logging.disable(logging.NOTSET)
 
 
 class Zygote:
@@ -171,7 +174,7 @@ def serve(path):
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
     gc.collect()
     gc.freeze()
-    control.send(json.dumps({"torch": torch.__version__, "pid": os.getpid()}).encode())
+    control.send(json.dumps(facts(torch)).encode())
     while True:
         ready, _, _ = select.select([control, woken], [], [])
         if woken in ready:
@@ -200,22 +203,16 @@ def serve(path):
         control.send(json.dumps(answer).encode())
 
 
-def facts():
-    """Versions, one line of JSON."""
-    import torch
-    found = {"torch": torch.__version__, "python": sys.version.split()[0], "executable": sys.executable}
-    for name in ("triton", "numpy", "einops", "cutlass", "tilelang"):
-        try:
-            found[name] = getattr(__import__(name), "__version__", "there")
-        except ImportError:
-            pass
-    print(json.dumps(found))
+def facts(torch):
+    """What decides what a module computes here and how fast."""
+    found = {"torch": torch.__version__, "python": sys.version.split()[0]}
+    for name in ("triton", "numpy", "einops"):
+        if name in sys.modules:
+            found[name] = sys.modules[name].__version__
+    return found
 
 
 def main():
-    if sys.argv[1:] == ["--facts"]:
-        facts()
-        return
     try:
         serve(sys.argv[1])
     except (ConnectionError, BrokenPipeError):
