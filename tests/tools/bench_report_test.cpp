@@ -32,6 +32,9 @@ tools::bench_report made_report(std::int64_t more = 0) {
   return tools::make_report(test::made_header(), suite, given, results);
 }
 
+/// Rows of nothing: kernelbench_scores_test.cpp has those of something.
+const tools::bench_scores no_scores;
+
 const tools::report_group& group(const tools::bench_report& report, std::string_view kind,
                                  std::string_view name) {
   for (const tools::report_group& one : report.groups)
@@ -135,7 +138,8 @@ TEST_CASE("candidates of different device classes are apart") {
 
 TEST_CASE("text and page say what is missing, and the rules") {
   const auto report = made_report(2);
-  const std::string text = tools::to_text(report, true), page = tools::to_html(report);
+  const std::string text = tools::to_text(report, no_scores, true),
+                    page = tools::to_html(report, no_scores);
   CHECK(test::contains(text, "8 candidates"));
   CHECK(test::contains(text, "2 WITHOUT A VERDICT"));
   CHECK(test::contains(text, "13 of 16 tasks have no candidate"));
@@ -146,8 +150,8 @@ TEST_CASE("text and page say what is missing, and the rules") {
     CHECK(test::contains(text, rule));
     CHECK(test::contains(page, tools::escape_html(rule)));
   }
-  CHECK_FALSE(test::contains(tools::to_text(made_report(), false), "WITHOUT A VERDICT"));
-  CHECK_FALSE(test::contains(tools::to_html(made_report()), "no verdict"));
+  CHECK_FALSE(test::contains(tools::to_text(made_report(), no_scores, false), "WITHOUT A VERDICT"));
+  CHECK_FALSE(test::contains(tools::to_html(made_report(), no_scores), "no verdict"));
 }
 
 TEST_CASE("who was left out stands in every form, and in no figure") {
@@ -164,20 +168,20 @@ TEST_CASE("who was left out stands in every form, and in no figure") {
   CHECK(report.without_verdict == 0);
   CHECK(report.groups.front().unmeasured == 1);
   CHECK(report.groups.front().every.attempts == 1);
-  CHECK(test::contains(tools::to_text(report, false),
+  CHECK(test::contains(tools::to_text(report, no_scores, false),
                        "candidate '<bad>' of task abs_smooth_shift was left out: memory & more\n"));
   CHECK(test::contains(
-      tools::to_html(report),
+      tools::to_html(report, no_scores),
       "Candidate '&lt;bad&gt;' of task abs_smooth_shift was left out: memory &amp; more."));
-  const auto value = tools::to_json(report);
+  const auto value = tools::to_json(report, no_scores);
   REQUIRE(value["left_out"].size() == 1);
   CHECK(value["left_out"][0]["candidate"] == "<bad>");
   CHECK(value["left_out"][0]["why"] == "left out: memory & more");
-  CHECK(tools::to_json(made_report())["left_out"].empty());
+  CHECK(tools::to_json(made_report(), no_scores)["left_out"].empty());
 }
 
 TEST_CASE("what people wrote is no markup") {
-  const std::string page = tools::to_html(made_report());
+  const std::string page = tools::to_html(made_report(), no_scores);
   CHECK_FALSE(test::contains(page, "<b>"));
   CHECK(test::contains(page, "&lt;b&gt;&amp;&quot;x&quot;"));
   CHECK(tools::escape_html("a'b") == "a&#39;b");
@@ -191,12 +195,12 @@ TEST_CASE("a report of nothing has a page, too") {
   const env::suite& suite = test::quick_suite();
   const std::vector<std::int64_t> given(suite.members.size(), 0);
   const auto report = tools::make_report(test::made_header(), suite, given, {});
-  CHECK_FALSE(test::contains(tools::to_html(report), "nan"));
-  CHECK(tools::to_json(report)["groups"][0]["best_of_each_task"]["mean"].is_null());
+  CHECK_FALSE(test::contains(tools::to_html(report, no_scores), "nan"));
+  CHECK(tools::to_json(report, no_scores)["groups"][0]["best_of_each_task"]["mean"].is_null());
 }
 
 TEST_CASE("JSON holds the figures; what does not exist is null") {
-  const auto value = tools::to_json(made_report());
+  const auto value = tools::to_json(made_report(), no_scores);
   CHECK(value["quern_bench_report"] == 1);
   CHECK(value["of"]["environment"] == "e1");
   CHECK(value["verdicts"]["ok"] == 3);

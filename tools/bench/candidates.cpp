@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "env/task/lane.hpp"
+#include "tools/bench/kernelbench_names.hpp"
 
 namespace quern::tools {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::size_t max_candidate_lines = std::size_t{4} << 30U;
 class candidate_collector {
  public:
   candidate_collector(const env::suite& suite, skipped_candidates* skipped)
-      : suite_(suite), skipped_(skipped) {
+      : suite_(suite), skipped_(skipped), places_(suite) {
     for (std::size_t i = 0; i < suite.members.size(); ++i)
       members_[suite.members[i].task.name] = i;
   }
@@ -30,11 +31,50 @@ class candidate_collector {
     const auto member = members_.find(one.task);
     if (member == members_.end()) {
       if (skipped_ == nullptr) return unknown_task(one);
-      ++skipped_->candidates;
-      skipped_->tasks.insert(one.task);
+      skip(one.task);
       return {};
     }
     one.member = member->second;
+    return keep(std::move(one));
+  }
+
+  /// One whose file is named as KernelBench names them; `task` is empty.
+  base::status add(bench_candidate one, const kernelbench_sample& named) {
+    const auto member = places_.member_at(named.level, named.problem);
+    if (!member && member.error().code == errc::not_found) {
+      if (skipped_ == nullptr)
+        return base::fail(errc::invalid_argument,
+                          "{}: {} (--skip-unknown leaves candidates of other suites out)",
+                          one.origin, member.error().message);
+      skip(fmt::format("level {} problem {}", named.level, named.problem));
+      return {};
+    }
+    if (!member) return base::in_context(one.origin, member.error());
+    one.member = *member;
+    one.task = suite_.members[*member].task.name;
+    one.sample = named.sample;
+    const auto [known, fresh] = samples_.try_emplace({one.member, named.sample}, one.origin);
+    if (!fresh)
+      return base::fail(errc::invalid_argument,
+                        "{}: there is a sample {} of level {} problem {} already ({}): name the "
+                        "folder of one run",
+                        one.origin, named.sample, named.level, named.problem, known->second);
+    return keep(std::move(one));
+  }
+
+  std::vector<bench_candidate> take() {
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const auto& a, const auto& b) { return a.member < b.member; });
+    return std::move(all_);
+  }
+
+ private:
+  void skip(std::string task) {
+    ++skipped_->candidates;
+    skipped_->tasks.insert(std::move(task));
+  }
+
+  base::status keep(bench_candidate one) {
     if (one.id.empty() || one.id.size() > max_candidate_id)
       return base::fail(errc::invalid_argument, "{}: the id has {} bytes, it must have 1 to {}",
                         one.origin, one.id.size(), max_candidate_id);
@@ -56,13 +96,6 @@ class candidate_collector {
     return {};
   }
 
-  std::vector<bench_candidate> take() {
-    std::stable_sort(all_.begin(), all_.end(),
-                     [](const auto& a, const auto& b) { return a.member < b.member; });
-    return std::move(all_);
-  }
-
- private:
   base::status unknown_task(const bench_candidate& one) const {
     std::vector<std::string_view> names;
     for (const env::suite_member& member : suite_.members)
@@ -75,6 +108,8 @@ class candidate_collector {
 
   const env::suite& suite_;
   skipped_candidates* skipped_;
+  suite_places places_;
+  std::map<std::pair<std::size_t, int>, std::string> samples_;
   std::map<std::string, std::size_t, std::less<>> members_;
   std::map<std::pair<std::string, std::string>, std::string> seen_;
   std::vector<bench_candidate> all_;
@@ -116,10 +151,11 @@ base::expected<std::vector<fs::path>> candidate_files(const fs::path& folder) {
       continue;
     }
     const auto lanes = env::all_lanes();
-    const bool of_a_lane = std::any_of(lanes.begin(), lanes.end(), [&](const env::lane* one) {
-      return one->file_ending == ending;
-    });
-    if (of_a_lane && at->is_regular_file(unused)) files.push_back(at->path());
+    const bool taken = is_kernelbench_name(name) ||
+                       std::any_of(lanes.begin(), lanes.end(), [&](const env::lane* one) {
+                         return one->file_ending == ending;
+                       });
+    if (taken && at->is_regular_file(unused)) files.push_back(at->path());
   }
   if (problem)
     return base::fail(errc::io, "cannot list the candidates in {}: {}", folder.string(),
@@ -181,10 +217,16 @@ base::expected<std::vector<bench_candidate>> read_candidates(const fs::path& fro
   for (const fs::path& file : files) {
     bench_candidate one;
     const std::string name = file.filename().string();
-    one.task = name.substr(0, name.find('.'));
     one.id = file.lexically_relative(from).generic_string();
     one.origin = file.string();
     QUERN_TRY(one.source, base::read_file(file, max_candidate_source));
+    if (is_kernelbench_name(name)) {
+      const auto named = parse_kernelbench_name(name);
+      if (!named) return base::in_context(one.origin, named.error());
+      QUERN_CHECK(found.add(std::move(one), *named));
+      continue;
+    }
+    one.task = name.substr(0, name.find('.'));
     QUERN_CHECK(found.add(std::move(one)));
   }
   return found.take();

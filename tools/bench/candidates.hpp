@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,6 +23,8 @@ struct bench_candidate {
   std::string source;
   std::string hash;    ///< xxh128 of `source`, 32 hex digits: whether a stored verdict is of it
   std::string origin;  ///< where it was read: the file, or file and line
+  /// Its number among those of its task, where its name says one; unique then.
+  std::optional<std::int64_t> sample = std::nullopt;
 };
 
 /// Longest source and longest id, in bytes.
@@ -30,15 +34,17 @@ inline constexpr std::size_t max_candidate_id = 512;
 /// Candidates that were left out because the suite does not have their task.
 struct skipped_candidates {
   std::size_t candidates = 0;
-  std::set<std::string> tasks;
+  std::set<std::string> tasks;  ///< names, or "level 1 problem 3"
 };
 
 /// Reads all candidates, ordered by task (in the suite's order), those of one task as they were
 /// found. A folder: every file TASK.ANYTHING or TASK with the ending of a lane in it and
-/// in folders below it; the id is its path below the folder; other endings and names that begin
-/// with a dot are left out. A file: see parse_candidates. Errors (invalid_argument, not_found) name
-/// the file or line and the value: an unknown task, an id given twice, a source that is too long.
-/// With `skipped`, candidates of unknown tasks are left out and counted there.
+/// in folders below it, and every file level_L_problem_P_sample_S_kernel.py, whose task is the one
+/// at that place (suite_member::place); the id is its path below the folder; other endings and
+/// names that begin with a dot are left out. A file: see parse_candidates. Errors
+/// (invalid_argument, not_found) name the file or line and the value: an unknown task, an id or a
+/// sample given twice, a place of two tasks, a source that is too long. With `skipped`, candidates
+/// of unknown tasks are left out and counted there.
 base::expected<std::vector<bench_candidate>> read_candidates(const std::filesystem::path& from,
                                                              const env::suite& suite,
                                                              skipped_candidates* skipped = nullptr);

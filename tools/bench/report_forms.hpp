@@ -8,19 +8,25 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "tools/bench/score_tables.hpp"
 #include "tools/bench/statistics.hpp"
 
 namespace quern::tools {
 
-/// For a terminal: the tables of all groups, the verdicts by kind, the rules. `each_task` adds a
-/// line a task.
-std::string to_text(const bench_report& report, bool each_task);
+/// For a terminal: KernelBench's rows, the tables of all groups, the verdicts by kind, the rules.
+/// `each_task` adds a line a task.
+std::string to_text(const bench_report& report, const bench_scores& scores, bool each_task);
 
 /// All figures of the report; {"quern_bench_report": 1, ...}.
-base::ordered_json to_json(const bench_report& report);
+base::ordered_json to_json(const bench_report& report, const bench_scores& scores);
 
 /// One page that needs nothing else: tables and plots (SVG). Names and ids are escaped.
-std::string to_html(const bench_report& report);
+std::string to_html(const bench_report& report, const bench_scores& scores);
+
+/// KernelBench's rows alone: parts of the three above.
+std::string to_text(const bench_scores& scores);
+base::ordered_json to_json(const bench_scores& scores);
+std::string to_html(const bench_scores& scores);
 
 /// `text` for the inside of an element or of a quoted attribute.
 std::string escape_html(std::string_view text);

@@ -123,7 +123,7 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-std::string to_html(const bench_report& report) {
+std::string to_html(const bench_report& report, const bench_scores& scores) {
   std::vector<double> best;
   for (const report_task& row : report.tasks)
     if (row.best_speedup > 0) best.push_back(row.best_speedup);
@@ -134,6 +134,7 @@ std::string to_html(const bench_report& report) {
       "<title>quern bench: {}</title>\n<style>{}</style></head><body>\n",
       escape_html(report.header.suite), page_style);
   page += introduction(report);
+  page += "<h2>KernelBench's figures</h2>\n" + to_html(scores);
   page += "<h2>Best of each task</h2>\n" + statistics_table(report, "tasks", &report_group::best);
   page += "<h2>Every candidate</h2>\n" + statistics_table(report, "judged", &report_group::every);
   page += "<h2>fast_p</h2>\n" +

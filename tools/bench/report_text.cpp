@@ -61,7 +61,7 @@ base::ordered_json statistics_json(const speed_statistics& s) {
 
 }  // namespace
 
-std::string to_text(const bench_report& report, bool each_task) {
+std::string to_text(const bench_report& report, const bench_scores& scores, bool each_task) {
   const bench_header& h = report.header;
   std::string out = fmt::format(
       "suite {} ({} tasks, lane {}) on {}, protocol {}, {} ms a measurement\nenvironment {}\n",
@@ -79,6 +79,7 @@ std::string to_text(const bench_report& report, bool each_task) {
   if (all.without_candidates > 0)
     out += fmt::format("{} of {} tasks have no candidate and count as failures\n",
                        all.without_candidates, all.tasks);
+  out += "\n" + to_text(scores);
   out += "\n" + statistics_head("best of each task", "tasks");
   for (const report_group& group : report.groups)
     out += statistics_line(fmt::format("{} {}", group.kind, group.name), group.best);
@@ -99,7 +100,7 @@ std::string to_text(const bench_report& report, bool each_task) {
   return out;
 }
 
-base::ordered_json to_json(const bench_report& report) {
+base::ordered_json to_json(const bench_report& report, const bench_scores& scores) {
   base::ordered_json groups = base::ordered_json::array();
   for (const report_group& group : report.groups)
     groups.push_back({{"kind", group.kind},
@@ -135,10 +136,15 @@ base::ordered_json to_json(const bench_report& report) {
   base::ordered_json rules = base::ordered_json::array();
   for (const std::string_view rule : report_rules())
     rules.push_back(rule);
-  return {{"quern_bench_report", 1},         {"of", std::move(header)},
-          {"candidates", report.candidates}, {"without_verdict", report.without_verdict},
-          {"verdicts", std::move(kinds)},    {"left_out", std::move(left_out)},
-          {"groups", std::move(groups)},     {"tasks", std::move(tasks)},
+  return {{"quern_bench_report", 1},
+          {"of", std::move(header)},
+          {"kernelbench", to_json(scores)},
+          {"candidates", report.candidates},
+          {"without_verdict", report.without_verdict},
+          {"verdicts", std::move(kinds)},
+          {"left_out", std::move(left_out)},
+          {"groups", std::move(groups)},
+          {"tasks", std::move(tasks)},
           {"rules", std::move(rules)}};
 }
 

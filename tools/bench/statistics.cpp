@@ -20,6 +20,8 @@ constexpr auto all_rules = std::to_array<std::string_view>({
     "Every candidate: each candidate that was judged counts once; verdicts that say nothing about "
     "it (noisy, unconfirmed, invalid_reference, infra_error) are left out and counted beside it.",
     "fast_p is the share that is right and whose speed-up is above p.",
+    "KernelBench's figures: each task of the suite counts once, by its sample 0 or by its best; "
+    "one without a candidate or a verdict is not compiled, not correct and not fast.",
 });
 
 struct group_source {

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -19,12 +18,16 @@
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/task/find_tasks.hpp"
+#include "tools/bench/bench_attempts.hpp"
 #include "tools/bench/bench_run.hpp"
 #include "tools/bench/candidates.hpp"
 #include "tools/bench/choices.hpp"
+#include "tools/bench/kernelbench_baselines.hpp"
+#include "tools/bench/kernelbench_files.hpp"
 #include "tools/bench/progress.hpp"
 #include "tools/bench/report_forms.hpp"
 #include "tools/bench/results.hpp"
+#include "tools/bench/resume.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/lane_words.hpp"
 #include "tools/cli/measure_options.hpp"
@@ -39,6 +42,8 @@ using base::errc;
 
 struct bench_arguments {
   std::string suite, candidates, out, report;
+  std::string write_kernelbench, kernelbench_baselines;
+  std::vector<std::int64_t> pass_k;  ///< empty: usual_pass_k
   std::vector<int> gpus;
   int core = -1, compilers = -1;
   double budget_s = 0;  ///< 0: the protocol's own length, else the evaluator's default
@@ -113,27 +118,6 @@ std::vector<env::evaluation_request> requests_of(const env::suite& suite,
   return requests;
 }
 
-/// What of the earlier results is about these candidates.
-base::expected<std::vector<bench_result>> matching(const std::vector<bench_result>& earlier,
-                                                   const std::vector<bench_candidate>& candidates,
-                                                   const std::string& file) {
-  std::map<std::pair<std::string, std::string>, const bench_candidate*> given;
-  for (const bench_candidate& one : candidates)
-    given[{one.task, one.id}] = &one;
-  std::vector<bench_result> found;
-  for (const bench_result& result : earlier) {
-    const auto at = given.find({result.task, result.candidate});
-    if (at == given.end()) continue;
-    if (at->second->hash != result.source)
-      return base::fail(errc::invalid_argument,
-                        "{}: candidate '{}' of task {} was judged with another source than {} has "
-                        "now: give it another id, or name another file with --out",
-                        file, result.candidate, result.task, at->second->origin);
-    found.push_back(result);
-  }
-  return found;
-}
-
 struct bench_end {
   std::vector<bench_result> results;
   std::vector<std::string> problems;  ///< what hosts said of what has no verdict
@@ -144,16 +128,11 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
                                     const std::vector<bench_candidate>& candidates,
                                     results_file& file) {
   bench_end end;
-  QUERN_TRY(end.results, matching(file.earlier(), candidates, a.out));
-  std::set<std::pair<std::string, std::string>> there;
+  QUERN_TRY(end.results, matching_results(file.earlier(), candidates, a.out));
   std::int64_t successes = 0;
-  for (const bench_result& one : end.results) {
-    there.emplace(one.task, one.candidate);
+  for (const bench_result& one : end.results)
     successes += one.verdict.kind == env::verdict_kind::ok ? 1 : 0;
-  }
-  std::vector<std::size_t> items;
-  for (std::size_t i = 0; i < candidates.size(); ++i)
-    if (!there.contains({candidates[i].task, candidates[i].id})) items.push_back(i);
+  const auto items = unjudged(candidates, end.results);
   const auto before = static_cast<std::int64_t>(end.results.size());
   if (before > 0) fmt::print(stderr, "quern bench: {} verdicts are in {}\n", before, a.out);
   if (items.empty()) return end;
@@ -189,11 +168,45 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
   return end;
 }
 
-base::status write_report(const bench_arguments& a, const bench_report& report) {
+base::status write_report(const bench_arguments& a, const bench_report& report,
+                          const bench_scores& scores) {
   QUERN_CHECK(base::make_folders(a.report));
   QUERN_CHECK(base::write_file_atomic(fs::path(a.report) / "report.json",
-                                      base::dump_pretty(to_json(report)) + "\n"));
-  return base::write_file_atomic(fs::path(a.report) / "report.html", to_html(report));
+                                      base::dump_pretty(to_json(report, scores)) + "\n"));
+  return base::write_file_atomic(fs::path(a.report) / "report.html", to_html(report, scores));
+}
+
+/// Times of KernelBench's file, where one was named. What would refuse the files of
+/// --write-kernelbench is told now, before hours of judging.
+base::expected<std::optional<kernelbench_baselines>> prepare_kernelbench(const bench_arguments& a,
+                                                                         const env::suite& suite) {
+  if (!a.write_kernelbench.empty())
+    QUERN_CHECK(check_kernelbench_folder(a.write_kernelbench, suite));
+  std::optional<kernelbench_baselines> given;
+  if (!a.kernelbench_baselines.empty()) {
+    QUERN_TRY(given, read_kernelbench_baselines(a.kernelbench_baselines, suite));
+  }
+  return given;
+}
+
+/// Report and files of a benchmark as far as it came; prints the report.
+base::expected<bench_report> tell_all(const bench_arguments& a, const bench_header& header,
+                                      const env::suite& suite,
+                                      const std::vector<bench_candidate>& candidates,
+                                      const bench_end& end, const kernelbench_baselines* given) {
+  std::vector<std::int64_t> counts(suite.members.size(), 0);
+  for (const bench_candidate& one : candidates)
+    ++counts[one.member];
+  bench_report report = make_report(header, suite, counts, end.results);
+  const task_attempts attempts = attempts_of(suite, candidates, end.results);
+  const auto pass_k = a.pass_k.empty() ? usual_pass_k(most_attempts(attempts)) : a.pass_k;
+  const bench_scores scores = make_scores(suite, attempts, header, pass_k, given);
+  QUERN_CHECK(write_report(a, report, scores));
+  if (!a.write_kernelbench.empty())
+    QUERN_CHECK(write_kernelbench_folder(a.write_kernelbench,
+                                         {suite, attempts, header.device_class, pass_k, given}));
+  fmt::print("{}\n{}/report.html\n", to_text(report, scores, a.each_task), a.report);
+  return report;
 }
 
 void tell_skipped(const skipped_candidates& skipped, const env::suite& suite) {
@@ -234,15 +247,16 @@ base::expected<int> bench(bench_arguments a) {
   QUERN_TRY(const auto candidates, candidates_of(a, suite, a.skip_unknown ? &skipped : nullptr));
   tell_skipped(skipped, suite);
   if (candidates.empty()) {
-    fmt::print(
-        stderr,
-        "quern bench: {} holds no candidate: files TASK.ANYTHING{}, or JSON lines with task, "
-        "source and id, are needed\n",
-        a.candidates, lane.file_ending);
+    fmt::print(stderr,
+               "quern bench: {} holds no candidate: files TASK.ANYTHING{} or "
+               "level_L_problem_P_sample_S_kernel.py, or JSON lines with task, source and id, are "
+               "needed\n",
+               a.candidates, lane.file_ending);
     return int{nothing};
   }
   for (const bench_candidate& one : candidates)
     QUERN_CHECK(check_baseline(a.measured, suite.members[one.member].task));
+  QUERN_TRY(const auto given, prepare_kernelbench(a, suite));
   if (a.out.empty()) a.out = "bench-" + suite.name + "/results.jsonl";
   const fs::path folder = fs::absolute(a.out).parent_path();
   if (a.report.empty()) a.report = folder.string();
@@ -254,7 +268,7 @@ base::expected<int> bench(bench_arguments a) {
   header.budget_ms = std::llround(a.budget_s * 1000);
   // What the file refuses is told before devices are opened, which takes seconds each.
   QUERN_TRY(const auto earlier, peek_results(a.out, header));
-  QUERN_CHECK(matching(earlier, candidates, a.out));
+  QUERN_CHECK(matching_results(earlier, candidates, a.out));
   QUERN_TRY(const open_judges judges, open_all(a, suite, lane));
   // The report comes last: what would refuse it is told before the hours of judging.
   QUERN_CHECK(base::make_folders(folder));
@@ -266,12 +280,8 @@ base::expected<int> bench(bench_arguments a) {
   std::signal(SIGTERM, on_bench_signal);
   QUERN_TRY(const bench_end end, judge_all(a, judges, suite, candidates, file));
 
-  std::vector<std::int64_t> given(suite.members.size(), 0);
-  for (const bench_candidate& one : candidates)
-    ++given[one.member];
-  const bench_report report = make_report(header, suite, given, end.results);
-  QUERN_CHECK(write_report(a, report));
-  fmt::print("{}\n{}/report.html\n", to_text(report, a.each_task), a.report);
+  QUERN_TRY(const bench_report report,
+            tell_all(a, header, suite, candidates, end, given ? &*given : nullptr));
   if (report.without_verdict == 0) return int{done};
   // The first ones tell what is wrong; thousands would hide it.
   for (std::size_t i = 0; i < std::min<std::size_t>(end.problems.size(), 5); ++i)
@@ -294,14 +304,24 @@ int cmd_bench(int argc, char** argv) {
   app.add_option(
          "--candidates", a.candidates,
          "folder with files TASK.ANYTHING with the lane's ending: " + file_endings() +
-             "; or JSON lines with task, source and id; or the file of SUITE, where candidates "
-             "stand beside its tasks")
+             ", or level_L_problem_P_sample_S_kernel.py; or JSON lines with task, source and id; or "
+             "the file of SUITE, where candidates stand beside its tasks")
       ->required();
   app.add_option("--out", a.out,
                  "verdicts, a line each; a second run goes on with it. Default: "
                  "bench-SUITE/results.jsonl");
   app.add_option("--report", a.report,
                  "folder for report.html and report.json; default: that of --out");
+  app.add_option("--write-kernelbench", a.write_kernelbench,
+                 "folder for eval_results.json, pass_at_k_results.json and analysis.json in "
+                 "KernelBench's form; for suites of its tasks");
+  app.add_option("--kernelbench-baselines", a.kernelbench_baselines,
+                 "a baseline file of KernelBench: the report has rows over its times, too");
+  app.add_option("--pass-at-k", a.pass_k,
+                 "k of pass@k, such as 1,5; default: 1, 5, 10 and 100, as far as there are samples")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_within(1, 1000000));
   app.add_option(
          "--gpus", a.gpus,
          lanes_on(env::device_kind::gpu) + ": GPUs to measure on, such as 0,1; default: all")
