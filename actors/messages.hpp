@@ -99,6 +99,8 @@ struct generation_credit {
 QUERN_MESSAGE(generation_credit, granted, working, tokens, device_wait_ns)
 
 /// One prompt, `samples.size()` completions. Random numbers are addressed by (seed, sample).
+/// `recorded`: one text for each of `samples`, which is scored and not sampled; empty: all are
+/// sampled.
 struct generate_group {
   epoch_id epoch = 0;
   group_id group = 0;
@@ -107,8 +109,10 @@ struct generate_group {
   std::int64_t seed = 0;
   std::int32_t max_tokens = 0;
   float_bits temperature = 1.0;
+  std::vector<std::string> recorded;
 };
-QUERN_MESSAGE(generate_group, epoch, group, samples, prompt, seed, max_tokens, temperature)
+QUERN_MESSAGE(generate_group, epoch, group, samples, prompt, seed, max_tokens, temperature,
+              recorded)
 
 /// A stretch of the policy's tokens by one version.
 struct wire_segment {

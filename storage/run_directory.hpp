@@ -26,6 +26,8 @@ struct run_paths {
   [[nodiscard]] std::filesystem::path database() const { return root / "run.db"; }
   [[nodiscard]] std::filesystem::path blobs() const { return root / "blobs"; }
   [[nodiscard]] std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
+  /// The recorded completions that the run plays (policy.engine).
+  [[nodiscard]] std::filesystem::path recorded() const { return root / "recorded.jsonl"; }
   [[nodiscard]] std::filesystem::path logs() const { return root / "logs"; }
   [[nodiscard]] std::filesystem::path report() const { return root / "report.txt"; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return root / "checkpoints"; }

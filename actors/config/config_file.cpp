@@ -237,8 +237,9 @@ base::expected<run_config> load_config_text(std::string_view text, const std::st
 }
 
 void make_paths_absolute(run_config& config) {
-  for (std::string* path : {&config.policy.model, &config.tasks.suite, &config.tasks.kernelbench,
-                            &config.tasks.corpus_folder, &config.env.keys, &config.env.hosts}) {
+  for (std::string* path : {&config.policy.model, &config.policy.recorded, &config.tasks.suite,
+                            &config.tasks.kernelbench, &config.tasks.corpus_folder,
+                            &config.env.keys, &config.env.hosts}) {
     std::error_code ignored;
     if (path->empty() || !std::filesystem::exists(*path, ignored)) continue;
     *path = std::filesystem::absolute(*path).lexically_normal().string();

@@ -84,6 +84,8 @@ base::status check_effect(const run_config& config) {
   const bool elsewhere = !config.env.bind.empty(),
              on_gpus = lane_of(config).device == env::device_kind::gpu;
   const rule rules[] = {
+      {"policy.recorded", config.policy.recorded, config.policy.engine == "recorded",
+       "policy.engine", config.policy.engine, "set policy.engine to recorded"},
       {"tasks.suite", config.tasks.suite, config.tasks.source == "suite", "tasks.source",
        config.tasks.source, "set tasks.source to suite"},
       {"tasks.kernelbench", config.tasks.kernelbench, config.tasks.source == "suite",
@@ -115,6 +117,10 @@ base::status check_config(const run_config& config) {
   if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
     return fail(errc::invalid_argument,
                 "tasks.source is suite, but tasks.suite names no folder: name one");
+  }
+  if (config.policy.engine == "recorded" && config.policy.recorded.empty()) {
+    return fail(errc::invalid_argument,
+                "policy.engine is recorded, but policy.recorded names no file: name one");
   }
   if (config.policy.heads % config.policy.kv_heads != 0) {
     return fail(errc::invalid_argument,

@@ -62,6 +62,14 @@ void run_and_policy(keys& table) {
       "Hugging Face folder of the first weights; a name without a leading / is looked for "
       "here, then in Quern's own data; stage sft makes a fresh model and does not read it, and "
       "of several stages each after the first begins with the model of the one before it");
+  QUERN_TEXT(policy.engine, fixed, QUERN_WORDS("own", "recorded"),
+             "where completions come from; own: the policy samples them; recorded: those of "
+             "policy.recorded are played, with log-probs by the policy's current weights; nothing "
+             "is drawn then, and policy.temperature is what log-probs are at (stage sft reads "
+             "neither)");
+  QUERN_TEXT(policy.recorded, fixed, {},
+             "file of completions by task or prompt (docs/formats/recorded.md), for policy.engine: "
+             "recorded; the run keeps a copy, which a resume plays");
   QUERN_TEXT(policy.template_name, fixed, {}, "prompt template, a file in env/prompts");
   QUERN_NUMBER(policy.max_prompt_tokens, fixed, 16, 1e6,
                "of the policy's tokenizer; a longer prompt loses its exemplars, and a task whose "

@@ -17,6 +17,7 @@
 #include "actors/config/length_check.hpp"
 #include "actors/config/memory_check.hpp"
 #include "actors/config/placement.hpp"
+#include "actors/config/prompt_check.hpp"
 #include "actors/config/reference_check.hpp"
 #include "actors/replay/prompter.hpp"
 #include "base/endpoint.hpp"
@@ -344,8 +345,8 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   QUERN_CHECK(check_programs(config));
   QUERN_CHECK(of_machine(missing, check_hosts(config)));
   QUERN_CHECK(of_machine(missing, check_cluster(config)));
+  QUERN_CHECK(prompter::load_template(config.policy.template_name));
   if (is_sft(config)) {
-    QUERN_CHECK(prompter::load_template(config.policy.template_name));
     QUERN_CHECK(check_fresh_model(config, machine));
     QUERN_CHECK(
         of_machine(missing, check_disk(config, fresh_model(config, config.policy.vocabulary, 0),
@@ -353,21 +354,21 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
     return check_tasks(config);
   }
   if (how == run_beginning::later) {
-    QUERN_CHECK(prompter::load_template(config.policy.template_name));
     if (begins_with != nullptr) {
       QUERN_CHECK(check_positions(config, *begins_with));
       QUERN_CHECK(check_memory(config, *begins_with, machine));
       QUERN_CHECK(of_machine(
           missing, check_disk(config, *begins_with, folder, storage::free_bytes(folder))));
     }
-    return check_tasks(config);
+    QUERN_TRY(task_book tasks, check_tasks(config));
+    QUERN_CHECK(check_recorded(config, tasks.tasks(), folder));
+    return tasks;
   }
   QUERN_CHECK(check_model(config, machine));
   QUERN_TRY(const policy::model_config model, policy_shape(config));
   QUERN_CHECK(of_machine(missing, check_disk(config, model, folder, storage::free_bytes(folder))));
   QUERN_TRY(task_book tasks, check_tasks(config));
-  QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
-  QUERN_CHECK(prompts.check(tasks.tasks()));
+  QUERN_CHECK(check_prompts(config, device_class, tasks.tasks(), folder));
   return tasks;
 }
 

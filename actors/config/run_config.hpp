@@ -21,6 +21,8 @@ struct run_config {
 
   struct {
     std::string model = "policy/demo";
+    std::string engine = "own";
+    std::string recorded = "";
     std::string template_name = "contrastive_demo";
     std::int64_t max_prompt_tokens = 900;
     std::int64_t max_new_tokens = 420;

@@ -21,6 +21,7 @@
 #include "actors/decide/unjudged_streak.hpp"
 #include "actors/messages.hpp"
 #include "actors/replay/prompter.hpp"
+#include "actors/replay/recorded_book.hpp"
 #include "actors/replay/task_book.hpp"
 #include "env/verdict/reward.hpp"
 #include "env/verdict/verdict.hpp"
@@ -185,7 +186,8 @@ class replay {
   base::status end_if_drained(replay_orders& orders);
   [[nodiscard]] bool all_steps_done() const { return version() >= config_.learner.steps; }
   [[nodiscard]] bool has_exemplars(const book_task& task) const;
-  generate_group order_of(const group_info& group, group_id id, std::vector<sample_id> samples);
+  base::expected<generate_group> order_of(const group_info& group, group_id id,
+                                          std::vector<sample_id> samples) const;
 
   const run_config& config_;
   storage::run_directory& run_;
@@ -197,6 +199,7 @@ class replay {
   std::unique_ptr<storage::archive> archive_;
   std::optional<prompter> prompter_;
   std::optional<task_sampler> sampler_;
+  std::optional<recorded_book> recorded_;  ///< policy.engine: recorded
   std::optional<replay_book> book_;
   env::reward_function reward_;
   policy::loss_parameters loss_;

@@ -15,8 +15,8 @@ bool replay::shows_exemplars(std::int64_t sequence) const {
   return sequence >= config_.algorithm.groups_per_step && prompter_->wants_exemplars(sequence);
 }
 
-generate_group replay::order_of(const group_info& group, group_id id,
-                                std::vector<sample_id> samples) {
+base::expected<generate_group> replay::order_of(const group_info& group, group_id id,
+                                                std::vector<sample_id> samples) const {
   generate_group order;
   order.epoch = epoch();
   order.group = id;
@@ -25,6 +25,14 @@ generate_group replay::order_of(const group_info& group, group_id id,
   order.seed = config_.run.seed;
   order.max_tokens = static_cast<std::int32_t>(config_.policy.max_new_tokens);
   order.temperature = config_.policy.temperature;
+  if (!recorded_) return order;
+  // By their places in the whole group: a part of it that is made again gets the same texts.
+  std::vector<std::size_t> members;
+  for (const sample_id sample : order.samples) {
+    const auto place = std::find(group.samples.begin(), group.samples.end(), sample);
+    members.push_back(static_cast<std::size_t>(place - group.samples.begin()));
+  }
+  QUERN_TRY(order.recorded, recorded_->choose({group.task, group.prompt, id}, members));
   return order;
 }
 
@@ -45,7 +53,8 @@ base::status replay::issue_groups(replay_orders& orders) {
       }
     }
     if (missing.empty()) continue;
-    orders.generate.push_back(order_of(group->second, id, std::move(missing)));
+    QUERN_TRY(generate_group order, order_of(group->second, id, std::move(missing)));
+    orders.generate.push_back(std::move(order));
     --free_groups_;
   }
   bool more = true;
@@ -117,7 +126,8 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
     samples_[issued.first_sample + k].group = issued.group;
   }
   QUERN_CHECK(book_->issued(issued.group, *permit, group.samples));
-  orders.generate.push_back(order_of(group, issued.group, group.samples));
+  QUERN_TRY(generate_group order, order_of(group, issued.group, group.samples));
+  orders.generate.push_back(std::move(order));
   groups_.emplace(issued.group, std::move(group));
   newest_group_ = issued.group;
   --free_groups_;

@@ -41,6 +41,9 @@ base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
   QUERN_TRY(made->archive_, storage::archive::open(*made->db_, made->blobs_, archive));
   QUERN_TRY(made->prompter_, prompter::make(config, std::move(device_class)));
   QUERN_CHECK(made->prompter_->check(tasks.tasks()));
+  if (config.policy.engine == "recorded") {
+    QUERN_TRY(made->recorded_, keep_recorded(config, run.paths().root, tasks.tasks()));
+  }
   std::vector<curriculum_entry> curriculum;
   for (const book_task& task : tasks.tasks()) {
     if (!task.held_out) curriculum.push_back({task.id, false, 1});

@@ -84,14 +84,33 @@ base::expected<generation_worker> generation_worker::make(const welcome& start,
   policy::generator_options options =
       generator_options_of(config, arena.config, text.vocab_size(), device);
   QUERN_TRY(options.leave_bytes, learner_bytes_beside_generator(config, arena.config));
+  std::vector<policy::token_id> end_tokens = arena.config.eos_tokens;
   QUERN_TRY(auto engine, policy::generator::make(std::move(arena), start.version, options));
   generation_worker made(std::move(engine), std::move(text), format, start, options.slots,
                          config.policy.max_prompt_tokens);
+  made.end_tokens_ = std::move(end_tokens);
   made.device_ = device;
   QUERN_TRY(made.share_, generator_share(config, device));
   made.weights_ = std::move(weights);
   made.weights_->inbox().begin(made.engine_.landing());
   return made;
+}
+
+base::expected<std::vector<std::vector<policy::token_id>>> generation_worker::given_tokens(
+    const generate_group& group) const {
+  if (!group.recorded.empty() && group.recorded.size() != group.samples.size())
+    return base::fail(base::errc::internal, "group {} has {} samples and {} recorded completions",
+                      group.group, group.samples.size(), group.recorded.size());
+  std::vector<std::vector<policy::token_id>> given;
+  for (const std::string& text : group.recorded) {
+    given.push_back(policy::encode_answer(text_, format_, end_tokens_, text));
+    if (std::ssize(given.back()) > group.max_tokens)
+      return base::fail(base::errc::invalid_argument,
+                        "group {} has a recorded completion of {} tokens, policy.max_new_tokens "
+                        "is {}: raise that",
+                        group.group, given.back().size(), group.max_tokens);
+  }
+  return given;
 }
 
 base::status generation_worker::submit(const generate_group& group) {
@@ -102,10 +121,12 @@ base::status generation_worker::submit(const generate_group& group) {
                       "group {} has a prompt of {} tokens, policy.max_prompt_tokens is {}",
                       group.group, prompt.size(), max_prompt_tokens_);
   }
+  QUERN_TRY(auto given, given_tokens(group));
   std::vector<policy::generation_request> requests;
   for (const sample_id sample : group.samples) {
     policy::generation_request request;
     request.id = static_cast<std::uint64_t>(sample);
+    if (!given.empty()) request.given = std::move(given[requests.size()]);
     request.prompt = prompt;
     request.max_tokens = group.max_tokens;
     request.temperature = group.temperature;
@@ -114,7 +135,7 @@ base::status generation_worker::submit(const generate_group& group) {
   }
   QUERN_CHECK(engine_.submit(requests));
   for (const sample_id sample : group.samples) {
-    pending_[sample] = {group.epoch, to_block(prompt)};
+    pending_[sample] = {group.epoch, to_block(prompt), !group.recorded.empty()};
   }
   return {};
 }
@@ -144,7 +165,7 @@ std::vector<generated_sample> generation_worker::step() {
       made.versions.push_back({part.first, part.version, part.weights});
     }
     made.text = text_.decode(result.tokens);
-    made.truncated = result.reason == policy::finish_reason::length;
+    made.truncated = result.reason == policy::finish_reason::length && !known.mapped().recorded;
     finished.push_back(std::move(made));
   }
   if (share_.shared()) {

@@ -29,7 +29,8 @@ class generation_worker {
                                                 const own_address& here, weight_fetcher::news told);
 
   /// Queues a group. A prompt that is longer than policy.max_prompt_tokens or leaves no room for
-  /// the answer is an error that names both numbers.
+  /// the answer is an error that names both numbers; so is a recorded completion that is longer
+  /// than policy.max_new_tokens.
   base::status submit(const generate_group& group);
   void cancel(const std::vector<sample_id>& samples);
   /// One decode step. Waits for the GPU where it is shared.
@@ -53,7 +54,11 @@ class generation_worker {
   struct pending {
     epoch_id epoch = 0;
     std::string prompt_tokens;
+    bool recorded = false;  ///< it ends where its text does, and is never cut
   };
+  /// Tokens of the recorded completion of each sample; empty where the group is sampled.
+  base::expected<std::vector<std::vector<policy::token_id>>> given_tokens(
+      const generate_group& group) const;
   void leave_device();
   generation_worker(policy::generator engine, policy::tokenizer text, policy::chat_format format,
                     const welcome& start, std::int64_t slots, std::int64_t max_prompt_tokens);
@@ -61,6 +66,7 @@ class generation_worker {
   policy::generator engine_;
   policy::tokenizer text_;
   policy::chat_format format_;
+  std::vector<policy::token_id> end_tokens_;
   epoch_id epoch_;
   std::int64_t slots_;
   std::int64_t max_prompt_tokens_;

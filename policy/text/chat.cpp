@@ -284,4 +284,15 @@ expected<std::vector<token_id>> encode_chat(const tokenizer& tokenizer, chat_for
   return out;
 }
 
+std::vector<token_id> encode_answer(const tokenizer& tokenizer, chat_format format,
+                                    std::span<const token_id> end_tokens, std::string_view text) {
+  std::vector<token_id> out = tokenizer.encode(text);
+  if (end_tokens.empty()) return out;
+  const auto turn = tokenizer.find(format == chat_format::llama3 ? "<|eot_id|>" : "<|im_end|>");
+  const bool ends = format != chat_format::none && turn &&
+                    std::find(end_tokens.begin(), end_tokens.end(), *turn) != end_tokens.end();
+  out.push_back(ends ? *turn : end_tokens.front());
+  return out;
+}
+
 }  // namespace quern::policy

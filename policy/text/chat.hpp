@@ -53,4 +53,10 @@ base::expected<std::vector<token_id>> encode_chat(const tokenizer& tokenizer, ch
                                                   std::span<const chat_message> messages,
                                                   bool add_generation_prompt = true);
 
+/// The tokens of an answer as a policy writes it: those of `text`, none of them special, and the
+/// token that ends the answer. That is the end of a turn in `format` where it is one of
+/// `end_tokens` (model_config::eos_tokens), else the first of these; none of these: no end.
+std::vector<token_id> encode_answer(const tokenizer& tokenizer, chat_format format,
+                                    std::span<const token_id> end_tokens, std::string_view text);
+
 }  // namespace quern::policy

@@ -142,8 +142,8 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
   QUERN_CHECK(actors::check_lengths(*recorded, now));
   // What was moved may be named anew: it is checked again, and its contents are what counts.
   const auto is_place = [](std::string_view key) {
-    return key == "policy.model" || key == "tasks.suite" || key == "tasks.kernelbench" ||
-           key == "run.folder";
+    return key == "policy.model" || key == "policy.recorded" || key == "tasks.suite" ||
+           key == "tasks.kernelbench" || key == "run.folder";
   };
   for (const auto& change : actors::differences(*recorded, now)) {
     if (change.changes == actors::key_class::fixed && !is_place(change.path))

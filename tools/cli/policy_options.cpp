@@ -6,7 +6,9 @@ namespace quern::tools {
 
 std::optional<int> parse_sample(int argc, char** argv, sample_options& options) {
   CLI::App app("quern sample: completions of a policy for a prompt");
-  app.add_option("model", options.model, "Hugging Face folder, checkpoint, run or chain")
+  app.add_option("model", options.model,
+                 "Hugging Face folder, checkpoint, run or chain; its weights write the "
+                 "completions, whatever policy.engine a run has")
       ->required();
   app.add_option("--prompt", options.prompt_file, "file with the prompt; -: standard input")
       ->required();

@@ -84,6 +84,25 @@ TEST_CASE("paths that are there become absolute, names and what is not there sta
   CHECK(differences(once, config).empty());
 }
 
+TEST_CASE("a recorded file and the engine that plays it go together") {
+  run_config config;
+  const auto said = [&] {
+    const auto checked = check_config(config);
+    return checked ? "" : checked.error().message;
+  };
+  CHECK(said() == "");
+  config.policy.recorded = "some.jsonl";
+  CHECK(contains(said(),
+                 "policy.recorded is 'some.jsonl', but nothing reads it where "
+                 "policy.engine is 'own': set policy.engine to recorded"));
+  config.policy.engine = "recorded";
+  CHECK(said() == "");
+  config.policy.recorded = "";
+  CHECK(contains(said(), "policy.engine is recorded, but policy.recorded names no file: name one"));
+  CHECK(
+      contains(problem("quern_config: 1\npolicy: {engine: record}\n"), "did you mean 'recorded'"));
+}
+
 TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 1\nlerner: {steps: 1}\n"), "did you mean 'learner"));
   CHECK(contains(problem("quern_config: 1\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));

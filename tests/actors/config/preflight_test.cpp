@@ -5,7 +5,9 @@
 
 #include "actors/config/cluster_check.hpp"
 #include "actors/config/config_file.hpp"
+#include "actors/config/device_class.hpp"
 #include "actors/config/reference_check.hpp"
+#include "actors/replay/prompter.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
@@ -402,6 +404,85 @@ TEST_CASE("a later stage of a chain is checked without the policy that it will h
   CHECK(test::contains(large.error().message, "a smaller policy.model"));
   f.config.policy.template_name = "contrastive_demos";
   f.refused_with({"policy.template_name"});
+}
+
+namespace {
+
+std::string recorded_line(const std::string& key, const std::string& whose,
+                          const std::string& completion) {
+  return base::dump(base::json{{key, whose}, {"completion", completion}}) + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("recorded completions: file, lines, tasks and lengths are checked before the run") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.policy.engine = "recorded";
+  const fs::path file = f.folder.path() / "played.jsonl";
+  f.config.policy.recorded = file.string();
+  const std::string key = "policy.recorded is '" + file.string() + "': ";
+  f.refused_with({key, "is not there"});
+  const auto write = [&](const std::string& text) { REQUIRE(base::write_file_atomic(file, text)); };
+  write("\n");
+  f.refused_with({key, "no completion in it"});
+  run_config own = f.config;
+  const auto tasks = task_book::make(own).value();
+  std::string all;
+  for (const book_task& task : tasks.tasks())
+    if (!task.held_out) all += recorded_line("task", task.id, "int x;");
+  write(all);
+  CHECK(preflight(f.config, f.run(), f.how));
+  write(all + "{\n");
+  f.refused_with({key, "line 4: not JSON"});
+  const std::string missing = tasks.tasks()[0].held_out ? tasks.tasks()[1].id : tasks.tasks()[0].id;
+  const std::string others = all.substr(all.find('\n') + 1);
+  write(others);
+  f.refused_with({key, "1 of the run's 3 tasks have no completion, the first is " + missing});
+  f.how = run_beginning::later;
+  f.refused_with({key, "1 of the run's 3 tasks", missing});
+  f.how = run_beginning::fresh;
+
+  // A token each, and the end: policy.max_new_tokens is inclusive.
+  f.config.policy.max_new_tokens = 8;
+  const policy::tokenizer text =
+      policy::tokenizer::load(test::source_dir() / "policy/demo").value();
+  std::string seven = "{";
+  while (text.encode(seven).size() < 7)
+    seven += "\x01";
+  REQUIRE(text.encode(seven).size() == 7);
+  write(all + recorded_line("task", missing, seven));
+  CHECK(preflight(f.config, f.run(), f.how));
+  f.config.policy.max_new_tokens = 7;
+  f.refused_with({key, "line 4: the completion has 8 tokens, policy.max_new_tokens is 7: raise"});
+  // Of another task: it is not played.
+  write(all + recorded_line("task", "of_another_run", seven));
+  CHECK(preflight(f.config, f.run(), f.how));
+}
+
+TEST_CASE("recorded completions by prompt alone do where prompts are known before") {
+  if (!programs_are_there()) return;
+  fixture f;
+  f.config.policy.engine = "recorded";
+  f.config.replay.exemplars = "none";
+  f.config.policy.recorded = (f.folder.path() / "played.jsonl").string();
+  const auto tasks = task_book::make(f.config).value();
+  const auto prompts = prompter::make(f.config, device_class_of(f.config).value()).value();
+  std::string all;
+  for (const book_task& task : tasks.tasks()) {
+    if (task.held_out) continue;
+    all += recorded_line("prompt", base::to_hex(base::xxh128(prompts.render(task, {}).text)), "x");
+  }
+  REQUIRE(base::write_file_atomic(f.config.policy.recorded, all));
+  CHECK(preflight(f.config, f.run(), f.how));
+  f.how = run_beginning::later;
+  CHECK(preflight(f.config, f.run(), f.how));
+  f.config.replay.exemplars = "bucket";
+  f.refused_with({"3 of the run's 3 tasks", "alone does where replay.exemplars is none"});
+  f.how = run_beginning::fresh;
+  f.refused_with({"3 of the run's 3 tasks", "alone does where replay.exemplars is none"});
+  f.config.replay.without_exemplars_share = 1;
+  CHECK(preflight(f.config, f.run(), f.how));
 }
 
 TEST_CASE("stage sft learns on this machine, with as many ranks as are asked for") {

@@ -87,6 +87,7 @@ class world {
 
   void carry(replay_orders& orders) {
     for (const generate_group& group : orders.generate) {
+      if (on_order) on_order(group);
       for (const sample_id sample : group.samples) {
         waiting_.push_back(
             [this, group, sample] { CHECK(head_->on_generated(make(group, sample))); });
@@ -268,6 +269,7 @@ class world {
   std::int64_t spoiled_batches = 0;  ///< the first ones of an epoch have no finite gradient
   std::set<sample_id> left_out;      ///< samples of those
   std::function<void(const train_batch&)> on_batch;  ///< instead of a learner
+  std::function<void(const generate_group&)> on_order;
   base::status told;          ///< of the last step that was left out; an error ends `go`
   bool no_reference = false;  ///< evaluators can judge nothing
   std::string given_up;       ///< what the head of the run said then

@@ -90,6 +90,30 @@ TEST_CASE("without a template the contents follow what the tokenizer begins with
   CHECK(*render_chat(chat_format::none, messages) == "ab<|end|>c");
 }
 
+TEST_CASE("an answer is its text, none of it special, and the token that ends it") {
+  const tokenizer qwen = golden_tokenizer("qwen2"), llama = golden_tokenizer("llama3");
+  const std::string text = "int x;<|im_end|>\n";
+  const auto plain = qwen.encode(text);
+  const token_id turn = qwen.find("<|im_end|>").value(), other = qwen.find("<|endoftext|>").value();
+  const auto ends_with = [&](chat_format format, std::vector<token_id> ends, token_id end) {
+    auto tokens = encode_answer(qwen, format, ends, text);
+    CHECK(tokens.back() == end);
+    tokens.pop_back();
+    CHECK(tokens == plain);
+  };
+  ends_with(chat_format::chatml, {other, turn}, turn);
+  ends_with(chat_format::qwen3, {turn, other}, turn);
+  ends_with(chat_format::qwen2, {other}, other);
+  ends_with(chat_format::none, {other, turn}, other);
+  CHECK(encode_answer(qwen, chat_format::qwen2, {}, text) == plain);
+  const token_id eot = llama.find("<|eot_id|>").value(),
+                 end_of_text = llama.find("<|endoftext|>").value();
+  CHECK(encode_answer(llama, chat_format::llama3, std::vector{end_of_text, eot}, text).back() ==
+        eot);
+  CHECK(encode_answer(llama, chat_format::none, std::vector{end_of_text, eot}, text).back() ==
+        end_of_text);
+}
+
 TEST_CASE("templates are known by their text") {
   CHECK(*format_of_template(template_text(chat_format::chatml)) == chat_format::chatml);
   CHECK(*format_of_template(std::string(template_text(chat_format::llama3)) + "\n") ==
