@@ -125,7 +125,8 @@ std::string kernelbench_suite_name(const kernelbench_words& words) {
 }  // namespace
 
 bool is_kernelbench_name(std::string_view text) {
-  if (!text.starts_with(benchmark_word)) return false;
+  // Behind '#' stands the name of one task.
+  if (!text.starts_with(benchmark_word) || text.find('#') != std::string_view::npos) return false;
   text.remove_prefix(benchmark_word.size());
   return text.starts_with(':') || text.starts_with('@');
 }

@@ -50,8 +50,8 @@ base::expected<std::optional<int>> number_of(const base::json& record, column_li
   }
   int number = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (!is_number || code != std::errc() || end != digits.data() + digits.size())
-    return base::fail(base::errc::invalid_argument, "{} is {}, it must be a number",
+  if (!is_number || code != std::errc() || end != digits.data() + digits.size() || number < 0)
+    return base::fail(base::errc::invalid_argument, "{} is {}, it must be a number of at least 0",
                       fmt::join(columns, " or "), base::dump(*value).substr(0, 80));
   return std::optional(number);
 }

@@ -167,8 +167,9 @@ class outline_maker {
   void read_imports(const outline_statement& from) {
     const tokens& line = from.tokens;
     if (line.size() < 2) return;
-    if (is_word(line[0], "from") && line[1].kind == outline_kind::name) {
-      add_module(line[1].text);
+    if (is_word(line[0], "from")) {
+      // "from .x" is a part of a package, which a task is not.
+      if (line[1].kind == outline_kind::name) add_module(line[1].text);
       const auto import = std::find_if(line.begin(), line.end(), [](const outline_token& one) {
         return is_word(one, "import");
       });
