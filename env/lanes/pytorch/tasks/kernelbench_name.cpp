@@ -28,7 +28,7 @@ struct kernelbench_words {
 };
 
 /// Takes a number of at most six digits from the beginning of `text`.
-std::optional<int> take_number(std::string_view& text) {
+std::optional<int> take_tree_number(std::string_view& text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   int number = 0;
   if (digits == 0 || digits > 6) return std::nullopt;
@@ -38,13 +38,13 @@ std::optional<int> take_number(std::string_view& text) {
 }
 
 /// Takes `sign` from the beginning of `text`, where it stands there.
-bool take_sign(std::string_view& text, char sign) {
+bool take_tree_sign(std::string_view& text, char sign) {
   if (!text.starts_with(sign)) return false;
   text.remove_prefix(1);
   return true;
 }
 
-bool is_version(std::string_view text) {
+bool is_tree_version(std::string_view text) {
   const bool letters = std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '_' || c == '-';
@@ -55,22 +55,22 @@ bool is_version(std::string_view text) {
 std::optional<kernelbench_words> parse_kernelbench(std::string_view text) {
   kernelbench_words words;
   text.remove_prefix(benchmark_word.size());
-  if (take_sign(text, '@')) {
+  if (take_tree_sign(text, '@')) {
     const std::size_t end = std::min(text.find(':'), text.size());
     words.version = text.substr(0, end);
-    if (!is_version(words.version)) return std::nullopt;
+    if (!is_tree_version(words.version)) return std::nullopt;
     text.remove_prefix(end);
   }
-  if (!take_sign(text, ':')) return std::nullopt;
-  const auto first = take_number(text);
+  if (!take_tree_sign(text, ':')) return std::nullopt;
+  const auto first = take_tree_number(text);
   if (!first) return std::nullopt;
   words.first = words.last = *first;
-  if (take_sign(text, '-')) {
-    const auto last = take_number(text);
+  if (take_tree_sign(text, '-')) {
+    const auto last = take_tree_number(text);
     if (!last || *last < *first) return std::nullopt;
     words.last = *last;
-  } else if (take_sign(text, '/')) {
-    words.problem = take_number(text);
+  } else if (take_tree_sign(text, '/')) {
+    words.problem = take_tree_number(text);
     if (!words.problem) return std::nullopt;
   }
   if (!text.empty()) return std::nullopt;
@@ -78,19 +78,20 @@ std::optional<kernelbench_words> parse_kernelbench(std::string_view text) {
 }
 
 /// The tree, with its levels.
-struct found_tree {
+struct found_kernelbench_tree {
   fs::path folder;
   std::map<int, fs::path> levels;
 };
 
-base::expected<found_tree> find_tree(const std::string& text, const source_options& options) {
+base::expected<found_kernelbench_tree> find_kernelbench_tree(const std::string& text,
+                                                             const source_options& options) {
   std::string folder = options.kernelbench;
   if (folder.empty())
     if (const char* named = std::getenv(tree_variable); named != nullptr) folder = named;
   if (folder.empty())
     return base::fail(base::errc::not_found, "{} needs KernelBench's tree, and none is named: {}",
                       text, how_to_get);
-  found_tree tree{folder, levels_in(folder)};
+  found_kernelbench_tree tree{folder, levels_in(folder)};
   if (!tree.levels.empty()) return tree;
   return base::fail(base::errc::not_found,
                     "{} needs KernelBench's tree, but {} has no folder level1 or "
@@ -99,7 +100,7 @@ base::expected<found_tree> find_tree(const std::string& text, const source_optio
 }
 
 /// Levels of a version that lies beside those of the tree.
-base::expected<std::map<int, fs::path>> levels_of_version(const found_tree& tree,
+base::expected<std::map<int, fs::path>> levels_of_version(const found_kernelbench_tree& tree,
                                                           const std::string& version) {
   const fs::path beside = tree.levels.begin()->second.parent_path();
   std::vector<std::string> tried;
@@ -125,7 +126,8 @@ std::string kernelbench_suite_name(const kernelbench_words& words) {
 }  // namespace
 
 bool is_kernelbench_name(std::string_view text) {
-  if (!text.starts_with(benchmark_word)) return false;
+  // Behind '#' stands the name of one task.
+  if (!text.starts_with(benchmark_word) || text.find('#') != std::string_view::npos) return false;
   text.remove_prefix(benchmark_word.size());
   return text.starts_with(':') || text.starts_with('@');
 }
@@ -140,7 +142,7 @@ base::expected<suite> read_kernelbench(const lane& of, const std::string& text,
                       "kernelbench@v0.1:1 for a version that lies beside",
                       text);
   QUERN_TRY(const torch_precision precision, precision_of(options));
-  QUERN_TRY(const found_tree tree, find_tree(text, options));
+  QUERN_TRY(const found_kernelbench_tree tree, find_kernelbench_tree(text, options));
   auto levels = tree.levels;
   if (!words->version.empty()) {
     QUERN_TRY(levels, levels_of_version(tree, words->version));

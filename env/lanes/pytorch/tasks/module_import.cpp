@@ -11,15 +11,16 @@ namespace quern::env {
 
 namespace {
 
-constexpr std::size_t max_name = 100;
-constexpr std::size_t max_family = 50;
+constexpr std::size_t max_module_name = 100;
+constexpr std::size_t max_module_family = 50;
 
-bool is_word_byte(char c) {
+bool is_module_word_byte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
 /// A word that begins with a letter, as names of tasks and families do.
-std::string identifier_of(std::string_view title, std::string_view otherwise, std::size_t longest) {
+std::string module_identifier(std::string_view title, std::string_view otherwise,
+                              std::size_t longest) {
   std::string word = word_of(title, longest);
   if (word.empty()) return std::string(otherwise);
   if (word[0] >= 'a' && word[0] <= 'z') return word;
@@ -33,7 +34,7 @@ std::string word_of(std::string_view title, std::size_t longest) {
   for (const char given : title) {
     if (word.size() >= longest) break;
     const char c = given >= 'A' && given <= 'Z' ? static_cast<char>(given - 'A' + 'a') : given;
-    if (is_word_byte(c))
+    if (is_module_word_byte(c))
       word += c;
     else if (!word.empty() && word.back() != '_')
       word += '_';
@@ -44,9 +45,9 @@ std::string word_of(std::string_view title, std::size_t longest) {
 }
 
 std::string module_name(const python_module& from) {
-  if (!from.place) return identifier_of(from.title, "task", max_name);
+  if (!from.place) return module_identifier(from.title, "task", max_module_name);
   const std::string number = fmt::format("level{}_{}", from.place->level, from.place->problem);
-  const std::string word = word_of(from.title, max_name - number.size() - 1);
+  const std::string word = word_of(from.title, max_module_name - number.size() - 1);
   return word.empty() ? number : number + "_" + word;
 }
 
@@ -69,7 +70,7 @@ base::expected<task> import_module(const lane& of, const python_module& from,
   task made;
   made.lane = &of;
   made.name = module_name(from);
-  made.family = identifier_of(from.family, "modules", max_family);
+  made.family = module_identifier(from.family, "modules", max_module_family);
   made.tolerance = usual_tolerance(precision);
   made.reference = canonical_block(base::without_byte_order_mark(from.text));
   body->needs = needs_of(made.reference);

@@ -35,8 +35,8 @@ std::string word_of(std::string_view title, std::size_t longest);
 /// task's name may have.
 std::string module_name(const python_module& from);
 
-/// The number and the title of "3_Some_name.py" or "3_Some_name"; nothing where no number and _
-/// stand first.
+/// The number and the title of "3_Some_name", with the ending .py or without; nothing where no
+/// number and _ stand first.
 struct numbered_title {
   int number = 0;
   std::string title;

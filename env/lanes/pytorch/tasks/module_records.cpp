@@ -30,7 +30,7 @@ constexpr auto solution_columns = std::to_array<std::string_view>(
 constexpr std::size_t max_records_bytes = std::size_t{256} << 20U;
 
 /// The value of the first column that is there and not null.
-const base::json* first_of(const base::json& record, column_list columns) {
+const base::json* first_column_of(const base::json& record, column_list columns) {
   for (const std::string_view column : columns) {
     const auto found = record.find(column);
     if (found != record.end() && !found->is_null()) return &*found;
@@ -39,8 +39,8 @@ const base::json* first_of(const base::json& record, column_list columns) {
 }
 
 /// A number, or the number at the end of a text such as "level_1".
-base::expected<std::optional<int>> number_of(const base::json& record, column_list columns) {
-  const base::json* value = first_of(record, columns);
+base::expected<std::optional<int>> column_number_of(const base::json& record, column_list columns) {
+  const base::json* value = first_column_of(record, columns);
   if (value == nullptr) return std::optional<int>();
   std::string digits = value->is_string() ? value->get<std::string>() : base::dump(*value);
   const bool is_number = value->is_string() || value->is_number_integer();
@@ -50,18 +50,18 @@ base::expected<std::optional<int>> number_of(const base::json& record, column_li
   }
   int number = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (!is_number || code != std::errc() || end != digits.data() + digits.size())
-    return base::fail(base::errc::invalid_argument, "{} is {}, it must be a number",
+  if (!is_number || code != std::errc() || end != digits.data() + digits.size() || number < 0)
+    return base::fail(base::errc::invalid_argument, "{} is {}, it must be a number of at least 0",
                       fmt::join(columns, " or "), base::dump(*value).substr(0, 80));
   return std::optional(number);
 }
 
 /// Title and place, by what the record says.
 base::status place_record(const base::json& record, module_record& to) {
-  QUERN_TRY(const auto level, number_of(record, level_columns));
-  QUERN_TRY(auto problem, number_of(record, problem_columns));
+  QUERN_TRY(const auto level, column_number_of(record, level_columns));
+  QUERN_TRY(auto problem, column_number_of(record, problem_columns));
   std::string name;
-  if (const base::json* found = first_of(record, name_columns)) {
+  if (const base::json* found = first_column_of(record, name_columns)) {
     if (!found->is_string())
       return base::fail(base::errc::invalid_argument, "{} is {}, it must be text",
                         fmt::join(name_columns, " or "), base::dump(*found).substr(0, 80));
@@ -81,12 +81,12 @@ base::status place_record(const base::json& record, module_record& to) {
   return {};
 }
 
-base::expected<module_record> record_of(const base::json& record, std::size_t number) {
+base::expected<module_record> module_record_of(const base::json& record, std::size_t number) {
   if (!record.is_object())
     return base::fail(base::errc::invalid_argument, "it is no JSON object, as a record is");
   module_record made;
   made.number = number;
-  const base::json* module = first_of(record, module_columns);
+  const base::json* module = first_column_of(record, module_columns);
   if (module == nullptr || !module->is_string())
     return base::fail(base::errc::invalid_argument,
                       "it has no text in {}: one of these columns holds the module of the task",
@@ -111,7 +111,7 @@ class record_reader {
     if (all_.size() >= max_modules)
       return base::fail(base::errc::invalid_argument, "{}: there are more than {} records", where,
                         max_modules);
-    auto made = record_of(record, number);
+    auto made = module_record_of(record, number);
     if (!made) return base::in_context(where, std::move(made).error());
     made->module.origin = where;
     all_.push_back(std::move(*made));
@@ -153,7 +153,8 @@ class record_reader {
                           name_, key.substr(0, 80), fmt::join(module_columns, ", "));
       base::json with_level = list;
       for (base::json& record : with_level)
-        if (record.is_object() && first_of(record, level_columns) == nullptr) record["level"] = key;
+        if (record.is_object() && first_column_of(record, level_columns) == nullptr)
+          record["level"] = key;
       QUERN_CHECK(add_list(with_level, fmt::format("{} '{}'", name_, key.substr(0, 80))));
     }
     return {};
@@ -163,7 +164,7 @@ class record_reader {
     const auto whole = base::parse_json(text);
     if (!whole) return base::in_context(name_, whole.error());
     if (whole->is_array()) return add_list(*whole, std::string(name_));
-    const bool levels = whole->is_object() && first_of(*whole, module_columns) == nullptr;
+    const bool levels = whole->is_object() && first_column_of(*whole, module_columns) == nullptr;
     return levels ? add_levels(*whole) : add(*whole, 1, std::string(name_));
   }
 
@@ -175,7 +176,7 @@ class record_reader {
 };
 
 /// Whether the first of several lines that are not empty is a value by itself.
-bool has_lines(std::string_view text) {
+bool has_record_lines(std::string_view text) {
   text = base::trim(text);
   const std::size_t end = text.find('\n');
   return end != std::string_view::npos && base::parse_json(text.substr(0, end)).has_value();
@@ -192,7 +193,7 @@ base::expected<std::vector<module_record>> parse_module_records(std::string_view
                                                                 std::string_view name) {
   record_reader reader(name);
   text = base::without_byte_order_mark(text);
-  const bool lines = name.ends_with(".jsonl") || has_lines(text);
+  const bool lines = name.ends_with(".jsonl") || has_record_lines(text);
   QUERN_CHECK(lines ? reader.add_lines(text) : reader.add_whole(text));
   return reader.take();
 }

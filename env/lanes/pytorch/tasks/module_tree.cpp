@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view level_word = "level";
 
 /// The 3 of "level3"; nothing for other names.
-std::optional<int> level_of(std::string_view name) {
+std::optional<int> folder_level_of(std::string_view name) {
   if (!name.starts_with(level_word)) return std::nullopt;
   name.remove_prefix(level_word.size());
   int level = 0;
@@ -34,7 +34,7 @@ std::map<int, fs::path> levels_right_in(const fs::path& folder) {
        at.increment(problem)) {
     if (++seen > max_modules) break;
     std::error_code unused;
-    if (const auto level = level_of(at->path().filename().string()))
+    if (const auto level = folder_level_of(at->path().filename().string()))
       if (at->is_directory(unused)) levels.emplace(*level, at->path());
   }
   return levels;
@@ -63,21 +63,21 @@ base::expected<std::vector<fs::path>> modules_in(const fs::path& folder) {
 }
 
 /// "folder/" and "." name a folder, too.
-std::string name_of_folder(const fs::path& folder) {
+std::string module_folder_name(const fs::path& folder) {
   std::error_code unused;
   fs::path named = fs::absolute(folder, unused).lexically_normal();
   if (!named.has_filename()) named = named.parent_path();
   return named.filename().string();
 }
 
-base::expected<python_module> read_module(const fs::path& file) {
+base::expected<python_module> read_module_text(const fs::path& file) {
   python_module module;
   module.origin = file.string();
   QUERN_TRY(module.text, base::read_file(file, max_module_bytes));
   return module;
 }
 
-std::string suite_name_of(std::string_view title) {
+std::string module_suite_name(std::string_view title) {
   const std::string word = word_of(title, 100);
   return word.empty() ? "modules" : word;
 }
@@ -125,7 +125,7 @@ base::status add_level(module_suite& to, const fs::path& folder, int level,
                                         numbered.begin()->first, numbered.rbegin()->first));
   for (const auto& [number, file] : numbered) {
     if (problem && number != *problem) continue;
-    QUERN_TRY(python_module module, read_module(file));
+    QUERN_TRY(python_module module, read_module_text(file));
     const std::string name = file.filename().string();
     module.title = numbered_title_of(name)->title;
     module.family = fmt::format("level{}", level);
@@ -139,34 +139,34 @@ base::expected<suite> read_module_folder(const lane& of, const fs::path& folder,
                                          const source_options& options) {
   QUERN_TRY(const torch_precision precision, precision_of(options));
   module_suite made(of, precision);
-  const std::string name = name_of_folder(folder);
+  const std::string name = module_folder_name(folder);
   auto levels = levels_in(folder);
   if (levels.empty())
-    if (const auto level = level_of(name)) levels.emplace(*level, folder);
+    if (const auto level = folder_level_of(name)) levels.emplace(*level, folder);
   for (const auto& [level, path] : levels)
     QUERN_CHECK(add_level(made, path, level, std::nullopt));
   if (levels.empty()) {
     QUERN_TRY(const auto files, modules_in(folder));
     for (const fs::path& file : files) {
-      QUERN_TRY(python_module module, read_module(file));
+      QUERN_TRY(python_module module, read_module_text(file));
       module.title = file.stem().string();
       module.family = name;
       QUERN_CHECK(made.add(module, same_name::refuse));
     }
   }
-  return made.finish(suite_name_of(name), folder.string());
+  return made.finish(module_suite_name(name), folder.string());
 }
 
 base::expected<suite> read_module_file(const lane& of, const fs::path& file,
                                        const source_options& options) {
   QUERN_TRY(const torch_precision precision, precision_of(options));
-  QUERN_TRY(python_module module, read_module(file));
+  QUERN_TRY(python_module module, read_module_text(file));
   module.title = file.stem().string();
   module.family = "modules";
   std::error_code unused;
-  const std::string folder = name_of_folder(fs::absolute(file, unused).parent_path());
+  const std::string folder = module_folder_name(fs::absolute(file, unused).parent_path());
   const std::string name = file.filename().string();
-  const auto level = level_of(folder);
+  const auto level = folder_level_of(folder);
   if (const auto title = numbered_title_of(name); level && title) {
     module.title = title->title;
     module.family = folder;

@@ -17,7 +17,8 @@ std::map<int, std::filesystem::path> levels_in(const std::filesystem::path& tree
 /// Whether `folder` has levels, or modules and no task files.
 bool is_module_folder(const std::filesystem::path& folder);
 
-/// The modules "3_Some_name.py" of a level's folder; files without a number are none of them.
+/// The modules of a level's folder; files whose names do not begin with a number and _ are none
+/// of them.
 /// `problem`: this one alone. Errors: two files of one number, no such problem, those of
 /// module_suite::add().
 base::status add_level(module_suite& to, const std::filesystem::path& folder, int level,

@@ -7,17 +7,17 @@ namespace quern::env {
 
 namespace {
 
-bool begins_name(char c) {
+bool begins_outline_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-bool is_digit(char c) {
+bool is_outline_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-bool goes_on_name(char c) {
-  return begins_name(c) || is_digit(c);
+bool goes_on_outline_name(char c) {
+  return begins_outline_name(c) || is_outline_digit(c);
 }
 
 /// Letters that may stand before a string: r, b, u, f and pairs of them.
@@ -55,11 +55,11 @@ class outline_scanner {
       at_ += text_.substr(at_ + 1, 1) == "\n" ? 2 : 1;
     } else if (c == '"' || c == '\'') {
       read_string(at_);
-    } else if (begins_name(c)) {
+    } else if (begins_outline_name(c)) {
       read_word();
-    } else if (is_digit(c)) {
+    } else if (is_outline_digit(c)) {
       const std::size_t begin = at_;
-      while (at_ < text_.size() && (goes_on_name(text_[at_]) || text_[at_] == '.'))
+      while (at_ < text_.size() && (goes_on_outline_name(text_[at_]) || text_[at_] == '.'))
         ++at_;
       add(outline_kind::number, begin);
     } else {
@@ -85,7 +85,7 @@ class outline_scanner {
 
   void read_word() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && goes_on_name(text_[at_]))
+    while (at_ < text_.size() && goes_on_outline_name(text_[at_]))
       ++at_;
     const bool quote = at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'');
     if (quote && is_string_prefix(text_.substr(begin, at_ - begin)))

@@ -12,13 +12,13 @@ namespace quern::env {
 namespace {
 
 /// Longest text of a value that prompts show as a size, and how many of them.
-constexpr std::size_t max_size_bytes = 60;
-constexpr std::size_t max_sizes = 40;
+constexpr std::size_t max_outline_size_bytes = 60;
+constexpr std::size_t max_outline_sizes = 40;
 /// Names of one list; more are left out.
-constexpr std::size_t max_names = 2000;
+constexpr std::size_t max_outline_names = 2000;
 
 /// Modules that are there wherever Python and torch are. Sorted.
-constexpr auto own_modules = std::to_array<std::string_view>({
+constexpr auto own_python_modules = std::to_array<std::string_view>({
     "__future__",  "abc",        "argparse",  "array",      "ast",         "asyncio",
     "atexit",      "base64",     "bisect",    "builtins",   "cmath",       "codecs",
     "collections", "concurrent", "copy",      "copyreg",    "csv",         "ctypes",
@@ -36,27 +36,27 @@ constexpr auto own_modules = std::to_array<std::string_view>({
     "typing",      "unittest",   "urllib",    "uuid",       "warnings",    "weakref",
     "zipfile",     "zlib",
 });
-static_assert(std::is_sorted(own_modules.begin(), own_modules.end()));
+static_assert(std::is_sorted(own_python_modules.begin(), own_python_modules.end()));
 
-bool is_own(std::string_view module) {
-  return std::binary_search(own_modules.begin(), own_modules.end(), module);
+bool is_own_module(std::string_view module) {
+  return std::binary_search(own_python_modules.begin(), own_python_modules.end(), module);
 }
 
-bool is_word(const outline_token& token, std::string_view word) {
+bool is_outline_word(const outline_token& token, std::string_view word) {
   return token.kind == outline_kind::name && token.text == word;
 }
 
-bool is_sign(const outline_token& token, char sign) {
+bool is_outline_sign(const outline_token& token, char sign) {
   return token.kind == outline_kind::sign && token.text[0] == sign;
 }
 
-void add_name(std::vector<std::string>& to, std::string_view name) {
-  if (to.size() < max_names) to.emplace_back(name);
+void add_outline_name(std::vector<std::string>& to, std::string_view name) {
+  if (to.size() < max_outline_names) to.emplace_back(name);
 }
 
 /// The text between the quotes of a plain string; empty where it has a prefix, three quotes or a
 /// backslash.
-std::string_view plain_string(const outline_token& token) {
+std::string_view plain_outline_string(const outline_token& token) {
   const std::string_view text = token.text;
   if (token.kind != outline_kind::string || text.size() < 3 || text.front() != text.back())
     return {};
@@ -89,53 +89,59 @@ class outline_maker {
 
   void read_at_margin(const tokens& line) {
     in_model_ = false;
-    const std::size_t at = is_word(line[0], "async") ? 1 : 0;
+    const std::size_t at = is_outline_word(line[0], "async") ? 1 : 0;
     if (at + 1 >= line.size()) return;
     const outline_token& second = line[at + 1];
-    if (is_word(line[at], "class") && second.kind == outline_kind::name) {
-      add_name(made_.classes, second.text);
+    if (is_outline_word(line[at], "class") && second.kind == outline_kind::name) {
+      add_outline_name(made_.classes, second.text);
       in_model_ = second.text == "Model";
-    } else if (is_word(line[at], "def") && second.kind == outline_kind::name) {
-      add_name(made_.functions, second.text);
+    } else if (is_outline_word(line[at], "def") && second.kind == outline_kind::name) {
+      add_outline_name(made_.functions, second.text);
     } else if (line[0].kind == outline_kind::name &&
-               (is_sign(line[1], ':') || (is_sign(line[1], '=') && !is_equality(line)))) {
+               (is_outline_sign(line[1], ':') ||
+                (is_outline_sign(line[1], '=') && !is_equality(line)))) {
       read_value(line);
     }
   }
 
-  static bool is_equality(const tokens& line) { return line.size() > 2 && is_sign(line[2], '='); }
+  static bool is_equality(const tokens& line) {
+    return line.size() > 2 && is_outline_sign(line[2], '=');
+  }
 
   /// NAME = ..., and NAME: TYPE = ...
   void read_value(const tokens& line) {
     const auto equals = std::find_if(line.begin(), line.end(), [](const outline_token& one) {
-      return one.depth == 0 && is_sign(one, '=');
+      return one.depth == 0 && is_outline_sign(one, '=');
     });
     // `else:` and its like stand at the margin, too.
     if (equals == line.end() || equals + 1 == line.end()) return;
-    add_name(made_.values, line[0].text);
+    add_outline_name(made_.values, line[0].text);
     const std::span<const outline_token> value(equals + 1, line.end());
     if (value.size() == 1)
-      if (const std::string_view text = plain_string(value[0]); !text.empty())
+      if (const std::string_view text = plain_outline_string(value[0]); !text.empty())
         texts_.emplace_back(line[0].text, text);
     const char* begin = value.front().text.data();
     const auto bytes =
         static_cast<std::size_t>(value.back().text.data() + value.back().text.size() - begin);
     const std::string_view shown(begin, bytes);
-    const bool is_short = bytes <= max_size_bytes && shown.find('\n') == std::string_view::npos;
-    if (is_short && calls_nothing(value) && made_.sizes.size() < max_sizes)
+    const bool is_short =
+        bytes <= max_outline_size_bytes && shown.find('\n') == std::string_view::npos;
+    if (is_short && calls_nothing(value) && made_.sizes.size() < max_outline_sizes)
       made_.sizes.emplace_back(line[0].text, shown);
   }
 
   static bool calls_nothing(std::span<const outline_token> value) {
     for (std::size_t i = 0; i < value.size(); ++i) {
-      if (is_sign(value[i], '.')) return false;
-      if (i > 0 && is_sign(value[i], '(') && value[i - 1].kind == outline_kind::name) return false;
+      if (is_outline_sign(value[i], '.')) return false;
+      if (i > 0 && is_outline_sign(value[i], '(') && value[i - 1].kind == outline_kind::name)
+        return false;
     }
     return true;
   }
 
   void read_in_model(const tokens& line) {
-    if (line.size() < 3 || !is_word(line[0], "def") || !is_sign(line[2], '(')) return;
+    if (line.size() < 3 || !is_outline_word(line[0], "def") || !is_outline_sign(line[2], '('))
+      return;
     if (line[1].text == "forward" && made_.forward_arguments.empty())
       made_.forward_arguments = arguments_of(line);
     if (line[1].text == "__init__" && made_.init_arguments.empty())
@@ -147,18 +153,18 @@ class outline_maker {
     std::vector<std::string> names;
     bool expected = true;
     std::string stars;
-    for (std::size_t i = 3; i < line.size() && !(line[i].depth == 1 && is_sign(line[i], ')'));
-         ++i) {
+    for (std::size_t i = 3;
+         i < line.size() && !(line[i].depth == 1 && is_outline_sign(line[i], ')')); ++i) {
       const outline_token& one = line[i];
-      if (one.depth == 1 && is_sign(one, ',')) {
+      if (one.depth == 1 && is_outline_sign(one, ',')) {
         expected = true;
         stars.clear();
-      } else if (expected && is_sign(one, '*')) {
+      } else if (expected && is_outline_sign(one, '*')) {
         stars += '*';
       } else if (expected) {
         expected = false;
         if (one.kind == outline_kind::name && one.text != "self")
-          add_name(names, stars + std::string(one.text));
+          add_outline_name(names, stars + std::string(one.text));
       }
     }
     return names;
@@ -167,17 +173,18 @@ class outline_maker {
   void read_imports(const outline_statement& from) {
     const tokens& line = from.tokens;
     if (line.size() < 2) return;
-    if (is_word(line[0], "from") && line[1].kind == outline_kind::name) {
-      add_module(line[1].text);
+    if (is_outline_word(line[0], "from")) {
+      // "from .x" is a part of a package, which a task is not.
+      if (line[1].kind == outline_kind::name) add_module(line[1].text);
       const auto import = std::find_if(line.begin(), line.end(), [](const outline_token& one) {
-        return is_word(one, "import");
+        return is_outline_word(one, "import");
       });
       if (import != line.end() && from.column == 0) add_imported(import + 1, line.end());
-    } else if (is_word(line[0], "import")) {
+    } else if (is_outline_word(line[0], "import")) {
       bool first = true;
       for (auto at = line.begin() + 1; at != line.end(); ++at) {
         if (first && at->kind == outline_kind::name) add_module(at->text);
-        first = is_sign(*at, ',');
+        first = is_outline_sign(*at, ',');
       }
       if (from.column == 0) add_imported(line.begin() + 1, line.end());
     }
@@ -188,25 +195,26 @@ class outline_maker {
     std::string_view last;
     for (; at != end; ++at) {
       if (at->kind == outline_kind::name) last = at->text;
-      if (!is_sign(*at, ',')) continue;
-      add_name(made_.imported, last);
+      if (!is_outline_sign(*at, ',')) continue;
+      add_outline_name(made_.imported, last);
       last = {};
     }
-    if (!last.empty()) add_name(made_.imported, last);
+    if (!last.empty()) add_outline_name(made_.imported, last);
   }
 
   void add_module(std::string_view name) {
-    if (!is_own(name) && modules_.size() < max_names) modules_.emplace(name);
+    if (!is_own_module(name) && modules_.size() < max_outline_names) modules_.emplace(name);
   }
 
   void read_weights(const tokens& line) {
     for (std::size_t i = 0; i + 2 < line.size(); ++i) {
-      if (!is_word(line[i], "from_pretrained") || !is_sign(line[i + 1], '(')) continue;
-      std::string_view name = plain_string(line[i + 2]);
+      if (!is_outline_word(line[i], "from_pretrained") || !is_outline_sign(line[i + 1], '('))
+        continue;
+      std::string_view name = plain_outline_string(line[i + 2]);
       if (line[i + 2].kind == outline_kind::name)
         for (const auto& [value, text] : texts_)
           if (value == line[i + 2].text) name = text;
-      if (!name.empty() && weights_.size() < max_names) weights_.emplace(name);
+      if (!name.empty() && weights_.size() < max_outline_names) weights_.emplace(name);
     }
   }
 

@@ -23,16 +23,16 @@ constexpr auto place_key_names = std::to_array<std::string_view>({"level", "prob
 
 constexpr std::size_t max_needs = 64;
 constexpr std::size_t max_need_bytes = 200;
-constexpr std::size_t max_file_bytes = 255;
-constexpr int max_level = 1000;
-constexpr int max_problem = 10'000'000;
+constexpr std::size_t max_place_file_bytes = 255;
+constexpr int max_benchmark_level = 1000;
+constexpr int max_benchmark_problem = 10'000'000;
 
 template <class... Args>
 tl::unexpected<base::error> refuse_body(fmt::format_string<Args...> format, Args&&... args) {
   return base::fail(base::errc::invalid_argument, format, std::forward<Args>(args)...);
 }
 
-bool is_need_name(std::string_view name) {
+bool is_torch_need_name(std::string_view name) {
   if (name.empty() || name.size() > max_need_bytes) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -40,7 +40,7 @@ bool is_need_name(std::string_view name) {
   });
 }
 
-base::expected<torch_need> parse_need(const std::string& text) {
+base::expected<torch_need> parse_torch_need(const std::string& text) {
   const std::size_t space = std::min(text.find(' '), text.size());
   const auto kind = std::find(need_names.begin(), need_names.end(), text.substr(0, space));
   if (kind == need_names.end() || space == text.size())
@@ -49,18 +49,18 @@ base::expected<torch_need> parse_need(const std::string& text) {
                     text.substr(space + 1)};
 }
 
-base::expected<int> small_number(const yaml_map& map, std::string_view key, int most) {
+base::expected<int> place_number(const yaml_map& map, std::string_view key, int most) {
   QUERN_TRY(const std::int64_t value, map.integer(key));
   if (value < 0 || value > most)
     return refuse_body("{}: '{}' is {}, it must be from 0 to {}", map.where(), key, value, most);
   return static_cast<int>(value);
 }
 
-base::expected<benchmark_place> read_place(const YAML::Node& node) {
+base::expected<benchmark_place> read_benchmark_place(const YAML::Node& node) {
   QUERN_TRY(const yaml_map map, yaml_map::open(node, "place", place_key_names));
   benchmark_place place;
-  QUERN_TRY(place.level, small_number(map, "level", max_level));
-  QUERN_TRY(place.problem, small_number(map, "problem", max_problem));
+  QUERN_TRY(place.level, place_number(map, "level", max_benchmark_level));
+  QUERN_TRY(place.problem, place_number(map, "problem", max_benchmark_problem));
   QUERN_TRY(place.file, map.text("file"));
   return place;
 }
@@ -79,22 +79,22 @@ base::expected<std::shared_ptr<const task_body>> read_pytorch_body(const yaml_ma
   if (file.has("needs")) {
     QUERN_TRY(const auto needs, file.texts("needs"));
     for (const std::string& one : needs) {
-      QUERN_TRY(torch_need need, parse_need(one));
+      QUERN_TRY(torch_need need, parse_torch_need(one));
       body->needs.push_back(std::move(need));
     }
   }
   if (file.has("place")) {
     QUERN_TRY(const YAML::Node node, file.node("place"));
-    QUERN_TRY(body->place, read_place(node));
+    QUERN_TRY(body->place, read_benchmark_place(node));
   }
   return body;
 }
 
-base::status check_needs(const std::vector<torch_need>& needs) {
+base::status check_torch_needs(const std::vector<torch_need>& needs) {
   if (needs.size() > max_needs)
     return refuse_body("needs has {} entries, at most {} are allowed", needs.size(), max_needs);
   for (std::size_t i = 0; i < needs.size(); ++i) {
-    if (!is_need_name(needs[i].name))
+    if (!is_torch_need_name(needs[i].name))
       return refuse_body(
           "needs names '{}': a name has 1 to {} letters, digits and the signs _ . - /",
           needs[i].name, max_need_bytes);
@@ -105,23 +105,23 @@ base::status check_needs(const std::vector<torch_need>& needs) {
   return {};
 }
 
-base::status check_place(const benchmark_place& place) {
-  if (place.level < 0 || place.level > max_level || place.problem < 0 ||
-      place.problem > max_problem)
+base::status check_benchmark_place(const benchmark_place& place) {
+  if (place.level < 0 || place.level > max_benchmark_level || place.problem < 0 ||
+      place.problem > max_benchmark_problem)
     return refuse_body("place is level {}, problem {}; levels go to {} and problems to {}",
-                       place.level, place.problem, max_level, max_problem);
+                       place.level, place.problem, max_benchmark_level, max_benchmark_problem);
   const bool printable = std::all_of(place.file.begin(), place.file.end(), [](char c) {
     return c >= ' ' && c <= '~' && c != '"' && c != '\\';
   });
-  if (place.file.empty() || place.file.size() > max_file_bytes || !printable)
+  if (place.file.empty() || place.file.size() > max_place_file_bytes || !printable)
     return refuse_body(
         "place: file is '{}': a name has 1 to {} printable ASCII characters without quotes and "
         "backslashes",
-        place.file, max_file_bytes);
+        place.file, max_place_file_bytes);
   return {};
 }
 
-base::status check_module(const std::string& reference) {
+base::status check_module_text(const std::string& reference) {
   if (reference.empty())
     return refuse_body("the reference is empty: give the module that defines Model");
   const python_outline outline = outline_of(reference);
@@ -138,7 +138,7 @@ base::status check_module(const std::string& reference) {
   return {};
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string joined_names(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -183,7 +183,7 @@ body_text pytorch_body::text() const {
     std::vector<std::string> quoted;
     for (const torch_need& one : needs)
       quoted.push_back('"' + to_text(one) + '"');
-    text += fmt::format("needs: [{}]\n", joined(quoted));
+    text += fmt::format("needs: [{}]\n", joined_names(quoted));
   }
   if (place)
     text += fmt::format("place: {{level: {}, problem: {}, file: \"{}\"}}\n", place->level,
@@ -196,9 +196,9 @@ base::status pytorch_body::validate(const task& of) const {
     return refuse_body(
         "its baseline is plain, and tasks of Python modules have no plain kernel: "
         "say reference");
-  QUERN_CHECK(check_needs(needs));
-  if (place) QUERN_CHECK(check_place(*place));
-  return check_module(of.reference);
+  QUERN_CHECK(check_torch_needs(needs));
+  if (place) QUERN_CHECK(check_benchmark_place(*place));
+  return check_module_text(of.reference);
 }
 
 std::vector<task_finding> pytorch_body::check_texts(const task& of) const {
@@ -215,12 +215,12 @@ std::vector<task_finding> pytorch_body::check_texts(const task& of) const {
 body_words pytorch_body::words(const task& of) const {
   const python_outline outline = outline_of(of.reference);
   body_words words;
-  words.signature = fmt::format("ModelNew({}).forward({})", joined(outline.init_arguments),
-                                joined(outline.forward_arguments));
+  words.signature = fmt::format("ModelNew({}).forward({})", joined_names(outline.init_arguments),
+                                joined_names(outline.forward_arguments));
   std::vector<std::string> sizes;
   for (const auto& [name, value] : outline.sizes)
     sizes.push_back(fmt::format("{} = {}", name, value));
-  words.sizes = joined(sizes);
+  words.sizes = joined_names(sizes);
   const std::string_view type = name_of(precision);
   for (const std::string& one : outline.forward_arguments)
     words.inputs += fmt::format("{}- {}", words.inputs.empty() ? "" : "\n", one);
@@ -236,7 +236,7 @@ std::vector<torch_need> needs_of(std::string_view reference) {
   std::vector<torch_need> needs;
   const auto add = [&](torch_need::kind kind, const std::vector<std::string>& names) {
     for (const std::string& name : names)
-      if (is_need_name(name) && needs.size() < max_needs) needs.push_back({kind, name});
+      if (is_torch_need_name(name) && needs.size() < max_needs) needs.push_back({kind, name});
   };
   add(torch_need::kind::module, outline.modules);
   add(torch_need::kind::weights, outline.weights);
