@@ -1,0 +1,108 @@
+// The files of a build: as torch writes them, and with slim headers.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "env/lanes/pytorch/build/slim_sources.hpp"
+#include "samples.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::test;
+
+namespace {
+
+bool has_relu(std::string_view name) {
+  return name == "relu";
+}
+
+// The lines behind the mark that gives them their numbers.
+std::string numbered(const env::build_source& source) {
+  const std::size_t mark = source.text.find("#line ");
+  REQUIRE(mark != std::string::npos);
+  return source.text.substr(source.text.find('\n', mark) + 1);
+}
+
+}  // namespace
+
+TEST_CASE("full sources are those of torch") {
+  const auto sources = env::full_sources(full_request());
+  REQUIRE(sources.size() == 2);
+  CHECK(sources[0].name == "main.cpp");
+  CHECK(sources[0].text ==
+        "#include <torch/extension.h>\ntorch::Tensor add(torch::Tensor a, torch::Tensor b);\n"
+        "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n"
+        "m.def(\"add\", torch::wrap_pybind_function(add), \"adds\");\n}\n");
+  CHECK(sources[1].name == "cuda.cu");
+  CHECK(sources[1].cuda);
+  CHECK(sources[1].text.starts_with(
+      "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n#include <torch"));
+  auto plain = full_request();
+  plain.error_handling = plain.implicit_headers = false;
+  CHECK(contains(env::full_sources(plain)[0].text, "m.def(\"add\", add, \"adds\");"));
+  CHECK_FALSE(contains(env::full_sources(plain)[0].text, "#include"));
+}
+
+TEST_CASE("slim sources have no header of torch, and lines keep their numbers") {
+  const auto sources = env::slim_sources(full_request(), has_relu);
+  REQUIRE(sources.has_value());
+  REQUIRE(sources->size() == 2);
+  for (const auto& source : *sources)
+    CHECK_FALSE(contains(source.text, "torch/extension.h"));
+  CHECK(contains((*sources)[0].text, "#line 2 \"main.cpp\""));
+  CHECK(contains((*sources)[0].text, "quern_binding.h"));
+  CHECK(contains((*sources)[1].text, "#line 4 \"cuda.cu\""));
+  CHECK(contains((*sources)[1].text, "quern_device.h"));
+  // The line of the include is empty, not gone.
+  CHECK(numbered((*sources)[1]) == "\n__global__ void k() {}\n\n");
+}
+
+TEST_CASE("a C++ source gets the operators that it names, if ATen has them") {
+  const auto request = cpp_request(
+      "  #  include \"torch/extension.h\"\nat::Tensor f(at::Tensor x) { return torch::relu(x); }",
+      {"f"});
+  const auto sources = env::slim_sources(request, has_relu);
+  REQUIRE(sources.has_value());
+  CHECK(contains((*sources)[0].text, "#include <ATen/ops/relu.h>"));
+  CHECK_FALSE(contains((*sources)[0].text, "#include <ATen/ops/Tensor.h>"));
+  CHECK_FALSE(contains((*sources)[0].text, "torch/extension.h"));
+}
+
+TEST_CASE("what has no slim form is known before a compiler runs") {
+  for (const char* text :
+       {"#include <torch/csrc/autograd/custom_function.h>\n", "TORCH_LIBRARY(x, m) {}",
+        "struct F : torch::autograd::Function<F> {};", "#include <pybind11/numpy.h>\n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(env::slim_sources(cpp_request(text, {}), has_relu).has_value());
+    auto cuda = full_request();
+    cuda.cuda_sources = {text};
+    CHECK_FALSE(env::slim_sources(cuda, has_relu).has_value());
+  }
+  // ATen's own headers fit ATen's own classes, which only C++ files see.
+  const char* aten = "#include <ATen/cuda/CUDABlas.h>\n";
+  CHECK(env::slim_sources(cpp_request(aten, {}), has_relu).has_value());
+  auto cuda = full_request();
+  cuda.cuda_sources = {aten};
+  CHECK_FALSE(env::slim_sources(cuda, has_relu).has_value());
+  auto quoted = full_request();
+  (*quoted.functions)[0].text = "says \"hello\"";
+  CHECK_FALSE(env::slim_sources(quoted, has_relu).has_value());
+}
+
+TEST_CASE("files of load are taken by their names, and a pure CUDA file gets no header") {
+  env::extension_request request;
+  request.name = "from_files";
+  request.files = {
+      {"bind.cpp", "#include <torch/extension.h>\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}"},
+      {"kernel.cu", "#include <cuda_runtime.h>\n__global__ void k() {}"}};
+  request.implicit_headers = false;
+  const auto sources = env::slim_sources(request, has_relu);
+  REQUIRE(sources.has_value());
+  REQUIRE(sources->size() == 2);
+  CHECK(contains((*sources)[0].text, "quern_host.h"));
+  CHECK(contains((*sources)[0].text, "quern_binding.h"));
+  CHECK_FALSE((*sources)[0].cuda);
+  CHECK_FALSE(contains((*sources)[1].text, "quern_"));
+  CHECK((*sources)[1].cuda);
+  CHECK(env::full_sources(request)[1].text == request.files[1].text + "\n");
+}
