@@ -30,6 +30,7 @@ std::string end_of(const candidate_file& f, const env::verdict& v) {
     case env::verdict_kind::unconfirmed:
     case env::verdict_kind::infra_error:
     case env::verdict_kind::invalid_reference:
+    case env::verdict_kind::unsupported:
       return "no verdict";
     default:
       return "caught";

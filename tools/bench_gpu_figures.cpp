@@ -159,6 +159,7 @@ hostile_outcome outcome_of(const env::verdict& v, const hostile_rule& rule,
     case env::verdict_kind::unconfirmed:
     case env::verdict_kind::infra_error:
     case env::verdict_kind::invalid_reference:
+    case env::verdict_kind::unsupported:
       return right ? hostile_outcome::as_expected : hostile_outcome::undecided;
     default:
       if (right) return hostile_outcome::as_expected;

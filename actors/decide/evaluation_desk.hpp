@@ -15,7 +15,7 @@
 namespace quern::actors {
 
 /// Why a verdict of this kind has to be measured again; empty for those that judge the candidate
-/// (env::judges_candidate).
+/// (env::judges_candidate), and for `unsupported`, which would be the same again.
 constexpr std::optional<retry_cause> retry_cause_of(env::verdict_kind kind) {
   switch (kind) {
     case env::verdict_kind::noisy:

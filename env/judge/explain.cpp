@@ -127,6 +127,8 @@ std::string advice_for(const verdict& v, const task& what) {
       return "the task itself is broken, not the candidate: run `quern tasks check`";
     case verdict_kind::infra_error:
       return "this host failed, not the candidate: run `quern doctor`";
+    case verdict_kind::unsupported:
+      return "no host of this device class can run it: judge it where what it needs is installed";
     default:
       return "see the detail";
   }

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, verdict_kind_count> kind_names{
     "malformed", "rejected_static", "compile_error", "runtime_error",     "timeout",
     "oom",       "wrong_shape",     "wrong_dtype",   "wrong_value",       "nondeterministic",
     "hack",      "noisy",           "unconfirmed",   "invalid_reference", "infra_error",
-    "ok"};
+    "ok",        "unsupported"};
 
 constexpr std::array<std::string_view, hack_kind_count> hack_names{
     "timing",         "impossible", "stale_output",  "late_write",
@@ -46,7 +46,8 @@ std::optional<verdict_kind> parse_verdict_kind(std::string_view name) {
 
 bool judges_candidate(verdict_kind kind) {
   return kind != verdict_kind::noisy && kind != verdict_kind::unconfirmed &&
-         kind != verdict_kind::invalid_reference && kind != verdict_kind::infra_error;
+         kind != verdict_kind::invalid_reference && kind != verdict_kind::infra_error &&
+         kind != verdict_kind::unsupported;
 }
 
 bool is_cacheable(verdict_kind kind) {

@@ -30,22 +30,24 @@ enum class verdict_kind {
   unconfirmed,        ///< a large claim that a second measurement did not bear out
   invalid_reference,  ///< the task's own reference failed: nothing is said about the candidate
   infra_error,        ///< host lost, device unhealthy: nothing is said about the candidate
-  ok
+  ok,
+  unsupported  ///< no host of this device class can run it (a language that is not installed, a GPU
+               ///< that is not there): nothing is said about the candidate, and nobody tries again
 };
 
-inline constexpr int verdict_kind_count = 16;
+inline constexpr int verdict_kind_count = 17;
 
 std::string_view name_of(verdict_kind kind);
 std::optional<verdict_kind> parse_verdict_kind(std::string_view name);
 
 /// Whether the verdict says something about the candidate: false for noisy, unconfirmed,
 /// invalid_reference and infra_error, which are measured again a bounded number of times and then
-/// dropped, never rewarded with 0.
+/// dropped, and for unsupported, which is dropped at once. None is rewarded with 0.
 bool judges_candidate(verdict_kind kind);
 
 /// Whether a verdict may be reused for the same task, source, protocol, device class and
-/// environment: false for noisy, timeout, infra_error and unconfirmed (and invalid_reference, which
-/// is about the task).
+/// environment: false for noisy, timeout, infra_error, unsupported and unconfirmed (and
+/// invalid_reference, which is about the task).
 bool is_cacheable(verdict_kind kind);
 
 /// The ways to cheat that have a name of their own; reason of verdict_kind::hack. Grows at the end.

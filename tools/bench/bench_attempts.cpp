@@ -50,6 +50,7 @@ bool is_compiled(const env::verdict& v) {
     case env::verdict_kind::compile_error:
     case env::verdict_kind::invalid_reference:
     case env::verdict_kind::infra_error:
+    case env::verdict_kind::unsupported:
       return false;
     case env::verdict_kind::timeout:
       return v.reason != "compile";

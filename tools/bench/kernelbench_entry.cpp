@@ -51,6 +51,7 @@ void put_failure(const env::verdict& v, base::ordered_json& metadata) {
       break;
     case env::verdict_kind::invalid_reference:
     case env::verdict_kind::infra_error:
+    case env::verdict_kind::unsupported:
       metadata["error"] = text_of_failure(v);
       break;
   }

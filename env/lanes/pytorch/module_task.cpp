@@ -249,8 +249,7 @@ base::expected<std::unique_ptr<module_process>> fresh_reference(const module_tas
                                                                 python_zygote& zygote, int core) {
   QUERN_TRY(auto child, loaded_reference(zygote, of.reference.string(), core));
   auto process = std::make_unique<module_process>(zygote, std::move(child));
-  const auto made = process->child().construct(of.making, of.sheet, of.weights,
-                                               model_names::of_reference, describe_limits);
+  const auto made = process->child().construct(of.making, of.sheet, of.weights, describe_limits);
   if (!made) return tl::make_unexpected(reference_error(made.error()));
   return process;
 }

@@ -48,6 +48,35 @@ bool pytorch_evaluation::prepare() {
   return true;
 }
 
+bool pytorch_evaluation::build() {
+  stage_clock clock(with_.seconds.compile);
+  const auto refuse = [&](std::string why) {
+    return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
+  };
+  const python_facts facts = facts_of_python(tokenize_python(request_.source));
+  if (std::string why = needs_a_gpu(facts); !why.empty()) return refuse(std::move(why));
+  if (!facts.uses_load && !facts.uses_load_inline) return true;
+  auto zygote = with_.tasks->zygote();
+  if (!zygote) return fail_reference(zygote.error());
+  const std::string path = file_->path.string();
+  python_start how;
+  how.read_only = {path};
+  auto child = (*zygote)->fork(how);
+  if (!child) return fail_reference(child.error());
+  const auto answer = child->record(path, task_->sheet.init, load_limits());
+  // One that ends its own process, or takes too long, is found out when it is loaded.
+  if (!answer) return true;
+  const auto requests = parse_recorded_extensions(*answer);
+  if (!requests)
+    return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
+  if (std::string why = needs_a_gpu(*requests); !why.empty()) return refuse(std::move(why));
+  auto built = with_.builds->build(*requests, file_->folder.path());
+  if (!built) return fail_host({base::errc::unavailable, built.error().message});
+  built_ = std::move(*built);
+  if (built_.told) note_compiler(*built_.told);
+  return true;
+}
+
 std::unique_ptr<module_process> pytorch_evaluation::start() {
   stage_clock clock(with_.seconds.start);
   auto zygote = with_.tasks->zygote();
@@ -58,7 +87,10 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
   const std::string path = file_->path.string();
   python_start how;
   how.core = with_.core.core();
-  how.read_only = {path};
+  how.read_only = built_.files;
+  how.read_only.push_back(path);
+  how.classes = {"ModelNew", "Model"};
+  how.extensions = built_.folder;
   auto child = (*zygote)->fork(how);
   if (!child) {
     fail_reference(child.error());
@@ -75,8 +107,8 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
     settle(f);
     return nullptr;
   }
-  const auto made = process->child().construct(task_->making, task_->sheet, task_->weights,
-                                               model_names::of_candidate, load_limits());
+  const auto made =
+      process->child().construct(task_->making, task_->sheet, task_->weights, load_limits());
   if (!made) {
     finding f = checker.explain(made.error(), nullptr, nullptr, "load");
     if (made.error().what == runner_failure::kind::refused)
@@ -174,7 +206,7 @@ void pytorch_evaluation::time() {
 }
 
 void pytorch_evaluation::run() {
-  if (!prepare() || !verify()) return;
+  if (!prepare() || !build() || !verify()) return;
   if (is_measured(request_, how_)) time();
 }
 

@@ -94,6 +94,8 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
     s->environment =
         environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   }
+  QUERN_TRY(s->children, spawner::create(mode));
+  s->builds = std::make_unique<candidate_builds>(*s->children, options.cache_dir);
   s->tasks = std::make_unique<module_shelf>(std::move(zygote), mode, *options.input_seed,
                                             options.task_cache_bytes, options.restart_reference);
   s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
@@ -120,6 +122,12 @@ void pytorch_evaluator::look_after(verdict& v, runner::cause /*why*/) {
 
 void pytorch_evaluator::warm_up() {
   (void)state_->tasks->zygote();
+}
+
+void pytorch_evaluator::compile_ahead(const evaluation_request& request) {
+  if (request.subject->lane != &pytorch_lane) return;
+  // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
+  (void)state_->builds->build_ahead(request.source);
 }
 
 std::optional<std::string> pytorch_evaluator::state::self_test() {

@@ -42,8 +42,8 @@ class pytorch_evaluator final : public staged_judge {
   ~pytorch_evaluator() override;
 
   void warm_up() override;
-  /// Nothing is compiled ahead.
-  void compile_ahead(const evaluation_request& /*request*/) override {}
+  /// Builds its extensions.
+  void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] const env::lane& lane() const override { return pytorch_lane; }
   [[nodiscard]] std::optional<device_trouble> trouble() const override;
   void recover() override;

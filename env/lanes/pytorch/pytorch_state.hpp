@@ -12,6 +12,8 @@
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judgement.hpp"
 #include "env/judge/staged_evaluation.hpp"
+#include "env/lanes/pytorch/build/extension_builder.hpp"
+#include "env/lanes/pytorch/candidate_builds.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
 #include "env/lanes/pytorch/pytorch_evaluator.hpp"
 
@@ -52,6 +54,8 @@ struct pytorch_evaluator::state {
   std::string environment;
   std::string versions;
   null_distribution null;
+  std::unique_ptr<spawner> children;
+  std::unique_ptr<candidate_builds> builds;
   std::unique_ptr<module_shelf> tasks;
   stage_seconds seconds;
   core_care care;
@@ -74,6 +78,8 @@ class pytorch_evaluation final : public staged_evaluation {
 
  private:
   bool prepare();
+  /// What the text shows that no host of this device class can run; else its extensions.
+  bool build();
   /// As fail_host, of something that was asked of the reference.
   bool fail_reference(const base::error& e);
   /// A process in which the candidate is loaded and its model made. Null: the verdict stands.
@@ -89,6 +95,7 @@ class pytorch_evaluation final : public staged_evaluation {
   pytorch_evaluator::state& with_;
   module_task* task_ = nullptr;
   std::optional<text_file> file_;
+  built_candidate built_;
   std::unique_ptr<module_process> first_process_;
   double call_ns_ = 0;
   bool lost_reference_ = false;

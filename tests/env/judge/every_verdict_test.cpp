@@ -129,6 +129,8 @@ trigger trigger_of(verdict_kind kind) {
       return {&without_reference(), "", kernel(loop)};
     case verdict_kind::ok:
       return {&patient(), "", kernel(loop), twice, busy};
+    case verdict_kind::unsupported:
+      return {nullptr, "every C++ text can be compiled for a core"};
   }
   return {};
 }

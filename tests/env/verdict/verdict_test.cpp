@@ -131,7 +131,7 @@ TEST_CASE("names of verdicts and hacks are a closed, stable list") {
       "malformed", "rejected_static", "compile_error", "runtime_error",     "timeout",
       "oom",       "wrong_shape",     "wrong_dtype",   "wrong_value",       "nondeterministic",
       "hack",      "noisy",           "unconfirmed",   "invalid_reference", "infra_error",
-      "ok"};
+      "ok",        "unsupported"};
   REQUIRE(names.size() == static_cast<std::size_t>(env::verdict_kind_count));
   for (std::size_t i = 0; i < names.size(); ++i) {
     CHECK(env::name_of(static_cast<verdict_kind>(i)) == names[i]);
@@ -155,8 +155,8 @@ TEST_CASE("what may be cached and what judges the candidate follows the contract
     if (!env::is_cacheable(kind)) never_cached += std::string(env::name_of(kind)) + " ";
     if (!env::judges_candidate(kind)) no_judgement += std::string(env::name_of(kind)) + " ";
   }
-  CHECK(never_cached == "timeout noisy unconfirmed invalid_reference infra_error ");
-  CHECK(no_judgement == "noisy unconfirmed invalid_reference infra_error ");
+  CHECK(never_cached == "timeout noisy unconfirmed invalid_reference infra_error unsupported ");
+  CHECK(no_judgement == "noisy unconfirmed invalid_reference infra_error unsupported ");
 }
 
 TEST_CASE("wrong verdicts are refused with the reason, unknown fields are not") {

@@ -53,6 +53,19 @@ base::expected<extension_recording> parse_extension_recording(std::string_view l
   return recording;
 }
 
+base::expected<std::vector<extension_request>> parse_recorded_extensions(std::string_view json) {
+  QUERN_TRY(const auto answer, base::parse_json(json, 8));
+  const auto list = answer.find("requests");
+  if (list == answer.end() || !list->is_array() || list->size() > most_requests)
+    return base::fail(base::errc::invalid_argument, "no list of at most {} extensions",
+                      most_requests);
+  std::vector<extension_request> requests;
+  for (const auto& one : *list) {
+    QUERN_TRY(requests.emplace_back(), parse_extension_request(base::dump(one)));
+  }
+  return requests;
+}
+
 child_spec python_spec(const python_torch& python, std::vector<std::string> arguments) {
   child_spec spec = tool_spec(python.program, std::move(arguments), false, -1);
   spec.read_only.insert(spec.read_only.end(), python.read_only.begin(), python.read_only.end());

@@ -28,6 +28,10 @@ struct extension_recording {
 /// Error (invalid_argument): a line is no answer, or a request is none.
 base::expected<extension_recording> parse_extension_recording(std::string_view lines);
 
+/// The requests of an answer of a forked process (module_child.py): JSON with `requests`, `end` and
+/// `text`. Errors as above.
+base::expected<std::vector<extension_request>> parse_recorded_extensions(std::string_view json);
+
 /// Runs extension_recorder.py of the folder `scripts` on a candidate's text: about two seconds, of
 /// which the import of torch takes nearly all. `init_args`: a JSON list or object, or "null".
 /// Errors are of this host, or of the answer.

@@ -1,10 +1,12 @@
 """What a forked child of zygote.py does: one module, its model, and calls on the evaluator's memory.
 
-The commands are those of every runner (env/runner/protocol.hpp). Questions of this lane come as JSON with a key `ask`:
+The commands are those of every runner (env/runner/protocol.hpp). Questions of this lane come as JSON with a key `ask`, in
+the message or, as `long` says, in the file for answers:
 
 describe   of a reference: what the module needs and gives; the answer is a sheet (module_sheet.hpp)
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
 weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
+record     of a candidate, in a process of its own: which extensions it asks for (extension_recorder.py)
 construct  makes the model as the sheet of the reference says, with the weights of file 2
 
 A text that fails is an outcome with the end of its exception. Nothing that this process says is believed beyond that.
@@ -19,6 +21,9 @@ import sys
 import traceback
 
 import torch
+
+import built_extensions
+import extension_recorder
 
 DONE, FAILED, FAULT, WRONG_SHAPE, WRONG_DTYPE = range(5)
 ROOM = 480
@@ -179,11 +184,15 @@ class Child:
             if path != self.path:
                 raise Unusable("this process has another module")
             return
+        if self.asked["extensions"]:
+            built_extensions.install(self.asked["extensions"])
         # Named by its file, from which Triton reads the text of kernels.
         spec = importlib.util.spec_from_file_location("quern_module", path)
         module = importlib.util.module_from_spec(spec)
         sys.modules["quern_module"] = module
         spec.loader.exec_module(module)
+        if not any(hasattr(module, name) for name in self.asked["classes"]):
+            raise Unusable(f"the module defines no class {self.asked['classes'][0]}")
         self.module, self.path = module, path
 
     def plan(self, tensors, inputs, outputs, in_f64):
@@ -332,7 +341,7 @@ class Child:
         init = ast.literal_eval(asked["init"])
         self.arguments = [(ast.literal_eval(one["value"]),) if "value" in one else None for one in asked["inputs"]]
         self.bools = [one["bool"] for one in asked["inputs"] if "value" not in one]
-        name = next((name for name in asked["classes"] if hasattr(self.module, name)), asked["classes"][0])
+        name = next(name for name in self.asked["classes"] if hasattr(self.module, name))
         self.model = self.make_model(name, init, asked["seed"])
         taken = 0
         if isinstance(self.model, torch.nn.Module):
@@ -354,10 +363,21 @@ class Child:
                 taken += 1
         return taken
 
+    def record(self, asked):
+        with open(asked["path"], encoding="utf-8") as file:
+            text = file.read()
+        requests, end, told = extension_recorder.record(text, list(ast.literal_eval(asked["init"])))
+        return {"requests": requests, "end": end, "text": told}
+
     def ask(self, text, sheet, room):
         asked = json.loads(text)
-        question = {"describe": self.describe, "content": self.content, "weights": self.weights, "construct": self.construct}[asked["ask"]]
-        if self.module is None:
+        if "long" in asked:
+            asked = json.loads(ctypes.string_at(sheet, asked["long"]))
+        if self.problem:
+            raise Unusable(self.problem)
+        question = {"describe": self.describe, "content": self.content, "weights": self.weights, "construct": self.construct,
+                    "record": self.record}[asked["ask"]]
+        if self.module is None and asked["ask"] != "record":
             raise Unusable("a question before a module")
         answer = json.dumps(question(asked) | {"layers": self.layers}, allow_nan=False).encode()
         if len(answer) > room:

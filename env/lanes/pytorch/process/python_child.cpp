@@ -16,11 +16,10 @@ runner_failure forged_answer(std::string text) {
   return failure;
 }
 
-runner_failure too_long_question(std::size_t bytes) {
+runner_failure too_long_question(std::size_t bytes, std::size_t room) {
   runner_failure failure;
   failure.what = runner_failure::kind::host;
-  failure.text = fmt::format("a question of {} bytes, at most {}: the module has too many weights",
-                             bytes, runner::max_lane_question_bytes);
+  failure.text = fmt::format("a question of {} bytes, at most {}", bytes, room);
   return failure;
 }
 
@@ -45,16 +44,33 @@ answered<std::uint64_t> python_child::map(const memory_file& file, python_file a
   return mapped->value;
 }
 
+answered<runner::reply> python_child::open(question_limits limits) {
+  return link_.map(sheet_.request(static_cast<std::uint32_t>(python_file::sheet)), sheet_.fd(),
+                   limits);
+}
+
 answered<runner::reply> python_child::load(const std::string& path, question_limits limits) {
-  if (const auto mapped = map(sheet_, python_file::sheet, limits); !mapped)
-    return tl::make_unexpected(mapped.error());
+  if (auto opened = open(limits); !opened) return opened;
   return link_.load(path, limits);
 }
 
+answered<std::string> python_child::record(const std::string& path, const std::string& init,
+                                           question_limits limits) {
+  if (const auto opened = open(limits); !opened) return tl::make_unexpected(opened.error());
+  return ask({{"ask", "record"}, {"path", path}, {"init", init}}, limits);
+}
+
 answered<std::string> python_child::ask(const base::json& question, question_limits limits) {
-  const std::string text = base::dump(question);
+  std::string text = base::dump(question);
   runner::lane_request request;
-  if (text.size() > request.text.size()) return tl::make_unexpected(too_long_question(text.size()));
+  if (text.size() > request.text.size()) {
+    // Its place is then that of the answer, which comes when the question has been read.
+    const auto room = sheet_.bytes();
+    if (text.size() > room.size())
+      return tl::make_unexpected(too_long_question(text.size(), room.size()));
+    std::memcpy(room.data(), text.data(), text.size());
+    text = base::dump(base::json{{"long", text.size()}});
+  }
   request.bytes = static_cast<std::uint32_t>(text.size());
   std::copy(text.begin(), text.end(), request.text.begin());
   const auto reply = link_.ask(runner::command::ask_lane, std::as_bytes(std::span(&request, 1)), -1,
@@ -97,22 +113,19 @@ answered<std::string> python_child::write_weights(const module_weights& to,
 }
 
 answered<std::string> python_child::construct(const module_making& how, const module_sheet& sheet,
-                                              const module_weights& weights, model_names names,
+                                              const module_weights& weights,
                                               question_limits limits) {
-  using list = std::vector<std::string>;
   const auto address = map(weights.file, python_file::weights, limits);
   if (!address) return tl::make_unexpected(address.error());
-  return ask(
-      {{"ask", "construct"},
-       {"classes", names == model_names::of_candidate ? list{"ModelNew", "Model"} : list{"Model"}},
-       {"precision", how.precision},
-       {"seed", how.seed},
-       {"init", sheet.init},
-       {"inputs", arguments_json(sheet)},
-       {"weights", weights_json(sheet)},
-       {"address", *address},
-       {"offsets", weights.offsets}},
-      limits);
+  return ask({{"ask", "construct"},
+              {"precision", how.precision},
+              {"seed", how.seed},
+              {"init", sheet.init},
+              {"inputs", arguments_json(sheet)},
+              {"weights", weights_json(sheet)},
+              {"address", *address},
+              {"offsets", weights.offsets}},
+             limits);
 }
 
 }  // namespace quern::env

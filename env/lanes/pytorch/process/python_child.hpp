@@ -31,9 +31,6 @@ struct module_making {
   std::uint64_t seed = 0;          ///< of the constructor's random numbers, below 2^63
 };
 
-/// Which class a model is made of: Model; of a candidate ModelNew, or Model where there is none.
-enum class model_names { of_reference, of_candidate };
-
 /// Ends with this object. One thread. Answers fail as those of runner_link do; `limits` are for one
 /// question.
 class python_child {
@@ -60,8 +57,13 @@ class python_child {
   answered<std::string> write_weights(const module_weights& to, question_limits limits);
   /// Makes its model as the reference's sheet says.
   answered<std::string> construct(const module_making& how, const module_sheet& sheet,
-                                  const module_weights& weights, model_names names,
-                                  question_limits limits);
+                                  const module_weights& weights, question_limits limits);
+  /// In a process that has loaded nothing: runs the module with builds of extensions replaced, to
+  /// learn which it asks for. The text is for parse_recorded_extensions().
+  answered<std::string> record(const std::string& path, const std::string& init,
+                               question_limits limits);
+  /// Gives it a file for answers; load() does so, too.
+  answered<runner::reply> open(question_limits limits);
 
  private:
   /// Maps the file for reading, or for writing: where it lies there.

@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, 2> module_environments{".venv-python", ".
 /// site-packages of its own, a LibTorch alone is not enough.
 constexpr const char* has_torch =
     "import importlib.util as u, sys\n"
-    "print(sys.executable if all(map(u.find_spec, ('torch', 'typing_extensions', 'sympy'))) else '')";
+    "print(sys.executable if all(map(u.find_spec, ('torch', 'typing_extensions', 'sympy'))) else "
+    "'')";
 constexpr std::size_t longest_script = std::size_t{1} << 20;
 
 base::expected<fs::path> script_named(const char* name) {
@@ -72,6 +73,8 @@ base::expected<python_child> python_zygote::fork(const python_start& how) {
                                                     {"memory_bytes", how.memory_bytes},
                                                     {"work_bytes", how.work_bytes},
                                                     {"required", required_},
+                                                    {"classes", how.classes},
+                                                    {"extensions", how.extensions},
                                                     {"read_only", how.read_only}});
   QUERN_TRY(const auto answer,
             parent_.ask(std::as_bytes(std::span(request)), std::move(ends.second)));

@@ -20,6 +20,9 @@ struct python_start {
   std::int64_t memory_bytes = std::int64_t{8} << 30;
   std::int64_t work_bytes = std::int64_t{64} << 20;  ///< files that it may write
   std::vector<std::string> read_only;                ///< files shown beside Python's own
+  /// Of which its model is made: the first that the module has.
+  std::vector<std::string> classes = {"Model"};
+  std::string extensions;  ///< folder of built_extensions.py, shown; empty: none was built
 };
 
 /// Starts and owns the warm parent. Thread-compatible.

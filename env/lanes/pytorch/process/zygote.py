@@ -11,6 +11,7 @@ When it is ready it says what this Python has.
 
 import ctypes
 import gc
+import importlib.util
 import json
 import logging
 import os
@@ -161,7 +162,11 @@ def serve(path):
     library = Library(path)
     library.probe()
     import torch
-    import module_child  # noqa: F401  children have it, and no file of this folder is read later
+    # Children have them, and no file of these folders is read later.
+    sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "build"))
+    import built_extensions  # noqa: F401
+    import extension_recorder  # noqa: F401
+    import module_child  # noqa: F401
     import_more()
     warm_up(torch)
     control = socket.socket(fileno=CONTROL)
@@ -209,6 +214,9 @@ def facts(torch):
     for name in ("triton", "numpy", "einops"):
         if name in sys.modules:
             found[name] = sys.modules[name].__version__
+    for name in ("cutlass", "tilelang"):
+        if importlib.util.find_spec(name) is not None:
+            found[name] = "there"
     return found
 
 

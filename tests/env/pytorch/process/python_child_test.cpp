@@ -83,8 +83,9 @@ struct modules_fixture {
     fs::permissions(path, fs::perms::all);
     return path.string();
   }
-  python_child start(const std::string& path) const {
+  python_child start(const std::string& path, std::vector<std::string> classes = {"Model"}) const {
     python_start how;
+    how.classes = std::move(classes);
     how.memory_bytes = std::int64_t{2} << 30;
     how.read_only = {path};
     auto child = zygote()->fork(how);
@@ -162,9 +163,9 @@ TEST_CASE_FIXTURE(
   REQUIRE(reference.write_weights(weights, patient));
 
   const std::string other = write("candidate.py", same_in_other_words);
-  python_child candidate = start(other);
+  python_child candidate = start(other, {"ModelNew", "Model"});
   REQUIRE(candidate.load(other, patient));
-  const auto made = candidate.construct(how, *sheet, weights, model_names::of_candidate, patient);
+  const auto made = candidate.construct(how, *sheet, weights, patient);
   CAPTURE(made ? *made : made.error().text);
   REQUIRE(made);
   CHECK(base::parse_json(*made).value()["weights_taken"] == 3);

@@ -1,0 +1,90 @@
+// The extensions of one candidate.
+#include "env/lanes/pytorch/candidate_builds.hpp"
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/program.hpp"
+
+namespace quern::env {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+std::string needs_a_gpu(const python_facts& facts) {
+  if (facts.uses_cute) return "kernels in CuTe need a GPU";
+  if (facts.uses_tilelang) return "kernels in TileLang need a GPU";
+  if (facts.uses_triton_jit) return "kernels in Triton need a GPU";
+  if (facts.uses_cuda_graph) return "CUDA graphs need a GPU";
+  return {};
+}
+
+std::string needs_a_gpu(const std::vector<extension_request>& requests) {
+  for (const extension_request& one : requests)
+    if (one.with_cuda || !one.cuda_sources.empty())
+      return fmt::format("the CUDA sources of extension '{}' need a GPU", one.name);
+  return {};
+}
+
+base::expected<extension_builder*> candidate_builds::builder() {
+  const std::lock_guard lock(guard_);
+  if (!builder_) {
+    if (cache_.empty() && !private_cache_) {
+      QUERN_TRY(private_cache_, base::temp_folder::make_held("quern-extensions"));
+    }
+    extension_options options;
+    options.cache_dir = cache_.empty() ? private_cache_->path() : cache_ / "extensions";
+    QUERN_TRY(builder_, extension_builder::create(children_, std::move(options)));
+  }
+  return builder_.get();
+}
+
+base::expected<built_candidate> candidate_builds::build(
+    const std::vector<extension_request>& requests, const fs::path& folder) {
+  built_candidate built;
+  if (requests.empty()) return built;
+  QUERN_TRY(auto* with, builder());
+  base::json index = base::json::array();
+  for (const extension_request& one : requests) {
+    QUERN_TRY(const auto result, with->build(one));
+    QUERN_TRY(auto request, base::parse_json(write_extension_request(one)));
+    base::json entry{{"request", std::move(request)}};
+    if (result.what == compile_result::kind::built) {
+      entry["file"] = result.artefact.string();
+      built.files.push_back(result.artefact.string());
+    } else {
+      entry["error"] = result.text;
+    }
+    if (!built.told || built.told->what == compile_result::kind::built) built.told = result;
+    index.push_back(std::move(entry));
+  }
+  const fs::path path = folder / "index.json";
+  QUERN_CHECK(base::write_file_atomic(path, base::dump(index)));
+  std::error_code failed;
+  fs::permissions(path, fs::perms::owner_all | fs::perms::group_read | fs::perms::others_read,
+                  failed);
+  if (failed)
+    return base::fail(base::errc::io, "making {} readable: {}", path.string(), failed.message());
+  built.files.push_back(path.string());
+  built.folder = folder.string();
+  return built;
+}
+
+base::status candidate_builds::build_ahead(std::string_view source) {
+  const python_facts facts = facts_of_python(tokenize_python(source));
+  if (!(facts.uses_load || facts.uses_load_inline) || !needs_a_gpu(facts).empty()) return {};
+  QUERN_TRY(auto* with, builder());
+  QUERN_TRY(const auto python, find_python_torch(with->python()));
+  QUERN_TRY(const auto scripts, base::share_folder("env/lanes/pytorch/build"));
+  QUERN_TRY(const auto recorded,
+            record_extensions(children_, python, scripts.string(), source, "null"));
+  if (!needs_a_gpu(recorded.requests).empty()) return {};
+  for (const extension_request& one : recorded.requests)
+    QUERN_CHECK(with->build(one));
+  return {};
+}
+
+}  // namespace quern::env
