@@ -173,8 +173,9 @@ TEST_CASE("prompts say what the text shows of arguments and sizes") {
                         "{{task.signature}}; {{task.sizes}}\n{{task.inputs}}\n{{task.outputs}}")
                         .value();
   CHECK(env::render_prompt(form, subject, {}, {"module-text", {}}) ==
-        "ModelNew(width, bias).forward(x, y, *rest); name = \"facebook/opt-1.3b\", rows = 16\n"
-        "- x\n- y\n- *rest\n"
+        "ModelNew(width=8, bias=(1,2)).forward(x, y=None, *rest); name = \"facebook/opt-1.3b\", "
+        "rows = 16\n"
+        "- x\n- *rest\n"
         "- as get_inputs() returns them, in order; floating ones as bf16, integers unchanged\n"
         "- as Model.forward returns them: same shapes and types (bf16)");
 }

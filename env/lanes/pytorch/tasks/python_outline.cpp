@@ -148,25 +148,32 @@ class outline_maker {
       made_.init_arguments = arguments_of(line);
   }
 
-  /// Of `def NAME ( ... )`: the names behind `(` and each comma of that depth.
+  /// Of `def NAME ( ... )`: what stands between commas of that depth, without annotations.
   static std::vector<std::string> arguments_of(const tokens& line) {
     std::vector<std::string> names;
-    bool expected = true;
-    std::string stars;
-    for (std::size_t i = 3;
-         i < line.size() && !(line[i].depth == 1 && is_outline_sign(line[i], ')')); ++i) {
+    std::string argument;
+    bool is_shown = true;
+    const auto end_argument = [&] {
+      if (argument.find_first_not_of("*/") != std::string::npos && argument != "self")
+        add_outline_name(names, argument);
+      argument.clear();
+      is_shown = true;
+    };
+    for (std::size_t i = 3; i < line.size(); ++i) {
       const outline_token& one = line[i];
-      if (one.depth == 1 && is_outline_sign(one, ',')) {
-        expected = true;
-        stars.clear();
-      } else if (expected && is_outline_sign(one, '*')) {
-        stars += '*';
-      } else if (expected) {
-        expected = false;
-        if (one.kind == outline_kind::name && one.text != "self")
-          add_outline_name(names, stars + std::string(one.text));
+      const bool outer = one.depth == 1;
+      if (outer && is_outline_sign(one, ')')) break;
+      if (outer && is_outline_sign(one, ',')) {
+        end_argument();
+        continue;
       }
+      if (outer && is_outline_sign(one, ':')) is_shown = false;
+      if (outer && is_outline_sign(one, '=')) is_shown = true;
+      if (is_shown) argument += one.text;
+      // A default that is long is as good as its beginning.
+      if (argument.size() > max_outline_size_bytes) is_shown = false;
     }
+    end_argument();
     return names;
   }
 

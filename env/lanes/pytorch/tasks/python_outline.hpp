@@ -18,8 +18,8 @@ struct python_outline {
   /// What `from_pretrained` is called with anywhere, where that is a text or a value at the left
   /// margin that is a text; sorted.
   std::vector<std::string> weights;
-  /// Arguments of `__init__` and `forward` of class Model, without `self`; a star before those that
-  /// take several.
+  /// Arguments of `__init__` and `forward` of class Model, without `self`: "x", "mask=None",
+  /// "*rest".
   std::vector<std::string> init_arguments, forward_arguments;
   /// Values at the left margin that are short and call nothing: name and text.
   std::vector<std::pair<std::string, std::string>> sizes;

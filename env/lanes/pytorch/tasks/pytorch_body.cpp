@@ -222,8 +222,10 @@ body_words pytorch_body::words(const task& of) const {
     sizes.push_back(fmt::format("{} = {}", name, value));
   words.sizes = joined_names(sizes);
   const std::string_view type = name_of(precision);
+  // get_inputs() may leave out what has a default.
   for (const std::string& one : outline.forward_arguments)
-    words.inputs += fmt::format("{}- {}", words.inputs.empty() ? "" : "\n", one);
+    if (one.find('=') == std::string::npos)
+      words.inputs += fmt::format("{}- {}", words.inputs.empty() ? "" : "\n", one);
   words.inputs += fmt::format(
       "{}- as get_inputs() returns them, in order; floating ones as {}, integers unchanged",
       words.inputs.empty() ? "" : "\n", type);
