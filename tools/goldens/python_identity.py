@@ -216,8 +216,9 @@ def compare_one(data, kind, ours):
         return None if kind != "bytes" else "encoding" if compiles(data) else "refused"
     try:
         spelled, sees = by_tokens(text)
-    except (Refused, tokenize.TokenError, SyntaxError):
-        # tokenize of 3.11 takes no identifier with letters that its regular expressions do not know.
+    except (Refused, tokenize.TokenError, SyntaxError, SystemError):
+        # tokenize of 3.11 takes no identifier with letters that its regular expressions do not know; that of 3.12 and
+        # 3.13 fails by SystemError at some f-strings that go over several lines.
         return "refused" if not compiles(data) else "newer" if kind != "bytes" else None
     # tokenize of 3.11 takes some texts that no compiler takes.
     if not compiles(data):

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 13> request_keys{
     "files",         "functions",   "headers",     "implicit_headers", "ldflags",
     "include_paths", "name",        "with_cuda"};
 
-bool is_module_name(std::string_view name) {
+bool is_extension_name(std::string_view name) {
   const auto letter = [](char c) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   };
@@ -132,7 +132,7 @@ base::expected<extension_request> parse_extension_request(std::string_view text)
   QUERN_CHECK(check_keys(object));
   extension_request request;
   QUERN_TRY(request.name, base::get<std::string>(object, "name"));
-  if (!is_module_name(request.name))
+  if (!is_extension_name(request.name))
     return fail(errc::invalid_argument,
                 "'{}' is no name of a module: letters, digits and '_' are needed, at most {}",
                 request.name.substr(0, 80), most_extension_name);

@@ -46,6 +46,13 @@ bool is_in_path(std::string_view path, std::string_view of) {
   return path.starts_with(of) && (path.size() == of.size() || path[of.size()] == '.');
 }
 
+/// Whether statements may follow in the line of `first`, behind a colon.
+bool begins_block(std::string_view first) {
+  constexpr std::string_view words[] = {"if",  "elif",   "else",    "for", "while",
+                                        "try", "except", "finally", "with"};
+  return std::find(std::begin(words), std::end(words), first) != std::end(words);
+}
+
 /// `path` itself if it leads to a used_path, that one if `path` is in it; else empty.
 std::string_view path_of_interest(std::string_view path) {
   for (const used_path& one : used_paths) {
@@ -111,18 +118,26 @@ void python_facts_reader::line() {
   for (; is(at_, python_token_kind::indent) || is(at_, python_token_kind::dedent); ++at_)
     level_ = is(at_, python_token_kind::indent) ? level_ + 1 : level_ - 1;
   in_body_ = in_body_ && level_ > body_of_;
-  const bool at_module_scope = !in_body_;
-  definition(at_, at_module_scope);
-  bool begins_statement = true;
+  definition(at_, !in_body_);
+  const bool is_module_scope = !in_body_;
+  const bool is_block = begins_block(word(at_));
+  bool begins_statement = !is_block;
+  int open = 0;
   for (bool is_done = false; at_ < count() && !is_done;) {
-    if (begins_statement && at_module_scope && !in_body_) assignment();
-    begins_statement = is_sign(at_, ";");
-    if (import_statement(at_module_scope && !in_body_)) continue;
+    if (begins_statement && is_module_scope) assignment();
+    begins_statement = false;
+    if (import_statement(is_module_scope)) continue;
     is_done = is(at_, python_token_kind::newline);
-    if (is(at_, python_token_kind::name))
+    if (is(at_, python_token_kind::name)) {
       chain();
-    else
-      ++at_;
+      continue;
+    }
+    const std::string_view sign =
+        is(at_, python_token_kind::operation) ? word(at_) : std::string_view();
+    if (sign == "(" || sign == "[" || sign == "{") ++open;
+    if (sign == ")" || sign == "]" || sign == "}") --open;
+    begins_statement = open == 0 && (sign == ";" || (is_block && sign == ":"));
+    ++at_;
   }
 }
 
@@ -142,10 +157,7 @@ void python_facts_reader::definition(std::size_t at, bool at_module_scope) {
 void python_facts_reader::assignment() {
   if (is(at_, python_token_kind::name) && is_sign(at_ + 1, ":") &&
       !is(at_ + 2, python_token_kind::newline)) {
-    // `else: x` and its like are no annotations.
-    constexpr std::string_view words[] = {"else", "try", "finally", "except", "lambda"};
-    if (std::find(std::begin(words), std::end(words), word(at_)) == std::end(words))
-      facts_.names.emplace_back(word(at_));
+    if (word(at_) != "lambda") facts_.names.emplace_back(word(at_));
     return;
   }
   for (std::size_t at = at_; is(at, python_token_kind::name) && is_sign(at + 1, "="); at += 2)

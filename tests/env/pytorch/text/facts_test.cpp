@@ -25,13 +25,13 @@ TEST_CASE("names that a module defines") {
       "def get_inputs():\n  def inner(): pass\n  y: int = 1\n  import json\n  return []\n"
       "async def later(): pass\n"
       "a = b = 1; c: int = 2; d.e = 3; f(g=1)\n"
-      "if a: pass\nelse: h\n"
+      "if a[1:b]: i = 1; j = 2\nelse: h\n"
       "@nn.decorated\nclass ModelNew(Model): z = 1\n"
       "get_init_inputs = lambda: []\n");
   CHECK(found.classes == strings{"Model", "ModelNew"});
   CHECK(found.functions == strings{"get_inputs", "later"});
   CHECK(found.names == strings{"Model", "ModelNew", "a", "b", "c", "get_init_inputs", "get_inputs",
-                               "later", "math", "nn"});
+                               "i", "j", "later", "math", "nn"});
   CHECK(found.imports == strings{"json", "math", "torch"});
   CHECK(found.binds("get_init_inputs"));
   CHECK_FALSE(found.binds("forward"));
