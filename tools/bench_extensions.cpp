@@ -2,7 +2,7 @@
 // same run. tools/pytorch_builds checks the candidates and starts it.
 //
 //   bench_extensions FOLDER [--only TEXT] [--load-inline N] [--cache FOLDER] [--python PROGRAM]
-//                    [--keep FOLDER]
+//                    [--keep FOLDER] [--slim-only]
 //
 // Every *.py file of FOLDER is a candidate. It is recorded in a sandboxed Python, and each
 // extension that it asks for is built. Of N of them torch builds the same request, in a sandboxed
@@ -68,6 +68,7 @@ print(json.dumps({"built": built, "wall_s": time.monotonic() - begin,
 struct bench_settings {
   std::string folder, only, cache, python, keep;
   int load_inline = 0;
+  bool slim_only = false;
 };
 
 struct torch_figures {
@@ -139,7 +140,7 @@ class extension_bench {
     const std::string name = file.stem().string();
     if (recording.requests.empty())
       std::printf("%-48s asks for nothing (%s)\n", name.c_str(),
-                  base::one_line(recording.text).substr(0, 160).c_str());
+                  base::one_line(recording.text).substr(0, 1600).c_str());
     without_ += recording.requests.empty() ? 1 : 0;
     base::ordered_json index = base::ordered_json::array();
     for (const auto& request : recording.requests) {
@@ -171,6 +172,9 @@ class extension_bench {
     std::printf("\n");
     if (!line.built)
       std::printf("    %s\n", base::one_line(line.result.text).substr(0, 300).c_str());
+    if (!line.result.slim_text.empty())
+      std::printf("    not slim: %s\n",
+                  base::one_line(line.result.slim_text).substr(0, 300).c_str());
     if (line.torch && !line.torch->built)
       std::printf("    torch: %s\n", base::one_line(line.torch->text).substr(0, 300).c_str());
     std::fflush(stdout);
@@ -281,6 +285,7 @@ base::status run_bench(const bench_settings& settings) {
   env::extension_options options;
   options.cache_dir = settings.cache.empty() ? fresh.path() : fs::path(settings.cache);
   options.python = python.program;
+  options.full_route = !settings.slim_only;
   QUERN_TRY(const auto builder, env::extension_builder::create(*children, options));
   return extension_bench(*children, std::move(python), scripts.string(), *builder, settings).run();
 }
@@ -296,6 +301,7 @@ int main(int argc, char** argv) {
   app.add_option("--load-inline", settings.load_inline, "how many are built by torch, too");
   app.add_option("--cache", settings.cache, "artefacts; a fresh folder if not given");
   app.add_option("--python", settings.python, "a Python with torch");
+  app.add_flag("--slim-only", settings.slim_only, "no second try with torch's own headers");
   app.add_option("--keep", settings.keep, "folder for modules and index.json");
   CLI11_PARSE(app, argc, argv);
   const auto ran = quern::tools::run_bench(settings);

@@ -1,1 +1,242 @@
+// Builds of extensions: what becomes of a request, and that Python can use it.
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/program.hpp"
+#include "env/build/tool.hpp"
+#include "env/lanes/pytorch/build/extension_builder.hpp"
+#include "env/lanes/pytorch/build/extension_recording.hpp"
+#include "env/sandbox/child.hpp"
+#include "samples.hpp"
 #include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using build_kind = env::compile_result::kind;
+using route = env::extension_result::route;
+
+namespace {
+
+// One builder for all cases: its support object takes seconds.
+struct workshop {
+  std::unique_ptr<env::spawner> children;
+  base::temp_folder cache;
+  env::python_torch python;
+  std::string scripts;
+  std::unique_ptr<env::extension_builder> builder;
+};
+
+// None: no Python with torch here; the running case is skipped.
+workshop* shared() {
+  static std::unique_ptr<workshop> only;
+  if (only != nullptr) return only.get();
+  auto python = env::find_python_torch(std::getenv("QUERN_PYTHON") != nullptr
+                                           ? ""
+                                           : (source_dir() / ".venv-python/bin/python3").string());
+  if (!python) {
+    skip(python.error().message);
+    return nullptr;
+  }
+  auto children = env::spawner::create(env::sandbox_mode::best_effort);
+  REQUIRE_MESSAGE(children.has_value(), (children ? "" : children.error().message));
+  auto cache = base::temp_folder::make("quern-extensions");
+  REQUIRE(cache.has_value());
+  const auto scripts = base::share_folder("env/lanes/pytorch/build");
+  REQUIRE(scripts.has_value());
+  env::extension_options options;
+  options.cache_dir = cache->path();
+  options.python = python->program;
+  auto builder = env::extension_builder::create(**children, options);
+  REQUIRE_MESSAGE(builder.has_value(), (builder ? "" : builder.error().message));
+  only = std::make_unique<workshop>(workshop{std::move(*children), std::move(*cache),
+                                             std::move(*python), scripts->string(),
+                                             std::move(*builder)});
+  return only.get();
+}
+
+env::extension_result built(workshop& with, const env::extension_request& request) {
+  auto result = with.builder->build(request);
+  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().message));
+  return *result;
+}
+
+// Runs a text in a sandboxed Python that sees `folder` and the scripts; what it printed.
+std::string by_python(workshop& with, const std::string& folder, const std::string& text) {
+  env::child_spec spec = env::python_spec(with.python, {"-s", "-E", "-c", text, folder});
+  spec.read_only.push_back(folder);
+  spec.read_only.push_back(with.scripts);
+  spec.env.push_back("QUERN_SCRIPTS=" + with.scripts);
+  spec.out = spec.err = env::child_stream::captured();
+  auto ran = env::run_tool(*with.children, spec);
+  REQUIRE_MESSAGE(ran.has_value(), (ran ? "" : ran.error().message));
+  CHECK_MESSAGE(ran->end.succeeded(), ran->end.text() << ran->err);
+  return ran->out;
+}
+
+// A candidate as models write them: C++ only, so that it runs where no GPU is.
+constexpr const char* candidate = R"(
+import os, torch
+from torch.utils.cpp_extension import load_inline
+source = """
+#include <torch/extension.h>
+torch::Tensor scaled(torch::Tensor x, double by, bool twice) {
+  TORCH_CHECK(x.dim() == 1, "one dimension is needed, got ", x.dim());
+  auto y = torch::empty_like(x);
+  for (int64_t i = 0; i < x.numel(); ++i)
+    y.data_ptr<float>()[i] = x.data_ptr<float>()[i] * (twice ? 2 * by : by);
+  return y + torch::zeros_like(x);
+}
+std::vector<torch::Tensor> parts(const std::vector<torch::Tensor>& all, c10::optional<torch::Tensor> more) {
+  std::vector<torch::Tensor> made = {all[0], torch::relu(all[1])};
+  if (more.has_value()) made.push_back(*more);
+  return made;
+}
+"""
+os.environ["CXX"] = "/tmp/evil"
+print("noise")
+module = load_inline(name="parts_of", cpp_sources=[source], functions=["scaled", "parts"], extra_cflags=["-O2"])
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return module.scaled(x, 3, True)
+)";
+
+constexpr const char* use = R"(
+import os, sys
+sys.path.insert(0, os.environ["QUERN_SCRIPTS"])
+import torch, built_extensions
+built_extensions.install(sys.argv[1])
+scope = {}
+exec(open(os.path.join(sys.argv[1], "candidate.py")).read(), scope)
+module = scope["module"]
+def said(call, *values):
+    try:
+        return repr(call(*values))
+    except Exception as error:
+        return type(error).__name__ + ": " + str(error).split("\n")[0]
+x = torch.tensor([1., -2.])
+print(said(scope["ModelNew"](), x))
+print(said(module.parts, [x, x], None))
+print(said(module.parts, [x, x], x)[:15])
+print(said(module.scaled, torch.ones(1, 1), 1.0, False))
+print(said(module.scaled, x, "3", False).split("(")[0])
+print(said(module.scaled, x.double(), 1, False))
+from torch.utils.cpp_extension import load_inline
+print(said(lambda: load_inline(name="parts_of", cpp_sources="int never;", functions=[])).split(" was")[0])
+)";
+
+void write(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+}  // namespace
+
+TEST_CASE("a candidate's extension is recorded, built by the slim route, and used in Python") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  const auto recording =
+      env::record_extensions(*with->children, with->python, with->scripts, candidate, "null");
+  REQUIRE_MESSAGE(recording.has_value(), (recording ? "" : recording.error().message));
+  CHECK_MESSAGE((recording->how == env::extension_recording::end::imported), recording->text);
+  REQUIRE(recording->requests.size() == 1);
+  const auto& request = recording->requests[0];
+  CHECK(request.name == "parts_of");
+  const auto result = built(*with, request);
+  REQUIRE_MESSAGE(result.what == build_kind::built, result.text << result.slim_text);
+  CHECK_MESSAGE((result.by == route::slim), result.slim_text);
+  CHECK(result.text == "");
+  CHECK(result.core_s > 0);
+
+  const auto again = built(*with, request);
+  CHECK(again.cached);
+  CHECK(again.artefact == result.artefact);
+
+  auto folder = base::temp_folder::make("quern-modules");
+  REQUIRE(folder.has_value());
+  const auto file = result.artefact.filename();
+  std::filesystem::copy_file(result.artefact, folder->path() / file);
+  std::filesystem::permissions(folder->path(), std::filesystem::perms(0755));
+  const auto json = base::parse_json(env::write_extension_request(request));
+  REQUIRE(json.has_value());
+  write(folder->path() / "candidate.py", candidate);
+  write(folder->path() / "index.json",
+        base::dump(base::json::array({{{"request", *json}, {"file", file.string()}}})));
+  CHECK(by_python(*with, folder->path().string(), use) ==
+        "noise\n"
+        "tensor([  6., -12.])\n"
+        "[tensor([ 1., -2.]), tensor([1., 0.])]\n"
+        "[tensor([ 1., -\n"
+        "RuntimeError: one dimension is needed, got 2\n"
+        "TypeError: scaled\n"
+        "RuntimeError: expected scalar type Float but found Double\n"
+        "LateBuild: the extension 'parts_of'\n");
+}
+
+TEST_CASE("what fails with slim headers is built with torch's, or fails with the text of these") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  // Casters of pybind11 are in torch's headers alone.
+  const auto full = built(
+      *with, cpp_request("at::Tensor f(at::Tensor x, py::dict options) { return x + 1; }", {"f"}));
+  REQUIRE_MESSAGE(full.what == build_kind::built, full.text);
+  CHECK((full.by == route::full));
+  CHECK(contains(full.slim_text, "error"));
+
+  const auto wrong =
+      built(*with, cpp_request("at::Tensor f(at::Tensor x) { return x.no_such_method(); }", {"f"}));
+  CHECK((wrong.what == build_kind::error));
+  CHECK(contains(wrong.text, "main.cpp:2"));
+  CHECK(contains(wrong.text, "no_such_method"));
+  CHECK_FALSE(contains(wrong.text, "quern"));
+  CHECK(wrong.artefact.empty());
+}
+
+TEST_CASE("a flag that is refused is the candidate's error, and no compiler runs") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  auto request = cpp_request("at::Tensor f(at::Tensor x) { return x; }", {"f"});
+  request.cflags = {"-fplugin=/tmp/own.so"};
+  const auto result = built(*with, request);
+  CHECK((result.what == build_kind::error));
+  CHECK((result.by == route::none));
+  CHECK(contains(result.text, "-fplugin=/tmp/own.so"));
+}
+
+TEST_CASE("texts that raise, exit, print or never end a call are recorded as far as they came") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  const auto recorded = [&](const std::string& text) {
+    auto made = env::record_extensions(*with->children, with->python, with->scripts, text, "[3]");
+    REQUIRE_MESSAGE(made.has_value(), (made ? "" : made.error().message));
+    return *made;
+  };
+  const std::string call =
+      "from torch.utils.cpp_extension import load_inline, load\n"
+      "m = load_inline('a', 'int x;', functions=['f'])\n";
+  const auto exits = recorded(call + "print('{\"end\":\"imported\"}')\nimport sys\nsys.exit(0)\n");
+  CHECK(exits.requests.size() == 1);
+  CHECK((exits.how == env::extension_recording::end::raised));
+  const auto guarded = recorded(
+      "import os\n"
+      "from torch.utils.cpp_extension import load\n"
+      "open('k.cpp', 'w').write('#include \"k.h\"')\n"
+      "open('k.h', 'w').write('int h;')\n"
+      "class ModelNew:\n"
+      "  def __init__(self, n):\n"
+      "    try:\n"
+      "      self.m = load(name='b%d' % n, sources=['k.cpp'], extra_include_paths=[os.getcwd()])\n"
+      "      self.m.run(1)\n"
+      "    except Exception:\n"
+      "      self.m = None\n");
+  CHECK((guarded.how == env::extension_recording::end::constructed));
+  REQUIRE(guarded.requests.size() == 1);
+  CHECK(guarded.requests[0].name == "b3");
+  CHECK(guarded.requests[0].files[0].text == "#include \"k.h\"");
+  CHECK(guarded.requests[0].headers[0].name == "k.h");
+  CHECK(guarded.requests[0].include_paths.empty());
+  CHECK((recorded("import os\nos._exit(3)\n").how == env::extension_recording::end::lost));
+  CHECK((recorded("x = (\n").how == env::extension_recording::end::raised));
+}

@@ -196,12 +196,18 @@ base::expected<bool> extension_builder::state::slim(const extension_request& req
                                                     extension_result& result) {
   const auto sources =
       slim_sources(request, [&](std::string_view name) { return operators.count(name) != 0; });
-  if (!sources) return false;
+  if (!sources) {
+    result.slim_text = "it includes what has no slim form";
+    return false;
+  }
   QUERN_TRY(auto ran, run_once(job_of(request, flags, *sources, true)));
   result.ms += ran.ms;
   result.core_s += static_cast<double>(ran.end.user_us + ran.end.system_us) * 1e-6;
   result.layers = ran.layers;
-  if (!ran.end.succeeded()) return false;
+  if (!ran.end.succeeded()) {
+    result.slim_text = ran.end.text() + "; " + useful_text(ran.err, options.shown_characters);
+    return false;
+  }
   QUERN_TRY(const auto made, open_product(ran, extension_product));
   if (!made) return false;
   QUERN_CHECK(keep(made, result));
@@ -254,7 +260,7 @@ base::expected<extension_result> extension_builder::state::build(const extension
                       "'{}' has a CUDA source, and there is no nvcc: run tools/setup.sh --cuda",
                       request.name);
   QUERN_TRY(const bool slim_built, slim(request, flags, result));
-  if (slim_built) return result;
+  if (slim_built || !options.full_route) return result;
   QUERN_TRY(const auto made, full(request, flags, result));
   if (made) {
     QUERN_CHECK(keep(made, result));

@@ -29,6 +29,7 @@ struct extension_options {
   std::filesystem::path headers = {};   ///< empty: those of this build or installation
   std::string architecture = "sm_90a";  ///< the only one that is compiled for
   std::size_t shown_characters = 4000;  ///< of the compilers' text
+  bool full_route = true;  ///< false: what fails by the slim route is an error without a text
   extension_limits limits = {};
   int core = -1;  ///< the only core that compilers may run on; -1: any
 };
@@ -42,7 +43,8 @@ struct extension_result : compile_result {
     full
   };
   route by = route::none;
-  double core_s = 0;  ///< processor time of all compilers, a slim try that failed included
+  std::string slim_text;  ///< why the slim route failed: for whoever mends it, not for a candidate
+  double core_s = 0;      ///< processor time of all compilers, a slim try that failed included
 };
 
 /// Thread-safe; builds as many side by side as there are callers, equal requests once. `children`

@@ -127,7 +127,9 @@ extension_job make_extension_job(const extension_tools& tools, const extension_r
   }
   for (const auto& header : request.headers)
     add_file(job, header.name, header.text);
-  job.script += compile + "wait\nbad=0\n" + results + "[ $bad = 0 ] || exit 1\n" +
+  // The end of the pipe is seen when all have ended. `wait` of some shells spins where the sandbox
+  // refuses to suspend.
+  job.script += "{\n" + compile + "} | cat\nbad=0\n" + results + "[ $bad = 0 ] || exit 1\n" +
                 as_shell_line(link_command(tools, request, flags, objects, slim)) + " || exit 1\n" +
                 (slim ? no_slim_name_is_missing : "") + "exit 0\n";
   return job;

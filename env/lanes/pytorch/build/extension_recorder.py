@@ -81,12 +81,14 @@ def _construct(module, init_args):
         return module.ModelNew(*init_args)
 
 
-def record(source_text, init_args=None):
+def record(source_text, init_args=None, recorder=None):
     """(requests, end, text): the requests; "imported", "constructed" or "raised"; the end of the traceback, if there is
     one. If the text asks for nothing when it is imported, ModelNew(*init_args) is constructed on the meta device.
-    Whatever the text raises is a result. Changes of os.environ are undone."""
-    recorder = Recorder()
-    recorder.replace_functions()
+    Whatever the text raises is a result. Changes of os.environ are undone. `recorder`: one whose functions are in their
+    places already."""
+    if recorder is None:
+        recorder = Recorder()
+        recorder.replace_functions()
     before = dict(os.environ)
     module = types.ModuleType("candidate")
     module.__file__ = os.path.join(os.getcwd(), "candidate.py")
@@ -108,12 +110,14 @@ def record(source_text, init_args=None):
 
 def main():
     job = json.load(sys.stdin)
+    recorder = Recorder()
+    recorder.replace_functions()  # an error of this host is still seen
     # The answer's descriptor is taken away before the text runs: what it prints goes nowhere.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    requests, end, text = record(job["source"], job["init_args"])
+    requests, end, text = record(job["source"], job["init_args"], recorder)
     for request in requests:
         answer.write(json.dumps({"request": request}, sort_keys=True) + "\n")
     answer.write(json.dumps({"end": end, "text": text}) + "\n")

@@ -69,7 +69,8 @@ base::expected<std::vector<extension_request>> parse_recorded_extensions(std::st
 child_spec python_spec(const python_torch& python, std::vector<std::string> arguments) {
   child_spec spec = tool_spec(python.program, std::move(arguments), false, -1);
   spec.read_only.insert(spec.read_only.end(), python.read_only.begin(), python.read_only.end());
-  spec.read_only.emplace_back("/proc/cpuinfo");
+  for (const char* path : {"/proc/cpuinfo", "/dev/urandom"})
+    spec.read_only.emplace_back(path);
   spec.env.insert(spec.env.end(), {"HOME=.", "USER=nobody", "OMP_NUM_THREADS=1",
                                    "PYTHONDONTWRITEBYTECODE=1", "TRITON_CACHE_DIR=."});
   spec.limits.wall_s = spec.limits.cpu_s = recording_wall_s;

@@ -20,14 +20,17 @@ namespace fs = std::filesystem;
 constexpr const char* where_torch_is = R"(
 import importlib.util, json, os, re, sys, sysconfig
 spec = importlib.util.find_spec("torch")
+links = [sys.executable]  # each link on the way to the program is seen, too
+while os.path.islink(links[-1]):
+    links.append(os.path.join(os.path.dirname(links[-1]), os.readlink(links[-1])))
 folder = spec.submodule_search_locations[0] if spec else ""
 text = open(folder + "/version.py").read() if folder else ""
 version = re.search(r"__version__ = '([^']*)'", text)
 cuda = re.search(r"cuda: Optional\[str\] = '", text)
 print(json.dumps({"torch": folder, "headers": sysconfig.get_path("include", "posix_prefix"),
                   "version": version.group(1) if version else "", "cuda": bool(cuda),
-                  "seen": [os.path.realpath(path) for path in
-                           {sys.prefix, sys.executable, *(sysconfig.get_path(name) for name in
+                  "seen": links + [os.path.realpath(path) for path in
+                           {sys.prefix, *(sysconfig.get_path(name) for name in
                             ("stdlib", "platstdlib", "purelib", "platlib"))} | set(sys.path)
                            if path and os.path.realpath(path) not in ("/", "/usr", "/usr/local")]}))
 )";

@@ -206,11 +206,11 @@ template <class F, class R, class... A> struct bound final : overload {
 template <class F, class R, class... A> overload* bind_as(F function, R (*)(A...)) {
   return new bound<F, R, A...>(std::move(function));
 }
-template <class R, class... A> overload* bind(R (*function)(A...)) { return bind_as(function, function); }
+template <class R, class... A> overload* overload_of(R (*function)(A...)) { return bind_as(function, function); }
 template <class F, class R, class C, class... A> overload* bind_object(F function, R (C::*)(A...) const) {
   return bind_as(std::move(function), static_cast<R (*)(A...)>(nullptr));
 }
-template <class F> auto bind(F function) -> decltype(bind_object(function, &F::operator())) {
+template <class F> auto overload_of(F function) -> decltype(bind_object(function, &F::operator())) {
   return bind_object(function, &F::operator());
 }
 
@@ -261,7 +261,7 @@ class module_ {
  public:
   explicit module_(PyObject* self) : self_(self) {}
   template <class F, class... More> module_& def(const char* name, F function, const More&... more) {
-    std::unique_ptr<overload> made(bind(function));
+    std::unique_ptr<overload> made(overload_of(function));
     const char* text = "";
     (extra(*made, text, more), ...);
     add(name, text, std::move(made));
