@@ -172,3 +172,24 @@ TEST_CASE("the dry run of the README's example works beside the quickstart's run
   CHECK(end.code == 0);
   CHECK(contains(end.output, "# plan: "));
 }
+
+TEST_CASE("a dry run finds what is wrong with recorded completions") {
+  dry_fixture f;
+  const fs::path file = f.folder.path() / "played.jsonl";
+  const std::vector<std::string> more = {"--set", "policy.engine=recorded", "--set",
+                                         "policy.recorded=" + file.string()};
+  const fs::path quickstart = source_dir() / "configs/quickstart.yaml";
+  const auto refused = [&](std::string_view part) {
+    const finished made = f.dry_run(quickstart, more);
+    CAPTURE(made.output);
+    CHECK(made.code == 2);
+    CHECK(contains(made.output, "policy.recorded is '" + file.string() + "'"));
+    CHECK(contains(made.output, part));
+    CHECK_FALSE(fs::exists(f.run()));
+  };
+  refused("is not there");
+  REQUIRE(base::write_file_atomic(file, "{\"task\": \"t\", \"completion\": \"x\"}\n{\"task\"\n"));
+  refused("line 2: not JSON");
+  REQUIRE(base::write_file_atomic(file, "{\"task\": \"t\", \"completion\": \"x\"}\n"));
+  refused("32 of the run's 32 tasks have no completion, the first is ");
+}

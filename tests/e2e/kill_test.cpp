@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "base/subprocess.hpp"
+#include "e2e/recorded_fixture.hpp"
 #include "e2e/run_fixture.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_lock.hpp"
@@ -240,6 +241,30 @@ TEST_CASE("a process that is frozen is killed and started again") {
     }));
   }
   one.finish();
+}
+
+TEST_CASE("a run of recorded completions that is killed goes on with the same ones") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  const fs::path recorded = folder->path() / "recorded.jsonl";
+  const std::vector<std::string> more = {"policy.engine=recorded",
+                                         "policy.recorded=" + recorded.string(),
+                                         "policy.max_new_tokens=400"};
+  const auto config = config_of(train_command(folder->path() / "run", 8, more));
+  const auto tasks = actors::task_book::make(config);
+  REQUIRE(tasks);
+  write_recorded(recorded, kernels_for(*tasks));
+  victim_run one(folder->path(), 8, more);
+  CHECK(wait_until(120_s, [&] { return counts_of(one.run()).issued_ever > 0 || one.over(); }));
+  // From here on the run has its own.
+  fs::remove(recorded);
+  hit_table hits;
+  for (const std::string target : {"generator", "control", "learner"}) {
+    one.wait_for(sample_state::generated);
+    CHECK(one.kill(target, hits));
+  }
+  one.finish();
+  check_played(one.run(), config);
 }
 
 namespace {

@@ -1,0 +1,123 @@
+// Kernels of the grammar as recorded completions.
+#include "e2e/recorded_fixture.hpp"
+
+#include <algorithm>
+
+#include "actors/config/config_file.hpp"
+#include "actors/replay/recorded_book.hpp"
+#include "actors/replay/sample_blob.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "env/grammar/completion_text.hpp"
+#include "env/grammar/variants.hpp"
+#include "env/judge/cost_model.hpp"
+#include "storage/blobs.hpp"
+#include "storage/database.hpp"
+#include "storage/run_directory.hpp"
+#include "support/test.hpp"
+
+namespace quern::test {
+
+namespace fs = std::filesystem;
+using namespace quern::actors;
+
+namespace {
+
+std::vector<recorded_kernel> kernels_of(const book_task& task) {
+  const env::composition_probe probe(task.composition);
+  const env::variant_supply supply(probe, *task.task->lane->grammar());
+  std::vector<recorded_kernel> right, chosen;
+  const auto kernel = [&](const env::kernel_variant& of, bool is_right) {
+    return recorded_kernel{task.id,
+                           env::completion_text(task.composition, of, {}, task.task->lane->fence),
+                           is_right, is_right ? env::cost_model_e2(task.id, of.source) : 0, false};
+  };
+  for (const env::kernel_variant& variant : supply.correct())
+    right.push_back(kernel(variant, true));
+  std::sort(right.begin(), right.end(), [](const recorded_kernel& a, const recorded_kernel& b) {
+    return a.speedup_e2 > b.speedup_e2;
+  });
+  REQUIRE(right.size() >= 4);
+  chosen.assign(right.begin(), right.begin() + 2);
+  chosen.insert(chosen.end(), right.end() - 2, right.end());
+  chosen.front().best = true;
+  for (std::uint64_t index = 0; chosen.size() < 6; ++index) {
+    REQUIRE(index < 1000);
+    const env::kernel_variant variant = supply.draw(1, index, 1);
+    if (variant.intended_correct) continue;
+    const recorded_kernel wrong = kernel(variant, false);
+    if (std::none_of(chosen.begin(), chosen.end(),
+                     [&](const recorded_kernel& one) { return one.text == wrong.text; }))
+      chosen.push_back(wrong);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+run_config config_of(const std::vector<std::string>& train) {
+  std::vector<std::string> settings;
+  for (std::size_t i = 3; i + 1 < train.size(); i += 2)
+    settings.push_back(train[i + 1]);
+  auto config = load_config(train.at(2), settings);
+  REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
+  return *config;
+}
+
+std::vector<recorded_kernel> kernels_for(const task_book& tasks) {
+  std::vector<recorded_kernel> all;
+  for (const book_task& task : tasks.tasks()) {
+    if (task.held_out) continue;
+    for (recorded_kernel& one : kernels_of(task))
+      all.push_back(std::move(one));
+  }
+  return all;
+}
+
+void write_recorded(const fs::path& file, const std::vector<recorded_kernel>& kernels) {
+  std::string text;
+  for (const recorded_kernel& one : kernels)
+    text += base::dump(base::json{{"task", one.task}, {"completion", one.text}}) + "\n";
+  REQUIRE(base::write_file_atomic(file, text));
+}
+
+std::vector<played_sample> played_in(const fs::path& run) {
+  auto db = storage::database::open(run / "run.db", storage::database::access::read);
+  REQUIRE(db);
+  const storage::blob_store blobs(run / "blobs");
+  auto rows = (*db)->prepare(
+      "SELECT s.grp, s.k, s.v_max, g.task, g.prompt_hash, s.tokens_hash FROM samples s "
+      "JOIN groups g ON g.id = s.grp WHERE s.tokens_hash IS NOT NULL ORDER BY s.id");
+  REQUIRE(rows);
+  std::vector<played_sample> all;
+  while (rows->next().value()) {
+    const auto prompt = blobs.get(rows->maybe_hash(4).value().value());
+    const auto tokens = blobs.get(rows->maybe_hash(5).value().value());
+    REQUIRE(prompt);
+    REQUIRE(tokens);
+    const auto sample = decode_sample(*tokens);
+    REQUIRE(sample);
+    all.push_back({rows->integer(0), rows->integer(1), rows->integer(2), rows->text(3), *prompt,
+                   sample->text, from_block<float>(sample->log_probs), sample->truncated});
+  }
+  return all;
+}
+
+void check_played(const fs::path& run, const run_config& config) {
+  const auto tasks = task_book::make(config);
+  REQUIRE(tasks);
+  const auto book = load_recorded(config, run, tasks->tasks());
+  REQUIRE_MESSAGE(book, (book ? "" : book.error().message));
+  CHECK(recorded_file_of(config, run) == storage::run_paths{run}.recorded());
+  const auto all = played_in(run);
+  CHECK(all.size() > 0);
+  for (const played_sample& one : all) {
+    const auto place = static_cast<std::size_t>(one.place);
+    const auto chosen = book->choose({one.task, one.prompt, one.group}, {&place, 1});
+    REQUIRE(chosen);
+    CHECK(one.text == chosen->front());
+    CHECK_FALSE(one.truncated);
+  }
+}
+
+}  // namespace quern::test

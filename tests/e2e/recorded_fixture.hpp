@@ -1,0 +1,46 @@
+// Recorded completions for the tasks of a test's run, and what became of them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "actors/config/run_config.hpp"
+#include "actors/replay/task_book.hpp"
+
+namespace quern::test {
+
+/// A completion for a task, and what its kernel is worth under cost_model/1.
+struct recorded_kernel {
+  std::string task;  ///< full id
+  std::string text;
+  bool right = false;
+  std::int64_t speedup_e2 = 0;  ///< 0: wrong
+  bool best = false;            ///< the fastest of its task
+};
+
+/// The configuration that a command of train_command starts.
+actors::run_config config_of(const std::vector<std::string>& train);
+
+/// For each task that is trained on: two fast kernels, two slow ones and two wrong ones, from the
+/// grammar of the task's lane.
+std::vector<recorded_kernel> kernels_for(const actors::task_book& tasks);
+
+/// The same as a file of policy.recorded.
+void write_recorded(const std::filesystem::path& file, const std::vector<recorded_kernel>& kernels);
+
+/// A sample of a run's ledger that has tokens.
+struct played_sample {
+  std::int64_t group = 0, place = 0, last_version = 0;
+  std::string task, prompt, text;
+  std::vector<float> log_probs;
+  bool truncated = false;
+};
+/// All of them, in order.
+std::vector<played_sample> played_in(const std::filesystem::path& run);
+
+/// Each sample of the run has the text that its seed, group and place choose of the run's file.
+void check_played(const std::filesystem::path& run, const actors::run_config& config);
+
+}  // namespace quern::test
