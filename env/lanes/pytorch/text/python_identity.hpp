@@ -29,8 +29,10 @@ enum class python_form : std::uint8_t {
 /// not rewritten: `a; b`, redundant brackets, commas, quotes and prefixes are what they are, and
 /// names that only NFKC makes equal differ.
 ///
-/// Form `bytes` is for texts that Python refuses before it looks at the grammar
-/// (python_fault_kind), and for those that see their layout.
+/// Form `bytes` is for texts that see their layout, and for texts with a fault (python_fault_kind).
+/// Python refuses the latter before it looks at the grammar, but for three that are refused here
+/// alone: too many bytes, an encoding other than UTF-8, and a comment that is not UTF-8, which some
+/// versions take.
 struct python_canonical {
   python_form form = python_form::tokens;
   std::string text;
