@@ -24,6 +24,13 @@ question_limits pytorch_evaluation::call_limits() const {
   return {s, 60 + 4 * s};
 }
 
+std::string pytorch_evaluation::what_failed(const std::string& told) const {
+  if (!built_.told || built_.told->what == compile_result::kind::built) return told;
+  // The compiler's text stands in the verdict; the module says no more than that it was refused.
+  const std::string& text = built_.told->text;
+  return text.substr(0, text.find('\n'));
+}
+
 bool pytorch_evaluation::fail_reference(const base::error& e) {
   lost_reference_ = e.code == base::errc::unavailable;
   return fail_host(e);
@@ -103,7 +110,7 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
     if (loaded.error().what == runner_failure::kind::refused)
-      f = {verdict_kind::compile_error, "", loaded.error().text, std::nullopt};
+      f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
     settle(f);
     return nullptr;
   }

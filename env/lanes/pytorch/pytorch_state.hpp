@@ -82,6 +82,8 @@ class pytorch_evaluation final : public staged_evaluation {
   bool build();
   /// As fail_host, of something that was asked of the reference.
   bool fail_reference(const base::error& e);
+  /// Why a module could not be loaded: what the compiler said of its extension, if one was refused.
+  [[nodiscard]] std::string what_failed(const std::string& told) const;
   /// A process in which the candidate is loaded and its model made. Null: the verdict stands.
   std::unique_ptr<module_process> start();
   bool verify();

@@ -1,0 +1,252 @@
+// Honest, wrong and malformed candidates of lane pytorch, and references that cannot be judged by.
+#include "modules_fixture.hpp"
+
+using namespace quern::test;
+using namespace quern::test::modules;
+
+namespace {
+
+struct sample_of {
+  const char* name;
+  std::string source;
+  verdict_kind kind;
+  std::string said = {};  ///< part of the detail
+};
+
+void check_all(const std::vector<sample_of>& samples) {
+  for (const sample_of& one : samples) {
+    const verdict v = judged(one.source);
+    CAPTURE(one.name);
+    CAPTURE(v.reason);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == name_of(one.kind));
+    CHECK(contains(v.detail, one.said));
+    CHECK_FALSE(v.speedup_e2.has_value());
+  }
+}
+
+/// Forward with a result in a variable `y`.
+std::string with_result(const std::string& lines, const std::string& result = "y") {
+  return candidate(result, "", "        y = " + std::string(honest) + "\n" + lines);
+}
+
+}  // namespace
+
+TEST_CASE("honest candidates in many styles are right") {
+  if (judge() == nullptr) return;
+  const auto ok = verdict_kind::ok;
+  std::string renamed = candidate("torch.relu(self.other(x)) * self.scale * factor + self.shift");
+  renamed.replace(renamed.find("self.linear = "), 14, "self.other = ");
+  std::string both =
+      std::string(layered) + candidate(honest).substr(std::string(layered).find("class "));
+  check_all({
+      {"as the reference", candidate(honest), ok},
+      {"in place on its own tensors",
+       candidate("self.linear(x).clamp_(min=0).mul_(self.scale).mul_(factor).add_(self.shift)"),
+       ok},
+      {"another order of sums",
+       candidate(
+           "torch.relu((x @ self.linear.weight.t()) + self.linear.bias) * (self.scale * factor) "
+           "+ self.shift"),
+       ok},
+      {"a result that is not contiguous", with_result("", "y.t().contiguous().t()"), ok},
+      {"one buffer for all results",
+       candidate("self.kept.copy_(" + std::string(honest) + ")", "",
+                 "        if not hasattr(self, 'kept'): self.kept = torch.empty(24, 32)\n"),
+       ok},
+      {"a try around an import",
+       candidate(honest, "try:\n    import no_such_module\nexcept ImportError:\n    pass\n"), ok},
+      {"its own file of notes", with_result("        open('notes', 'w').write('x')\n"), ok},
+      {"output to the terminal", with_result("        print('computing')\n"), ok},
+      {"the reference's class beside it", both, ok},
+      // KernelBench's rule: the constructors draw in the same order from the same seed.
+      {"weights under another name", renamed, ok},
+      {"class Model",
+       [] {
+         std::string text = candidate(honest);
+         return text.replace(text.find("ModelNew"), 8, "Model");
+       }(),
+       ok},
+  });
+}
+
+TEST_CASE("wrong candidates have the verdict that is right") {
+  if (judge() == nullptr) return;
+  using enum verdict_kind;
+  check_all({
+      {"a factor",
+       candidate("torch.relu(self.linear(x)) * self.scale * factor * 1.01 + self.shift"),
+       wrong_value},
+      {"zeros", candidate("torch.zeros(24, 32)"), wrong_value},
+      {"nothing written", candidate("torch.empty(24, 32).fill_(float('nan'))"), wrong_value},
+      {"one element", with_result("        y[3, 5] += 0.01\n"), wrong_value},
+      {"half precision",
+       candidate("(torch.relu(self.linear.half()(x.half())) * self.scale.half() * "
+                 "factor + self.shift.half()).float()"),
+       wrong_value},
+      {"right on small numbers alone",
+       with_result("        y = y if float(x.max()) < 2 else y * 1.5\n"), wrong_value, "large"},
+      {"weights of its own",
+       candidate("torch.relu(self.mine(x)) * self.scale * factor + self.shift", "",
+                 "        if not hasattr(self, 'mine'): self.mine = nn.Linear(32, 32)\n"),
+       wrong_value},
+      {"a shape", with_result("", "y[:12]"), wrong_shape, "(12, 32)"},
+      {"a transposed shape", with_result("", "y.t()"), wrong_shape},
+      {"two results", with_result("", "(y, y)"), wrong_shape, "2 results"},
+      {"no result", with_result("", "None"), wrong_shape},
+      {"a list of numbers", with_result("", "y.tolist()"), wrong_shape},
+      {"a type", with_result("", "y.double()"), wrong_dtype, "float64"},
+      {"whole numbers", with_result("", "y.to(torch.int64)"), wrong_dtype},
+      {"a sparse tensor", with_result("", "y.to_sparse()"), wrong_dtype},
+      {"no equal results", with_result("        y = y + torch.rand(24, 32) * 2e-5\n"),
+       nondeterministic},
+      {"an exception", with_result("        raise ValueError('no luck')\n"), runtime_error,
+       "ValueError: no luck"},
+      {"a name that is not there", candidate("undefined_name"), runtime_error, "undefined_name"},
+      {"a device that is not there", with_result("", "y.cuda()"), runtime_error},
+      {"too much memory", with_result("        torch.ones(1 << 36)\n"), runtime_error},
+      {"a loop without end", with_result("        while True: pass\n"), timeout},
+  });
+}
+
+TEST_CASE("malformed candidates say what is wrong with them") {
+  if (judge() == nullptr) return;
+  using enum verdict_kind;
+  check_all({
+      {"nothing", "", compile_error, "no class ModelNew"},
+      {"no module", "class ModelNew(:\n", compile_error, "SyntaxError"},
+      {"no class", "import torch\n", compile_error, "no class ModelNew"},
+      {"prose", "Here is the kernel:\n", compile_error, "SyntaxError"},
+      {"a module that is not installed", "import no_such_module\n" + candidate(honest),
+       compile_error, "no_such_module"},
+      {"an exception at its import", "raise RuntimeError('early')\n", compile_error, "early"},
+      {"it ends itself at its import", "import sys\nsys.exit(0)\n", compile_error, "SystemExit"},
+      {"a constructor that fails",
+       [] {
+         std::string text = candidate(honest);
+         return text.replace(text.find("self.linear = "), 14, "raise KeyError(1)  # ");
+       }(),
+       runtime_error, "KeyError"},
+      {"a constructor without arguments",
+       [] {
+         std::string text = candidate(honest);
+         return text.replace(text.find("(self, features)"), 16, "(self)");
+       }(),
+       runtime_error, "positional argument"},
+      {"a forward without arguments",
+       [] {
+         std::string text = candidate(honest);
+         return text.replace(text.find("(self, x, factor)"), 17, "(self)");
+       }(),
+       runtime_error, "positional argument"},
+  });
+}
+
+TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
+  if (judge() == nullptr) return;
+  using enum verdict_kind;
+  check_all({
+      {"Triton", candidate(honest, "import triton\n@triton.jit\ndef k(x): pass\n"), unsupported,
+       "Triton"},
+      {"CuTe", candidate(honest, "import cutlass.cute as cute\n"), unsupported, "CuTe"},
+      {"TileLang", candidate(honest, "import tilelang\n"), unsupported, "TileLang"},
+      {"CUDA sources",
+       candidate(honest,
+                 "from torch.utils.cpp_extension import load_inline\n"
+                 "e = load_inline(name='e', cpp_sources='', cuda_sources='__global__ void k() {}', "
+                 "functions=[])\n"),
+       unsupported, "'e'"},
+      {"the words in a comment alone", candidate(honest, "# @triton.jit, load_inline\n"), ok},
+  });
+}
+
+TEST_CASE("a reference that no candidate can be compared with is not a candidate's fault") {
+  if (judge() == nullptr) return;
+  const auto with_forward = [](const std::string& result) {
+    std::string text = layered;
+    const auto at = text.find("torch.relu(");
+    return text.replace(at, text.find('\n', at) - at, result);
+  };
+  const auto said = [&](const std::string& reference) {
+    const verdict v = judged(candidate(honest), task_of(reference));
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == name_of(verdict_kind::invalid_reference));
+    return v.detail;
+  };
+  CHECK(contains(said(with_forward("torch.rand(24, 32)")), "random numbers in forward"));
+  CHECK(contains(said(with_forward("self.shift.add_(1).clone()")), "calls before"));
+  CHECK(contains(said(with_forward("undefined_name")), "undefined_name"));
+  CHECK(contains(said(with_forward("x.to(torch.complex64)")), "complex64"));
+  std::string huge = layered;
+  huge.replace(huge.find("torch.rand(24, 32)"), 18, "torch.zeros(1 << 29, dtype=torch.float32)");
+  CHECK(contains(said(huge), ""));
+}
+
+TEST_CASE("a task in 16 bits is judged with the room that 16 bits need") {
+  if (judge() == nullptr) return;
+  const auto of = task_of(layered, torch_precision::bf16);
+  const verdict same = judged(candidate(honest), of);
+  CAPTURE(same.detail);
+  CHECK(same.kind == verdict_kind::ok);
+  CHECK(judged(candidate("torch.relu(self.linear(x)) * self.scale * factor * 1.2 + self.shift"), of)
+            .kind == verdict_kind::wrong_value);
+}
+
+TEST_CASE("an inline extension in C++ is built ahead and called") {
+  if (judge() == nullptr) return;
+  const std::string before = R"(
+from torch.utils.cpp_extension import load_inline
+extension = load_inline(name="relu_times", functions=["relu_times"], cpp_sources="""
+#include <torch/extension.h>
+torch::Tensor relu_times(torch::Tensor x, double factor) {
+  auto y = torch::empty_like(x);
+  const float* from = x.data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] > 0 ? from[i] * float(factor) : 0;
+  return y;
+}
+""")
+)";
+  const std::string result =
+      "extension.relu_times(self.linear(x), factor) * self.scale + self.shift";
+  const verdict right = judged(candidate(result, before));
+  CAPTURE(right.detail);
+  CHECK(right.kind == verdict_kind::ok);
+  std::string wrong = before;
+  wrong.replace(wrong.find("from[i] > 0"), 11, "from[i] > 1");
+  CHECK(judged(candidate(result, wrong)).kind == verdict_kind::wrong_value);
+  std::string broken = before;
+  broken.replace(broken.find("auto y = "), 9, "auto z = ");
+  const verdict refused = judged(candidate(result, broken));
+  CAPTURE(refused.detail);
+  CHECK(refused.kind == verdict_kind::compile_error);
+  REQUIRE(refused.compiler);
+  CHECK(contains(refused.compiler->text, "'y' was not declared"));
+}
+
+TEST_CASE("a module is timed against its reference") {
+  if (judge() == nullptr) return;
+  // A slower module, so that no machine is so busy that it comes out as fast.
+  const std::string source =
+      candidate("y", "", "        for _ in range(20): y = " + std::string(honest) + "\n");
+  verdict v = judged(source, task_of(layered), true);
+  for (int attempt = 0; attempt < 5 && v.kind == verdict_kind::noisy; ++attempt)
+    v = judged(source, task_of(layered), true);
+  CAPTURE(v.detail);
+  if (v.kind == verdict_kind::noisy) return skip("this machine is too busy for a clock");
+  CHECK(name_of(v.kind) == name_of(verdict_kind::ok));
+  REQUIRE(v.speedup_e2);
+  CHECK(*v.speedup_e2 < 50);
+  CHECK(v.device_class == torch_device_class());
+  REQUIRE(v.time);
+  CHECK(v.time->windows > 0);
+}
+
+TEST_CASE("one identity for control and host: comments and layout do not make another candidate") {
+  const std::string text = candidate(honest);
+  std::string other = "# a comment\n" + text;
+  CHECK(pytorch_lane.identity(text) == pytorch_lane.identity(other));
+  CHECK(pytorch_lane.identity(text) != pytorch_lane.identity(candidate("x")));
+  if (judge() == nullptr) return;
+  CHECK(judged(text).source == quern::base::to_hex(pytorch_lane.identity(other)));
+}
