@@ -19,6 +19,21 @@ TEST_CASE("typed reads name the key and what was found") {
 TEST_CASE("nesting has a limit") {
   CHECK(parse_json(std::string(60, '[') + std::string(60, ']')));
   CHECK_FALSE(parse_json(std::string(100000, '[')));
+  CHECK(parse_json("[[1]]", 2));
+  CHECK(parse_json("[[1]]", 1).error().message == "JSON nests deeper than 1 levels");
+  CHECK(parse_json(R"({"a": [1], "b": {"c": 2}})", 2));
+  // Brackets in texts are no nesting, wherever a text ends.
+  CHECK(parse_json(R"(["[[[[", "\"[[[[", "\\", "]"])", 1));
+  CHECK_FALSE(parse_json(R"(["\\", [1]])", 1));
+  CHECK_FALSE(parse_json("]]]][", 1));
+}
+
+TEST_CASE("many members are read in a time that grows with their number") {
+  // With the square of it, this would take minutes.
+  std::string text = "{";
+  for (int i = 0; i < 200000; ++i)
+    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":{}";
+  CHECK(parse_json(text + "}")->size() == 200000);
 }
 
 TEST_CASE("random bytes never throw") {

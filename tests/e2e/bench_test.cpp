@@ -87,6 +87,13 @@ TEST_CASE("quern bench refuses what means nothing before it makes anything") {
   f.refused(f.command({"--gpus", "x"}), {"--gpus"});
   f.refused(f.command({"--core", "4000"}), {"core 4000"});
   f.refused(f.command({"--compilers", "-1"}), {"--compilers"});
+  f.refused(f.command({"--pass-at-k", "0"}), {"--pass-at-k"});
+  const std::string out = (f.folder.path() / "kernelbench").string();
+  f.refused(f.command({"--write-kernelbench", out}),
+            {"--write-kernelbench", "suite cpu_quick has no place in KernelBench"});
+  f.refused(f.command({"--kernelbench-baselines", out}),
+            {"--kernelbench-baselines", "suite cpu_quick has no place in KernelBench"});
+  CHECK_FALSE(fs::exists(out));
   for (const char* value : {"nan", "0", "1e9"})
     f.refused({program("quern"), "bench", f.suite, "--candidates", "c", "--budget-s", value},
               {"--budget-s"});
@@ -131,6 +138,14 @@ TEST_CASE("quern bench survives a kill in the middle: nothing lost, nothing judg
   CHECK((*report)["verdicts"].value("compile_error", 0) == 1);
   CHECK((*report)["verdicts"].value("wrong_value", 0) == 1);
   CHECK((*report)["groups"][0]["tasks_without_candidates"] == 12);
+  // The first task has four candidates, two of them right; three tasks have two each.
+  const auto& scores = (*report)["kernelbench"];
+  CHECK(scores["tables"][0]["rows"].size() == 2);
+  CHECK(scores["tables"][0]["rows"][1]["tasks"] == 16);
+  CHECK(scores["tables"][0]["rows"][1]["compiled"] == 4);
+  CHECK(scores["pass_at_k"].size() == 1);
+  CHECK(contains(end.output, "KernelBench's figures"));
+  CHECK(contains(end.output, "16 tasks: pass@1 "));
   const std::string page = base::read_file(f.results.parent_path() / "report.html").value_or("");
   CHECK(contains(page, "</html>"));
 

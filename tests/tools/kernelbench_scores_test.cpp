@@ -14,7 +14,7 @@ using tools::scored_problem;
 
 namespace {
 
-// Numbers of test_score.py in KernelBench; what must come out is computed here anew.
+// Numbers of KernelBench's test of its scores; what must come out is computed here anew.
 const std::vector<scored_problem> mixed = {
     {true, 0.1, 0.2}, {false, 0.15, 0.15}, {true, 0.2, 0.3}, {true, 0.05, 0.01}, {false, 0.3, 0.2}};
 const std::vector<scored_problem> wide = {{true, 0.24, 0.3},

@@ -39,9 +39,9 @@ struct skipped_candidates {
 
 /// Reads all candidates, ordered by task (in the suite's order), those of one task as they were
 /// found. A folder: every file TASK.ANYTHING or TASK with the ending of a lane in it and
-/// in folders below it, and every file level_L_problem_P_sample_S_kernel.py, whose task is the one
-/// at that place (suite_member::place); the id is its path below the folder; other endings and
-/// names that begin with a dot are left out. A file: see parse_candidates. Errors
+/// in folders below it, and every file level_<L>_problem_<P>_sample_<S>_kernel.py, whose task is
+/// the one at that place (suite_member::place); the id is its path below the folder; other endings
+/// and names that begin with a dot are left out. A file: see parse_candidates. Errors
 /// (invalid_argument, not_found) name the file or line and the value: an unknown task, an id or a
 /// sample given twice, a place of two tasks, a source that is too long. With `skipped`, candidates
 /// of unknown tasks are left out and counted there.

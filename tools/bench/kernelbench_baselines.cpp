@@ -106,7 +106,7 @@ base::expected<kernelbench_baselines> parse_kernelbench_baselines(std::string_vi
 base::expected<kernelbench_baselines> read_kernelbench_baselines(const std::filesystem::path& path,
                                                                  const env::suite& suite) {
   if (const auto placed = suite_places(suite).check_all(); !placed)
-    return base::in_context("baselines of KernelBench", placed.error());
+    return base::in_context("--kernelbench-baselines", placed.error());
   QUERN_TRY(const std::string text, base::read_file(path, max_baselines_bytes));
   QUERN_TRY(kernelbench_baselines found, parse_kernelbench_baselines(text, path.string()));
   if (std::none_of(suite.members.begin(), suite.members.end(),

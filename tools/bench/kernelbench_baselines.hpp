@@ -31,7 +31,7 @@ struct kernelbench_baselines {
   [[nodiscard]] std::string hardware_text() const;
 };
 
-/// {"level1": {"1_Name.py": {"mean": MS, "hardware": TEXT, ...}}}; other keys of an entry are left
+/// {"level1": {"<file>.py": {"mean": MS, "hardware": TEXT, ...}}}; other keys of an entry are left
 /// out. `name` is what errors call the text. Errors (invalid_argument) name level, file and value:
 /// a mean that is not above 0 and finite, a key that is no level, too many entries.
 base::expected<kernelbench_baselines> parse_kernelbench_baselines(std::string_view text,

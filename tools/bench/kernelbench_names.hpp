@@ -15,13 +15,14 @@
 
 namespace quern::tools {
 
-/// What `level_1_problem_23_sample_0_kernel.py` says.
+/// What `level_<level>_problem_<problem>_sample_<sample>_kernel.py` says.
 struct kernelbench_sample {
   int level = 0, problem = 0, sample = 0;
   friend bool operator==(const kernelbench_sample&, const kernelbench_sample&) = default;
 };
 
-/// Whether a file's name is meant as one of KernelBench: `level_...problem_..._kernel.py`.
+/// Whether a file's name is meant as one of KernelBench: it begins and ends as
+/// such a name, and has `problem_` in it.
 bool is_kernelbench_name(std::string_view name);
 
 /// Numbers are whole, of at most nine digits and without leading zeros, so that two names never

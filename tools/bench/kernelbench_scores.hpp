@@ -1,5 +1,5 @@
 // KernelBench's figures: its arithmetic, step by step, so that equal inputs give equal bits. Pure
-// functions. Source: score.py and eval_from_generations.py of ScalingIntelligence/KernelBench.
+// functions. Source: `score` and `eval_from_generations` of ScalingIntelligence/KernelBench.
 #pragma once
 
 #include <array>
