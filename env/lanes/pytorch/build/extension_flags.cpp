@@ -14,19 +14,20 @@ namespace quern::env {
 namespace {
 
 template <std::size_t N>
-bool among(const std::array<std::string_view, N>& list, std::string_view word) {
+bool is_flag_of(const std::array<std::string_view, N>& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 template <std::size_t N>
-bool begins_as(const std::array<std::string_view, N>& list, std::string_view word) {
+bool begins_flag_of(const std::array<std::string_view, N>& list, std::string_view word) {
   return std::any_of(list.begin(), list.end(),
                      [&](std::string_view start) { return word.starts_with(start); });
 }
 
-constexpr std::array<std::string_view, 6> optimisation{"-O0", "-O1", "-O2", "-O3", "-Os", "-Ofast"};
-constexpr std::array<std::string_view, 6> standards{"-std=c++17",   "-std=c++20",  "-std=gnu++17",
-                                                    "-std=gnu++20", "--std=c++17", "--std=c++20"};
+constexpr std::array<std::string_view, 6> optimisation_flags{"-O0", "-O1", "-O2",
+                                                             "-O3", "-Os", "-Ofast"};
+constexpr std::array<std::string_view, 6> language_standards{
+    "-std=c++17", "-std=c++20", "-std=gnu++17", "-std=gnu++20", "--std=c++17", "--std=c++20"};
 constexpr std::array<std::string_view, 26> cxx_flags{"-w",
                                                      "-g",
                                                      "-fPIC",
@@ -101,18 +102,18 @@ constexpr std::array<std::string_view, 11> ptxas_words{"-O0",
 constexpr std::array<std::string_view, 4> ptxas_starts{
     "-dlcm=", "-dscm=", "--maxrregcount=", "-maxrregcount="};
 /// Set by the build: one architecture, its own threads.
-constexpr std::array<std::string_view, 9> ours{
+constexpr std::array<std::string_view, 9> set_by_build{
     "-arch=",      "--gpu-architecture=", "-gencode=", "--generate-code=", "-code=",
     "--gpu-code=", "--threads=",          "-t=",       "-split-compile="};
-constexpr std::array<std::string_view, 7> ours_with_value{
+constexpr std::array<std::string_view, 7> set_by_build_with_value{
     "-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--threads", "-t"};
-constexpr std::array<std::string_view, 17> libraries{
+constexpr std::array<std::string_view, 17> allowed_libraries{
     "cublas",   "cublasLt",  "cudnn",      "cudart",       "curand", "cusparse",
     "cusolver", "cufft",     "cuda",       "nvrtc",        "c10",    "c10_cuda",
     "torch",    "torch_cpu", "torch_cuda", "torch_python", "gomp"};
 constexpr std::array<std::string_view, 4> system_libraries{"m", "pthread", "dl", "rt"};
 
-bool is_plain(std::string_view text, std::string_view also) {
+bool is_plain_value(std::string_view text, std::string_view also) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            also.find(c) != also.npos;
@@ -121,17 +122,18 @@ bool is_plain(std::string_view text, std::string_view also) {
 
 bool is_define(std::string_view flag) {
   if (!flag.starts_with("-D") && !flag.starts_with("-U")) return false;
-  return flag.size() > 2 && is_plain(flag.substr(2), "=.+-:<>()");
+  return flag.size() > 2 && is_plain_value(flag.substr(2), "=.+-:<>()");
 }
 
 // -Wl, -Wp and -Wa hand flags on to other programs.
 bool is_warning(std::string_view flag) {
-  return flag.starts_with("-W") && is_plain(flag.substr(2), "-=+") && flag.find(',') == flag.npos;
+  return flag.starts_with("-W") && is_plain_value(flag.substr(2), "-=+") &&
+         flag.find(',') == flag.npos;
 }
 
 bool is_cxx_flag(std::string_view flag) {
-  return among(optimisation, flag) || among(standards, flag) || among(cxx_flags, flag) ||
-         is_define(flag) || is_warning(flag);
+  return is_flag_of(optimisation_flags, flag) || is_flag_of(language_standards, flag) ||
+         is_flag_of(cxx_flags, flag) || is_define(flag) || is_warning(flag);
 }
 
 // A folder that the build has in its path anyway.
@@ -148,7 +150,7 @@ bool is_known_folder(std::string_view path) {
 }
 
 /// The words of a text as a shell would part them: torch hands flags to one. Quotes are taken off.
-void add_words(std::vector<std::string>& to, std::string_view text) {
+void part_words(std::vector<std::string>& to, std::string_view text) {
   std::optional<std::string> word;
   char quote = 0;
   for (const char c : text) {
@@ -172,7 +174,7 @@ class flag_reader {
  public:
   explicit flag_reader(const std::vector<std::string>& flags) {
     for (const auto& flag : flags)
-      add_words(flags_, flag);
+      part_words(flags_, flag);
   }
   /// None at the end.
   std::optional<std::string> next() {
@@ -192,9 +194,10 @@ class flag_reader {
   std::size_t at_ = 0;
 };
 
-std::string refusal(std::string_view list, std::string_view flag) {
+std::string flag_refusal(std::string_view list, std::string_view flag) {
   return fmt::format(
-      "{}: the flag '{}' is not allowed here; optimisation, warnings, macros, -std=c++17 or c++20, "
+      "{}: the flag '{}' is not allowed here; optimisation, warnings, macros, -std=c++17 or "
+      "c++20, "
       "and libraries of CUDA are: leave it out\n",
       list, flag.substr(0, 200));
 }
@@ -209,8 +212,8 @@ bool are_cxx_parts(const std::string& parts) {
 bool are_ptxas_parts(const std::string& parts) {
   const auto words = base::split(parts, ',');
   return std::all_of(words.begin(), words.end(), [](std::string_view word) {
-    return among(ptxas_words, word) ||
-           (begins_as(ptxas_starts, word) && is_plain(word.substr(1), "-="));
+    return is_flag_of(ptxas_words, word) ||
+           (begins_flag_of(ptxas_starts, word) && is_plain_value(word.substr(1), "-="));
   });
 }
 
@@ -222,7 +225,7 @@ void judge_cxx(const std::vector<std::string>& flags, extension_flags& to) {
     } else if (flag->starts_with("-I") && is_known_folder(base::trim(flag->substr(2)))) {
       continue;
     } else {
-      to.refused += refusal("extra_cflags", *flag);
+      to.refused += flag_refusal("extra_cflags", *flag);
     }
   }
 }
@@ -235,7 +238,7 @@ bool judge_nvcc_pair(const std::string& flag, flag_reader& reader, extension_fla
       if (are_cxx_parts(parts))
         to.nvcc.insert(to.nvcc.end(), {"-Xcompiler", parts});
       else
-        to.refused += refusal("extra_cuda_cflags", std::string(name) + " " + parts);
+        to.refused += flag_refusal("extra_cuda_cflags", std::string(name) + " " + parts);
       return true;
     }
   for (const std::string_view name : {"-Xptxas", "--ptxas-options"})
@@ -243,25 +246,25 @@ bool judge_nvcc_pair(const std::string& flag, flag_reader& reader, extension_fla
       if (are_ptxas_parts(*value))
         to.nvcc.insert(to.nvcc.end(), {"-Xptxas", *value});
       else
-        to.refused += refusal("extra_cuda_cflags", std::string(name) + " " + *value);
+        to.refused += flag_refusal("extra_cuda_cflags", std::string(name) + " " + *value);
       return true;
     }
   for (const std::string_view name : {"-maxrregcount", "--maxrregcount"})
     if (flag == name) {
       const std::string value = reader.next().value_or("");
-      if (is_plain(value, ""))
+      if (is_plain_value(value, ""))
         to.nvcc.push_back("-maxrregcount=" + value);
       else
-        to.refused += refusal("extra_cuda_cflags", flag + " " + value);
+        to.refused += flag_refusal("extra_cuda_cflags", flag + " " + value);
       return true;
     }
-  if (among(ours_with_value, flag)) {
+  if (is_flag_of(set_by_build_with_value, flag)) {
     reader.next();
     return true;
   }
   for (const std::string_view name : {"--default-stream", "-default-stream"})
     if (const auto value = reader.value_of(flag, name)) {
-      if (*value != "legacy") to.refused += refusal("extra_cuda_cflags", flag + " " + *value);
+      if (*value != "legacy") to.refused += flag_refusal("extra_cuda_cflags", flag + " " + *value);
       return true;
     }
   return false;
@@ -270,15 +273,16 @@ bool judge_nvcc_pair(const std::string& flag, flag_reader& reader, extension_fla
 void judge_nvcc(const std::vector<std::string>& flags, extension_flags& to) {
   flag_reader reader(flags);
   while (const auto flag = reader.next()) {
-    if (judge_nvcc_pair(*flag, reader, to) || begins_as(ours, *flag)) continue;
-    const bool plain = among(optimisation, *flag) || among(standards, *flag) ||
-                       among(nvcc_flags, *flag) || is_define(*flag) ||
-                       (begins_as(nvcc_starts, *flag) && is_plain(flag->substr(1), "-=,"));
+    if (judge_nvcc_pair(*flag, reader, to) || begins_flag_of(set_by_build, *flag)) continue;
+    const bool plain =
+        is_flag_of(optimisation_flags, *flag) || is_flag_of(language_standards, *flag) ||
+        is_flag_of(nvcc_flags, *flag) || is_define(*flag) ||
+        (begins_flag_of(nvcc_starts, *flag) && is_plain_value(flag->substr(1), "-=,"));
     if (flag->starts_with("-I") && is_known_folder(base::trim(flag->substr(2)))) continue;
     if (plain)
       to.nvcc.push_back(*flag == "-Ofast" ? "-O3" : *flag);
     else
-      to.refused += refusal("extra_cuda_cflags", *flag);
+      to.refused += flag_refusal("extra_cuda_cflags", *flag);
   }
 }
 
@@ -287,13 +291,13 @@ void judge_link(const std::vector<std::string>& flags, extension_flags& to) {
   while (const auto flag = reader.next()) {
     const std::string_view rest =
         std::string_view(*flag).substr(std::min<std::size_t>(2, flag->size()));
-    const bool library =
-        flag->starts_with("-l") && (among(libraries, rest) || among(system_libraries, rest));
-    if (library || among(optimisation, *flag) || *flag == "-fopenmp" || *flag == "-pthread" ||
-        *flag == "-Wl,--no-as-needed" || *flag == "-Wl,--as-needed")
+    const bool library = flag->starts_with("-l") && (is_flag_of(allowed_libraries, rest) ||
+                                                     is_flag_of(system_libraries, rest));
+    if (library || is_flag_of(optimisation_flags, *flag) || *flag == "-fopenmp" ||
+        *flag == "-pthread" || *flag == "-Wl,--no-as-needed" || *flag == "-Wl,--as-needed")
       to.link.push_back(*flag);
     else if (!flag->starts_with("-L") || !is_known_folder(base::trim(rest)))
-      to.refused += refusal("extra_ldflags", *flag);
+      to.refused += flag_refusal("extra_ldflags", *flag);
   }
 }
 

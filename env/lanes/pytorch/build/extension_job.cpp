@@ -26,7 +26,7 @@ std::string as_shell_line(const command_line& words) {
   return line;
 }
 
-void add(command_line& to, const command_line& words) {
+void append_words(command_line& to, const command_line& words) {
   to.insert(to.end(), words.begin(), words.end());
 }
 
@@ -34,19 +34,19 @@ void add(command_line& to, const command_line& words) {
 command_line common_arguments(const extension_tools& tools, const extension_request& request,
                               bool slim) {
   command_line words{"-DTORCH_EXTENSION_NAME=" + request.name, "-DTORCH_API_INCLUDE_EXTENSION_H"};
-  if (slim) add(words, {"-isystem", tools.headers.string()});
+  if (slim) append_words(words, {"-isystem", tools.headers.string()});
   for (const auto& folder : tools.torch.include_folders())
-    add(words, {"-isystem", folder});
-  if (!tools.cuda_include.empty()) add(words, {"-isystem", tools.cuda_include.string()});
+    append_words(words, {"-isystem", folder});
+  if (!tools.cuda_include.empty()) append_words(words, {"-isystem", tools.cuda_include.string()});
   return words;
 }
 
 command_line cxx_command(const extension_tools& tools, const extension_request& request,
                          const extension_flags& flags, bool slim) {
   command_line words{tools.cxx.string()};
-  add(words, common_arguments(tools, request, slim));
-  add(words, {"-fPIC", "-std=c++17", "-fdiagnostics-color=never"});
-  add(words, flags.cxx);
+  append_words(words, common_arguments(tools, request, slim));
+  append_words(words, {"-fPIC", "-std=c++17", "-fdiagnostics-color=never"});
+  append_words(words, flags.cxx);
   return words;
 }
 
@@ -55,13 +55,13 @@ command_line nvcc_command(const extension_tools& tools, const extension_request&
                           bool slim) {
   const std::string number = architecture.substr(architecture.find('_') + 1);
   command_line words{tools.nvcc.string()};
-  add(words, common_arguments(tools, request, slim));
-  add(words, {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
-              "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
-              "--expt-relaxed-constexpr", "-gencode",
-              fmt::format("arch=compute_{},code=sm_{}", number, number), "--compiler-options",
-              "-fPIC", "-ccbin", tools.cxx.string()});
-  add(words, flags.nvcc);
+  append_words(words, common_arguments(tools, request, slim));
+  append_words(words, {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                       "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
+                       "--expt-relaxed-constexpr", "-gencode",
+                       fmt::format("arch=compute_{},code=sm_{}", number, number),
+                       "--compiler-options", "-fPIC", "-ccbin", tools.cxx.string()});
+  append_words(words, flags.nvcc);
   if (std::none_of(flags.nvcc.begin(), flags.nvcc.end(),
                    [](const std::string& flag) { return flag.find("-std=") != std::string::npos; }))
     words.emplace_back("-std=c++17");
@@ -71,26 +71,26 @@ command_line nvcc_command(const extension_tools& tools, const extension_request&
 command_line link_command(const extension_tools& tools, const extension_request& request,
                           const extension_flags& flags, const command_line& objects, bool slim) {
   command_line words{tools.cxx.string()};
-  add(words, objects);
+  append_words(words, objects);
   if (slim) words.push_back(tools.support.string());
   words.emplace_back("-shared");
   // In front of the candidate's libraries: nothing else says where they lie.
   const bool cuda = request.with_cuda && tools.torch.cuda;
   words.push_back("-L" + tools.torch.library_folder().string());
   if (cuda && !tools.cuda_lib.empty()) words.push_back("-L" + tools.cuda_lib.string());
-  add(words, flags.link);
+  append_words(words, flags.link);
   words.emplace_back("-lc10");
   if (cuda) words.emplace_back("-lc10_cuda");
   words.emplace_back("-ltorch_cpu");
   if (cuda) words.emplace_back("-ltorch_cuda");
-  add(words, {"-ltorch", "-ltorch_python"});
+  append_words(words, {"-ltorch", "-ltorch_python"});
   if (cuda) words.emplace_back("-lcudart");
-  add(words, {"-o", extension_product});
+  append_words(words, {"-o", extension_product});
   return words;
 }
 
 // Adds a file to the input, and what takes it from there.
-void add_file(extension_job& job, const std::string& name, const std::string& text) {
+void add_input(extension_job& job, const std::string& name, const std::string& text) {
   job.input += text;
   // dd fails on a block of no bytes.
   job.script += text.empty() ? fmt::format(": >{}\n", as_shell_word(name))
@@ -115,18 +115,18 @@ extension_job make_extension_job(const extension_tools& tools, const extension_r
   std::string results;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const build_source& source = sources[i];
-    add_file(job, source.name, source.text);
+    add_input(job, source.name, source.text);
     objects.push_back(fmt::format("quern_{}.o", i));
     command_line words = source.cuda ? nvcc_command(tools, request, flags, architecture, slim)
                                      : cxx_command(tools, request, flags, slim);
-    add(words, {"-c", source.name, "-o", objects.back()});
+    append_words(words, {"-c", source.name, "-o", objects.back()});
     // The compilers run side by side; each keeps what it says to itself until all have ended.
     compile += fmt::format("({} >quern_{}.txt 2>&1; echo $? >quern_{}.end) &\n",
                            as_shell_line(words), i, i);
     results += fmt::format("cat quern_{0}.txt >&2\n[ \"$(cat quern_{0}.end)\" = 0 ] || bad=1\n", i);
   }
   for (const auto& header : request.headers)
-    add_file(job, header.name, header.text);
+    add_input(job, header.name, header.text);
   // The end of the pipe is seen when all have ended. `wait` of some shells spins where the sandbox
   // refuses to suspend.
   job.script += "{\n" + compile + "} | cat\nbad=0\n" + results + "[ $bad = 0 ] || exit 1\n" +
@@ -139,9 +139,9 @@ std::string support_script(const extension_tools& tools) {
   extension_request none;
   none.name = "quern_support";
   command_line words{tools.cxx.string()};
-  add(words, common_arguments(tools, none, true));
-  add(words, {"-O2", "-fPIC", "-fvisibility=hidden", "-std=c++17", "-c",
-              (tools.headers / "quern_support.cpp").string(), "-o", extension_product});
+  append_words(words, common_arguments(tools, none, true));
+  append_words(words, {"-O2", "-fPIC", "-fvisibility=hidden", "-std=c++17", "-c",
+                       (tools.headers / "quern_support.cpp").string(), "-o", extension_product});
   return "exec " + as_shell_line(words) + "\n";
 }
 

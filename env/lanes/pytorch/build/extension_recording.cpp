@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, extension_recording::end>, 3> e
      {"constructed", extension_recording::end::constructed},
      {"raised", extension_recording::end::raised}}};
 
-base::expected<extension_recording::end> end_of(std::string_view word) {
+base::expected<extension_recording::end> recording_end_of(std::string_view word) {
   for (const auto& [name, how] : end_words)
     if (name == word) return how;
   return base::fail(base::errc::invalid_argument, "a recording ends with '{}'", word.substr(0, 80));
@@ -47,7 +47,7 @@ base::expected<extension_recording> parse_extension_recording(std::string_view l
     }
     QUERN_TRY(const auto word, base::get<std::string>(object, "end"));
     QUERN_TRY(recording.text, base::get<std::string>(object, "text"));
-    QUERN_TRY(recording.how, end_of(word));
+    QUERN_TRY(recording.how, recording_end_of(word));
     recording.text.resize(std::min<std::size_t>(recording.text.size(), most_text_bytes));
   }
   return recording;

@@ -38,7 +38,7 @@ bool is_file_name(std::string_view name) {
   });
 }
 
-base::expected<std::string> text_of(const json& value, std::string_view key) {
+base::expected<std::string> request_text(const json& value, std::string_view key) {
   if (!value.is_string())
     return fail(errc::invalid_argument, "'{}' must hold texts, found {}", key,
                 base::dump(value).substr(0, 80));
@@ -48,7 +48,7 @@ base::expected<std::string> text_of(const json& value, std::string_view key) {
   return text;
 }
 
-base::expected<const json*> list_of(const json& object, std::string_view key) {
+base::expected<const json*> request_list(const json& object, std::string_view key) {
   const json& value = object.at(std::string(key));
   if (!value.is_array() || value.size() > most_extension_items)
     return fail(errc::invalid_argument, "'{}' must be a list of at most {} items", key,
@@ -56,31 +56,31 @@ base::expected<const json*> list_of(const json& object, std::string_view key) {
   return &value;
 }
 
-base::expected<std::vector<std::string>> texts_of(const json& object, std::string_view key) {
-  QUERN_TRY(const json* list, list_of(object, key));
+base::expected<std::vector<std::string>> request_texts(const json& object, std::string_view key) {
+  QUERN_TRY(const json* list, request_list(object, key));
   std::vector<std::string> texts;
   for (const json& item : *list) {
-    QUERN_TRY(texts.emplace_back(), text_of(item, key));
+    QUERN_TRY(texts.emplace_back(), request_text(item, key));
   }
   return texts;
 }
 
-base::expected<std::vector<named_text>> named_of(const json& object, std::string_view key) {
-  QUERN_TRY(const json* list, list_of(object, key));
+base::expected<std::vector<named_text>> request_pairs(const json& object, std::string_view key) {
+  QUERN_TRY(const json* list, request_list(object, key));
   std::vector<named_text> found;
   for (const json& item : *list) {
     if (!item.is_array() || item.size() != 2)
       return fail(errc::invalid_argument, "'{}' must hold pairs of name and text, found {}", key,
                   base::dump(item).substr(0, 80));
     auto& pair = found.emplace_back();
-    QUERN_TRY(pair.name, text_of(item[0], key));
-    QUERN_TRY(pair.text, text_of(item[1], key));
+    QUERN_TRY(pair.name, request_text(item[0], key));
+    QUERN_TRY(pair.text, request_text(item[1], key));
   }
   return found;
 }
 
-base::expected<std::vector<named_text>> files_of(const json& object, std::string_view key) {
-  QUERN_TRY(auto found, named_of(object, key));
+base::expected<std::vector<named_text>> request_files(const json& object, std::string_view key) {
+  QUERN_TRY(auto found, request_pairs(object, key));
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!is_file_name(found[i].name))
       return fail(errc::invalid_argument, "'{}' names the file '{}': a base name is needed", key,
@@ -103,20 +103,20 @@ base::status check_keys(const json& object) {
   return {};
 }
 
-json pairs(const std::vector<named_text>& from) {
+json pairs_json(const std::vector<named_text>& from) {
   json list = json::array();
   for (const auto& one : from)
     list.push_back(json::array({one.name, one.text}));
   return list;
 }
 
-void add_texts(base::hasher& hash, const std::vector<std::string>& texts) {
+void hash_texts(base::hasher& hash, const std::vector<std::string>& texts) {
   hash.add(std::uint64_t{texts.size()});
   for (const auto& text : texts)
     hash.add(text);
 }
 
-void add_named(base::hasher& hash, const std::vector<named_text>& list) {
+void hash_pairs(base::hasher& hash, const std::vector<named_text>& list) {
   hash.add(std::uint64_t{list.size()});
   for (const auto& one : list)
     hash.add(one.name).add(one.text);
@@ -136,17 +136,17 @@ base::expected<extension_request> parse_extension_request(std::string_view text)
     return fail(errc::invalid_argument,
                 "'{}' is no name of a module: letters, digits and '_' are needed, at most {}",
                 request.name.substr(0, 80), most_extension_name);
-  QUERN_TRY(request.cpp_sources, texts_of(object, "cpp_sources"));
-  QUERN_TRY(request.cuda_sources, texts_of(object, "cuda_sources"));
+  QUERN_TRY(request.cpp_sources, request_texts(object, "cpp_sources"));
+  QUERN_TRY(request.cuda_sources, request_texts(object, "cuda_sources"));
   if (!object.at("functions").is_null()) {
-    QUERN_TRY(request.functions, named_of(object, "functions"));
+    QUERN_TRY(request.functions, request_pairs(object, "functions"));
   }
-  QUERN_TRY(request.files, files_of(object, "files"));
-  QUERN_TRY(request.headers, files_of(object, "headers"));
-  QUERN_TRY(request.cflags, texts_of(object, "cflags"));
-  QUERN_TRY(request.cuda_cflags, texts_of(object, "cuda_cflags"));
-  QUERN_TRY(request.ldflags, texts_of(object, "ldflags"));
-  QUERN_TRY(request.include_paths, texts_of(object, "include_paths"));
+  QUERN_TRY(request.files, request_files(object, "files"));
+  QUERN_TRY(request.headers, request_files(object, "headers"));
+  QUERN_TRY(request.cflags, request_texts(object, "cflags"));
+  QUERN_TRY(request.cuda_cflags, request_texts(object, "cuda_cflags"));
+  QUERN_TRY(request.ldflags, request_texts(object, "ldflags"));
+  QUERN_TRY(request.include_paths, request_texts(object, "include_paths"));
   QUERN_TRY(request.with_cuda, base::get<bool>(object, "with_cuda"));
   QUERN_TRY(request.error_handling, base::get<bool>(object, "error_handling"));
   QUERN_TRY(request.implicit_headers, base::get<bool>(object, "implicit_headers"));
@@ -158,9 +158,9 @@ std::string write_extension_request(const extension_request& request) {
   object["name"] = request.name;
   object["cpp_sources"] = request.cpp_sources;
   object["cuda_sources"] = request.cuda_sources;
-  object["functions"] = request.functions ? pairs(*request.functions) : json(nullptr);
-  object["files"] = pairs(request.files);
-  object["headers"] = pairs(request.headers);
+  object["functions"] = request.functions ? pairs_json(*request.functions) : json(nullptr);
+  object["files"] = pairs_json(request.files);
+  object["headers"] = pairs_json(request.headers);
   object["cflags"] = request.cflags;
   object["cuda_cflags"] = request.cuda_cflags;
   object["ldflags"] = request.ldflags;
@@ -175,15 +175,15 @@ base::hash128 extension_key(const extension_request& request, std::string_view a
                             const base::hash128& toolchain) {
   base::hasher hash;
   hash.add("extension").add(request.name);
-  add_texts(hash, request.cpp_sources);
-  add_texts(hash, request.cuda_sources);
+  hash_texts(hash, request.cpp_sources);
+  hash_texts(hash, request.cuda_sources);
   hash.add(std::uint64_t{request.functions.has_value()});
-  if (request.functions) add_named(hash, *request.functions);
-  add_named(hash, request.files);
-  add_named(hash, request.headers);
+  if (request.functions) hash_pairs(hash, *request.functions);
+  hash_pairs(hash, request.files);
+  hash_pairs(hash, request.headers);
   for (const auto* flags :
        {&request.cflags, &request.cuda_cflags, &request.ldflags, &request.include_paths})
-    add_texts(hash, *flags);
+    hash_texts(hash, *flags);
   hash.add(std::uint64_t{request.with_cuda})
       .add(std::uint64_t{request.error_handling})
       .add(std::uint64_t{request.implicit_headers});

@@ -36,7 +36,7 @@ print(json.dumps({"torch": folder, "headers": sysconfig.get_path("include", "pos
 )";
 constexpr std::chrono::seconds longest_answer{60};
 
-base::expected<python_torch> ask_python(const fs::path& program) {
+base::expected<python_torch> ask_torch_python(const fs::path& program) {
   QUERN_TRY(const auto folder, base::temp_folder::make("quern-python"));
   base::subprocess_spec spec;
   spec.argv = {program.string(), "-I", "-c", where_torch_is};
@@ -71,7 +71,7 @@ base::expected<python_torch> ask_python(const fs::path& program) {
   return found;
 }
 
-std::vector<fs::path> pythons() {
+std::vector<fs::path> torch_pythons() {
   if (const char* given = std::getenv("QUERN_PYTHON"); given != nullptr && *given != '\0')
     return {given};
   std::vector<fs::path> all;
@@ -93,9 +93,9 @@ std::vector<std::string> python_torch::include_folders() const {
 
 base::expected<python_torch> find_python_torch(const fs::path& program) {
   std::string looked;
-  for (const auto& python : program.empty() ? pythons() : std::vector<fs::path>{program}) {
+  for (const auto& python : program.empty() ? torch_pythons() : std::vector<fs::path>{program}) {
     if (access(python.c_str(), X_OK) != 0) continue;
-    auto found = ask_python(python);
+    auto found = ask_torch_python(python);
     if (found) return found;
     looked +=
         fmt::format("{}{}: {}", looked.empty() ? "" : "; ", python.string(), found.error().message);

@@ -45,19 +45,19 @@ constexpr std::array<std::string_view, 5> torch_folders{"torch/", "ATen/", "c10/
 constexpr std::size_t most_operators = 64;
 
 template <std::size_t N>
-bool one_of(const std::array<std::string_view, N>& list, std::string_view name) {
+bool is_listed_header(const std::array<std::string_view, N>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-bool is_word(char c) {
+bool is_name_character(char c) {
   return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-bool has_word(std::string_view text, std::string_view word) {
+bool names_word(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-    const bool begins = at == 0 || !is_word(text[at - 1]);
+    const bool begins = at == 0 || !is_name_character(text[at - 1]);
     const std::size_t end = at + word.size();
-    if (begins && (end == text.size() || !is_word(text[end]))) return true;
+    if (begins && (end == text.size() || !is_name_character(text[end]))) return true;
   }
   return false;
 }
@@ -79,9 +79,9 @@ std::set<std::string, std::less<>> named_of_torch(std::string_view text) {
   std::set<std::string, std::less<>> names;
   for (const std::string_view space : {std::string_view("torch::"), std::string_view("at::")})
     for (std::size_t at = text.find(space); at != text.npos; at = text.find(space, at + 1)) {
-      if (at > 0 && is_word(text[at - 1])) continue;
+      if (at > 0 && is_name_character(text[at - 1])) continue;
       std::size_t end = at + space.size();
-      while (end < text.size() && is_word(text[end]))
+      while (end < text.size() && is_name_character(text[end]))
         ++end;
       names.emplace(text.substr(at + space.size(), end - at - space.size()));
     }
@@ -93,7 +93,7 @@ bool is_literal(std::string_view text) {
   return text.find_first_of("\"\\\n\r") == text.npos;
 }
 
-std::string joined(const std::vector<std::string>& texts) {
+std::string joined_sources(const std::vector<std::string>& texts) {
   std::string all;
   for (const auto& text : texts)
     all += (all.empty() ? "" : "\n") + text;
@@ -131,8 +131,8 @@ std::optional<std::string> without_torch(std::string_view text, bool cuda, bool&
   for (const std::string_view line : base::split(text, '\n')) {
     if (!lines.empty() || line.data() != text.data()) lines += '\n';
     const std::string_view header = included_by(line);
-    if (one_of(whole_torch, header) || one_of(whole_pybind, header) ||
-        (cuda && one_of(parts_for_cuda, header))) {
+    if (is_listed_header(whole_torch, header) || is_listed_header(whole_pybind, header) ||
+        (cuda && is_listed_header(parts_for_cuda, header))) {
       replaced = true;
       continue;
     }
@@ -186,7 +186,7 @@ std::optional<build_source> slim_file(const std::string& name, std::string_view 
   std::string head;
   if (form.implicit || replaced)
     head = form.cuda ? headers_for_cuda(text) : headers_for_cpp(text, has);
-  if (form.binds || (!head.empty() && has_word(text, "PYBIND11_MODULE")))
+  if (form.binds || (!head.empty() && names_word(text, "PYBIND11_MODULE")))
     head += "#include <quern_binding.h>\n";
   return build_source{
       name, fmt::format("{}#line {} \"{}\"\n{}", head, form.first_line, name, *lines), form.cuda};
@@ -201,12 +201,12 @@ std::vector<build_source> full_sources(const extension_request& request) {
       sources.push_back({file.name, file.text + "\n", is_cuda_name(file.name)});
     return sources;
   }
-  std::string cpp = joined(request.cpp_sources);
+  std::string cpp = joined_sources(request.cpp_sources);
   if (request.implicit_headers) cpp = "#include <torch/extension.h>\n" + cpp;
   if (request.functions) cpp += full_binding(request);
   sources.push_back({inline_cpp_name, cpp + "\n", false});
   if (request.cuda_sources.empty()) return sources;
-  std::string cuda = joined(request.cuda_sources) + "\n";
+  std::string cuda = joined_sources(request.cuda_sources) + "\n";
   if (request.implicit_headers)
     cuda = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n" + cuda;
   sources.push_back({inline_cuda_name, std::move(cuda), true});
@@ -235,13 +235,13 @@ std::optional<std::vector<build_source>> slim_sources(const extension_request& r
   // A binding needs the classes that it binds, whatever the candidate includes.
   const bool implicit = request.implicit_headers;
   const std::string cpp =
-      joined(request.cpp_sources) + (binds ? slim_binding(request) : std::string()) + "\n";
+      joined_sources(request.cpp_sources) + (binds ? slim_binding(request) : std::string()) + "\n";
   if (!add(slim_file(
           inline_cpp_name, cpp,
           {.first_line = implicit ? 2 : 1, .implicit = implicit || binds, .binds = binds}, has)))
     return std::nullopt;
   if (request.cuda_sources.empty()) return sources;
-  if (!add(slim_file(inline_cuda_name, joined(request.cuda_sources) + "\n",
+  if (!add(slim_file(inline_cuda_name, joined_sources(request.cuda_sources) + "\n",
                      {.cuda = true, .first_line = implicit ? 4 : 1, .implicit = implicit}, has)))
     return std::nullopt;
   return sources;

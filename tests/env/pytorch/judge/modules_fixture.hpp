@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "env/lanes/pytorch/process/python_zygote.hpp"
@@ -58,7 +59,7 @@ inline std::string candidate(const std::string& result, const std::string& befor
   std::string text = layered;
   const auto put = [&](const std::string& from, const std::string& to) {
     const auto at = text.find(from);
-    REQUIRE(at != std::string::npos);
+    if (at == std::string::npos) throw std::logic_error("not in the module: " + from);
     text.replace(at, from.size(), to);
   };
   put("class Model(", before + "\nclass ModelNew(");
