@@ -136,6 +136,12 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
       return found(verdict_kind::infra_error, "", failure.text);
     case runner_failure::kind::refused:
       process_.end();
+      if (failure.last.how == runner::outcome::wrong_shape)
+        return found(verdict_kind::wrong_shape, "", failure.text);
+      if (failure.last.how == runner::outcome::wrong_dtype)
+        return found(verdict_kind::wrong_dtype, "", failure.text);
+      if (process_.refusals_are_its_own())
+        return found(verdict_kind::runtime_error, "", failure.text);
       if (stage == "load")
         return found(verdict_kind::runtime_error, "",
                      fmt::format("cannot be loaded: {}", failure.text));

@@ -18,6 +18,10 @@ class core_process {
   /// The sandbox's layers that were really put on.
   [[nodiscard]] virtual layer_set layers() const = 0;
 
+  /// Whether a refusal to load or to run is what the candidate's own code said, an exception, and
+  /// not what its runner thinks of the question.
+  [[nodiscard]] virtual bool refusals_are_its_own() const { return false; }
+
   /// Ends it, if it still runs, and tells how it ended ("SIGSEGV", "exit status 0", ...). The same
   /// end is returned again.
   virtual child_end end() = 0;

@@ -18,6 +18,7 @@ class module_process final : public core_process {
   [[nodiscard]] python_child& child() { return child_; }
   [[nodiscard]] runner_link& link() override { return child_.link(); }
   [[nodiscard]] layer_set layers() const override { return child_.layers(); }
+  [[nodiscard]] bool refusals_are_its_own() const override { return true; }
   child_end end() override;
 
  private:

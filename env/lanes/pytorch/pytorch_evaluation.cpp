@@ -117,10 +117,7 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
   const auto made =
       process->child().construct(task_->making, task_->sheet, task_->weights, load_limits());
   if (!made) {
-    finding f = checker.explain(made.error(), nullptr, nullptr, "load");
-    if (made.error().what == runner_failure::kind::refused)
-      f = {verdict_kind::runtime_error, "", made.error().text, std::nullopt};
-    settle(f);
+    settle(checker.explain(made.error(), nullptr, nullptr, "load"));
     return nullptr;
   }
   verdict_.sandbox = process->layers().names();
