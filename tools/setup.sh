@@ -4,18 +4,20 @@
 #
 #   tools/setup.sh            packages, and LibTorch (small without a GPU, with CUDA's libraries on a GPU host)
 #   tools/setup.sh --cuda     also CUDA's compilers (nvcc, NVRTC) where there is no GPU: a host that only compiles
-#   tools/setup.sh --python   also .venv-python: torch, transformers, tokenizers (goldens and export tests)
+#   tools/setup.sh --pytorch  also .venv-python: torch for Python, with Triton (lane pytorch; 5 GB on disk)
+#   tools/setup.sh --python   the same, with transformers and tokenizers (goldens and export tests)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 torch_version=2.11.0
-want_python=no want_cuda=no
+want_python=no want_cuda=no want_pytorch=no
 for arg in "$@"; do
   case "$arg" in
     --python) want_python=yes ;;
+    --pytorch) want_pytorch=yes ;;
     --cuda) want_cuda=yes ;;
-    -h|--help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "setup: unknown argument '$arg'; known: --cuda, --python, --help" >&2; exit 2 ;;
+    -h|--help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "setup: unknown argument '$arg'; known: --cuda, --python, --pytorch, --help" >&2; exit 2 ;;
   esac
 done
 
@@ -58,6 +60,18 @@ make_venv() {
   printf '%s' "$stamp" > "$dir/.quern-stamp"
 }
 
+# Adds packages to a virtual environment, unless its second stamp says that it has them.
+add_to_venv() {
+  local dir=$1; shift
+  local stamp="$*"
+  if [ -f "$dir/.quern-stamp-more" ] && [ "$(cat "$dir/.quern-stamp-more")" = "$stamp" ]; then
+    say "$dir: has $stamp"; return
+  fi
+  say "$dir: adding $stamp"
+  "$dir/bin/pip" install -q --disable-pip-version-check "$@"
+  printf '%s' "$stamp" > "$dir/.quern-stamp-more"
+}
+
 has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
 
 # CMake looks for CUDA's libraries in lib64, and under the names that have no version.
@@ -92,7 +106,10 @@ else
   say "no GPU: LibTorch for the CPU (1.3 GB on disk)"
   make_venv .venv --no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
 fi
+if [ "$want_pytorch" = yes ] || [ "$want_python" = yes ]; then
+  make_venv .venv-python "torch==$torch_version" numpy==2.4.6 einops==0.8.2 setuptools==80.9.0
+fi
 if [ "$want_python" = yes ]; then
-  make_venv .venv-python "torch==$torch_version" transformers==5.17.0 tokenizers==0.23.3 safetensors==0.8.0 numpy
+  add_to_venv .venv-python transformers==5.17.0 tokenizers==0.23.3 safetensors==0.8.0
 fi
 say "done"
