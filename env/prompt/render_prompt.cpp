@@ -45,7 +45,8 @@ std::string value_of(std::string_view name, const task& what, const prompt_facts
   if (name == "task.family") return what.family;
   if (name == "task.reference") return without_last_newline(what.reference);
   if (name == "task.prototype") return what.lane->entry(what);
-  if (name == "task.workspace") return what.lane->optional_entry(what);
+  if (name == "task.workspace")
+    return what.lane->optional_entry != nullptr ? what.lane->optional_entry(what) : std::string();
   if (name == "task.signature") return what.body->words(what).signature;
   if (name == "task.sizes") return what.body->words(what).sizes;
   if (name == "task.inputs") return what.body->words(what).inputs;

@@ -72,8 +72,9 @@ struct lane {
 
   /// Hash of a candidate's text: two texts with one hash are one candidate.
   base::hash128 (*identity)(std::string_view source);
-  /// Declarations without their semicolons, never empty: of what a candidate must define, which is
-  /// called `kernel`, and of what it may define beside it to ask for scratch memory.
+  /// Declarations without their semicolons, never empty: of what a candidate must define, and of
+  /// what it may define beside it to ask for scratch memory. The latter is null where a candidate
+  /// needs nobody for that.
   std::string (*entry)(const task& what);
   std::string (*optional_entry)(const task& what);
   /// The rules that prompts state beside those of every lane, one sentence each.

@@ -110,7 +110,7 @@ const lane pytorch_lane{
     .corpus_tasks_ahead = 0,
     .identity = python_hash,
     .entry = [](const task&) { return std::string("class ModelNew(torch.nn.Module)"); },
-    .optional_entry = [](const task&) { return std::string("def helper(...)"); },
+    .optional_entry = nullptr,
     .restrictions =
         [](const suite_policy&) {
           return std::vector<std::string>{
