@@ -43,7 +43,7 @@ TEST_CASE("every lane has a name of its own, and all that is asked of it") {
     REQUIRE(parsed);
     CHECK(parsed->lane == one);
     CHECK_FALSE(one->entry(*parsed).empty());
-    CHECK_FALSE(one->optional_entry(*parsed).empty());
+    if (one->optional_entry != nullptr) CHECK_FALSE(one->optional_entry(*parsed).empty());
   }
   CHECK(env::find_lane("opencl") == nullptr);
 }

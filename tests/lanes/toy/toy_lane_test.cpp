@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(toy_fixture,
       run_to_end({program("quern"), "tasks", "check", toy_suite()}, folder.path() / "log");
   CHECK(checked.code != 0);
   CHECK(contains(checked.output, "'lane' is 'toy'"));
-  CHECK(contains(checked.output, "known are cpp, cuda"));
+  CHECK(contains(checked.output, "known are cpp, cuda, pytorch"));
 }
 
 TEST_CASE_FIXTURE(toy_fixture, "a run of a third lane goes from its suite to a step of training") {
