@@ -12,9 +12,9 @@
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/build/artefact_cache.hpp"
+#include "env/build/cuda_toolkit.hpp"
 #include "env/build/shared_compilation.hpp"
 #include "env/build/tool.hpp"
-#include "env/lanes/cuda/build/cuda_toolkit.hpp"
 #include "env/lanes/pytorch/build/extension_job.hpp"
 
 namespace quern::env {
