@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/program.hpp"
+#include "env/build/cuda_toolkit.hpp"
 #include "env/build/tool.hpp"
 #include "env/device/gpu_class.hpp"
 #include "env/device/gpu_probe.hpp"
@@ -11,7 +12,6 @@
 #include "env/judge/compiling_oracle.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
-#include "env/lanes/cuda/build/cuda_toolkit.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "env/lanes/cuda/grammar/cuda_grammar.hpp"
 #include "env/measure/measure_name.hpp"

@@ -10,7 +10,7 @@
 #include "base/hash.hpp"
 #include "base/status.hpp"
 #include "env/build/compile_result.hpp"
-#include "env/lanes/cuda/build/cuda_toolkit.hpp"
+#include "env/build/cuda_toolkit.hpp"
 #include "env/sandbox/child.hpp"
 
 namespace quern::env {

@@ -12,9 +12,9 @@
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/build/artefact_cache.hpp"
+#include "env/build/cuda_toolkit.hpp"
 #include "env/build/shared_compilation.hpp"
 #include "env/build/tool.hpp"
-#include "env/lanes/cuda/build/cuda_toolkit.hpp"
 #include "env/lanes/pytorch/build/extension_job.hpp"
 
 namespace quern::env {
@@ -23,8 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* slim_headers_folder = "env/lanes/pytorch/build/headers";
-constexpr const char* slim_header_names[] = {"quern_device.h", "quern_tensor.h", "quern_host.h",
-                                             "quern_binding.h", "quern_support.cpp"};
+constexpr const char* slim_header_names[] = {"quern_device.h",   "quern_tensor.h",
+                                             "quern_dispatch.h", "quern_host.h",
+                                             "quern_binding.h",  "quern_support.cpp"};
 // Two compilers with their parts, and the shell.
 constexpr int most_processes = 64;
 constexpr int most_files = 256;

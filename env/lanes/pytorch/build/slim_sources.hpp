@@ -12,7 +12,7 @@
 namespace quern::env {
 
 struct build_source {
-  std::string name;  ///< in the work folder: "main.cpp", "cuda.cu", or as `load` was given it
+  std::string name;  ///< in the work folder: torch's own, or that of a file that `load` was given
   std::string text;
   bool cuda = false;  ///< for nvcc
   bool operator==(const build_source&) const = default;

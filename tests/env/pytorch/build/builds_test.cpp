@@ -194,6 +194,94 @@ TEST_CASE("what fails with slim headers is built with torch's, or fails with the
   CHECK(wrong.artefact.empty());
 }
 
+TEST_CASE("CUDA: a source with slim headers computes on CPU tensors what torch's would") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  if (!with->builder->has_cuda()) {
+    skip("there is no nvcc: run tools/setup.sh --cuda");
+    return;
+  }
+  env::extension_request request;
+  request.name = "cuda_parts";
+  request.with_cuda = true;
+  request.cuda_cflags = {"-O3", "--use_fast_math"};
+  // The C++ file sees LibTorch's classes, the CUDA file ours: tensors, lists and optionals cross.
+  request.cpp_sources = {
+      "torch::Tensor twice(torch::Tensor x, torch::Tensor like);\n"
+      "std::vector<torch::Tensor> views(const torch::Tensor& x, c10::IntArrayRef shape,\n"
+      "                                 c10::optional<torch::Tensor> more);\n"
+      "torch::Tensor launched(torch::Tensor x);"};
+  request.functions.emplace();
+  for (const char* name : {"twice", "views", "launched"})
+    request.functions->push_back({name, name});
+  request.cuda_sources = {R"(#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+template <typename T> __global__ void double_kernel(const T* x, T* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + x[i];
+}
+torch::Tensor twice(torch::Tensor x, torch::Tensor like) {
+  auto y = torch::zeros(x.sizes(), like.options().dtype(x.scalar_type()));
+  AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "twice", ([&] {
+    const scalar_t* from = x.data_ptr<scalar_t>();
+    for (int64_t i = 0; i < x.numel(); ++i) y.data_ptr<scalar_t>()[i] = from[i] + from[i];
+  }));
+  return y;
+}
+std::vector<torch::Tensor> views(const torch::Tensor& x, c10::IntArrayRef shape,
+                                 c10::optional<torch::Tensor> more) {
+  auto full = torch::full({2}, 7, torch::dtype(torch::kInt64).device(x.device()));
+  std::vector<torch::Tensor> all = {x.view(shape), x.t().contiguous(), full};
+  if (more.has_value()) all.push_back(more.value() * x);
+  return all;
+}
+torch::Tensor launched(torch::Tensor x) {
+  TORCH_CHECK(x.is_cuda(), "x must be on a device, is on ", x.device());
+  auto y = torch::empty_like(x);
+  double_kernel<float><<<1, 32, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  return y;
+}
+)"};
+  const auto result = built(*with, request);
+  REQUIRE_MESSAGE(result.what == build_kind::built, result.text << result.slim_text);
+  CHECK_MESSAGE((result.by == route::slim), result.slim_text);
+  const std::string use_cuda = R"(
+import importlib.machinery, importlib.util, sys, torch
+def load(path):
+    loader = importlib.machinery.ExtensionFileLoader("cuda_parts", path)
+    spec = importlib.util.spec_from_file_location("cuda_parts", path, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+module = load(sys.argv[1])
+x = torch.tensor([[1., 2., 3.], [4., 5., 6.]])
+print(module.twice(x, x.long()).tolist())
+print(module.twice(x.half(), x).dtype)
+print([(list(v.shape), v.dtype, v.flatten().tolist()) for v in module.views(x, [3, 2], x)])
+for call in (lambda: module.twice(x.int(), x), lambda: module.launched(x), lambda: module.views(x, [4], None)):
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__, str(error))
+before = sys.getrefcount(x)
+for _ in range(100):
+    module.views(x, (6,), x)
+print(sys.getrefcount(x) - before)
+)";
+  CHECK(by_python(*with, result.artefact.string(), use_cuda) ==
+        "[[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]\n"
+        "torch.float16\n"
+        "[([3, 2], torch.float32, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), "
+        "([3, 2], torch.float32, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]), "
+        "([2], torch.int64, [7, 7]), "
+        "([2, 3], torch.float32, [1.0, 4.0, 9.0, 16.0, 25.0, 36.0])]\n"
+        "NotImplementedError \"twice\" not implemented for 'Int'\n"
+        "RuntimeError x must be on a device, is on cpu\n"
+        "RuntimeError shape '[4]' is invalid for input of size 6\n"
+        "0\n");
+}
+
 TEST_CASE("a flag that is refused is the candidate's error, and no compiler runs") {
   workshop* with = shared();
   if (with == nullptr) return;

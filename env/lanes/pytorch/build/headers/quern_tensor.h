@@ -1,4 +1,4 @@
-// Part of quern_device.h: the class Tensor, the functions that make one, CUDA's streams and AT_DISPATCH.
+// Part of quern_device.h: the class Tensor, the functions that make one, and CUDA's streams.
 #pragma once
 
 namespace at {
@@ -10,7 +10,9 @@ class TensorBase {
 
  public:
   QUERN_SLIM_MEMBER TensorBase() : impl_(static_cast<c10::TensorImpl*>(quern_slim_undefined())) {}
-  QUERN_SLIM_MEMBER TensorBase(const TensorBase& other) : impl_(other.impl_) { quern_slim_keep(impl_); }
+  QUERN_SLIM_MEMBER TensorBase(const TensorBase& other) : impl_(other.impl_) {
+    quern_slim_keep(impl_);
+  }
   QUERN_SLIM_MEMBER TensorBase(TensorBase&& other) noexcept : impl_(other.impl_) {
     other.impl_ = static_cast<c10::TensorImpl*>(quern_slim_undefined());
   }
@@ -30,11 +32,20 @@ class TensorBase {
   QUERN_SLIM_MEMBER std::int64_t numel() const { return quern_slim_numel(*this); }
   QUERN_SLIM_MEMBER std::int64_t dim() const { return quern_slim_dim(*this); }
   QUERN_SLIM_MEMBER std::int64_t ndimension() const { return dim(); }
-  QUERN_SLIM_MEMBER IntArrayRef sizes() const { return {quern_slim_sizes(*this), static_cast<std::size_t>(dim())}; }
-  QUERN_SLIM_MEMBER IntArrayRef strides() const { return {quern_slim_strides(*this), static_cast<std::size_t>(dim())}; }
+  QUERN_SLIM_MEMBER IntArrayRef sizes() const {
+    return {quern_slim_sizes(*this), static_cast<std::size_t>(dim())};
+  }
+  QUERN_SLIM_MEMBER IntArrayRef strides() const {
+    return {quern_slim_strides(*this), static_cast<std::size_t>(dim())};
+  }
   QUERN_SLIM_MEMBER std::int64_t size(std::int64_t at) const { return quern_slim_size(*this, at); }
-  QUERN_SLIM_MEMBER std::int64_t stride(std::int64_t at) const { return quern_slim_stride(*this, at); }
-  QUERN_SLIM_MEMBER ScalarType scalar_type() const { return static_cast<ScalarType>(quern_slim_type(*this)); }
+  QUERN_SLIM_MEMBER std::int64_t stride(std::int64_t at) const {
+    return quern_slim_stride(*this, at);
+  }
+  QUERN_SLIM_MEMBER ScalarType scalar_type() const {
+    return static_cast<ScalarType>(quern_slim_type(*this));
+  }
+  QUERN_SLIM_MEMBER OldType type() const { return {scalar_type(), is_cuda()}; }
   QUERN_SLIM_MEMBER TypeMeta dtype() const { return {scalar_type()}; }
   QUERN_SLIM_MEMBER Device device() const {
     int index = -1;
@@ -48,10 +59,16 @@ class TensorBase {
     const ScalarType type = scalar_type();
     return type == kFloat || type == kDouble || type == kHalf || type == kBFloat16;
   }
-  QUERN_SLIM_MEMBER TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
-  QUERN_SLIM_MEMBER std::size_t element_size() const { return static_cast<std::size_t>(quern_slim_element_size(*this)); }
+  QUERN_SLIM_MEMBER TensorOptions options() const {
+    return TensorOptions(scalar_type()).device(device());
+  }
+  QUERN_SLIM_MEMBER std::size_t element_size() const {
+    return static_cast<std::size_t>(quern_slim_element_size(*this));
+  }
   QUERN_SLIM_MEMBER std::size_t itemsize() const { return element_size(); }
-  QUERN_SLIM_MEMBER std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * element_size(); }
+  QUERN_SLIM_MEMBER std::size_t nbytes() const {
+    return static_cast<std::size_t>(numel()) * element_size();
+  }
   QUERN_SLIM_MEMBER std::int64_t storage_offset() const { return quern_slim_storage_offset(*this); }
   QUERN_SLIM_MEMBER bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
     return quern_slim_is_contiguous(*this, static_cast<int>(format));
@@ -60,17 +77,22 @@ class TensorBase {
   QUERN_SLIM_MEMBER void* data_ptr() const { return quern_slim_data(*this, -1, false); }
   QUERN_SLIM_MEMBER const void* const_data_ptr() const { return quern_slim_data(*this, -1, true); }
   QUERN_SLIM_MEMBER void* mutable_data_ptr() const { return quern_slim_data(*this, -1, false); }
-  template <class T> QUERN_SLIM_MEMBER T* mutable_data_ptr() const {
-    return static_cast<T*>(quern_slim_data(*this, static_cast<int>(CppTypeToScalarType<T>::value), false));
-  }
-  template <class T> QUERN_SLIM_MEMBER const std::remove_const_t<T>* const_data_ptr() const {
-    using bare = std::remove_const_t<T>;
-    return static_cast<const bare*>(quern_slim_data(*this, static_cast<int>(CppTypeToScalarType<bare>::value), true));
-  }
-  template <class T> QUERN_SLIM_MEMBER T* data_ptr() const {
-    using bare = std::remove_const_t<T>;
+  template <class T>
+  QUERN_SLIM_MEMBER T* mutable_data_ptr() const {
     return static_cast<T*>(
-        quern_slim_data(*this, static_cast<int>(CppTypeToScalarType<bare>::value), std::is_const_v<T>));
+        quern_slim_data(*this, static_cast<int>(CppTypeToScalarType<T>::value), false));
+  }
+  template <class T>
+  QUERN_SLIM_MEMBER const std::remove_const_t<T>* const_data_ptr() const {
+    using bare = std::remove_const_t<T>;
+    return static_cast<const bare*>(
+        quern_slim_data(*this, static_cast<int>(CppTypeToScalarType<bare>::value), true));
+  }
+  template <class T>
+  QUERN_SLIM_MEMBER T* data_ptr() const {
+    using bare = std::remove_const_t<T>;
+    return static_cast<T*>(quern_slim_data(
+        *this, static_cast<int>(CppTypeToScalarType<bare>::value), std::is_const_v<T>));
   }
 };
 
@@ -88,15 +110,18 @@ class Tensor : public TensorBase {
     return *this;
   }
   QUERN_SLIM_MEMBER ~Tensor() {}
-  /// The result of a function of quern_support.cpp that makes a tensor in the place that it is given.
-  template <class Make> static QUERN_SLIM_MEMBER Tensor quern_slim_made(const Make& make) {
+  /// The result of a function of quern_support.cpp that makes a tensor in the place that it is
+  /// given.
+  template <class Make>
+  static QUERN_SLIM_MEMBER Tensor quern_slim_made(const Make& make) {
     Tensor made;  // undefined, which is not counted
     void* place = nullptr;
     make(&place);
     made.impl_ = static_cast<c10::TensorImpl*>(place);
     return made;
   }
-  QUERN_SLIM_MEMBER Tensor quern_slim_call(int method, IntArrayRef numbers = {}, const TensorBase* other = nullptr,
+  QUERN_SLIM_MEMBER Tensor quern_slim_call(int method, IntArrayRef numbers = {},
+                                           const TensorBase* other = nullptr,
                                            const Scalar& value = 0) const {
     return quern_slim_made([&](void* to) {
       quern_slim_method(to, method, *this, numbers.data(), numbers.size(), other, value);
@@ -110,7 +135,9 @@ class Tensor : public TensorBase {
   QUERN_SLIM_MEMBER Tensor clone() const { return quern_slim_call(3); }
   QUERN_SLIM_MEMBER Tensor detach() const { return quern_slim_call(4); }
   QUERN_SLIM_MEMBER Tensor t() const { return quern_slim_call(5); }
-  QUERN_SLIM_MEMBER Tensor transpose(std::int64_t a, std::int64_t b) const { return quern_slim_call(6, {a, b}); }
+  QUERN_SLIM_MEMBER Tensor transpose(std::int64_t a, std::int64_t b) const {
+    return quern_slim_call(6, {a, b});
+  }
   QUERN_SLIM_MEMBER Tensor permute(IntArrayRef order) const { return quern_slim_call(7, order); }
   QUERN_SLIM_MEMBER Tensor unsqueeze(std::int64_t at) const { return quern_slim_call(8, at); }
   QUERN_SLIM_MEMBER Tensor squeeze(std::int64_t at) const { return quern_slim_call(9, at); }
@@ -119,7 +146,9 @@ class Tensor : public TensorBase {
     return quern_slim_call(11, {from, to});
   }
   QUERN_SLIM_MEMBER Tensor expand(IntArrayRef sizes) const { return quern_slim_call(12, sizes); }
-  QUERN_SLIM_MEMBER Tensor select(std::int64_t dim, std::int64_t at) const { return quern_slim_call(13, {dim, at}); }
+  QUERN_SLIM_MEMBER Tensor select(std::int64_t dim, std::int64_t at) const {
+    return quern_slim_call(13, {dim, at});
+  }
   QUERN_SLIM_MEMBER Tensor operator[](std::int64_t at) const { return select(0, at); }
   QUERN_SLIM_MEMBER Tensor narrow(std::int64_t dim, std::int64_t from, std::int64_t count) const {
     return quern_slim_call(14, {dim, from, count});
@@ -128,11 +157,21 @@ class Tensor : public TensorBase {
   QUERN_SLIM_MEMBER Tensor cpu() const { return quern_slim_call(16); }
   QUERN_SLIM_MEMBER Tensor sum() const { return quern_slim_call(17); }
   QUERN_SLIM_MEMBER Tensor mean() const { return quern_slim_call(18); }
-  QUERN_SLIM_MEMBER Tensor add(const Tensor& other) const { return quern_slim_call(19, {}, &other); }
-  QUERN_SLIM_MEMBER Tensor sub(const Tensor& other) const { return quern_slim_call(20, {}, &other); }
-  QUERN_SLIM_MEMBER Tensor mul(const Tensor& other) const { return quern_slim_call(21, {}, &other); }
-  QUERN_SLIM_MEMBER Tensor div(const Tensor& other) const { return quern_slim_call(22, {}, &other); }
-  QUERN_SLIM_MEMBER Tensor matmul(const Tensor& other) const { return quern_slim_call(23, {}, &other); }
+  QUERN_SLIM_MEMBER Tensor add(const Tensor& other) const {
+    return quern_slim_call(19, {}, &other);
+  }
+  QUERN_SLIM_MEMBER Tensor sub(const Tensor& other) const {
+    return quern_slim_call(20, {}, &other);
+  }
+  QUERN_SLIM_MEMBER Tensor mul(const Tensor& other) const {
+    return quern_slim_call(21, {}, &other);
+  }
+  QUERN_SLIM_MEMBER Tensor div(const Tensor& other) const {
+    return quern_slim_call(22, {}, &other);
+  }
+  QUERN_SLIM_MEMBER Tensor matmul(const Tensor& other) const {
+    return quern_slim_call(23, {}, &other);
+  }
   QUERN_SLIM_MEMBER Tensor mm(const Tensor& other) const { return quern_slim_call(24, {}, &other); }
   QUERN_SLIM_MEMBER Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   QUERN_SLIM_MEMBER Tensor to(const TensorOptions& options) const {
@@ -142,19 +181,27 @@ class Tensor : public TensorBase {
   QUERN_SLIM_MEMBER Tensor to(Device device) const { return to(TensorOptions(device)); }
   QUERN_SLIM_MEMBER Tensor toType(ScalarType type) const { return to(type); }
   QUERN_SLIM_MEMBER Tensor& zero_() { return quern_slim_change(0, nullptr, 0); }
-  QUERN_SLIM_MEMBER Tensor& fill_(const Scalar& value) { return quern_slim_change(1, nullptr, value); }
+  QUERN_SLIM_MEMBER Tensor& fill_(const Scalar& value) {
+    return quern_slim_change(1, nullptr, value);
+  }
   QUERN_SLIM_MEMBER Tensor& copy_(const Tensor& from) { return quern_slim_change(2, &from, 0); }
   QUERN_SLIM_MEMBER Tensor& add_(const Tensor& other) { return quern_slim_change(3, &other, 0); }
-  QUERN_SLIM_MEMBER Tensor& mul_(const Scalar& value) { return quern_slim_change(4, nullptr, value); }
-  QUERN_SLIM_MEMBER Tensor& div_(const Scalar& value) { return quern_slim_change(5, nullptr, value); }
-  template <class T> QUERN_SLIM_MEMBER T item() const {
+  QUERN_SLIM_MEMBER Tensor& mul_(const Scalar& value) {
+    return quern_slim_change(4, nullptr, value);
+  }
+  QUERN_SLIM_MEMBER Tensor& div_(const Scalar& value) {
+    return quern_slim_change(5, nullptr, value);
+  }
+  template <class T>
+  QUERN_SLIM_MEMBER T item() const {
     std::int64_t whole = 0;
     const double real = quern_slim_item(*this, &whole);
     return std::is_integral_v<T> ? static_cast<T>(whole) : static_cast<T>(real);
   }
 
  private:
-  QUERN_SLIM_MEMBER Tensor& quern_slim_change(int how, const TensorBase* from, const Scalar& value) {
+  QUERN_SLIM_MEMBER Tensor& quern_slim_change(int how, const TensorBase* from,
+                                              const Scalar& value) {
     quern_slim_set(*this, how, from, value);
     return *this;
   }
@@ -163,37 +210,71 @@ using TensorList = ArrayRef<Tensor>;
 
 inline namespace quern_slim {
 
-QUERN_SLIM Tensor quern_slim_sized(int how, IntArrayRef sizes, const TensorOptions& options, const Scalar& value) {
+QUERN_SLIM Tensor quern_slim_sized(int how, IntArrayRef sizes, const TensorOptions& options,
+                                   const Scalar& value) {
   return Tensor::quern_slim_made(
       [&](void* to) { quern_slim_make(to, how, sizes.data(), sizes.size(), options, value); });
 }
-QUERN_SLIM Tensor quern_slim_like(int how, const Tensor& like, const TensorOptions& options, const Scalar& value) {
-  return Tensor::quern_slim_made([&](void* to) { quern_slim_make_like(to, how, like, options, value); });
+QUERN_SLIM Tensor quern_slim_like(int how, const Tensor& like, const TensorOptions& options,
+                                  const Scalar& value) {
+  return Tensor::quern_slim_made(
+      [&](void* to) { quern_slim_make_like(to, how, like, options, value); });
 }
-QUERN_SLIM Tensor empty(IntArrayRef sizes, const TensorOptions& options = {}) { return quern_slim_sized(0, sizes, options, 0); }
-QUERN_SLIM Tensor zeros(IntArrayRef sizes, const TensorOptions& options = {}) { return quern_slim_sized(1, sizes, options, 0); }
-QUERN_SLIM Tensor ones(IntArrayRef sizes, const TensorOptions& options = {}) { return quern_slim_sized(2, sizes, options, 0); }
+QUERN_SLIM Tensor empty(IntArrayRef sizes, const TensorOptions& options = {}) {
+  return quern_slim_sized(0, sizes, options, 0);
+}
+QUERN_SLIM Tensor zeros(IntArrayRef sizes, const TensorOptions& options = {}) {
+  return quern_slim_sized(1, sizes, options, 0);
+}
+QUERN_SLIM Tensor ones(IntArrayRef sizes, const TensorOptions& options = {}) {
+  return quern_slim_sized(2, sizes, options, 0);
+}
 QUERN_SLIM Tensor full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options = {}) {
   return quern_slim_sized(3, sizes, options, value);
 }
-QUERN_SLIM Tensor empty_like(const Tensor& like, const TensorOptions& options = {}) { return quern_slim_like(0, like, options, 0); }
-QUERN_SLIM Tensor zeros_like(const Tensor& like, const TensorOptions& options = {}) { return quern_slim_like(1, like, options, 0); }
-QUERN_SLIM Tensor ones_like(const Tensor& like, const TensorOptions& options = {}) { return quern_slim_like(2, like, options, 0); }
-QUERN_SLIM Tensor full_like(const Tensor& like, const Scalar& value, const TensorOptions& options = {}) {
+QUERN_SLIM Tensor empty_like(const Tensor& like, const TensorOptions& options = {}) {
+  return quern_slim_like(0, like, options, 0);
+}
+QUERN_SLIM Tensor zeros_like(const Tensor& like, const TensorOptions& options = {}) {
+  return quern_slim_like(1, like, options, 0);
+}
+QUERN_SLIM Tensor ones_like(const Tensor& like, const TensorOptions& options = {}) {
+  return quern_slim_like(2, like, options, 0);
+}
+QUERN_SLIM Tensor full_like(const Tensor& like, const Scalar& value,
+                            const TensorOptions& options = {}) {
   return quern_slim_like(3, like, options, value);
 }
-QUERN_SLIM Tensor matmul(const Tensor& a, const Tensor& b) { return a.matmul(b); }
-QUERN_SLIM Tensor mm(const Tensor& a, const Tensor& b) { return a.mm(b); }
-QUERN_SLIM TensorOptions dtype(ScalarType type) { return TensorOptions(type); }
-QUERN_SLIM TensorOptions device(Device on) { return TensorOptions(on); }
-QUERN_SLIM TensorOptions device(DeviceType on) { return TensorOptions(on); }
+QUERN_SLIM Tensor matmul(const Tensor& a, const Tensor& b) {
+  return a.matmul(b);
+}
+QUERN_SLIM Tensor mm(const Tensor& a, const Tensor& b) {
+  return a.mm(b);
+}
+QUERN_SLIM TensorOptions dtype(ScalarType type) {
+  return TensorOptions(type);
+}
+QUERN_SLIM TensorOptions device(Device on) {
+  return TensorOptions(on);
+}
+QUERN_SLIM TensorOptions device(DeviceType on) {
+  return TensorOptions(on);
+}
 
 }  // namespace quern_slim
 
-QUERN_SLIM Tensor operator+(const Tensor& a, const Tensor& b) { return a.add(b); }
-QUERN_SLIM Tensor operator-(const Tensor& a, const Tensor& b) { return a.sub(b); }
-QUERN_SLIM Tensor operator*(const Tensor& a, const Tensor& b) { return a.mul(b); }
-QUERN_SLIM Tensor operator/(const Tensor& a, const Tensor& b) { return a.div(b); }
+QUERN_SLIM Tensor operator+(const Tensor& a, const Tensor& b) {
+  return a.add(b);
+}
+QUERN_SLIM Tensor operator-(const Tensor& a, const Tensor& b) {
+  return a.sub(b);
+}
+QUERN_SLIM Tensor operator*(const Tensor& a, const Tensor& b) {
+  return a.mul(b);
+}
+QUERN_SLIM Tensor operator/(const Tensor& a, const Tensor& b) {
+  return a.div(b);
+}
 
 }  // namespace at
 
@@ -234,10 +315,11 @@ using c10::cuda::OptionalCUDAGuard;
 cublasContext* getCurrentCUDABlasHandle();
 }  // namespace at::cuda
 
-#define C10_CUDA_CHECK(call)                                                        \
-  do {                                                                              \
-    const cudaError_t quern_slim_error = (call);                                    \
-    TORCH_CHECK(quern_slim_error == cudaSuccess, "CUDA error: ", cudaGetErrorString(quern_slim_error)); \
+#define C10_CUDA_CHECK(call)                                           \
+  do {                                                                 \
+    const cudaError_t quern_slim_error = (call);                       \
+    TORCH_CHECK(quern_slim_error == cudaSuccess,                       \
+                "CUDA error: ", cudaGetErrorString(quern_slim_error)); \
   } while (false)
 #define AT_CUDA_CHECK(call) C10_CUDA_CHECK(call)
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
@@ -247,60 +329,14 @@ using namespace at;
 using std::nullopt;
 using std::optional;
 using Dtype = at::ScalarType;
-constexpr auto kUInt8 = at::kByte, kU8 = at::kByte, kInt8 = at::kChar, kI8 = at::kChar, kInt16 = at::kShort,
-               kI16 = at::kShort, kInt32 = at::kInt, kI32 = at::kInt, kInt64 = at::kLong, kI64 = at::kLong,
-               kFloat16 = at::kHalf, kF16 = at::kHalf, kFloat32 = at::kFloat, kF32 = at::kFloat,
-               kFloat64 = at::kDouble, kF64 = at::kDouble;
+constexpr auto kUInt8 = at::kByte, kU8 = at::kByte, kInt8 = at::kChar, kI8 = at::kChar,
+               kInt16 = at::kShort, kI16 = at::kShort, kInt32 = at::kInt, kI32 = at::kInt,
+               kInt64 = at::kLong, kI64 = at::kLong, kFloat16 = at::kHalf, kF16 = at::kHalf,
+               kFloat32 = at::kFloat, kF32 = at::kFloat, kFloat64 = at::kDouble, kF64 = at::kDouble;
 }  // namespace torch
 namespace c10 {
 using std::nullopt;
 using std::optional;
 }  // namespace c10
 
-#ifdef QUERN_SLIM_HALVES
-#include <torch/headeronly/util/BFloat16.h>
-#include <torch/headeronly/util/Half.h>
-#endif
-
-#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                          \
-  [&] {                                                                                              \
-    const ::c10::ScalarType quern_slim_type_ = (TYPE);                                               \
-    switch (quern_slim_type_) {                                                                      \
-      __VA_ARGS__                                                                                    \
-      default: break;                                                                                \
-    }                                                                                                \
-    TORCH_CHECK_NOT_IMPLEMENTED(false, '"', NAME, "\" not implemented for '", ::c10::toString(quern_slim_type_), "'"); \
-  }()
-#define QUERN_SLIM_CASE(enumerator, type, ...) \
-  case ::c10::ScalarType::enumerator: {        \
-    using scalar_t [[maybe_unused]] = type;    \
-    return __VA_ARGS__();                      \
-  }
-#define QUERN_SLIM_FLOATING(...) \
-  QUERN_SLIM_CASE(Double, double, __VA_ARGS__) QUERN_SLIM_CASE(Float, float, __VA_ARGS__)
-#define QUERN_SLIM_INTEGRAL(...)                                                                     \
-  QUERN_SLIM_CASE(Byte, std::uint8_t, __VA_ARGS__) QUERN_SLIM_CASE(Char, std::int8_t, __VA_ARGS__)   \
-  QUERN_SLIM_CASE(Int, int, __VA_ARGS__) QUERN_SLIM_CASE(Long, std::int64_t, __VA_ARGS__)            \
-  QUERN_SLIM_CASE(Short, std::int16_t, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES(TYPE, NAME, ...) AT_DISPATCH_SWITCH(TYPE, NAME, QUERN_SLIM_FLOATING(__VA_ARGS__))
-#define AT_DISPATCH_INTEGRAL_TYPES(TYPE, NAME, ...) AT_DISPATCH_SWITCH(TYPE, NAME, QUERN_SLIM_INTEGRAL(__VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES(TYPE, NAME, ...) \
-  AT_DISPATCH_SWITCH(TYPE, NAME, QUERN_SLIM_FLOATING(__VA_ARGS__) QUERN_SLIM_INTEGRAL(__VA_ARGS__))
-#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(TYPE, NAME, ...) \
-  AT_DISPATCH_SWITCH(TYPE, NAME, QUERN_SLIM_FLOATING(__VA_ARGS__) QUERN_SLIM_CASE(Half, ::c10::Half, __VA_ARGS__))
-namespace c10 {
-template <ScalarType> struct quern_slim_cpp;
-template <> struct quern_slim_cpp<ScalarType::Half> { using type = Half; };
-template <> struct quern_slim_cpp<ScalarType::BFloat16> { using type = BFloat16; };
-template <> struct quern_slim_cpp<ScalarType::Bool> { using type = bool; };
-}  // namespace c10
-#define QUERN_SLIM_GIVEN(value, ...)                                               \
-  case value: {                                                                    \
-    using scalar_t [[maybe_unused]] = typename ::c10::quern_slim_cpp<value>::type; \
-    return __VA_ARGS__();                                                          \
-  }
-#define AT_DISPATCH_FLOATING_TYPES_AND(one, TYPE, NAME, ...) \
-  AT_DISPATCH_SWITCH(TYPE, NAME, QUERN_SLIM_FLOATING(__VA_ARGS__) QUERN_SLIM_GIVEN(one, __VA_ARGS__))
-#define AT_DISPATCH_FLOATING_TYPES_AND2(one, two, TYPE, NAME, ...) \
-  AT_DISPATCH_SWITCH(TYPE, NAME, QUERN_SLIM_FLOATING(__VA_ARGS__)  \
-                     QUERN_SLIM_GIVEN(one, __VA_ARGS__) QUERN_SLIM_GIVEN(two, __VA_ARGS__))
+#include "quern_dispatch.h"

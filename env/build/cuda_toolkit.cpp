@@ -1,5 +1,5 @@
 // Where CUDA's compilers lie on this machine.
-#include "env/lanes/cuda/build/cuda_toolkit.hpp"
+#include "env/build/cuda_toolkit.hpp"
 
 #include <algorithm>
 #include <cstdlib>
