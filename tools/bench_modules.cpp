@@ -1,0 +1,338 @@
+// What lane `pytorch` costs on a core: how soon a forked Python runs an operator of torch, a
+// candidate that is the reference, and evaluations an hour with the stages in which they go.
+//
+//   bench_modules [--forks N] [--trials N] [--only TASK] [--sandbox best_effort|required]
+//                 [--budget-s S]
+//
+// Ends with 1 where a bar is missed. The load of the machine is printed before and after.
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "env/judge/machine.hpp"
+#include "env/lanes/pytorch/module_task.hpp"
+#include "env/lanes/pytorch/process/python_zygote.hpp"
+#include "env/lanes/pytorch/pytorch_evaluator.hpp"
+#include "env/measure/stats.hpp"
+#include "env/task/task_codec.hpp"
+#include "tools/stage_table.hpp"
+
+namespace quern::tools {
+namespace {
+
+constexpr double most_fork_ms = 50;             // median, to the first operator
+constexpr double most_called_different = 0.02;  // of evaluations with a verdict
+constexpr env::question_limits fork_limits{60, 120};
+
+struct module_bench_options {
+  int forks = 50;
+  int trials = 100;
+  std::string only;
+  std::string sandbox = "required";
+  double budget_s = 0.5;
+};
+
+void print_load(const char* when) {
+  const auto text = base::read_file("/proc/loadavg", 256);
+  std::printf("load %s: %s\n", when, text ? base::one_line(*text).c_str() : "unknown");
+  std::fflush(stdout);
+}
+
+// ---- forks
+
+constexpr const char* without_operator = "class Model:\n    pass\n";
+constexpr const char* with_operator =
+    "import torch\n\n\nclass Model:\n    pass\n\n\n"
+    "reached = float(torch.ones(64, 64).mul_(2).sum())\n"
+    "if reached != 8192.0:\n    raise ValueError(reached)\n";
+
+/// Milliseconds of the parts of forks, one entry a fork.
+struct fork_times {
+  std::vector<double> fork, sandbox, load, all;
+};
+
+base::status fork_once(env::python_zygote& zygote, const std::string& path, fork_times& into) {
+  const base::steady_clock clock;
+  env::python_start how;
+  how.read_only = {path};
+  const auto begin = clock.now_ns();
+  QUERN_TRY(auto child, zygote.fork(how));
+  const auto forked = clock.now_ns();
+  // It answers its first question once it has its sandbox.
+  if (const auto opened = child.open(fork_limits); !opened)
+    return base::fail(base::errc::unavailable, "a child's first answer: {}", opened.error().text);
+  const auto sandboxed = clock.now_ns();
+  if (const auto loaded = child.link().load(path, fork_limits); !loaded)
+    return base::fail(base::errc::unavailable, "loading {}: {}", path, loaded.error().text);
+  const auto loaded = clock.now_ns();
+  const auto add = [](std::vector<double>& to, std::int64_t ns) {
+    to.push_back(static_cast<double>(ns) * 1e-6);
+  };
+  add(into.fork, forked - begin);
+  add(into.sandbox, sandboxed - forked);
+  add(into.load, loaded - sandboxed);
+  add(into.all, loaded - begin);
+  // Its end is not part of the next fork.
+  (void)zygote.end(child);
+  return {};
+}
+
+void print_part(const char* name, const std::vector<double>& ms) {
+  std::printf("       %-34s median %6.1f ms  P90 %6.1f ms\n", name, env::median_of(ms),
+              env::quantile_of(ms, 0.9));
+}
+
+/// Whether the bar is met.
+base::expected<bool> bench_forks(env::sandbox_mode mode, int forks) {
+  QUERN_TRY(auto zygote, env::python_zygote::start(mode));
+  QUERN_TRY(const auto plain, env::write_module("plain.py", without_operator));
+  QUERN_TRY(const auto working, env::write_module("working.py", with_operator));
+  fork_times idle, first;
+  for (int i = 0; i < forks; ++i) {
+    QUERN_CHECK(fork_once(zygote, plain.path.string(), idle));
+    QUERN_CHECK(fork_once(zygote, working.path.string(), first));
+  }
+  const double median = env::median_of(first.all);
+  const bool met = median <= most_fork_ms;
+  std::printf(
+      "forks  %d, to the first operator of torch: median %.1f ms, P90 %.1f ms; wanted %.0f: %s\n",
+      forks, median, env::quantile_of(first.all, 0.9), most_fork_ms, met ? "met" : "missed");
+  print_part("fork, until its process is told", first.fork);
+  print_part("sandbox, until its first answer", first.sandbox);
+  print_part("load of a module without operators", idle.load);
+  print_part("load of one that runs operators", first.load);
+  std::printf("       first operators: %.1f ms (difference of the medians)\n",
+              env::median_of(first.load) - env::median_of(idle.load));
+  std::fflush(stdout);
+  return met;
+}
+
+// ---- a candidate that is the reference
+
+struct self_module {
+  const char* name;
+  const char* text;
+};
+
+constexpr self_module self_modules[] = {{"mlp", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.first = nn.Linear(width, hidden)
+        self.second = nn.Linear(hidden, width)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+def get_inputs():
+    return [torch.rand(64, 256)]
+
+def get_init_inputs():
+    return [256, 512]
+)"},
+                                        {"softmax", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=1)
+
+def get_inputs():
+    return [torch.rand(256, 1024)]
+)"},
+                                        {"matmul", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+def get_inputs():
+    return [torch.rand(384, 384), torch.rand(384, 384)]
+)"},
+                                        {"reduction", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.sum(dim=1)
+
+def get_inputs():
+    return [torch.rand(1024, 1024)]
+)"}};
+
+std::string self_task(const self_module& of) {
+  std::string text = fmt::format(
+      "quern_task: 1\nname: {}\nlane: pytorch\nfamily: bench\ntolerance: {{atol: 1.0e-4, rtol: "
+      "1.0e-4}}\nbaseline: reference\nreference: |\n",
+      of.name);
+  for (const char* at = of.text; *at != '\0'; ++at) {
+    if (*at == '\n')
+      text += "\n  ";
+    else
+      text += *at;
+  }
+  return text + "\n";
+}
+
+/// The reference with the class that candidates have. The number makes it a source of its own.
+std::string self_candidate(const self_module& of, int trial) {
+  std::string text = of.text;
+  const std::string head = "class Model(nn.Module):\n";
+  text.replace(text.find(head), head.size(),
+               fmt::format("class ModelNew(nn.Module):\n    trial = {}\n\n", trial));
+  return text;
+}
+
+struct self_figures {
+  int trials = 0, judged = 0, different = 0, noisy = 0, other = 0;
+  std::vector<double> log_speedups, calls_us;
+};
+
+void add_verdict(self_figures& to, const env::verdict& v, const char* name) {
+  ++to.trials;
+  if (v.kind == env::verdict_kind::noisy) {
+    ++to.noisy;
+    return;
+  }
+  if (v.kind != env::verdict_kind::ok || !v.speedup_e2 || !v.time ||
+      v.time->log_ratio_e9.size() != 3) {
+    ++to.other;
+    std::fprintf(stderr, "bench_modules: %s: %s\n", name, env::summary(v).c_str());
+    return;
+  }
+  ++to.judged;
+  to.different += *v.speedup_e2 != 100;
+  to.log_speedups.push_back(std::abs(static_cast<double>(v.time->log_ratio_e9[1]) * 1e-9));
+  for (const std::int64_t ns : v.time->ref_ns)
+    to.calls_us.push_back(static_cast<double>(ns) * 1e-3);
+}
+
+void print_self(const char* name, const self_figures& of) {
+  std::printf(
+      "       %-10s %3d evaluations  call %7.0f us  different from 1.00: %d of %d  noisy %d  other "
+      "%d  |log speed-up| median %.4f, P99 %.4f\n",
+      name, of.trials, env::median_of(of.calls_us), of.different, of.judged, of.noisy, of.other,
+      env::median_of(of.log_speedups), env::quantile_of(of.log_speedups, 0.99));
+  std::fflush(stdout);
+}
+
+/// Whether the bar is met, and no honest candidate was called anything but right or noisy.
+base::expected<bool> bench_against_itself(const module_bench_options& options) {
+  env::pytorch_evaluator_options opening;
+  opening.time_budget_s = options.budget_s;
+  opening.sandbox_required = options.sandbox == "required";
+  QUERN_TRY(const auto judge, env::pytorch_evaluator::open(std::move(opening)));
+  std::vector<self_module> modules;
+  std::vector<std::shared_ptr<const env::task>> tasks;
+  for (const self_module& one : self_modules) {
+    if (!options.only.empty() && options.only != one.name) continue;
+    QUERN_TRY(auto task, env::parse_task(self_task(one)));
+    modules.push_back(one);
+    tasks.push_back(std::make_shared<const env::task>(std::move(task)));
+  }
+  const auto request_of = [&](std::size_t which, int trial, bool timed) {
+    env::evaluation_request request;
+    request.subject = tasks[which];
+    request.source = self_candidate(modules[which], trial);
+    request.seed = static_cast<std::uint64_t>(trial + 1);
+    request.verify_only = !timed;
+    return request;
+  };
+  // A task is prepared once in a run, not once an evaluation.
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    judge->evaluate(request_of(i, -1, false));
+
+  std::vector<self_figures> each(tasks.size());
+  self_figures all;
+  const env::stage_seconds before = judge->stages();
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  for (int trial = 0; trial < options.trials; ++trial) {
+    const std::size_t which = static_cast<std::size_t>(trial) % tasks.size();
+    const auto v = judge->evaluate(request_of(which, trial, true));
+    add_verdict(each[which], v, modules[which].name);
+    add_verdict(all, v, modules[which].name);
+  }
+  const double seconds = static_cast<double>(clock.now_ns() - begin) * 1e-9;
+  const env::stage_seconds after = judge->stages();
+
+  const double share = all.judged > 0 ? static_cast<double>(all.different) / all.judged : 1;
+  const bool met = share <= most_called_different && all.other == 0;
+  std::printf(
+      "itself %d evaluations: called different from 1.00 %.1f %% of %d with a verdict, wanted %.0f "
+      "%%: %s; noisy %.1f %%; P99 of |log speed-up| %.4f\n",
+      all.trials, 100 * share, all.judged, 100 * most_called_different, met ? "met" : "missed",
+      100.0 * all.noisy / all.trials, env::quantile_of(all.log_speedups, 0.99));
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    print_self(modules[i].name, each[i]);
+  std::printf("rate   %.0f evaluations an hour on one core: %.1f s for %d\n",
+              3600 * all.trials / seconds, seconds, all.trials);
+  each_stage(before, after, [&](const char* name, double value) {
+    std::printf("       %-10s %6.1f ms an evaluation\n", name, 1000 * value / all.trials);
+  });
+  return met;
+}
+
+int run(const module_bench_options& options) {
+  const auto failed = [](const base::error& e) {
+    std::fprintf(stderr, "bench_modules: %s\n", e.message.c_str());
+    return 2;
+  };
+  std::printf("bench_modules on %s, sandbox %s, budget %.2f s\n", env::cpu_model().c_str(),
+              options.sandbox.c_str(), options.budget_s);
+  print_load("before");
+  const auto mode =
+      options.sandbox == "required" ? env::sandbox_mode::required : env::sandbox_mode::best_effort;
+  bool met = true;
+  if (options.forks > 0) {
+    const auto forked = bench_forks(mode, options.forks);
+    if (!forked) return failed(forked.error());
+    met &= *forked;
+  }
+  if (options.trials > 0) {
+    const auto judged = bench_against_itself(options);
+    if (!judged) return failed(judged.error());
+    met &= *judged;
+  }
+  print_load("after");
+  return met ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace quern::tools
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Measures lane pytorch on a core: forks, a candidate that is the reference, and "
+      "evaluations an hour.",
+      "bench_modules"};
+  quern::tools::module_bench_options options;
+  app.add_option("--forks", options.forks, "forks to measure; 0: none")->capture_default_str();
+  app.add_option("--trials", options.trials, "evaluations of the reference as a candidate; 0: none")
+      ->capture_default_str();
+  app.add_option("--only", options.only, "one task of --trials; default: all")
+      ->check(CLI::IsMember({"mlp", "softmax", "matmul", "reduction"}));
+  app.add_option("--sandbox", options.sandbox, "required or best_effort")
+      ->check(CLI::IsMember({"required", "best_effort"}))
+      ->capture_default_str();
+  app.add_option("--budget-s", options.budget_s, "seconds of measuring for each evaluation")
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return quern::tools::run(options);
+}
