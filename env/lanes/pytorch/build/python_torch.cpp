@@ -1,16 +1,16 @@
 // Where the PyTorch of a Python lies, for compilers.
 #include "env/lanes/pytorch/build/python_torch.hpp"
 
+#include <array>
 #include <chrono>
-#include <cstdlib>
 
 #include <unistd.h>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "base/program.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
+#include "env/build/python.hpp"
 
 namespace quern::env {
 namespace {
@@ -34,6 +34,7 @@ print(json.dumps({"torch": folder, "headers": sysconfig.get_path("include", "pos
                             ("stdlib", "platstdlib", "purelib", "platlib"))} | set(sys.path)
                            if path and os.path.realpath(path) not in ("/", "/usr", "/usr/local")]}))
 )";
+constexpr std::array<std::string_view, 2> torch_environments{".venv-python", ".venv"};
 constexpr std::chrono::seconds longest_answer{60};
 
 base::expected<python_torch> ask_torch_python(const fs::path& program) {
@@ -71,19 +72,6 @@ base::expected<python_torch> ask_torch_python(const fs::path& program) {
   return found;
 }
 
-std::vector<fs::path> torch_pythons() {
-  if (const char* given = std::getenv("QUERN_PYTHON"); given != nullptr && *given != '\0')
-    return {given};
-  std::vector<fs::path> all;
-  for (fs::path at = base::program_folder(); at.has_relative_path(); at = at.parent_path())
-    for (const char* name : {".venv-python", ".venv"})
-      all.push_back(at / name / "bin/python3");
-  const char* path = std::getenv("PATH");
-  for (const auto folder : base::split(path != nullptr ? path : "/usr/bin", ':'))
-    if (folder.starts_with('/')) all.push_back(fs::path(folder) / "python3");
-  return all;
-}
-
 }  // namespace
 
 std::vector<std::string> python_torch::include_folders() const {
@@ -93,7 +81,7 @@ std::vector<std::string> python_torch::include_folders() const {
 
 base::expected<python_torch> find_python_torch(const fs::path& program) {
   std::string looked;
-  for (const auto& python : program.empty() ? torch_pythons() : std::vector<fs::path>{program}) {
+  for (const auto& python : program.empty() ? python_programs(torch_environments) : std::vector<fs::path>{program}) {
     if (access(python.c_str(), X_OK) != 0) continue;
     auto found = ask_torch_python(python);
     if (found) return found;
@@ -101,7 +89,7 @@ base::expected<python_torch> find_python_torch(const fs::path& program) {
         fmt::format("{}{}: {}", looked.empty() ? "" : "; ", python.string(), found.error().message);
   }
   return base::fail(base::errc::not_found,
-                    "no Python with torch and Python.h ({}): run tools/setup.sh --python, or set "
+                    "no Python with torch and Python.h ({}): run tools/setup.sh --pytorch, or set "
                     "QUERN_PYTHON",
                     looked.empty() ? "there is none in PATH" : looked);
 }
