@@ -3,7 +3,8 @@
 The commands are those of every runner (env/runner/protocol.hpp). Questions of this lane come as JSON with a key `ask`, in
 the message or, as `long` says, in the file for answers:
 
-describe   of a reference: what the module needs and gives; the answer is a sheet (module_sheet.hpp)
+describe   of a reference: what the module needs and gives; the answer is a sheet (module_sheet.hpp).
+           describe_meta: the same of tensors without memory, so types and shapes alone
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
 weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
 record     of a candidate, in a process of its own: which extensions it asks for (extension_recorder.py)
@@ -158,7 +159,7 @@ def changed(family, tensor):
         flat = tensor.clone().reshape(-1)
         if flat.numel():
             places = torch.randint(0, flat.numel(), (min(3, flat.numel()),))
-            flat[places] = flat[places] * 4 + 1
+            flat[places] = torch.where(flat[places] != 0, flat[places] * 4 + 1, flat[places])
         return flat.reshape(tensor.shape)
     raise Unusable(f"a distribution {family}")
 
@@ -263,7 +264,7 @@ class Child:
         inputs = self.module.get_inputs()
         if not isinstance(inputs, (list, tuple)):
             raise Unusable(f"get_inputs returns a {type(inputs).__name__}: a list is asked for")
-        return [self.cast(value.cpu() if isinstance(value, torch.Tensor) else value) for value in inputs]
+        return [self.cast(value.cpu() if isinstance(value, torch.Tensor) and not value.is_meta else value) for value in inputs]
 
     def make_model(self, name, init, seed):
         seed_all(seed)
@@ -276,7 +277,8 @@ class Child:
             return made
         return made.to(self.precision) if self.precision != torch.float32 else made
 
-    def describe(self, asked):
+    def needs(self, asked):
+        """Makes the model; (sheet of what it is given and holds, inputs of a call)."""
         self.precision = PRECISIONS[asked["precision"]]
         module, seed = self.module, asked["seed"]
         for name in ("Model", "get_inputs"):
@@ -302,23 +304,42 @@ class Child:
             for kind, name, value in tensors_of(self.model):
                 number, as_bool = element_type(value)
                 sheet["weights"].append({"kind": kind, "name": name, "type": NAMES[number], "bool": as_bool, "shape": list(value.shape)})
+        return sheet, inputs
+
+    def outcome(self, inputs, seed):
+        """The tensors of a call on copies of `inputs`."""
+        seed_all(seed)
         with torch.no_grad():
-            outcomes = []
-            for again in range(3):
-                seed_all(seed + 2 + min(again, 1))  # the third has the numbers of the second
-                result = flattened(self.model(*[value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]))
-                outcomes.append([value.clone() for value in result])
-        sheet["tuple"] = len(result) != 1
-        sheet["outputs"] = []
-        for value in outcomes[0]:
+            result = flattened(self.model(*[value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]))
+            return [value.clone() for value in result]
+
+    @staticmethod
+    def results(outcome):
+        """The part of a sheet that is about results."""
+        outputs = []
+        for value in outcome:
             number, as_bool = element_type(value)
-            sheet["outputs"].append({"type": NAMES[number], "bool": as_bool, "shape": list(value.shape), "contiguous": value.is_contiguous()})
+            outputs.append({"type": NAMES[number], "bool": as_bool, "shape": list(value.shape), "contiguous": value.is_contiguous()})
+        return {"tuple": len(outcome) != 1, "outputs": outputs}
+
+    def describe(self, asked):
+        sheet, inputs = self.needs(asked)
+        # The third has the numbers of the second.
+        outcomes = [self.outcome(inputs, asked["seed"] + 2 + min(again, 1)) for again in range(3)]
+        sheet |= self.results(outcomes[0])
         same = [all(torch.equal(a, b) or torch.allclose(a, b, equal_nan=True, rtol=0, atol=0) for a, b in zip(outcomes[i], outcomes[j]))
                 for i, j in ((0, 1), (1, 2))]
         # Equal numbers and another result: it is what came before. Otherwise, numbers drawn in forward.
         sheet["keeps_state"], sheet["draws"] = not same[1], same[1] and not same[0]
         sheet["constant"] = all(value.numel() < 2 or bool((value == value.reshape(-1)[0]).all()) for value in outcomes[0] if value.dim())
         return sheet
+
+    def describe_meta(self, asked):
+        """Types and shapes alone, of tensors without memory. What only values can tell is told as False."""
+        with torch.device("meta"):
+            sheet, inputs = self.needs(asked)
+            sheet |= self.results(self.outcome(inputs, asked["seed"] + 2))
+        return sheet | {"keeps_state": False, "draws": False, "constant": False}
 
     def content(self, asked):
         """Inputs of calls `first` ..., one for each of `seeds`."""
@@ -375,8 +396,8 @@ class Child:
             asked = json.loads(ctypes.string_at(sheet, asked["long"]))
         if self.problem:
             raise Unusable(self.problem)
-        question = {"describe": self.describe, "content": self.content, "weights": self.weights, "construct": self.construct,
-                    "record": self.record}[asked["ask"]]
+        question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
+                    "construct": self.construct, "record": self.record}[asked["ask"]]
         if self.module is None and asked["ask"] != "record":
             raise Unusable("a question before a module")
         answer = json.dumps(question(asked) | {"layers": self.layers}, allow_nan=False).encode()

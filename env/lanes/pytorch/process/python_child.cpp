@@ -95,6 +95,11 @@ answered<std::string> python_child::describe(const module_making& how, question_
   return ask({{"ask", "describe"}, {"precision", how.precision}, {"seed", how.seed}}, limits);
 }
 
+answered<std::string> python_child::describe_without_values(const module_making& how,
+                                                            question_limits limits) {
+  return ask({{"ask", "describe_meta"}, {"precision", how.precision}, {"seed", how.seed}}, limits);
+}
+
 answered<std::string> python_child::content(std::int64_t first,
                                             std::span<const std::uint64_t> seeds,
                                             std::string_view family, question_limits limits) {

@@ -49,6 +49,10 @@ class python_child {
   /// Of a reference: makes its model and calls it three times. The text is for
   /// parse_module_sheet().
   answered<std::string> describe(const module_making& how, question_limits limits);
+  /// As describe(), by one call on tensors without memory, so that no module is too large: types
+  /// and shapes are right, and what only values can tell is told as false. The process is of no use
+  /// for calls after it.
+  answered<std::string> describe_without_values(const module_making& how, question_limits limits);
   /// Of a reference that has a plan: inputs of calls `first` ... by get_inputs, a seed each,
   /// changed as `family` says (module_child.py).
   answered<std::string> content(std::int64_t first, std::span<const std::uint64_t> seeds,

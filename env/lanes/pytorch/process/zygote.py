@@ -152,8 +152,8 @@ class Zygote:
         except OSError as e:
             layers, problem = 0, str(e)
         here = os.getcwd()
-        os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"),
-                          TORCHINDUCTOR_CACHE_DIR=os.path.join(here, "inductor"))
+        # Of Inductor the folder itself: torch makes it as soon as it is imported, and here nobody makes folders.
+        os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"), TORCHINDUCTOR_CACHE_DIR=here)
         return module_child.serve(self.library.so, spec["socket"], layers, problem, asked)
 
 

@@ -230,6 +230,57 @@ def get_inputs():
   CHECK_FALSE((plain.draws || plain.keeps_state || plain.is_constant));
 }
 
+TEST_CASE_FIXTURE(modules_fixture, "a module that fits into no memory is described all the same") {
+  if (zygote() == nullptr) return;
+  // 1 TiB of input, 4 TiB of weights.
+  const std::string path = write("huge.py", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.start = torch.zeros(features)
+
+    def forward(self, x, classes, factor):
+        y = (self.linear(x) + self.start) * factor
+        return y.t(), classes > 2, x.argmax(dim=1)
+
+def get_inputs():
+    return [torch.rand(1 << 18, 1 << 20), torch.randint(0, 9, (5,)), 1.5]
+
+def get_init_inputs():
+    return [1 << 20]
+)");
+  python_child child = start(path);
+  REQUIRE(child.load(path, patient));
+  const auto text = child.describe_without_values({"fp32", 7}, patient);
+  CAPTURE(text ? *text : text.error().text);
+  REQUIRE(text);
+  const auto sheet = parse_module_sheet(*text);
+  CAPTURE(sheet ? "" : sheet.error().message);
+  REQUIRE(sheet);
+  using shape = std::vector<std::int64_t>;
+  CHECK(sheet->init == "[1048576]");
+  REQUIRE(sheet->arguments.size() == 3);
+  CHECK(sheet->arguments[0].tensor.shape == shape{1 << 18, 1 << 20});
+  CHECK(sheet->arguments[1].tensor.type == dtype::i64);
+  CHECK(sheet->arguments[2].value == "1.5");
+  REQUIRE(sheet->weights.size() == 3);
+  CHECK(sheet->weights[2].kind == "attribute");
+  CHECK(sheet->returns_tuple);
+  REQUIRE(sheet->outputs.size() == 3);
+  CHECK(sheet->outputs[0].tensor.shape == shape{1 << 20, 1 << 18});
+  CHECK_FALSE(sheet->outputs[0].contiguous);
+  CHECK(sheet->outputs[1].tensor.is_bool);
+  CHECK(sheet->outputs[2].tensor.type == dtype::i64);
+  // The same module with values: there is no room for them, which is its own failure.
+  python_child other = start(path);
+  REQUIRE(other.load(path, patient));
+  CHECK_FALSE(other.describe({"fp32", 7}, patient));
+}
+
 TEST_CASE_FIXTURE(modules_fixture, "a module reaches nothing of the host") {
   if (zygote() == nullptr) return;
   const std::string secret = write("secret.txt", "a word");
@@ -245,6 +296,7 @@ TEST_CASE_FIXTURE(modules_fixture, "a module reaches nothing of the host") {
   CHECK(
       test::contains(ends_with("thread.py", "threading.Thread(target=print).start()\n"), "Error"));
   // The control: what a module may do does not fail.
+  CHECK(complaint("dynamo.py", std::string(scaled_linear) + "import torch._dynamo\n") == "");
   CHECK(complaint("fine.py", std::string(scaled_linear) + "open('own.txt', 'w').write('x')\n")
             .empty());
 }

@@ -1,0 +1,112 @@
+// Tasks of tests/modules: what makes each unlike a plain pair of tensors in and a tensor out does
+// not change who is right, or is refused with its reason.
+#include "base/file.hpp"
+#include "modules_fixture.hpp"
+
+using namespace quern::test;
+using namespace quern::test::modules;
+
+namespace {
+
+std::string module_text(const std::string& name) {
+  const auto text =
+      quern::base::read_file(source_dir() / "tests/modules" / (name + ".py"), 64 * 1024);
+  CAPTURE(name);
+  REQUIRE(text);
+  return *text;
+}
+
+std::string with_change(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  if (at == std::string::npos) throw std::logic_error("not in the module: " + from);
+  return text.replace(at, from.size(), to);
+}
+
+/// The reference as a candidate.
+std::string renamed(const std::string& text) {
+  return with_change(text, "class Model(", "class ModelNew(");
+}
+
+struct irregular_case {
+  const char* module;
+  /// A change that leaves it right; empty: none beyond the name.
+  const char* right_from;
+  const char* right_to;
+  const char* wrong_from;
+  const char* wrong_to;
+  verdict_kind wrong = verdict_kind::wrong_value;
+};
+
+constexpr irregular_case irregular_cases[] = {
+    {"bool_mask", "x * mask", "torch.where(mask, x, 0.0)", "x * mask", "x"},
+    {"class_ids", "F.cross_entropy(scores, classes, reduction=\"none\")",
+     "-torch.log_softmax(scores, 1).gather(1, classes[:, None])[:, 0]", "scores, classes,",
+     "scores, classes.clamp(max=8),"},
+    {"scalar_argument", "x * factor", "factor * x", "x * factor", "x * 3.0"},
+    {"whole_output", "torch.argmax(x, dim=self.dim)", "x.max(dim=self.dim).indices",
+     "torch.argmax(", "torch.argmin("},
+    {"whole_output", "", "", "torch.argmax(x, dim=self.dim)",
+     "torch.argmax(x, dim=self.dim).to(torch.int32)", verdict_kind::wrong_dtype},
+    {"scalar_output", "((predictions - targets) ** 2).mean()",
+     "torch.nn.functional.mse_loss(predictions, targets)", "** 2).mean()", "** 2).sum() / 2000"},
+    {"scalar_output", "", "", "** 2).mean()", "** 2).mean().reshape(1)", verdict_kind::wrong_shape},
+    {"triangular", "a @ b", "torch.tril(a) @ torch.tril(b)", "a @ b", "a @ torch.triu(b)"},
+    {"tuple_output", "x.sum(dim=1), x.argmax(dim=1)", "x.sum(dim=1), x.max(dim=1).indices",
+     "x.argmax(dim=1)", "x.argmin(dim=1)"},
+    {"tuple_output", "", "", "x.sum(dim=1), x.argmax(dim=1)", "x.sum(dim=1)",
+     verdict_kind::wrong_shape},
+    {"optional_argument", "self.linear(x) + start", "self.linear(x).add_(start)",
+     "torch.zeros(x.shape[0]", "torch.ones(x.shape[0]"},
+    {"module_globals", "shifted(x * self.scale, width)", "x * self.scale + 20.0", "return x + by",
+     "return x - by"},
+    {"not_contiguous", ".transpose(0, 1)", ".transpose(0, 1).contiguous()", ".transpose(0, 1)",
+     ".contiguous()"},
+    {"updates_buffers", "self.norm(x)",
+     "(x - x.mean(0)) / torch.sqrt(x.var(0, unbiased=False) + 1e-5)", "return self.norm(x)",
+     "self.norm.eval()\n        return self.norm(x)"},
+    {"outside_state_dict", "self.scale = torch.rand(width)", "self.scale = torch.zeros(width)",
+     "self.shift(x) * self.scale", "self.shift(x) * torch.rand(self.scale.shape)"},
+    {"no_init_inputs", "torch.relu(x - 0.5)", "(x - 0.5).clamp(min=0)", "x - 0.5", "x - 0.51"},
+    {"only_fp32", "start @ self.weight + x", "self.weight.sum(0) + x", "torch.ones(",
+     "torch.zeros("},
+};
+
+}  // namespace
+
+TEST_CASE("irregular modules are judged as plain ones are") {
+  if (judge() == nullptr) return;
+  for (const irregular_case& one : irregular_cases) {
+    const std::string text = module_text(one.module);
+    const auto of = task_of(text);
+    const std::string same = renamed(text);
+    CAPTURE(std::string(one.module));
+    const verdict honest_one = judged(same, of);
+    CAPTURE(honest_one.detail);
+    CHECK(name_of(honest_one.kind) == name_of(verdict_kind::ok));
+    if (*one.right_from != '\0') {
+      const verdict right = judged(with_change(same, one.right_from, one.right_to), of);
+      CAPTURE(right.detail);
+      CHECK(name_of(right.kind) == name_of(verdict_kind::ok));
+    }
+    CAPTURE(std::string(one.wrong_to));
+    const verdict wrong = judged(with_change(same, one.wrong_from, one.wrong_to), of);
+    CAPTURE(wrong.detail);
+    CHECK(name_of(wrong.kind) == name_of(one.wrong));
+  }
+}
+
+TEST_CASE("modules that no candidate can be compared with are refused with the reason") {
+  if (judge() == nullptr) return;
+  const auto refusal = [](const char* name, torch_precision precision) {
+    const std::string text = module_text(name);
+    const verdict v = judged(renamed(text), task_of(text, precision));
+    CAPTURE(name);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == name_of(verdict_kind::invalid_reference));
+    return v.detail;
+  };
+  CHECK(contains(refusal("draws", torch_precision::fp32), "random numbers in forward"));
+  CHECK(contains(refusal("keeps_state", torch_precision::fp32), "calls before"));
+  // torch's own words name the types that do not fit.
+  CHECK(contains(refusal("only_fp32", torch_precision::bf16), "dtype"));
+}
