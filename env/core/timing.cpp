@@ -2,7 +2,6 @@
 #include "env/core/timing.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -166,14 +165,12 @@ finding core_sides::measure_baseline_once() {
 finding core_sides::refresh() {
   if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
   if (request_.maker != nullptr) {
-    if (const auto made = request_.maker->fill(call_, *inputs_); !made)
-      return host_error(made.error().message);
+    const auto made = request_.maker->fill(call_, *inputs_);
     call_ += static_cast<std::uint64_t>(inputs_->slots());
-    return {};
+    return made ? finding{} : host_error(made.error().message);
   }
   for (std::int64_t s = 0; s < slots_; ++s, ++call_)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
-      // The arguments were valid when the lane made the base content with them.
       (void)refresh_input(instance_.inputs[i], task_.timed_content[i].kind,
                           task_.timed_content[i].where, call_, task_.timed.cases[0].inputs[i],
                           inputs_->at(i, s));

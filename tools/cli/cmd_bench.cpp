@@ -301,11 +301,11 @@ int cmd_bench(int argc, char** argv) {
   app.add_option("suite", a.suite,
                  "folder of a suite, or the name of a shipped one" + env::foreign_forms())
       ->required();
-  app.add_option(
-         "--candidates", a.candidates,
-         "folder with files TASK.ANYTHING with the lane's ending: " + file_endings() +
-             ", or level_L_problem_P_sample_S_kernel.py; or JSON lines with task, source and id; or "
-             "the file of SUITE, where candidates stand beside its tasks")
+  app.add_option("--candidates", a.candidates,
+                 "folder with files TASK.ANYTHING with the lane's ending: " + file_endings() +
+                     ", or level_L_problem_P_sample_S_kernel.py; or JSON lines with task, source "
+                     "and id; or "
+                     "the file of SUITE, where candidates stand beside its tasks")
       ->required();
   app.add_option("--out", a.out,
                  "verdicts, a line each; a second run goes on with it. Default: "

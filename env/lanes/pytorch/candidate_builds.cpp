@@ -14,15 +14,16 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-std::string needs_a_gpu(const python_facts& facts) {
+std::string cannot_run_here(const python_facts& facts) {
   if (facts.uses_cute) return "kernels in CuTe need a GPU";
   if (facts.uses_tilelang) return "kernels in TileLang need a GPU";
   if (facts.uses_triton_jit) return "kernels in Triton need a GPU";
   if (facts.uses_cuda_graph) return "CUDA graphs need a GPU";
+  if (facts.uses_torch_compile) return "torch.compile needs a compiler where the module runs";
   return {};
 }
 
-std::string needs_a_gpu(const std::vector<extension_request>& requests) {
+std::string cannot_run_here(const std::vector<extension_request>& requests) {
   for (const extension_request& one : requests)
     if (one.with_cuda || !one.cuda_sources.empty())
       return fmt::format("the CUDA sources of extension '{}' need a GPU", one.name);
@@ -42,9 +43,9 @@ base::expected<extension_builder*> candidate_builds::builder() {
   return builder_.get();
 }
 
-base::expected<built_candidate> candidate_builds::build(
+base::expected<candidate_extensions> candidate_builds::build(
     const std::vector<extension_request>& requests, const fs::path& folder) {
-  built_candidate built;
+  candidate_extensions built;
   if (requests.empty()) return built;
   QUERN_TRY(auto* with, builder());
   base::json index = base::json::array();
@@ -75,13 +76,13 @@ base::expected<built_candidate> candidate_builds::build(
 
 base::status candidate_builds::build_ahead(std::string_view source) {
   const python_facts facts = facts_of_python(tokenize_python(source));
-  if (!(facts.uses_load || facts.uses_load_inline) || !needs_a_gpu(facts).empty()) return {};
+  if (!(facts.uses_load || facts.uses_load_inline) || !cannot_run_here(facts).empty()) return {};
   QUERN_TRY(auto* with, builder());
   QUERN_TRY(const auto python, find_python_torch(with->python()));
   QUERN_TRY(const auto scripts, base::share_folder("env/lanes/pytorch/build"));
   QUERN_TRY(const auto recorded,
             record_extensions(children_, python, scripts.string(), source, "null"));
-  if (!needs_a_gpu(recorded.requests).empty()) return {};
+  if (!cannot_run_here(recorded.requests).empty()) return {};
   for (const extension_request& one : recorded.requests)
     QUERN_CHECK(with->build(one));
   return {};

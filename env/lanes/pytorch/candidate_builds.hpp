@@ -16,13 +16,13 @@
 
 namespace quern::env {
 
-/// Why a text needs a GPU, or a language that is not installed, as far as the text shows it; empty:
-/// nothing shows it.
-std::string needs_a_gpu(const python_facts& facts);
+/// Why no host of this device class can run a text, as far as the text shows it; empty: nothing
+/// shows it.
+std::string cannot_run_here(const python_facts& facts);
 /// The same of extensions that it asked for.
-std::string needs_a_gpu(const std::vector<extension_request>& requests);
+std::string cannot_run_here(const std::vector<extension_request>& requests);
 
-struct built_candidate {
+struct candidate_extensions {
   /// Files that its process is shown: the index of its extensions, and they.
   std::vector<std::string> files;
   /// The folder of the index; empty: it asks for no extension.
@@ -40,8 +40,8 @@ class candidate_builds {
 
   /// Builds what was asked for, and writes the index into `folder`, which exists. A build that the
   /// compiler refuses is an entry of the index, which the candidate may catch. Error: of this host.
-  base::expected<built_candidate> build(const std::vector<extension_request>& requests,
-                                        const std::filesystem::path& folder);
+  base::expected<candidate_extensions> build(const std::vector<extension_request>& requests,
+                                             const std::filesystem::path& folder);
   /// Learns what a text asks for, in a process of its own, and builds it into the cache.
   base::status build_ahead(std::string_view source);
 

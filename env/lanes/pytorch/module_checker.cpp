@@ -187,6 +187,7 @@ base::expected<task_report> module_checker::look(const task& what, std::uint64_t
   }
   module_task& task = **prepared;
   report.floor_ns = task.floor_ns;
+  report.worst_error = task.share_of_limit;
   if (!task.compared_with_f64)
     find(report, false, "tolerance",
          "the reference does not run in f64: limits are those of its type");
@@ -202,6 +203,11 @@ base::expected<task_report> module_checker::look(const task& what, std::uint64_t
          fmt::format("the results do not depend on {}: a kernel need not read it",
                      task.timed.instance.inputs[i].name));
   QUERN_TRY(report.baseline_ns, time_of(task));
+  if (report.baseline_ns < what.lane->least_baseline_ns)
+    find(report, false, "baseline",
+         fmt::format("a call takes {:.1f} us, at least {:.1f} can be measured well: larger inputs",
+                     static_cast<double>(report.baseline_ns) / 1e3,
+                     static_cast<double>(what.lane->least_baseline_ns) / 1e3));
   return report;
 }
 

@@ -154,11 +154,13 @@ base::status expect(module_task& to, python_child& process) {
     if (results) wide[c] = std::move(*results);
   }
   std::vector<expected_case> kept;
+  double first_error = 0;
   for (std::size_t c = 0; c < wide.size(); ++c) {
     expected_case& one = to.timed.cases[c];
     const result_scale scale = scale_of(
         at.outputs, one.want, to.compared_with_f64 ? wide[c] : std::vector<tensor_bytes>());
     one.limit = calibrated(to.subject->tolerance, scale);
+    if (c == 0) first_error = scale.worst_error;
     if (c == 0 && !one.limit)
       return base::fail(
           base::errc::invalid_argument,
@@ -170,6 +172,7 @@ base::status expect(module_task& to, python_child& process) {
   }
   to.timed.cases = std::move(kept);
   to.limit = *to.timed.cases.front().limit;
+  if (to.limit.atol > 0) to.share_of_limit = first_error / to.limit.atol;
   return {};
 }
 
@@ -181,8 +184,8 @@ base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
       bytes += one.bytes;
   if (bytes <= most_call_bytes) return {};
   return base::fail(
-      base::errc::invalid_argument,
-      "inputs, results and weights have {} MiB, on a core at most {}: judge it on a GPU",
+      base::errc::exhausted,
+      "inputs, results and weights have {} MiB, on a core at most {}: no core can judge it",
       bytes >> 20, most_call_bytes >> 20);
 }
 
@@ -196,6 +199,26 @@ base::status check_use_of(const module_sheet& sheet) {
     return base::fail(base::errc::invalid_argument,
                       "the reference draws random numbers in forward: no two runs of it can be "
                       "compared");
+  return {};
+}
+
+/// Before memory is taken: sizes by tensors without values, where the module can be described by
+/// them.
+base::status check_size_ahead(python_child& reference, const module_making& making) {
+  const auto text = reference.describe_without_values(making, describe_limits);
+  if (!text) return {};
+  const auto sheet = parse_module_sheet(*text);
+  if (!sheet) return {};
+  const auto at = instance_of(*sheet);
+  return at ? check_size_of(*sheet, *at) : base::status();
+}
+
+/// What is not on this machine, and cannot be had in a sandbox.
+base::status check_needs_of(const task& subject) {
+  for (const torch_need& need : pytorch_of(subject).needs)
+    if (need.what == torch_need::kind::weights)
+      return base::fail(base::errc::exhausted, "needs {}, which no host of this device class has",
+                        to_text(need));
   return {};
 }
 
@@ -243,11 +266,13 @@ base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<cons
                                                             std::uint64_t input_seed,
                                                             const machine_peak& peak) {
   QUERN_CHECK(validate(*subject));
+  QUERN_CHECK(check_needs_of(*subject));
   QUERN_TRY(auto file, write_module("reference.py", subject->reference));
   QUERN_TRY(auto child, loaded_reference(zygote, file.path.string(), -1));
   base::random_stream numbers(input_seed, "weights of a module");
   const module_making making{std::string(name_of(pytorch_of(*subject).precision)),
                              numbers.next_u64() >> 2};
+  QUERN_CHECK(check_size_ahead(child, making));
   const auto text = child.describe(making, describe_limits);
   if (!text) return tl::make_unexpected(reference_error(text.error()));
   QUERN_TRY(auto sheet, parse_module_sheet(*text));

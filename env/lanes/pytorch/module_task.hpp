@@ -25,6 +25,7 @@ struct module_task : core_task {
   module_weights weights;
   std::unique_ptr<module_content> content;
   tolerance limit;                 ///< of the nominal content, calibrated
+  double share_of_limit = 0;       ///< that the reference's own error takes
   bool compared_with_f64 = false;  ///< no: it does not run in f64, and limits are its dtype's
 
   module_task(base::temp_folder in, module_weights of)
@@ -44,7 +45,8 @@ base::expected<python_child> loaded_reference(python_zygote& zygote, const std::
 
 /// Describes the module, draws content, and runs the reference on all of it, in its precision and
 /// in f64. `input_seed`: secret of this evaluator. Errors: invalid_argument says what is wrong with
-/// the task or its reference; anything else is of this host.
+/// the task or its reference; exhausted: what it needs is not to be had on this device class;
+/// anything else is of this host.
 base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<const task> subject,
                                                             python_zygote& zygote,
                                                             std::uint64_t input_seed,

@@ -47,6 +47,8 @@ bool pytorch_evaluation::prepare() {
   stage_clock clock(with_.seconds.reference);
   used_device_ = true;
   auto prepared = with_.tasks->get(request_.subject);
+  if (!prepared && prepared.error().code == base::errc::exhausted)
+    return settle({verdict_kind::unsupported, "", prepared.error().message, std::nullopt});
   if (!prepared) return fail_reference(prepared.error());
   task_ = *prepared;
   auto file = write_module("candidate.py", request_.source);
@@ -61,7 +63,7 @@ bool pytorch_evaluation::build() {
     return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
   };
   const python_facts facts = facts_of_python(tokenize_python(request_.source));
-  if (std::string why = needs_a_gpu(facts); !why.empty()) return refuse(std::move(why));
+  if (std::string why = cannot_run_here(facts); !why.empty()) return refuse(std::move(why));
   if (!facts.uses_load && !facts.uses_load_inline) return true;
   auto zygote = with_.tasks->zygote();
   if (!zygote) return fail_reference(zygote.error());
@@ -76,7 +78,7 @@ bool pytorch_evaluation::build() {
   const auto requests = parse_recorded_extensions(*answer);
   if (!requests)
     return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
-  if (std::string why = needs_a_gpu(*requests); !why.empty()) return refuse(std::move(why));
+  if (std::string why = cannot_run_here(*requests); !why.empty()) return refuse(std::move(why));
   auto built = with_.builds->build(*requests, file_->folder.path());
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
   built_ = std::move(*built);
@@ -107,6 +109,7 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
   candidate_checker checker(*process, load_limits());
   // What a module does when it is imported is its build: KernelBench says the same.
   const auto loaded = process->child().load(path, load_limits());
+  verdict_.sandbox = process->layers().names();
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
     if (loaded.error().what == runner_failure::kind::refused)
@@ -120,7 +123,6 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
     settle(checker.explain(made.error(), nullptr, nullptr, "load"));
     return nullptr;
   }
-  verdict_.sandbox = process->layers().names();
   return process;
 }
 

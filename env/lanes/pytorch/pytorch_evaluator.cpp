@@ -3,6 +3,8 @@
 
 #include "base/json.hpp"
 #include "base/program.hpp"
+#include "env/build/python.hpp"
+#include "env/build/tool.hpp"
 #include "env/judge/machine.hpp"
 #include "env/lanes/pytorch/pytorch_state.hpp"
 #include "env/task/task_codec.hpp"
@@ -86,7 +88,11 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
   QUERN_TRY(const auto processes, python_fingerprint());
   s->versions = zygote.versions();
   s->device_class = torch_device_class();
-  s->environment = environment_fingerprint({s->versions, processes, base::build_id()});
+  // What builds extensions, where there is a compiler.
+  std::string compiler;
+  if (const auto found = find_compiler())
+    compiler = last_line_of({found->string(), "-dumpfullversion"}).value_or("");
+  s->environment = environment_fingerprint({s->versions, processes, compiler, base::build_id()});
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(options.null_file, s->device_class));
   if (calibrated_null) {

@@ -97,7 +97,7 @@ class pytorch_evaluation final : public staged_evaluation {
   pytorch_evaluator::state& with_;
   module_task* task_ = nullptr;
   std::optional<text_file> file_;
-  built_candidate built_;
+  candidate_extensions built_;
   std::unique_ptr<module_process> first_process_;
   double call_ns_ = 0;
   bool lost_reference_ = false;

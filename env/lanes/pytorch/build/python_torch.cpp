@@ -81,7 +81,8 @@ std::vector<std::string> python_torch::include_folders() const {
 
 base::expected<python_torch> find_python_torch(const fs::path& program) {
   std::string looked;
-  for (const auto& python : program.empty() ? python_programs(torch_environments) : std::vector<fs::path>{program}) {
+  for (const auto& python :
+       program.empty() ? python_programs(torch_environments) : std::vector<fs::path>{program}) {
     if (access(python.c_str(), X_OK) != 0) continue;
     auto found = ask_torch_python(python);
     if (found) return found;

@@ -51,7 +51,10 @@ answered<runner::reply> python_child::open(question_limits limits) {
 
 answered<runner::reply> python_child::load(const std::string& path, question_limits limits) {
   if (auto opened = open(limits); !opened) return opened;
-  return link_.load(path, limits);
+  auto loaded = link_.load(path, limits);
+  const auto bits = loaded ? loaded->value : loaded.error().last.value;
+  layers_ = layer_set::from_bits(static_cast<std::uint32_t>(bits)) & layer_set::all();
+  return loaded;
 }
 
 answered<std::string> python_child::record(const std::string& path, const std::string& init,

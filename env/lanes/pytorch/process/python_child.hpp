@@ -40,7 +40,7 @@ class python_child {
 
   [[nodiscard]] runner_link& link() { return link_; }
   [[nodiscard]] int pid() const { return link_.pid(); }
-  /// Those that were on when it answered the first question of this lane.
+  /// Those that were on when it answered last.
   [[nodiscard]] layer_set layers() const { return layers_; }
 
   /// Runs the module; its code is on. `path`: one of those that the sandbox shows.

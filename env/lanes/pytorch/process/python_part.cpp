@@ -35,6 +35,9 @@ int tell(const base::error& e, char* problem, std::int32_t room) {
   return 1;
 }
 
+/// Bits of the layers of this process, once it is a child.
+std::uint32_t layers_on = 0;
+
 /// Answers commands as Python's functions say.
 class python_runner {
  public:
@@ -73,7 +76,7 @@ reply python_runner::map(const question& asked, const runner::map_request& reque
 reply python_runner::load(const question& asked, const runner::load_request& request) {
   if (request.path.back() != 0) return asked.unusable();
   problem_text problem{};
-  return answer(asked, handlers_.load(request.path.data(), problem.data()), problem);
+  return answer(asked, handlers_.load(request.path.data(), problem.data()), problem, layers_on);
 }
 
 reply python_runner::ask(const question& asked, const runner::lane_request& request) {
@@ -201,7 +204,7 @@ int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char
   try {
     const auto on = env::enter(spec, static_cast<const env::cgroup_leaf*>(group));
     if (!on) return env::tell(on.error(), problem, room);
-    *layers = static_cast<uint32_t>(on->bits());
+    *layers = env::layers_on = static_cast<uint32_t>(on->bits());
     return 0;
   } catch (const std::exception& e) {
     return env::tell({base::errc::invalid_argument, e.what()}, problem, room);

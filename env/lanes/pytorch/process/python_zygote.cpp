@@ -1,6 +1,7 @@
 // The evaluator's side of zygote.py.
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "base/file.hpp"
@@ -105,10 +106,17 @@ child_end python_zygote::end(const python_child& child) {
 
 base::expected<std::string> python_fingerprint() {
   base::hasher all;
-  for (const char* name : {"zygote.py", "module_child.py"}) {
-    QUERN_TRY(const auto script, script_named(name));
-    QUERN_TRY(const auto text, base::read_file(script, longest_script));
-    all.add(text);
+  for (const char* folder : {"env/lanes/pytorch/process", "env/lanes/pytorch/build"}) {
+    QUERN_TRY(const auto path, base::share_folder(folder));
+    std::vector<fs::path> scripts;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(path, failed))
+      if (entry.path().extension() == ".py") scripts.push_back(entry.path());
+    std::ranges::sort(scripts);
+    for (const fs::path& script : scripts) {
+      QUERN_TRY(const auto text, base::read_file(script, longest_script));
+      all.add(text);
+    }
   }
   return base::to_hex(all.digest());
 }

@@ -53,8 +53,7 @@ class python_zygote {
 /// imported. Error (unavailable): which were tried, and what to install.
 base::expected<std::filesystem::path> find_module_python();
 
-/// The Python files of this lane and its library as they are here: whoever keeps a verdict names
-/// it. Error: they are not here.
+/// Of the Python files of this lane, as they are here. Error: they are not here.
 base::expected<std::string> python_fingerprint();
 
 }  // namespace quern::env

@@ -19,6 +19,7 @@ import signal
 import select
 import socket
 import sys
+import sysconfig
 import time
 
 CONTROL = 3
@@ -60,11 +61,10 @@ class Library:
 
 def own_folders():
     """Where this Python and the modules that it can import lie: what a child may read of the host's files."""
-    places = {sys.prefix, sys.base_prefix, *(p for p in sys.path[1:] if p)}
-    # Links of a virtual environment lead to the Python that it was made from.
-    places |= {os.path.dirname(os.path.realpath(sys.executable))}
+    places = {sys.prefix, *(p for p in sys.path[1:] if p), *sysconfig.get_paths().values()}
     places |= {os.path.realpath(place) for place in places}
-    return sorted(place for place in places if place.startswith("/") and os.path.exists(place))
+    whole = ("/", "/usr", "/usr/local")  # of the system's Python its modules alone
+    return sorted(place for place in places if place.startswith("/") and place not in whole and os.path.exists(place))
 
 
 def warm_up(torch):

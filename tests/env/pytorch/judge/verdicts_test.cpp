@@ -149,6 +149,8 @@ TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
       {"Triton", candidate(honest, "import triton\n@triton.jit\ndef k(x): pass\n"), unsupported,
        "Triton"},
       {"CuTe", candidate(honest, "import cutlass.cute as cute\n"), unsupported, "CuTe"},
+      {"torch.compile", candidate(honest, "", "        f = torch.compile(self.linear)\n"),
+       unsupported, "compiler"},
       {"TileLang", candidate(honest, "import tilelang\n"), unsupported, "TileLang"},
       {"CUDA sources",
        candidate(honest,
@@ -179,7 +181,9 @@ TEST_CASE("a reference that no candidate can be compared with is not a candidate
   CHECK(contains(said(with_forward("x.to(torch.complex64)")), "complex64"));
   std::string huge = layered;
   huge.replace(huge.find("torch.rand(24, 32)"), 18, "torch.zeros(1 << 29, dtype=torch.float32)");
-  CHECK(contains(said(huge), ""));
+  const verdict large = judged(candidate(honest), task_of(huge));
+  CHECK(large.kind == verdict_kind::unsupported);
+  CHECK(contains(large.detail, "on a core at most 1024"));
 }
 
 TEST_CASE("a task in 16 bits is judged with the room that 16 bits need") {
