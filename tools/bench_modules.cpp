@@ -202,12 +202,19 @@ std::string self_candidate(const self_module& of, int trial) {
 struct self_figures {
   int trials = 0, judged = 0, different = 0, noisy = 0, other = 0;
   std::vector<double> log_speedups, calls_us;
+
+  void operator+=(const self_figures& one) {
+    trials += one.trials, judged += one.judged, different += one.different;
+    noisy += one.noisy, other += one.other;
+    log_speedups.insert(log_speedups.end(), one.log_speedups.begin(), one.log_speedups.end());
+  }
 };
 
 void add_verdict(self_figures& to, const env::verdict& v, const char* name) {
   ++to.trials;
   if (v.kind == env::verdict_kind::noisy) {
-    ++to.noisy;
+    if (to.noisy++ == 0)
+      std::fprintf(stderr, "bench_modules: %s: %s\n", name, env::summary(v).c_str());
     return;
   }
   if (v.kind != env::verdict_kind::ok || !v.speedup_e2 || !v.time ||
@@ -267,11 +274,12 @@ base::expected<bool> bench_against_itself(const module_bench_options& options) {
     const std::size_t which = static_cast<std::size_t>(trial) % tasks.size();
     const auto v = judge->evaluate(request_of(which, trial, true));
     add_verdict(each[which], v, modules[which].name);
-    add_verdict(all, v, modules[which].name);
   }
   const double seconds = static_cast<double>(clock.now_ns() - begin) * 1e-9;
   const env::stage_seconds after = judge->stages();
 
+  for (const self_figures& one : each)
+    all += one;
   const double share = all.judged > 0 ? static_cast<double>(all.different) / all.judged : 1;
   const bool met = share <= most_called_different && all.other == 0;
   std::printf(

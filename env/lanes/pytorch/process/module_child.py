@@ -307,26 +307,27 @@ class Child:
         return sheet, inputs
 
     def outcome(self, inputs, seed):
-        """The tensors of a call on copies of `inputs`."""
+        """The tensors of a call on copies of `inputs`, and which of them are contiguous: copies of them may be so."""
         seed_all(seed)
         with torch.no_grad():
             result = flattened(self.model(*[value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]))
-            return [value.clone() for value in result]
+            return [value.clone() for value in result], [value.is_contiguous() for value in result]
 
     @staticmethod
-    def results(outcome):
+    def results(values, contiguous):
         """The part of a sheet that is about results."""
         outputs = []
-        for value in outcome:
+        for value, dense in zip(values, contiguous, strict=True):
             number, as_bool = element_type(value)
-            outputs.append({"type": NAMES[number], "bool": as_bool, "shape": list(value.shape), "contiguous": value.is_contiguous()})
-        return {"tuple": len(outcome) != 1, "outputs": outputs}
+            outputs.append({"type": NAMES[number], "bool": as_bool, "shape": list(value.shape), "contiguous": dense})
+        return {"tuple": len(values) != 1, "outputs": outputs}
 
     def describe(self, asked):
         sheet, inputs = self.needs(asked)
         # The third has the numbers of the second.
-        outcomes = [self.outcome(inputs, asked["seed"] + 2 + min(again, 1)) for again in range(3)]
-        sheet |= self.results(outcomes[0])
+        told = [self.outcome(inputs, asked["seed"] + 2 + min(again, 1)) for again in range(3)]
+        sheet |= self.results(*told[0])
+        outcomes = [values for values, _ in told]
         same = [all(torch.equal(a, b) or torch.allclose(a, b, equal_nan=True, rtol=0, atol=0) for a, b in zip(outcomes[i], outcomes[j]))
                 for i, j in ((0, 1), (1, 2))]
         # Equal numbers and another result: it is what came before. Otherwise, numbers drawn in forward.
@@ -338,7 +339,7 @@ class Child:
         """Types and shapes alone, of tensors without memory. What only values can tell is told as False."""
         with torch.device("meta"):
             sheet, inputs = self.needs(asked)
-            sheet |= self.results(self.outcome(inputs, asked["seed"] + 2))
+            sheet |= self.results(*self.outcome(inputs, asked["seed"] + 2))
         return sheet | {"keeps_state": False, "draws": False, "constant": False}
 
     def content(self, asked):
