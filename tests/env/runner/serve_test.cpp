@@ -56,6 +56,7 @@ constexpr std::array all_but_flush{
     command_handler{command::gpu_deliver, &note},
     command_handler{command::gpu_drop, &note},
     command_handler{command::gpu_lock, &note},
+    command_handler{command::ask_lane, &note},
     handled_by<command::run, &noted_runner::note_run>(),
 };
 constexpr std::array few{
