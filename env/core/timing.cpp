@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/random.hpp"
 #include "env/core/cache_flush.hpp"
 #include "env/core/idle_charge.hpp"
+#include "env/core/measuring_clock.hpp"
 #include "env/core/window_outputs.hpp"
 #include "env/core/window_time.hpp"
 #include "env/judge/compare.hpp"
@@ -73,7 +73,8 @@ class core_sides final : public timed_sides {
   const core_task& task_;
   const task_instance& instance_;
   base::random_stream order_;
-  base::steady_clock clock_;
+  base::steady_clock steady_;
+  measuring_clock clock_{steady_, static_cast<base::nanoseconds_t>(4e9 * request_.budget_s)};
   cache_flush flush_;
   waiting_time own_waiting_ = waiting_time::of_this_thread();
   std::optional<tensor_arena> inputs_;
@@ -92,7 +93,6 @@ finding core_sides::prepare_baseline(std::int64_t slots, const tensor_arena& inp
                                      candidate_memory& memory) {
   if (request_.baseline.plain != nullptr) {
     candidate_checker side(*request_.baseline.plain, baseline_limits);
-    // Loaded before in a process that is kept; then this only tells whether it has a workspace.
     auto f = side.load(request_.baseline.plain_artefact.string());
     if (f.ok()) f = side.prepare(instance_, slots, &inputs, memory);
     // Its process is of no more use, whatever it was.
@@ -149,7 +149,6 @@ finding core_sides::measure_baseline_once() {
     if (!ns) return baseline_failed(ns.error());
     times.push_back(static_cast<double>(*ns));
   }
-  // A plain kernel that computes something else would be what timed outputs are compared with.
   if (request_.baseline.plain != nullptr)
     for (std::size_t o = 0; o < instance_.outputs.size(); ++o)
       if (auto wrong = compare_tensor(instance_.outputs[o], request_.limit,
@@ -165,7 +164,9 @@ finding core_sides::measure_baseline_once() {
 finding core_sides::refresh() {
   if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
   if (request_.maker != nullptr) {
+    clock_.pause();
     const auto made = request_.maker->fill(call_, *inputs_);
+    clock_.go_on();
     call_ += static_cast<std::uint64_t>(inputs_->slots());
     return made ? finding{} : host_error(made.error().message);
   }
@@ -230,7 +231,6 @@ finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
   return {};
 }
 
-/// The pairs so far, with what was done behind answers.
 process_pairs core_sides::charged(process_pairs pairs) const {
   if (!judges_with(judge_layer::idle_charge)) return pairs;
   return idle_.charged(std::move(pairs), slots_);

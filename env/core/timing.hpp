@@ -42,6 +42,7 @@ struct timing_request {
   timed_content_maker* maker = nullptr;
   std::uint64_t order_seed = 0;  ///< of the order of windows
   std::uint64_t first_call = 0;  ///< content of calls below it was used before
+  /// Wall seconds of both sides; beyond them making content may take up to four times as long.
   double budget_s = 0.5;
   estimate_limits limits;
 };

@@ -60,7 +60,11 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode) {
   // device: what asks for one is told that there is none.
   QUERN_TRY(auto parent,
             warm_process::start({python.string(), script.string(), library.string()},
-                                {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
+                                {// Freed memory stays with the process: whether a call pays for
+                                 // new pages would differ from process to process.
+                                 "MALLOC_MMAP_THRESHOLD_=1073741824",
+                                 "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=67108864",
+                                 "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
                                  "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
                                  "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent",
                                  "USER=quern", "LOGNAME=quern", "PATH=/usr/bin:/bin", "LC_ALL=C"}));
