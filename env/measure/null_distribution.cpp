@@ -11,6 +11,12 @@ namespace quern::env {
 null_distribution::null_distribution()
     : points_{{1e5, 0.018}, {3e5, 0.016}, {1e6, 0.014}, {1e7, 0.012}} {}
 
+null_distribution null_distribution::of_modules() {
+  null_distribution result;
+  result.points_ = {{1.5e5, 0.032}, {4e5, 0.02}, {1.2e6, 0.016}, {1e7, 0.014}};
+  return result;
+}
+
 null_distribution null_distribution::of_gpus() {
   null_distribution result;
   result.points_ = {{7e3, 0.025}, {2.5e4, 0.015}, {7e4, 0.012}, {2e5, 0.004}, {1e6, 0.002}};

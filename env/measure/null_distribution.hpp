@@ -31,6 +31,10 @@ class null_distribution {
   /// own.
   static null_distribution of_gpus();
 
+  /// What was measured by `tools/bench_modules` on a two-core machine; for modules whose calls
+  /// allocate their results, on a core without a calibration of its own.
+  static null_distribution of_modules();
+
   /// Points in any order; at least one, call_ns > 0, 0 <= p99 < 1.
   static base::expected<null_distribution> make(std::vector<null_point> points);
 

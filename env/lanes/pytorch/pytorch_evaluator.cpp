@@ -93,6 +93,7 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
   if (const auto found = find_compiler())
     compiler = last_line_of({found->string(), "-dumpfullversion"}).value_or("");
   s->environment = environment_fingerprint({s->versions, processes, compiler, base::build_id()});
+  s->null = null_distribution::of_modules();
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(options.null_file, s->device_class));
   if (calibrated_null) {
