@@ -10,6 +10,7 @@
 #include "policy/engine/generator.hpp"
 #include "policy/engine/small_models.hpp"
 #include "support/test.hpp"
+#include "support/transformers.hpp"
 
 using namespace quern;
 using namespace quern::policy;
@@ -158,9 +159,9 @@ TEST_CASE("weights that are no numbers are no model") {
 }
 
 TEST_CASE("transformers loads an exported directory and agrees on its greedy tokens") {
-  const auto python = test::source_dir() / ".venv-python/bin/python";
-  if (!std::filesystem::exists(python))
-    return test::skip("no .venv-python: run tools/setup.sh --python");
+  const auto found = test::python_with_transformers();
+  if (!found) return test::skip("no transformers: run tools/setup.sh --python");
+  const auto& python = *found;
   for (architecture arch : {architecture::qwen2, architecture::qwen3, architecture::llama}) {
     const auto folder = base::temp_folder::make().value();
     model_config config = small_config(arch, arch == architecture::qwen3);

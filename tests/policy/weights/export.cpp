@@ -6,6 +6,7 @@
 #include "policy/text/tokenizer_files.hpp"
 #include "policy/weights/model_dir.hpp"
 #include "support/test.hpp"
+#include "support/transformers.hpp"
 
 using namespace quern::policy;
 namespace base = quern::base;
@@ -50,11 +51,12 @@ void write_again(const std::string& name, const fs::path& dir) {
 
 TEST_CASE("transformers loads what Quern writes, and computes the same") {
   const fs::path root = quern::test::source_dir();
-  const fs::path python = root / ".venv-python/bin/python";
-  if (!fs::exists(python)) {
-    quern::test::skip("no .venv-python here (tools/setup.sh --python makes it)");
+  const auto found = quern::test::python_with_transformers();
+  if (!found) {
+    quern::test::skip("no transformers here (tools/setup.sh --python installs it)");
     return;
   }
+  const fs::path& python = *found;
   const auto folder = base::temp_folder::make();
   REQUIRE(folder);
   base::subprocess_spec spec;
