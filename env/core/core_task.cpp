@@ -25,6 +25,16 @@ T another(T value) {
 
 }  // namespace
 
+void draw_timed_inputs(const core_task& of, std::uint64_t first, std::int64_t slots,
+                       const tensor_arena& inputs) {
+  const task_instance& at = of.timed.instance;
+  for (std::int64_t s = 0; s < slots; ++s)
+    for (std::size_t i = 0; i < at.inputs.size(); ++i)
+      (void)refresh_input(at.inputs[i], of.timed_content[i].kind, of.timed_content[i].where,
+                          first + static_cast<std::uint64_t>(s), of.timed.cases[0].inputs[i],
+                          inputs.at(i, s));
+}
+
 std::size_t bytes_of(const expected_size& size) {
   std::size_t total = 0;
   for (const auto& c : size.cases)

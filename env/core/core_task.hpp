@@ -53,6 +53,13 @@ struct timed_input {
   content_address where;  ///< its seed is a secret of the evaluator
 };
 
+struct core_task;
+
+/// Content of calls `first` ... of a task whose lane makes none itself, one for each of `slots` of
+/// `inputs`. The arguments were valid when the lane made the base content with them.
+void draw_timed_inputs(const core_task& of, std::uint64_t first, std::int64_t slots,
+                       const tensor_arena& inputs);
+
 /// Content of timed calls that a lane makes itself. One thread.
 class timed_content_maker {
  public:

@@ -93,6 +93,7 @@ finding core_sides::prepare_baseline(std::int64_t slots, const tensor_arena& inp
                                      candidate_memory& memory) {
   if (request_.baseline.plain != nullptr) {
     candidate_checker side(*request_.baseline.plain, baseline_limits);
+    // Loaded before in a process that is kept; then this only tells whether it has a workspace.
     auto f = side.load(request_.baseline.plain_artefact.string());
     if (f.ok()) f = side.prepare(instance_, slots, &inputs, memory);
     // Its process is of no more use, whatever it was.
@@ -149,6 +150,7 @@ finding core_sides::measure_baseline_once() {
     if (!ns) return baseline_failed(ns.error());
     times.push_back(static_cast<double>(*ns));
   }
+  // A plain kernel that computes something else would be what timed outputs are compared with.
   if (request_.baseline.plain != nullptr)
     for (std::size_t o = 0; o < instance_.outputs.size(); ++o)
       if (auto wrong = compare_tensor(instance_.outputs[o], request_.limit,
@@ -170,11 +172,8 @@ finding core_sides::refresh() {
     call_ += static_cast<std::uint64_t>(inputs_->slots());
     return made ? finding{} : host_error(made.error().message);
   }
-  for (std::int64_t s = 0; s < slots_; ++s, ++call_)
-    for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
-      (void)refresh_input(instance_.inputs[i], task_.timed_content[i].kind,
-                          task_.timed_content[i].where, call_, task_.timed.cases[0].inputs[i],
-                          inputs_->at(i, s));
+  draw_timed_inputs(task_, call_, slots_, *inputs_);
+  call_ += static_cast<std::uint64_t>(slots_);
   return {};
 }
 
@@ -231,6 +230,7 @@ finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
   return {};
 }
 
+/// The pairs so far, with what was done behind answers.
 process_pairs core_sides::charged(process_pairs pairs) const {
   if (!judges_with(judge_layer::idle_charge)) return pairs;
   return idle_.charged(std::move(pairs), slots_);

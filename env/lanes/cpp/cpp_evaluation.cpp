@@ -225,7 +225,7 @@ void cpp_evaluation::time() {
     if (j.kind == verdict_kind::hack) {
       // Before anybody is accused: was the floor measured on a busy machine?
       const auto& at = task_->timed.instance;
-      task_->floor_ns = roofline_floor_ns(at, with_.tasks->peak_for(at.cost_bytes, true));
+      task_->floor_ns = roofline_floor_ns(at, with_.tasks->peak().at(at.cost_bytes, true));
       rules.floor_ns = judges_with(judge_layer::floor) ? static_cast<double>(task_->floor_ns) : 0;
       j = judge_times(all, rules);
     }

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "env/build/shared_compilation.hpp"
 #include "env/core/core_care.hpp"
+#include "env/core/core_peak.hpp"
 #include "env/core/timing.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judgement.hpp"
@@ -46,8 +47,7 @@ class task_shelf {
   /// Ends the service; the next use starts another one. Tasks that were prepared stay.
   void renew();
   [[nodiscard]] std::uint64_t input_seed() const { return input_seed_; }
-  /// Best bandwidth at this footprint and arithmetic that were ever seen on this machine.
-  machine_peak peak_for(std::int64_t footprint, bool look_again);
+  [[nodiscard]] core_peak& peak() { return peak_; }
 
  private:
   std::filesystem::path program_;
@@ -59,8 +59,7 @@ class task_shelf {
   std::unique_ptr<reference_service> service_;
   std::list<std::unique_ptr<prepared_task>> order_;
   std::unordered_map<std::string, std::list<std::unique_ptr<prepared_task>>::iterator> index_;
-  std::unordered_map<std::int64_t, double> bandwidth_;
-  double flops_ = 0;
+  core_peak peak_;
 };
 
 struct cpp_evaluator::state {

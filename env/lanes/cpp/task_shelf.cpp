@@ -1,7 +1,6 @@
 // Tasks that were prepared, and the reference service behind them.
 #include <algorithm>
 
-#include "env/judge/machine.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 
@@ -11,24 +10,7 @@ namespace {
 /// Bounds the index; what inputs and outputs take has a limit of its own.
 constexpr std::size_t max_tasks = 48;
 
-/// Footprints are measured in powers of two.
-std::int64_t footprint_class(std::int64_t bytes) {
-  std::int64_t size = 4096;
-  while (size < bytes && size < (8 << 20))
-    size *= 2;
-  return size;
-}
-
 }  // namespace
-
-machine_peak task_shelf::peak_for(std::int64_t footprint, bool look_again) {
-  const std::int64_t bytes = footprint_class(footprint);
-  double& bandwidth = bandwidth_[bytes];
-  if (bandwidth == 0 || look_again)
-    bandwidth = std::max(bandwidth, measure_bandwidth(static_cast<std::size_t>(bytes)));
-  if (flops_ == 0 || look_again) flops_ = std::max(flops_, measure_flops());
-  return {bandwidth, flops_};
-}
 
 base::expected<reference_service*> task_shelf::service() {
   if (!service_) {
@@ -60,7 +42,7 @@ base::expected<prepared_task*> task_shelf::get(const std::shared_ptr<const task>
     return order_.front().get();
   }
   QUERN_TRY(auto instance, instantiate(*subject, tensors_of(*subject).sizes));
-  const machine_peak peak = peak_for(instance.cost_bytes, false);
+  const machine_peak peak = peak_.at(instance.cost_bytes, false);
   base::expected<std::unique_ptr<prepared_task>> prepared;
   for (int attempt = 0; attempt < 2; ++attempt) {
     QUERN_TRY(auto* from, service());

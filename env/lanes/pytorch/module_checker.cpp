@@ -94,6 +94,7 @@ class module_checker final : public task_checker {
   base::expected<std::int64_t> time_of(const module_task& prepared);
 
   python_zygote zygote_;
+  core_peak peak_;
 };
 
 void find(task_report& report, bool fatal, std::string rule, std::string text) {
@@ -177,8 +178,7 @@ base::expected<task_report> module_checker::look(const task& what, std::uint64_t
   if (sheet->is_constant)
     find(report, !what.degenerate, "constant_output",
          "every output has one value everywhere: a kernel that computes nothing would be right");
-  auto prepared = prepare_module(std::make_shared<const task>(what), zygote_, seed,
-                                 {measure_bandwidth(std::size_t{8} << 20), measure_flops()});
+  auto prepared = prepare_module(std::make_shared<const task>(what), zygote_, seed, peak_);
   if (!prepared && prepared.error().code == base::errc::unavailable)
     return tl::make_unexpected(prepared.error());
   if (!prepared) {

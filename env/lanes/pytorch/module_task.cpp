@@ -264,7 +264,7 @@ base::expected<python_child> loaded_reference(python_zygote& zygote, const std::
 base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<const task> subject,
                                                             python_zygote& zygote,
                                                             std::uint64_t input_seed,
-                                                            const machine_peak& peak) {
+                                                            core_peak& peak) {
   QUERN_CHECK(validate(*subject));
   QUERN_CHECK(check_needs_of(*subject));
   QUERN_TRY(auto file, write_module("reference.py", subject->reference));
@@ -288,7 +288,8 @@ base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<cons
   made->sheet = std::move(sheet);
   made->making = making;
   made->timed.instance = std::move(at);
-  made->floor_ns = roofline_floor_ns(made->timed.instance, peak);
+  made->floor_ns =
+      roofline_floor_ns(made->timed.instance, peak.at(made->timed.instance.cost_bytes, false));
 
   QUERN_TRY(auto source, loaded_reference(zygote, made->reference.string(), -1));
   if (const auto described = source.describe(making, describe_limits); !described)

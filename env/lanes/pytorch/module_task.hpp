@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/status.hpp"
+#include "env/core/core_peak.hpp"
 #include "env/core/core_task.hpp"
 #include "env/lanes/pytorch/module_content.hpp"
 #include "env/lanes/pytorch/module_process.hpp"
@@ -50,7 +51,7 @@ base::expected<python_child> loaded_reference(python_zygote& zygote, const std::
 base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<const task> subject,
                                                             python_zygote& zygote,
                                                             std::uint64_t input_seed,
-                                                            const machine_peak& peak);
+                                                            core_peak& peak);
 
 /// A reference's process to be timed on a core, with its model made.
 base::expected<std::unique_ptr<module_process>> fresh_reference(const module_task& of,

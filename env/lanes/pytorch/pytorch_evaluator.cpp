@@ -58,8 +58,7 @@ base::expected<module_task*> module_shelf::get(const std::shared_ptr<const task>
   base::expected<std::unique_ptr<module_task>> prepared;
   for (int attempt = 0; attempt < 2; ++attempt) {
     QUERN_TRY(auto* from, zygote());
-    prepared = prepare_module(subject, *from, input_seed_,
-                              {measure_bandwidth(std::size_t{8} << 20), measure_flops()});
+    prepared = prepare_module(subject, *from, input_seed_, peak_);
     if (prepared || prepared.error().code != base::errc::unavailable) break;
     renew();  // it died: once more with a fresh one
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "env/core/core_care.hpp"
+#include "env/core/core_peak.hpp"
 #include "env/core/timing.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/judgement.hpp"
@@ -36,7 +37,7 @@ class module_shelf {
   base::expected<module_task*> get(const std::shared_ptr<const task>& subject);
   /// Ends the warm Python and forgets the tasks, whose processes end with it.
   void renew();
-  [[nodiscard]] std::uint64_t input_seed() const { return input_seed_; }
+  [[nodiscard]] core_peak& peak() { return peak_; }
 
  private:
   sandbox_mode mode_;
@@ -45,6 +46,7 @@ class module_shelf {
   bool restarts_;
   std::optional<python_zygote> zygote_;
   std::list<std::unique_ptr<module_task>> order_;  // the last used first
+  core_peak peak_;
 };
 
 struct pytorch_evaluator::state {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <set>
 #include <span>
 
-#include "env/lanes/pytorch/tasks/outline_tokens.hpp"
+#include "env/lanes/pytorch/text/python_tokens.hpp"
 
 namespace quern::env {
 
@@ -37,6 +38,66 @@ constexpr auto own_python_modules = std::to_array<std::string_view>({
     "zipfile",     "zlib",
 });
 static_assert(std::is_sorted(own_python_modules.begin(), own_python_modules.end()));
+
+enum class outline_kind : std::uint8_t { name, number, string, sign };
+
+/// A part of python_tokens::text. An operator of several bytes is a sign for each.
+struct outline_token {
+  outline_kind kind = outline_kind::sign;
+  std::string_view text;
+  int depth = 0;  ///< brackets that are open around it; those themselves count as inside
+};
+
+/// The tokens of one statement of a line, at least one.
+struct outline_statement {
+  bool at_margin = false;
+  std::vector<outline_token> tokens;
+};
+
+outline_kind outline_kind_of(python_token_kind kind) {
+  switch (kind) {
+    case python_token_kind::name:
+      return outline_kind::name;
+    case python_token_kind::number:
+      return outline_kind::number;
+    case python_token_kind::string:
+    case python_token_kind::formatted:
+      return outline_kind::string;
+    default:
+      return outline_kind::sign;
+  }
+}
+
+/// Statements end with their line or with `;`. `from` outlives the result.
+std::vector<outline_statement> statements_of(const python_tokens& from) {
+  std::vector<outline_statement> all;
+  outline_statement now;
+  int level = 0, depth = 0;
+  const auto end_statement = [&] {
+    now.at_margin = level == 0;
+    if (!now.tokens.empty()) all.push_back(std::move(now));
+    now = {};
+  };
+  for (const python_token& one : from.tokens) {
+    const std::string_view text = from.text_of(one);
+    if (one.kind == python_token_kind::indent || one.kind == python_token_kind::dedent) {
+      level += one.kind == python_token_kind::indent ? 1 : -1;
+    } else if (one.kind == python_token_kind::newline || text == ";") {
+      end_statement();
+    } else if (const auto kind = outline_kind_of(one.kind); kind != outline_kind::sign) {
+      now.tokens.push_back({kind, text, depth});
+    } else {
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        const char sign = text[i];
+        if (sign == '(' || sign == '[' || sign == '{') ++depth;
+        now.tokens.push_back({kind, text.substr(i, 1), depth});
+        if ((sign == ')' || sign == ']' || sign == '}') && depth > 0) --depth;
+      }
+    }
+  }
+  end_statement();  // where a fault ended the tokens
+  return all;
+}
 
 bool is_own_module(std::string_view module) {
   return std::binary_search(own_python_modules.begin(), own_python_modules.end(), module);
@@ -72,7 +133,7 @@ class outline_maker {
   python_outline make() {
     for (const outline_statement& one : all_) {
       read_imports(one);
-      if (one.column == 0)
+      if (one.at_margin)
         read_at_margin(one.tokens);
       else if (in_model_)
         read_in_model(one.tokens);
@@ -186,14 +247,14 @@ class outline_maker {
       const auto import = std::find_if(line.begin(), line.end(), [](const outline_token& one) {
         return is_outline_word(one, "import");
       });
-      if (import != line.end() && from.column == 0) add_imported(import + 1, line.end());
+      if (import != line.end() && from.at_margin) add_imported(import + 1, line.end());
     } else if (is_outline_word(line[0], "import")) {
       bool first = true;
       for (auto at = line.begin() + 1; at != line.end(); ++at) {
         if (first && at->kind == outline_kind::name) add_module(at->text);
         first = is_outline_sign(*at, ',');
       }
-      if (from.column == 0) add_imported(line.begin() + 1, line.end());
+      if (from.at_margin) add_imported(line.begin() + 1, line.end());
     }
   }
 
@@ -242,7 +303,8 @@ bool python_outline::defines(std::string_view name) const {
 }
 
 python_outline outline_of(std::string_view text) {
-  const auto statements = statements_of(text);
+  const python_tokens tokens = tokenize_python(text);
+  const auto statements = statements_of(tokens);
   return outline_maker(statements).make();
 }
 

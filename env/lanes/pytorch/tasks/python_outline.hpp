@@ -28,7 +28,8 @@ struct python_outline {
   [[nodiscard]] bool defines(std::string_view name) const;
 };
 
-/// Whatever the bytes; linear in their number but for lists, which are short or cut.
+/// Whatever the bytes; where Python's tokenizer refuses them, of what comes before. Linear in their
+/// number but for lists, which are short or cut.
 python_outline outline_of(std::string_view text);
 
 }  // namespace quern::env
