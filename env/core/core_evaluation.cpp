@@ -34,7 +34,7 @@ estimate_limits core_evaluation::measuring_limits() const {
   return limits;
 }
 
-bool core_evaluation::time_sides(core_task& subject, const tolerance& limit,
+bool core_evaluation::time_sides(core_task& subject, const output_limits& limit,
                                  const measured_sides& sides, std::uint64_t round,
                                  process_pairs& into) {
   sides.checker->expect_call_ns(call_ns_);

@@ -61,7 +61,7 @@ class core_evaluation : public staged_evaluation {
 
   /// Times both sides on the leased core; pairs to `into`. `round` varies the order of windows and
   /// the content of calls.
-  bool time_sides(core_task& subject, const tolerance& limit, const measured_sides& sides,
+  bool time_sides(core_task& subject, const output_limits& limit, const measured_sides& sides,
                   std::uint64_t round, process_pairs& into);
 
   /// Nanoseconds of one call of the candidate when it was checked: the first idea of a window.

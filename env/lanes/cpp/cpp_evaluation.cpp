@@ -112,7 +112,7 @@ bool cpp_evaluation::verify() {
     first_process_ = std::move(*started);
     verdict_.sandbox = first_process_->layers().names();
   }
-  const tolerance& limit = task_->subject->tolerance;
+  const output_limits limit = task_->subject->tolerance;
   candidate_checker checker(*first_process_, call_limits());
   {
     stage_clock clock(with_.seconds.verify);
@@ -154,7 +154,7 @@ bool cpp_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
   }
   candidate_checker checker(*process, call_limits());
   if (!settle(checker.load(artefact_.string()))) return false;
-  const tolerance& limit = task_->subject->tolerance;
+  const output_limits limit = task_->subject->tolerance;
   measured_sides sides;
   sides.candidate = process.get();
   sides.checker = &checker;

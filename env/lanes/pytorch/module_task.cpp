@@ -135,6 +135,49 @@ base::status draw_cases(module_task& to) {
   return {};
 }
 
+/// Limits of all outputs on one content. Error: which output of the reference is itself too far
+/// from what it computes in f64.
+base::expected<output_limits> limits_of(const task_instance& at, const tolerance& relative,
+                                        std::span<const result_scale> scales) {
+  std::vector<tolerance> limits;
+  for (std::size_t o = 0; o < scales.size(); ++o) {
+    const auto limit = calibrated(relative, scales[o]);
+    if (!limit)
+      return base::fail(base::errc::invalid_argument,
+                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
+                        "root mean square is {:.3g}: more than a sixteenth",
+                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
+    limits.push_back(*limit);
+  }
+  if (limits.empty()) return output_limits(relative);
+  return output_limits(std::move(limits));
+}
+
+/// The results of the reference in f64 on every case; none where it does not run in f64.
+std::vector<std::vector<tensor_bytes>> results_in_f64(module_oracle& oracle,
+                                                      std::span<const expected_case> cases) {
+  std::vector<std::vector<tensor_bytes>> wide;
+  if (!oracle.open(true)) return {};
+  for (const expected_case& one : cases) {
+    auto results = oracle.run(one.inputs);
+    if (!results) return {};
+    wide.push_back(std::move(*results));
+  }
+  return wide;
+}
+
+bool are_finite(std::span<const result_scale> scales) {
+  return std::ranges::all_of(scales, [](const result_scale& one) { return one.finite; });
+}
+
+/// Largest share of its limit that the reference's own error takes in an output.
+double largest_share(std::span<const result_scale> scales, const output_limits& limits) {
+  double most = 0;
+  for (std::size_t o = 0; o < scales.size(); ++o)
+    if (limits.at(o).atol > 0) most = std::max(most, scales[o].worst_error / limits.at(o).atol);
+  return most;
+}
+
 /// What the reference gives on every case, and how far from it a candidate may be. Hidden cases on
 /// which it cannot judge are left out.
 base::status expect(module_task& to, python_child& process) {
@@ -146,33 +189,24 @@ base::status expect(module_task& to, python_child& process) {
     if (!want) return base::in_context(one.name, want.error());
     one.want = std::move(*want);
   }
-  std::vector<std::vector<tensor_bytes>> wide(to.timed.cases.size());
-  to.compared_with_f64 = oracle.open(true).has_value();
-  for (std::size_t c = 0; c < wide.size() && to.compared_with_f64; ++c) {
-    auto results = oracle.run(to.timed.cases[c].inputs);
-    to.compared_with_f64 = results.has_value();
-    if (results) wide[c] = std::move(*results);
-  }
+  const auto wide = results_in_f64(oracle, to.timed.cases);
+  to.compared_with_f64 = !wide.empty();
   std::vector<expected_case> kept;
-  double first_error = 0;
-  for (std::size_t c = 0; c < wide.size(); ++c) {
+  for (std::size_t c = 0; c < to.timed.cases.size(); ++c) {
     expected_case& one = to.timed.cases[c];
-    const result_scale scale = scale_of(
-        at.outputs, one.want, to.compared_with_f64 ? wide[c] : std::vector<tensor_bytes>());
-    one.limit = calibrated(to.subject->tolerance, scale);
-    if (c == 0) first_error = scale.worst_error;
-    if (c == 0 && !one.limit)
-      return base::fail(
-          base::errc::invalid_argument,
-          "the reference differs from itself in f64 by {:.3g}, its results have a root "
-          "mean square of {:.3g}: more than a sixteenth",
-          scale.worst_error, scale.least_rms);
-    if (!one.limit || (c > 0 && !scale.finite && kept.front().limit)) continue;
+    const auto scales =
+        scales_of(at.outputs, one.want, wide.empty() ? std::span<const tensor_bytes>() : wide[c]);
+    auto limits = limits_of(at, to.subject->tolerance, scales);
+    if (c == 0) {
+      QUERN_TRY(to.limit, limits);
+      to.share_of_limit = largest_share(scales, to.limit);
+    } else if (!limits || !are_finite(scales)) {
+      continue;
+    }
+    one.limit = std::move(*limits);
     kept.push_back(std::move(one));
   }
   to.timed.cases = std::move(kept);
-  to.limit = *to.timed.cases.front().limit;
-  if (to.limit.atol > 0) to.share_of_limit = first_error / to.limit.atol;
   return {};
 }
 
