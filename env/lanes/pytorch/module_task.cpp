@@ -21,8 +21,12 @@ class module_oracle {
  public:
   module_oracle(python_child& process, const task_instance& at) : process_(process), at_(at) {}
 
-  base::status open(bool in_f64);
+  /// For so many calls of one question.
+  base::status open(bool in_f64, std::int64_t calls = 1);
   base::expected<std::vector<tensor_bytes>> run(const std::vector<tensor_bytes>& inputs);
+  /// All calls as one question; open() was told how many there are.
+  base::expected<std::vector<std::vector<tensor_bytes>>> run_in_a_row(
+      std::span<const expected_case> calls);
 
  private:
   python_child& process_;
@@ -31,7 +35,7 @@ class module_oracle {
   std::vector<tensor_layout> results_;
 };
 
-base::status module_oracle::open(bool in_f64) {
+base::status module_oracle::open(bool in_f64, std::int64_t calls) {
   results_ = at_.outputs;
   if (in_f64)
     for (tensor_layout& one : results_)
@@ -39,8 +43,8 @@ base::status module_oracle::open(bool in_f64) {
         one.type = dtype::f64;
         one.bytes = one.elements * static_cast<std::int64_t>(sizeof(double));
       }
-  QUERN_TRY(auto inputs, make_input_arena(at_, 1));
-  QUERN_TRY(auto outputs, tensor_arena::create(memory_use::outputs, results_, 1));
+  QUERN_TRY(auto inputs, make_input_arena(at_, calls));
+  QUERN_TRY(auto outputs, tensor_arena::create(memory_use::outputs, results_, calls));
   QUERN_TRY(auto plan, make_plan(at_, inputs, outputs));
   plan.in_f64 = in_f64 ? 1 : 0;
   auto& link = process_.link();
@@ -55,20 +59,35 @@ base::status module_oracle::open(bool in_f64) {
 
 base::expected<std::vector<tensor_bytes>> module_oracle::run(
     const std::vector<tensor_bytes>& inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    std::ranges::copy(inputs[i], inputs_->at(i, 0).begin());
-  if (const auto ran = process_.link().run(0, 1, reference_limits); !ran)
+  const expected_case call{"", inputs, {}};
+  QUERN_TRY(auto results, run_in_a_row(std::span(&call, 1)));
+  return std::move(results.front());
+}
+
+base::expected<std::vector<std::vector<tensor_bytes>>> module_oracle::run_in_a_row(
+    std::span<const expected_case> calls) {
+  const auto count = std::ssize(calls);
+  for (std::int64_t c = 0; c < count; ++c)
+    for (std::size_t i = 0; i < at_.inputs.size(); ++i)
+      std::ranges::copy(calls[static_cast<std::size_t>(c)].inputs[i], inputs_->at(i, c).begin());
+  if (const auto ran = process_.link().run(0, count, reference_limits); !ran)
     return tl::make_unexpected(reference_error(ran.error()));
-  std::vector<tensor_bytes> results;
-  for (std::size_t o = 0; o < results_.size(); ++o) {
-    const auto bytes = outputs_->at(o, 0);
-    results.emplace_back(bytes.begin(), bytes.end());
+  std::vector<std::vector<tensor_bytes>> all;
+  for (std::int64_t c = 0; c < count; ++c) {
+    auto& results = all.emplace_back();
+    for (std::size_t o = 0; o < results_.size(); ++o) {
+      const auto bytes = outputs_->at(o, c);
+      results.emplace_back(bytes.begin(), bytes.end());
+    }
   }
-  return results;
+  return all;
 }
 
 /// Numbers of contents, so that none is drawn twice: those of timed calls begin behind them.
-constexpr std::uint64_t nominal_call = 0, second_call = 1, first_family_call = 2;
+constexpr std::uint64_t nominal_call = 0, second_call = 1, first_family_call = 2,
+                        first_call_in_a_row = first_family_call + module_families.size();
+/// Calls that a state is followed through.
+constexpr std::uint64_t calls_in_a_row = 4;
 
 bool has_whole_numbers(const task_instance& at) {
   return std::any_of(at.outputs.begin(), at.outputs.end(),
@@ -135,6 +154,15 @@ base::status draw_cases(module_task& to) {
   return {};
 }
 
+/// Contents of calls through which a state is followed.
+base::status draw_calls_in_a_row(module_task& to) {
+  for (std::uint64_t c = 0; to.sheet.keeps_state && c < calls_in_a_row; ++c) {
+    QUERN_TRY(auto inputs, to.content->draw(first_call_in_a_row + c, "nominal"));
+    to.timed.in_a_row.push_back({fmt::format("call {} in a row", c + 1), std::move(inputs), {}});
+  }
+  return {};
+}
+
 /// What the reference gives on every case, and how far from it a candidate may be. Hidden cases on
 /// which it cannot judge are left out.
 base::status expect(module_task& to, python_child& process) {
@@ -147,7 +175,8 @@ base::status expect(module_task& to, python_child& process) {
     one.want = std::move(*want);
   }
   std::vector<std::vector<tensor_bytes>> wide(to.timed.cases.size());
-  to.compared_with_f64 = oracle.open(true).has_value();
+  // In f64 other numbers are drawn.
+  to.compared_with_f64 = !to.sheet.draws && oracle.open(true).has_value();
   for (std::size_t c = 0; c < wide.size() && to.compared_with_f64; ++c) {
     auto results = oracle.run(to.timed.cases[c].inputs);
     to.compared_with_f64 = results.has_value();
@@ -176,6 +205,34 @@ base::status expect(module_task& to, python_child& process) {
   return {};
 }
 
+/// The same of calls in a row. Of each the reference must be able to judge: nothing else tells that
+/// a state is kept as it should be.
+base::status expect_in_a_row(module_task& to, python_child& process) {
+  auto& calls = to.timed.in_a_row;
+  if (calls.empty()) return {};
+  const task_instance& at = to.timed.instance;
+  module_oracle oracle(process, at);
+  std::vector<std::vector<tensor_bytes>> wide(calls.size());
+  if (to.compared_with_f64) {
+    QUERN_CHECK(oracle.open(true, std::ssize(calls)));
+    QUERN_TRY(wide, oracle.run_in_a_row(calls));
+  }
+  QUERN_CHECK(oracle.open(false, std::ssize(calls)));
+  QUERN_TRY(auto want, oracle.run_in_a_row(calls));
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    calls[c].want = std::move(want[c]);
+    calls[c].limit =
+        calibrated(to.subject->tolerance, scale_of(at.outputs, calls[c].want, wide[c]));
+    if (!calls[c].limit)
+      return base::fail(base::errc::invalid_argument,
+                        "the reference keeps state, and {} differs from the same in f64 by more "
+                        "than a sixteenth of its root mean square: no candidate can be compared "
+                        "with it. Give the task fewer or smaller steps between calls",
+                        calls[c].name);
+  }
+  return {};
+}
+
 base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
   QUERN_TRY(const auto weights, weight_layouts(sheet));
   std::int64_t bytes = 0;
@@ -190,15 +247,19 @@ base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
 }
 
 base::status check_use_of(const module_sheet& sheet) {
-  if (sheet.keeps_state)
+  const bool has_tensors = std::any_of(sheet.arguments.begin(), sheet.arguments.end(),
+                                       [](const auto& one) { return one.value.empty(); });
+  if (!sheet.repeats)
     return base::fail(
         base::errc::invalid_argument,
-        "the reference's result depends on the calls before: no two runs of it can be "
-        "compared");
-  if (sheet.draws)
+        "the reference gives two results for one input: what a call leaves behind may be in "
+        "buffers, and in tensors, numbers and texts that its modules have as attributes, and "
+        "random "
+        "numbers may be those of torch, random and numpy. Keep to these, so that it can be judged");
+  if (sheet.draws && !has_tensors)
     return base::fail(base::errc::invalid_argument,
-                      "the reference draws random numbers in forward: no two runs of it can be "
-                      "compared");
+                      "the reference draws random numbers in forward and takes no tensor: numbers "
+                      "are seeded by the inputs of a call. Give get_inputs a tensor");
   return {};
 }
 
@@ -298,7 +359,9 @@ base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<cons
       std::make_unique<module_content>(std::move(source), made->timed.instance,
                                        base::hasher().add(input_seed).add(made->id).digest().low);
   QUERN_CHECK(draw_cases(*made));
+  QUERN_CHECK(draw_calls_in_a_row(*made));
   QUERN_CHECK(expect(*made, child));
+  QUERN_CHECK(expect_in_a_row(*made, child));
   made->bytes = bytes_of(made->timed) + made->weights.file.bytes().size();
   return made;
 }
