@@ -14,8 +14,8 @@
 
 namespace quern::actors {
 
-/// Why a verdict of this kind has to be measured again; empty for those that judge the candidate
-/// (env::judges_candidate), and for `unsupported`, which would be the same again.
+/// Why a verdict of this kind does not count; empty for those that judge the candidate
+/// (env::judges_candidate), which alone have a reward.
 constexpr std::optional<retry_cause> retry_cause_of(env::verdict_kind kind) {
   switch (kind) {
     case env::verdict_kind::noisy:
@@ -26,6 +26,8 @@ constexpr std::optional<retry_cause> retry_cause_of(env::verdict_kind kind) {
       return retry_cause::invalid_reference;
     case env::verdict_kind::unconfirmed:
       return retry_cause::unconfirmed;
+    case env::verdict_kind::unsupported:
+      return retry_cause::unsupported;
     default:
       return std::nullopt;
   }

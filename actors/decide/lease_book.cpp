@@ -19,6 +19,8 @@ std::string_view to_string(retry_cause cause) {
       return "invalid_reference";
     case retry_cause::unconfirmed:
       return "unconfirmed";
+    case retry_cause::unsupported:
+      return "unsupported";
   }
   return "infra_error";
 }
@@ -33,6 +35,8 @@ int retry_limits::of(retry_cause cause) const {
       return invalid_reference;
     case retry_cause::unconfirmed:
       return unconfirmed;
+    case retry_cause::unsupported:
+      return 0;
   }
   return 0;
 }

@@ -14,9 +14,10 @@
 namespace quern::actors {
 
 /// Why an attempt gave nothing that counts. Each has its own bound: noise says something about the
-/// host, infrastructure about the machine, and neither about the candidate.
-enum class retry_cause { noisy, infra_error, invalid_reference, unconfirmed };
-constexpr int retry_causes = 4;
+/// host, infrastructure about the machine, and neither about the candidate. `unsupported` is never
+/// tried again, since every host of the class would say the same.
+enum class retry_cause { noisy, infra_error, invalid_reference, unconfirmed, unsupported };
+constexpr int retry_causes = 5;
 std::string_view to_string(retry_cause cause);
 
 /// How often a job is tried again for each cause before its sample is dropped with that reason.

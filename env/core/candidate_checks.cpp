@@ -313,7 +313,41 @@ finding candidate_checker::run_cases(const expected_size& size, const output_lim
       }
   }
   checks.push_back({"same inputs again", again.ok(), again.detail});
-  return again;
+  if (!again.ok() || size.in_a_row.empty()) return again;
+  return run_in_a_row(size, limit, label, checks);
+}
+
+finding candidate_checker::run_in_a_row(const expected_size& size, const output_limits& limit,
+                                        const std::string& label,
+                                        std::vector<check_result>& checks) {
+  const auto calls = std::ssize(size.in_a_row);
+  candidate_memory memory;
+  if (auto f = prepare(size.instance, calls, nullptr, memory); !f.ok()) return f;
+  for (std::int64_t c = 0; c < calls; ++c) {
+    const expected_case& call = size.in_a_row[static_cast<std::size_t>(c)];
+    for (std::size_t i = 0; i < call.inputs.size(); ++i)
+      std::ranges::copy(call.inputs[i], memory.inputs->at(i, c).begin());
+    for (std::size_t o = 0; o < call.want.size(); ++o)
+      poison(memory.outputs->at(o, c), static_cast<int>(c % 2));
+  }
+  const auto ran = process_.link().run(0, calls, limits_);
+  if (!ran) return explain(ran.error(), &memory, &size.instance, "verify");
+  const std::int64_t cpu_after = process_.link().cpu_ns();
+  finding wrong;
+  for (std::int64_t c = 0; c < calls && judges_with(judge_layer::values) && wrong.ok(); ++c) {
+    const expected_case& call = size.in_a_row[static_cast<std::size_t>(c)];
+    for (std::size_t o = 0; o < call.want.size() && wrong.ok(); ++o) {
+      auto difference = compare_tensor(size.instance.outputs[o], limit_of(call, limit).at(o),
+                                       memory.outputs->at(o, c), call.want[o]);
+      if (!difference) continue;
+      wrong = found(verdict_kind::wrong_value, "",
+                    fmt::format("{} ({})", describe(*difference), call.name));
+      wrong.first_diff = std::move(difference);
+    }
+  }
+  if (auto quiet = check_quiet(memory, size.instance, calls, cpu_after); !quiet.ok()) wrong = quiet;
+  checks.push_back({label + "calls in a row", wrong.ok(), wrong.detail});
+  return wrong;
 }
 
 finding candidate_checker::check_size(const expected_size& size, const output_limits& limit,

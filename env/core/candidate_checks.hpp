@@ -77,6 +77,9 @@ class candidate_checker {
                    const output_limits& limit, candidate_memory& memory);
   /// Counts the last answer as late, once, when so much was used since.
   finding count_late(std::int64_t cpu_now);
+  /// The calls of expected_size::in_a_row, as one question.
+  finding run_in_a_row(const expected_size& size, const output_limits& limit,
+                       const std::string& label, std::vector<check_result>& checks);
   finding run_cases(const expected_size& size, const output_limits& limit, const std::string& label,
                     std::vector<check_result>& checks);
 

@@ -37,10 +37,11 @@ void draw_timed_inputs(const core_task& of, std::uint64_t first, std::int64_t sl
 
 std::size_t bytes_of(const expected_size& size) {
   std::size_t total = 0;
-  for (const auto& c : size.cases)
-    for (const auto* list : {&c.inputs, &c.want})
-      for (const auto& t : *list)
-        total += t.size();
+  for (const auto* cases : {&size.cases, &size.in_a_row})
+    for (const auto& c : *cases)
+      for (const auto* list : {&c.inputs, &c.want})
+        for (const auto& t : *list)
+          total += t.size();
   return total;
 }
 

@@ -36,6 +36,9 @@ inline const output_limits& limit_of(const expected_case& one, const output_limi
 struct expected_size {
   task_instance instance;
   std::vector<expected_case> cases;
+  /// Of a reference whose calls depend on those before in the same question: calls of one question,
+  /// in order. Each case above is then the first call of a question. Else empty.
+  std::vector<expected_case> in_a_row;
 };
 
 /// Memory that inputs and outputs of all cases take.

@@ -306,19 +306,10 @@ finding core_sides::hidden_windows() {
   for (bool candidate : {candidate_first, !candidate_first})
     if (auto f = window(candidate, ns, disturbed); !f.ok()) return f;
   for (std::int64_t k = 0; k < some; ++k)
-    for (std::size_t o = 0; o < instance_.outputs.size(); ++o) {
-      auto difference = compare_tensor(
-          instance_.outputs[o], limit_of(case_of(k), request_.limit).at(o),
-          candidate_memory_.outputs->at(o, (first + k) % slots_), case_of(k).want[o]);
-      (void)compare_tensor(instance_.outputs[o], limit_of(case_of(k), request_.limit).at(o),
-                           baseline_memory_.outputs->at(o, (first + k) % slots_),
-                           case_of(k).want[o]);
-      if (!difference || !judges_with(judge_layer::values)) continue;
-      return {verdict_kind::wrong_value, "",
-              fmt::format("wrong among timed calls, though right while it was checked: {} ({})",
-                          describe(*difference), case_of(k).name),
-              std::move(difference)};
-    }
+    if (auto f = check_hidden_call(task_.timed, case_of(k), request_.limit, (first + k) % slots_,
+                                   *candidate_memory_.outputs, *baseline_memory_.outputs);
+        !f.ok())
+      return f;
   next_hidden_ += some;
   return {};
 }

@@ -28,4 +28,26 @@ finding check_window_outputs(const task_instance& instance, const output_limits&
   return {};
 }
 
+finding check_hidden_call(const expected_size& timed, const expected_case& hidden,
+                          const output_limits& limit, std::int64_t slot,
+                          const tensor_arena& candidate, const tensor_arena& baseline) {
+  for (std::size_t o = 0; o < timed.instance.outputs.size(); ++o) {
+    const auto compared = [&](const tensor_arena& side, std::span<const std::byte> want) {
+      return compare_tensor(timed.instance.outputs[o], limit_of(hidden, limit).at(o),
+                            side.at(o, slot), want);
+    };
+    // What depends on the calls before is known of the baseline alone.
+    const bool depends = !timed.in_a_row.empty();
+    auto difference =
+        depends ? compared(candidate, baseline.at(o, slot)) : compared(candidate, hidden.want[o]);
+    (void)compared(baseline, hidden.want[o]);
+    if (!difference || !judges_with(judge_layer::values)) continue;
+    return {verdict_kind::wrong_value, "",
+            fmt::format("wrong among timed calls, though right while it was checked: {} ({})",
+                        describe(*difference), hidden.name),
+            std::move(difference)};
+  }
+  return {};
+}
+
 }  // namespace quern::env

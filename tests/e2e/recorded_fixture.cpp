@@ -86,7 +86,9 @@ std::vector<played_sample> played_in(const fs::path& run) {
   REQUIRE(db);
   const storage::blob_store blobs(run / "blobs");
   auto rows = (*db)->prepare(
-      "SELECT s.grp, s.k, s.v_max, g.task, g.prompt_hash, s.tokens_hash FROM samples s "
+      "SELECT s.grp, s.k, s.v_max, g.task, g.prompt_hash, s.tokens_hash, s.state, "
+      "coalesce(s.drop_reason, ''), s.reward, coalesce((SELECT json ->> 'verdict' FROM verdicts "
+      "WHERE sample = s.id ORDER BY id DESC LIMIT 1), '') FROM samples s "
       "JOIN groups g ON g.id = s.grp WHERE s.tokens_hash IS NOT NULL ORDER BY s.id");
   REQUIRE(rows);
   std::vector<played_sample> all;
@@ -98,7 +100,8 @@ std::vector<played_sample> played_in(const fs::path& run) {
     const auto sample = decode_sample(*tokens);
     REQUIRE(sample);
     all.push_back({rows->integer(0), rows->integer(1), rows->integer(2), rows->text(3), *prompt,
-                   sample->text, from_block<float>(sample->log_probs), sample->truncated});
+                   sample->text, from_block<float>(sample->log_probs), sample->truncated,
+                   rows->text(6), rows->text(7), rows->text(9), rows->maybe_real(8)});
   }
   return all;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct played_sample {
   std::string task, prompt, text;
   std::vector<float> log_probs;
   bool truncated = false;
+  std::string state, drop_reason;  ///< in the ledger; no reason: empty
+  std::string verdict;             ///< kind of the newest one; empty: there is none
+  std::optional<double> reward;
 };
 /// All of them, in order.
 std::vector<played_sample> played_in(const std::filesystem::path& run);

@@ -61,6 +61,10 @@ std::vector<std::string> facts_of(const module_sheet& sheet, const task_instance
                   (bytes_in(at.inputs) + bytes_in(at.outputs)) >> 20)};
   if (!attributes.empty())
     facts.push_back(fmt::format("tensors outside of state_dict: {}", fmt::join(attributes, ", ")));
+  if (sheet.keeps_state)
+    facts.emplace_back("keeps state between calls: each question begins with the first one");
+  if (sheet.draws)
+    facts.emplace_back("draws random numbers in forward: each call has a seed by its inputs");
   return facts;
 }
 
@@ -105,7 +109,8 @@ base::expected<std::vector<std::size_t>> module_checker::ignored_inputs(module_t
   const task_instance& at = prepared.timed.instance;
   const auto& cases = prepared.timed.cases;
   std::vector<std::size_t> ignored;
-  if (cases.size() < 2) return ignored;
+  // Other inputs would have other random numbers.
+  if (cases.size() < 2 || prepared.sheet.draws) return ignored;
   QUERN_TRY(const auto reference, fresh_reference(prepared, zygote_, -1));
   QUERN_TRY(const auto inputs, make_input_arena(at, 1));
   QUERN_TRY(const auto outputs, tensor_arena::create(memory_use::outputs, at.outputs, 1));
@@ -188,7 +193,7 @@ base::expected<task_report> module_checker::look(const task& what, std::uint64_t
   module_task& task = **prepared;
   report.floor_ns = task.floor_ns;
   report.worst_error = task.share_of_limit;
-  if (!task.compared_with_f64)
+  if (!task.compared_with_f64 && !task.sheet.draws)
     find(report, false, "tolerance",
          "the reference does not run in f64: limits are those of its type");
   if (all_zero_is_right(task))

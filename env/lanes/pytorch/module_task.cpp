@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/random.hpp"
-#include "env/lanes/pytorch/calibration.hpp"
+#include "env/lanes/pytorch/module_expectations.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 
 namespace quern::env {
@@ -14,201 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr question_limits load_limits{60, 240};
 constexpr question_limits describe_limits{120, 480};
-constexpr question_limits reference_limits{120, 480};
-
-/// Runs a described reference on contents, in its precision or in f64.
-class module_oracle {
- public:
-  module_oracle(python_child& process, const task_instance& at) : process_(process), at_(at) {}
-
-  base::status open(bool in_f64);
-  base::expected<std::vector<tensor_bytes>> run(const std::vector<tensor_bytes>& inputs);
-
- private:
-  python_child& process_;
-  const task_instance& at_;
-  std::optional<tensor_arena> inputs_, outputs_;
-  std::vector<tensor_layout> results_;
-};
-
-base::status module_oracle::open(bool in_f64) {
-  results_ = at_.outputs;
-  if (in_f64)
-    for (tensor_layout& one : results_)
-      if (is_floating(one.type)) {
-        one.type = dtype::f64;
-        one.bytes = one.elements * static_cast<std::int64_t>(sizeof(double));
-      }
-  QUERN_TRY(auto inputs, make_input_arena(at_, 1));
-  QUERN_TRY(auto outputs, tensor_arena::create(memory_use::outputs, results_, 1));
-  QUERN_TRY(auto plan, make_plan(at_, inputs, outputs));
-  plan.in_f64 = in_f64 ? 1 : 0;
-  auto& link = process_.link();
-  auto step = link.map(inputs.request(0), inputs.fd(), reference_limits);
-  if (step) step = link.map(outputs.request(1), outputs.fd(), reference_limits);
-  if (step) step = link.plan(plan, reference_limits);
-  if (!step) return tl::make_unexpected(reference_error(step.error()));
-  inputs_.emplace(std::move(inputs));
-  outputs_.emplace(std::move(outputs));
-  return {};
-}
-
-base::expected<std::vector<tensor_bytes>> module_oracle::run(
-    const std::vector<tensor_bytes>& inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    std::ranges::copy(inputs[i], inputs_->at(i, 0).begin());
-  if (const auto ran = process_.link().run(0, 1, reference_limits); !ran)
-    return tl::make_unexpected(reference_error(ran.error()));
-  std::vector<tensor_bytes> results;
-  for (std::size_t o = 0; o < results_.size(); ++o) {
-    const auto bytes = outputs_->at(o, 0);
-    results.emplace_back(bytes.begin(), bytes.end());
-  }
-  return results;
-}
-
-/// Numbers of contents, so that none is drawn twice: those of timed calls begin behind them.
-constexpr std::uint64_t nominal_call = 0, second_call = 1, first_family_call = 2;
-
-bool has_whole_numbers(const task_instance& at) {
-  return std::any_of(at.outputs.begin(), at.outputs.end(),
-                     [](const tensor_layout& one) { return !is_floating(one.type); });
-}
-
-/// Where results are whole numbers, equal inputs make ties, of which each may be right.
-bool makes_ties(std::string_view family) {
-  return family == "constant" || family == "sparse";
-}
-
-/// Whether a floating element is zero in one of two contents and not in the other.
-bool zeros_differ(const task_instance& at, const std::vector<tensor_bytes>& one,
-                  const std::vector<tensor_bytes>& other) {
-  for (std::size_t i = 0; i < at.inputs.size(); ++i) {
-    if (!is_floating(at.inputs[i].type)) continue;
-    const auto found = std::ranges::mismatch(one[i], other[i]);
-    if (found.in1 == one[i].end()) continue;
-    const auto width = static_cast<std::ptrdiff_t>(size_of(at.inputs[i].type));
-    const auto element = (found.in1 - one[i].begin()) / width * width;
-    const auto is_zero = [&](const tensor_bytes& bytes) {
-      return std::all_of(bytes.begin() + element, bytes.begin() + element + width,
-                         [](std::byte b) { return b == std::byte{0}; });
-    };
-    return is_zero(one[i]) != is_zero(other[i]);
-  }
-  return false;
-}
-
-/// One element changed, and zeros kept: a kernel may rely on those of a triangular input. Of inputs
-/// that are hardly anything but zeros, one changes all the same.
-std::vector<tensor_bytes> with_one_change(const task_instance& at,
-                                          const std::vector<tensor_bytes>& inputs,
-                                          std::uint64_t seed) {
-  constexpr std::uint64_t tries = 24;
-  std::vector<tensor_bytes> changed;
-  for (std::uint64_t t = 0; t < tries; ++t) {
-    changed = inputs;
-    change_one_element(at, changed, seed + t);
-    if (!zeros_differ(at, inputs, changed)) break;
-  }
-  return changed;
-}
-
-base::status draw_cases(module_task& to) {
-  const task_instance& at = to.timed.instance;
-  auto& cases = to.timed.cases;
-  const auto add = [&](std::string name, std::uint64_t call,
-                       std::string_view family) -> base::status {
-    QUERN_TRY(auto inputs, to.content->draw(call, family));
-    cases.push_back({std::move(name), std::move(inputs), {}});
-    return {};
-  };
-  QUERN_CHECK(add("as get_inputs makes them", nominal_call, "nominal"));
-  QUERN_CHECK(add("once more", second_call, "nominal"));
-  if (at.inputs.empty()) return {};
-  cases.push_back(
-      {"one element changed", with_one_change(at, cases.front().inputs, to.making.seed), {}});
-  for (std::size_t f = 0; f < module_families.size(); ++f) {
-    const std::string_view family = module_families[f];
-    if (makes_ties(family) && has_whole_numbers(at)) continue;
-    QUERN_CHECK(add(std::string(family), first_family_call + f, family));
-  }
-  return {};
-}
-
-/// Limits of all outputs on one content. Error: which output of the reference is itself too far
-/// from what it computes in f64.
-base::expected<output_limits> limits_of(const task_instance& at, const tolerance& relative,
-                                        std::span<const result_scale> scales) {
-  std::vector<tolerance> limits;
-  for (std::size_t o = 0; o < scales.size(); ++o) {
-    const auto limit = calibrated(relative, scales[o]);
-    if (!limit)
-      return base::fail(base::errc::invalid_argument,
-                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
-                        "root mean square is {:.3g}: more than a sixteenth",
-                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
-    limits.push_back(*limit);
-  }
-  if (limits.empty()) return output_limits(relative);
-  return output_limits(std::move(limits));
-}
-
-/// The results of the reference in f64 on every case; none where it does not run in f64.
-std::vector<std::vector<tensor_bytes>> results_in_f64(module_oracle& oracle,
-                                                      std::span<const expected_case> cases) {
-  std::vector<std::vector<tensor_bytes>> wide;
-  if (!oracle.open(true)) return {};
-  for (const expected_case& one : cases) {
-    auto results = oracle.run(one.inputs);
-    if (!results) return {};
-    wide.push_back(std::move(*results));
-  }
-  return wide;
-}
-
-bool are_finite(std::span<const result_scale> scales) {
-  return std::ranges::all_of(scales, [](const result_scale& one) { return one.finite; });
-}
-
-/// Largest share of its limit that the reference's own error takes in an output.
-double largest_share(std::span<const result_scale> scales, const output_limits& limits) {
-  double most = 0;
-  for (std::size_t o = 0; o < scales.size(); ++o)
-    if (limits.at(o).atol > 0) most = std::max(most, scales[o].worst_error / limits.at(o).atol);
-  return most;
-}
-
-/// What the reference gives on every case, and how far from it a candidate may be. Hidden cases on
-/// which it cannot judge are left out.
-base::status expect(module_task& to, python_child& process) {
-  const task_instance& at = to.timed.instance;
-  module_oracle oracle(process, at);
-  QUERN_CHECK(oracle.open(false));
-  for (expected_case& one : to.timed.cases) {
-    auto want = oracle.run(one.inputs);
-    if (!want) return base::in_context(one.name, want.error());
-    one.want = std::move(*want);
-  }
-  const auto wide = results_in_f64(oracle, to.timed.cases);
-  to.compared_with_f64 = !wide.empty();
-  std::vector<expected_case> kept;
-  for (std::size_t c = 0; c < to.timed.cases.size(); ++c) {
-    expected_case& one = to.timed.cases[c];
-    const auto scales =
-        scales_of(at.outputs, one.want, wide.empty() ? std::span<const tensor_bytes>() : wide[c]);
-    auto limits = limits_of(at, to.subject->tolerance, scales);
-    if (c == 0) {
-      QUERN_TRY(to.limit, limits);
-      to.share_of_limit = largest_share(scales, to.limit);
-    } else if (!limits || !are_finite(scales)) {
-      continue;
-    }
-    one.limit = std::move(*limits);
-    kept.push_back(std::move(one));
-  }
-  to.timed.cases = std::move(kept);
-  return {};
-}
 
 base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
   QUERN_TRY(const auto weights, weight_layouts(sheet));
@@ -224,15 +29,19 @@ base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
 }
 
 base::status check_use_of(const module_sheet& sheet) {
-  if (sheet.keeps_state)
+  const bool has_tensors = std::any_of(sheet.arguments.begin(), sheet.arguments.end(),
+                                       [](const auto& one) { return one.value.empty(); });
+  if (!sheet.repeats)
     return base::fail(
         base::errc::invalid_argument,
-        "the reference's result depends on the calls before: no two runs of it can be "
-        "compared");
-  if (sheet.draws)
+        "the reference gives two results for one input: what a call leaves behind may be in "
+        "buffers, and in tensors, numbers and texts that its modules have as attributes, and "
+        "random "
+        "numbers may be those of torch, random and numpy. Keep to these, so that it can be judged");
+  if (sheet.draws && !has_tensors)
     return base::fail(base::errc::invalid_argument,
-                      "the reference draws random numbers in forward: no two runs of it can be "
-                      "compared");
+                      "the reference draws random numbers in forward and takes no tensor: numbers "
+                      "are seeded by the inputs of a call. Give get_inputs a tensor");
   return {};
 }
 
@@ -331,7 +140,7 @@ base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<cons
   made->content =
       std::make_unique<module_content>(std::move(source), made->timed.instance,
                                        base::hasher().add(input_seed).add(made->id).digest().low);
-  QUERN_CHECK(draw_cases(*made));
+  QUERN_CHECK(draw_contents(*made));
   QUERN_CHECK(expect(*made, child));
   made->bytes = bytes_of(made->timed) + made->weights.file.bytes().size();
   return made;

@@ -17,6 +17,8 @@ namespace quern::env {
 
 /// Bytes that inputs, outputs and weights of one call may take on a core.
 inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;
+/// What a reference may take for one question that is not timed.
+inline constexpr question_limits reference_limits{120, 480};
 
 struct module_task : core_task {
   base::temp_folder folder;         ///< has the reference's text, readable by children

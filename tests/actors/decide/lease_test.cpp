@@ -85,8 +85,9 @@ TEST_CASE("a result after the deadline is late, whether anybody has looked or no
 }
 
 TEST_CASE("each cause has its own bound") {
-  for (const auto cause : {retry_cause::noisy, retry_cause::infra_error,
-                           retry_cause::invalid_reference, retry_cause::unconfirmed}) {
+  for (const auto cause :
+       {retry_cause::noisy, retry_cause::infra_error, retry_cause::invalid_reference,
+        retry_cause::unconfirmed, retry_cause::unsupported}) {
     auto leases = book();
     REQUIRE(leases.add(7));
     const int most = retry_limits{}.of(cause);
@@ -272,6 +273,23 @@ TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
   CHECK(lost.size() == 2);
   CHECK_FALSE(desk.idle());
   CHECK(retry_cause_of(env::verdict_kind::wrong_value) == std::nullopt);
+}
+
+TEST_CASE("what no host can run is dropped at once, and has no result that counts") {
+  for (const auto kind : {env::verdict_kind::unsupported, env::verdict_kind::wrong_value}) {
+    evaluation_desk desk(1, {});
+    REQUIRE(desk.host_joined(1, {{"cpp"}, {{0, "c", 1}}}));
+    REQUIRE(desk.credit({1, 0}, 1));
+    REQUIRE(desk.submit({7, "cpp", "c", {}}));
+    const auto order = desk.next(0);
+    REQUIRE(order);
+    const auto result = desk.verdict(1, order->held.id, kind, 1);
+    const bool counts = kind == env::verdict_kind::wrong_value;
+    CHECK(result.outcome == (counts ? lease_outcome::accepted : lease_outcome::exhausted));
+    if (!counts) CHECK(to_string(result.cause) == "unsupported");
+    desk.committed(order->held.id);
+    CHECK(desk.idle());
+  }
 }
 
 TEST_CASE("what waits is withdrawn, what a host holds is not, until it comes back") {

@@ -17,7 +17,6 @@ import ast
 import ctypes
 import importlib.util
 import json
-import random
 import sys
 import traceback
 
@@ -25,6 +24,7 @@ import torch
 
 import built_extensions
 import extension_recorder
+from module_repeats import State, seed_all, seed_of
 
 DONE, FAILED, FAULT, WRONG_SHAPE, WRONG_DTYPE = range(5)
 ROOM = 480
@@ -88,14 +88,6 @@ def view(address, number, shape, as_bool=False):
     return tensor.view(torch.bool) if as_bool else tensor
 
 
-def seed_all(seed):
-    random.seed(seed)
-    torch.manual_seed(seed)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(seed % 2**32)
-
-
 def words_of(problem):
     """The end of an exception, with the line of the module where it came up."""
     told = "".join(traceback.format_exception_only(type(problem), problem)).strip()
@@ -141,6 +133,11 @@ def flattened(result):
     return parts
 
 
+def same(one, other):
+    """Whether two calls gave equal tensors."""
+    return all(torch.equal(a, b) or torch.allclose(a, b, equal_nan=True, rtol=0, atol=0) for a, b in zip(one, other))
+
+
 def changed(family, tensor):
     """Content of a hidden distribution, of content that get_inputs gave. f(0) = 0, so that structure stays."""
     if not tensor.is_floating_point() or family == "nominal":
@@ -170,6 +167,8 @@ class Child:
     def __init__(self, layers, problem, asked):
         self.layers, self.problem, self.asked = layers, problem, asked
         self.path, self.module, self.model, self.wide = None, None, None, None
+        # Of a model that keeps state; whether each call has random numbers by its inputs.
+        self.state, self.wide_state, self.reseeds = None, None, False
         self.precision = torch.float32
         self.arguments = []  # of forward: None for the next tensor, else a value
         self.bools = []      # of the tensors among them
@@ -221,8 +220,12 @@ class Child:
             raise Unusable("a call before a model")
         if self.in_f64:
             model = self.in_double()
+        if begin < end:
+            self.restore()
         for call in range(begin, end):
             inputs, outputs = self.call_views(call)
+            if self.reseeds:
+                seed_all(seed_of(inputs))
             if self.in_f64:
                 inputs = [x.double() if x.is_floating_point() else x for x in inputs]
             given = iter(inputs)
@@ -243,15 +246,24 @@ class Child:
                 raise WrongResult(WRONG_DTYPE, f"result {i} is {got.dtype}, the task says {wanted.dtype}")
             wanted.copy_(got)
 
+    def restore(self):
+        """Calls of one question follow each other; a question begins with the state that the model had at first."""
+        state = self.wide_state if self.in_f64 else self.state
+        if state is not None:
+            state.restore()
+
     def in_double(self):
         if self.wide is None:
             import copy
+            if self.state is not None:
+                self.state.restore()
             self.wide = copy.deepcopy(self.model).double()
             for path, value in list(plain_tensors(self.wide)):
                 if value.is_floating_point():
                     *parents, name = path.split(".")
                     owner = self.wide.get_submodule(".".join(parents)) if parents else self.wide
                     setattr(owner, name, value.double())
+            self.wide_state = State(self.wide) if self.state is not None else None
         return self.wide
 
     # ---- questions
@@ -324,23 +336,36 @@ class Child:
 
     def describe(self, asked):
         sheet, inputs = self.needs(asked)
-        # The third has the numbers of the second.
-        told = [self.outcome(inputs, asked["seed"] + 2 + min(again, 1)) for again in range(3)]
-        sheet |= self.results(*told[0])
-        outcomes = [values for values, _ in told]
-        same = [all(torch.equal(a, b) or torch.allclose(a, b, equal_nan=True, rtol=0, atol=0) for a, b in zip(outcomes[i], outcomes[j]))
-                for i, j in ((0, 1), (1, 2))]
-        # Equal numbers and another result: it is what came before. Otherwise, numbers drawn in forward.
-        sheet["keeps_state"], sheet["draws"] = not same[1], same[1] and not same[0]
-        sheet["constant"] = all(value.numel() < 2 or bool((value == value.reshape(-1)[0]).all()) for value in outcomes[0] if value.dim())
+        state = State(self.model) if isinstance(self.model, torch.nn.Module) else None
+
+        def called(seed, afresh=True):
+            if afresh and state is not None:
+                state.restore()
+            return self.outcome(inputs, asked["seed"] + seed)
+
+        first, contiguous = called(2)
+        sheet |= self.results(first, contiguous)
+        again, then = called(3)[0], called(3, afresh=False)[0]
+        # Equal numbers and another result: it is what came before. Equal state and another result: numbers drawn in forward.
+        sheet["keeps_state"], sheet["draws"] = not same(again, then), not same(first, again)
+        sheet["repeats"] = not sheet["keeps_state"] or same(again, called(3)[0])
+        sheet["constant"] = all(value.numel() < 2 or bool((value == value.reshape(-1)[0]).all()) for value in first if value.dim())
+        if state is not None:
+            state.restore()
+        self.repeat_by(sheet["keeps_state"], sheet["draws"])
         return sheet
+
+    def repeat_by(self, state, draws):
+        """How calls of the model repeat, as it stands now."""
+        self.state = State(self.model) if state and isinstance(self.model, torch.nn.Module) else None
+        self.reseeds = draws
 
     def describe_meta(self, asked):
         """Types and shapes alone, of tensors without memory. What only values can tell is told as False."""
         with torch.device("meta"):
             sheet, inputs = self.needs(asked)
             sheet |= self.results(*self.outcome(inputs, asked["seed"] + 2))
-        return sheet | {"keeps_state": False, "draws": False, "constant": False}
+        return sheet | {"keeps_state": False, "draws": False, "repeats": True, "constant": False}
 
     def content(self, asked):
         """Inputs of calls `first` ..., one for each of `seeds`."""
@@ -353,6 +378,8 @@ class Child:
 
     def weights(self, asked):
         """Writes each tensor of the model at its offset of file 2, whose address the evaluator was told."""
+        if self.state is not None:
+            self.state.restore()
         for place, (_, _, value) in zip(asked["offsets"], tensors_of(self.model), strict=True):
             number, as_bool = element_type(value)
             view(asked["address"] + place, number, tuple(value.shape), as_bool).copy_(value)
@@ -368,6 +395,7 @@ class Child:
         taken = 0
         if isinstance(self.model, torch.nn.Module):
             taken = self.take_weights(asked)
+        self.repeat_by(asked["restores"], asked["reseeds"])
         return {"weights_taken": taken, "class": name}
 
     def take_weights(self, asked):

@@ -114,6 +114,7 @@ base::expected<module_sheet> parse_module_sheet(std::string_view text) {
   QUERN_TRY(sheet.returns_tuple, base::get<bool>(json, "tuple"));
   QUERN_TRY(sheet.keeps_state, base::get<bool>(json, "keeps_state"));
   QUERN_TRY(sheet.draws, base::get<bool>(json, "draws"));
+  QUERN_TRY(sheet.repeats, base::get<bool>(json, "repeats"));
   QUERN_TRY(sheet.is_constant, base::get<bool>(json, "constant"));
   return sheet;
 }

@@ -47,6 +47,7 @@ struct module_sheet {
   bool returns_tuple = false;
   bool keeps_state = false;  ///< the same call again gives another result
   bool draws = false;        ///< random numbers of forward decide the result
+  bool repeats = true;       ///< with equal state, numbers and inputs it gives an equal result
   bool is_constant = false;  ///< every output has one value everywhere
 };
 

@@ -130,6 +130,8 @@ answered<std::string> python_child::construct(const module_making& how, const mo
               {"seed", how.seed},
               {"init", sheet.init},
               {"inputs", arguments_json(sheet)},
+              {"restores", sheet.keeps_state},
+              {"reseeds", sheet.draws},
               {"weights", weights_json(sheet)},
               {"address", *address},
               {"offsets", weights.offsets}},

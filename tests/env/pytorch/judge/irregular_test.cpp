@@ -69,6 +69,12 @@ constexpr irregular_case irregular_cases[] = {
     {"outside_state_dict", "self.scale = torch.rand(width)", "self.scale = torch.zeros(width)",
      "self.shift(x) * self.scale", "self.shift(x) * torch.rand(self.scale.shape)"},
     {"no_init_inputs", "torch.relu(x - 0.5)", "(x - 0.5).clamp(min=0)", "x - 0.5", "x - 0.51"},
+    {"draws", "self.dropout(x)", "x * torch.empty_like(x).bernoulli_(0.8) / 0.8", "self.dropout(x)",
+     "x"},
+    {"keeps_state", "self.linear(torch.cat((x, self.hidden), dim=1))",
+     "torch.nn.functional.linear(x, self.linear.weight[:, :16], self.linear.bias) + self.hidden @ "
+     "self.linear.weight[:, 16:].t()",
+     "self.hidden), dim=1)", "torch.zeros(8, 16)), dim=1)"},
     {"only_fp32", "start @ self.weight + x", "self.weight.sum(0) + x", "torch.ones(",
      "torch.zeros("},
 };
@@ -97,6 +103,77 @@ TEST_CASE("irregular modules are judged as plain ones are") {
   }
 }
 
+TEST_CASE("random numbers must be those of the call, drawn as the reference draws them") {
+  if (judge() == nullptr) return;
+  const std::string text = module_text("draws");
+  const auto of = task_of(text);
+  const auto judged_as = [&](const std::string& lines, const std::string& result) {
+    const verdict v = judged(with_change(renamed(text), "        return self.dropout(x)",
+                                         lines + "        return " + result),
+                             of);
+    CAPTURE(v.detail);
+    return std::string(name_of(v.kind));
+  };
+  CHECK(judged_as("", "torch.nn.functional.dropout(x, 0.2)") == "ok");
+  CHECK(judged_as("", "x * 0.8") == "wrong_value");
+  CHECK(judged_as("        self.eval()\n", "self.dropout(x)") == "wrong_value");
+  CHECK(judged_as("        torch.manual_seed(3)\n", "self.dropout(x)") == "wrong_value");
+  CHECK(judged_as("        torch.rand(1)\n", "self.dropout(x)") == "wrong_value");
+  // Those of the first call, for ever.
+  CHECK(judged_as(
+            "        if not hasattr(self, 'kept'): self.kept = self.dropout(torch.ones_like(x))\n",
+            "x * self.kept") == "wrong_value");
+}
+
+TEST_CASE("state must be kept from call to call, and nothing but a state") {
+  if (judge() == nullptr) return;
+  const std::string text = module_text("keeps_state");
+  const auto of = task_of(text);
+  const std::string update =
+      "self.hidden = torch.tanh(self.linear(torch.cat((x, self.hidden), dim=1)))";
+  const auto with_update = [&](const std::string& to, bool timed = false) {
+    return judged(with_change(renamed(text), update, to), of, timed);
+  };
+  const auto kind = [](const verdict& v) { return std::string(name_of(v.kind)); };
+  const verdict in_place =
+      with_update("self.hidden.copy_(torch.tanh(self.linear(torch.cat((x, self.hidden), dim=1))))");
+  CHECK(kind(in_place) == "ok");
+  // Right in the first call of a question, which is all that the other checks see.
+  const verdict forgets =
+      with_update("return torch.tanh(self.linear(torch.cat((x, self.hidden), dim=1)))");
+  CHECK(kind(forgets) == "wrong_value");
+  CHECK(contains(forgets.detail, "call 2 in a row"));
+  const verdict skips =
+      with_update("self.n = getattr(self, 'n', 0) + 1\n        if self.n < 2: " + update);
+  CHECK(kind(skips) == "wrong_value");
+  const verdict remembers = with_update(
+      "self.memo = getattr(self, 'memo', None)\n        if self.memo is None: " + update +
+      "\n        self.memo = self.hidden");
+  CHECK((kind(remembers) == "wrong_value" || kind(remembers) == "hack"));
+  // As long as it is checked alone: 17 calls, counted where nothing is put back.
+  const verdict early = with_update(
+      "module_count.append(1)\n        new = torch.tanh(self.linear(torch.cat((x, self.hidden), "
+      "dim=1)))\n        if len(module_count) < 20: self.hidden = new\n        return new\n"
+      "module_count = []\nclass Rest:\n    def rest(self):",
+      true);
+  CAPTURE(early.detail);
+  CHECK((kind(early) == "wrong_value" || kind(early) == "hack"));
+}
+
+TEST_CASE("a state that cannot be put back is refused, and so are numbers without a seed") {
+  if (judge() == nullptr) return;
+  const std::string text = module_text("draws");
+  const auto said = [&](const std::string& forward) {
+    const verdict v = judged(renamed(text), task_of(with_change(text, "self.dropout(x)", forward)));
+    CHECK(name_of(v.kind) == name_of(verdict_kind::invalid_reference));
+    return v.detail;
+  };
+  CHECK(contains(said("x + torch.rand(1, generator=globals().setdefault('g', torch.Generator()))"),
+                 "two results for one input"));
+  CHECK(contains(said("x + (globals().setdefault('n', []).append(1) or len(n))"),
+                 "two results for one input"));
+}
+
 TEST_CASE("modules that no candidate can be compared with are refused with the reason") {
   if (judge() == nullptr) return;
   const auto refusal = [](const char* name, torch_precision precision) {
@@ -107,8 +184,6 @@ TEST_CASE("modules that no candidate can be compared with are refused with the r
     CHECK(name_of(v.kind) == name_of(verdict_kind::invalid_reference));
     return v.detail;
   };
-  CHECK(contains(refusal("draws", torch_precision::fp32), "random numbers in forward"));
-  CHECK(contains(refusal("keeps_state", torch_precision::fp32), "calls before"));
   // torch's own words name the types that do not fit.
   CHECK(contains(refusal("only_fp32", torch_precision::bf16), "dtype"));
 }

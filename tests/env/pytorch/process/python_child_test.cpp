@@ -218,7 +218,13 @@ def get_inputs():
     REQUIRE(text);
     return parse_module_sheet(*text).value();
   };
-  CHECK(sheet_of("state.py", "self.calls += 1\n        return x + self.calls").keeps_state);
+  const auto counting = sheet_of("state.py", "self.calls += 1\n        return x + self.calls");
+  CHECK(counting.keeps_state);
+  CHECK(counting.repeats);
+  // Where nothing puts it back.
+  CHECK_FALSE(
+      sheet_of("elsewhere.py", "globals().setdefault('n', []).append(1)\n        return x + len(n)")
+          .repeats);
   const auto drawing = sheet_of("draws.py", "return x + torch.rand(16)");
   CHECK(drawing.draws);
   CHECK_FALSE(drawing.keeps_state);
@@ -316,7 +322,7 @@ TEST_CASE_FIXTURE(modules_fixture, "a fault is told with its signal, and the nex
 
 TEST_CASE("a sheet that breaks a bound is refused") {
   const std::string good =
-      R"({"init":"[]","inputs":[{"type":"f32","bool":false,"shape":[2]}],"weights":[],"outputs":[{"type":"f32","bool":false,"shape":[2],"contiguous":true}],"tuple":false,"keeps_state":false,"draws":false,"constant":false})";
+      R"({"init":"[]","inputs":[{"type":"f32","bool":false,"shape":[2]}],"weights":[],"outputs":[{"type":"f32","bool":false,"shape":[2],"contiguous":true}],"tuple":false,"keeps_state":false,"draws":false,"repeats":true,"constant":false})";
   REQUIRE(parse_module_sheet(good));
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
