@@ -1,17 +1,18 @@
 // `quern eval TASK CANDIDATE`.
 #include "tools/cmd_eval.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include "env/judge/evaluation_request.hpp"
-#include "env/judge/evaluator_options.hpp"
 #include "env/judge/explain.hpp"
 #include "env/judge/judge.hpp"
 #include "env/measure/measure_name.hpp"
 #include "env/task/find_tasks.hpp"
-#include "env/task/suite.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/eval_service.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/lane_words.hpp"
 #include "tools/cli/measure_options.hpp"
@@ -21,50 +22,9 @@
 namespace quern::tools {
 namespace {
 
-constexpr std::size_t max_candidate_bytes = 1U << 20U;
-
 int complain(const base::error& e, int code) {
   std::fprintf(stderr, "quern eval: %s\n", e.message.c_str());
   return code;
-}
-
-/// What the suite says, and the options on top.
-struct eval_terms {
-  env::measure_name measured;
-  env::suite_policy policy;
-  double recheck_above = 0;
-};
-
-/// A task of no suite: device code, host code and graphs, no libraries.
-constexpr env::suite_policy without_suite{.graphs = true};
-
-base::expected<eval_terms> terms_of(const eval_arguments& a, const env::found_task& found) {
-  const env::task& what = found.task;
-  std::optional<env::suite> of = found.of;
-  if (!a.suite.empty()) {
-    QUERN_TRY(of, env::find_tasks(a.suite, {what.lane, a.tasks.kernelbench, {}}));
-    const env::lane* lane = of->members.front().task.lane;
-    if (lane != what.lane)
-      return base::fail(base::errc::invalid_argument,
-                        "--suite {}: its tasks are of lane {}, {} is of lane {}: name a suite of "
-                        "the task's lane",
-                        a.suite, lane->name, what.name, what.lane->name);
-  } else if (!of) {
-    QUERN_TRY(of, env::suite_beside(a.task));
-  }
-  if (a.gpu != 0 && what.lane->device != env::device_kind::gpu)
-    return base::fail(base::errc::invalid_argument,
-                      "--gpu {} is for tasks that run on a GPU, {} is of lane {}: leave it out",
-                      a.gpu, what.name, what.lane->name);
-  eval_terms terms;
-  QUERN_TRY(terms.measured,
-            measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task, *what.lane));
-  QUERN_CHECK(check_baseline(terms.measured, what));
-  QUERN_TRY(terms.policy, policy_of(a.how, of ? of->policy : without_suite));
-  const std::int64_t usual = what.lane->usual_recheck_above_e2;
-  const std::int64_t above = of && of->recheck_above_e2 > 0 ? of->recheck_above_e2 : usual;
-  terms.recheck_above = static_cast<double>(above) / 100;
-  return terms;
 }
 
 }  // namespace
@@ -78,18 +38,7 @@ int cmd_eval(const eval_arguments& arguments) {
   const auto terms = terms_of(arguments, *loaded);
   if (!terms) return complain(terms.error(), usage);
 
-  env::evaluator_options options;
-  options.static_screen = arguments.screen;
-  options.sandbox_required = !arguments.best_effort;
-  options.time_budget_s =
-      arguments.budget_s > 0
-          ? arguments.budget_s
-          : env::usual_seconds(terms->measured, env::evaluator_options{}.time_budget_s);
-  options.core = arguments.core;
-  // A person waits for the answer: a large claim is settled now, not by a later job.
-  options.confirm_at_once = true;
-  options.gpu = arguments.gpu;
-  auto evaluator = loaded->task.lane->open_judge(std::move(options));
+  auto evaluator = loaded->task.lane->open_judge(judge_options(arguments, terms->measured));
   if (!evaluator) {
     const bool asked_wrongly = evaluator.error().code == base::errc::invalid_argument;
     return complain(evaluator.error(), asked_wrongly ? usage : failed);
@@ -119,15 +68,23 @@ int cmd_eval(int argc, char** argv) {
   CLI::App app{"Judges one candidate kernel: is it right, how fast is it, and what to do about it.",
                "quern eval"};
   eval_arguments a;
-  bool no_screen = false;
-  app.add_option("task", a.task, "NAME.task.yaml" + env::foreign_forms())->required();
+  bool no_screen = false, serve = false;
+  const bool one_kernel = std::find(argv, argv + argc, std::string_view("--serve")) == argv + argc;
+  app.add_option("task", a.task, "NAME.task.yaml" + env::foreign_forms())->required(one_kernel);
   app.add_option(
          "candidate", a.candidate,
          "file that defines the task's kernel: " + file_endings() + "; - reads standard input")
-      ->required();
+      ->required(one_kernel);
   app.add_flag("--explain", a.explain,
                "show every check, the buckets, the compiler's command and text");
   app.add_flag("--json", a.json, "print the verdict as JSON")->excludes("--explain");
+  app.add_flag("--serve", serve,
+               "stay up: a request is a line of JSON on standard input, its answer a line on "
+               "standard output; in place of task and candidate")
+      ->excludes("task")
+      ->excludes("candidate")
+      ->excludes("--explain")
+      ->excludes("--json");
   app.add_flag("--verify-only", a.verify_only, "check, but do not measure");
   app.add_flag("--no-screen", no_screen, "skip the static screen; the sandbox alone decides");
   app.add_flag("--best-effort", a.best_effort,
@@ -149,7 +106,7 @@ int cmd_eval(int argc, char** argv) {
       ->capture_default_str();
   if (const auto code = parse(app, argc, argv)) return *code;
   a.screen = !no_screen;
-  return cmd_eval(a);
+  return serve ? serve_evaluations(a) : cmd_eval(a);
 }
 
 }  // namespace quern::tools

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "env/judge/evaluation_request.hpp"
+#include "env/judge/exact_request.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -27,6 +28,15 @@ class candidate_judge {
 
   /// Never fails: what goes wrong here is a verdict too (`infra_error`, `invalid_reference`).
   virtual verdict evaluate(const evaluation_request& request) = 0;
+
+  /// What a protocol of others says of a candidate, reproduced as it is, defects included: an
+  /// object that the protocol defines. It is no verdict, enters none and is kept nowhere. On the
+  /// thread of evaluate(). Errors: not_found: the lane has no such protocol; invalid_argument: the
+  /// terms; others are of this host.
+  virtual base::expected<base::json> evaluate_exactly(const exact_request& /*request*/) {
+    return base::fail(base::errc::not_found,
+                      "the lane of this task reproduces no protocol of others: leave `exact` out");
+  }
 
   /// Starts what the first evaluation would otherwise wait for. The first evaluate() reports an
   /// error. On the thread that calls evaluate(), or before it does.

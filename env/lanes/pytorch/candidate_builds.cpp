@@ -30,6 +30,19 @@ std::string cannot_run_here(const std::vector<extension_request>& requests) {
   return {};
 }
 
+base::expected<std::vector<extension_request>> recorded_extensions(python_zygote& zygote,
+                                                                   const std::string& path,
+                                                                   const std::string& init,
+                                                                   question_limits limits) {
+  python_start how;
+  how.read_only = {path};
+  auto child = zygote.fork(how);
+  if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
+  const auto answer = child->record(path, init, limits);
+  if (!answer) return std::vector<extension_request>();
+  return parse_recorded_extensions(*answer);
+}
+
 base::expected<extension_builder*> candidate_builds::builder() {
   const std::lock_guard lock(guard_);
   if (!builder_) {

@@ -11,6 +11,7 @@
 #include "base/status.hpp"
 #include "env/lanes/pytorch/build/extension_builder.hpp"
 #include "env/lanes/pytorch/build/extension_recording.hpp"
+#include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/lanes/pytorch/text/python_facts.hpp"
 #include "env/sandbox/child.hpp"
 
@@ -21,6 +22,15 @@ namespace quern::env {
 std::string cannot_run_here(const python_facts& facts);
 /// The same of extensions that it asked for.
 std::string cannot_run_here(const std::vector<extension_request>& requests);
+
+/// The extensions that the module of the file `path` asks for, learnt in a child of `zygote`; none
+/// where that child ends or takes too long, which is found out when the candidate is loaded.
+/// `init`: the list that get_init_inputs returns, as Python writes it. Errors: invalid_argument: a
+/// request that is none; others are of this host.
+base::expected<std::vector<extension_request>> recorded_extensions(python_zygote& zygote,
+                                                                   const std::string& path,
+                                                                   const std::string& init,
+                                                                   question_limits limits);
 
 struct candidate_extensions {
   /// Files that its process is shown: the index of its extensions, and they.

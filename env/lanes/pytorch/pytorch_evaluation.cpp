@@ -43,17 +43,11 @@ bool pytorch_evaluation::build() {
   if (!facts.uses_load && !facts.uses_load_inline) return true;
   auto zygote = with_.tasks->zygote();
   if (!zygote) return fail_reference(zygote.error());
-  const std::string path = file_->path.string();
-  python_start how;
-  how.read_only = {path};
-  auto child = (*zygote)->fork(how);
-  if (!child) return fail_reference(child.error());
-  const auto answer = child->record(path, task_->sheet.init, load_limits());
-  // One that ends its own process, or takes too long, is found out when it is loaded.
-  if (!answer) return true;
-  const auto requests = parse_recorded_extensions(*answer);
-  if (!requests)
+  const auto requests =
+      recorded_extensions(**zygote, file_->path.string(), task_->sheet.init, load_limits());
+  if (!requests && requests.error().code == base::errc::invalid_argument)
     return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
+  if (!requests) return fail_reference(requests.error());
   if (std::string why = cannot_run_here(*requests); !why.empty()) return refuse(std::move(why));
   auto built = with_.builds->build(*requests, file_->folder.path());
   if (!built) return fail_host({base::errc::unavailable, built.error().message});

@@ -42,6 +42,8 @@ class pytorch_evaluator final : public staged_judge {
   ~pytorch_evaluator() override;
 
   void warm_up() override;
+  /// kernelbench_exact/1 (kernelbench_exact.hpp).
+  base::expected<base::json> evaluate_exactly(const exact_request& request) override;
   /// Builds its extensions.
   void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] const env::lane& lane() const override { return pytorch_lane; }

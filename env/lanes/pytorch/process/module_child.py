@@ -8,6 +8,8 @@ describe   of a reference: what the module needs and gives; the answer is a shee
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
 weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
 record     of a candidate, in a process of its own: which extensions it asks for (extension_recorder.py)
+kernelbench_exact  of a reference and a candidate together, in a process of their own: what KernelBench's own evaluator says
+           of them (kernelbench_exact.py)
 construct  makes the model as the sheet of the reference says, with the weights of file 2
 
 A text that fails is an outcome with the end of its exception. Nothing that this process says is believed beyond that.
@@ -24,6 +26,7 @@ import torch
 
 import built_extensions
 import extension_recorder
+import kernelbench_exact
 from module_repeats import State, seed_all, seed_of
 
 DONE, FAILED, FAULT, WRONG_SHAPE, WRONG_DTYPE = range(5)
@@ -184,8 +187,7 @@ class Child:
             if path != self.path:
                 raise Unusable("this process has another module")
             return
-        if self.asked["extensions"]:
-            built_extensions.install(self.asked["extensions"])
+        self.install_extensions()
         # Named by its file, from which Triton reads the text of kernels.
         spec = importlib.util.spec_from_file_location("quern_module", path)
         module = importlib.util.module_from_spec(spec)
@@ -194,6 +196,10 @@ class Child:
         if not any(hasattr(module, name) for name in self.asked["classes"]):
             raise Unusable(f"the module defines no class {self.asked['classes'][0]}")
         self.module, self.path = module, path
+
+    def install_extensions(self):
+        if self.asked["extensions"]:
+            built_extensions.install(self.asked["extensions"])
 
     def plan(self, tensors, inputs, outputs, in_f64):
         self.places = [(t.address, t.stride, t.type, tuple(t.shape[:t.rank])) for t in tensors]
@@ -419,6 +425,10 @@ class Child:
         requests, end, told = extension_recorder.record(text, list(ast.literal_eval(asked["init"])))
         return {"requests": requests, "end": end, "text": told}
 
+    def kernelbench_exact(self, asked):
+        self.install_extensions()
+        return kernelbench_exact.run(asked)
+
     def ask(self, text, sheet, room):
         asked = json.loads(text)
         if "long" in asked:
@@ -426,8 +436,8 @@ class Child:
         if self.problem:
             raise Unusable(self.problem)
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
-                    "construct": self.construct, "record": self.record}[asked["ask"]]
-        if self.module is None and asked["ask"] != "record":
+                    "construct": self.construct, "record": self.record, "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
+        if self.module is None and asked["ask"] not in ("record", "kernelbench_exact"):
             raise Unusable("a question before a module")
         answer = json.dumps(question(asked) | {"layers": self.layers}, allow_nan=False).encode()
         if len(answer) > room:

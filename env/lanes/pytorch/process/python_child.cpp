@@ -63,6 +63,12 @@ answered<std::string> python_child::record(const std::string& path, const std::s
   return ask({{"ask", "record"}, {"path", path}, {"init", init}}, limits);
 }
 
+answered<std::string> python_child::kernelbench_exact(const base::json& question,
+                                                      question_limits limits) {
+  if (const auto opened = open(limits); !opened) return tl::make_unexpected(opened.error());
+  return ask(question, limits);
+}
+
 answered<std::string> python_child::ask(const base::json& question, question_limits limits) {
   std::string text = base::dump(question);
   runner::lane_request request;

@@ -66,6 +66,10 @@ class python_child {
   /// learn which it asks for. The text is for parse_recorded_extensions().
   answered<std::string> record(const std::string& path, const std::string& init,
                                question_limits limits);
+  /// In a process that has loaded nothing: KernelBench's own evaluation of a reference and a
+  /// candidate, which share the process. `question`: of exact_question(); the text is for
+  /// parse_exact_answer().
+  answered<std::string> kernelbench_exact(const base::json& question, question_limits limits);
   /// Gives it a file for answers; load() does so, too.
   answered<runner::reply> open(question_limits limits);
 

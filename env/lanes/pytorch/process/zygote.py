@@ -166,6 +166,7 @@ def serve(path):
     sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "build"))
     import built_extensions  # noqa: F401
     import extension_recorder  # noqa: F401
+    import kernelbench_exact  # noqa: F401
     import module_child  # noqa: F401
     import_more()
     warm_up(torch)
