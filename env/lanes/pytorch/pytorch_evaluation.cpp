@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "base/thread_deadline.hpp"
 #include "env/judge/claim.hpp"
 #include "env/judge/judge_layer.hpp"
 #include "env/lanes/pytorch/pytorch_state.hpp"
@@ -80,6 +81,9 @@ bool pytorch_evaluation::build() {
     return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
   if (std::string why = cannot_run_here(*requests); !why.empty()) return refuse(std::move(why));
   auto built = with_.builds->build(*requests, file_->folder.path());
+  if (base::thread_deadline::is_over())
+    return settle(
+        {verdict_kind::timeout, "compile", "its extensions were not built", std::nullopt});
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
   built_ = std::move(*built);
   if (built_.told) note_compiler(*built_.told);
