@@ -51,6 +51,7 @@ int cmd_eval(const eval_arguments& arguments) {
   request.protocol = env::to_text(terms->measured);
   request.policy = terms->policy;
   request.recheck_above = terms->recheck_above;
+  request.time_limit_s = arguments.timeout_s;
   const env::verdict v = (*evaluator)->evaluate(request);
   if (arguments.json)
     std::printf("%s\n", base::dump(env::to_json(v)).c_str());
@@ -92,6 +93,7 @@ int cmd_eval(int argc, char** argv) {
   app.add_option("--budget-s", a.budget_s, "seconds of measuring")
       ->check(number_within(0.05, 3600))
       ->default_str("the protocol's, else 0.5");
+  add_timeout_option(app, a.timeout_s);
   app.add_option("--suite", a.suite,
                  "folder whose suite.yaml says what is allowed; default: the task's own folder");
   add_source_options(app, a.tasks);

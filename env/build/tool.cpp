@@ -1,6 +1,7 @@
 // What the compilers in the sandbox have in common.
 #include "env/build/tool.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/text.hpp"
+#include "base/thread_deadline.hpp"
 #include "env/sandbox/outside_hand.hpp"
 
 namespace quern::env {
@@ -94,12 +96,23 @@ base::status check_room(const spawner& children, const child_limits& limits) {
                     least_free_files);
 }
 
+/// The same with no more time than the calling thread has left.
+child_spec within_thread_deadline(child_spec spec) {
+  // 0 would be no limit.
+  constexpr double least_s = 1e-3;
+  const auto left = base::thread_deadline::left_s();
+  if (!left) return spec;
+  const double asked = spec.limits.wall_s > 0 ? spec.limits.wall_s : *left;
+  spec.limits.wall_s = std::max(std::min(asked, *left), least_s);
+  return spec;
+}
+
 }  // namespace
 
 base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec) {
   const auto begin = std::chrono::steady_clock::now();
   tool_outcome result;
-  QUERN_TRY(result.process, children.spawn(spec));
+  QUERN_TRY(result.process, children.spawn(within_thread_deadline(spec)));
   result.layers = result.process->layers();
   result.end = *result.process->wait(-1);
   result.out = result.process->captured_out();
@@ -119,6 +132,8 @@ base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& s
     if (spec.in.what == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)
       return base::fail_errno("rewinding a source");
     QUERN_TRY(auto ran, run_tool(children, spec));
+    // Ended by the caller's own limit: neither the text nor the host is looked into.
+    if (base::thread_deadline::is_over()) return ran;
     const next then = attempts.after_text(ran.end);
     if (then == next::believe) return ran;
     if (then == next::blame_host)

@@ -35,7 +35,7 @@ child_spec tool_spec(const std::filesystem::path& program, std::vector<std::stri
 /// Sets time, memory, files and captured text.
 void limit_tool(child_spec& spec, const compile_limits& limits);
 
-/// Runs it to its end.
+/// Runs it to its end, which comes with that of the calling thread's base::thread_deadline.
 base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec);
 
 /// Runs a compiler on a text of ours that it compiles on any host in order: with the flags, limits

@@ -1,6 +1,7 @@
 // Two locks: the one that waits for the device keeps the place behind it.
 #include "env/judge/device_turn.hpp"
 
+#include "base/thread_deadline.hpp"
 #include "env/sandbox/gpu_access.hpp"
 
 namespace quern::env {
@@ -17,6 +18,7 @@ base::expected<device_turn> device_turn::open(const std::string& bus_id,
 }
 
 bool device_turn::wait(double seconds, const base::clock& clock) {
+  seconds = base::thread_deadline::at_most(seconds);
   const base::nanoseconds_t deadline =
       clock.now_ns() + static_cast<base::nanoseconds_t>(seconds * 1e9);
   if (!queue_.take_before(deadline, clock)) return false;

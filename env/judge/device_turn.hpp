@@ -37,8 +37,9 @@ class device_turn {
   /// Gives it back.
   ~device_turn() { give_back(); }
 
-  /// Waits for the device, its place in line included, at most `seconds` by `clock`; whether it was
-  /// taken. Not while it is held.
+  /// Waits for the device, its place in line included, at most `seconds` by `clock` and no
+  /// longer than the calling thread's base::thread_deadline leaves; whether it was taken. Not while
+  /// it is held.
   bool wait(double seconds, const base::clock& clock = base::steady_clock());
   /// Takes it when it is free and nobody waits.
   bool try_take();

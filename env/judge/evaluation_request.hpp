@@ -5,11 +5,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "env/task/suite_policy.hpp"
 #include "env/task/task.hpp"
 
 namespace quern::env {
+
+/// Reason of a `timeout` that evaluation_request::time_limit_s has made behind the build.
+inline constexpr std::string_view whole_evaluation = "evaluation";
 
 /// One candidate to judge.
 struct evaluation_request {
@@ -35,6 +39,9 @@ struct evaluation_request {
   std::int64_t best_known_e2 = 0;
   /// Claims above it are rechecked (suite.yaml).
   double recheck_above = 30.0;
+  /// Seconds that the whole evaluation may take, its build included; 0: the limits of its stages
+  /// alone. Once they are over it is a `timeout`, whatever it would have been.
+  double time_limit_s = 0;
   /// What the suite allows; none: the evaluator's own.
   std::optional<suite_policy> policy = std::nullopt;
 };

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "env/judge/compare.hpp"
+#include "env/judge/evaluation_request.hpp"
 #include "env/judge/roofline.hpp"
 #include "env/judge/runner_end.hpp"
 #include "env/measure/stats.hpp"
@@ -104,6 +105,9 @@ std::string advice_for(const verdict& v, const task& what) {
                "process that asks the system for more";
       return what.lane->advice(v, what);
     case verdict_kind::timeout:
+      if (v.reason == whole_evaluation)
+        return "give the evaluation more time (--timeout), or make what takes it faster: the "
+               "candidate's build, its calls, or the sizes of the task";
       return "look for a loop that does not end at small or odd sizes";
     case verdict_kind::wrong_value:
       return "compute the first wrong element by hand; tails, row ends and large magnitudes are "

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/thread_deadline.hpp"
+
 namespace quern::env {
 
 std::filesystem::path host_lock_folder() {
@@ -39,6 +41,7 @@ void give_back_host_lock(const base::unique_fd& lock) {
 
 bool wait_for_host_lock(const base::unique_fd& lock, double seconds) {
   const base::steady_clock clock;
+  seconds = base::thread_deadline::at_most(seconds);
   return wait_for_lock([&] { return try_host_lock(lock); },
                        clock.now_ns() + static_cast<base::nanoseconds_t>(seconds * 1e9), clock);
 }

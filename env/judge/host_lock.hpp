@@ -27,7 +27,8 @@ bool try_host_lock(const base::unique_fd& lock);
 /// that closing it here would not give the lock back.
 void give_back_host_lock(const base::unique_fd& lock);
 
-/// Waits for it, at most `seconds`; whether it was taken.
+/// Waits for it, at most `seconds` or until the calling thread's base::thread_deadline; whether it
+/// was taken.
 bool wait_for_host_lock(const base::unique_fd& lock, double seconds);
 /// The same until `deadline` by `clock`, for a lock of any kind that `taken` tries to take.
 bool wait_for_lock(const std::function<bool()>& taken, base::nanoseconds_t deadline,

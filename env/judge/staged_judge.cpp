@@ -1,9 +1,35 @@
 #include "env/judge/staged_judge.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "base/log.hpp"
+#include "base/thread_deadline.hpp"
 #include "env/judge/cost_model.hpp"
 
 namespace quern::env {
+namespace {
+
+/// The verdict of an evaluation that its limit has ended.
+void cut_off(verdict& v, double limit_s) {
+  const bool late = v.kind == verdict_kind::timeout;
+  std::string at = late ? fmt::format("; {}: {}", v.reason, v.detail) : std::string();
+  // What was not built by then is told apart in figures.
+  if (!late || v.reason != "compile") v.reason = whole_evaluation;
+  v.kind = verdict_kind::timeout;
+  v.detail =
+      fmt::format("the whole evaluation took longer than its limit of {:g} s{}", limit_s, at);
+  v.detail.resize(std::min(v.detail.size(), max_verdict_text));
+  v.speedup_e2.reset();
+  v.claim_e2.reset();
+  v.confirmed.reset();
+  v.first_diff.reset();
+}
+
+}  // namespace
 
 base::expected<measure_name> staged_judge::admit(const evaluation_request& request, verdict& v) {
   const task& subject = *request.subject;
@@ -31,6 +57,7 @@ verdict_key staged_judge::key_of(const evaluation_request& request, const verdic
 }
 
 verdict staged_judge::evaluate(const evaluation_request& request) {
+  std::optional<base::thread_deadline> limit(std::in_place, request.time_limit_s);
   verdict v;
   v.task = task_id(*request.subject);
   v.source = base::to_hex(lane().identity(request.source));
@@ -52,7 +79,8 @@ verdict staged_judge::evaluate(const evaluation_request& request) {
     return v;
   }
   repeated_evaluations once_more;
-  for (one->run(); once_more.allow(one->interrupted()); one->run()) {
+  for (one->run(); !base::thread_deadline::is_over() && once_more.allow(one->interrupted());
+       one->run()) {
     base::log_warn("evaluator", "an evaluation was interrupted ({}): once more", v.detail);
     if (one->interrupted() == interruption::reference_lost) renew_reference();
     // What it holds of the device goes before the next one takes it.
@@ -64,8 +92,17 @@ verdict staged_judge::evaluate(const evaluation_request& request) {
   }
   if (v.kind == verdict_kind::ok && !request.verify_only && how->protocol == protocol_cost_model)
     v.speedup_e2 = cost_model_e2(v.task, request.source);
+  const bool cut = base::thread_deadline::is_over();
+  // What follows is about the device.
+  limit.reset();
+  if (cut) cut_off(v, request.time_limit_s);
   if (one->used_device()) look_after(v, one->cause());
   one->keep(cache_, key);
+  if (cut) {
+    // It may still be at a question whose answer nobody waited for.
+    one.reset();
+    renew_reference();
+  }
   return v;
 }
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread_deadline.hpp"
 #include "env/judge/judge_layer.hpp"
 
 namespace quern::env {
@@ -112,6 +113,9 @@ answered<runner::reply> runner_link::ask(runner::command what, std::span<const s
                                          base::nanoseconds_t* wall) {
   if (judges_with(judge_layer::messages) && has_unasked_message())
     return failure(runner_failure::kind::forged, "a message came that answers no question");
+  if (base::thread_deadline::is_over())
+    return failure(runner_failure::kind::timeout, "not asked: the time of all questions is over");
+  limits.wall_s = base::thread_deadline::at_most(limits.wall_s);
   runner::header head;
   head.what = what;
   head.ticket = ++ticket_;

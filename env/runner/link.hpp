@@ -37,7 +37,8 @@ struct runner_failure {
 template <class T>
 using answered = tl::expected<T, runner_failure>;
 
-/// Limits of one question. CPU time is what counts; wall time covers a machine that is busy.
+/// Limits of one question. CPU time is what counts; wall time covers a machine that is busy. No
+/// question waits longer than the calling thread's base::thread_deadline.
 struct question_limits {
   double cpu_s = 0.5;
   double wall_s = 20;

@@ -121,6 +121,10 @@ TEST_CASE("results of another suite, protocol, device or environment are refused
   other.environment = "e2";
   f.refuse(other, {"another environment", "'e1'", "'e2'"});
   other = made_header();
+  other.timeout_ms = 9000;
+  f.refuse(other, {"--timeout", "'0'", "'9000'"});
+  CHECK(tools::header_from_json(base::json(tools::to_json(other))).value() == other);
+  other = test::made_header();
   other.budget_ms = 100;
   f.refuse(other, {"budget", "'500'", "'100'"});
 }

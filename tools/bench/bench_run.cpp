@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/thread_deadline.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/work_list.hpp"
 
@@ -71,7 +72,10 @@ class ahead_compilers {
       waiting_.pop_front();
       running_.insert(item);
       lock.unlock();
-      judge_.compile_ahead(requests_[item]);
+      {
+        const base::thread_deadline limit(requests_[item].time_limit_s);
+        judge_.compile_ahead(requests_[item]);
+      }
       lock.lock();
       running_.erase(item);
       changed_.notify_all();

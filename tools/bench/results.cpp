@@ -109,10 +109,13 @@ std::string suite_hash(const env::suite& suite) {
 }
 
 base::ordered_json to_json(const bench_header& header) {
-  return {{"quern_bench", bench_version},      {"suite", header.suite},
-          {"suite_hash", header.suite_hash},   {"lane", header.lane},
-          {"protocol", header.protocol},       {"device_class", header.device_class},
-          {"environment", header.environment}, {"budget_ms", header.budget_ms}};
+  base::ordered_json out = {
+      {"quern_bench", bench_version},      {"suite", header.suite},
+      {"suite_hash", header.suite_hash},   {"lane", header.lane},
+      {"protocol", header.protocol},       {"device_class", header.device_class},
+      {"environment", header.environment}, {"budget_ms", header.budget_ms}};
+  if (header.timeout_ms > 0) out["timeout_ms"] = header.timeout_ms;
+  return out;
 }
 
 base::ordered_json to_json(const bench_result& result) {
@@ -137,6 +140,9 @@ base::expected<bench_header> header_from_json(const base::json& value) {
   QUERN_TRY(header.device_class, base::get<std::string>(value, "device_class"));
   QUERN_TRY(header.environment, base::get<std::string>(value, "environment"));
   QUERN_TRY(header.budget_ms, base::get<std::int64_t>(value, "budget_ms"));
+  if (value.contains("timeout_ms")) {
+    QUERN_TRY(header.timeout_ms, base::get<std::int64_t>(value, "timeout_ms"));
+  }
   return header;
 }
 
@@ -166,6 +172,9 @@ base::status check_same(const bench_header& there, const bench_header& now) {
   if (there.budget_ms != now.budget_ms)
     return refuse_results("budget of measuring, in ms", std::to_string(there.budget_ms),
                           std::to_string(now.budget_ms));
+  if (there.timeout_ms != now.timeout_ms)
+    return refuse_results("limit of an evaluation, in ms (--timeout; 0: none)",
+                          std::to_string(there.timeout_ms), std::to_string(now.timeout_ms));
   return {};
 }
 

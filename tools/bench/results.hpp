@@ -23,8 +23,9 @@ struct bench_header {
   std::string lane;
   std::string protocol;
   std::string device_class;
-  std::string environment;     ///< candidate_judge::environment()
-  std::int64_t budget_ms = 0;  ///< of measuring one candidate
+  std::string environment;      ///< candidate_judge::environment()
+  std::int64_t budget_ms = 0;   ///< of measuring one candidate
+  std::int64_t timeout_ms = 0;  ///< of one evaluation as a whole; 0: none, and not written
   friend bool operator==(const bench_header&, const bench_header&) = default;
 };
 

@@ -46,7 +46,8 @@ struct bench_arguments {
   std::vector<std::int64_t> pass_k;  ///< empty: usual_pass_k
   std::vector<int> gpus;
   int core = -1, compilers = -1;
-  double budget_s = 0;  ///< 0: the protocol's own length, else the evaluator's default
+  double budget_s = 0;   ///< 0: the protocol's own length, else the evaluator's default
+  double timeout_s = 0;  ///< of one evaluation as a whole; 0: none
   env::source_options tasks;
   measure_options how;
   env::measure_name measured;
@@ -100,7 +101,8 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
 /// One request a candidate, in order.
 std::vector<env::evaluation_request> requests_of(const env::suite& suite,
                                                  const std::vector<bench_candidate>& candidates,
-                                                 const env::measure_name& measured) {
+                                                 const env::measure_name& measured,
+                                                 double timeout_s) {
   std::vector<std::shared_ptr<const env::task>> tasks;
   for (const env::suite_member& member : suite.members)
     tasks.push_back(std::make_shared<const env::task>(member.task));
@@ -113,6 +115,7 @@ std::vector<env::evaluation_request> requests_of(const env::suite& suite,
     // The same candidate has the same random numbers in every run, wherever it stands in a list.
     request.seed = base::hasher().add(one.task).add(one.id).digest().low;
     request.recheck_above = static_cast<double>(suite.recheck_above_e2) / 100;
+    request.time_limit_s = timeout_s;
     requests.push_back(std::move(request));
   }
   return requests;
@@ -148,7 +151,7 @@ base::expected<bench_end> judge_all(const bench_arguments& a, const open_judges&
   const base::steady_clock clock;
   bench_progress progress(clock, static_cast<std::int64_t>(candidates.size()), before, successes);
   base::status written;
-  const auto requests = requests_of(suite, candidates, a.measured);
+  const auto requests = requests_of(suite, candidates, a.measured, a.timeout_s);
   const auto given_up =
       run_bench(with, requests, items, options, stop_bench,
                 [&](std::size_t item, const env::verdict& v, std::size_t) {
@@ -266,6 +269,7 @@ base::expected<int> bench(bench_arguments a) {
   header.lane = lane.name;
   header.protocol = env::to_text(a.measured);
   header.budget_ms = std::llround(a.budget_s * 1000);
+  header.timeout_ms = std::llround(a.timeout_s * 1000);
   // What the file refuses is told before devices are opened, which takes seconds each.
   QUERN_TRY(const auto earlier, peek_results(a.out, header));
   QUERN_CHECK(matching_results(earlier, candidates, a.out));
@@ -336,6 +340,7 @@ int cmd_bench(int argc, char** argv) {
   app.add_option("--budget-s", a.budget_s, "seconds of measuring one candidate")
       ->check(number_within(0.05, 3600))
       ->default_str("the protocol's, else 0.5");
+  add_timeout_option(app, a.timeout_s);
   add_source_options(app, a.tasks);
   add_measure_options(app, a.how);
   add_policy_options(app, a.how);

@@ -23,6 +23,7 @@ struct eval_arguments {
   bool screen = true;        ///< false: the sandbox alone decides
   bool best_effort = false;  ///< run with fewer sandbox layers than `required`
   double budget_s = 0;       ///< 0: the protocol's own length, else half a second
+  double timeout_s = 0;      ///< of the whole evaluation; 0: the limits of its stages alone
   std::string suite;         ///< folder whose suite.yaml holds; empty: that beside the task
   env::source_options tasks;
   measure_options how;

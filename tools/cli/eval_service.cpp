@@ -109,6 +109,7 @@ base::expected<base::json> eval_service::results_of(const eval_request_line& ask
     request.protocol = env::to_text(terms.measured);
     request.policy = terms.policy;
     request.recheck_above = terms.recheck_above;
+    request.time_limit_s = asked.job.timeout_s;
     results["verdict"] = env::to_json(judge->evaluate(request));
   }
   return results;

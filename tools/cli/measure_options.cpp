@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "tools/cli/lane_words.hpp"
+#include "tools/cli/parse.hpp"
 
 namespace quern::tools {
 
@@ -15,6 +16,13 @@ void add_measure_options(CLI::App& app, measure_options& options) {
   app.add_option("--baseline", options.baseline,
                  "what speed-up is over: task (what its file says) | eager | graph | compile | "
                  "plain; default: the suite's");
+}
+
+void add_timeout_option(CLI::App& app, double& seconds) {
+  app.add_option("--timeout", seconds,
+                 "seconds that a whole evaluation may take, its build included; then it is a "
+                 "timeout. Default: the limits of its stages alone")
+      ->check(number_within(0.1, 86400));
 }
 
 void add_policy_options(CLI::App& app, measure_options& options) {

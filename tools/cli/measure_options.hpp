@@ -20,6 +20,8 @@ struct measure_options {
 };
 
 void add_measure_options(CLI::App& app, measure_options& options);
+/// --timeout: seconds that a whole evaluation may take; 0 where it is left out.
+void add_timeout_option(CLI::App& app, double& seconds);
 void add_policy_options(CLI::App& app, measure_options& options);
 
 /// Errors: invalid_argument, with the known names, or with those that the lane has.

@@ -1,4 +1,5 @@
 // One evaluation, stage by stage.
+#include "base/thread_deadline.hpp"
 #include "env/lanes/pytorch/pytorch_state.hpp"
 
 namespace quern::env {
@@ -50,6 +51,9 @@ bool pytorch_evaluation::build() {
   if (!requests) return fail_reference(requests.error());
   if (std::string why = cannot_run_here(*requests); !why.empty()) return refuse(std::move(why));
   auto built = with_.builds->build(*requests, file_->folder.path());
+  if (base::thread_deadline::is_over())
+    return settle(
+        {verdict_kind::timeout, "compile", "its extensions were not built", std::nullopt});
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
   built_ = std::move(*built);
   if (built_.told) note_compiler(*built_.told);

@@ -72,6 +72,29 @@ TEST_CASE("runtime_error, timeout and oom") {
   honest_one_passes(judge());
 }
 
+TEST_CASE("a limit of the whole evaluation ends its compiler and its candidate") {
+  const auto limited = [](const std::string& source, double seconds) {
+    evaluation_request r;
+    r.subject = task_of(twice);
+    r.source = source;
+    r.verify_only = true;
+    r.time_limit_s = seconds;
+    return judge().evaluate(r);
+  };
+  // Neither ends by itself before its stage's own limit, which the verdict would name.
+  const auto unbuilt = limited(hostile("template_bomb.cpp"), 0.1);
+  CHECK(unbuilt.kind == verdict_kind::timeout);
+  CHECK(unbuilt.reason == "compile");
+  CHECK(quern::test::contains(unbuilt.detail, "its limit of 0.1 s"));
+  const auto endless = kernel("for (volatile int64_t i = 0;; i = i + 1) y[0] = x[0];");
+  const auto cut = limited(endless, 0.05);
+  CHECK(cut.kind == verdict_kind::timeout);
+  CHECK(quern::test::contains(cut.detail, "its limit of 0.05 s"));
+  // The same judge goes on, with a limit that is wide enough, too.
+  CHECK(limited(kernel(loop), 3600).kind == verdict_kind::ok);
+  CHECK(limited(endless, 3600).reason == "verify");
+}
+
 TEST_CASE("a candidate that ends its process is told how it did, and what to do about that") {
   const auto file = [](const char* name) {
     return quern::base::read_file(quern::test::source_dir() / "tests/hostile/cpp" / name).value();

@@ -239,6 +239,37 @@ TEST_CASE("the device is looked after before a verdict is kept, and only where i
   CHECK(unused.looks == 0);
 }
 
+TEST_CASE("an evaluation whose limit is over is a timeout, whatever it found") {
+  const auto limited = [](double seconds, finding found) {
+    scripted_judge judge(cuda_lane);
+    judge.ends = {{std::move(found), interruption::candidate_ended}};
+    // Over before the evaluation begins: no clock is asked how fast this machine is.
+    auto request = request_of();
+    request.time_limit_s = seconds;
+    const verdict v = judge.evaluate(request);
+    CHECK(judge.begun == (seconds < 1 ? 1 : 2));
+    CHECK(judge.looks == 1);
+    CHECK(judge.renewed == (seconds < 1 ? 1 : 0));
+    return v;
+  };
+  const verdict cut = limited(1e-9, ok_finding);
+  CHECK(cut.kind == verdict_kind::timeout);
+  CHECK(cut.reason == whole_evaluation);
+  CHECK(cut.detail == "the whole evaluation took longer than its limit of 1e-09 s");
+  CHECK_FALSE(cut.speedup_e2);
+  // The control: the same with time enough.
+  CHECK(limited(3600, ok_finding).kind == verdict_kind::ok);
+  CHECK(limited(3600, ok_finding).speedup_e2 == 150);
+
+  const finding unbuilt{verdict_kind::timeout, "compile", "not in time", std::nullopt};
+  CHECK(limited(1e-9, unbuilt).reason == "compile");
+  const finding unverified{verdict_kind::timeout, "verify", "2 s", std::nullopt};
+  const verdict late = limited(1e-9, unverified);
+  CHECK(late.reason == whole_evaluation);
+  CHECK(late.detail.ends_with("limit of 1e-09 s; verify: 2 s"));
+  CHECK(limited(3600, unverified).reason == "verify");
+}
+
 TEST_CASE("environment_for: the host's own for a task's baseline, else that of the baseline") {
   scripted_judge judge(cuda_lane);
   CHECK(judge.environment_for("paired/1").value() == "an environment");
