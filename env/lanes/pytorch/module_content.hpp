@@ -38,8 +38,8 @@ class module_content final : public timed_content_maker {
   std::optional<tensor_arena> inputs_, outputs_;
 };
 
-/// Hidden distributions, by what is done to what get_inputs gives (module_child.py). f(0) = 0 in
-/// all but the last, so that structure stays: triangles, masks.
+/// Hidden distributions, by what is done to what get_inputs gives (module_distributions.py). f(0) =
+/// 0 in all but the last, so that structure stays: triangles, masks.
 inline constexpr std::array<std::string_view, 6> module_families{"large",  "small",    "signed",
                                                                  "sparse", "constant", "planted"};
 

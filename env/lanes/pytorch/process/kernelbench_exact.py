@@ -19,7 +19,8 @@ import traceback
 
 import torch
 
-PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+from module_tensors import PRECISIONS
+
 TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 # Languages whose candidates KernelBench imports as a module; all others run in the reference's namespace.
 IMPORTED = ("triton", "tilelang", "cute")

@@ -1,6 +1,6 @@
 """What a forked child of zygote.py does: one module, its model, and calls on the evaluator's memory.
 
-The commands are those of every runner (env/runner/protocol.hpp). Questions of this lane come as JSON with a key `ask`, in
+The commands are those of every runner (env/runner/protocol.hpp); module_handlers.py hands them over. Questions of this lane come as JSON with a key `ask`, in
 the message or, as `long` says, in the file for answers:
 
 describe   of a reference: what the module needs and gives; the answer is a sheet (module_sheet.hpp).
@@ -20,84 +20,16 @@ import ctypes
 import importlib.util
 import json
 import sys
-import traceback
 
 import torch
 
 import built_extensions
 import extension_recorder
 import kernelbench_exact
+from module_distributions import changed
 from module_repeats import State, seed_all, seed_of
-
-DONE, FAILED, FAULT, WRONG_SHAPE, WRONG_DTYPE = range(5)
-ROOM = 480
-WEIGHTS_FILE = 2
-# Numbered as quern::env::dtype; a bool is a byte of its own.
-NAMES = ("f32", "f64", "i32", "i64", "u8", "bf16", "f16")
-DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bfloat16, torch.float16)
-PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-
-
-class Unusable(Exception):
-    """A module that this lane cannot take, or a question that cannot be answered as things stand."""
-
-
-class WrongResult(Exception):
-    def __init__(self, outcome, text):
-        super().__init__(text)
-        self.outcome = outcome
-
-
-class Tensor(ctypes.Structure):
-    """quern_python_tensor of python_part.h."""
-
-    _fields_ = [("address", ctypes.c_uint64), ("stride", ctypes.c_uint64), ("type", ctypes.c_uint32),
-                ("rank", ctypes.c_uint32), ("shape", ctypes.c_int64 * 8)]
-
-
-Text = ctypes.POINTER(ctypes.c_char)
-LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, Text)
-ASK = ctypes.CFUNCTYPE(ctypes.c_int32, Text, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
-                       ctypes.POINTER(ctypes.c_uint64), Text)
-PLAN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Tensor), ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, Text)
-RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, Text)
-
-
-class Handlers(ctypes.Structure):
-    """quern_python_handlers of python_part.h."""
-
-    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN)]
-
-
-def element_type(tensor):
-    """Number of its type among NAMES, and whether its bytes are bools."""
-    if tensor.dtype == torch.bool:
-        return NAMES.index("u8"), True
-    if tensor.dtype not in DTYPES:
-        raise Unusable(f"a tensor of {tensor.dtype}: this lane has float32, float64, float16, bfloat16, int32, int64, uint8 and bool")
-    return DTYPES.index(tensor.dtype), False
-
-
-def view(address, number, shape, as_bool=False):
-    """A tensor over memory of the evaluator; nothing is copied."""
-    dtype, elements = DTYPES[number], 1
-    for n in shape:
-        elements *= n
-    size = elements * dtype.itemsize
-    if size == 0:
-        return torch.empty(shape, dtype=torch.bool if as_bool else dtype)
-    memory = (ctypes.c_char * size).from_address(address)
-    tensor = torch.frombuffer(memory, dtype=dtype).reshape(shape)
-    return tensor.view(torch.bool) if as_bool else tensor
-
-
-def words_of(problem):
-    """The end of an exception, with the line of the module where it came up."""
-    told = "".join(traceback.format_exception_only(type(problem), problem)).strip()
-    lines = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name and "module_child" not in frame.filename]
-    where = next((f" (line {frame.lineno}, in {frame.name})" for frame in reversed(lines) if "/torch/" not in frame.filename), "")
-    room = ROOM - 1 - len(where.encode())
-    return told.encode()[-room:].decode(errors="ignore") + where
+from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE, Unusable, WrongResult, element_type, flattened,
+                            plain_tensors, same, tensors_of, view)
 
 
 def literal(value):
@@ -110,58 +42,6 @@ def literal(value):
     if again is None and value is not None or repr(again) != text:
         raise Unusable(f"{text[:80]}: only numbers, texts, None, lists, tuples and dictionaries are passed to the other process")
     return text
-
-
-def plain_tensors(model):
-    """Tensors that are neither parameters nor buffers, by their path: state_dict leaves them out."""
-    for prefix, module in model.named_modules():
-        for name, value in vars(module).items():
-            if isinstance(value, torch.Tensor):
-                yield (f"{prefix}.{name}" if prefix else name), value
-
-
-def tensors_of(model):
-    """All that a model holds, in one order: (kind, name, tensor)."""
-    yield from (("parameter", name, value.detach()) for name, value in model.named_parameters(remove_duplicate=False))
-    yield from (("buffer", name, value) for name, value in model.named_buffers(remove_duplicate=False))
-    yield from (("attribute", name, value.detach()) for name, value in plain_tensors(model))
-
-
-def flattened(result):
-    """The tensors that a model returned."""
-    parts = result if isinstance(result, (tuple, list)) else (result,)
-    for part in parts:
-        if not isinstance(part, torch.Tensor):
-            raise WrongResult(WRONG_SHAPE, f"the result has a {type(part).__name__} where a tensor is asked for")
-    return parts
-
-
-def same(one, other):
-    """Whether two calls gave equal tensors."""
-    return all(torch.equal(a, b) or torch.allclose(a, b, equal_nan=True, rtol=0, atol=0) for a, b in zip(one, other))
-
-
-def changed(family, tensor):
-    """Content of a hidden distribution, of content that get_inputs gave. f(0) = 0, so that structure stays."""
-    if not tensor.is_floating_point() or family == "nominal":
-        return tensor
-    if family == "large":
-        return tensor * 8
-    if family == "small":
-        return tensor * 2.0**-6
-    if family == "signed":
-        return tensor * (torch.randint(0, 2, tensor.shape, dtype=torch.int8) * 2 - 1).to(tensor.dtype)
-    if family == "sparse":
-        return tensor * (torch.rand(tensor.shape) < 0.1).to(tensor.dtype)
-    if family == "constant":
-        return torch.where(tensor != 0, torch.rand(()).to(tensor.dtype) + 0.25, tensor)
-    if family == "planted":
-        flat = tensor.clone().reshape(-1)
-        if flat.numel():
-            places = torch.randint(0, flat.numel(), (min(3, flat.numel()),))
-            flat[places] = torch.where(flat[places] != 0, flat[places] * 4 + 1, flat[places])
-        return flat.reshape(tensor.shape)
-    raise Unusable(f"a distribution {family}")
 
 
 class Child:
@@ -444,39 +324,3 @@ class Child:
             raise Unusable(f"an answer of {len(answer)} bytes, there is room for {room}")
         ctypes.memmove(sheet, answer, len(answer))
         return len(answer)
-
-
-def guarded(problem, work):
-    """(outcome, result) of a piece of work; a text in `problem` where it fails."""
-    try:
-        return DONE, work()
-    except WrongResult as e:
-        outcome, text = e.outcome, str(e)
-    except Unusable as e:
-        outcome, text = FAILED, str(e)
-    except BaseException as e:  # SystemExit, too: a module that ends itself has failed
-        outcome, text = FAILED, words_of(e)
-    told = text.encode()[:ROOM - 1]
-    ctypes.memmove(problem, told + b"\0", len(told) + 1)
-    return outcome, None
-
-
-def serve(library, channel, layers, problem, asked):
-    child = Child(layers, problem, asked)
-
-    def load(path, said):
-        return guarded(said, lambda: child.load(path.decode()))[0]
-
-    def ask(text, size, sheet, room, value, said):
-        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room))
-        value[0] = answered or 0
-        return outcome
-
-    def plan(tensors, inputs, outputs, in_f64, said):
-        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64))[0]
-
-    def run(begin, end, said):
-        return guarded(said, lambda: child.run(begin, end))[0]
-
-    handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))
-    return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

@@ -54,7 +54,7 @@ class python_child {
   /// for calls after it.
   answered<std::string> describe_without_values(const module_making& how, question_limits limits);
   /// Of a reference that has a plan: inputs of calls `first` ... by get_inputs, a seed each,
-  /// changed as `family` says (module_child.py).
+  /// changed as `family` says (module_distributions.py).
   answered<std::string> content(std::int64_t first, std::span<const std::uint64_t> seeds,
                                 std::string_view family, question_limits limits);
   /// Of a reference: puts the tensors of its model into `to`.

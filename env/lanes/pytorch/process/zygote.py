@@ -3,7 +3,7 @@
 It imports torch and what candidates import most, and never runs a text of theirs. On descriptor 3 it is asked for
 children (JSON, with the child's end of a socket pair) and answers with their numbers; it is asked, too, to end one and
 how it ended. A child puts the sandbox on
-itself, tells which layers are on, and serves commands (module_child.py) until the evaluator is gone. Every child is
+itself, tells which layers are on, and serves commands (module_handlers.py) until the evaluator is gone. Every child is
 for one text. No CUDA here: a context does not survive a fork.
 
 When it is ready it says what this Python has.
@@ -142,6 +142,7 @@ class Zygote:
     def live(self, spec, group, asked):
         """In the child: from here on nothing but the sandbox and one text's commands."""
         import module_child
+        import module_handlers
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
         nothing = os.open("/dev/null", os.O_RDWR)
@@ -154,7 +155,7 @@ class Zygote:
         here = os.getcwd()
         # Of Inductor the folder itself: torch makes it as soon as it is imported, and here nobody makes folders.
         os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"), TORCHINDUCTOR_CACHE_DIR=here)
-        return module_child.serve(self.library.so, spec["socket"], layers, problem, asked)
+        return module_handlers.serve(self.library.so, spec["socket"], module_child.Child(layers, problem, asked))
 
 
 def serve(path):
@@ -168,6 +169,7 @@ def serve(path):
     import extension_recorder  # noqa: F401
     import kernelbench_exact  # noqa: F401
     import module_child  # noqa: F401
+    import module_handlers  # noqa: F401
     import_more()
     warm_up(torch)
     control = socket.socket(fileno=CONTROL)

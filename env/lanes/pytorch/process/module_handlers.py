@@ -1,0 +1,76 @@
+"""Commands of the evaluator, as python_part.h hands them to Python, and what became of them."""
+
+import ctypes
+import os
+import traceback
+
+from module_tensors import DONE, FAILED, Unusable, WrongResult
+
+ROOM = 480  # of a text that says what failed, its end included
+OURS = os.path.dirname(os.path.abspath(__file__))
+
+
+class Tensor(ctypes.Structure):
+    """quern_python_tensor of python_part.h."""
+
+    _fields_ = [("address", ctypes.c_uint64), ("stride", ctypes.c_uint64), ("type", ctypes.c_uint32),
+                ("rank", ctypes.c_uint32), ("shape", ctypes.c_int64 * 8)]
+
+
+Text = ctypes.POINTER(ctypes.c_char)
+LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, Text)
+ASK = ctypes.CFUNCTYPE(ctypes.c_int32, Text, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+                       ctypes.POINTER(ctypes.c_uint64), Text)
+PLAN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Tensor), ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, Text)
+RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, Text)
+
+
+class Handlers(ctypes.Structure):
+    """quern_python_handlers of python_part.h."""
+
+    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN)]
+
+
+def words_of(problem):
+    """The end of an exception, with the line of the module where it came up."""
+    told = "".join(traceback.format_exception_only(type(problem), problem)).strip()
+    lines = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name and os.path.dirname(frame.filename) != OURS]
+    where = next((f" (line {frame.lineno}, in {frame.name})" for frame in reversed(lines) if "/torch/" not in frame.filename), "")
+    room = ROOM - 1 - len(where.encode())
+    return told.encode()[-room:].decode(errors="ignore") + where
+
+
+def guarded(problem, work):
+    """(outcome, result) of a piece of work; a text in `problem` where it fails."""
+    try:
+        return DONE, work()
+    except WrongResult as e:
+        outcome, text = e.outcome, str(e)
+    except Unusable as e:
+        outcome, text = FAILED, str(e)
+    except BaseException as e:  # SystemExit, too: a module that ends itself has failed
+        outcome, text = FAILED, words_of(e)
+    told = text.encode()[:ROOM - 1]
+    ctypes.memmove(problem, told + b"\0", len(told) + 1)
+    return outcome, None
+
+
+def serve(library, channel, child):
+    """Serves commands of `channel` with `child` (module_child.Child) until the evaluator is gone."""
+
+    def load(path, said):
+        return guarded(said, lambda: child.load(path.decode()))[0]
+
+    def ask(text, size, sheet, room, value, said):
+        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room))
+        value[0] = answered or 0
+        return outcome
+
+    def plan(tensors, inputs, outputs, in_f64, said):
+        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64))[0]
+
+    def run(begin, end, said):
+        return guarded(said, lambda: child.run(begin, end))[0]
+
+    handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))
+    return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))
