@@ -1,6 +1,7 @@
 // Learns which extensions a candidate asks for, in a sandboxed Python of its own.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "env/sandbox/child.hpp"
 
 namespace quern::env {
+
+/// Longest text of a recording that is kept.
+inline constexpr std::int64_t most_recording_text = 16 << 10;
 
 struct extension_recording {
   enum class end {

@@ -1,0 +1,64 @@
+// What processes that ran a candidate's text say of its extensions: bounded, and believed in
+// nothing.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "env/lanes/pytorch/build/extension_recording.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr std::size_t most_requests = 16;
+
+constexpr std::array<std::pair<std::string_view, extension_recording::end>, 3> end_words{
+    {{"imported", extension_recording::end::imported},
+     {"constructed", extension_recording::end::constructed},
+     {"raised", extension_recording::end::raised}}};
+
+base::expected<extension_recording::end> recording_end_of(std::string_view word) {
+  for (const auto& [name, how] : end_words)
+    if (name == word) return how;
+  return base::fail(base::errc::invalid_argument, "a recording ends with '{}'", word.substr(0, 80));
+}
+
+}  // namespace
+
+base::expected<extension_recording> parse_extension_recording(std::string_view lines) {
+  extension_recording recording;
+  for (const std::string_view line : base::split(lines, '\n')) {
+    if (line.empty()) continue;
+    if (recording.how != extension_recording::end::lost)
+      return base::fail(base::errc::invalid_argument, "a recording goes on behind its end");
+    QUERN_TRY(const auto object, base::parse_json(line, 5));
+    if (object.is_object() && object.size() == 1 && object.contains("request")) {
+      if (recording.requests.size() == most_requests)
+        return base::fail(base::errc::invalid_argument, "more than {} extensions", most_requests);
+      QUERN_TRY(recording.requests.emplace_back(),
+                parse_extension_request(base::dump(object.at("request"))));
+      continue;
+    }
+    QUERN_TRY(const auto word, base::get<std::string>(object, "end"));
+    QUERN_TRY(recording.text, base::get<std::string>(object, "text"));
+    QUERN_TRY(recording.how, recording_end_of(word));
+    recording.text.resize(std::min<std::size_t>(recording.text.size(), most_recording_text));
+  }
+  return recording;
+}
+
+base::expected<std::vector<extension_request>> parse_recorded_extensions(std::string_view json) {
+  QUERN_TRY(const auto answer, base::parse_json(json, 8));
+  const auto list = answer.find("requests");
+  if (list == answer.end() || !list->is_array() || list->size() > most_requests)
+    return base::fail(base::errc::invalid_argument, "no list of at most {} extensions",
+                      most_requests);
+  std::vector<extension_request> requests;
+  for (const auto& one : *list) {
+    QUERN_TRY(requests.emplace_back(), parse_extension_request(base::dump(one)));
+  }
+  return requests;
+}
+
+}  // namespace quern::env
