@@ -58,6 +58,10 @@ struct evaluator_options {
   /// A kernel against itself on this device class (env/measure/null_distribution.hpp); empty: as
   /// it was calibrated on this host, or the built-in table.
   std::filesystem::path null_file;
+  /// Of a checker of tasks whose references are programs of others: wall seconds that one task may
+  /// take, and bytes that a process of its may have. 0: as the lane has them.
+  double task_seconds = 0;
+  std::int64_t task_memory_bytes = 0;
 };
 
 /// Finds the programs that are not named, and draws the key of hidden inputs where there is none.

@@ -55,9 +55,38 @@ struct asked_task {
   [[nodiscard]] std::string name() const { return task ? task->name : file.filename().string(); }
 };
 
-/// Prints the findings of one task; true if it may be used.
-base::expected<bool> check_task(const asked_task& asked, const env::task& task,
-                                env::task_checker& checker) {
+/// What became of the tasks of a command.
+struct task_counts {
+  int all = 0, good = 0;
+  std::vector<std::string> refused, skipped;  ///< "NAME: the first reason"
+
+  void add(const std::string& name, const env::task_report& report) {
+    ++all;
+    const env::task_finding* first = nullptr;
+    bool only_skipped = true;
+    for (const env::task_finding& one : report.findings) {
+      if (!one.fatal) continue;
+      only_skipped &= one.rule == "skipped";
+      if (first == nullptr || first->rule == "skipped") first = &one;
+    }
+    if (first == nullptr)
+      ++good;
+    else
+      (only_skipped ? skipped : refused).push_back(name + ": " + first->text);
+  }
+};
+
+std::string_view word_for(const env::task_report& report) {
+  if (report.ok()) return "ok";
+  const bool skipped =
+      std::none_of(report.findings.begin(), report.findings.end(),
+                   [](const env::task_finding& one) { return one.fatal && one.rule != "skipped"; });
+  return skipped ? "SKIPPED" : "REFUSED";
+}
+
+/// Prints the findings of one task.
+base::expected<env::task_report> check_task(const asked_task& asked, const env::task& task,
+                                            env::task_checker& checker) {
   auto checked = checker.check(task, 1);
   if (!checked)
     return base::in_context(asked.task ? task.name : asked.file.string(), checked.error());
@@ -69,15 +98,14 @@ base::expected<bool> check_task(const asked_task& asked, const env::task& task,
                      task.name, task.name)});
   }
   fmt::print("{}: {}  baseline {:.1f} us, floor {:.1f} us, uses {:.2f} % of its tolerance {}\n",
-             task.name, result.ok() ? "ok" : "REFUSED",
-             static_cast<double>(result.baseline_ns) / 1e3,
+             task.name, word_for(result), static_cast<double>(result.baseline_ns) / 1e3,
              static_cast<double>(result.floor_ns) / 1e3, 100 * result.worst_error, result.worst_at);
   for (const std::string& fact : result.facts)
     fmt::print("  {}\n", fact);
   for (const env::task_finding& finding : result.findings) {
     fmt::print("  {} {}: {}\n", finding.fatal ? "refused" : "advice ", finding.rule, finding.text);
   }
-  return result.ok();
+  return result;
 }
 
 void tell_suite(const env::suite& suite) {
@@ -118,39 +146,55 @@ base::expected<std::vector<asked_task>> asked_tasks(const std::vector<std::strin
   return all;
 }
 
+void tell_counts(const task_counts& counts) {
+  for (const auto& [word, names] :
+       {std::pair("refused", &counts.refused), std::pair("skipped", &counts.skipped)}) {
+    if (counts.all > 1 && !names->empty()) fmt::print("{}:\n", word);
+    for (const std::string& one : counts.all > 1 ? *names : std::vector<std::string>())
+      fmt::print("  {}\n", one);
+  }
+  fmt::print("{} tasks, {} refused, {} skipped, {} as they should be\n", counts.all,
+             counts.refused.size(), counts.skipped.size(), counts.good);
+}
+
 }  // namespace
 
-int check_tasks(const std::vector<std::string>& paths, bool sandbox_required, int gpu,
+int check_tasks(const std::vector<std::string>& paths, const check_options& how,
                 const env::source_options& from) {
   env::evaluator_options options;
-  options.sandbox_required = sandbox_required;
-  options.gpu = gpu;
+  options.sandbox_required = how.sandbox_required;
+  options.gpu = how.gpu;
+  options.task_seconds = how.task_seconds;
+  options.task_memory_bytes = how.task_gib << 30;
   checkers by_lane(std::move(options));
   const auto asked = asked_tasks(paths, from);
   if (!asked) return report("tasks", asked.error());
-  int refused = 0;
+  task_counts counts;
   for (const asked_task& one : *asked) {
     const auto task = one.read();
-    base::expected<bool> good = false;
+    base::expected<env::task_report> found = env::task_report();
     if (task) {
       // Without its checker no other task of the lane can be checked, either.
       const auto checker = by_lane.of(*task->lane);
       if (!checker) return report("tasks", checker.error());
-      good = check_task(one, *task, **checker);
+      found = check_task(one, *task, **checker);
     } else {
-      good = tl::make_unexpected(task.error());
+      found = tl::make_unexpected(task.error());
     }
-    if (!good) {
+    if (!found) {
       // One task is what was asked for; of a suite the others are checked, too.
-      if (asked->size() == 1) return report("tasks", good.error());
-      fmt::print("{}: REFUSED  {}\n", one.name(), good.error().message);
+      if (asked->size() == 1) return report("tasks", found.error());
+      fmt::print("{}: REFUSED  {}\n", one.name(), found.error().message);
+      env::task_report unread;
+      unread.findings.push_back({true, "failed", found.error().message});
+      found = std::move(unread);
     }
-    refused += good && *good ? 0 : 1;
+    counts.add(one.name(), *found);
     // A suite takes minutes: what is known is shown.
     std::fflush(stdout);
   }
-  fmt::print("{} tasks, {} refused\n", asked->size(), refused);
-  return refused == 0 ? done : failed;
+  tell_counts(counts);
+  return counts.good == counts.all || how.best_effort ? done : failed;
 }
 
 }  // namespace quern::tools

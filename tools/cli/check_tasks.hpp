@@ -1,6 +1,7 @@
 // `quern tasks check`: the checks of the lanes, on task files, suites and tasks of others.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,9 +9,19 @@
 
 namespace quern::tools {
 
-/// Checks what `paths` name, on GPU `gpu` where a lane uses one, and prints a line a task and one a
-/// finding. The command's exit code: a task that is refused is a failure.
-int check_tasks(const std::vector<std::string>& paths, bool sandbox_required, int gpu,
+struct check_options {
+  bool sandbox_required = true;
+  int gpu = 0;  ///< where a lane uses one
+  /// Of one task whose reference is a module: wall seconds, and memory of a process of its.
+  double task_seconds = 600;
+  std::int64_t task_gib = 8;
+  bool best_effort = false;  ///< a task that is refused or skipped is no failure of the command
+};
+
+/// Checks what `paths` name, and prints a line a task and one a finding; at the end, how many are
+/// as they should be, and which are not and why. The command's exit code: a task that is refused,
+/// or skipped since this machine cannot check it, is a failure.
+int check_tasks(const std::vector<std::string>& paths, const check_options& how,
                 const env::source_options& from);
 
 }  // namespace quern::tools

@@ -256,9 +256,9 @@ int cmd_tasks(int argc, char** argv) {
   std::string name;
   std::string config;
   std::string sandbox = "required";
+  check_options how;
   std::string lane(env::all_lanes().front()->name);
   std::string generated = known_lanes(true).empty() ? lane : known_lanes(true).front();
-  int gpu = 0;
   std::vector<std::string> paths;
   shard_choice shards;
   env::source_options from;
@@ -276,8 +276,20 @@ int cmd_tasks(int argc, char** argv) {
   checking->add_option("paths", paths, "task files or suites" + env::foreign_forms())->required();
   checking->add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
-  checking->add_option("--gpu", gpu, "number of the GPU, for tasks that run on one")
+  checking->add_option("--gpu", how.gpu, "number of the GPU, for tasks that run on one")
       ->check(whole_within(0, 63));
+  checking
+      ->add_option("--task-s", how.task_seconds,
+                   "wall seconds of a task whose reference is a module; then it is skipped")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 86400.0));
+  checking
+      ->add_option("--task-gib", how.task_gib,
+                   "memory of a process of such a task, in GiB, at most")
+      ->capture_default_str()
+      ->check(whole_within(1, 8));
+  checking->add_flag("--best-effort", how.best_effort,
+                     "end with 0 although tasks are refused or skipped (the sandbox: --sandbox)");
   add_source_options(*checking, from);
   auto* beginning = app.add_subcommand("new", "a commented task file to start from");
   beginning->add_option("name", name, "name of the task")->required();
@@ -300,7 +312,8 @@ int cmd_tasks(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   if (sources->parsed()) return list_sources(folder);
   if (generating->parsed()) return generate(*env::find_lane(generated), seed, first, count, folder);
-  if (checking->parsed()) return check_tasks(paths, sandbox == "required", gpu, from);
+  how.sandbox_required = sandbox == "required";
+  if (checking->parsed()) return check_tasks(paths, how, from);
   if (beginning->parsed()) return begin_task(*env::find_lane(lane), name, here);
   const auto made = make_corpus(config, folder, shards);
   return made ? *made : report("tasks", made.error());

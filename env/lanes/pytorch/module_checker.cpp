@@ -2,11 +2,16 @@
 #include "env/lanes/pytorch/module_checker.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <thread>
 
 #include <fmt/ranges.h>
+#include <signal.h>
 
 #include "env/judge/compare.hpp"
 #include "env/judge/core_lock.hpp"
@@ -79,25 +84,69 @@ bool all_zero_is_right(const module_task& prepared) {
   return true;
 }
 
+/// Kills a process that is our child after some seconds, unless this object ends before.
+class time_limit {
+ public:
+  /// 0 seconds: never.
+  time_limit(int pid, double seconds) {
+    if (seconds <= 0) return;
+    waiting_ = std::jthread([this, pid, seconds](const std::stop_token& over) {
+      std::unique_lock lock(mutex_);
+      ended_.wait_for(lock, over, std::chrono::duration<double>(seconds), [] { return false; });
+      if (over.stop_requested()) return;
+      passed_ = true;
+      ::kill(pid, SIGKILL);
+    });
+  }
+  [[nodiscard]] bool passed() const { return passed_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::atomic<bool> passed_ = false;
+  std::jthread waiting_;  // the last: it uses the others
+};
+
+/// What one task may take.
+struct task_limits {
+  double seconds = 0;
+  std::int64_t memory_bytes = 0;
+};
+
 class module_checker final : public task_checker {
  public:
-  module_checker(python_zygote zygote) : zygote_(std::move(zygote)) {}
+  module_checker(python_zygote zygote, sandbox_mode mode, task_limits limits)
+      : zygote_(std::move(zygote)), mode_(mode), limits_(limits) {
+    limit_memory();
+  }
 
   base::expected<task_report> check(const task& what, std::uint64_t seed) override {
-    return look(what, seed, true);
+    return look_within_limits(what, seed);
   }
   base::expected<task_report> check_quickly(const task& what, std::uint64_t seed,
                                             plain_baselines /*plain*/) override {
-    return look(what, seed, false);
+    task_report report;
+    QUERN_CHECK(look(what, seed, false, report));
+    return report;
   }
 
  private:
-  base::expected<task_report> look(const task& what, std::uint64_t seed, bool whole);
+  void limit_memory() {
+    if (limits_.memory_bytes > 0) zygote_.limit_memory(limits_.memory_bytes);
+  }
+  /// What ends the warm Python is the task's own doing, and the next one has a new one.
+  base::expected<task_report> look_within_limits(const task& what, std::uint64_t seed);
+  base::status look(const task& what, std::uint64_t seed, bool whole, task_report& report);
+  /// Whether the task may be run at all, by tensors without values; false: a finding says why not.
+  base::expected<bool> may_run(const task& what, const module_making& making, python_child& child,
+                               task_report& report);
   /// What the reference gives where one input has other content and the rest is the same.
   base::expected<std::vector<std::size_t>> ignored_inputs(module_task& prepared);
   base::expected<std::int64_t> time_of(const module_task& prepared);
 
   python_zygote zygote_;
+  sandbox_mode mode_;
+  task_limits limits_;
   core_peak peak_;
 };
 
@@ -157,26 +206,94 @@ base::expected<std::int64_t> module_checker::time_of(const module_task& prepared
   return times[timed_runs / 2];
 }
 
-base::expected<task_report> module_checker::look(const task& what, std::uint64_t seed, bool whole) {
-  QUERN_CHECK(validate(what));
+/// What cannot be found out on this machine, which says nothing about the task.
+void skip(task_report& report, const base::error& why) {
+  find(report, true, "skipped", why.message);
+}
+
+/// Of the task, or of this machine?
+void fail(task_report& report, const base::error& why) {
+  const bool for_memory = why.message.find("memory") != std::string::npos &&
+                          (why.message.find("allocate") != std::string::npos ||
+                           why.message.find("MemoryError") != std::string::npos);
+  if (for_memory)
+    skip(report, {why.code, why.message + ". --task-gib allows more"});
+  else if (why.code == base::errc::exhausted || why.code == base::errc::timeout)
+    skip(report, why);
+  else
+    find(report, true, "failed", why.message);
+}
+
+base::expected<task_report> module_checker::look_within_limits(const task& what,
+                                                               std::uint64_t seed) {
   task_report report;
+  base::status looked;
+  bool late = false;
+  {
+    const time_limit limit(zygote_.pid(), limits_.seconds);
+    looked = look(what, seed, true, report);
+    late = limit.passed();
+  }
+  if (looked && !late) return report;
+  if (!looked && looked.error().code != base::errc::unavailable)
+    return tl::make_unexpected(looked.error());
+  QUERN_TRY(zygote_, python_zygote::start(mode_));
+  limit_memory();
+  if (looked) return report;
+  const double most_gib = static_cast<double>(limits_.memory_bytes) / (1 << 30);
+  skip(report,
+       {base::errc::timeout,
+        late ? fmt::format("it took more than {:g} s: --task-s allows more", limits_.seconds)
+             : fmt::format("its process was lost ({}). It may have needed more than {:g} "
+                           "GiB: --task-gib allows more",
+                           looked.error().message, most_gib)});
+  return report;
+}
+
+base::expected<bool> module_checker::may_run(const task& what, const module_making& making,
+                                             python_child& child, task_report& report) {
+  base::status fits = check_needs_of(what);
+  if (fits) {
+    const auto text = child.describe_without_values(making, checker_limits);
+    if (!text && reference_error(text.error()).code == base::errc::unavailable)
+      return tl::make_unexpected(reference_error(text.error()));
+    // What cannot be described without values is described with them.
+    const auto sheet = text ? parse_module_sheet(*text)
+                            : base::expected<module_sheet>(tl::make_unexpected(base::error{}));
+    if (!sheet) return true;
+    const auto at = instance_of(*sheet);
+    if (!at) return true;
+    fits = check_size_of(*sheet, *at);
+    if (!fits) report.facts = facts_of(*sheet, *at);
+  }
+  if (!fits) skip(report, fits.error());
+  return fits.has_value();
+}
+
+base::status module_checker::look(const task& what, std::uint64_t seed, bool whole,
+                                  task_report& report) {
+  QUERN_CHECK(validate(what));
   report.findings = what.body->check_texts(what);
   QUERN_TRY(const auto file, write_module("reference.py", what.reference));
   auto child = loaded_reference(zygote_, file.path.string(), -1);
   if (!child && child.error().code == base::errc::unavailable)
     return tl::make_unexpected(child.error());
   if (!child) {
-    find(report, true, "failed", child.error().message);
-    return report;
+    fail(report, child.error());
+    return {};
   }
-  const auto text = child->describe({std::string(name_of(pytorch_of(what).precision)), seed >> 2},
-                                    checker_limits);
+  const module_making making{std::string(name_of(pytorch_of(what).precision)), seed >> 2};
+  QUERN_TRY(const bool runs, may_run(what, making, *child, report));
+  if (!runs) return {};
+  const auto text = child->describe(making, checker_limits);
+  if (!text && reference_error(text.error()).code == base::errc::unavailable)
+    return tl::make_unexpected(reference_error(text.error()));
   const auto sheet =
       text ? parse_module_sheet(*text)
            : base::expected<module_sheet>(tl::make_unexpected(reference_error(text.error())));
   if (!sheet) {
-    find(report, true, "failed", sheet.error().message);
-    return report;
+    fail(report, sheet.error());
+    return {};
   }
   const auto at = instance_of(*sheet);
   if (at) report.facts = facts_of(*sheet, *at);
@@ -187,8 +304,8 @@ base::expected<task_report> module_checker::look(const task& what, std::uint64_t
   if (!prepared && prepared.error().code == base::errc::unavailable)
     return tl::make_unexpected(prepared.error());
   if (!prepared) {
-    find(report, true, "failed", prepared.error().message);
-    return report;
+    fail(report, prepared.error());
+    return {};
   }
   module_task& task = **prepared;
   report.floor_ns = task.floor_ns;
@@ -201,7 +318,7 @@ base::expected<task_report> module_checker::look(const task& what, std::uint64_t
          "zeros are within the task's tolerance where that is not relative to the results' scale, "
          "as "
          "in KernelBench: it is relative here");
-  if (!whole) return report;
+  if (!whole) return {};
   QUERN_TRY(const auto ignored, ignored_inputs(task));
   for (const std::size_t i : ignored)
     find(report, !what.degenerate, "ignored_input",
@@ -213,7 +330,7 @@ base::expected<task_report> module_checker::look(const task& what, std::uint64_t
          fmt::format("a call takes {:.1f} us, at least {:.1f} can be measured well: larger inputs",
                      static_cast<double>(report.baseline_ns) / 1e3,
                      static_cast<double>(what.lane->least_baseline_ns) / 1e3));
-  return report;
+  return {};
 }
 
 }  // namespace
@@ -223,7 +340,8 @@ base::expected<std::unique_ptr<task_checker>> open_module_checker(
   const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_CHECK(admit(probe_host(), mode));
   QUERN_TRY(auto zygote, python_zygote::start(mode));
-  return std::make_unique<module_checker>(std::move(zygote));
+  return std::make_unique<module_checker>(
+      std::move(zygote), mode, task_limits{options.task_seconds, options.task_memory_bytes});
 }
 
 }  // namespace quern::env

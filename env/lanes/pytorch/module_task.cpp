@@ -15,19 +15,6 @@ namespace fs = std::filesystem;
 constexpr question_limits load_limits{60, 240};
 constexpr question_limits describe_limits{120, 480};
 
-base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
-  QUERN_TRY(const auto weights, weight_layouts(sheet));
-  std::int64_t bytes = 0;
-  for (const auto* list : {&at.inputs, &at.outputs, &weights})
-    for (const tensor_layout& one : *list)
-      bytes += one.bytes;
-  if (bytes <= most_call_bytes) return {};
-  return base::fail(
-      base::errc::exhausted,
-      "inputs, results and weights have {} MiB, on a core at most {}: no core can judge it",
-      bytes >> 20, most_call_bytes >> 20);
-}
-
 base::status check_use_of(const module_sheet& sheet) {
   const bool has_tensors = std::any_of(sheet.arguments.begin(), sheet.arguments.end(),
                                        [](const auto& one) { return one.value.empty(); });
@@ -56,15 +43,6 @@ base::status check_size_ahead(python_child& reference, const module_making& maki
   return at ? check_size_of(*sheet, *at) : base::status();
 }
 
-/// What is not on this machine, and cannot be had in a sandbox.
-base::status check_needs_of(const task& subject) {
-  for (const torch_need& need : pytorch_of(subject).needs)
-    if (need.what == torch_need::kind::weights)
-      return base::fail(base::errc::exhausted, "needs {}, which no host of this device class has",
-                        to_text(need));
-  return {};
-}
-
 /// The weights of a described reference, in memory that nobody else can write.
 base::expected<module_weights> weights_of(python_child& reference, const module_sheet& sheet) {
   QUERN_TRY(const auto written, make_weights(sheet, memory_use::outputs));
@@ -76,6 +54,27 @@ base::expected<module_weights> weights_of(python_child& reference, const module_
 }
 
 }  // namespace
+
+base::status check_needs_of(const task& subject) {
+  for (const torch_need& need : pytorch_of(subject).needs)
+    if (need.what == torch_need::kind::weights)
+      return base::fail(base::errc::exhausted, "needs {}, which no host of this device class has",
+                        to_text(need));
+  return {};
+}
+
+base::status check_size_of(const module_sheet& sheet, const task_instance& at) {
+  QUERN_TRY(const auto weights, weight_layouts(sheet));
+  std::int64_t bytes = 0;
+  for (const auto* list : {&at.inputs, &at.outputs, &weights})
+    for (const tensor_layout& one : *list)
+      bytes += one.bytes;
+  if (bytes <= most_call_bytes) return {};
+  return base::fail(
+      base::errc::exhausted,
+      "inputs, results and weights have {} MiB, on a core at most {}: no core can judge it",
+      bytes >> 20, most_call_bytes >> 20);
+}
 
 base::expected<text_file> write_module(std::string_view name, const std::string& text) {
   QUERN_TRY(auto folder, base::temp_folder::make_held("quern-module"));

@@ -47,6 +47,11 @@ base::expected<text_file> write_module(std::string_view name, const std::string&
 base::expected<python_child> loaded_reference(python_zygote& zygote, const std::string& path,
                                               int core);
 
+/// Error (exhausted): the task needs what is not on this machine and cannot be had in a sandbox.
+base::status check_needs_of(const task& subject);
+/// Error (exhausted): inputs, results and weights together are beyond most_call_bytes.
+base::status check_size_of(const module_sheet& sheet, const task_instance& at);
+
 /// Describes the module, draws content, and runs the reference on all of it, in its precision and
 /// in f64. `input_seed`: secret of this evaluator. Errors: invalid_argument says what is wrong with
 /// the task or its reference; exhausted: what it needs is not to be had on this device class;

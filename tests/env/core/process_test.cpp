@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "env/core/forked_process.hpp"
 #include "env/core/timing.hpp"
+#include "env/core/window_outputs.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/runner_end.hpp"
 #include "support/test.hpp"
@@ -88,6 +91,13 @@ core_task doubling() {
   return made;
 }
 
+/// Right in six calls: the cases of size_of_cases, the first of them twice more, and one in a row.
+void twice_at_first(std::span<const float> x, std::span<float> y) {
+  static int calls = 0;
+  ++calls;
+  calls < 7 ? twice(x, y) : thrice(x, y);
+}
+
 /// Measures for a tenth of a second. The candidate is loaded.
 timing_result time_against(const baseline_side& baseline, forked_process& candidate) {
   const core_task task = doubling();
@@ -132,6 +142,45 @@ TEST_CASE("a process of no lane is checked: every case of a size, and what its e
   CHECK(ended.kind == verdict_kind::runtime_error);
   CHECK(ended.reason == end_reason::ended);
   CHECK(gone.end().code == 3);
+}
+
+TEST_CASE("calls that depend on those before are checked as one question, each of them") {
+  expected_size size = size_of_cases(100, 10);
+  size.in_a_row = size.cases;
+  for (std::size_t c = 0; c < size.in_a_row.size(); ++c)
+    size.in_a_row[c].name = fmt::format("call {} in a row", c + 1);
+  std::vector<check_result> checks;
+  forked_process right(twice);
+  CHECK(candidate_checker(right, call_limits).check_size(size, limit, checks).ok());
+  CHECK(checks.back().name == "hidden: calls in a row");
+  // The first of them is right, and so is all that comes before.
+  forked_process late(twice_at_first);
+  const auto found = candidate_checker(late, call_limits).check_size(size, limit, checks);
+  CHECK(found.kind == verdict_kind::wrong_value);
+  CHECK(test::contains(found.detail, "call 2 in a row"));
+  // Control: without them nothing is found.
+  size.in_a_row.clear();
+  forked_process again(twice_at_first);
+  CHECK(candidate_checker(again, call_limits).check_size(size, limit, checks).ok());
+}
+
+TEST_CASE("a hidden call that depends on those before is compared with the baseline's") {
+  expected_size timed = size_of_cases(100, 10);
+  const expected_case& hidden = timed.cases[1];
+  const auto arena_with = [&](const tensor_bytes& bytes) {
+    auto made = tensor_arena::create(memory_use::outputs, timed.instance.outputs, 1).value();
+    std::ranges::copy(bytes, made.at(0, 0).begin());
+    return made;
+  };
+  const auto wanted = arena_with(hidden.want[0]), other = arena_with(timed.cases[0].want[0]);
+  const auto kind = [&](const tensor_arena& candidate, const tensor_arena& baseline) {
+    return check_hidden_call(timed, hidden, limit, 0, candidate, baseline).kind;
+  };
+  CHECK(kind(wanted, other) == verdict_kind::ok);
+  CHECK(kind(other, other) == verdict_kind::wrong_value);
+  timed.in_a_row = timed.cases;
+  CHECK(kind(other, other) == verdict_kind::ok);
+  CHECK(kind(wanted, other) == verdict_kind::wrong_value);
 }
 
 TEST_CASE("a candidate is timed against a reference of its lane, which writes outputs when asked") {

@@ -74,13 +74,14 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode) {
 base::expected<python_child> python_zygote::fork(const python_start& how) {
   QUERN_TRY(auto ends, runner_link::make_pair());
   QUERN_TRY(auto sheet, memory_file::create(memory_use::outputs, max_sheet_bytes));
-  const std::string request = base::dump(base::json{{"core", how.core},
-                                                    {"memory_bytes", how.memory_bytes},
-                                                    {"work_bytes", how.work_bytes},
-                                                    {"required", required_},
-                                                    {"classes", how.classes},
-                                                    {"extensions", how.extensions},
-                                                    {"read_only", how.read_only}});
+  const std::string request =
+      base::dump(base::json{{"core", how.core},
+                            {"memory_bytes", std::min(how.memory_bytes, most_memory_)},
+                            {"work_bytes", how.work_bytes},
+                            {"required", required_},
+                            {"classes", how.classes},
+                            {"extensions", how.extensions},
+                            {"read_only", how.read_only}});
   QUERN_TRY(const auto answer,
             parent_.ask(std::as_bytes(std::span(request)), std::move(ends.second)));
   QUERN_TRY(const auto told, base::parse_json(answer));

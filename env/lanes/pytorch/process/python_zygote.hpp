@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ class python_zygote {
   /// Python, torch and other modules with their versions, as JSON.
   [[nodiscard]] const std::string& versions() const { return parent_.hello(); }
 
+  [[nodiscard]] int pid() const { return parent_.pid(); }
+
+  /// No child from now on has more, whatever it is started with.
+  void limit_memory(std::int64_t bytes) { most_memory_ = bytes; }
+
   /// A child that has no module yet. Error (unavailable): the parent or the child is gone.
   base::expected<python_child> fork(const python_start& how);
 
@@ -47,6 +53,7 @@ class python_zygote {
       : parent_(std::move(parent)), required_(required) {}
   warm_process parent_;
   bool required_ = true;
+  std::int64_t most_memory_ = std::numeric_limits<std::int64_t>::max();
 };
 
 /// The first of python_programs() with .venv-python, then .venv, that has all of torch; nothing is
