@@ -8,6 +8,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 REFERENCE = """
@@ -132,6 +133,15 @@ def check_ends(by_name, resident):
         raise AssertionError("no times are asked for")
     except RuntimeError as e:
         assert "exact.perf_trials: 0 is not a whole number in 1 .. 10000" in str(e), e
+
+    # Nothing of a candidate runs here: what it writes is not there.
+    with tempfile.TemporaryDirectory() as folder:
+        mark = os.path.join(folder, "mark")
+        reaches = f"try:\n    open({mark!r}, 'w').close()\nexcept OSError:\n    pass\n" + RIGHT
+        layers = by_name.evaluate(REFERENCE, reaches).metadata["quern"]["sandbox"]
+        assert "mountns" not in layers or not os.path.exists(mark), layers
+        exec(reaches, {})
+        assert os.path.exists(mark), "the control: without a sandbox it is there"
 
     process.kill()
     process.wait()
