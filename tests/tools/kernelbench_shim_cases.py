@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 REFERENCE = """
 import torch
@@ -179,6 +180,18 @@ def check_around(by_name):
         assert refused.returncode != 0 and said in refused.stderr, refused
 
 
+def check_older_trees():
+    """The package was called `src` once."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "src"
+        package.mkdir()
+        standin = next(Path(place) for place in sys.path if (Path(place) / "kernelbench/eval.py").exists())
+        (package / "eval.py").write_text((standin / "kernelbench/eval.py").read_text())
+        code = "from src.eval import eval_kernel_against_ref as e; print(e.__module__, 'quern' in e.__code__.co_filename)"
+        old = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder)
+        assert old.stdout.strip() == "src.eval True", old
+
+
 def check_without_shim():
     """The control: without this folder in PYTHONPATH it is the stand-in that answers."""
     code = "import by_name; print(by_name.evaluate('', '').metadata['by'], by_name.baseline('', '')['by'])"
@@ -193,6 +206,7 @@ def main():
     import by_name
     from quern_kernelbench import resident
     check_without_shim()
+    check_older_trees()
     for check in (check_results, check_defects, check_around):
         check(by_name)
         print(f"{check.__name__} passed, {time.monotonic() - begin:.1f} s", flush=True)
