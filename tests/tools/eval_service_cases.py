@@ -115,6 +115,13 @@ def check_lines(quern):
     assert service.process.returncode == 0
 
 
+def check_options(quern):
+    for words, said in ((["x"], "task excludes --serve"), (["--json"], "--json excludes --serve"), (["--core", "4000"], None)):
+        refused = subprocess.run([quern, "eval", "--serve", *words], input=b"", capture_output=True, timeout=PATIENCE_S)
+        # A core is looked for with the first task.
+        assert refused.returncode == (0 if said is None else 2) and (said or "").encode() in refused.stderr, refused
+
+
 def check_idle_client(quern):
     """Nobody reads any more, though the input goes on."""
     service = Service(quern)
@@ -146,6 +153,7 @@ def check_client_that_dies(quern):
 def main():
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     quern = sys.argv[1]
+    check_options(quern)
     check_lines(quern)
     check_idle_client(quern)
     if "endless" in sys.argv[2:]:

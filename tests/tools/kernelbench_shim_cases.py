@@ -8,7 +8,9 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 REFERENCE = """
 import torch
@@ -133,6 +135,15 @@ def check_ends(by_name, resident):
     except RuntimeError as e:
         assert "exact.perf_trials: 0 is not a whole number in 1 .. 10000" in str(e), e
 
+    # Nothing of a candidate runs here: what it writes is not there.
+    with tempfile.TemporaryDirectory() as folder:
+        mark = os.path.join(folder, "mark")
+        reaches = f"try:\n    open({mark!r}, 'w').close()\nexcept OSError:\n    pass\n" + RIGHT
+        layers = by_name.evaluate(REFERENCE, reaches).metadata["quern"]["sandbox"]
+        assert "mountns" not in layers or not os.path.exists(mark), layers
+        exec(reaches, {})
+        assert os.path.exists(mark), "the control: without a sandbox it is there"
+
     process.kill()
     process.wait()
     try:
@@ -169,6 +180,18 @@ def check_around(by_name):
         assert refused.returncode != 0 and said in refused.stderr, refused
 
 
+def check_older_trees():
+    """The package was called `src` once."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "src"
+        package.mkdir()
+        standin = next(Path(place) for place in sys.path if (Path(place) / "kernelbench/eval.py").exists())
+        (package / "eval.py").write_text((standin / "kernelbench/eval.py").read_text())
+        code = "from src.eval import eval_kernel_against_ref as e; print(e.__module__, 'quern' in e.__code__.co_filename)"
+        old = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder)
+        assert old.stdout.strip() == "src.eval True", old
+
+
 def check_without_shim():
     """The control: without this folder in PYTHONPATH it is the stand-in that answers."""
     code = "import by_name; print(by_name.evaluate('', '').metadata['by'], by_name.baseline('', '')['by'])"
@@ -183,6 +206,7 @@ def main():
     import by_name
     from quern_kernelbench import resident
     check_without_shim()
+    check_older_trees()
     for check in (check_results, check_defects, check_around):
         check(by_name)
         print(f"{check.__name__} passed, {time.monotonic() - begin:.1f} s", flush=True)
