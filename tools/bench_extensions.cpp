@@ -1,13 +1,13 @@
 // How fast extensions of candidates are built by our route, beside torch's own load_inline in the
 // same run. tools/pytorch_builds checks the candidates and starts it.
 //
-//   bench_extensions FOLDER [--only TEXT] [--load-inline N] [--cache FOLDER] [--python PROGRAM]
-//                    [--keep FOLDER] [--slim-only]
+//   bench_extensions FOLDER [--only TEXT] [--first N] [--load-inline N] [--cache FOLDER]
+//                    [--python PROGRAM] [--keep FOLDER] [--slim-only]
 //
 // Every *.py file of FOLDER is a candidate. It is recorded in a sandboxed Python, and each
-// extension that it asks for is built. Of N of them torch builds the same request, in a sandboxed
-// Python with compilers, a fresh folder, and one architecture. --keep: a folder that gets the
-// modules and an index.json for built_extensions.py, one folder for each candidate.
+// extension that it asks for is built. N of those that were built are built by torch, too, right
+// behind ours, and the functions that both libraries export are compared. --keep: a folder that
+// gets the modules and an index.json for built_extensions.py, one folder for each candidate.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -22,11 +22,10 @@
 #include "base/json.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
-#include "env/build/cuda_toolkit.hpp"
-#include "env/build/tool.hpp"
 #include "env/lanes/pytorch/build/extension_builder.hpp"
 #include "env/lanes/pytorch/build/extension_recording.hpp"
 #include "env/sandbox/child.hpp"
+#include "tools/bench_load_inline.hpp"
 
 namespace quern::tools {
 namespace {
@@ -34,65 +33,10 @@ namespace {
 namespace fs = std::filesystem;
 using env::extension_result;
 
-constexpr double torch_wall_s = 590;
-
-// What the sandboxed Python runs for a comparison: one call with the request's own arguments.
-constexpr const char* torch_build = R"(
-import json, os, resource, subprocess, sys, time
-request = json.load(sys.stdin)
-os.environ["TORCH_EXTENSIONS_DIR"] = os.path.abspath("extensions")
-from torch.utils import cpp_extension
-from torch.utils.cpp_extension import load, load_inline
-
-def run(commands, folder):
-    running = [subprocess.Popen(command, shell=True, cwd=folder, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True) for command in commands]
-    said = [one.communicate()[0] for one in running]
-    for one, text in zip(running, said):
-        if one.returncode != 0:
-            raise RuntimeError(text)
-
-def build(build_directory, verbose, error_prefix):
-    """What ninja would do; the sandbox forbids the process groups in which it starts commands."""
-    listed = subprocess.check_output(["ninja", "-t", "commands"], cwd=build_directory, text=True)
-    *compile_all, link = listed.splitlines()
-    run(compile_all, build_directory)
-    run([link], build_directory)
-
-cpp_extension._run_ninja_build = build
-flags = dict(extra_cflags=request["cflags"], extra_cuda_cflags=request["cuda_cflags"],
-             extra_ldflags=request["ldflags"], extra_include_paths=request["include_paths"],
-             with_cuda=request["with_cuda"])
-begin = time.monotonic()
-try:
-    if request["files"]:
-        for name, text in request["files"] + request["headers"]:
-            open(name, "w").write(text)
-        load(request["name"], [name for name, _ in request["files"]], **flags)
-    else:
-        functions = request["functions"]
-        load_inline(request["name"], request["cpp_sources"], request["cuda_sources"] or None,
-                    functions=functions if functions is None else dict(functions),
-                    with_pytorch_error_handling=request["error_handling"],
-                    no_implicit_headers=not request["implicit_headers"], **flags)
-    built, text = True, ""
-except Exception as error:
-    built, text = False, str(error)[-1000:]
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps({"built": built, "wall_s": time.monotonic() - begin,
-                  "core_s": used.ru_utime + used.ru_stime, "text": text}))
-)";
-
 struct bench_settings {
   std::string folder, only, cache, python, keep;
-  int load_inline = 0;
+  int load_inline = 0, first = 0;
   bool slim_only = false;
-};
-
-struct torch_figures {
-  bool built = false;
-  double wall_s = 0, core_s = 0;
-  std::string text;
 };
 
 struct build_line {
@@ -101,7 +45,11 @@ struct build_line {
   bool built = false;
   double wall_s = 0;
   std::unique_ptr<torch_figures> torch;
+  bool same_functions = true;  ///< exports what torch's build exports
 };
+
+// Compilers of a machine that is shared end late, and a limit would be taken for the candidate's.
+constexpr double longest_build_s = 1500;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -120,6 +68,26 @@ const char* name_of(extension_result::route by) {
       break;
   }
   return "none";
+}
+
+// Where neither route builds: which part of the candidate the compilers refuse.
+std::string class_of_failure(const extension_result& result) {
+  if (result.what == env::compile_result::kind::timeout) return "out of time";
+  if (result.by == extension_result::route::none) return "a flag that is refused";
+  if (result.text.find("undefined reference") != std::string::npos ||
+      result.text.find("cannot find -l") != std::string::npos)
+    return "linker";
+  const std::size_t cuda = result.text.find("cuda.cu(");
+  return cuda < result.text.find("main.cpp:") ? "its CUDA file" : "its C++ file or binding";
+}
+
+// The exception of a text that ended before it asked for anything.
+std::string class_of_end(const env::extension_recording& recording) {
+  if (recording.how == env::extension_recording::end::lost) return "asks for none: process ended";
+  if (recording.how != env::extension_recording::end::raised) return "asks for none";
+  const std::string_view text = base::trim(recording.text);
+  const std::string_view last = text.substr(text.rfind('\n') + 1);
+  return "asks for none: " + std::string(last.substr(0, last.find(':')));
 }
 
 class extension_bench {
@@ -142,6 +110,8 @@ class extension_bench {
     if (error)
       return base::fail(base::errc::not_found, "{}: {}", settings_.folder, error.message());
     std::sort(files.begin(), files.end());
+    if (settings_.first > 0)
+      files.resize(std::min<std::size_t>(files.size(), static_cast<std::size_t>(settings_.first)));
     std::printf("%-48s %-8s %-6s %8s %8s %10s %10s\n", "candidate", "outcome", "route", "core s",
                 "wall s", "torch core", "torch wall");
     for (const auto& file : files)
@@ -159,15 +129,36 @@ class extension_bench {
     if (recording.requests.empty())
       std::printf("%-48s asks for nothing (%s)\n", name.c_str(),
                   base::one_line(recording.text).substr(0, 1600).c_str());
-    without_ += recording.requests.empty() ? 1 : 0;
+    const std::size_t before = lines_.size();
     base::ordered_json index = base::ordered_json::array();
     for (const auto& request : recording.requests) {
       QUERN_CHECK(one(name, request));
       QUERN_CHECK(keep(name, request, index));
     }
+    ++candidates_[outcome_of(recording, before)];
     if (settings_.keep.empty() || index.empty()) return {};
     return base::write_file_atomic(fs::path(settings_.keep) / name / "index.json",
                                    base::dump(index));
+  }
+
+  // One word for a candidate; its lines begin at `from`.
+  std::string outcome_of(const env::extension_recording& recording, std::size_t from) const {
+    if (recording.requests.empty()) return class_of_end(recording);
+    std::string outcome = "built, slim";
+    for (std::size_t i = from; i < lines_.size(); ++i) {
+      if (!lines_[i].built) return "broken: " + class_of_failure(lines_[i].result);
+      if (lines_[i].result.by == extension_result::route::full) outcome = "built, full alone";
+    }
+    return outcome;
+  }
+
+  base::status compare(const env::extension_request& request, build_line& line) {
+    ++compared_;
+    QUERN_TRY(auto torch, build_by_torch(children_, python_, request));
+    QUERN_TRY(const auto ours, exported_functions(children_, line.result.artefact));
+    line.same_functions = ours == torch.functions;
+    line.torch = std::make_unique<torch_figures>(std::move(torch));
+    return {};
   }
 
   base::status one(const std::string& name, const env::extension_request& request) {
@@ -176,17 +167,16 @@ class extension_bench {
     QUERN_TRY(line.result, builder_.build(request));
     line.built = line.result.what == env::compile_result::kind::built;
     line.wall_s = static_cast<double>(line.result.ms) * 1e-3;
-    if (compared_ < settings_.load_inline) {
-      ++compared_;
-      QUERN_TRY(auto torch, by_torch(request));
-      line.torch = std::make_unique<torch_figures>(std::move(torch));
-    }
+    if (line.built && !line.result.cached && compared_ < settings_.load_inline)
+      QUERN_CHECK(compare(request, line));
     std::printf("%-48s %-8s %-6s %8.2f %8.2f", name.c_str(),
                 line.built ? line.result.cached ? "cached" : "built" : "error",
                 name_of(line.result.by), line.result.core_s, line.wall_s);
     if (line.torch)
       std::printf(" %10.2f %10.2f%s", line.torch->core_s, line.torch->wall_s,
-                  line.torch->built == line.built ? "" : "  DIFFERS");
+                  !line.torch->built    ? "  DIFFERS"
+                  : line.same_functions ? ""
+                                        : "  OTHER FUNCTIONS");
     std::printf("\n");
     if (!line.built)
       std::printf("    %s\n", base::one_line(line.result.text).substr(0, 300).c_str());
@@ -198,40 +188,6 @@ class extension_bench {
     std::fflush(stdout);
     lines_.push_back(std::move(line));
     return {};
-  }
-
-  base::expected<torch_figures> by_torch(const env::extension_request& request) {
-    QUERN_TRY(const auto input, env::as_memory_file(env::write_extension_request(request)));
-    env::child_spec spec = env::python_spec(python_, {"-s", "-E", "-c", torch_build});
-    for (const auto& folder : env::compiler_folders())
-      spec.read_only.push_back(folder);
-    for (const auto& folder : python_.include_folders())
-      spec.read_only.push_back(folder);
-    if (const auto toolkit = env::find_cuda_toolkit()) {
-      spec.read_only.push_back(toolkit->root.string());
-      spec.read_only.push_back(toolkit->library_folder().string());
-      spec.env.push_back("CUDA_HOME=" + toolkit->root.string());
-    }
-    QUERN_TRY(const auto compiler, env::find_compiler());
-    spec.env.push_back("CXX=" + compiler.string());
-    spec.env.emplace_back("TORCH_CUDA_ARCH_LIST=9.0");
-    spec.in = env::child_stream::from(input.get());
-    spec.out = spec.err = env::child_stream::captured();
-    spec.limits.wall_s = spec.limits.cpu_s = torch_wall_s;
-    spec.limits.file_bytes = 256 << 20;
-    spec.limits.work_bytes = std::int64_t{2} << 30;
-    spec.limits.processes = 128;
-    QUERN_TRY(const auto ran, env::run_tool(children_, spec));
-    const auto answer = base::parse_json(base::trim(ran.out), 2);
-    if (!answer)
-      return base::fail(base::errc::unavailable, "load_inline gave no answer: {}; {}",
-                        ran.end.text(), ran.err.substr(0, 2000));
-    torch_figures figures;
-    QUERN_TRY(figures.built, base::get<bool>(*answer, "built"));
-    QUERN_TRY(figures.wall_s, base::get<double>(*answer, "wall_s"));
-    QUERN_TRY(figures.core_s, base::get<double>(*answer, "core_s"));
-    QUERN_TRY(figures.text, base::get<std::string>(*answer, "text"));
-    return figures;
   }
 
   base::status keep(const std::string& name, const env::extension_request& request,
@@ -260,6 +216,7 @@ class extension_bench {
     std::map<std::string, int> routes;
     int built = 0;
     int differ = 0;
+    int same = 0;
     for (const auto& line : lines_) {
       if (line.torch) differ += line.torch->built != line.built ? 1 : 0;
       if (!line.built) continue;
@@ -269,12 +226,14 @@ class extension_bench {
       core.push_back(line.result.core_s);
       wall.push_back(line.wall_s);
       if (!line.torch || !line.torch->built) continue;
+      same += line.same_functions ? 1 : 0;
       core_ratio.push_back(line.result.core_s / line.torch->core_s);
       wall_ratio.push_back(line.wall_s / line.torch->wall_s);
     }
     const int routed = routes["slim"] + routes["full"];
-    std::printf("extensions: %zu, built: %d, candidates that ask for none: %d\n", lines_.size(),
-                built, without_);
+    for (const auto& [outcome, count] : candidates_)
+      std::printf("candidates, %s: %d\n", outcome.c_str(), count);
+    std::printf("extensions: %zu, built: %d\n", lines_.size(), built);
     if (routed > 0)
       std::printf("by the slim route: %d of %d (%.0f %%)\n", routes["slim"], routed,
                   100.0 * routes["slim"] / routed);
@@ -283,8 +242,8 @@ class extension_bench {
     if (!core_ratio.empty())
       std::printf(
           "median of ours by load_inline's, %zu compared: %.3f of the core-seconds, %.3f of the "
-          "wall clock; %d with another outcome\n",
-          core_ratio.size(), median(core_ratio), median(wall_ratio), differ);
+          "wall clock; %d with another outcome, %d with the same exported functions\n",
+          core_ratio.size(), median(core_ratio), median(wall_ratio), differ, same);
   }
 
   env::spawner& children_;
@@ -294,7 +253,7 @@ class extension_bench {
   bench_settings settings_;
   std::vector<build_line> lines_;
   int compared_ = 0;
-  int without_ = 0;
+  std::map<std::string, int> candidates_;  ///< how many came to which end
 };
 
 base::status run_bench(const bench_settings& settings) {
@@ -306,6 +265,7 @@ base::status run_bench(const bench_settings& settings) {
   options.cache_dir = settings.cache.empty() ? fresh.path() : fs::path(settings.cache);
   options.python = python.program;
   options.full_route = !settings.slim_only;
+  options.limits.wall_s = longest_build_s;
   QUERN_TRY(const auto builder, env::extension_builder::create(*children, options));
   return extension_bench(*children, std::move(python), scripts.string(), *builder, settings).run();
 }
@@ -318,6 +278,7 @@ int main(int argc, char** argv) {
   CLI::App app("Builds the extensions of candidates, beside torch's load_inline.");
   app.add_option("folder", settings.folder, "candidates, *.py")->required();
   app.add_option("--only", settings.only, "those whose name has this text");
+  app.add_option("--first", settings.first, "only so many, in the order of their names");
   app.add_option("--load-inline", settings.load_inline, "how many are built by torch, too");
   app.add_option("--cache", settings.cache, "artefacts; a fresh folder if not given");
   app.add_option("--python", settings.python, "a Python with torch");

@@ -23,9 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* slim_headers_folder = "env/lanes/pytorch/build/headers";
-constexpr const char* slim_header_names[] = {"quern_device.h",   "quern_tensor.h",
-                                             "quern_dispatch.h", "quern_host.h",
-                                             "quern_binding.h",  "quern_support.cpp"};
+constexpr const char* slim_header_names[] = {
+    "quern_device.h", "quern_tensor.h",  "quern_functions.h", "quern_dispatch.h",
+    "quern_host.h",   "quern_binding.h", "quern_support.cpp"};
 // Two compilers with their parts, and the shell.
 constexpr int most_processes = 64;
 constexpr int most_files = 256;

@@ -24,8 +24,9 @@ struct extension_tools {
 
 inline constexpr const char* extension_product = "extension.so";
 
-/// The files and the shell's script of one build. The script compiles all sources at once, writes
-/// what the compilers said to its standard error in the order of the sources, and links.
+/// The files and the shell's script of one build. The script compiles the sources (slim: all at
+/// once; else C++ before CUDA, up to the first that fails), writes what the compilers said to its
+/// standard error in the order of the sources, and links.
 struct extension_job {
   std::string input;  ///< the child's standard input: sources and headers, one behind the other
   std::string script;

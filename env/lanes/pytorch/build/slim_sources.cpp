@@ -123,9 +123,11 @@ bool is_cuda_name(std::string_view name) {
   return name.ends_with(".cu") || name.ends_with(".cuh");
 }
 
-/// The lines of a file without what the slim headers stand for; `replaced`: whether there was any.
-/// None: it includes more of torch.
-std::optional<std::string> without_torch(std::string_view text, bool cuda, bool& replaced) {
+using header_names = std::vector<std::string_view>;
+
+/// The lines of a file without what the slim headers stand for, which `replaced` gets. None: it
+/// includes more of torch.
+std::optional<std::string> without_torch(std::string_view text, bool cuda, header_names& replaced) {
   std::string lines;
   lines.reserve(text.size());
   for (const std::string_view line : base::split(text, '\n')) {
@@ -133,7 +135,7 @@ std::optional<std::string> without_torch(std::string_view text, bool cuda, bool&
     const std::string_view header = included_by(line);
     if (is_listed_header(whole_torch, header) || is_listed_header(whole_pybind, header) ||
         (cuda && is_listed_header(parts_for_cuda, header))) {
-      replaced = true;
+      replaced.push_back(header);
       continue;
     }
     const bool of_torch = std::any_of(torch_folders.begin(), torch_folders.end(),
@@ -145,13 +147,26 @@ std::optional<std::string> without_torch(std::string_view text, bool cuda, bool&
   return lines;
 }
 
-std::string headers_for_cuda(std::string_view text) {
+// What torch's own headers do not bring is not there by the slim route either: a text that lacks an
+// include must not become a kernel by one route and an error by the other.
+std::string headers_for_cuda(std::string_view text, const header_names& replaced) {
+  const auto includes = [&](std::string_view beginning) {
+    return std::any_of(replaced.begin(), replaced.end(),
+                       [&](std::string_view name) { return name.starts_with(beginning); });
+  };
   std::string lines;
   const bool halves = text.find("Half") != text.npos || text.find("BFloat16") != text.npos ||
                       text.find("AT_DISPATCH") != text.npos || text.find("HALF") != text.npos;
   if (halves) lines += "#define QUERN_SLIM_HALVES\n";
+  if (includes("c10/cuda/") || includes("ATen/cuda/")) lines += "#define QUERN_SLIM_CUDA_CHECKS\n";
+  if (includes("ATen/cuda/")) lines += "#define QUERN_SLIM_AT_CUDA\n";
+  if (includes("c10/cuda/CUDAStream") || includes("c10/cuda/CUDAGuard") ||
+      includes("ATen/cuda/CUDAContext"))
+    lines += "#define QUERN_SLIM_STREAMS\n";
+  if (includes("c10/cuda/CUDAGuard")) lines += "#define QUERN_SLIM_GUARDS\n";
   lines += "#include <quern_device.h>\n#include <cuda.h>\n";
-  if (text.find("cublas") != text.npos) lines += "#include <cublas_v2.h>\n";
+  if (includes("ATen/cuda/") && text.find("cublas") != text.npos)
+    lines += "#include <cublas_v2.h>\n";
   return lines;
 }
 
@@ -180,12 +195,12 @@ std::optional<build_source> slim_file(const std::string& name, std::string_view 
   // These have no slim form. What has none otherwise does not compile, and is noticed then.
   for (const std::string_view word : {"TORCH_LIBRARY", "torch::autograd", "torch::jit"})
     if (text.find(word) != text.npos) return std::nullopt;
-  bool replaced = false;
+  header_names replaced;
   const auto lines = without_torch(text, form.cuda, replaced);
   if (!lines) return std::nullopt;
   std::string head;
-  if (form.implicit || replaced)
-    head = form.cuda ? headers_for_cuda(text) : headers_for_cpp(text, has);
+  if (form.implicit || !replaced.empty())
+    head = form.cuda ? headers_for_cuda(text, replaced) : headers_for_cpp(text, has);
   if (form.binds || (!head.empty() && names_word(text, "PYBIND11_MODULE")))
     head += "#include <quern_binding.h>\n";
   return build_source{

@@ -210,9 +210,10 @@ TEST_CASE("CUDA: a source with slim headers computes on CPU tensors what torch's
       "torch::Tensor twice(torch::Tensor x, torch::Tensor like);\n"
       "std::vector<torch::Tensor> views(const torch::Tensor& x, c10::IntArrayRef shape,\n"
       "                                 c10::optional<torch::Tensor> more);\n"
-      "torch::Tensor launched(torch::Tensor x);"};
+      "torch::Tensor launched(torch::Tensor x);\n"
+      "std::vector<torch::Tensor> sums(torch::Tensor x);"};
   request.functions.emplace();
-  for (const char* name : {"twice", "views", "launched"})
+  for (const char* name : {"twice", "views", "launched", "sums"})
     request.functions->push_back({name, name});
   request.cuda_sources = {R"(#include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -234,6 +235,14 @@ std::vector<torch::Tensor> views(const torch::Tensor& x, c10::IntArrayRef shape,
   std::vector<torch::Tensor> all = {x.view(shape), x.t().contiguous(), full};
   if (more.has_value()) all.push_back(more.value() * x);
   return all;
+}
+std::vector<torch::Tensor> sums(torch::Tensor x) {
+  auto changed = x.clone();
+  changed *= 2;
+  changed += x;
+  changed -= 1;
+  changed /= x;
+  return {torch::sum(x, {1}, true), torch::mean(x, {0, 1}), 2.0 * x + 1, (x - 1) / 2, changed};
 }
 torch::Tensor launched(torch::Tensor x) {
   TORCH_CHECK(x.is_cuda(), "x must be on a device, is on ", x.device());
@@ -258,6 +267,8 @@ module = load(sys.argv[1])
 x = torch.tensor([[1., 2., 3.], [4., 5., 6.]])
 print(module.twice(x, x.long()).tolist())
 print(module.twice(x.half(), x).dtype)
+like = [x.sum(1, True), x.mean(), 2 * x + 1, (x - 1) / 2, (3 * x - 1) / x]
+print([torch.equal(a, b) for a, b in zip(module.sums(x), like)])
 print([(list(v.shape), v.dtype, v.flatten().tolist()) for v in module.views(x, [3, 2], x)])
 for call in (lambda: module.twice(x.int(), x), lambda: module.launched(x), lambda: module.views(x, [4], None)):
     try:
@@ -272,6 +283,7 @@ print(sys.getrefcount(x) - before)
   CHECK(by_python(*with, result.artefact.string(), use_cuda) ==
         "[[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]\n"
         "torch.float16\n"
+        "[True, True, True, True, True]\n"
         "[([3, 2], torch.float32, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), "
         "([3, 2], torch.float32, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]), "
         "([2], torch.int64, [7, 7]), "

@@ -68,6 +68,28 @@ TEST_CASE("a C++ source gets the operators that it names, if ATen has them") {
   CHECK_FALSE(contains((*sources)[0].text, "torch/extension.h"));
 }
 
+TEST_CASE("a CUDA source sees of CUDA's parts of torch what it includes, and no more") {
+  const auto head = [](const std::string& text) {
+    auto request = full_request();
+    request.cuda_sources = {text};
+    const auto sources = env::slim_sources(request, has_relu);
+    REQUIRE(sources.has_value());
+    return (*sources)[1].text;
+  };
+  const std::string all = "#include <torch/extension.h>\nvoid f(cublasHandle_t) {}\n";
+  for (const char* part : {"QUERN_SLIM_CUDA_CHECKS", "QUERN_SLIM_AT_CUDA", "QUERN_SLIM_STREAMS",
+                           "QUERN_SLIM_GUARDS", "<cublas_v2.h>"})
+    CHECK_FALSE(contains(head(all), part));
+  const std::string context = head("#include <ATen/cuda/CUDAContext.h>\n" + all);
+  for (const char* part :
+       {"QUERN_SLIM_CUDA_CHECKS", "QUERN_SLIM_AT_CUDA", "QUERN_SLIM_STREAMS", "<cublas_v2.h>"})
+    CHECK(contains(context, part));
+  CHECK_FALSE(contains(context, "QUERN_SLIM_GUARDS"));
+  const std::string guard = head("#include <c10/cuda/CUDAGuard.h>\n" + all);
+  CHECK(contains(guard, "QUERN_SLIM_GUARDS"));
+  CHECK_FALSE(contains(guard, "QUERN_SLIM_AT_CUDA"));
+}
+
 TEST_CASE("what has no slim form is known before a compiler runs") {
   for (const char* text :
        {"#include <torch/csrc/autograd/custom_function.h>\n", "TORCH_LIBRARY(x, m) {}",

@@ -1,5 +1,10 @@
 // Honest, wrong and malformed candidates of lane pytorch, and references that cannot be judged by.
+#include <string>
+#include <utility>
+
 #include "bad_checks.hpp"
+#include "env/lanes/pytorch/build/slim_sources.hpp"
+#include "modules_fixture.hpp"
 
 using namespace quern::test;
 using namespace quern::test::modules;
@@ -135,32 +140,51 @@ TEST_CASE("a task in 16 bits is judged with the room that 16 bits need") {
             .kind == verdict_kind::wrong_value);
 }
 
-TEST_CASE("an inline extension in C++ is built ahead and called") {
+TEST_CASE("an inline extension in C++ is built ahead, and either route gives the same verdicts") {
   if (judge() == nullptr) return;
-  const std::string before = R"(
-from torch.utils.cpp_extension import load_inline
-extension = load_inline(name="relu_times", functions=["relu_times"], cpp_sources="""
+  const std::string source = R"(
 #include <torch/extension.h>
-torch::Tensor relu_times(torch::Tensor x, double factor) {
+torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
+  TORCH_CHECK(factor > 0, "a factor above 0 is needed, got ", factor);
   auto y = torch::empty_like(x);
   const float* from = x.data_ptr<float>();
   float* to = y.data_ptr<float>();
-  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] > 0 ? from[i] * float(factor) : 0;
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] > above ? from[i] * float(factor) : 0;
   return y;
 }
-""")
 )";
-  const std::string result =
-      "extension.relu_times(self.linear(x), factor) * self.scale + self.shift";
-  const verdict right = judged(candidate(result, before));
-  CAPTURE(right.detail);
-  CHECK(right.kind == verdict_kind::ok);
-  std::string wrong = before;
-  wrong.replace(wrong.find("from[i] > 0"), 11, "from[i] > 1");
-  CHECK(judged(candidate(result, wrong)).kind == verdict_kind::wrong_value);
-  std::string broken = before;
+  const auto asks_for = [](const std::string& text) {
+    return "from torch.utils.cpp_extension import load_inline\n"
+           "extension = load_inline(name='relu_times', functions=['relu_times'], cpp_sources='''" +
+           text + "''')\n";
+  };
+  // What has no slim form is built with torch's own headers: this word alone decides it.
+  const std::string full = source + "// torch::jit\n";
+  const auto has_slim_form = [](const std::string& text) {
+    quern::env::extension_request request;
+    request.cpp_sources = {text};
+    return quern::env::slim_sources(request, [](std::string_view) { return false; }).has_value();
+  };
+  CHECK(has_slim_form(source));
+  CHECK_FALSE(has_slim_form(full));
+  const auto raises = verdict_kind::runtime_error;
+  for (const auto& [arguments, wanted] :
+       {std::pair("factor, 0", verdict_kind::ok), std::pair("factor, 1", verdict_kind::wrong_value),
+        std::pair("-factor, 0", raises)}) {
+    const std::string result = std::string("extension.relu_times(self.linear(x), ") + arguments +
+                               ") * self.scale + self.shift";
+    for (const std::string& text : {source, full}) {
+      const verdict v = judged(candidate(result, asks_for(text)));
+      CAPTURE(arguments);
+      CAPTURE(text);
+      CAPTURE(v.detail);
+      CHECK(name_of(v.kind) == name_of(wanted));
+      CHECK(contains(v.detail, "a factor above 0 is needed") == (wanted == raises));
+    }
+  }
+  std::string broken = source;
   broken.replace(broken.find("auto y = "), 9, "auto z = ");
-  const verdict refused = judged(candidate(result, broken));
+  const verdict refused = judged(candidate("extension.relu_times(x, 1, 0)", asks_for(broken)));
   CAPTURE(refused.detail);
   CHECK(refused.kind == verdict_kind::compile_error);
   REQUIRE(refused.compiler);

@@ -15,10 +15,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -74,9 +77,10 @@ struct CppTypeToScalarType;
   struct CppTypeToScalarType<cpp> : std::integral_constant<ScalarType, ScalarType::name> {};
 QUERN_SLIM_TYPE(std::uint8_t, Byte)
 QUERN_SLIM_TYPE(std::int8_t, Char)
-QUERN_SLIM_TYPE(std::int16_t, Short) QUERN_SLIM_TYPE(int, Int) QUERN_SLIM_TYPE(std::int64_t, Long)
-    QUERN_SLIM_TYPE(float, Float) QUERN_SLIM_TYPE(double, Double) QUERN_SLIM_TYPE(bool, Bool)
-        QUERN_SLIM_TYPE(Half, Half) QUERN_SLIM_TYPE(BFloat16, BFloat16)
+QUERN_SLIM_TYPE(std::int16_t, Short)
+QUERN_SLIM_TYPE(int, Int) QUERN_SLIM_TYPE(std::int64_t, Long) QUERN_SLIM_TYPE(float, Float)
+    QUERN_SLIM_TYPE(double, Double) QUERN_SLIM_TYPE(bool, Bool) QUERN_SLIM_TYPE(Half, Half)
+        QUERN_SLIM_TYPE(BFloat16, BFloat16)
 #undef QUERN_SLIM_TYPE
 
             class TensorImpl;

@@ -68,7 +68,8 @@ void put(void* made, at::Tensor value) {
   new (made) at::Tensor(std::move(value));
 }
 
-at::Tensor by_method(int method, const at::Tensor& of, at::IntArrayRef n, const at::Tensor* other) {
+at::Tensor by_method(int method, const at::Tensor& of, at::IntArrayRef n, const at::Tensor* other,
+                     const slim_scalar& value) {
   switch (method) {
     case 0:
       return of.contiguous(static_cast<c10::MemoryFormat>(n[0]));
@@ -120,6 +121,18 @@ at::Tensor by_method(int method, const at::Tensor& of, at::IntArrayRef n, const 
       return of.matmul(*other);
     case 24:
       return of.mm(*other);
+    case 25:
+      return of.add(scalar_of(value));
+    case 26:
+      return of.sub(scalar_of(value));
+    case 27:
+      return of.mul(scalar_of(value));
+    case 28:
+      return of.div(scalar_of(value));
+    case 29:  // the last number: whether dimensions are kept
+      return of.sum(n.slice(0, n.size() - 1), n.back() != 0);
+    case 30:
+      return of.mean(n.slice(0, n.size() - 1), n.back() != 0);
     default:
       throw std::logic_error("quern_support: an unknown method");
   }
@@ -225,9 +238,9 @@ void quern_slim_make_like(void* made, int how, const at::TensorBase& like,
 
 void quern_slim_method(void* made, int method, const at::TensorBase& of,
                        const std::int64_t* numbers, std::size_t count, const at::TensorBase* other,
-                       const slim_scalar&) {
+                       const slim_scalar& value) {
   put(made, by_method(method, whole(of), at::IntArrayRef(numbers, count),
-                      static_cast<const at::Tensor*>(other)));
+                      static_cast<const at::Tensor*>(other), value));
 }
 
 void quern_slim_to(void* made, const at::TensorBase& of, const slim_options& options) {
@@ -255,6 +268,21 @@ void quern_slim_set(const at::TensorBase& what, int how, const at::TensorBase* f
       return;
     case 5:
       to.div_(scalar_of(value));
+      return;
+    case 6:
+      to.add_(scalar_of(value));
+      return;
+    case 7:
+      to.sub_(scalar_of(value));
+      return;
+    case 8:
+      to.sub_(whole(*from));
+      return;
+    case 9:
+      to.mul_(whole(*from));
+      return;
+    case 10:
+      to.div_(whole(*from));
       return;
     default:
       throw std::logic_error("quern_support: an unknown change");

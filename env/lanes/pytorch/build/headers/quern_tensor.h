@@ -1,4 +1,4 @@
-// Part of quern_device.h: the class Tensor, the functions that make one, and CUDA's streams.
+// Part of quern_device.h: the class Tensor.
 #pragma once
 
 namespace at {
@@ -169,6 +169,24 @@ class Tensor : public TensorBase {
   QUERN_SLIM_MEMBER Tensor div(const Tensor& other) const {
     return quern_slim_call(22, {}, &other);
   }
+  QUERN_SLIM_MEMBER Tensor add(const Scalar& value) const {
+    return quern_slim_call(25, {}, nullptr, value);
+  }
+  QUERN_SLIM_MEMBER Tensor sub(const Scalar& value) const {
+    return quern_slim_call(26, {}, nullptr, value);
+  }
+  QUERN_SLIM_MEMBER Tensor mul(const Scalar& value) const {
+    return quern_slim_call(27, {}, nullptr, value);
+  }
+  QUERN_SLIM_MEMBER Tensor div(const Scalar& value) const {
+    return quern_slim_call(28, {}, nullptr, value);
+  }
+  QUERN_SLIM_MEMBER Tensor sum(IntArrayRef dims, bool keep = false) const {
+    return quern_slim_reduced(29, dims, keep);
+  }
+  QUERN_SLIM_MEMBER Tensor mean(IntArrayRef dims, bool keep = false) const {
+    return quern_slim_reduced(30, dims, keep);
+  }
   QUERN_SLIM_MEMBER Tensor matmul(const Tensor& other) const {
     return quern_slim_call(23, {}, &other);
   }
@@ -192,6 +210,24 @@ class Tensor : public TensorBase {
   QUERN_SLIM_MEMBER Tensor& div_(const Scalar& value) {
     return quern_slim_change(5, nullptr, value);
   }
+  QUERN_SLIM_MEMBER Tensor& operator+=(const Tensor& other) { return add_(other); }
+  QUERN_SLIM_MEMBER Tensor& operator+=(const Scalar& value) {
+    return quern_slim_change(6, nullptr, value);
+  }
+  QUERN_SLIM_MEMBER Tensor& operator-=(const Scalar& value) {
+    return quern_slim_change(7, nullptr, value);
+  }
+  QUERN_SLIM_MEMBER Tensor& operator-=(const Tensor& other) {
+    return quern_slim_change(8, &other, 0);
+  }
+  QUERN_SLIM_MEMBER Tensor& operator*=(const Tensor& other) {
+    return quern_slim_change(9, &other, 0);
+  }
+  QUERN_SLIM_MEMBER Tensor& operator*=(const Scalar& value) { return mul_(value); }
+  QUERN_SLIM_MEMBER Tensor& operator/=(const Tensor& other) {
+    return quern_slim_change(10, &other, 0);
+  }
+  QUERN_SLIM_MEMBER Tensor& operator/=(const Scalar& value) { return div_(value); }
   template <class T>
   QUERN_SLIM_MEMBER T item() const {
     std::int64_t whole = 0;
@@ -200,6 +236,11 @@ class Tensor : public TensorBase {
   }
 
  private:
+  QUERN_SLIM_MEMBER Tensor quern_slim_reduced(int method, IntArrayRef dims, bool keep) const {
+    std::vector<std::int64_t> numbers = dims.vec();
+    numbers.push_back(keep ? 1 : 0);
+    return quern_slim_call(method, numbers);
+  }
   QUERN_SLIM_MEMBER Tensor& quern_slim_change(int how, const TensorBase* from,
                                               const Scalar& value) {
     quern_slim_set(*this, how, from, value);
@@ -208,135 +249,6 @@ class Tensor : public TensorBase {
 };
 using TensorList = ArrayRef<Tensor>;
 
-inline namespace quern_slim {
-
-QUERN_SLIM Tensor quern_slim_sized(int how, IntArrayRef sizes, const TensorOptions& options,
-                                   const Scalar& value) {
-  return Tensor::quern_slim_made(
-      [&](void* to) { quern_slim_make(to, how, sizes.data(), sizes.size(), options, value); });
-}
-QUERN_SLIM Tensor quern_slim_like(int how, const Tensor& like, const TensorOptions& options,
-                                  const Scalar& value) {
-  return Tensor::quern_slim_made(
-      [&](void* to) { quern_slim_make_like(to, how, like, options, value); });
-}
-QUERN_SLIM Tensor empty(IntArrayRef sizes, const TensorOptions& options = {}) {
-  return quern_slim_sized(0, sizes, options, 0);
-}
-QUERN_SLIM Tensor zeros(IntArrayRef sizes, const TensorOptions& options = {}) {
-  return quern_slim_sized(1, sizes, options, 0);
-}
-QUERN_SLIM Tensor ones(IntArrayRef sizes, const TensorOptions& options = {}) {
-  return quern_slim_sized(2, sizes, options, 0);
-}
-QUERN_SLIM Tensor full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options = {}) {
-  return quern_slim_sized(3, sizes, options, value);
-}
-QUERN_SLIM Tensor empty_like(const Tensor& like, const TensorOptions& options = {}) {
-  return quern_slim_like(0, like, options, 0);
-}
-QUERN_SLIM Tensor zeros_like(const Tensor& like, const TensorOptions& options = {}) {
-  return quern_slim_like(1, like, options, 0);
-}
-QUERN_SLIM Tensor ones_like(const Tensor& like, const TensorOptions& options = {}) {
-  return quern_slim_like(2, like, options, 0);
-}
-QUERN_SLIM Tensor full_like(const Tensor& like, const Scalar& value,
-                            const TensorOptions& options = {}) {
-  return quern_slim_like(3, like, options, value);
-}
-QUERN_SLIM Tensor matmul(const Tensor& a, const Tensor& b) {
-  return a.matmul(b);
-}
-QUERN_SLIM Tensor mm(const Tensor& a, const Tensor& b) {
-  return a.mm(b);
-}
-QUERN_SLIM TensorOptions dtype(ScalarType type) {
-  return TensorOptions(type);
-}
-QUERN_SLIM TensorOptions device(Device on) {
-  return TensorOptions(on);
-}
-QUERN_SLIM TensorOptions device(DeviceType on) {
-  return TensorOptions(on);
-}
-
-}  // namespace quern_slim
-
-QUERN_SLIM Tensor operator+(const Tensor& a, const Tensor& b) {
-  return a.add(b);
-}
-QUERN_SLIM Tensor operator-(const Tensor& a, const Tensor& b) {
-  return a.sub(b);
-}
-QUERN_SLIM Tensor operator*(const Tensor& a, const Tensor& b) {
-  return a.mul(b);
-}
-QUERN_SLIM Tensor operator/(const Tensor& a, const Tensor& b) {
-  return a.div(b);
-}
-
 }  // namespace at
 
-namespace c10::cuda {
-/// LibTorch's layout and functions: a device and the stream's number.
-class CUDAStream {
-  c10::Device device_;
-  std::int64_t id_;
-
- public:
-  cudaStream_t stream() const;
-  QUERN_SLIM_MEMBER operator cudaStream_t() const { return stream(); }
-};
-CUDAStream getCurrentCUDAStream(DeviceIndex device_index = -1);
-inline namespace quern_slim {
-struct CUDAGuard {
-  QUERN_SLIM_MEMBER explicit CUDAGuard(Device device) : CUDAGuard(device.index()) {}
-  QUERN_SLIM_MEMBER explicit CUDAGuard(int device) {
-    cudaGetDevice(&before_);
-    if (device >= 0 && device != before_) cudaSetDevice(device);
-  }
-  QUERN_SLIM_MEMBER ~CUDAGuard() { cudaSetDevice(before_); }
-  CUDAGuard(const CUDAGuard&) = delete;
-
- private:
-  int before_ = 0;
-};
-using OptionalCUDAGuard = CUDAGuard;
-}  // namespace quern_slim
-}  // namespace c10::cuda
-
-struct cublasContext;
-namespace at::cuda {
-using c10::cuda::CUDAGuard;
-using c10::cuda::CUDAStream;
-using c10::cuda::getCurrentCUDAStream;
-using c10::cuda::OptionalCUDAGuard;
-cublasContext* getCurrentCUDABlasHandle();
-}  // namespace at::cuda
-
-#define C10_CUDA_CHECK(call)                                           \
-  do {                                                                 \
-    const cudaError_t quern_slim_error = (call);                       \
-    TORCH_CHECK(quern_slim_error == cudaSuccess,                       \
-                "CUDA error: ", cudaGetErrorString(quern_slim_error)); \
-  } while (false)
-#define AT_CUDA_CHECK(call) C10_CUDA_CHECK(call)
-#define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
-
-namespace torch {
-using namespace at;
-using std::nullopt;
-using std::optional;
-using Dtype = at::ScalarType;
-constexpr auto kUInt8 = at::kByte, kU8 = at::kByte, kInt8 = at::kChar, kI8 = at::kChar,
-               kInt16 = at::kShort, kI16 = at::kShort, kInt32 = at::kInt, kI32 = at::kInt,
-               kInt64 = at::kLong, kI64 = at::kLong, kFloat16 = at::kHalf, kF16 = at::kHalf,
-               kFloat32 = at::kFloat, kF32 = at::kFloat, kFloat64 = at::kDouble, kF64 = at::kDouble;
-}  // namespace torch
-namespace c10 {
-using std::nullopt;
-using std::optional;
-}  // namespace c10
-
-#include "quern_dispatch.h"
+#include "quern_functions.h"
