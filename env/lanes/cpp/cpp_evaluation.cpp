@@ -244,6 +244,9 @@ void cpp_evaluation::time() {
   how.recheck = request_.recheck;
   how.confirm_at_once = with_.options.confirm_at_once;
   measure_and_settle(how, runs_, claim_e2_, verdict_);
+  const auto& timed = task_->timed.instance;
+  if (verdict_.time)
+    verdict_.work = work_on_core(timed, with_.tasks->peak().at(timed.cost_bytes, false));
 }
 
 void cpp_evaluation::run() {
