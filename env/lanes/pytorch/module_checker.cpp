@@ -13,6 +13,7 @@
 #include "env/judge/machine.hpp"
 #include "env/lanes/pytorch/calibration.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
+#include "env/lanes/pytorch/module_timer.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 
 namespace quern::env {
@@ -77,7 +78,7 @@ bool all_zero_is_right(const module_task& prepared) {
 
 class module_checker final : public task_checker {
  public:
-  module_checker(python_zygote zygote) : zygote_(std::move(zygote)) {}
+  module_checker(python_zygote zygote) : zygote_(std::move(zygote)), timer_(zygote_) {}
 
   base::expected<task_report> check(const task& what, std::uint64_t seed) override {
     return look(what, seed, true);
@@ -86,6 +87,7 @@ class module_checker final : public task_checker {
                                             plain_baselines /*plain*/) override {
     return look(what, seed, false);
   }
+  reference_timer* timer() override { return &timer_; }
 
  private:
   base::expected<task_report> look(const task& what, std::uint64_t seed, bool whole);
@@ -94,6 +96,7 @@ class module_checker final : public task_checker {
   base::expected<std::int64_t> time_of(const module_task& prepared);
 
   python_zygote zygote_;
+  module_timer timer_;
   core_peak peak_;
 };
 
