@@ -26,6 +26,7 @@ constexpr std::array commands = {
     command{"report", "make a run's closing report again", cmd_report},
     command{"eval", "judge one kernel for one task", cmd_eval},
     command{"bench", "judge many kernels of a suite, and report", cmd_bench},
+    command{"baselines", "time the references of a suite, for tables of baselines", cmd_baselines},
     command{"sample", "completions of a policy for a prompt", cmd_sample},
     command{"explain", "print a loss, the rewards or every configuration key", cmd_explain},
     command{"export", "write a checkpoint's policy as a Hugging Face folder", cmd_export},

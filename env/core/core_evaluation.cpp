@@ -95,6 +95,8 @@ void core_evaluation::time(core_task& subject) {
   how.recheck = request_.recheck;
   how.confirm_at_once = common_.confirm_at_once;
   measure_and_settle(how, runs_, claim_e2_, verdict_);
+  const auto& timed = subject.timed.instance;
+  if (verdict_.time) verdict_.work = work_on_core(timed, core_.peak.at(timed.cost_bytes, false));
 }
 
 }  // namespace quern::env

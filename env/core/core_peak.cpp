@@ -27,4 +27,13 @@ machine_peak core_peak::at(std::int64_t footprint, bool look_again) {
   return {bandwidth, flops_};
 }
 
+work_report work_on_core(const task_instance& at, const machine_peak& peak) {
+  work_report work;
+  work.bytes = at.cost_bytes;
+  work.flops = at.cost_flops;
+  work.bytes_per_s = static_cast<std::int64_t>(peak.bytes_per_s);
+  work.flops_per_s = static_cast<std::int64_t>(peak.flops_per_s);
+  return work;
+}
+
 }  // namespace quern::env

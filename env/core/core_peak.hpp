@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "env/tensor_task/check.hpp"
+#include "env/verdict/verdict.hpp"
 
 namespace quern::env {
 
@@ -20,5 +21,9 @@ class core_peak {
   std::unordered_map<std::int64_t, double> bandwidth_;
   double flops_ = 0;
 };
+
+/// What one call has to do at least and what the core can do, for the roofline of a verdict. No
+/// launches and multiprocessors: those are of GPUs.
+work_report work_on_core(const task_instance& at, const machine_peak& peak);
 
 }  // namespace quern::env

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double near_the_roof = 0.6;
 constexpr double many_launches = 0.3;
-constexpr double few = 0.25;
+constexpr double low_occupancy = 0.25;
 
 std::int64_t threads_of(const launch_report& l) {
   return l.blocks * l.threads;
@@ -53,7 +53,7 @@ void decide(roofline_place& p, const work_report& work, const launch_report* lar
                fmt::format("{} bytes a thread in local memory: fewer values at once, or indices "
                            "that are known when it is compiled",
                            p.local_bytes));
-  if (p.occupancy > 0 && p.occupancy < few)
+  if (p.occupancy > 0 && p.occupancy < low_occupancy)
     return say(limiter::few_threads,
                fmt::format("{:.0f} % of the threads that fit, with {} registers a thread and {} "
                            "bytes of shared memory a block: less of these, or more work in flight "
@@ -108,22 +108,26 @@ roofline_place place_on_roofline(const work_report& work, double call_ns) {
   return p;
 }
 
-std::string roofline_text(const verdict& v) {
-  if (!v.work || !v.time || v.time->cand_ns.empty()) return {};
-  const auto& work = *v.work;
+namespace {
+
+std::optional<roofline_place> place_of(const verdict& v) {
+  if (!v.work || !v.time || v.time->cand_ns.empty()) return std::nullopt;
   const std::vector<double> times(v.time->cand_ns.begin(), v.time->cand_ns.end());
-  const auto p = place_on_roofline(work, median_of(times));
-  std::string text = "\nroofline\n";
-  text += fmt::format("  memory     {} must move: {:.2f} us at {:.0f} GB/s, {} of the time\n",
-                      base::human_bytes(work.bytes), p.memory_ns / 1000,
-                      static_cast<double>(work.bytes_per_s) / 1e9, share_text(p.memory_share));
-  text += fmt::format("  arithmetic {:.3g} operations: {:.2f} us at {:.1f} T/s, {} of the time\n",
-                      static_cast<double>(work.flops), p.compute_ns / 1000,
-                      static_cast<double>(work.flops_per_s) / 1e12, share_text(p.compute_share));
-  text += fmt::format(
-      "  intensity  {:.2f} operations a byte; arithmetic is the longer from {:.1f} "
-      "on\n",
-      p.intensity, p.ridge);
+  return place_on_roofline(*v.work, median_of(times));
+}
+
+std::string arithmetic_lines(const work_report& work, const roofline_place& p) {
+  return fmt::format(
+      "  arithmetic {:.3g} operations: {:.2f} us at {:.1f} T/s, {} of the time\n"
+      "  intensity  {:.2f} operations a byte; arithmetic is the longer from {:.1f} on\n",
+      static_cast<double>(work.flops), p.compute_ns / 1000,
+      static_cast<double>(work.flops_per_s) / 1e12, share_text(p.compute_share), p.intensity,
+      p.ridge);
+}
+
+/// Launches and occupancy, which only devices have.
+std::string device_lines(const work_report& work, const roofline_place& p) {
+  std::string text;
   if (work.launches.empty())
     text += "  launches   made by the candidate's own host code: not looked into\n";
   else
@@ -138,6 +142,39 @@ std::string roofline_text(const verdict& v) {
   if (p.occupancy > 0)
     text += fmt::format("  occupancy  {} of a multiprocessor's threads, {:.1f} waves\n",
                         share_text(p.occupancy), p.waves);
+  return text;
+}
+
+/// What limits code on a core, where nothing is launched.
+std::string core_line(const work_report& work, const roofline_place& p) {
+  if (work.flops == 0 && p.what != limiter::memory)
+    return "  limited by something else than memory: the task states no arithmetic\n";
+  if (p.what != limiter::latency)
+    return fmt::format("  limited by {}: {}\n", name_of(p.what), p.why);
+  return "  limited by latency: neither memory nor arithmetic is busy: more independent work for "
+         "each instruction, and wider ones\n";
+}
+
+}  // namespace
+
+std::optional<double> roofline_share(const verdict& v) {
+  const auto p = place_of(v);
+  if (!p || p->call_ns <= 0 || (p->memory_ns <= 0 && p->compute_ns <= 0)) return std::nullopt;
+  return std::max(p->memory_share, p->compute_share);
+}
+
+std::string roofline_text(const verdict& v) {
+  const auto place = place_of(v);
+  if (!place) return {};
+  const auto& work = *v.work;
+  const auto& p = *place;
+  std::string text = "\nroofline\n";
+  text += fmt::format("  memory     {} must move: {:.2f} us at {:.0f} GB/s, {} of the time\n",
+                      base::human_bytes(work.bytes), p.memory_ns / 1000,
+                      static_cast<double>(work.bytes_per_s) / 1e9, share_text(p.memory_share));
+  if (work.flops > 0 || work.multiprocessors > 0) text += arithmetic_lines(work, p);
+  if (work.multiprocessors == 0 && work.launches.empty()) return text + core_line(work, p);
+  text += device_lines(work, p);
   return text + fmt::format("  limited by {}: {}\n", name_of(p.what), p.why);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -54,6 +55,11 @@ inline constexpr double launch_cost_ns = 1500;
 ///
 /// The largest launch is the one with most threads. Of host code no launches are known: 1 and 6.
 roofline_place place_on_roofline(const work_report& work, double call_ns);
+
+/// The larger of memory_share and compute_share, of the median bucket: how near the candidate came
+/// to the least time that its task can take. Nothing where the verdict has no time, or the task
+/// states no cost.
+std::optional<double> roofline_share(const verdict& v);
 
 /// A few lines for a person; empty where the verdict has no time or no work.
 std::string roofline_text(const verdict& v);

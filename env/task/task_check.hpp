@@ -10,6 +10,7 @@
 
 namespace quern::env {
 
+class reference_timer;
 struct task;
 
 /// One finding. `fatal` ones refuse the task; the others are advice.
@@ -55,6 +56,10 @@ class task_checker {
   /// others. Error (unavailable): the references could not be run.
   virtual base::expected<task_report> check_quickly(const task& what, std::uint64_t seed,
                                                     plain_baselines plain) = 0;
+
+  /// Times references alone, on the same device (env/task/reference_timer.hpp); lives as long as
+  /// this object. Null: this lane has none.
+  virtual reference_timer* timer() { return nullptr; }
 };
 
 }  // namespace quern::env

@@ -88,6 +88,8 @@ TEST_CASE("quern bench refuses what means nothing before it makes anything") {
   f.refused(f.command({"--core", "4000"}), {"core 4000"});
   f.refused(f.command({"--compilers", "-1"}), {"--compilers"});
   f.refused(f.command({"--pass-at-k", "0"}), {"--pass-at-k"});
+  f.refused(f.command({"--timeout", "0"}), {"--timeout", "0 is outside 0.1"});
+  f.refused(f.command({"--degenerate", "nosuch"}), {"--degenerate", "no task 'nosuch'"});
   const std::string out = (f.folder.path() / "kernelbench").string();
   f.refused(f.command({"--write-kernelbench", out}),
             {"--write-kernelbench", "suite cpu_quick has no place in KernelBench"});

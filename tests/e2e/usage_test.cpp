@@ -361,6 +361,8 @@ TEST_CASE("quern eval refuses numbers that mean nothing, cores that are not ther
   for (const char* value : {"nan", "1e300", "inf", "-1", "0", "1e999", "0.5s", "1e-9"})
     f.refused({"eval", task, kernel, "--best-effort", "--budget-s", value}, {"--budget-s"});
   f.refused({"eval", task, kernel, "--budget-s", "0"}, {"0 is outside 0.05 .. 3600"});
+  for (const char* value : {"nan", "-1", "0", "5s", "1e9"})
+    f.refused({"eval", task, kernel, "--timeout", value}, {"--timeout", "0.1 .. 86400"});
   for (const char* value : {"-7", "1e3", "0.5", "99999999999999999999"})
     f.refused({"eval", task, kernel, "--best-effort", "--core", value}, {"--core"});
   f.refused({"eval", task, kernel, "--best-effort", "--core", "4000"},
@@ -400,6 +402,32 @@ TEST_CASE("a suite of another lane is refused before the run") {
       train_arguments(f.folder.path() / "run", 1, {"tasks.source=suite", "tasks.suite=" + suite});
   f.refused(command, {"tasks.suite", "softmax_rows is of lane cuda"});
   CHECK_FALSE(fs::exists(f.folder.path() / "run"));
+}
+
+TEST_CASE("quern baselines refuses what means nothing before anything is started or made") {
+  fixture f;
+  const std::string module = "class Model:\n    pass\n\ndef get_inputs():\n    return []\n";
+  REQUIRE(base::make_folders(f.folder.path() / "level1"));
+  f.write("level1/1_Made.py", module);
+  const std::string placed = (f.folder.path() / "level1").string(),
+                    out = (f.folder.path() / "out").string();
+  const auto refused = [&](const std::vector<std::string>& more,
+                           std::initializer_list<std::string_view> parts) {
+    std::vector<std::string> words = {"baselines", placed, "--out", out};
+    words.insert(words.end(), more.begin(), more.end());
+    f.refused(words, parts);
+  };
+  refused({"--modes", "egaer"}, {"--modes", "'egaer' (did you mean 'eager'?)", "reduce-overhead"});
+  refused({"--modes", "eager,eager"}, {"--modes names eager twice"});
+  refused({"--trials", "0"}, {"--trials", "0 is outside 1 .. 100000"});
+  refused({"--budget-s", "nan"}, {"--budget-s", "0.05 .. 86400"});
+  refused({"--hardware", "a\nb"}, {"--hardware", "printable"});
+  f.refused({"baselines", placed, "--out", out + ".json", "--modes", "eager,compile"},
+            {"is one file", "2 modes", "name a folder"});
+  const std::string lone = f.write("alone.py", module);
+  f.refused({"baselines", lone, "--out", out}, {"no place in KernelBench"});
+  f.refused({"baselines", "kernelbench:x", "--out", out}, {"'kernelbench:x'"});
+  CHECK_FALSE(fs::exists(out));
 }
 
 TEST_CASE("the other commands refuse such numbers too") {

@@ -79,3 +79,19 @@ TEST_CASE("a suite is a folder or one that is shipped; else the shipped ones are
       base::fail(base::errc::not_found, "nothing in share");
   CHECK(test::contains(tools::find_suite("nosuch", lost).error().message, "nothing in share"));
 }
+
+TEST_CASE("tasks that are named are degenerate for a report, and no other task") {
+  const env::suite& suite = test::quick_suite();
+  const auto marked = tools::with_degenerate(suite, {"tanh_transpose", "abs_smooth_shift"});
+  REQUIRE(marked.has_value());
+  for (std::size_t i = 0; i < suite.members.size(); ++i) {
+    const std::string& name = suite.members[i].task.name;
+    CHECK(marked->members[i].task.degenerate ==
+          (name == "tanh_transpose" || name == "abs_smooth_shift"));
+    CHECK(marked->members[i].id == suite.members[i].id);
+  }
+  const auto unknown = tools::with_degenerate(suite, {"tanh_transpos"});
+  REQUIRE_FALSE(unknown.has_value());
+  CHECK(
+      test::contains(unknown.error().message, "'tanh_transpos' (did you mean 'tanh_transpose'?)"));
+}

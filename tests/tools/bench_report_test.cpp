@@ -228,3 +228,44 @@ TEST_CASE("progress: rate and time left are of what was judged now") {
   CHECK(tools::progress_line(7, 10, 2, 4, 20_s) == "7/10 judged, 4 ok, 360 an hour, 30.0 s left");
   CHECK(tools::progress_line(10, 10, 5, 4, 50_s) == "10/10 judged, 4 ok, 360 an hour");
 }
+
+TEST_CASE("a report says what was unsupported, by reason, and how it counts") {
+  env::verdict v;
+  CHECK(tools::unsupported_reason(v) == "no reason was told");
+  v.detail = "inputs, results and weights have 1792 MiB, on a core at most 1024";
+  CHECK(tools::unsupported_reason(v) ==
+        "inputs, results and weights have N MiB, on a core at most N");
+  v.detail = "the CUDA sources of extension 'a<b' need a GPU";
+  CHECK(tools::unsupported_reason(v) == "the CUDA sources of extension '...' need a GPU");
+  v.detail = "an odd quote ' is kept";
+  CHECK(tools::unsupported_reason(v) == v.detail);
+  v.reason = "word";
+  CHECK(tools::unsupported_reason(v) == "word");
+
+  const env::suite& suite = test::quick_suite();
+  std::vector<std::int64_t> given(suite.members.size(), 0);
+  given[0] = 4;
+  std::vector<tools::bench_result> results;
+  for (const char* detail : {"kernels in Triton need a GPU", "extension '<x>' needs a GPU",
+                             "extension 'y' needs a GPU"}) {
+    results.push_back(made_result(suite.members[0].task.name, detail, verdict_kind::unsupported));
+    results.back().verdict.detail = detail;
+  }
+  const auto other = made_result(suite.members[0].task.name, "wrong", verdict_kind::wrong_value);
+  results.push_back(other);
+  const auto report = tools::make_report(test::made_header(), suite, given, results);
+  const std::string note = tools::unsupported_note(report);
+  CHECK(test::contains(note, "3 candidates are `unsupported`"));
+  CHECK(test::contains(note, "2 x extension '...' needs a GPU; 1 x kernels in Triton need a GPU."));
+  CHECK(test::contains(note, "not correct; no reward is made of them"));
+  CHECK(test::contains(tools::to_text(report, no_scores, false), note));
+  CHECK(test::contains(tools::to_html(report, no_scores), "1 x kernels in Triton"));
+  CHECK(test::contains(tools::to_html(report, no_scores), "extension &#39;...&#39; needs"));
+  const auto value = tools::to_json(report, no_scores)["unsupported"];
+  CHECK(value["reasons"]["extension '...' needs a GPU"] == 2);
+  CHECK(value["note"] == note);
+  // Of no such candidate nothing is said.
+  const auto without = tools::make_report(test::made_header(), suite, given, {&other, 1});
+  CHECK(tools::unsupported_note(without).empty());
+  CHECK_FALSE(test::contains(tools::to_text(without, no_scores, false), "on this device class"));
+}

@@ -48,12 +48,13 @@ struct written_run {
   tools::kernelbench_baselines given =
       tools::parse_kernelbench_baselines(times_text, "times.json").value();
 
-  void write(bool over_file) {
+  void write(std::size_t over_files) {
+    const std::vector<tools::kernelbench_baselines> files(over_files, given);
     const auto attempts = run.attempts();
     const auto checked = tools::check_kernelbench_folder(out, run.suite);
     REQUIRE_MESSAGE(checked.has_value(), checked.error().message);
-    const auto written = tools::write_kernelbench_folder(
-        out, {run.suite, attempts, "gpu-x", pass_k, over_file ? &given : nullptr});
+    const auto written =
+        tools::write_kernelbench_folder(out, {run.suite, attempts, "gpu-x", pass_k, files});
     REQUIRE_MESSAGE(written.has_value(), written.error().message);
   }
   void refused(std::initializer_list<std::string_view> parts) const {
@@ -99,25 +100,32 @@ TEST_CASE("texts, lists and objects as Python writes them") {
 
 TEST_CASE("a run's files are those of KernelBench's writers, byte by byte") {
   written_run f;
-  f.write(true);
+  f.write(1);
   for (const char* name : {"eval_results.json", "pass_at_k_results.json", "analysis.json",
                            "analysis_over_baselines.json"}) {
     CAPTURE(name);
     CHECK(text_of(f.out / name) == golden(name));
   }
+  // A file of baselines each, by the order given; what a third one left goes.
+  f.write(3);
+  f.write(2);
+  CHECK(text_of(f.out / "analysis_over_baselines_2.json") ==
+        golden("analysis_over_baselines.json"));
+  CHECK_FALSE(fs::exists(f.out / "analysis_over_baselines_3.json"));
   // The same again, and without what no longer applies.
   f.run.candidates.pop_back();
   f.run.results.pop_back();
-  f.write(false);
+  f.write(0);
   CHECK_FALSE(fs::exists(f.out / "pass_at_k_results.json"));
-  CHECK_FALSE(fs::exists(f.out / "analysis_over_baselines.json"));
+  for (const char* name : {"analysis_over_baselines.json", "analysis_over_baselines_2.json"})
+    CHECK_FALSE(fs::exists(f.out / name));
   CHECK_FALSE(contains(text_of(f.out / "analysis.json"), "pass_at_k"));
 }
 
 TEST_CASE("a suite of several levels has a folder for each") {
   written_run f;
   f.run.suite.members[0].place->level = 3;
-  f.write(false);
+  f.write(0);
   CHECK_FALSE(fs::exists(f.out / "eval_results.json"));
   const auto third = base::parse_json(text_of(f.out / "level3/eval_results.json")).value();
   CHECK(third.size() == 1);
@@ -131,7 +139,7 @@ TEST_CASE("a suite of several levels has a folder for each") {
 TEST_CASE("nothing judged yet") {
   written_run f;
   f.run.results.clear();
-  f.write(false);
+  f.write(0);
   CHECK(text_of(f.out / "eval_results.json") == "{}");
   const auto passed = base::parse_json(text_of(f.out / "pass_at_k_results.json")).value();
   CHECK(passed["averages"].empty());
@@ -139,7 +147,7 @@ TEST_CASE("nothing judged yet") {
   const auto analysis = base::parse_json(text_of(f.out / "analysis.json")).value();
   CHECK(analysis["total_eval"] == 0);
   CHECK(analysis["geo_mean_speedup"] == 0);
-  f.write(false);  // what holds no entry may be written again
+  f.write(0);  // what holds no entry may be written again
 }
 
 TEST_CASE("what was not measured is -1.0, and is not called correct") {

@@ -43,7 +43,7 @@ tools::bench_header made_gpu_header() {
 }
 
 tools::bench_scores scores_of(const placed_run& run, std::vector<std::int64_t> pass_k = {1, 5},
-                              const tools::kernelbench_baselines* given = nullptr) {
+                              std::vector<tools::kernelbench_baselines> given = {}) {
   return tools::make_scores(run.suite, run.attempts(), made_gpu_header(), pass_k, given);
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("rows over times of a file: the tasks that it has, and a warning") {
                    {{1, "3_Made.py"}, 0.5},
                    {{1, "4_Made.py"}, 9},
                    {{2, "10_Made.py"}, 1}};
-  const auto scores = scores_of({}, {1}, &given);
+  const auto scores = scores_of({}, {1}, {given});
   REQUIRE(scores.tables.size() == 2);
   const auto& table = scores.tables.back();
   CHECK(test::contains(table.over, "times.json (Card B), which has 3 of 4 tasks"));
@@ -204,10 +204,62 @@ TEST_CASE("rows over times of a file: the tasks that it has, and a warning") {
   CHECK(row(table, "sample 0 of each task", true).tasks == 2);
 }
 
+TEST_CASE("rows over each of several files, in their order") {
+  const tools::kernelbench_baselines slow{"eager.json", {{{1, "2_Made.py"}, 4.2}}, {"Card B"}};
+  const tools::kernelbench_baselines fast{
+      "compile.json", {{{1, "2_Made.py"}, 1.05}, {{1, "10_Made.py"}, 2.4e-5}}, {"Card B"}};
+  const auto scores = scores_of({}, {1}, {slow, fast});
+  REQUIRE(scores.tables.size() == 3);
+  // The candidates take 2.1 ms and 12 ns: 4.2 / 2.1; then 1.05 / 2.1 and 24 / 12.
+  const auto& first = row(scores.tables[1], "sample 0 of each task", false);
+  CHECK(test::contains(scores.tables[1].over, "eager.json"));
+  CHECK(first.tasks == 1);
+  CHECK(first.speed.mean == Approx(2));
+  CHECK(first.speed.faster_share == 1);
+  const auto& second = row(scores.tables[2], "sample 0 of each task", false);
+  CHECK(test::contains(scores.tables[2].over, "compile.json"));
+  CHECK(second.tasks == 2);
+  CHECK(second.speed.mean == Approx(1.25));
+  CHECK(second.speed.max == Approx(2));
+  CHECK(second.speed.p75 == Approx(1.625));
+  CHECK(second.speed.p50 == Approx(1.25));
+  CHECK(second.speed.p25 == Approx(0.875));
+  CHECK(second.speed.faster_share == Approx(0.5));
+}
+
+TEST_CASE("rows: how near correct candidates came to the roofline") {
+  placed_run run;
+  CHECK(row(scores_of(run).tables.front(), "sample 0 of each task", false).roofline.tasks == 0);
+  CHECK(tools::to_json(scores_of(run))["tables"][0]["rows"][0]["roofline"].is_null());
+  // 6 bytes at 1 GB/s are 6 ns of 12; 1.2 MB are 1.2 ms of the median, 2 ms.
+  const auto moves = [](std::int64_t bytes) {
+    env::work_report work;
+    work.bytes = bytes;
+    work.bytes_per_s = 1'000'000'000;
+    return work;
+  };
+  run.results[0].verdict.work = moves(6);
+  run.results[2].verdict.work = moves(1'200'000);
+  run.results[3].verdict.work = moves(9'000'000);  // is wrong, and has no time
+  const auto scores = scores_of(run);
+  for (const char* view : {"sample 0 of each task", "best of each task"}) {
+    const auto& shares = row(scores.tables.front(), view, false).roofline;
+    CHECK(shares.tasks == 2);
+    CHECK(shares.mean == Approx(0.55));
+    CHECK(shares.median == Approx(0.55));
+    CHECK(shares.largest == Approx(0.6));
+  }
+  const auto value = tools::to_json(scores)["tables"][0]["rows"][0]["roofline"];
+  CHECK(value["mean"] == Approx(0.55));
+  CHECK(value["tasks"] == 2);
+  CHECK(test::contains(tools::to_text(scores), "55.0%"));
+  CHECK(test::contains(tools::to_html(scores), "<th>roofline</th>"));
+}
+
 TEST_CASE("every form of the report has the rows, before all other figures") {
   const placed_run run;
   tools::kernelbench_baselines given{"<times>.json", {{{1, "2_Made.py"}, 1.7}}, {}};
-  const auto scores = scores_of(run, {1, 5}, &given);
+  const auto scores = scores_of(run, {1, 5}, {given});
   const std::vector<std::int64_t> counts = {1, 1, 2, 0};
   const auto report = tools::make_report(made_gpu_header(), run.suite, counts, run.results);
   const std::string text = tools::to_text(report, scores, false);

@@ -46,6 +46,22 @@ base::expected<env::suite> find_suite(const std::string& given,
                     given, base::did_you_mean(given, known), fmt::join(names, ", "));
 }
 
+base::expected<env::suite> with_degenerate(env::suite suite,
+                                           const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const env::suite_member& member : suite.members)
+    known.push_back(member.task.name);
+  for (const std::string& name : names) {
+    const auto at = std::find(known.begin(), known.end(), name);
+    if (at == known.end())
+      return base::fail(
+          errc::not_found, "--degenerate: the suite {} has no task '{}'{}", suite.name, name,
+          base::did_you_mean(name, std::vector<std::string_view>(known.begin(), known.end())));
+    suite.members[static_cast<std::size_t>(at - known.begin())].task.degenerate = true;
+  }
+  return suite;
+}
+
 base::expected<chosen_gpus> choose_gpus(const env::gpu_host& host, const std::vector<int>& asked) {
   const int there = static_cast<int>(host.gpus.size());
   chosen_gpus chosen;

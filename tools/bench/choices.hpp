@@ -18,6 +18,10 @@ base::expected<env::suite> find_suite(const std::string& given,
                                       const base::expected<std::filesystem::path>& shipped,
                                       const env::source_options& options = {});
 
+/// The suite with tasks `names` called degenerate, beside those that say so themselves: for the
+/// report alone, since it makes other tasks of them. Error (not_found): a name that no task has.
+base::expected<env::suite> with_degenerate(env::suite suite, const std::vector<std::string>& names);
+
 struct chosen_gpus {
   std::vector<int> gpus;              ///< at least one, ascending
   std::vector<std::string> left_out;  ///< a sentence for each that would have been chosen

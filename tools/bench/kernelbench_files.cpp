@@ -118,6 +118,12 @@ ordered_json pass_averages(const ordered_json& problems, std::span<const std::in
   return averages;
 }
 
+/// Of the first file of baselines, of the second, and so on.
+std::string over_file_of(std::size_t number) {
+  return number == 1 ? std::string(over_file)
+                     : fmt::format("analysis_over_baselines_{}.json", number);
+}
+
 base::status write_level(const fs::path& folder, const kernelbench_run& run, int level) {
   QUERN_CHECK(base::make_folders(folder));
   std::error_code unused;
@@ -139,13 +145,15 @@ base::status write_level(const fs::path& folder, const kernelbench_run& run, int
   QUERN_CHECK(base::write_file_atomic(
       folder / analysis_file,
       python_json(analysis_of(run, level, run_name, results, nullptr, passed), 2)));
-  if (run.given == nullptr) {
-    fs::remove(folder / over_file, unused);
-    return {};
-  }
-  return base::write_file_atomic(
-      folder / over_file,
-      python_json(analysis_of(run, level, run_name, results, run.given, passed), 2));
+  std::size_t number = 1;
+  for (const kernelbench_baselines& given : run.given)
+    QUERN_CHECK(base::write_file_atomic(
+        folder / over_file_of(number++),
+        python_json(analysis_of(run, level, run_name, results, &given, passed), 2)));
+  // Those of an earlier command, which was given more.
+  while (fs::remove(folder / over_file_of(number), unused))
+    ++number;
+  return {};
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct kernelbench_run {
   const task_attempts& attempts;
   std::string device_class;                      ///< their `hardware`
   std::span<const std::int64_t> pass_k;          ///< each at least 1
-  const kernelbench_baselines* given = nullptr;  ///< times of a file, or null
+  std::span<const kernelbench_baselines> given;  ///< times of files
 };
 
 /// One entry of eval_results.json: a sample with its verdict (never null here).
@@ -50,7 +50,8 @@ base::status check_kernelbench_folder(const std::filesystem::path& folder, const
 
 /// Writes the files of all levels, each whole or not at all: into `folder` for a suite of one
 /// level, else into level1, level2 and so on below it. pass_at_k_results.json is there where a
-/// problem has several samples, analysis_over_baselines.json where `run.given` is.
+/// problem has several samples, analysis_over_baselines.json where `run.given` has a file, and
+/// analysis_over_baselines_2.json and so on where it has more.
 base::status write_kernelbench_folder(const std::filesystem::path& folder,
                                       const kernelbench_run& run);
 

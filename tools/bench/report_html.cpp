@@ -144,7 +144,10 @@ std::string to_html(const bench_report& report, const bench_scores& scores) {
   page += "<h2>Tasks</h2>\n" + task_table(report) + "<h2>Rules</h2>\n<ul>\n";
   for (const std::string_view rule : report_rules())
     page += fmt::format("<li>{}</li>\n", escape_html(rule));
-  return page + "</ul>\n</body></html>\n";
+  page += "</ul>\n";
+  if (const std::string note = unsupported_note(report); !note.empty())
+    page += fmt::format("<p>{}</p>\n", escape_html(note));
+  return page + "</body></html>\n";
 }
 
 }  // namespace quern::tools

@@ -8,7 +8,7 @@ namespace quern::tools {
 namespace {
 
 constexpr std::array score_heads = {"tasks", "compiled", "correct", "geomean"};
-constexpr std::array spread_heads = {"mean", "max", "P75", "P50", "P25", ">1.01"};
+constexpr std::array spread_heads = {"mean", "max", "P75", "P50", "P25", ">1.01", "roofline"};
 
 std::string set_of(bool without_degenerate, std::int64_t degenerate) {
   return without_degenerate ? fmt::format(", without {} degenerate", degenerate) : "";
@@ -32,6 +32,7 @@ std::vector<std::string> cells_of(const score_row& row) {
        {row.speed.mean, row.speed.max, row.speed.p75, row.speed.p50, row.speed.p25})
     cells.push_back(times(value));
   cells.push_back(percent(row.speed.faster_share, row.tasks));
+  cells.push_back(percent(row.roofline.mean, row.roofline.tasks));
   return cells;
 }
 
@@ -85,6 +86,12 @@ base::ordered_json row_json(const score_row& row) {
   put("p50", row.speed.p50);
   put("p25", row.speed.p25);
   out["above_1.01"] = row.speed.faster_share;
+  out["roofline"] = nullptr;
+  if (row.roofline.tasks > 0)
+    out["roofline"] = {{"tasks", row.roofline.tasks},
+                       {"mean", row.roofline.mean},
+                       {"p50", row.roofline.median},
+                       {"max", row.roofline.largest}};
   return out;
 }
 

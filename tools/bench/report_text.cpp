@@ -97,6 +97,7 @@ std::string to_text(const bench_report& report, const bench_scores& scores, bool
   out += "\n";
   for (const std::string_view rule : report_rules())
     out += fmt::format("{}\n", rule);
+  if (const std::string note = unsupported_note(report); !note.empty()) out += note + "\n";
   return out;
 }
 
@@ -128,6 +129,10 @@ base::ordered_json to_json(const bench_report& report, const bench_scores& score
   base::ordered_json left_out = base::ordered_json::array();
   for (const left_out_candidate& one : report.left_out)
     left_out.push_back({{"task", one.task}, {"candidate", one.candidate}, {"why", one.why}});
+  base::ordered_json unsupported = {{"reasons", base::ordered_json::object()},
+                                    {"note", unsupported_note(report)}};
+  for (const auto& [reason, count] : report.unsupported)
+    unsupported["reasons"][reason] = count;
   base::ordered_json header = to_json(report.header);
   header.erase("quern_bench");
   base::ordered_json kinds = base::ordered_json::object();
@@ -142,6 +147,7 @@ base::ordered_json to_json(const bench_report& report, const bench_scores& score
           {"candidates", report.candidates},
           {"without_verdict", report.without_verdict},
           {"verdicts", std::move(kinds)},
+          {"unsupported", std::move(unsupported)},
           {"left_out", std::move(left_out)},
           {"groups", std::move(groups)},
           {"tasks", std::move(tasks)},

@@ -6,13 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "env/judge/roofline.hpp"
+#include "env/measure/stats.hpp"
+
 namespace quern::tools {
 namespace {
 
 /// What a view takes of a task.
 struct task_score {
   bool compiled = false, correct = false;
-  double speedup = 0;  ///< 0: none
+  double speedup = 0;   ///< 0: none
+  double roofline = 0;  ///< share of the roofline; 0: not known
 };
 
 /// Speed-up of a correct verdict about a member, 0 where it has none.
@@ -20,7 +24,8 @@ using speedup_of = std::function<double(std::size_t member, const env::verdict& 
 
 task_score score_of(std::size_t member, const env::verdict& v, const speedup_of& speedup) {
   const bool correct = is_correct(v);
-  return {is_compiled(v), correct, correct ? speedup(member, v) : 0};
+  return {is_compiled(v), correct, correct ? speedup(member, v) : 0,
+          correct ? env::roofline_share(v).value_or(0) : 0};
 }
 
 task_score first_score(std::size_t member, const std::vector<bench_attempt>& attempts,
@@ -38,9 +43,20 @@ task_score best_score(std::size_t member, const std::vector<bench_attempt>& atte
     const task_score score = score_of(member, *one.verdict, speedup);
     best.compiled |= score.compiled;
     best.correct |= score.correct;
-    best.speedup = std::max(best.speedup, score.speedup);
+    if (score.speedup <= best.speedup) continue;
+    best.speedup = score.speedup;
+    best.roofline = score.roofline;
   }
   return best;
+}
+
+roofline_shares shares_of(const std::vector<task_score>& scores) {
+  std::vector<double> known;
+  for (const task_score& one : scores)
+    if (one.roofline > 0) known.push_back(one.roofline);
+  if (known.empty()) return {};
+  return {static_cast<std::int64_t>(known.size()), env::mean_of(known), env::median_of(known),
+          *std::max_element(known.begin(), known.end())};
 }
 
 score_row row_of(std::string view, bool without_degenerate, const std::vector<task_score>& scores) {
@@ -61,6 +77,7 @@ score_row row_of(std::string view, bool without_degenerate, const std::vector<ta
                           row.tasks);
   }
   row.speed = statistics_of(speedups, row.tasks);
+  row.roofline = shares_of(scores);
   return row;
 }
 
@@ -164,13 +181,14 @@ pass_row pass_row_of(const env::suite& suite, const task_attempts& attempts,
 
 bench_scores make_scores(const env::suite& suite, const task_attempts& attempts,
                          const bench_header& header, std::span<const std::int64_t> pass_k,
-                         const kernelbench_baselines* given) {
+                         std::span<const kernelbench_baselines> given) {
   bench_scores scores;
   scores.degenerate = std::count_if(suite.members.begin(), suite.members.end(),
                                     [](const auto& one) { return one.task.degenerate; });
   const bool any = scores.degenerate > 0;
   scores.tables.push_back(measured_table(suite, attempts, header, any));
-  if (given != nullptr) scores.tables.push_back(given_table(suite, attempts, header, *given, any));
+  for (const kernelbench_baselines& one : given)
+    scores.tables.push_back(given_table(suite, attempts, header, one, any));
   if (most_attempts(attempts) < 2) return scores;
   for (const bool without : {false, true})
     if (!without || any) scores.pass.push_back(pass_row_of(suite, attempts, pass_k, without));

@@ -17,6 +17,13 @@
 
 namespace quern::tools {
 
+/// How near correct candidates came to the least time of their tasks (roofline_share()): of those
+/// whose verdict tells it. All 0 for none.
+struct roofline_shares {
+  std::int64_t tasks = 0;
+  double mean = 0, median = 0, largest = 0;
+};
+
 /// One view of a set of tasks. Each task counts once; one without a candidate, or whose candidate
 /// has no verdict, is not compiled, not correct and not fast.
 struct score_row {
@@ -27,6 +34,7 @@ struct score_row {
   /// Geometric mean, mean, maximum, percentiles and share above 1.01 of the correct ones that have
   /// a speed-up; attempts = tasks.
   speed_statistics speed;
+  roofline_shares roofline;
 };
 
 /// Rows whose speed-ups are over one baseline.
@@ -47,15 +55,15 @@ struct pass_row {
 struct bench_scores {
   std::int64_t degenerate = 0;  ///< tasks that are; rows without them are there where it is not 0
   /// Over what was measured beside each candidate (speed-ups as verdicts claim them), then over
-  /// the times of a file, where one was given: the tasks that it has, speed-ups as KernelBench
+  /// the times of each file that was given: the tasks that it has, speed-ups as KernelBench
   /// makes them, of mean times to three digits.
   std::vector<score_table> tables;
   std::vector<pass_row> pass;  ///< empty where no task has several candidates
 };
 
-/// `pass_k`: each at least 1. `given`: times of a file, or null.
+/// `pass_k`: each at least 1. `given`: times of files.
 bench_scores make_scores(const env::suite& suite, const task_attempts& attempts,
                          const bench_header& header, std::span<const std::int64_t> pass_k,
-                         const kernelbench_baselines* given);
+                         std::span<const kernelbench_baselines> given);
 
 }  // namespace quern::tools

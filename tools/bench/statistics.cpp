@@ -5,6 +5,8 @@
 #include <functional>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "env/measure/stats.hpp"
 
 namespace quern::tools {
@@ -163,6 +165,8 @@ bench_report make_report(const bench_header& header, const env::suite& suite,
     ++report.kinds[std::string(env::name_of(one.verdict.kind))];
     if (const double speedup = claimed_speedup(one.verdict); speedup > 0)
       report.every_speedup.push_back(speedup);
+    if (one.verdict.kind == env::verdict_kind::unsupported)
+      ++report.unsupported[unsupported_reason(one.verdict)];
     if (is_left_out(one.verdict))
       report.left_out.push_back({one.task, one.candidate, one.verdict.detail});
   }
@@ -175,6 +179,40 @@ bench_report make_report(const bench_header& header, const env::suite& suite,
   for (const group_source& source : sources_of(suite, devices))
     report.groups.push_back(group_of(source, suite, candidates, by_task));
   return report;
+}
+
+std::string unsupported_reason(const env::verdict& v) {
+  if (!v.reason.empty()) return v.reason;
+  std::string out;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t i = 0; i < v.detail.size(); ++i) {
+    const char c = v.detail[i];
+    const std::size_t end = c == '\'' ? v.detail.find('\'', i + 1) : std::string::npos;
+    if (end != std::string::npos) {
+      out += "'...'";
+      i = end;
+    } else if (!is_digit(c)) {
+      out += c;
+    } else if (!out.ends_with('N')) {
+      out += 'N';
+    }
+  }
+  return out.empty() ? "no reason was told" : out;
+}
+
+std::string unsupported_note(const bench_report& report) {
+  std::int64_t all = 0;
+  std::string reasons;
+  for (const auto& [reason, count] : report.unsupported) {
+    all += count;
+    reasons += fmt::format("{}{} x {}", reasons.empty() ? "" : "; ", count, reason);
+  }
+  if (all == 0) return {};
+  return fmt::format(
+      "{} candidate{} `unsupported` on this device class: {}. In KernelBench's rows they count as "
+      "not compiled and not correct; no reward is made of them, and the other figures leave them "
+      "out.",
+      all, all == 1 ? " is" : "s are", reasons);
 }
 
 std::span<const std::string_view> report_rules() {

@@ -65,7 +65,9 @@ struct bench_report {
   std::vector<report_group> groups;           ///< all, devices, split, families
   std::vector<report_task> tasks;             ///< in the suite's order
   std::map<std::string, std::int64_t> kinds;  ///< verdicts by kind
-  std::vector<double> every_speedup;          ///< of all successes, ascending
+  /// Candidates that no host of the device class can run, by reason.
+  std::map<std::string, std::int64_t> unsupported;
+  std::vector<double> every_speedup;  ///< of all successes, ascending
   std::vector<left_out_candidate> left_out;
 };
 
@@ -75,6 +77,14 @@ struct bench_report {
 bench_report make_report(const bench_header& header, const env::suite& suite,
                          std::span<const std::int64_t> candidates,
                          std::span<const bench_result> results);
+
+/// What a verdict `unsupported` lacks, without what differs from task to task: names in quotes and
+/// sizes are put as '...' and N.
+std::string unsupported_reason(const env::verdict& v);
+
+/// What a report says of unsupported candidates, with each reason and its count; empty where there
+/// are none.
+std::string unsupported_note(const bench_report& report);
 
 /// The rules of the figures, in sentences, for every form of the report.
 std::span<const std::string_view> report_rules();

@@ -42,7 +42,8 @@ using base::errc;
 
 struct bench_arguments {
   std::string suite, candidates, out, report;
-  std::string write_kernelbench, kernelbench_baselines;
+  std::string write_kernelbench;
+  std::vector<std::string> kernelbench_baselines, degenerate;
   std::vector<std::int64_t> pass_k;  ///< empty: usual_pass_k
   std::vector<int> gpus;
   int core = -1, compilers = -1;
@@ -179,15 +180,16 @@ base::status write_report(const bench_arguments& a, const bench_report& report,
   return base::write_file_atomic(fs::path(a.report) / "report.html", to_html(report, scores));
 }
 
-/// Times of KernelBench's file, where one was named. What would refuse the files of
+/// Times of KernelBench's files, where some were named. What would refuse the files of
 /// --write-kernelbench is told now, before hours of judging.
-base::expected<std::optional<kernelbench_baselines>> prepare_kernelbench(const bench_arguments& a,
-                                                                         const env::suite& suite) {
+base::expected<std::vector<kernelbench_baselines>> prepare_kernelbench(const bench_arguments& a,
+                                                                       const env::suite& suite) {
   if (!a.write_kernelbench.empty())
     QUERN_CHECK(check_kernelbench_folder(a.write_kernelbench, suite));
-  std::optional<kernelbench_baselines> given;
-  if (!a.kernelbench_baselines.empty()) {
-    QUERN_TRY(given, read_kernelbench_baselines(a.kernelbench_baselines, suite));
+  std::vector<kernelbench_baselines> given;
+  for (const std::string& file : a.kernelbench_baselines) {
+    QUERN_TRY(auto one, read_kernelbench_baselines(file, suite));
+    given.push_back(std::move(one));
   }
   return given;
 }
@@ -196,7 +198,8 @@ base::expected<std::optional<kernelbench_baselines>> prepare_kernelbench(const b
 base::expected<bench_report> tell_all(const bench_arguments& a, const bench_header& header,
                                       const env::suite& suite,
                                       const std::vector<bench_candidate>& candidates,
-                                      const bench_end& end, const kernelbench_baselines* given) {
+                                      const bench_end& end,
+                                      std::span<const kernelbench_baselines> given) {
   std::vector<std::int64_t> counts(suite.members.size(), 0);
   for (const bench_candidate& one : candidates)
     ++counts[one.member];
@@ -260,6 +263,7 @@ base::expected<int> bench(bench_arguments a) {
   for (const bench_candidate& one : candidates)
     QUERN_CHECK(check_baseline(a.measured, suite.members[one.member].task));
   QUERN_TRY(const auto given, prepare_kernelbench(a, suite));
+  QUERN_TRY(const env::suite reported, with_degenerate(suite, a.degenerate));
   if (a.out.empty()) a.out = "bench-" + suite.name + "/results.jsonl";
   const fs::path folder = fs::absolute(a.out).parent_path();
   if (a.report.empty()) a.report = folder.string();
@@ -284,8 +288,7 @@ base::expected<int> bench(bench_arguments a) {
   std::signal(SIGTERM, on_bench_signal);
   QUERN_TRY(const bench_end end, judge_all(a, judges, suite, candidates, file));
 
-  QUERN_TRY(const bench_report report,
-            tell_all(a, header, suite, candidates, end, given ? &*given : nullptr));
+  QUERN_TRY(const bench_report report, tell_all(a, header, reported, candidates, end, given));
   if (report.without_verdict == 0) return int{done};
   // The first ones tell what is wrong; thousands would hide it.
   for (std::size_t i = 0; i < std::min<std::size_t>(end.problems.size(), 5); ++i)
@@ -320,7 +323,15 @@ int cmd_bench(int argc, char** argv) {
                  "folder for eval_results.json, pass_at_k_results.json and analysis.json in "
                  "KernelBench's form; for suites of its tasks");
   app.add_option("--kernelbench-baselines", a.kernelbench_baselines,
-                 "a baseline file of KernelBench: the report has rows over its times, too");
+                 "a baseline file of KernelBench, or one of quern baselines: the report has rows "
+                 "over its times, too; may be given several times")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--degenerate", a.degenerate,
+                 "names of tasks without which the figures stand a second time, with commas "
+                 "between; quern tasks check finds constant_output and ignored_input")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--pass-at-k", a.pass_k,
                  "k of pass@k, such as 1,5; default: 1, 5, 10 and 100, as far as there are samples")
       ->delimiter(',')

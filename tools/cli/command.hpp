@@ -37,6 +37,7 @@ int cmd_evaluator(int argc, char** argv);
 int cmd_keys(int argc, char** argv);
 int cmd_tasks(int argc, char** argv);
 int cmd_bench(int argc, char** argv);
+int cmd_baselines(int argc, char** argv);
 int cmd_explain(int argc, char** argv);
 int cmd_doctor(int argc, char** argv);
 /// `sample` and `export` load a policy, which `quern` itself cannot: they become quern-torch.

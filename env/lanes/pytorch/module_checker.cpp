@@ -18,6 +18,7 @@
 #include "env/judge/machine.hpp"
 #include "env/lanes/pytorch/calibration.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
+#include "env/lanes/pytorch/module_timer.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 
 namespace quern::env {
@@ -116,7 +117,7 @@ struct task_limits {
 class module_checker final : public task_checker {
  public:
   module_checker(python_zygote zygote, sandbox_mode mode, task_limits limits)
-      : zygote_(std::move(zygote)), mode_(mode), limits_(limits) {
+      : zygote_(std::move(zygote)), timer_(zygote_), mode_(mode), limits_(limits) {
     limit_memory();
   }
 
@@ -129,6 +130,7 @@ class module_checker final : public task_checker {
     QUERN_CHECK(look(what, seed, false, report));
     return report;
   }
+  reference_timer* timer() override { return &timer_; }
 
  private:
   void limit_memory() {
@@ -145,6 +147,7 @@ class module_checker final : public task_checker {
   base::expected<std::int64_t> time_of(const module_task& prepared);
 
   python_zygote zygote_;
+  module_timer timer_;
   sandbox_mode mode_;
   task_limits limits_;
   core_peak peak_;

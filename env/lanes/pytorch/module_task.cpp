@@ -103,10 +103,8 @@ base::expected<python_child> loaded_reference(python_zygote& zygote, const std::
   return child;
 }
 
-base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<const task> subject,
-                                                            python_zygote& zygote,
-                                                            std::uint64_t input_seed,
-                                                            core_peak& peak) {
+base::expected<described_module> describe_module(std::shared_ptr<const task> subject,
+                                                 python_zygote& zygote, std::uint64_t input_seed) {
   QUERN_CHECK(validate(*subject));
   QUERN_CHECK(check_needs_of(*subject));
   QUERN_TRY(auto file, write_module("reference.py", subject->reference));
@@ -118,31 +116,44 @@ base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<cons
   const auto text = child.describe(making, describe_limits);
   if (!text) return tl::make_unexpected(reference_error(text.error()));
   QUERN_TRY(auto sheet, parse_module_sheet(*text));
-  QUERN_CHECK(check_use_of(sheet));
   QUERN_TRY(auto at, instance_of(sheet));
   QUERN_CHECK(check_size_of(sheet, at));
   QUERN_TRY(auto weights, weights_of(child, sheet));
 
   auto made = std::make_unique<module_task>(std::move(file.folder), std::move(weights));
-  made->subject = subject;
-  made->id = task_id(*subject);
+  made->subject = std::move(subject);
+  made->id = task_id(*made->subject);
   made->reference = file.path;
   made->sheet = std::move(sheet);
   made->making = making;
   made->timed.instance = std::move(at);
+  return described_module{std::move(made), std::move(child)};
+}
+
+std::unique_ptr<module_content> content_of(const module_task& of, python_child process,
+                                           std::uint64_t input_seed) {
+  return std::make_unique<module_content>(std::move(process), of.timed.instance,
+                                          base::hasher().add(input_seed).add(of.id).digest().low);
+}
+
+base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<const task> subject,
+                                                            python_zygote& zygote,
+                                                            std::uint64_t input_seed,
+                                                            core_peak& peak) {
+  QUERN_TRY(auto described, describe_module(std::move(subject), zygote, input_seed));
+  auto& [made, child] = described;
+  QUERN_CHECK(check_use_of(made->sheet));
   made->floor_ns =
       roofline_floor_ns(made->timed.instance, peak.at(made->timed.instance.cost_bytes, false));
 
   QUERN_TRY(auto source, loaded_reference(zygote, made->reference.string(), -1));
-  if (const auto described = source.describe(making, describe_limits); !described)
-    return tl::make_unexpected(reference_error(described.error()));
-  made->content =
-      std::make_unique<module_content>(std::move(source), made->timed.instance,
-                                       base::hasher().add(input_seed).add(made->id).digest().low);
+  if (const auto again = source.describe(made->making, describe_limits); !again)
+    return tl::make_unexpected(reference_error(again.error()));
+  made->content = content_of(*made, std::move(source), input_seed);
   QUERN_CHECK(draw_contents(*made));
   QUERN_CHECK(expect(*made, child));
   made->bytes = bytes_of(made->timed) + made->weights.file.bytes().size();
-  return made;
+  return std::move(made);
 }
 
 base::expected<std::unique_ptr<module_process>> fresh_reference(const module_task& of,

@@ -52,6 +52,23 @@ base::status check_needs_of(const task& subject);
 /// Error (exhausted): inputs, results and weights together are beyond most_call_bytes.
 base::status check_size_of(const module_sheet& sheet, const task_instance& at);
 
+/// A task whose module is known and whose weights are made, without content and expected results,
+/// and the process of its reference that told all this.
+struct described_module {
+  std::unique_ptr<module_task> task;
+  python_child process;
+};
+
+/// Runs the reference to learn what it is. `input_seed`: secret of this evaluator. Errors as
+/// prepare_module()'s, but for references that cannot be compared: what only has to be timed may
+/// draw random numbers and keep state.
+base::expected<described_module> describe_module(std::shared_ptr<const task> subject,
+                                                 python_zygote& zygote, std::uint64_t input_seed);
+
+/// Content of calls, by a process of the reference that was described.
+std::unique_ptr<module_content> content_of(const module_task& of, python_child process,
+                                           std::uint64_t input_seed);
+
 /// Describes the module, draws content, and runs the reference on all of it, in its precision and
 /// in f64. `input_seed`: secret of this evaluator. Errors: invalid_argument says what is wrong with
 /// the task or its reference; exhausted: what it needs is not to be had on this device class;

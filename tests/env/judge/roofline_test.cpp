@@ -109,6 +109,39 @@ TEST_CASE("a person reads traffic, arithmetic, launches and what limits") {
   CHECK(contains(roofline_text(v), "not looked into"));
 }
 
+TEST_CASE("the share of the roofline: of what takes longer, of the median time, at most 1") {
+  verdict v;
+  CHECK_FALSE(roofline_share(v));
+  v.work = work(40'000, 1'000'000);  // 10 us of traffic, 0.1 us of arithmetic
+  CHECK_FALSE(roofline_share(v));    // there is no time
+  v.time.emplace();
+  v.time->cand_ns = {40'000, 40'000, 90'000};
+  CHECK(roofline_share(v).value() == doctest::Approx(0.25));
+  v.work->flops = 300'000'000;
+  CHECK(roofline_share(v).value() == doctest::Approx(0.75));
+  v.time->cand_ns = {5'000};
+  CHECK(roofline_share(v).value() == 1);
+  v.work->bytes = v.work->flops = 0;
+  CHECK_FALSE(roofline_share(v));  // the task states no cost
+}
+
+TEST_CASE("on a core nothing is said of launches, and of arithmetic where the task states some") {
+  verdict v;
+  v.work = work(40'000, 0);
+  v.work->multiprocessors = v.work->threads = 0;
+  v.time.emplace();
+  v.time->cand_ns = {40'000};
+  const auto text = roofline_text(v);
+  CHECK(contains(text, "25.0 % of the time"));
+  CHECK(contains(text, "states no arithmetic"));
+  CHECK_FALSE(contains(text, "launches"));
+  v.work->flops = 10;
+  CHECK(contains(roofline_text(v), "limited by latency"));
+  CHECK(contains(roofline_text(v), "arithmetic 10 operations"));
+  v.work->multiprocessors = 1;
+  CHECK(contains(roofline_text(v), "launches"));
+}
+
 TEST_CASE("work and launches survive a verdict's JSON") {
   verdict v;
   v.kind = verdict_kind::ok;

@@ -160,6 +160,8 @@ class Zygote:
 
 def serve(path):
     """Answers on descriptor 3 until the evaluator closes it."""
+    # Ctrl-C is for the evaluator, which finishes what it has begun; this process ends with its socket.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     library = Library(path)
     library.probe()
     import torch

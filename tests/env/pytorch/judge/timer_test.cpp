@@ -1,0 +1,71 @@
+// References timed by themselves, by the real Python and sandbox. No time is asserted.
+#include "env/judge/evaluator_options.hpp"
+#include "env/lanes/pytorch/module_checker.hpp"
+#include "env/task/reference_timer.hpp"
+#include "env/task/task_check.hpp"
+#include "modules_fixture.hpp"
+
+using namespace quern::test;
+using namespace quern::test::modules;
+
+namespace {
+
+const reference_trials few_trials{2, 4, 2, 30};
+
+task_checker& opened_checker() {
+  static const auto opened = [] {
+    evaluator_options options;
+    options.sandbox_required = false;
+    return open_module_checker(options).value();
+  }();
+  return *opened;
+}
+
+std::string module_of(const char* name) {
+  return quern::base::read_file(source_dir() / "tests/modules" / name).value();
+}
+
+}  // namespace
+
+TEST_CASE("a reference is timed call by call, also one that no candidate can be compared with") {
+  reference_timer& timer = *opened_checker().timer();
+  CHECK(timer.device() == "cpu");
+  CHECK(contains(timer.settings(), "torch"));
+  for (const char* name : {"updates_buffers.py", "draws.py", "keeps_state.py"}) {
+    CAPTURE(name);
+    const auto times = timer.time(*task_of(module_of(name)), reference_mode::eager, few_trials);
+    REQUIRE_MESSAGE(times.has_value(), times.error().message);
+    CHECK(times->size() == 4);
+    for (const std::int64_t ns : *times)
+      CHECK(ns > 0);
+  }
+}
+
+TEST_CASE("a reference that cannot be timed here says why") {
+  reference_timer& timer = *opened_checker().timer();
+  const auto why = [&](const std::string& forward, const std::string& inputs) {
+    const std::string text =
+        "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        " +
+        forward + "\n\ndef get_inputs():\n    return [" + inputs + "]\n";
+    const auto times = timer.time(*task_of(text), reference_mode::eager, few_trials);
+    REQUIRE_FALSE(times.has_value());
+    return times.error();
+  };
+  // 2 GiB in and 2 GiB out: known before memory is taken.
+  const auto large = why("return x + 1", "torch.rand(1 << 29)");
+  CHECK(large.code == quern::base::errc::exhausted);
+  CHECK(contains(large.message, "4096 MiB"));
+  const auto broken = why("raise ValueError('not today')", "torch.rand(8)");
+  CHECK(broken.code == quern::base::errc::invalid_argument);
+  CHECK(contains(broken.message, "not today"));
+}
+
+TEST_CASE("a core refuses the modes that need a compiler in the sandbox, or a GPU") {
+  reference_timer& timer = *opened_checker().timer();
+  CHECK(timer.check_mode(reference_mode::eager).has_value());
+  CHECK(contains(timer.check_mode(reference_mode::compile).error().message, "compiler"));
+  CHECK(contains(timer.check_mode(reference_mode::cudagraphs).error().message, "GPU"));
+  const auto asked = timer.time(*task_of(layered), reference_mode::compile, few_trials);
+  REQUIRE_FALSE(asked.has_value());
+  CHECK(asked.error().code == quern::base::errc::unavailable);
+}
