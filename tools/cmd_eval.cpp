@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/printable.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/explain.hpp"
 #include "env/judge/judge.hpp"
@@ -56,10 +57,10 @@ int cmd_eval(const eval_arguments& arguments) {
   if (arguments.json)
     std::printf("%s\n", base::dump(env::to_json(v)).c_str());
   else
-    std::fputs(
-        (arguments.explain ? env::explain_verdict : env::describe_verdict)(v, *request.subject)
-            .c_str(),
-        stdout);
+    std::fputs(base::printable((arguments.explain ? env::explain_verdict : env::describe_verdict)(
+                                   v, *request.subject))
+                   .c_str(),
+               stdout);
   return v.kind == env::verdict_kind::infra_error || v.kind == env::verdict_kind::invalid_reference
              ? failed
              : done;

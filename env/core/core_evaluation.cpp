@@ -45,6 +45,7 @@ bool core_evaluation::time_sides(core_task& subject, const output_limits& limit,
   timed.candidate = sides.candidate;
   timed.checker = sides.checker;
   timed.maker = sides.maker;
+  timed.calls_one_by_one = sides.calls_one_by_one;
   base::random_stream addresses(request_.seed, "timing", {round});
   timed.order_seed = addresses.next_u64();
   timed.first_call = addresses.next_u64() >> 8;

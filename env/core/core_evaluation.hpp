@@ -35,6 +35,7 @@ struct measured_sides {
   candidate_checker* checker = nullptr;  ///< of the candidate
   baseline_side baseline;
   timed_content_maker* maker = nullptr;  ///< as timing_request::maker
+  bool calls_one_by_one = false;         ///< as timing_request::calls_one_by_one
 };
 
 /// Fills a verdict stage by stage; a lane adds the stages up to the clock and opens the processes

@@ -6,8 +6,10 @@
 
 #include "base/random.hpp"
 #include "env/core/cache_flush.hpp"
+#include "env/core/handshake.hpp"
 #include "env/core/idle_charge.hpp"
 #include "env/core/measuring_clock.hpp"
+#include "env/core/window_contents.hpp"
 #include "env/core/window_outputs.hpp"
 #include "env/core/window_time.hpp"
 #include "env/judge/compare.hpp"
@@ -59,7 +61,8 @@ class core_sides final : public timed_sides {
   /// Why the baseline did not answer: its own fault, or its process is lost.
   finding baseline_failed(const runner_failure& why);
   finding refresh();
-  void measure_handshake();
+  /// All calls of a window, their inputs shown: nanoseconds from questions to answers.
+  answered<std::int64_t> run_calls(runner_link& link, question_limits limits);
   finding window(bool candidate, double& ns, bool& disturbed);
   [[nodiscard]] process_pairs charged(process_pairs pairs) const;
   finding check_outputs();
@@ -77,14 +80,14 @@ class core_sides final : public timed_sides {
   measuring_clock clock_{steady_, static_cast<base::nanoseconds_t>(4e9 * request_.budget_s)};
   cache_flush flush_;
   waiting_time own_waiting_ = waiting_time::of_this_thread();
-  std::optional<tensor_arena> inputs_;
+  std::optional<window_contents> contents_;
   candidate_memory baseline_memory_, candidate_memory_;
   std::int64_t slots_ = 0;  ///< calls of a window
   std::uint64_t call_ = 0;
   /// Pairs that were asked for, and the one before which all hidden content comes.
   std::int64_t round_ = 0, surely_hidden_ = 0;
   std::int64_t next_hidden_ = 0;
-  double handshake_cpu_ns_ = 0;
+  handshake handshake_;
   idle_charge idle_;
   timing_result result_;
 };
@@ -124,13 +127,14 @@ finding core_sides::baseline_failed(const runner_failure& why) {
 
 finding core_sides::set_up(std::int64_t slots) {
   slots_ = slots;
-  auto inputs = make_input_arena(instance_, slots);
-  if (!inputs) return host_error(inputs.error().message);
-  inputs_.emplace(std::move(*inputs));
+  auto contents = window_contents::create(
+      instance_, slots, request_.calls_one_by_one && judges_with(judge_layer::unseen_inputs));
+  if (!contents) return host_error(contents.error().message);
+  contents_.emplace(std::move(*contents));
   idle_.forget();
   if (auto f = refresh(); !f.ok()) return f;
-  if (auto f = prepare_baseline(slots, *inputs_, baseline_memory_); !f.ok()) return f;
-  return request_.checker->prepare(instance_, slots, &*inputs_, candidate_memory_);
+  if (auto f = prepare_baseline(slots, contents_->shared(), baseline_memory_); !f.ok()) return f;
+  return request_.checker->prepare(instance_, slots, &contents_->shared(), candidate_memory_);
 }
 
 finding core_sides::measure_baseline_once() {
@@ -167,14 +171,26 @@ finding core_sides::refresh() {
   if (!judges_with(judge_layer::fresh_content)) call_ = request_.first_call;
   if (request_.maker != nullptr) {
     clock_.pause();
-    const auto made = request_.maker->fill(call_, *inputs_);
+    const auto made = request_.maker->fill(call_, contents_->all());
     clock_.go_on();
-    call_ += static_cast<std::uint64_t>(inputs_->slots());
+    call_ += static_cast<std::uint64_t>(contents_->all().slots());
     return made ? finding{} : host_error(made.error().message);
   }
-  draw_timed_inputs(task_, call_, slots_, *inputs_);
+  draw_timed_inputs(task_, call_, slots_, contents_->all());
   call_ += static_cast<std::uint64_t>(slots_);
   return {};
+}
+
+answered<std::int64_t> core_sides::run_calls(runner_link& link, question_limits limits) {
+  const std::int64_t at_once = contents_->calls_at_once(slots_);
+  std::int64_t wall_ns = 0;
+  for (std::int64_t call = 0; call < slots_; call += at_once) {
+    contents_->show(call);
+    const auto took = link.run(call, call + at_once, limits);
+    if (!took) return took;
+    wall_ns += *took;
+  }
+  return wall_ns;
 }
 
 finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
@@ -192,7 +208,7 @@ finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
   if (candidate)
     if (auto f = request_.checker->check_still_quiet(cpu); !f.ok()) return f;
   const base::nanoseconds_t asked = clock_.now_ns();
-  auto wall = link.run(0, slots_, limits);
+  const auto wall = run_calls(link, limits);
   const std::int64_t cpu_after = link.cpu_ns();
   const base::nanoseconds_t looked = clock_.now_ns() - asked;
   if (!wall) {
@@ -200,12 +216,12 @@ finding core_sides::window(bool candidate, double& ns, bool& disturbed) {
       return request_.checker->explain(wall.error(), &candidate_memory_, &instance_, "time");
     return baseline_failed(wall.error());
   }
-  ns = static_cast<double>(*wall);
+  const auto questions = static_cast<double>(slots_ / contents_->calls_at_once(slots_));
   const auto wall_ns = static_cast<double>(*wall), cpu_ns = static_cast<double>(cpu_after - cpu);
   const window_time took =
       time_of_window({wall_ns, cpu_ns, static_cast<double>(link.waited_ns() - child_before),
-                      static_cast<double>(own_waiting_.ns() - own_before), result_.handshake_ns,
-                      handshake_cpu_ns_});
+                      static_cast<double>(own_waiting_.ns() - own_before),
+                      questions * handshake_.wall_ns, questions * handshake_.cpu_ns});
   ns = took.ns;
   disturbed |= took.disturbed;
   // What it may have used between its answer and our look at its clock is held against the answer.
@@ -299,7 +315,7 @@ finding core_sides::hidden_windows() {
   for (std::int64_t k = 0; k < some; ++k)
     for (std::size_t i = 0; i < instance_.inputs.size(); ++i)
       std::copy(case_of(k).inputs[i].begin(), case_of(k).inputs[i].end(),
-                inputs_->at(i, (first + k) % slots_).begin());
+                contents_->all().at(i, (first + k) % slots_).begin());
   double ns = 0;
   bool disturbed = false;
   const bool candidate_first = order_.chance(0.5);
@@ -331,7 +347,9 @@ finding core_sides::rehearse() {
   if (auto f = set_up(few); !f.ok()) return f;
   // The first pass touches every page of both sides.
   if (auto f = pair_unkept(per_call); !f.ok()) return f;
-  measure_handshake();
+  idle_.forget();
+  handshake_ = handshake_of(baseline_link(), baseline_limits);
+  result_.handshake_ns = handshake_.wall_ns;
   if (auto f = pair_unkept(per_call); !f.ok()) return f;
   sizes.ref_call_ns = per_call.ref_ns;
   sizes.cand_call_ns = per_call.cand_ns;
@@ -343,21 +361,6 @@ finding core_sides::rehearse() {
   }
   surely_hidden_ = static_cast<std::int64_t>(order_.below(bucket_count));
   return {};
-}
-
-void core_sides::measure_handshake() {
-  auto& link = baseline_link();
-  idle_.forget();
-  std::vector<double> walls, cpus;
-  for (int i = 0; i < 15; ++i) {
-    const std::int64_t cpu = link.cpu_ns();
-    const auto ns = link.run(0, 0, baseline_limits);
-    if (!ns) return;
-    cpus.push_back(static_cast<double>(link.cpu_ns() - cpu));
-    walls.push_back(static_cast<double>(*ns));
-  }
-  result_.handshake_ns = median_of(walls);
-  handshake_cpu_ns_ = median_of(cpus);
 }
 
 timing_result core_sides::measure() {

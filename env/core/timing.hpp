@@ -38,6 +38,9 @@ struct timing_request {
   baseline_side baseline;
   core_process* candidate = nullptr;
   candidate_checker* checker = nullptr;  ///< of the candidate; its probe was passed
+  /// Each call is a question of its own, and its inputs are there when it is asked for: for
+  /// processes that could compute several calls as one. What asking costs is taken off every call.
+  bool calls_one_by_one = false;
   /// Makes the content of timed calls; null: it is made of the base content (core_task).
   timed_content_maker* maker = nullptr;
   std::uint64_t order_seed = 0;  ///< of the order of windows

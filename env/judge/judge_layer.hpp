@@ -9,6 +9,7 @@ enum class judge_layer {
   timed_values,    ///< … in timed windows
   hidden_windows,  ///< windows of hidden content among the timed ones
   fresh_content,   ///< every call has content of its own
+  unseen_inputs,   ///< … which nobody can read before the call is asked for
   other_sizes,     ///< hidden sizes
   repeats,         ///< the same inputs again must give the same bits
   read_only,       ///< inputs cannot be written
@@ -22,7 +23,7 @@ enum class judge_layer {
   cpu_and_wall     ///< it cannot have used more CPU time than there was time
 };
 inline constexpr const char* judge_layer_names[] = {
-    "values",      "timed_values", "hidden_windows", "fresh_content", "other_sizes",
+    "values",      "timed_values", "hidden_windows", "fresh_content", "unseen_inputs", "other_sizes",
     "repeats",     "read_only",    "floor",          "canaries",      "late_answers",
     "idle_charge", "messages",     "threads",        "thread_count",  "cpu_and_wall"};
 

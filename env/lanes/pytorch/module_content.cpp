@@ -18,9 +18,14 @@ base::error reference_error(const runner_failure& why) {
   using enum runner_failure::kind;
   const bool of_the_module = why.what == refused || why.what == fault;
   const bool lost = why.what != timeout || why.stopped;
-  return {of_the_module ? base::errc::invalid_argument
-                        : (lost ? base::errc::unavailable : base::errc::timeout),
-          fmt::format("the reference failed: {}", why.text)};
+  return {
+      of_the_module ? base::errc::invalid_argument
+                    : (lost ? base::errc::unavailable : base::errc::timeout),
+      fmt::format("the reference failed: {}",
+                  why.what == fault
+                      ? "it read or wrote memory that it may not. Inputs are read-only: does it "
+                        "change them in place?"
+                      : why.text)};
 }
 
 std::uint64_t module_content::seed_of(std::uint64_t call) const {

@@ -34,13 +34,20 @@ bool pytorch_evaluation::prepare() {
   return true;
 }
 
+bool pytorch_evaluation::settle_candidate(const finding& f) {
+  using enum verdict_kind;
+  const bool failed = f.kind == compile_error || f.kind == runtime_error || f.kind == timeout;
+  if (!failed || obstacle_.empty()) return settle(f);
+  return settle({unsupported, "", obstacle_, std::nullopt});
+}
+
 bool pytorch_evaluation::build() {
   stage_clock clock(with_.seconds.compile);
   const auto refuse = [&](std::string why) {
     return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
   };
   const python_facts facts = facts_of_python(tokenize_python(request_.source));
-  if (std::string why = cannot_run_here(facts); !why.empty()) return refuse(std::move(why));
+  obstacle_ = cannot_run_here(facts);
   if (!facts.uses_load && !facts.uses_load_inline) return true;
   auto zygote = with_.tasks->zygote();
   if (!zygote) return fail_reference(zygote.error());
@@ -88,13 +95,13 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
     if (loaded.error().what == runner_failure::kind::refused)
       f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
-    settle(f);
+    settle_candidate(f);
     return nullptr;
   }
   const auto made =
       process->child().construct(task_->making, task_->sheet, task_->weights, load_limits());
   if (!made) {
-    settle(checker.explain(made.error(), nullptr, nullptr, "load"));
+    settle_candidate(checker.explain(made.error(), nullptr, nullptr, "load"));
     return nullptr;
   }
   return process;
@@ -105,7 +112,7 @@ bool pytorch_evaluation::verify() {
   if (!first_process_) return false;
   stage_clock clock(with_.seconds.verify);
   candidate_checker checker(*first_process_, call_limits());
-  if (!settle(checker.probe(task_->timed, task_->limit, verdict_.checks))) return false;
+  if (!settle_candidate(checker.probe(task_->timed, task_->limit, verdict_.checks))) return false;
   call_ns_ = checker.call_ns();
   return true;
 }
@@ -126,7 +133,7 @@ bool pytorch_evaluation::measure_once(std::uint64_t round, process_pairs& into) 
   candidate_checker checker(*process, call_limits());
   const measured_sides sides{process.get(), &checker,
                              baseline_side::of_reference(reference->link(), false),
-                             task_->content.get()};
+                             task_->content.get(), task_->timed.in_a_row.empty()};
   if (!time_sides(*task_, task_->limit, sides, round, into)) return false;
   stage_clock clock(with_.seconds.reverify);
   return settle(checker.probe(task_->timed, task_->limit, verdict_.checks));

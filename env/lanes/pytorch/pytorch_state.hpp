@@ -67,8 +67,11 @@ class pytorch_evaluation final : public core_evaluation {
 
  private:
   bool prepare();
-  /// What the text shows that no host of this device class can run; else its extensions.
+  /// Its extensions, and what else of it this device class cannot run.
   bool build();
+  /// As settle, of a finding about the candidate: one that fails and has what no host of this
+  /// device class can run is `unsupported`. What only has it, and uses it nowhere, is judged.
+  bool settle_candidate(const finding& f);
   /// Why a module could not be loaded: what the compiler said of its extension, if one was refused.
   [[nodiscard]] std::string what_failed(const std::string& told) const;
   /// A process in which the candidate is loaded and its model made. Null: the verdict stands.
@@ -82,6 +85,7 @@ class pytorch_evaluation final : public core_evaluation {
   module_task* task_ = nullptr;
   std::optional<text_file> file_;
   candidate_extensions built_;
+  std::string obstacle_;  ///< what its text has that cannot run here; empty: nothing
   /// The one that was checked: measured first.
   std::unique_ptr<module_process> first_process_;
 };

@@ -31,13 +31,19 @@ class Handlers(ctypes.Structure):
     _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN)]
 
 
+def encoded(text):
+    """UTF-8 of any text, of halves of pairs of surrogates, too."""
+    return text.encode(errors="backslashreplace")
+
+
 def words_of(problem):
     """The end of an exception, with the line of the module where it came up."""
-    told = "".join(traceback.format_exception_only(type(problem), problem)).strip()
-    lines = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name and os.path.dirname(frame.filename) != OURS]
+    told = encoded("".join(traceback.format_exception_only(type(problem), problem)).strip())
+    lines = [frame for frame in traceback.extract_tb(problem.__traceback__)
+             if frame.name and os.path.dirname(frame.filename) != OURS and not frame.filename.startswith("<frozen importlib")]
     where = next((f" (line {frame.lineno}, in {frame.name})" for frame in reversed(lines) if "/torch/" not in frame.filename), "")
-    room = ROOM - 1 - len(where.encode())
-    return told.encode()[-room:].decode(errors="ignore") + where
+    room = ROOM - 1 - len(encoded(where))
+    return told[-room:].decode(errors="ignore") + where
 
 
 def guarded(problem, work):
@@ -49,8 +55,12 @@ def guarded(problem, work):
     except Unusable as e:
         outcome, text = FAILED, str(e)
     except BaseException as e:  # SystemExit, too: a module that ends itself has failed
-        outcome, text = FAILED, words_of(e)
-    told = text.encode()[:ROOM - 1]
+        outcome, text = FAILED, "an exception that cannot be told"
+        try:
+            text = words_of(e)
+        except BaseException:  # an exception of the module's own, whose parts may be anything
+            pass
+    told = encoded(text)[:ROOM - 1]
     ctypes.memmove(problem, told + b"\0", len(told) + 1)
     return outcome, None
 

@@ -40,6 +40,25 @@ TEST_CASE("without its layer each of these passes") {
   }
 }
 
+TEST_CASE("no candidate sees the inputs of a timed call before it is asked for the call") {
+  if (judge() == nullptr) return;
+  // It tells how many calls it was asked for at once: those it could compute as one.
+  const std::string looks =
+      candidate(honest,
+                "import sys\n\ndef calls_asked_for():\n    frame = sys._getframe()\n"
+                "    while not {'begin', 'end'} <= frame.f_locals.keys(): frame = frame.f_back\n"
+                "    return frame.f_locals['end'] - frame.f_locals['begin']\n\n",
+                "        if calls_asked_for() > 1: return torch.zeros(24, 32)\n");
+  const verdict v = judged(looks, task_of(layered), true);
+  CAPTURE(v.detail);
+  // On a busy machine it has no time, and still no wrong result.
+  CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+  const without_layers removed({quern::env::judge_layer::unseen_inputs});
+  const verdict seen = judged(looks, task_of(layered), true);
+  CAPTURE(seen.detail);
+  CHECK(name_of(seen.kind) == "wrong_value");
+}
+
 TEST_CASE("the kinds of bad candidates are counted") {
   std::set<std::string> names;
   std::size_t all = 0, with_control = 0;
