@@ -235,11 +235,19 @@ class Child:
         # Equal numbers and another result: it is what came before. Equal state and another result: numbers drawn in forward.
         sheet["keeps_state"], sheet["draws"] = not same(again, then), not same(first, again)
         sheet["repeats"] = not sheet["keeps_state"] or same(again, called(3)[0])
-        sheet["constant"] = all(value.numel() < 2 or bool((value == value.reshape(-1)[0]).all()) for value in first if value.dim())
+        if state is not None:
+            state.restore()
+        sheet["constant"] = self.is_constant(first, asked["seed"])
         if state is not None:
             state.restore()
         self.repeat_by(sheet["keeps_state"], sheet["draws"])
         return sheet
+
+    def is_constant(self, values, seed):
+        """Whether each has one value everywhere; where each is a single number, whether other inputs give the same."""
+        if not all(value.numel() < 2 or bool((value == value.reshape(-1)[0]).all()) for value in values):
+            return False
+        return any(value.numel() > 1 for value in values) or same(values, self.outcome(self.made_inputs(seed + 9), seed + 2)[0])
 
     def repeat_by(self, state, draws):
         """How calls of the model repeat, as it stands now."""

@@ -229,6 +229,8 @@ def get_inputs():
   CHECK(drawing.draws);
   CHECK_FALSE(drawing.keeps_state);
   CHECK(sheet_of("constant.py", "return x * 0").is_constant);
+  CHECK(sheet_of("no_scalar.py", "return (x * 0).sum()").is_constant);
+  CHECK_FALSE(sheet_of("scalar.py", "return x.mean()").is_constant);
   // A copy of this one is contiguous.
   CHECK_FALSE(sheet_of("slice.py", "return x.reshape(4, 4)[:, 1]").outputs.front().contiguous);
   const auto plain = sheet_of("plain.py", "return x + 1, x > 0.5");
