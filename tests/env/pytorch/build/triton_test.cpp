@@ -155,11 +155,25 @@ TEST_CASE("what cannot be learnt has a name, and what was learnt before it stays
   if (with == nullptr) return;
   const auto by_value = learnt(*with, std::string(triton_head) + R"(
     def forward(self, x, times):
-        scaled[(1,)](x, x, x.numel(), 1.0, BLOCK=16)
+        product[(1,)](x, x, x, 1024, B=256, num_stages=4)
         scaled[(int(x.sum().item()),)](x, x, x.numel(), 1.0, BLOCK=32)
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, K, B: tl.constexpr):
+    m = tl.arange(0, 64)
+    k = tl.arange(0, B)
+    acc = tl.zeros((64, 64), dtype=tl.float32)
+    for at in range(0, K, B):
+        acc += tl.dot(tl.load(a_ptr + m[:, None] * K + (at + k)[None, :]),
+                      tl.load(b_ptr + (at + k)[:, None] * 64 + m[None, :]))
+    tl.store(c_ptr + m[:, None] * 64 + m[None, :], acc)
 )");
-  CHECK((by_value.reason == env::triton_reason::data_dependent));
-  CHECK(by_value.kernels.size() == 1);
+  CHECK_MESSAGE((by_value.reason == env::triton_reason::data_dependent), by_value.text);
+  REQUIRE(by_value.kernels.size() == 1);
+  // Learnt, and more than a block of the device has: the candidate's error.
+  const auto large = compiled(*with, by_value.kernels[0]);
+  CHECK((large.what == triton_kind::error));
+  CHECK(contains(large.text, "out of shared memory: 524288 bytes are needed"));
+  CHECK(large.artefact.empty());
   const auto refused = learnt(*with, std::string(triton_head) + R"(
     def forward(self, x, times):
         broken[(1,)](x)
