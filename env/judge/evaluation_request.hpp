@@ -40,7 +40,7 @@ struct evaluation_request {
   /// Claims above it are rechecked (suite.yaml).
   double recheck_above = 30.0;
   /// Seconds that the whole evaluation may take, its build included; 0: the limits of its stages
-  /// alone. Once they are over it is a `timeout`, whatever it would have been.
+  /// alone. Once they are over it is a `timeout`, unless its device is in trouble.
   double time_limit_s = 0;
   /// What the suite allows; none: the evaluator's own.
   std::optional<suite_policy> policy = std::nullopt;

@@ -108,6 +108,9 @@ std::string advice_for(const verdict& v, const task& what) {
       if (v.reason == whole_evaluation)
         return "give the evaluation more time (--timeout), or make what takes it faster: the "
                "candidate's build, its calls, or the sizes of the task";
+      if (v.reason == "compile")
+        return "make the build shorter: fewer templates, headers and generated cases; or give the "
+               "evaluator more time, where --timeout limits it";
       return "look for a loop that does not end at small or odd sizes";
     case verdict_kind::wrong_value:
       return "compute the first wrong element by hand; tails, row ends and large magnitudes are "

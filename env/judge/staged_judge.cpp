@@ -95,8 +95,10 @@ verdict staged_judge::evaluate(const evaluation_request& request) {
   const bool cut = base::thread_deadline::is_over();
   // What follows is about the device.
   limit.reset();
-  if (cut) cut_off(v, request.time_limit_s);
   if (one->used_device()) look_after(v, one->cause());
+  // A device in trouble may be why the time was not enough: then nothing is known of the candidate.
+  const bool device_failed = v.kind == verdict_kind::infra_error && trouble().has_value();
+  if (cut && !device_failed) cut_off(v, request.time_limit_s);
   one->keep(cache_, key);
   if (cut) {
     // It may still be at a question whose answer nobody waited for.

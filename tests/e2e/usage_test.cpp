@@ -515,8 +515,8 @@ TEST_CASE("help needs nothing but quern itself, so that it is there at once") {
   const fs::path alone = f.folder.path() / "quern";
   fs::copy(program("quern"), alone);
   for (const char* command :
-       {"train", "status", "pause", "resume", "stop", "eval", "bench", "sample", "explain",
-        "export", "tasks", "evaluator", "keys", "doctor"}) {
+       {"train", "status", "pause", "resume", "stop", "eval", "bench", "baselines", "sample",
+        "explain", "export", "tasks", "evaluator", "keys", "doctor"}) {
     const finished end = run_to_end({alone.string(), command, "--help"}, f.folder.path() / command);
     CAPTURE(command);
     CAPTURE(end.output);

@@ -67,7 +67,9 @@ class scripted_judge final : public staged_judge {
   [[nodiscard]] const env::lane& lane() const override { return lane_; }
   [[nodiscard]] const std::string& device_class() const override { return class_; }
   [[nodiscard]] const std::string& environment() const override { return environment_; }
+  [[nodiscard]] std::optional<device_trouble> trouble() const override { return in_trouble; }
 
+  std::optional<device_trouble> in_trouble;
   std::vector<scripted_end> ends{{{verdict_kind::ok, "", "", std::nullopt}}};
   std::function<void(verdict&)> looked = [](verdict&) {};
   std::string suffix;
@@ -260,6 +262,17 @@ TEST_CASE("an evaluation whose limit is over is a timeout, whatever it found") {
   // The control: the same with time enough.
   CHECK(limited(3600, ok_finding).kind == verdict_kind::ok);
   CHECK(limited(3600, ok_finding).speedup_e2 == 150);
+
+  // The host's failure is a timeout, too, unless the device is in trouble.
+  CHECK(limited(1e-9, lost).kind == verdict_kind::timeout);
+  scripted_judge broken(cuda_lane);
+  broken.ends = {{lost}};
+  broken.in_trouble = device_trouble{"it does not compute", 0};
+  auto request = request_of();
+  request.time_limit_s = 1e-9;
+  CHECK(broken.evaluate(request).kind == verdict_kind::infra_error);
+  broken.ends = {{ok_finding}};
+  CHECK(broken.evaluate(request).kind == verdict_kind::timeout);
 
   const finding unbuilt{verdict_kind::timeout, "compile", "not in time", std::nullopt};
   CHECK(limited(1e-9, unbuilt).reason == "compile");

@@ -100,3 +100,52 @@ TEST_CASE_FIXTURE(commands_fixture,
   CHECK(second["candidate"] == "custom_code#2");
   CHECK(second["verdict"]["task"].get<std::string>().starts_with("level1_2@"));
 }
+
+TEST_CASE_FIXTURE(commands_fixture,
+                  "quern baselines: tables that quern bench reads, and exit codes") {
+  write_tree();
+  const auto baselines = [&](const std::string& tasks, const std::string& out,
+                             std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"baselines",     tasks,        "--out",    path(out),
+                                      "--kernelbench", path("tree"), "--trials", "7",
+                                      "--best-effort"};
+    words.insert(words.end(), more.begin(), more.end());
+    return quern(std::move(words));
+  };
+  const auto said = [](const finished& end, int code,
+                       std::initializer_list<std::string_view> parts) {
+    CAPTURE(end.output);
+    CHECK(end.code == code);
+    for (const std::string_view part : parts)
+      CHECK(contains(end.output, part));
+  };
+  const std::string table = "tables/baseline_time_torch.json";
+  said(baselines("kernelbench:1-2", "tables"), 0, {"4 of 4 tasks, 4 of them measured now"});
+  const std::string text = base::read_file(path(table)).value();
+  const auto value = base::parse_json(text).value();
+  const auto& row = value["level1"]["12_ReLU.py"];
+  CHECK(row["mean"].get<double>() > 1);
+  CHECK(row["num_trials"] == 7);
+  CHECK(row["hardware"] == "module-text");
+  CHECK(value["level2"].size() == 1);
+  said(baselines("kernelbench:1-2", "tables"), 0, {"4 of 4 tasks, 0 of them measured now"});
+  CHECK(base::read_file(path(table)).value() == text);
+  said(baselines("kernelbench:1-2", "tables", {"--hardware", "Other"}), 2, {"'Other'", "--out"});
+  said(baselines("kernelbench:1", "more", {"--modes", "eager,compile"}), 2,
+       {"compile: lines are counted in one way", "nothing was measured"});
+  CHECK_FALSE(std::filesystem::exists(path("more")));
+  said(baselines("kernelbench:4", "four.json"), 4, {"level4 7_gpt2_bs32_seq256.py: needs", "gpt2"});
+
+  write("answers/level1_12_relu.first.py", short_model);
+  said(quern({"bench", "kernelbench:1", "--candidates", path("answers"), "--out", path("r.jsonl"),
+              "--best-effort", "--kernelbench", path("tree"), "--kernelbench-baselines",
+              path(table), "--kernelbench-baselines", path(table), "--degenerate", "level1_12_relu",
+              "--write-kernelbench", path("kb")}),
+       0,
+       {"baseline_time_torch.json (module-text), which has 3 of 3 tasks", "without 1 degenerate"});
+  CHECK(std::filesystem::exists(path("kb/analysis_over_baselines_2.json")));
+
+  write("tree/KernelBench/level1/5_Unready.py", module_text("x.unready()"));
+  said(baselines("kernelbench:1-2", "tables"), 1,
+       {"level1 5_Unready.py: it is not ready", "4 of 5"});
+}

@@ -9,6 +9,7 @@
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_tasks.hpp"
 #include "env/measure/protocols.hpp"
+#include "env/task/reference_timer.hpp"
 #include "env/task/task_check.hpp"
 #include "env/task/task_codec.hpp"
 #include "env/verdict/verdict.hpp"
@@ -75,8 +76,31 @@ class module_judge final : public candidate_judge {
   std::string environment_ = std::string(32, '0');
 };
 
+/// A reference takes as many milliseconds as it has lines, whatever is asked for.
+class line_timer final : public reference_timer {
+ public:
+  [[nodiscard]] base::status check_mode(reference_mode mode) const override {
+    if (mode == reference_mode::eager) return {};
+    return base::fail(base::errc::unavailable, "lines are counted in one way");
+  }
+  [[nodiscard]] std::string device() const override { return "cpu"; }
+  [[nodiscard]] std::string device_class() const override { return "module-text"; }
+  [[nodiscard]] std::string settings() const override { return "lines"; }
+  base::expected<std::vector<std::int64_t>> time(const task& what, reference_mode,
+                                                 const reference_trials& rule) override {
+    const std::string& text = what.reference;
+    if (!pytorch_of(what).needs.empty())
+      return base::fail(base::errc::exhausted, "needs {}", to_text(pytorch_of(what).needs.front()));
+    if (text.find("unready") != std::string::npos)
+      return base::fail(base::errc::invalid_argument, "it is not ready");
+    const auto lines = std::count(text.begin(), text.end(), '\n');
+    return std::vector<std::int64_t>(static_cast<std::size_t>(rule.most), lines * 1'000'000);
+  }
+};
+
 class module_checker final : public task_checker {
  public:
+  reference_timer* timer() override { return &timer_; }
   base::expected<task_report> check(const task& what, std::uint64_t /*seed*/) override {
     QUERN_CHECK(validate(what));
     task_report report;
@@ -87,6 +111,9 @@ class module_checker final : public task_checker {
                                             plain_baselines /*plain*/) override {
     return check(what, seed);
   }
+
+ private:
+  line_timer timer_;
 };
 
 }  // namespace

@@ -1,4 +1,10 @@
 // References timed by themselves, by the real Python and sandbox. No time is asserted.
+#include <csignal>
+#include <filesystem>
+
+#include <unistd.h>
+
+#include "base/file.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/lanes/pytorch/module_checker.hpp"
 #include "env/task/reference_timer.hpp"
@@ -19,6 +25,22 @@ task_checker& opened_checker() {
     return open_module_checker(options).value();
   }();
   return *opened;
+}
+
+/// Warm Pythons of this process.
+std::vector<pid_t> warm_pythons() {
+  std::vector<pid_t> found;
+  const std::string parent = fmt::format(" {} ", getpid());
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto words = quern::base::read_file(entry.path() / "cmdline");
+    const auto stat = quern::base::read_file(entry.path() / "stat");
+    if (!words || !stat || !contains(*words, "zygote.py")) continue;
+    // "number (name) state parent ..."
+    const std::size_t behind = stat->rfind(')') + 3;
+    if (stat->compare(behind, parent.size(), parent) == 0)
+      found.push_back(std::stoi(entry.path().filename().string()));
+  }
+  return found;
 }
 
 std::string module_of(const char* name) {
@@ -58,6 +80,16 @@ TEST_CASE("a reference that cannot be timed here says why") {
   const auto broken = why("raise ValueError('not today')", "torch.rand(8)");
   CHECK(broken.code == quern::base::errc::invalid_argument);
   CHECK(contains(broken.message, "not today"));
+}
+
+TEST_CASE("Ctrl-C, which every process of a terminal gets, ends no reference that is being timed") {
+  reference_timer& timer = *opened_checker().timer();
+  const auto pythons = warm_pythons();
+  REQUIRE_FALSE(pythons.empty());
+  for (const pid_t one : pythons)
+    kill(one, SIGINT);
+  const auto times = timer.time(*task_of(layered), reference_mode::eager, few_trials);
+  CHECK_MESSAGE(times.has_value(), times.error().message);
 }
 
 TEST_CASE("a core refuses the modes that need a compiler in the sandbox, or a GPU") {
