@@ -1,4 +1,5 @@
 // quern baselines: times of the references of a suite, in KernelBench's form.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>

@@ -1,5 +1,7 @@
 #include "env/lanes/pytorch/module_timer.hpp"
 
+#include <memory>
+
 #include "base/clock.hpp"
 #include "env/core/cache_flush.hpp"
 #include "env/core/window_time.hpp"
