@@ -1,9 +1,6 @@
 // What the forked processes of lane `pytorch` answer: the sheet of a module, KernelBench's own
 // result, and the extensions that a candidate asked for. All of them ran a text of somebody else.
-#include <cmath>
-
 #include "env/lanes/pytorch/build/extension_recording.hpp"
-#include "env/lanes/pytorch/kernelbench_exact.hpp"
 #include "env/lanes/pytorch/process/module_sheet.hpp"
 #include "env/runner/protocol.hpp"
 #include "fuzz.hpp"
@@ -46,25 +43,6 @@ void judge_sheet(std::string_view text) {
   require(env::weights_json(*sheet).size() == sheet->weights.size(), "no weight is lost");
 }
 
-void judge_exact_answer(std::string_view text) {
-  const auto answer = env::parse_exact_answer(text);
-  if (!answer) return;
-  const auto told = env::exact_result(*answer, {}, "cpu");
-  require(told.is_object() && told.contains("end"), "an answer has an end");
-  require(!base::dump(told).empty(), "it can be written");
-}
-
-void judge_exact_terms(std::string_view text) {
-  const auto json = base::parse_json(text, 4);
-  if (!json) return;
-  const auto terms = env::parse_exact_terms(*json);
-  if (!terms) return;
-  require(terms->correct_trials >= 0 && terms->correct_trials <= 1000, "trials are bounded");
-  require(terms->perf_trials >= 1 && terms->perf_trials <= 10'000, "timed calls are bounded");
-  require(std::isfinite(terms->limit_s) && terms->limit_s >= 1 && terms->limit_s <= 3600,
-          "the limit is a time");
-}
-
 void judge_recorded(std::string_view text) {
   if (const auto recording = env::parse_extension_recording(text)) {
     require(recording->requests.size() <= 16, "extensions are bounded");
@@ -78,7 +56,5 @@ void judge_recorded(std::string_view text) {
 
 QUERN_FUZZ(text) {
   judge_sheet(text);
-  judge_exact_answer(text);
-  judge_exact_terms(text);
   judge_recorded(text);
 }

@@ -155,6 +155,7 @@ TEST_CASE("an answer that a candidate made up is read within bounds") {
   CHECK(refused(said_with("compiled", 1)));
   CHECK(refused(said_with("candidate_ms", "fast")));
   CHECK(refused(said_with("candidate_ms", {1, "2"})));
+  CHECK(refused(said_with("candidate_ms", {1, 1e300})));
   CHECK(refused(said_with("reference_ms", std::vector<double>(10'001, 1.0))));
   CHECK(refused(said_with("metadata", "none")));
   CHECK(refused(said_with("metadata", {{"quern", {{"verdict", "ok"}}}})));
