@@ -106,9 +106,9 @@ rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std:
       [&](std::size_t i, const env::verdict& v, std::size_t judge) {
         ++kinds[short_verdict(v)];
         ++judged;
-        const bool ok = v.kind == env::verdict_kind::ok;
-        rate.judged(static_cast<double>(clock.now_ns() - start) * 1e-9, 0, ok, judge);
-        if (!ok) fmt::print("** {}: {} {}\n", files_[i / rounds].file, short_verdict(v), v.detail);
+        rate.judged(static_cast<double>(clock.now_ns() - start) * 1e-9, 0, v.kind, judge);
+        if (v.kind != env::verdict_kind::ok)
+          fmt::print("** {}: {} {}\n", files_[i / rounds].file, short_verdict(v), v.detail);
         return true;
       });
   const double whole_s = static_cast<double>(clock.now_ns() - start) * 1e-9;
@@ -116,7 +116,7 @@ rate_seen devices_bench::judge_on(std::size_t begin, std::size_t end, const std:
     fmt::print("** a device was given up: {}\n", why);
   rate_seen seen = rate.seen();
   // Whoever has no verdict was not judged rightly.
-  seen.not_ok += static_cast<std::int64_t>(items.size()) - judged;
+  seen.wrong += static_cast<std::int64_t>(items.size()) - judged;
   auto parts_ms = parts(begin, end);
   for (std::size_t p = 0; p < parts_ms.size(); ++p)
     parts_ms[p] = 1000 * (parts_ms[p] - parts_before[p]) / std::max<double>(1, judged);

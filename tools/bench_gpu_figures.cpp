@@ -77,8 +77,12 @@ double rate_seen::per_hour() const {
   return seconds > 0 ? 3600 * static_cast<double>(candidates) / seconds : 0;
 }
 
-void steady_rate::judged(double now_s, double measuring_s, bool ok, std::size_t device) {
-  seen_.not_ok += ok ? 0 : 1;
+void steady_rate::judged(double now_s, double measuring_s, env::verdict_kind kind,
+                         std::size_t device) {
+  if (kind == env::verdict_kind::noisy)
+    ++seen_.noisy;
+  else if (kind != env::verdict_kind::ok)
+    ++seen_.wrong;
   if (!has_begun()) {
     begun_.insert(device);
     start_s_ = now_s;
@@ -90,6 +94,21 @@ void steady_rate::judged(double now_s, double measuring_s, bool ok, std::size_t 
   seen_.measuring_s = measuring_s - measured_s_;
 }
 
+namespace {
+
+// A busy neighbour makes one honest verdict in some hundred noisy: no claim, and nobody accused.
+constexpr double wanted_noisy_percent = 2;
+
+void verdicts_figures(figure_table& table, std::int64_t wrong, std::int64_t noisy,
+                      std::int64_t of) {
+  table.at_most("wrong verdicts on honest candidates", static_cast<double>(wrong), 0, "", of);
+  table.at_most("honest candidates that were noisy",
+                of > 0 ? 100 * static_cast<double>(noisy) / static_cast<double>(of) : 0,
+                wanted_noisy_percent, "%", of);
+}
+
+}  // namespace
+
 figure_table rate_figures(const rate_seen& seen, std::string_view form) {
   figure_table table;
   for (const auto& [name, wanted] : wanted_rates)
@@ -99,8 +118,7 @@ figure_table rate_figures(const rate_seen& seen, std::string_view form) {
   table.at_least("share of the time in which the device measures",
                  seen.seconds > 0 ? 100 * seen.measuring_s / seen.seconds : 0,
                  wanted_measuring_percent, "%", seen.candidates);
-  table.at_most("verdicts on honest candidates that are not ok", static_cast<double>(seen.not_ok),
-                0, "", seen.candidates);
+  verdicts_figures(table, seen.wrong, seen.noisy, seen.candidates);
   return table;
 }
 
@@ -108,17 +126,17 @@ figure_table devices_figures(std::span<const rate_seen> alone, const rate_seen& 
   figure_table table;
   const auto devices = static_cast<double>(alone.size());
   double one = 0;
-  auto not_ok = all.not_ok, candidates = all.candidates;
+  auto wrong = all.wrong, noisy = all.noisy, candidates = all.candidates;
   for (const auto& seen : alone) {
     one += seen.per_hour() / devices;
-    not_ok += seen.not_ok;
+    wrong += seen.wrong;
+    noisy += seen.noisy;
     candidates += seen.candidates;
   }
   table.at_least(fmt::format("work of {} devices over that of one", alone.size()),
                  one > 0 ? all.per_hour() / one : 0, 1 + (wanted_of_two - 1) * (devices - 1), "",
                  one > 0 ? all.candidates : 0);
-  table.at_most("verdicts on honest candidates that are not ok", static_cast<double>(not_ok), 0, "",
-                candidates);
+  verdicts_figures(table, wrong, noisy, candidates);
   return table;
 }
 

@@ -41,9 +41,10 @@ class figure_table {
 /// What `bench_gpu rate` did on one device, or on several together.
 struct rate_seen {
   std::int64_t candidates = 0;  ///< that have a verdict
-  std::int64_t not_ok = 0;      ///< of them, though all are honest
+  std::int64_t wrong = 0;       ///< of them, neither ok nor noisy, though all are honest
   double seconds = 0;
   double measuring_s = 0;  ///< of these, in which the device measured
+  std::int64_t noisy = 0;  ///< of the candidates
 
   [[nodiscard]] double per_hour() const;
 };
@@ -57,7 +58,7 @@ class steady_rate {
   explicit steady_rate(std::size_t devices = 1) : devices_(devices) {}
   /// At the end of each evaluation. `now_s`: of any clock that only goes forward; `measuring_s`: in
   /// which devices have measured, since any moment before the first call; device < devices.
-  void judged(double now_s, double measuring_s, bool ok, std::size_t device = 0);
+  void judged(double now_s, double measuring_s, env::verdict_kind kind, std::size_t device = 0);
   [[nodiscard]] bool has_begun() const { return begun_.size() == devices_; }
   [[nodiscard]] const rate_seen& seen() const { return seen_; }
 
@@ -69,7 +70,7 @@ class steady_rate {
 };
 
 /// Candidates an hour of a form that is named (`device_only`, `host_entry`), the share of time in
-/// which the device measured, verdicts that are not ok. A mixture of forms has no wanted rate.
+/// which the device measured, wrong and noisy verdicts. A mixture of forms has no wanted rate.
 figure_table rate_figures(const rate_seen& seen, std::string_view form);
 /// `alone`: of each device while the others rest; `all`: of all together. Each device beyond the
 /// first has to add 0.9 times the work of one, which is the mean of `alone`.

@@ -52,11 +52,10 @@ int bench_rate(const gpu_bench_options& given) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       ahead.now_at(i);
       const auto v = with->evaluate(requests[i]);
-      const bool ok = v.kind == env::verdict_kind::ok;
       const bool first = !rate.has_begun();
-      rate.judged(since_begun_s(), with->device_time().measuring, ok);
+      rate.judged(since_begun_s(), with->device_time().measuring, v.kind);
       ++kinds[short_verdict(v)];
-      if (!ok)
+      if (v.kind != env::verdict_kind::ok)
         fmt::print("** {}: {} {}\n", files[i % files.size()].file, short_verdict(v), v.detail);
       if (!first) continue;
       first_s = since_begun_s();

@@ -33,10 +33,11 @@ std::string tensor_name(const std::vector<tensor_layout>& tensors, int index) {
 }
 
 /// Whether the outputs are those of another case.
-bool delivered(const expected_size& size, std::size_t index, const tolerance& limit,
+bool delivered(const expected_size& size, std::size_t index, const output_limits& of_task,
                const candidate_memory& memory) {
+  const output_limits& limit = limit_of(size.cases[index], of_task);
   for (std::size_t o = 0; o < size.cases[index].want.size(); ++o)
-    if (compare_tensor(size.instance.outputs[o], limit, memory.outputs->at(o, 0),
+    if (compare_tensor(size.instance.outputs[o], limit.at(o), memory.outputs->at(o, 0),
                        size.cases[index].want[o]))
       return false;
   return true;
@@ -243,7 +244,7 @@ finding candidate_checker::count_late(std::int64_t cpu_now) {
 }
 
 finding candidate_checker::run_case(const expected_size& size, std::size_t index, int pattern,
-                                    const tolerance& limit, candidate_memory& memory) {
+                                    const output_limits& limit, candidate_memory& memory) {
   const auto& expectation = size.cases[index];
   for (std::size_t i = 0; i < expectation.inputs.size(); ++i)
     std::memcpy(memory.inputs->at(i, 0).data(), expectation.inputs[i].data(),
@@ -257,7 +258,7 @@ finding candidate_checker::run_case(const expected_size& size, std::size_t index
   finding wrong;
   const bool values = judges_with(judge_layer::values);
   for (std::size_t o = 0; values && o < expectation.want.size() && wrong.ok(); ++o) {
-    auto difference = compare_tensor(size.instance.outputs[o], limit_of(expectation, limit),
+    auto difference = compare_tensor(size.instance.outputs[o], limit_of(expectation, limit).at(o),
                                      memory.outputs->at(o, 0), expectation.want[o]);
     if (!difference) continue;
     wrong = found(verdict_kind::wrong_value, "",
@@ -275,7 +276,7 @@ finding candidate_checker::run_case(const expected_size& size, std::size_t index
   return wrong;
 }
 
-finding candidate_checker::run_cases(const expected_size& size, const tolerance& limit,
+finding candidate_checker::run_cases(const expected_size& size, const output_limits& limit,
                                      const std::string& label, std::vector<check_result>& checks) {
   candidate_memory memory;
   if (auto f = prepare(size.instance, 1, nullptr, memory); !f.ok()) return f;
@@ -316,7 +317,7 @@ finding candidate_checker::run_cases(const expected_size& size, const tolerance&
   return run_in_a_row(size, limit, label, checks);
 }
 
-finding candidate_checker::run_in_a_row(const expected_size& size, const tolerance& limit,
+finding candidate_checker::run_in_a_row(const expected_size& size, const output_limits& limit,
                                         const std::string& label,
                                         std::vector<check_result>& checks) {
   const auto calls = std::ssize(size.in_a_row);
@@ -336,7 +337,7 @@ finding candidate_checker::run_in_a_row(const expected_size& size, const toleran
   for (std::int64_t c = 0; c < calls && judges_with(judge_layer::values) && wrong.ok(); ++c) {
     const expected_case& call = size.in_a_row[static_cast<std::size_t>(c)];
     for (std::size_t o = 0; o < call.want.size() && wrong.ok(); ++o) {
-      auto difference = compare_tensor(size.instance.outputs[o], limit_of(call, limit),
+      auto difference = compare_tensor(size.instance.outputs[o], limit_of(call, limit).at(o),
                                        memory.outputs->at(o, c), call.want[o]);
       if (!difference) continue;
       wrong = found(verdict_kind::wrong_value, "",
@@ -349,12 +350,12 @@ finding candidate_checker::run_in_a_row(const expected_size& size, const toleran
   return wrong;
 }
 
-finding candidate_checker::check_size(const expected_size& size, const tolerance& limit,
+finding candidate_checker::check_size(const expected_size& size, const output_limits& limit,
                                       std::vector<check_result>& checks) {
   return run_cases(size, limit, "hidden: ", checks);
 }
 
-finding candidate_checker::probe(const expected_size& timed, const tolerance& limit,
+finding candidate_checker::probe(const expected_size& timed, const output_limits& limit,
                                  std::vector<check_result>& checks) {
   return run_cases(timed, limit, "timed sizes: ", checks);
 }

@@ -38,11 +38,11 @@ class candidate_checker {
 
   /// Every case of one size, in the same memory, each on two poison patterns in turn; the first
   /// case again at the end, twice, must give the same bits (A, B, A, A).
-  finding check_size(const expected_size& size, const tolerance& limit,
+  finding check_size(const expected_size& size, const output_limits& limit,
                      std::vector<check_result>& checks);
 
   /// The same at the timed sizes; sets call_ns() from the last call, which follows one like it.
-  finding probe(const expected_size& timed, const tolerance& limit,
+  finding probe(const expected_size& timed, const output_limits& limit,
                 std::vector<check_result>& checks);
 
   /// Maps memory for `slots` calls of an instance and asks for the workspace. `inputs`: an arena
@@ -73,14 +73,14 @@ class candidate_checker {
   void expect_call_ns(double ns) { call_ns_ = ns; }
 
  private:
-  finding run_case(const expected_size& size, std::size_t index, int poison, const tolerance& limit,
-                   candidate_memory& memory);
+  finding run_case(const expected_size& size, std::size_t index, int poison,
+                   const output_limits& limit, candidate_memory& memory);
   /// Counts the last answer as late, once, when so much was used since.
   finding count_late(std::int64_t cpu_now);
   /// The calls of expected_size::in_a_row, as one question.
-  finding run_in_a_row(const expected_size& size, const tolerance& limit, const std::string& label,
-                       std::vector<check_result>& checks);
-  finding run_cases(const expected_size& size, const tolerance& limit, const std::string& label,
+  finding run_in_a_row(const expected_size& size, const output_limits& limit,
+                       const std::string& label, std::vector<check_result>& checks);
+  finding run_cases(const expected_size& size, const output_limits& limit, const std::string& label,
                     std::vector<check_result>& checks);
 
   core_process& process_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "env/core/output_limits.hpp"
 #include "env/runner/arena.hpp"
 #include "env/task/task.hpp"
 #include "env/tensor_task/fill.hpp"
@@ -20,12 +21,12 @@ struct expected_case {
   std::string name;  ///< "n=7 m=33, large", for messages
   std::vector<tensor_bytes> inputs;
   std::vector<tensor_bytes> want;
-  /// In the place of the task's: where results of this content have another scale.
-  std::optional<tolerance> limit = std::nullopt;
+  /// In the place of the task's: where results of this content have other scales.
+  std::optional<output_limits> limit = std::nullopt;
 };
 
 /// The case's own limit, or that of the task.
-inline const tolerance& limit_of(const expected_case& one, const tolerance& of_task) {
+inline const output_limits& limit_of(const expected_case& one, const output_limits& of_task) {
   return one.limit ? *one.limit : of_task;
 }
 

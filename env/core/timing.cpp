@@ -153,7 +153,7 @@ finding core_sides::measure_baseline_once() {
   // A plain kernel that computes something else would be what timed outputs are compared with.
   if (request_.baseline.plain != nullptr)
     for (std::size_t o = 0; o < instance_.outputs.size(); ++o)
-      if (auto wrong = compare_tensor(instance_.outputs[o], request_.limit,
+      if (auto wrong = compare_tensor(instance_.outputs[o], request_.limit.at(o),
                                       memory.outputs->at(o, 0), task_.timed.cases[0].want[o]))
         return {verdict_kind::invalid_reference, "",
                 fmt::format("the plain kernel does not compute what the reference does: {}",
@@ -238,8 +238,8 @@ process_pairs core_sides::charged(process_pairs pairs) const {
 
 finding core_sides::check_outputs() {
   // A plain baseline is itself only within the tolerance of the reference.
-  tolerance limit = request_.limit;
-  if (request_.baseline.plain != nullptr) limit = {2 * limit.atol, 2 * limit.rtol};
+  const bool is_plain = request_.baseline.plain != nullptr;
+  const output_limits limit = is_plain ? request_.limit.widened(2) : request_.limit;
   return check_window_outputs(instance_, limit, slots_, *candidate_memory_.outputs,
                               *baseline_memory_.outputs);
 }

@@ -34,7 +34,7 @@ struct baseline_side {
 
 struct timing_request {
   const core_task* task = nullptr;
-  tolerance limit;
+  output_limits limit;
   baseline_side baseline;
   core_process* candidate = nullptr;
   candidate_checker* checker = nullptr;  ///< of the candidate; its probe was passed

@@ -6,17 +6,18 @@
 
 namespace quern::env {
 
-finding check_window_outputs(const task_instance& instance, const tolerance& limit,
+finding check_window_outputs(const task_instance& instance, const output_limits& limit,
                              std::int64_t slots, const tensor_arena& candidate,
                              const tensor_arena& baseline) {
   if (!judges_with(judge_layer::values) || !judges_with(judge_layer::timed_values)) return {};
   for (std::int64_t s = 0; s < slots; ++s)
     for (std::size_t o = 0; o < instance.outputs.size(); ++o) {
       const auto got = candidate.at(o, s);
-      auto difference = compare_tensor(instance.outputs[o], limit, got, baseline.at(o, s));
+      auto difference = compare_tensor(instance.outputs[o], limit.at(o), got, baseline.at(o, s));
       if (!difference) continue;
       for (std::int64_t other = 0; other < slots; ++other)
-        if (other != s && !compare_tensor(instance.outputs[o], limit, got, baseline.at(o, other)))
+        if (other != s &&
+            !compare_tensor(instance.outputs[o], limit.at(o), got, baseline.at(o, other)))
           return {verdict_kind::hack, std::string(name_of(hack_kind::stale_output)),
                   "a timed call delivered the result of another call", std::move(difference)};
       return {verdict_kind::wrong_value, "",
@@ -28,12 +29,12 @@ finding check_window_outputs(const task_instance& instance, const tolerance& lim
 }
 
 finding check_hidden_call(const expected_size& timed, const expected_case& hidden,
-                          const tolerance& limit, std::int64_t slot, const tensor_arena& candidate,
-                          const tensor_arena& baseline) {
+                          const output_limits& limit, std::int64_t slot,
+                          const tensor_arena& candidate, const tensor_arena& baseline) {
   for (std::size_t o = 0; o < timed.instance.outputs.size(); ++o) {
     const auto compared = [&](const tensor_arena& side, std::span<const std::byte> want) {
-      return compare_tensor(timed.instance.outputs[o], limit_of(hidden, limit), side.at(o, slot),
-                            want);
+      return compare_tensor(timed.instance.outputs[o], limit_of(hidden, limit).at(o),
+                            side.at(o, slot), want);
     };
     // What depends on the calls before is known of the baseline alone.
     const bool depends = !timed.in_a_row.empty();

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "env/core/core_task.hpp"
+#include "env/core/output_limits.hpp"
 #include "env/runner/arena.hpp"
 #include "env/task/task.hpp"
 #include "env/verdict/finding.hpp"
@@ -12,7 +13,7 @@ namespace quern::env {
 
 /// Every output of every slot; ok where judge_layer::values or timed_values is off. What is the
 /// result of another slot is a hack.
-finding check_window_outputs(const task_instance& instance, const tolerance& limit,
+finding check_window_outputs(const task_instance& instance, const output_limits& limit,
                              std::int64_t slots, const tensor_arena& candidate,
                              const tensor_arena& baseline);
 
@@ -20,7 +21,7 @@ finding check_window_outputs(const task_instance& instance, const tolerance& lim
 /// where calls depend on those before, against the baseline's. The baseline's outputs are read in
 /// either case: both sides' stay in the cache alike.
 finding check_hidden_call(const expected_size& timed, const expected_case& hidden,
-                          const tolerance& limit, std::int64_t slot, const tensor_arena& candidate,
-                          const tensor_arena& baseline);
+                          const output_limits& limit, std::int64_t slot,
+                          const tensor_arena& candidate, const tensor_arena& baseline);
 
 }  // namespace quern::env

@@ -21,4 +21,18 @@ base::status fill_in(evaluator_options& options) {
   return {};
 }
 
+base::status check_measuring(const evaluator_options& options) {
+  if (!(options.time_budget_s > 0))
+    return base::fail(base::errc::invalid_argument, "time_budget_s {} is not positive",
+                      options.time_budget_s);
+  if (!(options.precision > 0 && options.precision <= 0.06))
+    return base::fail(base::errc::invalid_argument, "precision {} is not within (0, 0.06]",
+                      options.precision);
+  if (!(options.noise_limit >= options.precision && options.noise_limit <= 0.5))
+    return base::fail(base::errc::invalid_argument,
+                      "noise_limit {} is not between the precision {} and 0.5", options.noise_limit,
+                      options.precision);
+  return {};
+}
+
 }  // namespace quern::env

@@ -68,4 +68,8 @@ struct evaluator_options {
 /// Error: not_found, saying which program and where it was looked for.
 base::status fill_in(evaluator_options& options);
 
+/// Whether budget, precision and noise limit are within what lanes on a core can measure by. Error:
+/// invalid_argument, with the value and the limit.
+base::status check_measuring(const evaluator_options& options);
+
 }  // namespace quern::env

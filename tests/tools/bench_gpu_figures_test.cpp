@@ -83,32 +83,33 @@ TEST_CASE("a rate begins behind the first candidate, whose verdict counts") {
   tools::steady_rate rate;
   CHECK(rate.seen().per_hour() == 0);
   // Two seconds for its compiler, then five evaluations of 200 ms, of which 130 measure.
-  rate.judged(2, 7, false);
+  rate.judged(2, 7, verdict_kind::wrong_value);
   CHECK(rate.has_begun());
   CHECK(rate.seen().candidates == 0);
   for (int i = 1; i <= 5; ++i)
-    rate.judged(2 + 0.2 * i, 7 + 0.13 * i, i != 3);
+    rate.judged(2 + 0.2 * i, 7 + 0.13 * i, i != 3 ? verdict_kind::ok : verdict_kind::noisy);
   CHECK(rate.seen().candidates == 5);
-  CHECK(rate.seen().not_ok == 2);
+  CHECK(rate.seen().wrong == 1);
+  CHECK(rate.seen().noisy == 1);
   CHECK(rate.seen().per_hour() == doctest::Approx(18000));
   CHECK(rate.seen().measuring_s / rate.seen().seconds == doctest::Approx(0.65));
-  CHECK(tools::rate_figures(rate.seen(), "device_only").print() == 1);
+  CHECK(tools::rate_figures(rate.seen(), "device_only").print() == 2);
 }
 
 TEST_CASE("the rate of several devices begins when each has judged its first") {
   tools::steady_rate rate(2);
   // One of them waits a second longer for its compiler.
   for (int i = 0; i < 5; ++i)
-    rate.judged(2 + 0.2 * i, 0, i != 3, 0);
+    rate.judged(2 + 0.2 * i, 0, i != 3 ? verdict_kind::ok : verdict_kind::infra_error, 0);
   CHECK_FALSE(rate.has_begun());
-  rate.judged(3, 0, true, 1);
+  rate.judged(3, 0, verdict_kind::ok, 1);
   CHECK(rate.has_begun());
   CHECK(rate.seen().candidates == 0);
   for (int i = 1; i <= 5; ++i)
     for (const std::size_t device : {0, 1})
-      rate.judged(3 + 0.2 * i, 0, true, device);
+      rate.judged(3 + 0.2 * i, 0, verdict_kind::ok, device);
   CHECK(rate.seen().candidates == 10);
-  CHECK(rate.seen().not_ok == 1);
+  CHECK(rate.seen().wrong == 1);
   CHECK(rate.seen().per_hour() == doctest::Approx(36000));
 }
 
@@ -124,9 +125,12 @@ TEST_CASE("a rate is judged by its form, by the share of measuring and by its ve
   CHECK(tools::rate_figures({20, 0, 10, 5.9}, "host_entry").print() == 1);
   CHECK(tools::rate_figures({20, 1, 10, 6}, "host_entry").print() == 1);
   CHECK(tools::rate_figures({20, 1, 13, 6}, "host_entry").print() == 3);
+  // A noisy verdict accuses nobody: one in fifty is borne.
+  CHECK(tools::rate_figures({50, 0, 25, 15, 1}, "host_entry").print() == 0);
+  CHECK(tools::rate_figures({50, 0, 25, 15, 2}, "host_entry").print() == 1);
   // Nothing was judged: nothing is reached.
-  CHECK(tools::rate_figures({}, "host_entry").print() == 3);
-  CHECK(tools::rate_figures({}, "").print() == 2);
+  CHECK(tools::rate_figures({}, "host_entry").print() == 4);
+  CHECK(tools::rate_figures({}, "").print() == 3);
 }
 
 TEST_CASE("several devices are judged by what each does alone") {
@@ -143,5 +147,6 @@ TEST_CASE("several devices are judged by what each does alone") {
   CHECK(missed({fast, slow}, {200, 0, 14.1}) == 1);
   CHECK(missed({fast, {100, 1, 20}}, together) == 1);
   CHECK(missed({{}, {}}, together) == 1);
-  CHECK(missed({{}, {}}, {}) == 2);
+  CHECK(missed({fast, {100, 0, 20, 0, 9}}, together) == 1);
+  CHECK(missed({{}, {}}, {}) == 3);
 }

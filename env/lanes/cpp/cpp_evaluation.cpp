@@ -1,23 +1,15 @@
 // One evaluation, stage by stage.
-#include <algorithm>
-#include <cmath>
-
-#include "base/random.hpp"
 #include "env/core/candidate_checks.hpp"
-#include "env/judge/claim.hpp"
 #include "env/judge/judge_layer.hpp"
-#include "env/judge/machine.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cpp/cpp_state.hpp"
 #include "env/lanes/cpp/screen/cpp_screen.hpp"
-#include "env/measure/stats.hpp"
 #include "env/tensor_task/prototype.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
 namespace {
 
-constexpr double lease_wait_s = 120;
 constexpr int start_attempts = 3;
 
 }  // namespace
@@ -33,18 +25,6 @@ bool cpp_evaluation::screen() {
   stage_clock clock(with_.seconds.screen);
   if (!with_.options.static_screen) return true;
   return settle_screen(screen_cpp(request_.source));
-}
-
-bool cpp_evaluation::fail_reference(const base::error& e) {
-  lost_reference_ = e.code == base::errc::unavailable;
-  return fail_host(e);
-}
-
-interruption cpp_evaluation::interrupted() const {
-  const auto why = staged_evaluation::interrupted();
-  if (why != interruption::none) return why;
-  return lost_reference_ && with_.options.restart_reference ? interruption::reference_lost
-                                                            : interruption::none;
 }
 
 bool cpp_evaluation::compile() {
@@ -119,6 +99,11 @@ base::status cpp_evaluation::open_baseline(std::unique_ptr<candidate_process>& p
   return {};
 }
 
+question_limits cpp_evaluation::call_limits() const {
+  const double s = with_.options.call_cpu_s;
+  return {s, 20 + 40 * s};
+}
+
 bool cpp_evaluation::verify() {
   {
     stage_clock clock(with_.seconds.start);
@@ -127,9 +112,8 @@ bool cpp_evaluation::verify() {
     first_process_ = std::move(*started);
     verdict_.sandbox = first_process_->layers().names();
   }
-  const tolerance& limit = task_->subject->tolerance;
-  candidate_checker checker(*first_process_,
-                            {with_.options.call_cpu_s, 20 + 40 * with_.options.call_cpu_s});
+  const output_limits limit = task_->subject->tolerance;
+  candidate_checker checker(*first_process_, call_limits());
   {
     stage_clock clock(with_.seconds.verify);
     if (!settle(checker.load(artefact_.string()))) return false;
@@ -153,10 +137,10 @@ bool cpp_evaluation::verify() {
   return true;
 }
 
-bool cpp_evaluation::measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
-                                  process_pairs& into) {
+bool cpp_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
   // The baseline's process is as young as the candidate's: one that had measured before
   // was 1 % slower on data from memory.
+  std::unique_ptr<candidate_process> process = std::move(first_process_);
   std::unique_ptr<candidate_process> plain;
   std::optional<reference_runner> reference;
   {
@@ -168,87 +152,23 @@ bool cpp_evaluation::measure_once(std::unique_ptr<candidate_process> process, st
     }
     if (auto there = open_baseline(plain, reference); !there) return fail_host(there.error());
   }
-  candidate_checker checker(*process,
-                            {with_.options.call_cpu_s, 20 + 40 * with_.options.call_cpu_s});
+  candidate_checker checker(*process, call_limits());
   if (!settle(checker.load(artefact_.string()))) return false;
-  checker.expect_call_ns(call_ns_);
-
-  timing_request timed;
-  timed.task = task_;
-  timed.limit = task_->subject->tolerance;
-  timed.baseline = plain ? baseline_side::of_plain(*plain, task_->plain_artefact)
+  const output_limits limit = task_->subject->tolerance;
+  measured_sides sides;
+  sides.candidate = process.get();
+  sides.checker = &checker;
+  sides.baseline = plain ? baseline_side::of_plain(*plain, task_->plain_artefact)
                          : baseline_side::of_reference(reference->link(), true);
-  timed.candidate = process.get();
-  timed.checker = &checker;
-  base::random_stream addresses(request_.seed, "timing", {round});
-  timed.order_seed = addresses.next_u64();
-  timed.first_call = addresses.next_u64() >> 8;
-  timed.budget_s = with_.options.time_budget_s;
-  timed.limits = measuring_limits();
-  timing_result result;
-  {
-    auto lease = core_lease::take(with_.core.core(), lease_wait_s);
-    if (!lease) return fail_host(lease.error());
-    stage_clock clock(with_.seconds.time);
-    result = time_candidate(timed);
-  }
-  if (result.baseline_ns > 0) task_->baseline_ns = result.baseline_ns;
-  lost_reference_ = result.baseline_gone;
-  verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
-  if (!settle(result.what)) return false;
-  into = std::move(result.pairs);
-
-  // What was right before the clock ran must be right after it.
+  if (!time_sides(*task_, limit, sides, round, into)) return false;
   stage_clock clock(with_.seconds.reverify);
   if (!judges_with(judge_layer::other_sizes)) return true;
-  return settle(
-      checker.check_size(task_->hidden.front(), task_->subject->tolerance, verdict_.checks));
-}
-
-estimate_limits cpp_evaluation::measuring_limits() const {
-  estimate_limits limits;
-  limits.bucket_deviation *= with_.options.noise_limit / limits.half_width;
-  limits.half_width = with_.options.noise_limit;
-  limits.narrow = with_.options.precision;
-  return limits;
-}
-
-void cpp_evaluation::time() {
-  judgement_rules rules;
-  rules.null = with_.null;
-  rules.limits = measuring_limits();
-  rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
-  rules.floor_ns = judges_with(judge_layer::floor) ? static_cast<double>(task_->floor_ns) : 0;
-
-  const auto judge_all = [&](std::span<const process_pairs> all) {
-    judgement j = judge_times(all, rules);
-    if (j.kind == verdict_kind::hack) {
-      // Before anybody is accused: was the floor measured on a busy machine?
-      const auto& at = task_->timed.instance;
-      task_->floor_ns = roofline_floor_ns(at, with_.tasks->peak().at(at.cost_bytes, true));
-      rules.floor_ns = judges_with(judge_layer::floor) ? static_cast<double>(task_->floor_ns) : 0;
-      j = judge_times(all, rules);
-    }
-    return j;
-  };
-
-  measuring how;
-  how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
-    process_pairs pairs;
-    if (!measure_once(std::move(first_process_), round, pairs)) return false;
-    into.push_back(std::move(pairs));
-    return true;
-  };
-  how.judge = judge_all;
-  how.claims = rules.claims;
-  how.recheck = request_.recheck;
-  how.confirm_at_once = with_.options.confirm_at_once;
-  measure_and_settle(how, runs_, claim_e2_, verdict_);
+  return settle(checker.check_size(task_->hidden.front(), limit, verdict_.checks));
 }
 
 void cpp_evaluation::run() {
   if (!screen() || !compile() || !prepare() || !verify()) return;
-  if (is_measured(request_, how_)) time();
+  if (is_measured(request_, how_)) time(*task_);
 }
 
 }  // namespace quern::env

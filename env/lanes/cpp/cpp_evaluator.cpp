@@ -18,17 +18,10 @@ cpp_evaluator::~cpp_evaluator() = default;
 base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(cpp_evaluator_options options) {
   auto s = std::make_unique<state>();
   QUERN_CHECK(fill_in(options));
-  if (options.time_budget_s <= 0 || options.call_cpu_s <= 0)
-    return base::fail(base::errc::invalid_argument,
-                      "time_budget_s {} and call_cpu_s {} must be positive", options.time_budget_s,
+  QUERN_CHECK(check_measuring(options));
+  if (!(options.call_cpu_s > 0))
+    return base::fail(base::errc::invalid_argument, "call_cpu_s {} is not positive",
                       options.call_cpu_s);
-  if (!(options.precision > 0 && options.precision <= 0.06))
-    return base::fail(base::errc::invalid_argument, "precision {} is not within (0, 0.06]",
-                      options.precision);
-  if (!(options.noise_limit >= options.precision && options.noise_limit <= 0.5))
-    return base::fail(base::errc::invalid_argument,
-                      "noise_limit {} is not between the precision {} and 0.5", options.noise_limit,
-                      options.precision);
   const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_TRY(s->core, core_choice::choose(options.core));
   QUERN_TRY(s->children, spawner::create(mode));
@@ -54,7 +47,7 @@ base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(cpp_evaluator
   }
   s->tasks = std::make_unique<task_shelf>(options.reference_program, mode, s->core.core(),
                                           *options.input_seed, options.expectation_cache_bytes,
-                                          options.restart_reference);
+                                          options.restart_reference, s->peak);
   s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);
   return std::unique_ptr<cpp_evaluator>(new cpp_evaluator(std::move(s)));

@@ -11,12 +11,7 @@
 
 #include "base/clock.hpp"
 #include "env/build/shared_compilation.hpp"
-#include "env/core/core_care.hpp"
-#include "env/core/core_peak.hpp"
-#include "env/core/timing.hpp"
-#include "env/judge/core_lock.hpp"
-#include "env/judge/judgement.hpp"
-#include "env/judge/staged_evaluation.hpp"
+#include "env/core/core_evaluation.hpp"
 #include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/lanes/cpp/cpp_evaluator.hpp"
 #include "env/lanes/cpp/prepared_task.hpp"
@@ -29,15 +24,17 @@ namespace quern::env {
 /// it starts when first needed and again when it died.
 class task_shelf {
  public:
-  /// `restarts`: false keeps a service that died (evaluator_options::restart_reference).
+  /// `restarts`: false keeps a service that died (evaluator_options::restart_reference). `peak`
+  /// outlives it.
   task_shelf(std::filesystem::path program, sandbox_mode mode, int core, std::uint64_t input_seed,
-             std::size_t bytes, bool restarts)
+             std::size_t bytes, bool restarts, core_peak& peak)
       : program_(std::move(program)),
         mode_(mode),
         core_(core),
         input_seed_(input_seed),
         limit_(bytes),
-        restarts_(restarts) {}
+        restarts_(restarts),
+        peak_(peak) {}
 
   /// Valid until the next call.
   base::expected<prepared_task*> get(const std::shared_ptr<const task>& subject);
@@ -47,7 +44,6 @@ class task_shelf {
   /// Ends the service; the next use starts another one. Tasks that were prepared stay.
   void renew();
   [[nodiscard]] std::uint64_t input_seed() const { return input_seed_; }
-  [[nodiscard]] core_peak& peak() { return peak_; }
 
  private:
   std::filesystem::path program_;
@@ -56,16 +52,14 @@ class task_shelf {
   std::uint64_t input_seed_;
   std::size_t limit_, used_ = 0;
   bool restarts_;
+  core_peak& peak_;
   std::unique_ptr<reference_service> service_;
   std::list<std::unique_ptr<prepared_task>> order_;
   std::unordered_map<std::string, std::list<std::unique_ptr<prepared_task>>::iterator> index_;
-  core_peak peak_;
 };
 
-struct cpp_evaluator::state {
+struct cpp_evaluator::state : core_state {
   cpp_evaluator_options options;
-  core_choice core;
-  std::unique_ptr<spawner> children;
   std::unique_ptr<cpp_compiler> cxx;
   cpp_compiler_options compiling;
   /// Compiles beside a measurement, off its core; made when first needed. Null: it could not be.
@@ -74,13 +68,7 @@ struct cpp_evaluator::state {
   shared_compilation compilations;
   started_processes started;
   std::optional<base::temp_folder> private_cache;
-  std::string device_class;
-  std::string environment;
-  null_distribution null;
   std::unique_ptr<task_shelf> tasks;
-  stage_seconds seconds;
-  core_care care;
-  std::uint64_t self_tests = 0;
 
   /// Judges a kernel that is known to be right, with everything made anew: what is wrong here; none
   /// where the verdict is `ok`.
@@ -97,24 +85,20 @@ base::expected<std::unique_ptr<candidate_process>> start_candidate(
     cpp_evaluator::state& with, const std::filesystem::path& artefact, double wall_s);
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
-class cpp_evaluation final : public staged_evaluation {
+class cpp_evaluation final : public core_evaluation {
  public:
   cpp_evaluation(cpp_evaluator::state& with, const evaluation_request& request,
                  const measure_name& how, verdict& v)
-      : staged_evaluation(request, how, v), with_(with) {}
+      : core_evaluation(with, with.options, request, how, v), with_(with) {}
 
   void run() override;
-  [[nodiscard]] interruption interrupted() const override;
 
  private:
   bool screen();
   bool compile();
   bool prepare();
-  /// As fail_host, of something that was asked of the reference.
-  bool fail_reference(const base::error& e);
   bool verify();
-  void time();
-  [[nodiscard]] estimate_limits measuring_limits() const;
+  [[nodiscard]] question_limits call_limits() const;
   base::expected<std::unique_ptr<candidate_process>> start(const std::filesystem::path& artefact);
   /// A new process for the task's plain kernel, which is compiled or found in the cache, not yet
   /// loaded. Errors: invalid_argument (it does not compile); anything else is of this host.
@@ -122,16 +106,13 @@ class cpp_evaluation final : public staged_evaluation {
   /// What the task's speed-up is over, in a process of its own: one of both is set.
   base::status open_baseline(std::unique_ptr<candidate_process>& plain,
                              std::optional<reference_runner>& reference);
-  /// One pair of fresh processes (the first candidate process may be given): pairs to `into`.
-  bool measure_once(std::unique_ptr<candidate_process> process, std::uint64_t round,
-                    process_pairs& into);
+  bool measure_once(std::uint64_t round, process_pairs& into) override;
 
   cpp_evaluator::state& with_;
   prepared_task* task_ = nullptr;
   std::filesystem::path artefact_;
+  /// The one that was checked: measured first.
   std::unique_ptr<candidate_process> first_process_;
-  double call_ns_ = 0;
-  bool lost_reference_ = false;
 };
 
 }  // namespace quern::env

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "env/tensor_task/float_bits.hpp"
 
@@ -34,42 +33,48 @@ bool same_kind(double a, double b) {
   return true;
 }
 
+/// `wide`: null: there is none.
+result_scale scale_of(const tensor_layout& output, const tensor_bytes& want,
+                      const tensor_bytes* wide) {
+  result_scale scale;
+  const std::size_t width = size_of(output.type);
+  double squares = 0;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < output.elements; ++i) {
+    const double y = element_of(output.type, want.data() + static_cast<std::size_t>(i) * width);
+    scale.finite &= std::isfinite(y);
+    if (wide != nullptr) {
+      const double y64 =
+          element_of(dtype::f64, wide->data() + static_cast<std::size_t>(i) * sizeof(double));
+      scale.agrees &= same_kind(y, y64);
+      if (std::isfinite(y) && std::isfinite(y64))
+        scale.worst_error = std::max(scale.worst_error, std::abs(y - y64));
+    }
+    if (!std::isfinite(y)) continue;
+    squares += y * y;
+    ++count;
+  }
+  if (count > 0) scale.rms = std::sqrt(squares / static_cast<double>(count));
+  return scale;
+}
+
 }  // namespace
 
-result_scale scale_of(std::span<const tensor_layout> outputs, std::span<const tensor_bytes> want,
-                      std::span<const tensor_bytes> wide) {
-  result_scale scale;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    if (!is_floating(outputs[o].type)) continue;
-    const std::size_t width = size_of(outputs[o].type);
-    double squares = 0;
-    std::int64_t count = 0;
-    for (std::int64_t i = 0; i < outputs[o].elements; ++i) {
-      const double y =
-          element_of(outputs[o].type, want[o].data() + static_cast<std::size_t>(i) * width);
-      scale.finite &= std::isfinite(y);
-      if (!wide.empty()) {
-        const double y64 =
-            element_of(dtype::f64, wide[o].data() + static_cast<std::size_t>(i) * sizeof(double));
-        scale.agrees &= same_kind(y, y64);
-        if (std::isfinite(y) && std::isfinite(y64))
-          scale.worst_error = std::max(scale.worst_error, std::abs(y - y64));
-      }
-      if (!std::isfinite(y)) continue;
-      squares += y * y;
-      ++count;
-    }
-    if (count > 0) least = std::min(least, std::sqrt(squares / static_cast<double>(count)));
-  }
-  scale.least_rms = std::isfinite(least) ? least : 0;
-  return scale;
+std::vector<result_scale> scales_of(std::span<const tensor_layout> outputs,
+                                    std::span<const tensor_bytes> want,
+                                    std::span<const tensor_bytes> wide) {
+  std::vector<result_scale> scales;
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    scales.push_back(is_floating(outputs[o].type)
+                         ? scale_of(outputs[o], want[o], wide.empty() ? nullptr : &wide[o])
+                         : result_scale{});
+  return scales;
 }
 
 std::optional<tolerance> calibrated(const tolerance& relative, const result_scale& scale) {
   const double error = 4 * scale.worst_error;
-  if (!scale.agrees || error > scale.least_rms / 4) return std::nullopt;
-  return tolerance{std::max(relative.atol * scale.least_rms, error), relative.rtol};
+  if (!scale.agrees || error > scale.rms / 4) return std::nullopt;
+  return tolerance{std::max(relative.atol * scale.rms, error), relative.rtol};
 }
 
 }  // namespace quern::env

@@ -1,4 +1,4 @@
-// How far a right result may lie from the reference's: relative to the scale of the output, and
+// How far a right result may lie from the reference's: relative to the scale of each output, and
 // never tighter than the reference's own error.
 #pragma once
 
@@ -12,19 +12,22 @@
 
 namespace quern::env {
 
-/// What the results of a reference on one content say, over all floating outputs.
+/// What one output of a reference on one content says.
 struct result_scale {
-  double least_rms = 0;    ///< least root mean square of an output, over its finite elements
+  double rms = 0;          ///< root mean square over its finite elements; 0: whole numbers
   double worst_error = 0;  ///< largest |y - y64|; 0 where there are no results in f64
   bool finite = true;      ///< no NaN and no infinity
   bool agrees = true;      ///< NaN and infinities are where y64 has them
 };
 
-/// `wide`: the same results computed in f64, floating outputs as f64; empty: there are none.
-result_scale scale_of(std::span<const tensor_layout> outputs, std::span<const tensor_bytes> want,
-                      std::span<const tensor_bytes> wide);
+/// One for each output. `wide`: the same results computed in f64, floating outputs as f64; empty:
+/// there are none.
+std::vector<result_scale> scales_of(std::span<const tensor_layout> outputs,
+                                    std::span<const tensor_bytes> want,
+                                    std::span<const tensor_bytes> wide);
 
-/// Symbols: a, r: atol and rtol of the task, relative; s = least_rms, e = worst_error. The limit is
+/// Symbols: a, r: atol and rtol of the task, relative; s = rms, e = worst_error. The limit of an
+/// output is
 ///
 ///     |got - want| <= max(a s, 4 e) + r |want|
 ///

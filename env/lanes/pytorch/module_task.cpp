@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "env/lanes/pytorch/calibration.hpp"
+#include "env/lanes/pytorch/module_oracle.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 
 namespace quern::env {
@@ -15,73 +16,6 @@ namespace fs = std::filesystem;
 constexpr question_limits load_limits{60, 240};
 constexpr question_limits describe_limits{120, 480};
 constexpr question_limits reference_limits{120, 480};
-
-/// Runs a described reference on contents, in its precision or in f64.
-class module_oracle {
- public:
-  module_oracle(python_child& process, const task_instance& at) : process_(process), at_(at) {}
-
-  /// For so many calls of one question.
-  base::status open(bool in_f64, std::int64_t calls = 1);
-  base::expected<std::vector<tensor_bytes>> run(const std::vector<tensor_bytes>& inputs);
-  /// All calls as one question; open() was told how many there are.
-  base::expected<std::vector<std::vector<tensor_bytes>>> run_in_a_row(
-      std::span<const expected_case> calls);
-
- private:
-  python_child& process_;
-  const task_instance& at_;
-  std::optional<tensor_arena> inputs_, outputs_;
-  std::vector<tensor_layout> results_;
-};
-
-base::status module_oracle::open(bool in_f64, std::int64_t calls) {
-  results_ = at_.outputs;
-  if (in_f64)
-    for (tensor_layout& one : results_)
-      if (is_floating(one.type)) {
-        one.type = dtype::f64;
-        one.bytes = one.elements * static_cast<std::int64_t>(sizeof(double));
-      }
-  QUERN_TRY(auto inputs, make_input_arena(at_, calls));
-  QUERN_TRY(auto outputs, tensor_arena::create(memory_use::outputs, results_, calls));
-  QUERN_TRY(auto plan, make_plan(at_, inputs, outputs));
-  plan.in_f64 = in_f64 ? 1 : 0;
-  auto& link = process_.link();
-  auto step = link.map(inputs.request(0), inputs.fd(), reference_limits);
-  if (step) step = link.map(outputs.request(1), outputs.fd(), reference_limits);
-  if (step) step = link.plan(plan, reference_limits);
-  if (!step) return tl::make_unexpected(reference_error(step.error()));
-  inputs_.emplace(std::move(inputs));
-  outputs_.emplace(std::move(outputs));
-  return {};
-}
-
-base::expected<std::vector<tensor_bytes>> module_oracle::run(
-    const std::vector<tensor_bytes>& inputs) {
-  const expected_case call{"", inputs, {}};
-  QUERN_TRY(auto results, run_in_a_row(std::span(&call, 1)));
-  return std::move(results.front());
-}
-
-base::expected<std::vector<std::vector<tensor_bytes>>> module_oracle::run_in_a_row(
-    std::span<const expected_case> calls) {
-  const auto count = std::ssize(calls);
-  for (std::int64_t c = 0; c < count; ++c)
-    for (std::size_t i = 0; i < at_.inputs.size(); ++i)
-      std::ranges::copy(calls[static_cast<std::size_t>(c)].inputs[i], inputs_->at(i, c).begin());
-  if (const auto ran = process_.link().run(0, count, reference_limits); !ran)
-    return tl::make_unexpected(reference_error(ran.error()));
-  std::vector<std::vector<tensor_bytes>> all;
-  for (std::int64_t c = 0; c < count; ++c) {
-    auto& results = all.emplace_back();
-    for (std::size_t o = 0; o < results_.size(); ++o) {
-      const auto bytes = outputs_->at(o, c);
-      results.emplace_back(bytes.begin(), bytes.end());
-    }
-  }
-  return all;
-}
 
 /// Numbers of contents, so that none is drawn twice: those of timed calls begin behind them.
 constexpr std::uint64_t nominal_call = 0, second_call = 1, first_family_call = 2,
@@ -163,6 +97,49 @@ base::status draw_calls_in_a_row(module_task& to) {
   return {};
 }
 
+/// Limits of all outputs on one content. Error: which output of the reference is itself too far
+/// from what it computes in f64.
+base::expected<output_limits> limits_of(const task_instance& at, const tolerance& relative,
+                                        std::span<const result_scale> scales) {
+  std::vector<tolerance> limits;
+  for (std::size_t o = 0; o < scales.size(); ++o) {
+    const auto limit = calibrated(relative, scales[o]);
+    if (!limit)
+      return base::fail(base::errc::invalid_argument,
+                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
+                        "root mean square is {:.3g}: more than a sixteenth",
+                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
+    limits.push_back(*limit);
+  }
+  if (limits.empty()) return output_limits(relative);
+  return output_limits(std::move(limits));
+}
+
+/// The results of the reference in f64 on every case; none where it does not run in f64.
+std::vector<std::vector<tensor_bytes>> results_in_f64(module_oracle& oracle,
+                                                      std::span<const expected_case> cases) {
+  std::vector<std::vector<tensor_bytes>> wide;
+  if (!oracle.open(true)) return {};
+  for (const expected_case& one : cases) {
+    auto results = oracle.run(one.inputs);
+    if (!results) return {};
+    wide.push_back(std::move(*results));
+  }
+  return wide;
+}
+
+bool are_finite(std::span<const result_scale> scales) {
+  return std::ranges::all_of(scales, [](const result_scale& one) { return one.finite; });
+}
+
+/// Largest share of its limit that the reference's own error takes in an output.
+double largest_share(std::span<const result_scale> scales, const output_limits& limits) {
+  double most = 0;
+  for (std::size_t o = 0; o < scales.size(); ++o)
+    if (limits.at(o).atol > 0) most = std::max(most, scales[o].worst_error / limits.at(o).atol);
+  return most;
+}
+
 /// What the reference gives on every case, and how far from it a candidate may be. Hidden cases on
 /// which it cannot judge are left out.
 base::status expect(module_task& to, python_child& process) {
@@ -174,34 +151,26 @@ base::status expect(module_task& to, python_child& process) {
     if (!want) return base::in_context(one.name, want.error());
     one.want = std::move(*want);
   }
-  std::vector<std::vector<tensor_bytes>> wide(to.timed.cases.size());
   // In f64 other numbers are drawn.
-  to.compared_with_f64 = !to.sheet.draws && oracle.open(true).has_value();
-  for (std::size_t c = 0; c < wide.size() && to.compared_with_f64; ++c) {
-    auto results = oracle.run(to.timed.cases[c].inputs);
-    to.compared_with_f64 = results.has_value();
-    if (results) wide[c] = std::move(*results);
-  }
+  const auto wide = to.sheet.draws ? std::vector<std::vector<tensor_bytes>>()
+                                   : results_in_f64(oracle, to.timed.cases);
+  to.compared_with_f64 = !wide.empty();
   std::vector<expected_case> kept;
-  double first_error = 0;
-  for (std::size_t c = 0; c < wide.size(); ++c) {
+  for (std::size_t c = 0; c < to.timed.cases.size(); ++c) {
     expected_case& one = to.timed.cases[c];
-    const result_scale scale = scale_of(
-        at.outputs, one.want, to.compared_with_f64 ? wide[c] : std::vector<tensor_bytes>());
-    one.limit = calibrated(to.subject->tolerance, scale);
-    if (c == 0) first_error = scale.worst_error;
-    if (c == 0 && !one.limit)
-      return base::fail(
-          base::errc::invalid_argument,
-          "the reference differs from itself in f64 by {:.3g}, its results have a root "
-          "mean square of {:.3g}: more than a sixteenth",
-          scale.worst_error, scale.least_rms);
-    if (!one.limit || (c > 0 && !scale.finite && kept.front().limit)) continue;
+    const auto scales =
+        scales_of(at.outputs, one.want, wide.empty() ? std::span<const tensor_bytes>() : wide[c]);
+    auto limits = limits_of(at, to.subject->tolerance, scales);
+    if (c == 0) {
+      QUERN_TRY(to.limit, limits);
+      to.share_of_limit = largest_share(scales, to.limit);
+    } else if (!limits || !are_finite(scales)) {
+      continue;
+    }
+    one.limit = std::move(*limits);
     kept.push_back(std::move(one));
   }
   to.timed.cases = std::move(kept);
-  to.limit = *to.timed.cases.front().limit;
-  if (to.limit.atol > 0) to.share_of_limit = first_error / to.limit.atol;
   return {};
 }
 
@@ -221,14 +190,14 @@ base::status expect_in_a_row(module_task& to, python_child& process) {
   QUERN_TRY(auto want, oracle.run_in_a_row(calls));
   for (std::size_t c = 0; c < calls.size(); ++c) {
     calls[c].want = std::move(want[c]);
-    calls[c].limit =
-        calibrated(to.subject->tolerance, scale_of(at.outputs, calls[c].want, wide[c]));
-    if (!calls[c].limit)
+    const auto scales = scales_of(at.outputs, calls[c].want, wide[c]);
+    auto limits = limits_of(at, to.subject->tolerance, scales);
+    if (!limits)
       return base::fail(base::errc::invalid_argument,
-                        "the reference keeps state, and {} differs from the same in f64 by more "
-                        "than a sixteenth of its root mean square: no candidate can be compared "
-                        "with it. Give the task fewer or smaller steps between calls",
-                        calls[c].name);
+                        "the reference keeps state, and of {} {}: no candidate can follow it. Give "
+                        "the task fewer or smaller steps between calls",
+                        calls[c].name, limits.error().message);
+    calls[c].limit = std::move(*limits);
   }
   return {};
 }

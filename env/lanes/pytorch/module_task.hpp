@@ -25,8 +25,9 @@ struct module_task : core_task {
   module_making making;
   module_weights weights;
   std::unique_ptr<module_content> content;
-  tolerance limit;                 ///< of the nominal content, calibrated
-  double share_of_limit = 0;       ///< that the reference's own error takes
+  output_limits limit;  ///< of the nominal content, calibrated
+  double share_of_limit =
+      0;  ///< that the reference's own error takes, of the output where it takes most
   bool compared_with_f64 = false;  ///< no: it does not run in f64, and limits are its dtype's
 
   module_task(base::temp_folder in, module_weights of)

@@ -1,19 +1,7 @@
 // One evaluation, stage by stage.
-#include <algorithm>
-#include <cmath>
-
-#include "base/random.hpp"
-#include "env/judge/claim.hpp"
-#include "env/judge/judge_layer.hpp"
 #include "env/lanes/pytorch/pytorch_state.hpp"
 
 namespace quern::env {
-namespace {
-
-constexpr double module_lease_wait_s = 120;
-
-}  // namespace
-
 question_limits pytorch_evaluation::load_limits() const {
   const double s = with_.options.load_cpu_s;
   return {s, 60 + 4 * s};
@@ -29,18 +17,6 @@ std::string pytorch_evaluation::what_failed(const std::string& told) const {
   // The compiler's text stands in the verdict; the module says no more than that it was refused.
   const std::string& text = built_.told->text;
   return text.substr(0, text.find('\n'));
-}
-
-bool pytorch_evaluation::fail_reference(const base::error& e) {
-  lost_reference_ = e.code == base::errc::unavailable;
-  return fail_host(e);
-}
-
-interruption pytorch_evaluation::interrupted() const {
-  const auto why = staged_evaluation::interrupted();
-  if (why != interruption::none) return why;
-  return lost_reference_ && with_.options.restart_reference ? interruption::reference_lost
-                                                            : interruption::none;
 }
 
 bool pytorch_evaluation::prepare() {
@@ -136,8 +112,8 @@ bool pytorch_evaluation::verify() {
   return true;
 }
 
-bool pytorch_evaluation::measure_once(std::unique_ptr<module_process> process, std::uint64_t round,
-                                      process_pairs& into) {
+bool pytorch_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
+  std::unique_ptr<module_process> process = std::move(first_process_);
   if (!process) process = start();
   if (!process) return false;
   auto zygote = with_.tasks->zygote();
@@ -150,78 +126,17 @@ bool pytorch_evaluation::measure_once(std::unique_ptr<module_process> process, s
     reference = std::move(*fresh);
   }
   candidate_checker checker(*process, call_limits());
-  checker.expect_call_ns(call_ns_);
-
-  timing_request timed;
-  timed.task = task_;
-  timed.limit = task_->limit;
-  timed.baseline = baseline_side::of_reference(reference->link(), false);
-  timed.candidate = process.get();
-  timed.checker = &checker;
-  timed.maker = task_->content.get();
-  base::random_stream addresses(request_.seed, "timing", {round});
-  timed.order_seed = addresses.next_u64();
-  timed.first_call = addresses.next_u64() >> 8;
-  timed.budget_s = with_.options.time_budget_s;
-  timed.limits = measuring_limits();
-  timing_result result;
-  {
-    auto lease = core_lease::take(with_.core.core(), module_lease_wait_s);
-    if (!lease) return fail_host(lease.error());
-    stage_clock clock(with_.seconds.time);
-    result = time_candidate(timed);
-  }
-  if (result.baseline_ns > 0) task_->baseline_ns = result.baseline_ns;
-  lost_reference_ = result.baseline_gone;
-  verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
-  if (!settle(result.what)) return false;
-  into = std::move(result.pairs);
-
-  // What was right before the clock ran must be right after it.
+  const measured_sides sides{process.get(), &checker,
+                             baseline_side::of_reference(reference->link(), false),
+                             task_->content.get()};
+  if (!time_sides(*task_, task_->limit, sides, round, into)) return false;
   stage_clock clock(with_.seconds.reverify);
   return settle(checker.probe(task_->timed, task_->limit, verdict_.checks));
 }
 
-estimate_limits pytorch_evaluation::measuring_limits() const {
-  estimate_limits limits;
-  limits.bucket_deviation *= with_.options.noise_limit / limits.half_width;
-  limits.half_width = with_.options.noise_limit;
-  limits.narrow = with_.options.precision;
-  return limits;
-}
-
-void pytorch_evaluation::time() {
-  judgement_rules rules;
-  rules.null = with_.null;
-  rules.limits = measuring_limits();
-  rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
-  rules.floor_ns = judges_with(judge_layer::floor) ? static_cast<double>(task_->floor_ns) : 0;
-
-  measuring how;
-  how.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
-    process_pairs pairs;
-    if (!measure_once(std::move(first_process_), round, pairs)) return false;
-    into.push_back(std::move(pairs));
-    return true;
-  };
-  how.judge = [&](std::span<const process_pairs> all) {
-    judgement j = judge_times(all, rules);
-    if (j.kind != verdict_kind::hack) return j;
-    // Before anybody is accused: was the floor measured on a busy machine?
-    const auto& at = task_->timed.instance;
-    task_->floor_ns = roofline_floor_ns(at, with_.tasks->peak().at(at.cost_bytes, true));
-    rules.floor_ns = judges_with(judge_layer::floor) ? static_cast<double>(task_->floor_ns) : 0;
-    return judge_times(all, rules);
-  };
-  how.claims = rules.claims;
-  how.recheck = request_.recheck;
-  how.confirm_at_once = with_.options.confirm_at_once;
-  measure_and_settle(how, runs_, claim_e2_, verdict_);
-}
-
 void pytorch_evaluation::run() {
   if (!prepare() || !build() || !verify()) return;
-  if (is_measured(request_, how_)) time();
+  if (is_measured(request_, how_)) time(*task_);
 }
 
 }  // namespace quern::env

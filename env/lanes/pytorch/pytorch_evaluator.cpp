@@ -80,6 +80,11 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
     pytorch_evaluator_options options) {
   auto s = std::make_unique<state>();
   QUERN_CHECK(fill_in(options));
+  QUERN_CHECK(check_measuring(options));
+  if (!(options.call_cpu_s > 0 && options.load_cpu_s > 0))
+    return base::fail(base::errc::invalid_argument,
+                      "call_cpu_s {} and load_cpu_s {} must be positive", options.call_cpu_s,
+                      options.load_cpu_s);
   const auto mode = options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_CHECK(env::admit(probe_host(), mode));
   QUERN_TRY(s->core, core_choice::choose(options.core));
@@ -102,8 +107,9 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
   }
   QUERN_TRY(s->children, spawner::create(mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, options.cache_dir);
-  s->tasks = std::make_unique<module_shelf>(std::move(zygote), mode, *options.input_seed,
-                                            options.task_cache_bytes, options.restart_reference);
+  s->tasks =
+      std::make_unique<module_shelf>(std::move(zygote), mode, *options.input_seed,
+                                     options.task_cache_bytes, options.restart_reference, s->peak);
   s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);
   return std::unique_ptr<pytorch_evaluator>(new pytorch_evaluator(std::move(s)));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "env/core/output_limits.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -28,7 +29,7 @@ result_scale scale(const std::vector<float>& want, const std::vector<double>& wi
   const std::vector<tensor_bytes> w{bytes_of_values(want)};
   std::vector<tensor_bytes> x;
   if (!wide.empty()) x.push_back(bytes_of_values(wide));
-  return scale_of(std::span(&layout, 1), w, x);
+  return scales_of(std::span(&layout, 1), w, x).front();
 }
 
 constexpr tolerance relative{1e-4, 1e-4};
@@ -66,4 +67,33 @@ TEST_CASE("without results in f64 the limit is that of the scale") {
   const auto limit = calibrated(relative, scale({2, 2}, {}));
   REQUIRE(limit);
   CHECK(limit->atol == doctest::Approx(2e-4));
+}
+
+TEST_CASE("each output has the limit of its own scale") {
+  std::vector<tensor_layout> layouts(3);
+  for (auto& one : layouts) {
+    one.shape = {2};
+    one.elements = 2;
+    one.bytes = 8;
+  }
+  layouts[2].type = dtype::i64;
+  layouts[2].bytes = 16;
+  const std::vector<std::int64_t> whole{7, 9};
+  const std::vector<tensor_bytes> want{bytes_of_values<float>({10000, 10001}),
+                                       bytes_of_values<float>({0.01F, 0.01F}),
+                                       bytes_of_values(whole)};
+  const std::vector<tensor_bytes> wide{
+      bytes_of_values<double>({10000, 10002}),
+      bytes_of_values<double>({static_cast<double>(0.01F), static_cast<double>(0.01F)}),
+      bytes_of_values(whole)};
+  const auto scales = scales_of(layouts, want, wide);
+  REQUIRE(scales.size() == 3);
+  // The error of the large output is no licence for the small one, of which zeros would be right.
+  CHECK(calibrated(relative, scales[0])->atol == doctest::Approx(4));
+  CHECK(calibrated(relative, scales[1])->atol == doctest::Approx(1e-6));
+  CHECK(calibrated(relative, scales[2])->atol == 0);
+  const output_limits limits({*calibrated(relative, scales[0]), *calibrated(relative, scales[1])});
+  CHECK(limits.at(1).atol == doctest::Approx(1e-6));
+  CHECK(limits.widened(2).at(0).atol == doctest::Approx(8));
+  CHECK(output_limits(relative).at(5).atol == relative.atol);
 }

@@ -55,6 +55,8 @@ constexpr irregular_case irregular_cases[] = {
      "x.argmax(dim=1)", "x.argmin(dim=1)"},
     {"tuple_output", "", "", "x.sum(dim=1), x.argmax(dim=1)", "x.sum(dim=1)",
      verdict_kind::wrong_shape},
+    {"scales_differ", "x.mean(dim=1)", "x.sum(dim=1) / 200", "x.mean(dim=1) * 1e-3",
+     "torch.zeros(x.shape[0])"},
     {"optional_argument", "self.linear(x) + start", "self.linear(x).add_(start)",
      "torch.zeros(x.shape[0]", "torch.ones(x.shape[0]"},
     {"module_globals", "shifted(x * self.scale, width)", "x * self.scale + 20.0", "return x + by",

@@ -191,6 +191,23 @@ TEST_CASE("a module is timed against its reference") {
   CHECK(v.time->windows > 0);
 }
 
+TEST_CASE("an evaluator is not opened with a clock that could decide nothing") {
+  const auto refused = [](auto change, const std::string& said) {
+    pytorch_evaluator_options bad = options();
+    change(bad);
+    const auto opened = pytorch_evaluator::open(bad);
+    REQUIRE(!opened);
+    CHECK(opened.error().code == quern::base::errc::invalid_argument);
+    CAPTURE(opened.error().message);
+    CHECK(contains(opened.error().message, said));
+  };
+  refused([](auto& o) { o.time_budget_s = 0; }, "time_budget_s 0 is not positive");
+  refused([](auto& o) { o.precision = 0.07; }, "precision 0.07 is not within (0, 0.06]");
+  refused([](auto& o) { o.noise_limit = 0.001; }, "noise_limit 0.001 is not between");
+  refused([](auto& o) { o.noise_limit = 0.6; }, "noise_limit 0.6 is not between");
+  refused([](auto& o) { o.load_cpu_s = -1; }, "load_cpu_s -1 must be positive");
+}
+
 TEST_CASE("one identity for control and host: comments and layout do not make another candidate") {
   const std::string text = candidate(honest);
   std::string other = "# a comment\n" + text;
