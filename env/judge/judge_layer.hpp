@@ -23,9 +23,9 @@ enum class judge_layer {
   cpu_and_wall     ///< it cannot have used more CPU time than there was time
 };
 inline constexpr const char* judge_layer_names[] = {
-    "values",      "timed_values", "hidden_windows", "fresh_content", "unseen_inputs", "other_sizes",
-    "repeats",     "read_only",    "floor",          "canaries",      "late_answers",
-    "idle_charge", "messages",     "threads",        "thread_count",  "cpu_and_wall"};
+    "values",   "timed_values", "hidden_windows", "fresh_content", "unseen_inputs", "other_sizes",
+    "repeats",  "read_only",    "floor",          "canaries",      "late_answers",  "idle_charge",
+    "messages", "threads",      "thread_count",   "cpu_and_wall"};
 
 /// True. Programs that are installed have no other answer: a layer cannot be turned off in them.
 /// Test programs define this function a second time (the library's is weak), to turn one off.

@@ -1,5 +1,5 @@
-// What the forked processes of lane `pytorch` answer: the sheet of a module, and the extensions that
-// a candidate asked for. They ran a text of somebody else.
+// What the forked processes of lane `pytorch` answer: the sheet of a module, and the extensions
+// that a candidate asked for. They ran a text of somebody else.
 #include "env/lanes/pytorch/build/extension_recording.hpp"
 #include "env/lanes/pytorch/process/module_sheet.hpp"
 #include "env/runner/protocol.hpp"

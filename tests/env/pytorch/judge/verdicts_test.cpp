@@ -89,10 +89,11 @@ TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
   if (judge() == nullptr) return;
   using enum verdict_kind;
   check_all({
-      {"Triton", candidate(honest, "import triton\n@triton.jit\ndef k(x): pass\n"), unsupported,
-       "Triton"},
+      {"Triton",
+       candidate(honest, "import triton\n@triton.jit\ndef k(x): pass\n", "        k[(1,)](x)\n"),
+       unsupported, "Triton"},
       {"CuTe", candidate(honest, "import cutlass.cute as cute\n"), unsupported, "CuTe"},
-      {"torch.compile", candidate(honest, "", "        f = torch.compile(self.linear)\n"),
+      {"torch.compile", candidate(honest, "", "        f = torch.compile(self.linear)(x)\n"),
        unsupported, "compiler"},
       {"TileLang", candidate(honest, "import tilelang\n"), unsupported, "TileLang"},
       {"CUDA sources",
@@ -101,6 +102,11 @@ TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
                  "e = load_inline(name='e', cpp_sources='', cuda_sources='__global__ void k() {}', "
                  "functions=[])\n"),
        unsupported, "'e'"},
+      // A word that is used nowhere is no way out of a verdict.
+      {"Triton that nothing launches",
+       candidate("x", "import triton\n@triton.jit\ndef k(x): pass\n"), wrong_value},
+      {"torch.compile of what nothing calls",
+       candidate(honest, "", "        f = torch.compile(self.linear)\n"), ok},
       {"the words in a comment alone", candidate(honest, "# @triton.jit, load_inline\n"), ok},
   });
 }
