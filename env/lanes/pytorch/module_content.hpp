@@ -39,7 +39,7 @@ class module_content final : public timed_content_maker {
 };
 
 /// Hidden distributions, by what is done to what get_inputs gives (module_distributions.py). f(0) =
-/// 0 in all but the last, so that structure stays: triangles, masks.
+/// 0, so that structure stays: triangles, masks.
 inline constexpr std::array<std::string_view, 6> module_families{"large",  "small",    "signed",
                                                                  "sparse", "constant", "planted"};
 
