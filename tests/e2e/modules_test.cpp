@@ -85,7 +85,9 @@ std::vector<recorded_module> recorded_modules() {
     add(of.model("ModelNew", 1, "y"), "ok");  // faster
     add(of.model("ModelNew", of.times, "y * 1.5"), "wrong_value");
     add(of.model("ModelNew", of.times, "y[:3]"), "wrong_shape");
-    add("import triton\n\n\n@triton.jit\ndef k(x):\n    pass\n\n\n" + same, "unsupported");
+    add("import triton\n\n\n@triton.jit\ndef k(x):\n    pass\n\n\n" +
+            of.model("ModelNew", of.times, "k[(1,)](y)"),
+        "unsupported");
   }
   return all;
 }

@@ -127,7 +127,7 @@ def check_ends(by_name, resident):
         assert e.args == ("no luck",) or "no luck" in str(e), e
         assert e.quern["verdict"] == "runtime_error", e.quern
     assert by_name.evaluate(REFERENCE, "raise OSError('No such file or directory')\n") is None
-    for_gpu = by_name.evaluate(REFERENCE, "import triton\n@triton.jit\ndef k(x): pass\n" + RIGHT)
+    for_gpu = by_name.evaluate(REFERENCE, "import triton\n@triton.jit\ndef k(x): pass\nk[(1,)](0)\n" + RIGHT)
     assert for_gpu.metadata["other_error_name"] == "quern.unsupported" and quern_of(for_gpu) == "unsupported", for_gpu
     try:
         by_name.evaluate(REFERENCE, RIGHT, num_perf_trials=0)

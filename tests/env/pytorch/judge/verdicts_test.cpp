@@ -195,6 +195,9 @@ torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
   CHECK(refused.kind == verdict_kind::compile_error);
   REQUIRE(refused.compiler);
   CHECK(contains(refused.compiler->text, "'y' was not declared"));
+  // The text is that of torch's own headers.
+  CHECK(contains(refused.compiler->text, "main.cpp:"));
+  CHECK_FALSE(contains(refused.compiler->text, "quern"));
 }
 
 TEST_CASE("a module is timed against its reference") {
