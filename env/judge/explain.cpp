@@ -91,6 +91,8 @@ std::string advice_for(const verdict& v, const task& what) {
                                  : "it is right but not faster than the baseline: look at memory "
                                    "traffic first, then at vectorisation";
     case verdict_kind::compile_error:
+      // No compiler said it: the lane knows what did.
+      if (!v.compiler) return what.lane->advice(v, what);
       return fmt::format("fix the first error; the entry must be exactly: {}",
                          what.lane->entry(what));
     case verdict_kind::runtime_error:

@@ -64,12 +64,15 @@ std::string module_advice(const verdict& v, const task& /*what*/) {
     case verdict_kind::oom:
       return "use less memory: a process has 8 GiB";
     case verdict_kind::noisy:
-      return "the machine was too busy to measure: try again, or give the evaluator a quieter core";
+      return "the machine was too busy to measure: try again, measure longer (--budget-s), or give "
+             "the evaluator a quieter core";
+    case verdict_kind::compile_error:
+      return "import the module by hand: the detail is what its import raised. It defines class "
+             "ModelNew; while it is imported it has no file but its own, no process and no thread";
     case verdict_kind::runtime_error:
       return "run the constructor of ModelNew and its forward by hand on what get_init_inputs and "
-             "get_inputs of the reference return; no file but its own, no process and no thread "
-             "can "
-             "be had";
+             "get_inputs of the reference return; no file but its own, no process and no second "
+             "thread can be had";
     default:
       return "define class ModelNew with the constructor and the forward of the reference's Model";
   }
