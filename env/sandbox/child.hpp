@@ -36,6 +36,7 @@ enum class syscall_profile {
   candidate,  ///< no new process; a refused call ends the process with SIGSYS, so it is seen
   compiler,   ///< may start processes; a refused call returns EPERM
   reference,  ///< LibTorch in a forked child: no new process, no exec; a refused call returns EPERM
+  module,     ///< as reference, for Python, whose libraries make folders and rename files
   /// A process that uses CUDA: threads, memory files, memory policies, and of all ioctls only those
   /// of NVIDIA's driver. What the driver's library tries and does without (sockets, new processes,
   /// scheduling) returns EPERM; what only an attacker tries ends the process with SIGSYS.

@@ -41,6 +41,13 @@ constexpr const char* common_calls[] = {
     "sysinfo", "getrlimit", "getrusage", "exit", "exit_group", "execve", "execveat", "seccomp"};
 // clang-format on
 
+// What Python's own modules do with files and folders, where any can be written (tempfile, shutil).
+// clang-format off
+constexpr const char* folder_calls[] = {
+    "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat",
+    "utimensat", "truncate", "fallocate", "flock"};
+// clang-format on
+
 // clang-format off
 constexpr const char* compiler_calls[] = {
     "fork", "vfork", "wait4", "waitid", "rename", "renameat", "renameat2", "mkdir", "mkdirat",
@@ -213,7 +220,9 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
   std::vector<const char*> allowed(std::begin(common_calls), std::end(common_calls));
   if (gpu) allowed.insert(allowed.end(), std::begin(gpu_calls), std::end(gpu_calls));
   if (compiler) allowed.insert(allowed.end(), std::begin(compiler_calls), std::end(compiler_calls));
-  if (profile == syscall_profile::reference)
+  const bool module = profile == syscall_profile::module;
+  if (module) allowed.insert(allowed.end(), std::begin(folder_calls), std::end(folder_calls));
+  if (module || profile == syscall_profile::reference)
     std::erase_if(allowed, [](const char* name) { return std::strncmp(name, "execve", 6) == 0; });
   rules.all(SCMP_ACT_ALLOW, allowed);
 
@@ -283,7 +292,7 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
 
 base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile profile,
                                                              bool threads) {
-  // libseccomp takes a millisecond; there are ten filters in all.
+  // libseccomp takes a millisecond; there are twelve filters in all.
   static std::mutex mutex;
   static std::map<std::pair<syscall_profile, bool>, std::vector<sock_filter>> made;
   const std::lock_guard lock(mutex);

@@ -41,6 +41,11 @@ base::expected<python_zygote*> module_shelf::zygote() {
   return &*zygote_;
 }
 
+bool module_shelf::can_fork() {
+  auto from = zygote();
+  return from && (*from)->fork({}).has_value();
+}
+
 void module_shelf::renew() {
   if (!restarts_) return;
   order_.clear();
@@ -62,6 +67,11 @@ base::expected<module_task*> module_shelf::get(const std::shared_ptr<const task>
     if (prepared || prepared.error().code != base::errc::unavailable) break;
     renew();  // it died: once more with a fresh one
   }
+  if (!prepared && prepared.error().code == base::errc::unavailable && can_fork())
+    return base::fail(base::errc::invalid_argument,
+                      "its process ended twice, and others live ({}): does it end itself, or need "
+                      "more than 8 GiB?",
+                      prepared.error().message);
   if (!prepared) return tl::make_unexpected(prepared.error());
   used_ += (*prepared)->bytes;
   order_.push_front(std::move(*prepared));

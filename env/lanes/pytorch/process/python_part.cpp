@@ -166,7 +166,7 @@ base::expected<layer_set> enter(const char* text, const cgroup_leaf* group) {
   for (const auto& path : spec.at("read_only"))
     here.read_only.push_back(path.get<std::string>());
   here.keep = {{static_cast<int>(socket), static_cast<int>(socket)}};
-  here.profile = syscall_profile::reference;
+  here.profile = syscall_profile::module;
   here.limits.cpu_s = 0;
   here.core = static_cast<int>(core);
   return apply_sandbox_in_this_process(

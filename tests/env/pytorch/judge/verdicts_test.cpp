@@ -62,6 +62,14 @@ TEST_CASE("honest candidates in many styles are right") {
       {"a try around an import",
        candidate(honest, "try:\n    import no_such_module\nexcept ImportError:\n    pass\n"), ok},
       {"its own file of notes", with_result("        open('notes', 'w').write('x')\n"), ok},
+      {"a folder of its own",
+       candidate(honest,
+                 "import os, shutil, tempfile\n"
+                 "with tempfile.TemporaryDirectory() as made:\n"
+                 "    open(made + '/a', 'w').write('x')\n"
+                 "    os.rename(made + '/a', made + '/b')\n"
+                 "    shutil.copy(made + '/b', made + '/c')\n"),
+       ok},
       {"output to the terminal", with_result("        print('computing')\n"), ok},
       {"the reference's class beside it", both, ok},
       // KernelBench's rule: the constructors draw in the same order from the same seed.
@@ -129,6 +137,10 @@ TEST_CASE("a reference that no candidate can be compared with is not a candidate
                  "two results for one input"));
   CHECK(contains(said(with_forward("undefined_name")), "undefined_name"));
   CHECK(contains(said(with_forward("x.to(torch.complex64)")), "complex64"));
+  // One that ends its process is not this host's failure either.
+  CHECK(contains(said(std::string("import os\n") + layered + "\nos._exit(3)\n"), "ended twice"));
+  CHECK(contains(said(with_forward("__import__('os')._exit(3)")), "ended twice"));
+  CHECK(judge()->trouble() == std::nullopt);
   std::string huge = layered;
   huge.replace(huge.find("torch.rand(24, 32)"), 18, "torch.rand(1 << 24, 32)");
   const verdict large = judged(candidate(honest), task_of(huge));
