@@ -32,8 +32,8 @@ class module_shelf {
   base::expected<python_zygote*> zygote();
   /// Valid until the next call.
   base::expected<module_task*> get(const std::shared_ptr<const task>& subject);
-  /// Whether a child of the warm Python can be had: where one is lost again and again, it is not for
-  /// want of a host.
+  /// Whether a child of the warm Python can be had: where one is lost again and again, it is not
+  /// for want of a host.
   bool can_fork();
   /// Ends the warm Python and forgets the tasks, whose processes end with it.
   void renew();
