@@ -527,6 +527,22 @@ TEST_CASE("help needs nothing but quern itself, so that it is there at once") {
   }
 }
 
+TEST_CASE("a lane that was not set up leaves the machine well: quern doctor says what to do") {
+  fixture f;
+  const auto doctor = [&](const std::string& python) {
+    return run_to_end({"/usr/bin/env", "QUERN_PYTHON=" + python, program("quern"), "doctor"},
+                      f.folder.path() / "doctor");
+  };
+  const finished without = doctor("/bin/false");
+  CAPTURE(without.output);
+  CHECK(contains(without.output, "--   lane pytorch"));
+  CHECK(contains(without.output, "not judged here"));
+  CHECK(contains(without.output, "tools/setup.sh --pytorch"));
+  CHECK(contains(without.output, "ok   lane cpp"));
+  // What else this machine lacks, it lacks with that Python, too.
+  CHECK(without.code == doctor("").code);
+}
+
 TEST_CASE("one bad task of a suite does not hide the others") {
   fixture f;
   REQUIRE(f.quern({"tasks", "generate", "--seed", "5", "--count", "2", "--out",

@@ -52,43 +52,50 @@ bool check_libtorch() {
   return service.has_value();
 }
 
-/// Whether what the lane's judges need is here. A GPU may be there to train or to generate alone: a
-/// lane on GPUs without its programs is told, and the machine is well.
-bool check_lane(const env::lane& lane) {
+enum class lane_state {
+  judged,  ///< what its judges need is here
+  absent,  ///< its programs are not: a machine need not judge every lane
+  broken   ///< they are, and do not work
+};
+
+lane_state check_lane(const env::lane& lane) {
   const std::string what = fmt::format("lane {}", lane.name);
   const auto programs = lane.check_programs != nullptr ? lane.check_programs() : base::status();
-  if (!programs && lane.device == env::device_kind::gpu) {
+  if (!programs) {
     fmt::print("--   {:<14} {}: not judged here: {}\n", what, lane.summary,
                programs.error().message);
-    return true;
-  }
-  if (!programs) {
-    line(what, false, fmt::format("{}: {}", lane.summary, programs.error().message));
-    return false;
+    return lane_state::absent;
   }
   // GPUs tell theirs, a line each.
   const auto device = lane.device == env::device_kind::core ? lane.device_class(0) : std::string();
   if (!device) {
     line(what, false, fmt::format("{}: {}", lane.summary, device.error().message));
-    return false;
+    return lane_state::broken;
   }
   line(what, true,
        fmt::format("{}{}: its programs are here", lane.summary,
                    device->empty() ? "" : " of class " + *device));
-  if (lane.try_compiler == nullptr) return true;
+  if (lane.try_compiler == nullptr) return lane_state::judged;
   const auto version = lane.try_compiler();
   line(fmt::format("compiler ({})", lane.name), version.has_value(),
        version ? *version : version.error().message);
-  return version.has_value();
+  return version.has_value() ? lane_state::judged : lane_state::broken;
 }
 
-/// A lane whose device is not here is not asked.
+/// None may be broken, and one on a core must be judged here. A lane whose device is not here is
+/// not asked.
 bool check_lanes() {
-  bool good = true;
-  for (const env::lane* lane : env::all_lanes())
-    if (lane->device == env::device_kind::core || env::has_nvidia_driver())
-      good &= check_lane(*lane);
-  return good;
+  bool broken = false, on_a_core = false;
+  for (const env::lane* lane : env::all_lanes()) {
+    const bool core = lane->device == env::device_kind::core;
+    if (!core && !env::has_nvidia_driver()) continue;
+    const lane_state state = check_lane(*lane);
+    broken |= state == lane_state::broken;
+    on_a_core |= core && state == lane_state::judged;
+  }
+  if (!on_a_core)
+    line("lanes", false, "none on a core can be judged here: build all of Quern (tools/setup.sh)");
+  return !broken && on_a_core;
 }
 
 /// Of a GPU, as env.device_class takes it; each lane may have its own, and none where it is not
