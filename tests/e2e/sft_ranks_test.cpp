@@ -92,7 +92,9 @@ TEST_CASE(
   CHECK(end->code == 0);
   CHECK(contains(said, "rank 1 is gone"));
   CHECK(contains(said, "sft-1 ended: killed by signal 9"));
-  CHECK(contains(said, "rank 1 gives no sign of life"));
+  // Or it was stopped before it had met the first one again.
+  CHECK((contains(said, "rank 1 gives no sign of life") ||
+         contains(said, "rank 1 has not come within")));
   CHECK(contains(said, "sft-1 did not end by itself and was killed"));
   CHECK(contains(said, "it goes on from the last checkpoint"));
   CHECK_FALSE(fs::exists("/proc/" + std::to_string(frozen.front())));
