@@ -96,15 +96,10 @@ void steady_rate::judged(double now_s, double measuring_s, env::verdict_kind kin
 
 namespace {
 
-// A busy neighbour makes one honest verdict in some hundred noisy: no claim, and nobody accused.
-constexpr double wanted_noisy_percent = 2;
-
 void verdicts_figures(figure_table& table, std::int64_t wrong, std::int64_t noisy,
                       std::int64_t of) {
   table.at_most("wrong verdicts on honest candidates", static_cast<double>(wrong), 0, "", of);
-  table.at_most("honest candidates that were noisy",
-                of > 0 ? 100 * static_cast<double>(noisy) / static_cast<double>(of) : 0,
-                wanted_noisy_percent, "%", of);
+  table.at_most("honest candidates that were noisy", static_cast<double>(noisy), 0, "", of);
 }
 
 }  // namespace

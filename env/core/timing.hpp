@@ -57,8 +57,8 @@ struct timing_result {
   std::int64_t calls_per_window = 0;
   std::int64_t disturbed = 0;  ///< pairs left out: the kernel had let somebody else run meanwhile
   std::uint64_t next_call = 0;
-  double baseline_ns = 0;      ///< median for one call
-  double handshake_ns = 0;     ///< of an empty window, taken off every window of both sides
+  double baseline_ns = 0;   ///< median for one call
+  double handshake_ns = 0;  ///< of a question without calls, taken off every question of both sides
   bool baseline_gone = false;  ///< with infra_error: the baseline's process ended
   double seconds = 0;
 };

@@ -209,7 +209,8 @@ void check_limited(const fs::path& run, const std::string& limit, const fs::path
   // Its own words, those about a child that could not live, or those of a child that lived long
   // enough to say what it lacks.
   CHECK((contains(end.output, "quern train: cannot go on: ") ||
-         contains(end.output, ": no thread for ") || contains(end.output, "learner ended ") ||
+         contains(end.output, "quern train: no thread for ") ||
+         contains(end.output, "quern: no thread for ") || contains(end.output, "learner ended ") ||
          contains(end.output, "generator ended ") ||
          contains(end.output, "quern: replay: generator: cannot allocate")));
   CHECK(wait_until(20_s, [&] { return find_processes({run.string()}).empty(); }));

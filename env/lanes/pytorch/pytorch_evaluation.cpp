@@ -3,6 +3,7 @@
 #include "env/lanes/pytorch/pytorch_state.hpp"
 
 namespace quern::env {
+
 question_limits pytorch_evaluation::load_limits() const {
   const double s = with_.options.load_cpu_s;
   return {s, 60 + 4 * s};

@@ -175,7 +175,7 @@ TEST_CASE("a candidate's extension is recorded, built by the slim route, and use
         "LateBuild: the extension 'parts_of'\n");
 }
 
-TEST_CASE("what fails with slim headers is built with torch's") {
+TEST_CASE("what fails with slim headers is built with torch's, or fails with the text of these") {
   workshop* with = shared();
   if (with == nullptr) return;
   // Casters of pybind11 are in torch's headers alone.
@@ -184,6 +184,14 @@ TEST_CASE("what fails with slim headers is built with torch's") {
   REQUIRE_MESSAGE(full.what == build_kind::built, full.text);
   CHECK((full.by == route::full));
   CHECK(contains(full.slim_text, "error"));
+
+  const auto wrong =
+      built(*with, cpp_request("at::Tensor f(at::Tensor x) { return x.no_such_method(); }", {"f"}));
+  CHECK((wrong.what == build_kind::error));
+  CHECK(contains(wrong.text, "main.cpp:2"));
+  CHECK(contains(wrong.text, "no_such_method"));
+  CHECK_FALSE(contains(wrong.text, "quern"));
+  CHECK(wrong.artefact.empty());
 }
 
 TEST_CASE("CUDA: a source with slim headers computes on CPU tensors what torch's would") {
