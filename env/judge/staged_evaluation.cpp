@@ -41,7 +41,8 @@ void staged_evaluation::keep(verdict_cache& cache, const verdict_key& key) {
   cache.store(key, {verdict_, std::move(runs_), claim_e2_});
 }
 
-bool staged_evaluation::settle(const finding& f) {
+bool staged_evaluation::settle(const finding& found) {
+  const finding f = qualified(found);
   verdict_.kind = f.kind;
   verdict_.reason = f.reason;
   verdict_.detail = cut_text(f.detail);

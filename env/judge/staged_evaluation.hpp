@@ -76,8 +76,10 @@ class staged_evaluation {
   staged_evaluation(const evaluation_request& request, const measure_name& how, verdict& v)
       : request_(request), how_(how), verdict_(v) {}
 
-  /// Takes a finding for the verdict; whether it is ok.
-  bool settle(const finding& f);
+  /// What the verdict says of a finding: the lane may know that it is no fault of the candidate.
+  [[nodiscard]] virtual finding qualified(const finding& f) const { return f; }
+  /// Takes a finding, qualified(), for the verdict; whether it is ok.
+  bool settle(const finding& found);
   /// Something that is not the candidate's: the task's (invalid_argument) or this host's. False.
   bool fail_host(const base::error& e);
   /// Takes what the static screen said; whether nothing is refused.

@@ -35,11 +35,11 @@ bool pytorch_evaluation::prepare() {
   return true;
 }
 
-bool pytorch_evaluation::settle_candidate(const finding& f) {
+finding pytorch_evaluation::qualified(const finding& f) const {
   using enum verdict_kind;
   const bool failed = f.kind == compile_error || f.kind == runtime_error || f.kind == timeout;
-  if (!failed || obstacle_.empty()) return settle(f);
-  return settle({unsupported, "", obstacle_, std::nullopt});
+  if (!failed || obstacle_.empty()) return f;
+  return {unsupported, "", obstacle_, std::nullopt};
 }
 
 bool pytorch_evaluation::build() {
@@ -96,13 +96,13 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
     if (loaded.error().what == runner_failure::kind::refused)
       f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
-    settle_candidate(f);
+    settle(f);
     return nullptr;
   }
   const auto made =
       process->child().construct(task_->making, task_->sheet, task_->weights, load_limits());
   if (!made) {
-    settle_candidate(checker.explain(made.error(), nullptr, nullptr, "load"));
+    settle(checker.explain(made.error(), nullptr, nullptr, "load"));
     return nullptr;
   }
   return process;
@@ -113,7 +113,7 @@ bool pytorch_evaluation::verify() {
   if (!first_process_) return false;
   stage_clock clock(with_.seconds.verify);
   candidate_checker checker(*first_process_, call_limits());
-  if (!settle_candidate(checker.probe(task_->timed, task_->limit, verdict_.checks))) return false;
+  if (!settle(checker.probe(task_->timed, task_->limit, verdict_.checks))) return false;
   call_ns_ = checker.call_ns();
   return true;
 }

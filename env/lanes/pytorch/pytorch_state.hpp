@@ -72,9 +72,9 @@ class pytorch_evaluation final : public core_evaluation {
   bool prepare();
   /// Its extensions, and what else of it this device class cannot run.
   bool build();
-  /// As settle, of a finding about the candidate: one that fails and has what no host of this
-  /// device class can run is `unsupported`. What only has it, and uses it nowhere, is judged.
-  bool settle_candidate(const finding& f);
+  /// A candidate that fails and has what no host of this device class can run is `unsupported`.
+  /// What has it and does not fail, because it uses it nowhere, is judged.
+  [[nodiscard]] finding qualified(const finding& f) const override;
   /// Why a module could not be loaded: what the compiler said of its extension, if one was refused.
   [[nodiscard]] std::string what_failed(const std::string& told) const;
   /// A process in which the candidate is loaded and its model made. Null: the verdict stands.
