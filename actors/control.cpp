@@ -69,6 +69,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
   const base::steady_clock clock;
   const auto roles = std::make_shared<role_board>(clock);
+  if (is_search(config)) roles->without(run_role::learner);
   const auto board = std::make_shared<device_board>();
   QUERN_TRY(const auto watch,
             monitor::make(config, run.paths(), head->version(), {*roles, *board, clock}));
@@ -103,16 +104,18 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);
   self.owns(supervisor);
 
-  const replay_ref replaying =
-      spawn_replay(system, {&config, config_yaml, base::build_id(), device_class,
-                            weights_folder.string(), head.get(), watch.get(), dispatch, supervisor,
-                            roles.get(), entrance.secret, hosts.where.spread()});
+  const replay_ref replaying = spawn_replay(
+      system, {&config, config_yaml, base::build_id(), device_class, weights_folder.string(),
+               head.get(), watch.get(), dispatch, supervisor, roles.get(), entrance.secret,
+               hosts.where.spread() && !is_search(config)});
   self.owns(replaying);
   *replay_slot = replaying;
   sink->supervisor = supervisor;
   sink->replay = replaying;
   QUERN_TRY(entrance.port, listen_for_processes(system, replaying, hosts.control()));
-  QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, {"learner", "generator"}));
+  std::vector<std::string> workers = {"learner", "generator"};
+  if (is_search(config)) workers = {"generator"};
+  QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, workers));
   end_order asked_to_end;
   const console_commands commands{[&] {
                                     base::json now = watch->snapshot();

@@ -1,11 +1,15 @@
 #include "actors/finish.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
 #include "actors/monitor.hpp"
 #include "actors/panel_run.hpp"
 #include "actors/replay/best_kernels.hpp"
+#include "actors/replay/search_start.hpp"
+#include "actors/sft_run.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
@@ -33,6 +37,15 @@ base::expected<reading> read_run(const storage::run_paths& paths) {
 
 fs::path panel_file(const storage::run_paths& paths) {
   return paths.root / "panel.json";
+}
+
+/// For the words of a table: one, or more.
+std::int64_t searched_tasks(const run_config& config) {
+  if (config.tasks.source == "generated") return config.tasks.count;
+  const auto members = suite_of(config);
+  if (!members) return 1;
+  return std::count_if(members->members.begin(), members->members.end(),
+                       [](const env::suite_member& one) { return !one.held_out; });
 }
 
 /// " (infra_error 3, stale 12)"; empty where nothing was dropped.
@@ -108,6 +121,28 @@ base::expected<storage::ledger_position> position_of(const storage::run_paths& p
   return from.ledger->position();
 }
 
+base::expected<search_book> search_of(const run_config& config, const storage::run_paths& paths) {
+  QUERN_TRY(const auto from, read_run(paths));
+  const storage::blob_store blobs(paths.blobs());
+  QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
+  return search_so_far(config, *from.ledger, *archive, searched_tasks(config));
+}
+
+base::expected<run_goal> goal_of(const run_config& config, const storage::run_paths& paths) {
+  if (config.stage == "sft") {
+    QUERN_TRY(const std::int64_t step, durable_sft_step(paths));
+    return run_goal{step, config.learner.steps, 0, "step"};
+  }
+  QUERN_TRY(const auto from, read_run(paths));
+  if (!is_search(config)) {
+    QUERN_TRY(const auto at, from.ledger->position());
+    return run_goal{at.checkpoint ? at.checkpoint->version : 0, config.learner.steps, 0, "step"};
+  }
+  QUERN_TRY(const auto counts, from.ledger->counts());
+  QUERN_TRY(const std::int64_t spent, evaluations_spent(*from.ledger));
+  return run_goal{spent, config.run.budget_evaluations, counts.in_flight(), "evaluation"};
+}
+
 base::status check_ledger(const storage::run_paths& paths) {
   QUERN_TRY(const auto db,
             storage::database::open(paths.database(), storage::database::access::read));
@@ -140,10 +175,15 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                  counts.issued_ever, counts.of(storage::sample_state::trained),
                                  counts.of(storage::sample_state::dropped), reasons_text(reasons),
                                  counts.law_holds() ? "holds" : "DOES NOT HOLD");
-  text += "steps behind when used:";
-  for (const auto& [age, count] : ages.by_age)
-    text += fmt::format(" {}: {}", age, count);
-  text += fmt::format("; with tokens of several versions: {}\n", ages.mixed);
+  if (is_search(config)) {
+    QUERN_TRY(const search_book found, search_of(config, run.paths()));
+    text += found.table_head() + "\n" + found.table_row() + "\n";
+  } else {
+    text += "steps behind when used:";
+    for (const auto& [age, count] : ages.by_age)
+      text += fmt::format(" {}: {}", age, count);
+    text += fmt::format("; with tokens of several versions: {}\n", ages.mixed);
+  }
   for (const std::string& remark :
        success_so_far(run.paths().metrics(), config.learner.steps).remarks())
     text += fmt::format("warning: {}\n", remark);

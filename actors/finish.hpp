@@ -1,10 +1,13 @@
 // After the last step: the panel, the report, the best kernels as files.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/search_book.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
 #include "storage/ledger_rows.hpp"
@@ -14,6 +17,22 @@ namespace quern::actors {
 
 /// Where a run stands by its ledger; needs no lock.
 base::expected<storage::ledger_position> position_of(const storage::run_paths& paths);
+
+/// How far a run is by what is durable: optimiser steps that a checkpoint holds or, in stage
+/// search, evaluations that are spent.
+struct run_goal {
+  std::int64_t done = 0, wanted = 0;
+  std::int64_t open = 0;  ///< stage search: samples in flight
+  std::string_view unit;  ///< "step", "evaluation"
+  [[nodiscard]] bool reached() const { return done >= wanted && open == 0; }
+};
+
+/// Needs no lock. Errors: a run that cannot be read.
+base::expected<run_goal> goal_of(const run_config& config, const storage::run_paths& paths);
+
+/// What a run of stage search has found and spent by its ledger; needs no lock. Errors: as
+/// position_of.
+base::expected<search_book> search_of(const run_config& config, const storage::run_paths& paths);
 
 /// Before a run goes on: whether run.db is as SQLite wrote it. Errors: corrupt, with what to do.
 /// Reads the whole file.

@@ -130,6 +130,47 @@ void monitor::stepped(const finished_step& step) {
   reward_sum_ = 0;
 }
 
+void monitor::searched(const search_book* book, epoch_id epoch) {
+  if (book == nullptr) return;
+  const std::lock_guard lock(guard_);
+  if (!search_) {
+    base::print_line(book->table_head());
+    if (book->spent() > 0) base::print_line(book->table_row());
+    row_ = *book;
+  }
+  if (book->row_due(row_.spent())) write_row(*book, epoch);
+  search_ = *book;
+}
+
+void monitor::write_row(const search_book& book, epoch_id epoch) {
+  base::ordered_json improved = base::ordered_json::array();
+  for (const auto& [task, kernel] : book.best()) {
+    const auto before = row_.best().find(task);
+    if (before == row_.best().end() || before->second != kernel)
+      improved.push_back(to_json(task, kernel));
+  }
+  base::ordered_json verdicts = base::ordered_json::object();
+  for (const auto& [name, count] : book.verdicts())
+    verdicts[name] = count;
+  base::ordered_json line = {{"spent", book.spent()},
+                             {"budget", book.budget()},
+                             {"epoch", epoch},
+                             {"seconds", static_cast<double>(clock_.now_ns() - started_) / 1e9},
+                             {"verdicts", std::move(verdicts)},
+                             {"judged", judged_count_},
+                             {"ok", over(static_cast<double>(ok_), judged_count_)},
+                             {"reward", over(reward_sum_, judged_count_)},
+                             {"improved", std::move(improved)}};
+  line.update(roles_.since_last_step());
+  if (auto written = writer_.append(line); !written)
+    base::log_error("monitor", "{}", written.error().message);
+  last_ = base::json::parse(line.dump());
+  base::print_line(book.table_row());
+  row_ = book;
+  judged_count_ = ok_ = 0;
+  reward_sum_ = 0;
+}
+
 void monitor::left_out() {
   const std::lock_guard lock(guard_);
   ++left_out_;
@@ -159,8 +200,8 @@ base::json monitor::snapshot() const {
   for (const auto& [name, count] : verdicts_)
     verdicts[name] = count;
   return {{"step", version_},
-          {"steps", config_.learner.steps},
-          {"progress", progress_.line(clock_.now_ns())},
+          {"steps", search_ ? 0 : config_.learner.steps},
+          {"progress", search_ ? search_->summary() : progress_.line(clock_.now_ns())},
           {"verdicts", verdicts},
           {"warnings", success_.remarks()},
           {"lost",

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "actors/decide/loss_watch.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/role_board.hpp"
+#include "actors/decide/search_book.hpp"
 #include "actors/decide/success_watch.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/json.hpp"
@@ -55,6 +57,10 @@ class monitor {
   void judged(const std::vector<judged_sample>& samples);
   /// Prints the step's line and appends that of metrics.jsonl; warns of what its results show.
   void stepped(const finished_step& step);
+  /// What a search has found so far (stage search; null: the run is none, nothing happens). The
+  /// first call prints the head of the table. Each group's worth of evaluations prints a row and
+  /// appends a line to metrics.jsonl.
+  void searched(const search_book* book, epoch_id epoch);
   /// A batch was dropped since its gradient was not finite.
   void left_out();
   /// Warns where nothing was judged and no step was made for long, with the reason where no device
@@ -70,6 +76,7 @@ class monitor {
   monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
           const monitor_sources& from, success_watch watch);
   void watch_losses(const judged_sample& sample);
+  void write_row(const search_book& book, epoch_id epoch);
 
   const run_config& config_;
   role_board& roles_;
@@ -82,6 +89,8 @@ class monitor {
   base::nanoseconds_t started_;
   weights_version version_ = 0;
   std::map<std::string, std::int64_t> verdicts_;  ///< since the start of this process
+  std::optional<search_book> search_;             ///< as it was told last
+  search_book row_;                               ///< as it was at the last row
   loss_watch losses_;
   std::string newest_loss_;  ///< what the evaluator said
   // Since the last step.

@@ -98,6 +98,7 @@ void carry_out(replay_ptr self, replay_orders& orders) {
     state.setup.roles->working(state.learner_member, true);
   }
   state.setup.watch->judged(state.setup.head->take_judged());
+  state.setup.watch->searched(state.setup.head->search(), state.setup.head->epoch());
   if (orders.end) {
     state.ended = true;
     self->send(state.setup.supervisor, *orders.end);

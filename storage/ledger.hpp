@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,6 +59,12 @@ class ledger final : public ledger_view, public ledger_sink {
   [[nodiscard]] base::expected<std::vector<event_row>> events_of(std::int64_t sample) const;
   [[nodiscard]] base::expected<std::vector<stored_verdict>> verdicts_of(std::int64_t sample) const;
   [[nodiscard]] base::expected<stored_verdict> verdict(std::int64_t id) const;
+  /// Samples that a verdict has decided, whatever became of them since.
+  [[nodiscard]] base::expected<std::int64_t> judged() const;
+  /// Calls `visit` with the verdict that decided each sample, in the order of their arrival,
+  /// whatever became of the samples since. Its error ends the visit.
+  [[nodiscard]] base::status visit_judged(
+      const std::function<base::status(const stored_verdict&)>& visit) const;
   /// Checkpoints that survive, newest first.
   [[nodiscard]] base::expected<std::vector<checkpoint_row>> checkpoints() const;
   [[nodiscard]] ignored_arrivals ignored() const { return ignored_; }

@@ -248,6 +248,24 @@ base::expected<stored_verdict> ledger::verdict(std::int64_t id) const {
   return read_verdict(query);
 }
 
+base::expected<std::int64_t> ledger::judged() const {
+  QUERN_TRY(const auto count,
+            ask_integer(db_, "SELECT count(*) FROM samples WHERE verdict_id IS NOT NULL"));
+  return count.value_or(0);
+}
+
+base::status ledger::visit_judged(
+    const std::function<base::status(const stored_verdict&)>& visit) const {
+  QUERN_TRY(statement query, db_.prepare(fmt::format(
+                                 "SELECT {}, 1 FROM verdicts WHERE id IN (SELECT verdict_id FROM "
+                                 "samples WHERE verdict_id IS NOT NULL) ORDER BY id",
+                                 verdict_columns)));
+  return for_rows(query, [&]() -> base::status {
+    QUERN_TRY(const auto verdict, read_verdict(query));
+    return visit(verdict);
+  });
+}
+
 base::expected<std::vector<checkpoint_row>> ledger::checkpoints() const {
   std::vector<checkpoint_row> rows;
   QUERN_TRY(statement query, db_.prepare(fmt::format("SELECT version, epoch, path, hash "

@@ -56,7 +56,7 @@ base::status check_measuring(const run_config& config) {
 
 /// Whether generator and learner can agree to the bit.
 base::status check_exact(const run_config& config) {
-  if (!config.actors.exact || config.stage == "sft") return {};
+  if (!config.actors.exact || config.stage == "sft" || is_search(config)) return {};
   const std::string learner = config.learner.device == "cuda" ? "cuda" : "cpu";
   if (learner != config.actors.generator_device)
     return fail(errc::invalid_argument,
@@ -104,6 +104,21 @@ base::status check_effect(const run_config& config) {
           "{} is '{}', but nothing reads it where {} is '{}': {}, or leave {} out, for which "
           "--set {}= stands where it comes from elsewhere",
           one.key, one.value, one.other, one.other_value, one.needed, one.key, one.key);
+  return {};
+}
+
+/// What only a run without a learner is asked.
+base::status check_search(const run_config& config) {
+  if (!is_search(config)) return {};
+  if (config.run.budget_evaluations < config.algorithm.group_size)
+    return fail(errc::invalid_argument,
+                "run.budget_evaluations is {}, but algorithm.group_size is {}: a search needs one "
+                "group at least; raise the budget or lower the size",
+                config.run.budget_evaluations, config.algorithm.group_size);
+  if (config.observe.panel)
+    return fail(errc::invalid_argument,
+                "observe.panel is true, but stage search has one set of weights and nothing to "
+                "compare them with: set it to false, or leave it out");
   return {};
 }
 
@@ -157,6 +172,7 @@ base::status check_config(const run_config& config) {
         "algorithm.kl_weight is {} but preset {} has no KL term: use group_smoothed or set it to 0",
         config.algorithm.kl_weight, config.algorithm.preset);
   }
+  QUERN_CHECK(check_search(config));
   QUERN_CHECK(check_exact(config));
   return check_loss(config);
 }

@@ -23,6 +23,7 @@ namespace {
 
 /// Checkpoints that a run will write and keep beside those that are there.
 std::int64_t checkpoints_to_come(const run_config& config, const std::filesystem::path& folder) {
+  if (is_search(config)) return 0;
   const storage::checkpoint_store store(folder / "checkpoints");
   // A run whose steps are done writes none any more.
   if (store.latest().value_or(0) >= config.learner.steps) return 0;

@@ -53,10 +53,14 @@ void run_and_policy(keys& table) {
   QUERN_NUMBER(run.seed, fixed, 0, 9e15, "address of every random number of the run");
   QUERN_NUMBER(run.max_time_s, resume, 0, 1e8,
                "the run stops with a checkpoint after this time; 0: no limit");
+  QUERN_NUMBER(run.budget_evaluations, resume, 1, 1e9,
+               "stage search: samples that are judged in all, then the run ends; those that the "
+               "evaluators fail to judge do not count, nor do kernels of replay.seed_variants");
   QUERN_TEXT(
-      stage, fixed, QUERN_WORDS("sft", "self_train", "contrastive"),
+      stage, fixed, QUERN_WORDS("sft", "self_train", "contrastive", "search"),
       "supervised fine-tuning on verified variants; self-training on own successes (reward 1 "
-      "or 0, no baseline); contrastive RL");
+      "or 0, no baseline); contrastive RL; search: prompts with exemplars as in contrastive RL, by "
+      "a policy that never changes: no learner, no key of learner.* is read");
   QUERN_TEXT(
       policy.model, fixed, {},
       "Hugging Face folder of the first weights; a name without a leading / is looked for "

@@ -64,6 +64,7 @@ base::status check_loss(const run_config& config) {
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config) {
   QUERN_TRY(const placement where, placement_of(config));
   std::vector<std::int64_t> devices;
+  if (is_search(config)) return devices;
   const auto taken = [&](std::int64_t number) {
     for (std::size_t i = 0; i < devices.size() && devices.size() < where.ranks.size(); ++i)
       if (devices[i] == number && where.ranks[i] == where.ranks[devices.size()]) return true;
@@ -95,6 +96,7 @@ base::expected<std::vector<std::int64_t>> learner_devices(const run_config& conf
 }
 
 base::expected<bool> weights_by_link(const run_config& config) {
+  if (is_search(config)) return false;
   const bool asked = config.actors.weights == "link";
   const bool learner_on_gpu = config.learner.device == "cuda",
              generator_on_gpu = config.actors.generator_device == "cuda";

@@ -19,7 +19,8 @@ policy::loss_parameters loss_parameters_of(const run_config& config);
 base::status check_loss(const run_config& config);
 
 /// By rank, numbers of the rank's own host: learner.devices, or 0, 1, ... on each host where that
-/// is empty. Errors: a list that is none, or is not of learner.ranks; as placement_of.
+/// is empty; none in stage search. Errors: a list that is none, or is not of learner.ranks; as
+/// placement_of.
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config);
 
 /// Whether weights go to generators over links (policy/engine/weight_link.hpp) and not through

@@ -37,7 +37,7 @@ bool generates_on_gpu(const run_config& config) {
 
 /// A version of the weights in a file, which has the learner's precision; 0: they are in none.
 std::int64_t bytes_of_file(const run_config& config, const policy::model_config& model) {
-  if (tunes(config) || weights_by_link(config).value_or(true)) return 0;
+  if (tunes(config) || is_search(config) || weights_by_link(config).value_or(true)) return 0;
   return (config.learner.precision == "bfloat16" ? 2 : 4) * policy::parameter_count(model);
 }
 
@@ -349,16 +349,19 @@ std::string describe_memory(const run_config& config, const policy::model_config
   const auto where = placement_of(config);
   const auto devices = learner_devices(config);
   if (!where || !devices) return {};
-  const policy::learner_demand demand = rank_demand(config, machine);
-  const bool alone = config.learner.ranks == 1;
-  std::string text = plan_lines(
-      policy::plan_learner(model, demand),
-      fmt::format("memory of {}", alone ? "the learner" : "a learner rank"),
-      demand.gpu ? of_gpu(machine, devices->front(), where->ranks.front().empty()) : std::string());
-  text += plan_lines(policy::plan_checkpoint(model, demand, /*writes_weights=*/true),
-                     fmt::format("host memory of {} while a checkpoint is made, beside that",
-                                 alone ? "the learner" : "rank 0"),
-                     "");
+  std::string text;
+  if (!is_search(config)) {
+    const policy::learner_demand demand = rank_demand(config, machine);
+    const bool alone = config.learner.ranks == 1;
+    text += plan_lines(policy::plan_learner(model, demand),
+                       fmt::format("memory of {}", alone ? "the learner" : "a learner rank"),
+                       demand.gpu ? of_gpu(machine, devices->front(), where->ranks.front().empty())
+                                  : std::string());
+    text += plan_lines(policy::plan_checkpoint(model, demand, /*writes_weights=*/true),
+                       fmt::format("host memory of {} while a checkpoint is made, beside that",
+                                   alone ? "the learner" : "rank 0"),
+                       "");
+  }
   if (tunes(config)) return text + sum_line(config, model, machine, *where);
   const bool on_gpu = generates_on_gpu(config);
   policy::memory_plan plan = policy::plan_generator(model, generator_demand_of(config, model));

@@ -101,10 +101,11 @@ bool placement::beside_first(std::int64_t rank) const {
 
 base::expected<placement> placement_of(const run_config& config) {
   placement made;
-  made.ranks.resize(static_cast<std::size_t>(config.learner.ranks));
+  if (!is_search(config)) made.ranks.resize(static_cast<std::size_t>(config.learner.ranks));
   made.evaluators.resize(static_cast<std::size_t>(config.env.evaluators));
   if (config.stage == "sft") return made;
-  QUERN_TRY(const auto ranks, hosts_of(config, "learner.hosts", config.learner.hosts));
+  QUERN_TRY(auto ranks, hosts_of(config, "learner.hosts", config.learner.hosts));
+  if (is_search(config)) ranks.clear();
   if (!ranks.empty() && std::ssize(ranks) != config.learner.ranks)
     return fail(errc::invalid_argument,
                 "learner.hosts names {} hosts, but learner.ranks is {}: one name a rank is needed; "

@@ -14,7 +14,7 @@ namespace quern::actors {
 
 /// Hosts by name; "" is this machine.
 struct placement {
-  std::vector<std::string> ranks;  ///< by rank of the learner
+  std::vector<std::string> ranks;  ///< by rank of the learner; none in stage search
   std::string generator;
   std::vector<std::string> evaluators;  ///< by number, those that the run starts
 

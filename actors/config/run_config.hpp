@@ -15,6 +15,7 @@ struct run_config {
     std::string folder = "";
     std::int64_t seed = 1;
     double max_time_s = 0;
+    std::int64_t budget_evaluations = 256;
   } run;
 
   std::string stage = "contrastive";
@@ -152,5 +153,11 @@ struct run_config {
     std::string log_level = "info";
   } observe;
 };
+
+/// Whether the run searches with a policy that never changes: no learner, no checkpoints; it ends
+/// when run.budget_evaluations are spent (decide/search_book.hpp).
+inline bool is_search(const run_config& config) {
+  return config.stage == "search";
+}
 
 }  // namespace quern::actors

@@ -102,6 +102,11 @@ base::status check_place(const run_config& config, std::size_t number) {
                 "stages: number {} is sft, which makes a policy of its own and would throw away "
                 "that of the stage before it: sft can be the first stage only, once",
                 number);
+  if (is_search(config))
+    return fail(errc::invalid_argument,
+                "stages: number {} is search, which leaves the policy as it is and gives none to a "
+                "stage after it: run it alone, with the policy.model that it searches with",
+                number);
   if (config.learner.steps == 0)
     return fail(errc::invalid_argument,
                 "stages: number {} ({}): learner.steps is 0, at least 1 is needed: raise it, or "

@@ -121,6 +121,7 @@ bottleneck find_bottleneck(const loop_time& seen, const bottleneck_limits& limit
     return {bottleneck_kind::unknown, {}, "too little was seen to tell who holds the run back"};
   std::vector<run_role> hardly_idle, held_back, on_device;
   for (const run_role role : all_run_roles) {
+    if (!seen.has(role)) continue;
     if (role == run_role::control && seen.of(role).present() == 0) continue;
     const double slack = slack_of(seen, role);
     if (slack <= limits.hardly) hardly_idle.push_back(role);

@@ -15,10 +15,10 @@ base::status group_book::open(group_id group, std::int64_t sequence,
                               std::vector<sample_id> samples) {
   if (groups_.contains(group)) return fail(errc::conflict, "group {} is already open", group);
   const std::set<sample_id> distinct(samples.begin(), samples.end());
-  if (distinct.size() < least_group || distinct.size() != samples.size()) {
+  if (distinct.size() < least_ || distinct.size() != samples.size()) {
     return fail(errc::invalid_argument,
                 "group {} has {} samples, {} of them distinct; it needs at least {}", group,
-                samples.size(), distinct.size(), least_group);
+                samples.size(), distinct.size(), least_);
   }
   for (const auto sample : samples) {
     if (group_of_.contains(sample)) {

@@ -38,8 +38,11 @@ struct group_resolution {
 /// Not thread-safe.
 class group_book {
  public:
+  /// `least`: samples that a group needs when it is opened; 1 where nothing is trained.
+  explicit group_book(std::size_t least = least_group) : least_(least) {}
+
   /// `sequence`: the group's number in issue order. Errors: conflict (known), invalid_argument
-  /// (fewer than two samples, or one twice).
+  /// (fewer samples than `least`, or one twice).
   base::status open(group_id group, std::int64_t sequence, std::vector<sample_id> samples);
 
   /// A sample reached its end before training. The resolution comes with the last one. Errors:
@@ -61,6 +64,7 @@ class group_book {
   };
   base::expected<std::optional<group_resolution>> finish(sample_id sample, end how);
 
+  std::size_t least_;
   std::unordered_map<group_id, open_group> groups_;
   std::unordered_map<sample_id, group_id> group_of_;
 };

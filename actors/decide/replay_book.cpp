@@ -38,6 +38,7 @@ replay_book::replay_book(epoch_id epoch, weights_version version, replay_options
       next_sequence_(next_sequence),
       schedule_(plan),
       window_(options.staleness),
+      groups_(options.fixed_policy ? 1 : least_group),
       batcher_(options.staleness.groups_per_step),
       order_(plan.first_group(version)) {}
 
@@ -259,6 +260,7 @@ base::status replay_book::resolve(const group_resolution& resolution,
 
 base::status replay_book::settle(const group_resolution& resolution,
                                  std::vector<transition>& changes) {
+  if (options_.fixed_policy) return close_judged(resolution, changes);
   for (const auto sample : resolution.leftover) {
     changes.push_back(
         {sample, sample_state::dropped,
@@ -276,6 +278,17 @@ base::status replay_book::settle(const group_resolution& resolution,
     ready.samples.push_back({sample, state.tokens, state.segments});
   }
   return batcher_.add(std::move(ready));
+}
+
+base::status replay_book::close_judged(const group_resolution& resolution,
+                                       std::vector<transition>& changes) {
+  for (const auto& part : {resolution.members, resolution.leftover})
+    for (const auto sample : part) {
+      changes.push_back({sample, sample_state::admitted, {}});
+      changes.push_back({sample, sample_state::dropped, drop_reason::no_learner});
+      live_.erase(sample);
+    }
+  return finish_group(resolution.group);
 }
 
 base::status replay_book::finish_group(group_id group) {
@@ -346,44 +359,6 @@ base::expected<sample_news> replay_book::left_out(epoch_id epoch, std::int64_t n
   news.counted = true;
   under_way_.reset();
   return news;
-}
-
-bool replay_book::wants_verdicts(std::int64_t steps) const {
-  const std::int64_t batches = steps - version_ - (under_way_ ? 1 : 0);
-  if (batches <= 0) return false;
-  if (options_.deterministic) return order_.next() < schedule_.first_group(steps);
-  const auto complete = static_cast<std::int64_t>(batcher_.waiting());
-  return complete < batches * schedule_.groups_per_step() ||
-         std::any_of(live_.begin(), live_.end(), [](const auto& entry) {
-           return entry.second.state == sample_state::issued ||
-                  entry.second.state == sample_state::generated;
-         });
-}
-
-std::vector<sample_id> replay_book::in_state(sample_state state) const {
-  std::vector<sample_id> samples;
-  for (const auto& [id, sample] : live_) {
-    if (sample.state != state) continue;
-    const bool is_parked = parked_.contains(open_.at(sample.group).permit.sequence);
-    if (!is_parked) samples.push_back(id);
-  }
-  std::sort(samples.begin(), samples.end());
-  return samples;
-}
-
-const issue_permit* replay_book::permit_of(sample_id sample) const {
-  const auto found = live_.find(sample);
-  return found == live_.end() ? nullptr : &open_.at(found->second.group).permit;
-}
-
-weights_version replay_book::oldest_needed() const {
-  auto oldest = schedule_.version_for(next_sequence_);
-  for (const auto& [id, sample] : live_) {
-    if (sample.state == sample_state::issued) {
-      oldest = std::min(oldest, open_.at(sample.group).permit.version);
-    }
-  }
-  return oldest;
 }
 
 }  // namespace quern::actors

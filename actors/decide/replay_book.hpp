@@ -23,6 +23,8 @@ inline constexpr std::string_view group_too_small = "group_too_small";
 inline constexpr std::string_view group_mostly_lost = "group_mostly_lost";
 inline constexpr std::string_view stale = "stale";
 inline constexpr std::string_view prompt_lost = "prompt_lost";  ///< its blob, when a run goes on
+/// It was judged, and its run has no learner (stage search): the end of its life.
+inline constexpr std::string_view no_learner = "no_learner";
 /// The gradient of its batch was not finite.
 inline constexpr std::string_view non_finite = "non_finite";
 /// Whether samples with this reason were lost to the machinery that should have judged them.
@@ -53,6 +55,9 @@ struct batch_news {
 struct replay_options {
   staleness_limits staleness;
   bool deterministic = false;  ///< follow the logical schedule
+  /// There is no learner: a group ends with its last verdict, its samples are admitted and dropped
+  /// as `no_learner`, and its slot is free. No batch is ever made; the version stays.
+  bool fixed_policy = false;
 };
 
 /// What a group has to be sampled by.
@@ -121,6 +126,8 @@ class replay_book {
   [[nodiscard]] const std::optional<batch>& under_way() const { return under_way_; }
   /// Samples that are neither consumed nor dropped.
   [[nodiscard]] std::size_t live() const { return live_.size(); }
+  /// Live samples whose verdict is still to come.
+  [[nodiscard]] std::int64_t unjudged() const;
   [[nodiscard]] std::size_t parked() const { return parked_.size(); }
   /// In a run of `steps` steps: a verdict is still to come that a step may use, of a live sample or
   /// of one that will be issued. False during the last step, and when all batches that are missing
@@ -154,6 +161,7 @@ class replay_book {
   /// Settles the group now or, in deterministic mode, with all others whose turn has come.
   base::status resolve(const group_resolution& resolution, std::vector<transition>& changes);
   base::status settle(const group_resolution& resolution, std::vector<transition>& changes);
+  base::status close_judged(const group_resolution& resolution, std::vector<transition>& changes);
   base::status finish_group(group_id group);
 
   epoch_id epoch_;

@@ -114,14 +114,26 @@ base::ordered_json role_board::since_last_step() {
     role.device_wait += std::min<nanoseconds_t>(role.busy, 0);
     role.busy = std::max<nanoseconds_t>(role.busy, 0);
   }
+  news.none_of = none_of_;
   base::ordered_json told = to_json(news);
-  told["held_back"] = bottleneck_json(times_.window(now));
+  told["held_back"] = bottleneck_json(seen_in_window());
   return told;
+}
+
+void role_board::without(run_role role) {
+  const std::lock_guard lock(guard_);
+  none_of_[static_cast<std::size_t>(role)] = true;
+}
+
+loop_time role_board::seen_in_window() {
+  loop_time seen = times_.window(clock_.now_ns());
+  seen.none_of = none_of_;
+  return seen;
 }
 
 base::ordered_json role_board::window() {
   const std::lock_guard lock(guard_);
-  const loop_time seen = times_.window(clock_.now_ns());
+  const loop_time seen = seen_in_window();
   base::ordered_json told = to_json(seen);
   told["held_back"] = bottleneck_json(seen);
   return told;

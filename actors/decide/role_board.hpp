@@ -17,6 +17,9 @@ class role_board {
  public:
   explicit role_board(const base::clock& clock);
 
+  /// The run has no such role: nothing is told of it from now on.
+  void without(run_role role);
+
   // ---- as in role_times, now ----
   role_member joined(run_role role);
   void left(role_member member);
@@ -62,6 +65,8 @@ class role_board {
   };
   using device_id = std::pair<session_id, std::int64_t>;
   void control_works(bool on);
+  /// Of times_, with the roles that the run lacks.
+  [[nodiscard]] loop_time seen_in_window();
 
   std::mutex guard_;
   const base::clock& clock_;
@@ -70,6 +75,7 @@ class role_board {
   std::map<device_id, device_state> devices_;
   std::map<lease_id, device_id> leases_;
   loop_time last_step_;
+  std::array<bool, run_role_count> none_of_ = {};
 };
 
 }  // namespace quern::actors

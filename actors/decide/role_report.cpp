@@ -77,7 +77,7 @@ std::string table_line(run_role role, const role_time& time, nanoseconds_t wall)
 base::ordered_json to_json(const loop_time& time) {
   base::ordered_json roles;
   for (const run_role role : all_run_roles)
-    roles[std::string(name_of(role))] = role_json(time.of(role), time.wall);
+    if (time.has(role)) roles[std::string(name_of(role))] = role_json(time.of(role), time.wall);
   return {{"span_s", rounded(seconds_of(time.wall))},
           {"tokens_generated", time.of(run_role::generator).done},
           {"tokens_per_s", rounded(time.per_second(run_role::generator))},
@@ -96,7 +96,10 @@ base::expected<loop_time> read_loop_time(const base::json& line) {
     return base::fail(base::errc::invalid_argument, "'roles' is missing");
   for (const run_role role : all_run_roles) {
     const auto found = line["roles"].find(std::string(name_of(role)));
-    if (found == line["roles"].end()) continue;
+    if (found == line["roles"].end()) {
+      time.none_of[static_cast<std::size_t>(role)] = true;
+      continue;
+    }
     const std::int64_t done = time.of(role).done;
     QUERN_TRY(time.of(role), read_role(*found, time.wall));
     time.of(role).done = done;
@@ -131,7 +134,7 @@ std::string role_table(const loop_time& time, const std::string& of, const bottl
       "    role        busy    idle  device wait   waits for\n",
       of, time.per_second(run_role::generator), 3600 * time.per_second(run_role::evaluator));
   for (const run_role role : all_run_roles)
-    text += table_line(role, time.of(role), time.wall);
+    if (time.has(role)) text += table_line(role, time.of(role), time.wall);
   return text + fmt::format("  {}\n", held_back.text);
 }
 

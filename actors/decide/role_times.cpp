@@ -59,8 +59,10 @@ double loop_time::per_second(run_role role) const {
 
 loop_time& loop_time::operator+=(const loop_time& other) {
   wall += other.wall;
-  for (std::size_t i = 0; i < run_role_count; ++i)
+  for (std::size_t i = 0; i < run_role_count; ++i) {
     roles[i] += other.roles[i];
+    none_of[i] |= other.none_of[i];
+  }
   return *this;
 }
 

@@ -71,7 +71,10 @@ struct role_time {
 struct loop_time {
   nanoseconds_t wall = 0;  ///< of the run, pauses left out
   std::array<role_time, run_role_count> roles = {};
+  /// Whether the run has no such role, and nobody waits for it: a learner in stage search.
+  std::array<bool, run_role_count> none_of = {};
 
+  [[nodiscard]] bool has(run_role role) const { return !none_of[static_cast<std::size_t>(role)]; }
   [[nodiscard]] const role_time& of(run_role role) const {
     return roles[static_cast<std::size_t>(role)];
   }

@@ -16,6 +16,7 @@
 #include "actors/decide/drop_tally.hpp"
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/role_times.hpp"
+#include "actors/decide/search_book.hpp"
 #include "actors/decide/success_watch.hpp"
 #include "actors/decide/task_sampler.hpp"
 #include "actors/decide/unjudged_streak.hpp"
@@ -122,7 +123,11 @@ class replay {
   [[nodiscard]] bool stepping() const { return book_->under_way().has_value(); }
   [[nodiscard]] std::size_t in_flight() const { return book_->live(); }
   /// Evaluators have something to do, or will have.
-  [[nodiscard]] bool wants_verdicts() const { return book_->wants_verdicts(config_.learner.steps); }
+  [[nodiscard]] bool wants_verdicts() const {
+    return search_ ? !goal_reached() : book_->wants_verdicts(config_.learner.steps);
+  }
+  /// Stage search: what was found and spent, earlier lives of the run included; null otherwise.
+  [[nodiscard]] const search_book* search() const { return search_ ? &*search_ : nullptr; }
   /// Why the last `advance` issued no more groups than it did; unknown: no generator had room.
   [[nodiscard]] role_wait held_up() const { return held_up_; }
   /// Samples of the batch under way by the number of steps that they are behind; none under way:
@@ -184,7 +189,10 @@ class replay {
   base::status order_batch(replay_orders& orders);
   void order_checkpoint(replay_orders& orders);
   base::status end_if_drained(replay_orders& orders);
-  [[nodiscard]] bool all_steps_done() const { return version() >= config_.learner.steps; }
+  /// All steps are done, or the budget is spent and everything that was issued is judged.
+  [[nodiscard]] bool goal_reached() const;
+  /// Samples of the next group; 0: all that the run needs are issued.
+  [[nodiscard]] std::int64_t next_group_size() const;
   [[nodiscard]] bool has_exemplars(const book_task& task) const;
   base::expected<generate_group> order_of(const group_info& group, group_id id,
                                           std::vector<sample_id> samples) const;
@@ -201,6 +209,7 @@ class replay {
   std::optional<task_sampler> sampler_;
   std::optional<recorded_book> recorded_;  ///< policy.engine: recorded
   std::optional<replay_book> book_;
+  std::optional<search_book> search_;  ///< stage search
   env::reward_function reward_;
   policy::loss_parameters loss_;
   policy::reward_statistics smoothing_;

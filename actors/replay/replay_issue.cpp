@@ -82,14 +82,24 @@ void replay::draw_scouts(const book_task& task, group_id turn) {
   }
 }
 
-base::expected<bool> replay::issue_one(replay_orders& orders) {
-  const std::int64_t still_needed =
+bool replay::goal_reached() const {
+  return search_ ? search_->over(book_->unjudged()) : version() >= config_.learner.steps;
+}
+
+std::int64_t replay::next_group_size() const {
+  if (search_) return search_->next_group(book_->unjudged());
+  const std::int64_t needed =
       (config_.learner.steps - version()) * config_.algorithm.groups_per_step;
+  return book_->window().charged() >= needed ? 0 : config_.algorithm.group_size;
+}
+
+base::expected<bool> replay::issue_one(replay_orders& orders) {
+  const std::int64_t size = next_group_size();
   const auto held_up = [this](role_wait by) {
     held_up_ = by;
     return false;
   };
-  if (book_->window().charged() >= still_needed) return held_up(role_wait::goal);
+  if (size == 0) return held_up(role_wait::goal);
   const auto permit = book_->may_issue(installed_);
   if (!permit) return held_up(role_wait::window);
   // Where cores are few, scouts would slow the generator down while all wait for it.
@@ -118,7 +128,7 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
   spec.exemplars = prompt.exemplars;
   QUERN_TRY(spec.prompt_hash, blobs_.put(prompt.text));
   spec.template_hash = prompt.template_hash;
-  spec.size = static_cast<int>(config_.algorithm.group_size);
+  spec.size = static_cast<int>(size);
   QUERN_TRY(const storage::issued_group issued, ledger_->issue(spec));
   group_info group{task->id, prompt.text, prompt.exemplars, {}};
   for (std::int64_t k = 0; k < spec.size; ++k) {

@@ -1,6 +1,7 @@
 // Opening a run and recovering it: the beginning of an epoch.
 #include "actors/replay/replay.hpp"
 #include "actors/replay/sample_blob.hpp"
+#include "actors/replay/search_start.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 
@@ -109,6 +110,10 @@ base::status replay::begin_epoch(const std::string& reason) {
   options.staleness.max_age = config_.actors.staleness;
   options.staleness.groups_per_step = config_.algorithm.groups_per_step;
   QUERN_TRY(options.staleness.policy, parse_staleness_policy(config_.actors.stale_groups));
+  options.fixed_policy = is_search(config_);
+  if (is_search(config_)) {
+    QUERN_TRY(search_, search_so_far(config_, *ledger_, *archive_, sampler_->pass_length()));
+  }
   QUERN_TRY(book_, replay_book::make(report.epoch, version, options, position.next_seq));
   groups_.clear();
   samples_.clear();

@@ -88,6 +88,30 @@ TEST_CASE("the first verdict of an attempt wins; late and stale answers are igno
   CHECK_FALSE(book.evaluated(verdict_of(2, 3, 1)).has_value());
 }
 
+TEST_CASE("samples that were judged are visited by their verdicts, whatever became of them") {
+  open_ledger run;
+  ledger& book = *run.book;
+  run.group_in(sample_state::generated, 2);
+  must(book.evaluated(verdict_of(2, 1, 1)));
+  must(book.evaluated(verdict_of(1, 1, 1, false)));  // noisy: decides nothing
+  CHECK(must(book.judged()) == 1);
+  const std::vector<std::int64_t> both = {1, 2};
+  must(book.evaluated(verdict_of(1, 1, 2)));
+  must(book.drop(both, "no_learner"));
+  CHECK(must(book.judged()) == 2);
+  std::vector<std::int64_t> seen;
+  const auto note = [&](const stored_verdict& one) -> base::status {
+    CHECK(one.row.counts);
+    seen.push_back(one.row.sample);
+    return {};
+  };
+  must(book.visit_judged(note));
+  CHECK(seen == std::vector<std::int64_t>{2, 1});
+  CHECK_FALSE(book.visit_judged([](const stored_verdict&) -> base::status {
+    return base::fail(base::errc::internal, "enough");
+  }));
+}
+
 TEST_CASE("operations that do not fit are refused whole, with the reason") {
   open_ledger run;
   ledger& book = *run.book;

@@ -37,11 +37,10 @@ int make_report(const fs::path& folder) {
     return nothing;
   }
   base::set_log_level(config->observe.log_level);
-  const auto steps = durable_steps(*config, folder);
-  if (!steps) return report("report", steps.error());
+  const auto goal = actors::goal_of(*config, run->paths());
+  if (!goal) return report("report", goal.error());
   // The last weights of a run that goes on are not the last ones.
-  const bool measures =
-      *steps >= config->learner.steps && actors::lacks_panel(*config, run->paths());
+  const bool measures = goal->reached() && actors::lacks_panel(*config, run->paths());
   const auto how = measures ? actors::missing_panel::measure : actors::missing_panel::leave_out;
   const auto tasks = tasks_of(*config, folder, how);
   if (!tasks) return report("report", tasks.error());
@@ -51,8 +50,7 @@ int make_report(const fs::path& folder) {
     tell(stderr, "paused: quern report {}\n", folder.string());
     return paused;
   }
-  if (*steps < config->learner.steps)
-    tell(stdout, "at step {} of {}:\n", *steps, config->learner.steps);
+  if (!goal->reached()) tell(stdout, "at {} {} of {}:\n", goal->unit, goal->done, goal->wanted);
   tell(stdout, "{}", **made);
   return done;
 }

@@ -1,15 +1,10 @@
 // quern train and quern resume.
-#include <cerrno>
 #include <filesystem>
 
 #include <fmt/format.h>
 
-#include "actors/config/cluster_check.hpp"
 #include "actors/config/config_file.hpp"
-#include "actors/config/memory_check.hpp"
 #include "actors/config/preflight.hpp"
-#include "actors/config/reference_check.hpp"
-#include "actors/config/sample_window.hpp"
 #include "actors/control.hpp"
 #include "actors/finish.hpp"
 #include "actors/sft_run.hpp"
@@ -28,11 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path folder_of(const actors::run_config& config) {
-  return config.run.folder.empty() ? fs::path("runs") / config.run.name
-                                   : fs::path(config.run.folder);
-}
-
 base::json meta_of(const actors::run_config& config) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
@@ -44,33 +34,6 @@ base::json meta_of(const actors::run_config& config) {
 
 std::int64_t durable_version(const storage::ledger_position& at) {
   return at.checkpoint ? at.checkpoint->version : 0;
-}
-
-void print_plan(const actors::run_config& config, const actors::task_book& tasks) {
-  tell(stdout, "{}", actors::to_yaml(config));
-  std::size_t held_out = 0;
-  for (const auto& task : tasks.tasks())
-    held_out += task.held_out ? 1 : 0;
-  tell(stdout, "\n# plan: {} in {}\n", config.stage, folder_of(config).string());
-  tell(stdout, "# tasks: {} trained on, {} held out\n", tasks.tasks().size() - held_out, held_out);
-  if (config.stage == "sft") {
-    tell(stdout, "# corpus: {} tasks, {} records each; {} steps of {} samples\n",
-         config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
-         config.learner.batch_samples);
-    tell(stdout, "# processes: control, {} corpus makers, then {}\n", config.env.evaluators,
-         config.learner.ranks == 1 ? "the learner"
-                                   : fmt::format("{} learner ranks", config.learner.ranks));
-    return;
-  }
-  tell(
-      stdout, "# processes: control, {}, generator, {} evaluator hosts\n",
-      config.learner.ranks == 1 ? "learner" : fmt::format("{} learner ranks", config.learner.ranks),
-      config.env.evaluators);
-  tell(stdout, "{}", actors::describe_hosts(config));
-  tell(stdout, "# {} steps of {} groups of {} samples; a sample is at most {} steps behind\n",
-       config.learner.steps, config.algorithm.groups_per_step, config.algorithm.group_size,
-       config.actors.staleness);
-  tell(stdout, "{}", actors::describe_window(config));
 }
 
 run_outcome tell_paused(const fs::path& resume_as) {
@@ -105,11 +68,12 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
     if (signals.arrived(0)) told.asked = actors::ending::pause;
     return told;
   }
-  const auto steps_are_left = [&] {
-    return durable_steps(config, run.paths().root).value_or(0) < config.learner.steps;
+  const auto goal_is_ahead = [&] {
+    const auto at = actors::goal_of(config, run.paths());
+    return !at || !at->reached();
   };
   std::optional<actors::ending> asked;
-  if (steps_are_left()) {
+  if (goal_is_ahead()) {
     actors::unfinish_run(run.paths());
     const auto end = actors::run_control(config, run, tasks);
     if (!end) return {report(name, end.error())};
@@ -117,7 +81,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
     if (!end->finished) asked = end->how;
     if (signals.arrived(0)) asked = actors::ending::pause;
     // Paused in its last step, a run without a panel is complete: there is nothing to resume.
-    if (asked == actors::ending::pause && (steps_are_left() || config.observe.panel))
+    if (asked == actors::ending::pause && (goal_is_ahead() || config.observe.panel))
       return tell_paused(resume_as);
   }
   const auto finished = actors::finish_run(config, run, tasks);
@@ -158,14 +122,6 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
   return {};
 }
 
-/// As actors::check_references(). Every error is one of the configuration, as those of preflight().
-base::expected<std::string> tried_references(const actors::run_config& config,
-                                             const actors::task_book& tasks) {
-  auto checked = actors::check_references(config, tasks);
-  if (checked) return checked;
-  return base::fail(base::errc::invalid_argument, "{}", checked.error().message);
-}
-
 /// Says where a run stands before it goes on; whether there is something to do.
 base::expected<bool> tell_position(const actors::run_config& config,
                                    const storage::run_paths& paths) {
@@ -183,6 +139,12 @@ base::expected<bool> tell_position(const actors::run_config& config,
   }
   QUERN_CHECK(actors::check_ledger(paths));
   QUERN_TRY(const auto at, actors::position_of(paths));
+  if (actors::is_search(config)) {
+    QUERN_TRY(const auto goal, actors::goal_of(config, paths));
+    tell(stderr, "resuming {} with {} of {} evaluations spent, epoch {}\n", folder, goal.done,
+         goal.wanted, at.epoch + 1);
+    return !goal.reached() || !actors::is_finished(config, paths);
+  }
   tell(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder, at.version,
        config.learner.steps, at.checkpoint ? std::to_string(at.checkpoint->version) : "none",
        at.epoch + 1);
@@ -193,7 +155,7 @@ base::expected<bool> tell_position(const actors::run_config& config,
 
 run_outcome begin_run(const actors::run_config& config, const fs::path& folder,
                       const fs::path& resume_as, const std::function<base::status()>& made) {
-  if (config.learner.steps == 0) {
+  if (config.learner.steps == 0 && !actors::is_search(config)) {
     tell(stderr, "quern train: learner.steps is 0: there is nothing to do; raise it\n");
     return {nothing};
   }
@@ -218,34 +180,9 @@ base::expected<std::int64_t> durable_steps(const actors::run_config& config,
 }
 
 bool is_complete_run(const actors::run_config& config, const fs::path& folder) {
-  const auto steps = durable_steps(config, folder);
-  if (!steps || *steps < config.learner.steps) return false;
+  const auto goal = actors::goal_of(config, storage::run_paths{folder});
+  if (!goal || !goal->reached()) return false;
   return config.stage == "sft" || actors::is_finished(config, storage::run_paths{folder});
-}
-
-int show_plan(const actors::run_config& config, const fs::path& folder,
-              const policy::model_config* begins_with) {
-  actors::missing_hardware missing;
-  const auto how =
-      begins_with == nullptr ? actors::run_beginning::fresh : actors::run_beginning::later;
-  const auto tasks = actors::preflight(config, folder, how, &missing, begins_with);
-  if (!tasks) return report("train", tasks.error());
-  const auto model = begins_with == nullptr ? actors::policy_shape(config)
-                                            : base::expected<policy::model_config>(*begins_with);
-  if (!model) return report("train", model.error());
-  const auto checked = tried_references(config, *tasks);
-  if (!checked) return report("train", checked.error());
-  print_plan(config, *tasks);
-  tell(stdout, "# {}\n", *checked);
-  tell(stdout, "{}", actors::describe_memory(config, *model, actors::memory_here(config)));
-  for (const std::string& what : missing)
-    tell(stdout, "# missing here: {}\n", what);
-  // Here the text is what was asked for, unlike what a run says beside its work.
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && errno == ENOSPC) {
-    tell(stderr, "quern train: the plan could not be written: no space left on its device\n");
-    return failed;
-  }
-  return done;
 }
 
 base::expected<actors::run_config> changed_config(const fs::path& folder,
@@ -283,6 +220,12 @@ run_outcome go_on_with_run(const fs::path& folder, const std::vector<std::string
   if (!config) return {report("resume", config.error())};
   const auto to_do = tell_position(*config, run->paths());
   if (!to_do) return {report("resume", to_do.error())};
+  if (!*to_do && actors::is_search(*config)) {
+    tell(stderr,
+         "quern resume: all {} evaluations are spent; raise run.budget_evaluations to go on\n",
+         config->run.budget_evaluations);
+    return {nothing};
+  }
   if (!*to_do) {
     tell(stderr, "quern resume: all {} steps are done; raise learner.steps to go on\n",
          config->learner.steps);

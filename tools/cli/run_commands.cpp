@@ -60,15 +60,17 @@ base::expected<base::json> read_ledger(const storage::run_paths& paths) {
                     {"mixed_versions", ages.mixed}};
 }
 
-void print_ledger(const base::json& rows) {
-  fmt::print("  epoch {}, version {}, last checkpoint {}\n", rows["epoch"].get<std::int64_t>(),
-             rows["version"].get<std::int64_t>(), rows["checkpoint"].get<std::int64_t>());
+void print_ledger(const base::json& rows, bool learns) {
+  if (learns)
+    fmt::print("  epoch {}, version {}, last checkpoint {}\n", rows["epoch"].get<std::int64_t>(),
+               rows["version"].get<std::int64_t>(), rows["checkpoint"].get<std::int64_t>());
   fmt::print("  samples issued {}:", rows["issued"].get<std::int64_t>());
   for (const auto& [state, count] : rows["samples"].items()) {
     if (count.get<std::int64_t>() > 0) fmt::print(" {} {}", count.get<std::int64_t>(), state);
   }
   fmt::print("\n");
   if (!rows["dropped"].empty()) fmt::print("  dropped: {}\n", base::dump(rows["dropped"]));
+  if (!learns) return;
   fmt::print("  steps behind when used: {}, with tokens of several versions: {}\n",
              base::dump(rows["ages"]), rows["mixed_versions"].get<std::int64_t>());
 }
@@ -148,11 +150,20 @@ void print_sft(const base::json& position) {
              position["steps"].get<std::int64_t>());
 }
 
-/// All steps are durable and the panel, if there is one, is measured.
-bool is_complete(const storage::run_paths& paths, const base::json& rows) {
+/// The goal is reached and the panel, if there is one, is measured.
+bool is_complete(const storage::run_paths& paths) {
   const auto config = actors::load_config(paths.config(), {});
-  return config && rows["checkpoint"].get<std::int64_t>() >= config->learner.steps &&
-         (config->stage == "sft" || actors::is_finished(*config, paths));
+  if (!config) return false;
+  const auto goal = actors::goal_of(*config, paths);
+  return goal && goal->reached() && (config->stage == "sft" || actors::is_finished(*config, paths));
+}
+
+/// Of a search whose control process does not tell it.
+std::string search_line(const storage::run_paths& paths) {
+  const auto config = actors::load_config(paths.config(), {});
+  if (!config) return {};
+  const auto found = actors::search_of(*config, paths);
+  return found ? fmt::format("  {}\n", found->summary()) : std::string();
 }
 
 std::string_view state_text(bool goes_on, bool complete) {
@@ -220,7 +231,8 @@ int cmd_status(int argc, char** argv) {
   const storage::run_paths paths{*present};
   const auto meta = storage::read_meta(paths);
   if (!meta) return report("status", meta.error());
-  const bool tuning = base::get<std::string>(*meta, "stage").value_or("") == "sft";
+  const std::string stage = base::get<std::string>(*meta, "stage").value_or("");
+  const bool tuning = stage == "sft", searching = stage == "search";
   const auto rows = tuning ? read_sft(paths) : read_ledger(paths);
   if (!rows) return report("status", rows.error());
   const auto locked = storage::is_locked(paths.lock());
@@ -236,20 +248,21 @@ int cmd_status(int argc, char** argv) {
                                                      {"loop", loop_json(loop, live)}}));
     return done;
   }
-  fmt::print("{}: {}\n", present->string(), state_text(running, is_complete(paths, *rows)));
+  fmt::print("{}: {}\n", present->string(), state_text(running, is_complete(paths)));
   if (live && live->contains("progress")) {
     fmt::print("  {}\n", (*live)["progress"].get<std::string>());
     if (!(*live)["verdicts"].empty()) {
       fmt::print("  verdicts {}\n", base::dump((*live)["verdicts"]));
     }
   }
+  if (searching && (!live || !live->contains("progress"))) fmt::print("{}", search_line(paths));
   for (const base::json& warning : warnings)
     fmt::print("  warning: {}\n", warning.get<std::string>());
   if (live && live->contains("hosts")) fmt::print("{}", actors::host_table((*live)["hosts"]));
   if (live && live->contains("aside")) fmt::print("{}", actors::aside_table((*live)["aside"]));
   if (live && live->contains("lost")) print_losses((*live)["lost"]);
   if (loop) print_loop(*loop, live);
-  tuning ? print_sft(*rows) : print_ledger(*rows);
+  tuning ? print_sft(*rows) : print_ledger(*rows, !searching);
   return done;
 }
 

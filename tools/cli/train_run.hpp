@@ -10,6 +10,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/config/stages.hpp"
+#include "actors/replay/task_book.hpp"
 #include "actors/supervisor.hpp"
 #include "policy/text/model_config.hpp"
 
@@ -21,6 +22,13 @@ struct run_outcome {
   /// Somebody asked for an end, be the run complete or not: no stage follows it now.
   std::optional<actors::ending> asked = std::nullopt;
 };
+
+/// run.folder, or runs/NAME.
+std::filesystem::path folder_of(const actors::run_config& config);
+
+/// As actors::check_references(). Every error is one of the configuration, as those of preflight().
+base::expected<std::string> tried_references(const actors::run_config& config,
+                                             const actors::task_book& tasks);
 
 /// Checks everything, makes `folder` and trains to the end. `resume_as`: what a person resumes.
 /// `made` is called once the folder is a run; its error ends the command.

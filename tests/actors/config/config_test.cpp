@@ -8,6 +8,7 @@
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/learner_setup.hpp"
+#include "actors/config/placement.hpp"
 #include "actors/measured_as.hpp"
 #include "base/file.hpp"
 #include "base/random.hpp"
@@ -211,6 +212,35 @@ TEST_CASE("rules between keys") {
   config = {};
   config.algorithm.kl_weight = 0.1;
   CHECK_FALSE(check_config(config));
+}
+
+TEST_CASE("a search has a budget of one group at least, no panel and no learner") {
+  const std::string text = "quern_config: 1\nstage: search\n";
+  const auto loaded = [&](const std::vector<std::string>& settings) {
+    return load_config_text(text, "c", settings);
+  };
+  const auto config = loaded({});
+  REQUIRE(config);
+  CHECK(is_search(*config));
+  CHECK_FALSE(config->observe.panel);
+  CHECK(loaded({"run.budget_evaluations=8"}));
+  const auto small = loaded({"run.budget_evaluations=7"});
+  REQUIRE_FALSE(small);
+  CHECK(contains(small.error().message,
+                 "run.budget_evaluations is 7, but algorithm.group_size is 8"));
+  CHECK(contains(loaded({"observe.panel=true"}).error().message, "observe.panel is true"));
+  // Whatever the file says of a learner: it is for nobody.
+  const auto ranks = loaded({"learner.ranks=4", "learner.device=cuda", "learner.devices=1,2"});
+  REQUIRE(ranks);
+  CHECK(placement_of(*ranks)->ranks.empty());
+  CHECK(learner_devices(*ranks)->empty());
+  CHECK(weights_by_link(*ranks) == false);
+  run_config learns = *ranks;
+  learns.stage = "contrastive";
+  CHECK(placement_of(learns)->ranks.size() == 4);
+  CHECK_FALSE(learner_devices(learns));
+  // The budget is nothing to a run that learns.
+  CHECK(load_config_text("quern_config: 1\n", "c", {"run.budget_evaluations=1"}));
 }
 
 TEST_CASE("exact mode wants what can agree to the bit") {

@@ -212,6 +212,21 @@ TEST_CASE("the roles on the CPU of a machine must fit into it together") {
                " of 2.0 TiB of host memory (the limit of its control group"});
 }
 
+TEST_CASE("a search needs no memory for a learner, nor for new weights") {
+  run_config config;
+  const auto model = large_model();
+  const std::int64_t generator =
+      policy::plan_generator(model, generator_demand_of(config, model)).total();
+  machine_memory machine{.host = generator};
+  machine.shared_place = "/dev/shm";
+  machine.shared = 1;
+  CHECK_FALSE(refusal_of(config, machine).empty());
+  config.stage = "search";
+  CHECK(refusal_of(config, machine).empty());
+  machine.host = generator - 1;
+  CHECK_FALSE(refusal_of(config, machine).empty());
+}
+
 TEST_CASE("a GPU that both have must hold both") {
   const run_config config = on_gpus();
   const std::int64_t learner =
@@ -276,4 +291,9 @@ TEST_CASE("the plan of each process in lines, with what there is where that is k
   CHECK(contains(describe_memory(config, large_model(), {}), "# memory of the generator:\n"));
   config.stage = "sft";
   CHECK_FALSE(contains(describe_memory(config, large_model(), {}), "generator"));
+  config.stage = "search";
+  const std::string alone = describe_memory(config, large_model(), {.host = 64 * gib});
+  CHECK(contains(alone, "# memory of the generator:\n"));
+  CHECK_FALSE(contains(alone, "learner"));
+  CHECK_FALSE(contains(alone, "checkpoint"));
 }

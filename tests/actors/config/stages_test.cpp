@@ -160,6 +160,7 @@ TEST_CASE("stages that cannot follow each other, or have nothing to do, are refu
   CHECK(f.load("quern_config: 1\nstages: [{stage: self_train}, {stage: self_train}]\n"));
   CHECK(names_it(f.refusal("[{stage: sft}, {stage: self_train, learner: {steps: 0}}]"),
                  "number 2 (self_train): learner.steps is 0"));
+  CHECK(names_it(f.refusal("[{stage: search}, {stage: contrastive}]"), "number 1 is search"));
   const auto said = [&](std::string_view text, const std::vector<std::string>& settings = {}) {
     const auto loaded = f.load(text, settings);
     REQUIRE_FALSE(loaded.has_value());

@@ -176,3 +176,48 @@ TEST_CASE("a damaged line of metrics.jsonl costs its own step alone") {
   CHECK(contains(lines.back(), "1 damaged lines are left out"));
   CHECK(contains(lines.back(), "metrics.jsonl line 2"));
 }
+
+TEST_CASE("a search has a table of its best, and a line of metrics.jsonl for each row") {
+  watched run;
+  search_book book(12, 4, 1);
+  std::vector<std::string> lines;
+  {
+    caught_stderr said(run.folder.path() / "said");
+    const auto seen = run.make();
+    seen->searched(nullptr, 1);
+    seen->searched(&book, 1);
+    for (int sample = 1; sample <= 12; ++sample) {
+      book.ended("ok");
+      if (sample % 4 == 1) book.found("t", {sample, 100 + sample, 100, 130});
+      seen->judged({{sample, "t", "ok", 100, 1.0, false, ""}});
+      seen->searched(&book, 1);
+    }
+    CHECK(seen->snapshot()["progress"] == "12 of 12 evaluations, best 1.09x");
+    CHECK(seen->snapshot()["steps"] == 0);
+    seen->finish();
+    lines = said.lines();
+  }
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0] == book.table_head());
+  CHECK(lines[3] == book.table_row());
+  const auto metrics = run.metrics();
+  REQUIRE(metrics.size() == 3);
+  CHECK(metrics[0]["spent"] == 4);
+  CHECK(metrics[0]["judged"] == 4);
+  CHECK(metrics[1]["judged"] == 4);
+  CHECK(metrics[2]["budget"] == 12);
+  CHECK(metrics[2]["verdicts"]["ok"] == 12);
+  REQUIRE(metrics[2]["improved"].size() == 1);
+  CHECK(metrics[2]["improved"][0]["sample"] == 9);
+  // Another life begins with what is known, and repeats no line.
+  {
+    caught_stderr said(run.folder.path() / "said again");
+    const auto seen = run.make();
+    seen->searched(&book, 2);
+    seen->finish();
+    lines = said.lines();
+  }
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[1] == book.table_row());
+  CHECK(run.metrics().size() == 3);
+}

@@ -98,6 +98,29 @@ TEST_CASE("two hold it back alike; a role that is not there holds it back") {
   CHECK(found.text.starts_with("held back by the learner: busy 67 %, not there 85 % of the time"));
 }
 
+TEST_CASE("a role that the run does not have is neither told of nor blamed") {
+  loop_time seen = hundred_seconds({45}, {0, 0, 100}, {97});
+  CHECK(find_bottleneck(seen).by == roles{run_role::learner, run_role::evaluator});
+  seen.none_of[static_cast<std::size_t>(run_role::learner)] = true;
+  CHECK(find_bottleneck(seen).by == roles{run_role::evaluator});
+  CHECK_FALSE(test::contains(role_table(seen, "last 1:40"), "learner"));
+  const auto line = to_json(seen);
+  CHECK_FALSE(line["roles"].contains("learner"));
+  const auto read = read_loop_time(base::json::parse(line.dump()));
+  REQUIRE(read);
+  CHECK_FALSE(read->has(run_role::learner));
+  CHECK(read->has(run_role::generator));
+  loop_time twice = *read;
+  twice += *read;
+  CHECK(find_bottleneck(twice).by == roles{run_role::evaluator});
+  base::manual_clock clock(0);
+  role_board board(clock);
+  board.without(run_role::learner);
+  clock.advance(60_s);
+  CHECK_FALSE(board.window()["roles"].contains("learner"));
+  CHECK_FALSE(board.since_last_step()["roles"].contains("learner"));
+}
+
 TEST_CASE("roles that wait for their turns on a device") {
   bottleneck found = find_bottleneck(hundred_seconds({40, 55}, {10}, {98}));
   CHECK(found.kind == bottleneck_kind::device);

@@ -53,6 +53,43 @@ std::vector<sample_id> admitted(const std::vector<transition>& changes) {
   return samples;
 }
 
+TEST_CASE(
+    "without a learner a group ends with its last verdict, whole or not, and frees its slot") {
+  replay_options options{{0, 1, staleness_policy::drop}};
+  options.fixed_policy = true;
+  auto made = replay_book::make(1, 0, options);
+  REQUIRE(made);
+  replay_book& replay = *made;
+  REQUIRE(replay.know_weights(0, hash_of(0)));
+  issue(replay, 1);
+  CHECK_FALSE(replay.may_issue(0));
+  const auto changes = finish(replay, 1, 0);
+  // Of each sample: evaluated, then with the group admitted and dropped.
+  REQUIRE(changes.size() == 6);
+  CHECK(admitted(changes) == std::vector<sample_id>{10, 11});
+  CHECK(changes.back().to == sample_state::dropped);
+  CHECK(changes.back().reason == drop_reason::no_learner);
+  CHECK(replay.live() == 0);
+  CHECK_FALSE(replay.next_batch()->next);
+  // One that no verdict was had of costs the others nothing, and one sample is a group.
+  issue(replay, 2);
+  make(replay, 20, 0);
+  CHECK(replay.dropped(1, 20, "infra_error")->counted);
+  make(replay, 21, 0);
+  CHECK(replay.evaluated(1, 21)->changes.back().reason == drop_reason::no_learner);
+  const auto permit = replay.may_issue(0);
+  REQUIRE(permit);
+  CHECK(replay.issued(3, *permit, {30}));
+  make(replay, 30, 0);
+  CHECK(replay.evaluated(1, 30)->changes.size() == 3);
+  CHECK(replay.live() == 0);
+  CHECK(replay.may_issue(0));
+  CHECK(replay.version() == 0);
+  // With a learner one sample is none.
+  auto learns = book(0, 1);
+  CHECK_FALSE(learns.issued(1, *learns.may_issue(0), {10}));
+}
+
 TEST_CASE("from issue to step, and every message once") {
   auto replay = book(1, 1);
   issue(replay, 1);
