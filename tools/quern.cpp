@@ -24,6 +24,7 @@ constexpr std::array commands = {
     command{"resume", "go on with a run that was paused or stopped, or that failed", cmd_resume},
     command{"stop", "end a run with a checkpoint", cmd_stop},
     command{"report", "make a run's closing report again", cmd_report},
+    command{"optimize", "search the best kernel for one task with a policy as it is", cmd_optimize},
     command{"eval", "judge one kernel for one task", cmd_eval},
     command{"bench", "judge many kernels of a suite, and report", cmd_bench},
     command{"baselines", "time the references of a suite, for tables of baselines", cmd_baselines},

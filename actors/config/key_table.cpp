@@ -97,9 +97,10 @@ void run_and_policy(keys& table) {
 void tasks_and_env(keys& table) {
   QUERN_TEXT(tasks.source, fixed, QUERN_WORDS("generated", "suite"),
              "tasks drawn from the grammar of compositions, or the files of a suite");
-  QUERN_TEXT(tasks.suite, fixed, {},
-             "folder of the suite, or tasks of others in a form that the lane reads, such as "
-             "kernelbench:1 (source: suite)");
+  QUERN_TEXT(
+      tasks.suite, fixed, {},
+      "folder of the suite, a task file, or tasks of others in a form that the lane reads, such as "
+      "kernelbench:1 (source: suite)");
   QUERN_TEXT(tasks.kernelbench, fixed, {},
              "folder of KernelBench's tree, where tasks.suite names it; empty: the variable "
              "KERNELBENCH");

@@ -93,7 +93,12 @@ base::expected<env::held_out_spec> held_out_of(const run_config& config) {
 }
 
 base::expected<env::suite> suite_of(const run_config& config) {
-  return env::find_tasks(config.tasks.suite, {&lane_of(config), config.tasks.kernelbench, {}});
+  const env::source_options options{&lane_of(config), config.tasks.kernelbench, {}};
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(config.tasks.suite, ignored) &&
+      !env::names_foreign_tasks(config.tasks.suite, options))
+    return env::suite_of_file(config.tasks.suite);
+  return env::find_tasks(config.tasks.suite, options);
 }
 
 void task_book::add(env::task task, env::composition composition, bool held_out) {

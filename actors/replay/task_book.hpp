@@ -33,7 +33,8 @@ struct book_task {
 /// the held-out half of the shipped quick suite. Corpus and runs must use the same one.
 base::expected<env::held_out_spec> held_out_of(const run_config& config);
 
-/// What tasks.suite names (env/task/find_tasks.hpp): its folder, or tasks of others for env.lane.
+/// What tasks.suite names: the folder of a suite, a task file (env::suite_of_file), or tasks of
+/// others for env.lane (env/task/find_tasks.hpp).
 base::expected<env::suite> suite_of(const run_config& config);
 
 /// Immutable after `make`; safe to share between threads.

@@ -217,6 +217,20 @@ base::expected<std::optional<suite>> suite_beside(const std::filesystem::path& t
   return std::optional<suite>(std::move(result));
 }
 
+base::expected<suite> suite_of_file(const std::filesystem::path& task_file) {
+  QUERN_TRY(auto beside, suite_beside(task_file));
+  suite made;
+  if (beside) made = std::move(*beside);
+  if (!beside) made.policy.graphs = true;  // as evaluator_options: what no suite forbids
+  if (!beside) made.recheck_above_e2 = 0;
+  made.held_out.clear();
+  QUERN_TRY(task subject, load_task(task_file));
+  made.name = subject.name;
+  std::string id = task_id(subject);
+  made.members.push_back({std::move(subject), std::move(id)});
+  return made;
+}
+
 std::string composition_of(const task& what) {
   return base::to_hex(base::hasher().add(what.family).add(what.reference).digest());
 }

@@ -60,6 +60,11 @@ base::expected<suite> load_suite(const std::filesystem::path& folder);
 /// is none. Errors as load_suite's.
 base::expected<std::optional<suite>> suite_beside(const std::filesystem::path& task_file);
 
+/// A task file as a suite of one, under the rules of the suite beside it, or under none
+/// (recheck_above_e2 is 0 then). Nothing is held out: who names the file asks for this task. Errors
+/// as load_task's and suite_beside's.
+base::expected<suite> suite_of_file(const std::filesystem::path& task_file);
+
 /// The composition of a task: its family and canonical reference text, hashed; sizes, names and
 /// distributions do not enter. 32 hex digits.
 std::string composition_of(const task& what);

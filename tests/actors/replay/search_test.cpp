@@ -1,7 +1,9 @@
 // A run with a fixed policy: it spends its budget exactly, shows what it found to later prompts,
 // and goes on where it was, whatever is lost on the way.
-#include <set>
+#include <algorithm>
+#include <map>
 
+#include "actors/replay/lineage.hpp"
 #include "actors/replay/search_start.hpp"
 #include "tests/actors/replay/replay_world.hpp"
 
@@ -113,6 +115,47 @@ TEST_CASE("later prompts show what was found, and each variant knows what its pr
   check_spent(alone, f.config);
   for (const storage::variant_key& key : alone.head().variants().keys())
     CHECK(alone.head().variants().best(key, INT64_MAX).value()->parents.empty());
+}
+
+TEST_CASE("the lineage of the best has every ancestor once, parents before children") {
+  search_fixture f;
+  f.config.replay.without_exemplars_share = 0;
+  f.config.run.budget_evaluations = 120;
+  f.config.tasks.count = 1;
+  const auto tasks = task_book::make(f.config);
+  REQUIRE(tasks);
+  world w(f.config, *tasks, f.folder.path() / "lineage", true, 11);
+  REQUIRE(w.go());
+  const storage::variant_key key{tasks->tasks()[0].id, "cpp-avx2", f.config.env.protocol};
+  const auto chain = lineage_of_best(w.head().variants(), w.head().rows(), key);
+  REQUIRE(chain);
+  REQUIRE(chain->has_value());
+  const lineage& all = **chain;
+  CHECK(all.back().kernel.speedup_e2 == w.head().search()->best().at(key.task).speedup_e2);
+  CHECK(all.back().generation >= 2);
+  std::map<std::int64_t, std::int64_t> generations;
+  for (const ancestor& one : all) {
+    CAPTURE(one.variant);
+    std::int64_t highest = 0;
+    for (const std::int64_t parent : one.parents) {
+      REQUIRE(generations.contains(parent));
+      highest = std::max(highest, generations.at(parent));
+    }
+    CHECK(generations.emplace(one.variant, one.generation).second);
+    // Two seed variants were brought along; everything else is of a sample.
+    const bool brought = one.kernel.sample == 0;
+    CHECK(one.generation == (brought ? 0 : highest + 1));
+    CHECK((one.group == 0) == brought);
+    CHECK_FALSE(one.source.empty());
+  }
+  const auto told = to_json(all);
+  CHECK(told["best"] == all.back().variant);
+  CHECK(told["variants"].size() == all.size());
+  const std::string text = text_of(all);
+  CHECK(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) == all.size() + 1);
+  // Another task has none.
+  CHECK_FALSE(lineage_of_best(w.head().variants(), w.head().rows(), {"other", "cpp-avx2", "p"})
+                  ->has_value());
 }
 
 TEST_CASE("a search that dies at any moment goes on and spends no evaluation twice") {

@@ -224,3 +224,30 @@ TEST_CASE("the suite of a task file is the one beside it") {
   REQUIRE_FALSE(broken.has_value());
   CHECK(contains(broken.error().message, "did you mean 'library_calls'"));
 }
+
+TEST_CASE("a task file is a suite of one under the rules beside it, with nothing held out") {
+  suite_folder folder;
+  fill(folder);
+  const auto task = folder.path() / "a_soft.task.yaml";
+  const auto alone = env::suite_of_file(task);
+  REQUIRE(alone.has_value());
+  REQUIRE(alone->members.size() == 1);
+  CHECK(alone->members.front().task.name == "a_soft");
+  CHECK(alone->members.front().id == env::task_id(alone->members.front().task));
+  CHECK(alone->policy.graphs);
+  CHECK(alone->recheck_above_e2 == 0);
+  folder.header(
+      "quern_suite: 1\nrecheck_above: 7\npolicy: {library_calls: true}\n"
+      "split: {by: task, held_out: [a_soft]}\n");
+  const auto ruled = env::suite_of_file(task);
+  REQUIRE(ruled.has_value());
+  CHECK(ruled->policy.library_calls);
+  CHECK_FALSE(ruled->policy.graphs);
+  CHECK(ruled->recheck_above_e2 == 700);
+  CHECK_FALSE(ruled->members.front().held_out);
+  // The whole suite holds it out.
+  const auto whole = env::load_suite(folder.path());
+  REQUIRE(whole.has_value());
+  CHECK(whole->members.front().held_out);
+  CHECK_FALSE(env::suite_of_file(folder.path() / "nothing.task.yaml").has_value());
+}

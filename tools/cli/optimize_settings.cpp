@@ -1,0 +1,134 @@
+// From the words of `quern optimize` to the configuration of its run.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/program.hpp"
+#include "base/text.hpp"
+#include "env/task/task_codec.hpp"
+#include "tools/cli/optimize.hpp"
+
+namespace quern::tools {
+namespace {
+
+using base::errc;
+using base::fail;
+namespace fs = std::filesystem;
+
+constexpr std::string_view optimize_suffix = ".task.yaml";
+
+/// "cpu/softmax_rows" to the files of shipped tasks.
+base::expected<std::vector<std::pair<std::string, fs::path>>> shipped_tasks() {
+  QUERN_TRY(const fs::path suites, base::share_folder("env/suites"));
+  std::vector<std::pair<std::string, fs::path>> found;
+  std::error_code code;
+  for (auto at = fs::recursive_directory_iterator(suites, code);
+       !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
+    std::string name = fs::relative(at->path(), suites, code).string();
+    if (!name.ends_with(optimize_suffix)) continue;
+    name.resize(name.size() - optimize_suffix.size());
+    found.emplace_back(std::move(name), at->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+base::expected<fs::path> shipped_task(const std::string& word) {
+  QUERN_TRY(const auto all, shipped_tasks());
+  std::vector<std::string> fitting;
+  std::vector<std::string_view> names;
+  fs::path file;
+  for (const auto& [name, path] : all) {
+    const std::string_view bare = std::string_view(name).substr(name.rfind('/') + 1);
+    names.push_back(bare);
+    if (name != word && bare != word) continue;
+    fitting.push_back(name);
+    file = path;
+  }
+  if (fitting.size() == 1) return file;
+  if (fitting.empty())
+    return fail(errc::not_found,
+                "there is no task file '{}', and no shipped task of this name{}: name a file "
+                "NAME.task.yaml, one of {} shipped tasks such as {}, or a task of others{}",
+                word, base::did_you_mean(word, names), all.size(),
+                all.empty() ? "-" : all.front().first, env::foreign_forms());
+  return fail(errc::invalid_argument, "{} suites have a task '{}': say which: {}", fitting.size(),
+              word, fmt::join(fitting, ", "));
+}
+
+base::status check_policy(const std::string& policy) {
+  std::error_code ignored;
+  if (fs::exists(fs::path(policy) / "config.json", ignored)) return {};
+  const auto shipped = base::share_folder(policy);
+  if (shipped && fs::exists(*shipped / "config.json", ignored)) return {};
+  return fail(errc::not_found,
+              "--policy {}: there is no {}: name a Hugging Face folder, such as policy/demo or one "
+              "that quern export writes",
+              policy, (fs::path(policy) / "config.json").string());
+}
+
+}  // namespace
+
+base::expected<optimized_task> find_optimized_task(const optimize_arguments& a) {
+  env::source_options options;
+  options.kernelbench = a.kernelbench;
+  optimized_task made;
+  std::error_code ignored;
+  made.word = a.task;
+  if (!env::names_foreign_tasks(a.task, options) && !fs::exists(a.task, ignored)) {
+    QUERN_TRY(const fs::path file, shipped_task(a.task));
+    made.word = file.string();
+  }
+  QUERN_TRY(made.found, env::find_task(made.word, options));
+  return made;
+}
+
+base::expected<std::vector<std::string>> optimize_settings(const optimize_arguments& a,
+                                                           const optimized_task& task) {
+  if (a.budget < a.group)
+    return fail(errc::invalid_argument,
+                "--budget is {}, but a group has {} samples: say {} or more, or a smaller --group",
+                a.budget, a.group, a.group);
+  QUERN_CHECK(check_policy(a.policy));
+  const env::task& what = task.found.task;
+  std::optional<env::suite> of = task.found.of;
+  if (!of) {
+    QUERN_TRY(of, env::suite_beside(task.word));
+  }
+  const auto baseline = of ? of->baseline : env::baseline_choice::of_task;
+  std::vector<std::string> settings = {
+      "stage=search",
+      "run.name=optimize-" + what.name,
+      "run.folder=" + a.folder,
+      fmt::format("run.seed={}", a.seed),
+      fmt::format("run.budget_evaluations={}", a.budget),
+      "policy.model=" + a.policy,
+      "tasks.source=suite",
+      "tasks.suite=" + task.word,
+      "tasks.kernelbench=" + a.kernelbench,
+      fmt::format("env.lane={}", what.lane->name),
+      fmt::format("env.baseline={}", env::name_of(baseline)),
+      fmt::format("env.sandbox={}", a.best_effort ? "best_effort" : "required"),
+      // A search compares many kernels; the best one is measured again at the end, for longer.
+      "env.time_budget_s=0.2",
+      "env.precision=0.04",
+      "env.noise_limit=0.15",
+      fmt::format("algorithm.group_size={}", a.group),
+      // Two groups are under way: one is sampled while the other is judged.
+      "algorithm.groups_per_step=1",
+      "actors.staleness=1",
+      fmt::format("replay.exemplars={}", a.independent ? "none" : a.exemplars),
+      "replay.without_exemplars_share=0.25",
+      "replay.bucket_width=0.25",
+      "replay.buckets=40",
+      "replay.bucket_temperature=0.5",
+      // Everything that is found is the policy's own, and everything measured is in the budget.
+      "replay.seed_variants=0",
+      "observe.log_level=warning",
+  };
+  settings.insert(settings.end(), a.settings.begin(), a.settings.end());
+  return settings;
+}
+
+}  // namespace quern::tools
