@@ -24,7 +24,8 @@ void print_plan(const actors::run_config& config, const actors::task_book& tasks
   for (const auto& task : tasks.tasks())
     held_out += task.held_out ? 1 : 0;
   tell(stdout, "\n# plan: {} in {}\n", config.stage, folder_of(config).string());
-  tell(stdout, "# tasks: {} trained on, {} held out\n", tasks.tasks().size() - held_out, held_out);
+  tell(stdout, "# tasks: {} {}, {} held out\n", tasks.tasks().size() - held_out,
+       actors::is_search(config) ? "searched" : "trained on", held_out);
   if (config.stage == "sft") {
     tell(stdout, "# corpus: {} tasks, {} records each; {} steps of {} samples\n",
          config.tasks.corpus_tasks, config.tasks.corpus_variants, config.learner.steps,
