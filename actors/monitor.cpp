@@ -73,10 +73,14 @@ void monitor::judged(const std::vector<judged_sample>& samples) {
   const std::lock_guard lock(guard_);
   for (const judged_sample& sample : samples) {
     ++verdicts_[sample.verdict];
+    watch_losses(sample);
+    if (!sample.reward) {
+      ++unjudged_[sample.verdict];
+      continue;
+    }
     ++judged_count_;
     if (sample.verdict == "ok") ++ok_;
-    reward_sum_ += sample.reward;
-    watch_losses(sample);
+    reward_sum_ += *sample.reward;
   }
   progress_.alive(clock_.now_ns());
 }
@@ -114,6 +118,7 @@ void monitor::stepped(const finished_step& step) {
                              {"judged", judged_count_},
                              {"ok", over(static_cast<double>(ok_), judged_count_)},
                              {"reward", over(reward_sum_, judged_count_)},
+                             {"unjudged", unjudged_},
                              {"left_out", left_out_},
                              {"in_flight", step.in_flight}};
   add_ages(step.ages, line);
@@ -128,6 +133,7 @@ void monitor::stepped(const finished_step& step) {
     base::log_warn("monitor", "{}", warning);
   judged_count_ = ok_ = left_out_ = 0;
   reward_sum_ = 0;
+  unjudged_.clear();
 }
 
 void monitor::left_out() {

@@ -51,7 +51,7 @@ class monitor {
                                                        std::int64_t steps_done,
                                                        const monitor_sources& from);
 
-  /// Samples that were judged since the last call.
+  /// Samples whose evaluation ended since the last call.
   void judged(const std::vector<judged_sample>& samples);
   /// Prints the step's line and appends that of metrics.jsonl; warns of what its results show.
   void stepped(const finished_step& step);
@@ -85,9 +85,10 @@ class monitor {
   loss_watch losses_;
   std::string newest_loss_;  ///< what the evaluator said
   // Since the last step.
-  std::int64_t judged_count_ = 0;
-  std::int64_t ok_ = 0;
+  std::int64_t judged_count_ = 0;  ///< samples that got a reward
+  std::int64_t ok_ = 0;            ///< of these
   double reward_sum_ = 0;
+  std::map<std::string, std::int64_t> unjudged_;  ///< dropped without a reward, by verdict
   std::int64_t left_out_ = 0;
   base::json last_;
 };

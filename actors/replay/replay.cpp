@@ -97,14 +97,14 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
     sample.reward = reward_.of(value).value_or(0);
     sample.kind = value.kind;
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
-                       value.speedup_e2.value_or(0), *sample.reward, verdict.lease == 0, ""});
+                       value.speedup_e2.value_or(0), sample.reward, verdict.lease == 0, ""});
     if (value.kind == env::verdict_kind::ok) {
       QUERN_CHECK(archive_candidate(value, verdict.sample, arrived.id));
     }
     QUERN_TRY(news, book_->evaluated(verdict.epoch, verdict.sample));
   } else {
-    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0, 0,
-                       false, first_line(value.detail)});
+    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0,
+                       std::nullopt, false, first_line(value.detail)});
     QUERN_CHECK(count_unjudged(value));
     QUERN_TRY(news, book_->dropped(verdict.epoch, verdict.sample, env::name_of(value.kind)));
   }
