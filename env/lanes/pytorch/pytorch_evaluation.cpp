@@ -52,8 +52,8 @@ bool pytorch_evaluation::build() {
   if (!facts.uses_load && !facts.uses_load_inline) return true;
   auto zygote = with_.tasks->zygote();
   if (!zygote) return fail_reference(zygote.error());
-  const auto requests =
-      recorded_extensions(**zygote, file_->path.string(), task_->sheet.init, load_limits());
+  const auto requests = recorded_extensions(**zygote, file_->path.string(), &task_->sheet,
+                                            {load_limits(), call_limits()});
   if (!requests && requests.error().code == base::errc::invalid_argument)
     return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
   if (!requests) return fail_reference(requests.error());

@@ -35,6 +35,26 @@ std::string with_result(const std::string& lines, const std::string& result = "y
   return candidate(result, "", "        y = " + std::string(honest) + "\n" + lines);
 }
 
+/// An extension of which all cases ask for the same builds.
+const std::string relu_times = R"(
+#include <torch/extension.h>
+torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
+  TORCH_CHECK(factor > 0, "a factor above 0 is needed, got ", factor);
+  auto y = torch::empty_like(x);
+  const float* from = x.data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] > above ? from[i] * float(factor) : 0;
+  return y;
+}
+)";
+
+std::string load_inline_of(const std::string& text) {
+  return "load_inline(name='relu_times', functions=['relu_times'], cpp_sources='''" + text +
+         "''')\n";
+}
+
+const std::string imports_load_inline = "from torch.utils.cpp_extension import load_inline\n";
+
 }  // namespace
 
 TEST_CASE("honest candidates in many styles are right") {
@@ -160,21 +180,9 @@ TEST_CASE("a task in 16 bits is judged with the room that 16 bits need") {
 
 TEST_CASE("an inline extension in C++ is built ahead, and either route gives the same verdicts") {
   if (judge() == nullptr) return;
-  const std::string source = R"(
-#include <torch/extension.h>
-torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
-  TORCH_CHECK(factor > 0, "a factor above 0 is needed, got ", factor);
-  auto y = torch::empty_like(x);
-  const float* from = x.data_ptr<float>();
-  float* to = y.data_ptr<float>();
-  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] > above ? from[i] * float(factor) : 0;
-  return y;
-}
-)";
+  const std::string& source = relu_times;
   const auto asks_for = [](const std::string& text) {
-    return "from torch.utils.cpp_extension import load_inline\n"
-           "extension = load_inline(name='relu_times', functions=['relu_times'], cpp_sources='''" +
-           text + "''')\n";
+    return imports_load_inline + "extension = " + load_inline_of(text);
   };
   // What has no slim form is built with torch's own headers: this word alone decides it.
   const std::string full = source + "// torch::jit\n";
@@ -210,6 +218,44 @@ torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
   // The text is that of torch's own headers.
   CHECK(contains(refused.compiler->text, "main.cpp:"));
   CHECK_FALSE(contains(refused.compiler->text, "quern"));
+}
+
+TEST_CASE("an extension that forward alone asks for is built ahead") {
+  if (judge() == nullptr) return;
+  // None of these has a request of its own: what another case has built is not built again.
+  const std::string helper =
+      imports_load_inline + "def extension():\n    return " + load_inline_of(relu_times);
+  const std::string result =
+      "extension().relu_times(self.linear(x), factor, 0) * self.scale + self.shift";
+  const std::string kept =
+      "        if not hasattr(self, 'made'): self.made = extension()\n"
+      "        assert x.device.type == 'cpu' and not x.is_cuda\n"
+      "        x = x.cpu() * torch.ones(1, device=x.device)\n";
+  using enum verdict_kind;
+  check_all({
+      {"in each call", candidate(result, helper), ok},
+      {"in the first call, on the core's device",
+       candidate("self.made.relu_times(self.linear(x), factor, 0) * self.scale + self.shift",
+                 helper, kept),
+       ok},
+      {"with a wrong result", candidate("extension().relu_times(x, factor, 0)", helper),
+       wrong_value},
+      // A call without values does not come to it: the control of the two above.
+      {"behind the value of a tensor", candidate(result, helper, "        float(x.sum())\n"),
+       runtime_error, "LateBuild"},
+      {"in a call that raises", candidate(result, helper, "        raise ValueError('no luck')\n"),
+       runtime_error, "ValueError: no luck"},
+      {"behind a loop without end", candidate(result, helper, "        while True: pass\n"),
+       timeout},
+      {"at the end of its process", candidate(result, helper, "        import os; os._exit(3)\n"),
+       runtime_error, "exit status 3"},
+      {"of CUDA sources",
+       candidate("extension().f(x)",
+                 imports_load_inline +
+                     "def extension():\n    return load_inline(name='e', cpp_sources='', "
+                     "cuda_sources='__global__ void k() {}', functions=[])\n"),
+       unsupported, "'e'"},
+  });
 }
 
 TEST_CASE("a module is timed against its reference") {
