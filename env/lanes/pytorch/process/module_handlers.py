@@ -4,7 +4,9 @@ import ctypes
 import os
 import traceback
 
-from module_tensors import DONE, FAILED, Unusable, WrongResult
+import torch
+
+from module_tensors import DONE, FAILED, NO_MEMORY, Unusable, WrongResult
 
 ROOM = 480  # of a text that says what failed, its end included
 OURS = os.path.dirname(os.path.abspath(__file__))
@@ -46,8 +48,10 @@ def words_of(problem):
     return told[-room:].decode(errors="ignore") + where
 
 
-def guarded(problem, work):
-    """(outcome, result) of a piece of work; a text in `problem` where it fails."""
+def guarded(problem, work, refused):
+    """(outcome, result) of a piece of work; a text in `problem` where it fails. `refused`: how often this process was
+    refused memory."""
+    before = refused()
     try:
         return DONE, work()
     except WrongResult as e:
@@ -55,7 +59,9 @@ def guarded(problem, work):
     except Unusable as e:
         outcome, text = FAILED, str(e)
     except BaseException as e:  # SystemExit, too: a module that ends itself has failed
-        outcome, text = FAILED, "an exception that cannot be told"
+        # torch's allocator of the CPU raises a plain RuntimeError, and so may anybody.
+        for_memory = isinstance(e, (MemoryError, torch.OutOfMemoryError)) or type(e) is RuntimeError and refused() > before
+        outcome, text = NO_MEMORY if for_memory else FAILED, "an exception that cannot be told"
         try:
             text = words_of(e)
         except BaseException:  # an exception of the module's own, whose parts may be anything
@@ -67,20 +73,22 @@ def guarded(problem, work):
 
 def serve(library, channel, child):
     """Serves commands of `channel` with `child` (module_child.Child) until the evaluator is gone."""
+    refused = library.quern_python_refused_memory
+    refused.restype = ctypes.c_uint64
 
     def load(path, said):
-        return guarded(said, lambda: child.load(path.decode()))[0]
+        return guarded(said, lambda: child.load(path.decode()), refused)[0]
 
     def ask(text, size, sheet, room, value, said):
-        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room))
+        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room), refused)
         value[0] = answered or 0
         return outcome
 
     def plan(tensors, inputs, outputs, in_f64, said):
-        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64))[0]
+        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64), refused)[0]
 
     def run(begin, end, said):
-        return guarded(said, lambda: child.run(begin, end))[0]
+        return guarded(said, lambda: child.run(begin, end), refused)[0]
 
     handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))
     return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

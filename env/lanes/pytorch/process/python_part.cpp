@@ -64,7 +64,11 @@ class python_runner {
 reply python_runner::answer(const question& asked, quern_python_outcome how,
                             const problem_text& problem, std::uint64_t value) {
   if (how == 0) return asked.done(value);
-  return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
+  if (how != quern_python_no_memory)
+    return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
+  reply refused = asked.failed(problem.data());
+  refused.why = runner::cause::memory;
+  return refused;
 }
 
 reply python_runner::map(const question& asked, const runner::map_request& request) {

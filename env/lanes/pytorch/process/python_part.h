@@ -22,8 +22,9 @@ struct quern_python_tensor {
   int64_t shape[8];
 };
 
-/* An outcome of env/runner/protocol.hpp; 0: done. */
+/* An outcome of env/runner/protocol.hpp, 0: done; or quern_python_no_memory: failed for want of memory. */
 typedef int32_t quern_python_outcome;
+enum { quern_python_no_memory = 5 };
 
 /* What a process does with its commands. All are called on the thread of quern_python_serve(). `problem`: room for
  * quern_python_problem_bytes, a text that ends with 0. */
@@ -56,6 +57,10 @@ QUERN_PYTHON_PART int32_t quern_python_group_ran_out(void* group);
  * `work_bytes`, `required`, `read_only`. `layers`: those that are on, as bits of env::layer_set. After an error the
  * process must exit. */
 QUERN_PYTHON_PART int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char* problem, int32_t room);
+
+/* How often torch's allocator of the CPU was refused memory in this process. Counts only in a process that was started
+ * with this library in LD_PRELOAD, and in its children. */
+QUERN_PYTHON_PART uint64_t quern_python_refused_memory(void);
 
 /* In a child: answers commands on `socket` until the evaluator is gone, as `handlers` say. What dies of a fault tells
  * where. The status to exit with. */
