@@ -38,14 +38,22 @@ def encoded(text):
     return text.encode(errors="backslashreplace")
 
 
+def shortened(told, room):
+    """Bytes of a text, at most `room`: its first line, cut to half of that, and its end."""
+    if len(told) <= room:
+        return told.decode(errors="ignore")
+    gap = " [...] "
+    first = told.split(b"\n", 1)[0][:room // 2].decode(errors="ignore")
+    return first + gap + told[len(encoded(first + gap)) - room:].decode(errors="ignore")
+
+
 def words_of(problem):
-    """The end of an exception, with the line of the module where it came up."""
+    """Type, message and end of an exception, with the line of the module where it came up."""
     told = encoded("".join(traceback.format_exception_only(type(problem), problem)).strip())
     lines = [frame for frame in traceback.extract_tb(problem.__traceback__)
              if frame.name and os.path.dirname(frame.filename) != OURS and not frame.filename.startswith("<frozen importlib")]
     where = next((f" (line {frame.lineno}, in {frame.name})" for frame in reversed(lines) if "/torch/" not in frame.filename), "")
-    room = ROOM - 1 - len(encoded(where))
-    return told[-room:].decode(errors="ignore") + where
+    return shortened(told, ROOM - 1 - len(encoded(where))) + where
 
 
 def guarded(problem, work, refused):

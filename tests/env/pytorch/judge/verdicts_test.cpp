@@ -113,6 +113,28 @@ TEST_CASE("malformed candidates say what is wrong with them") {
   check_caught(malformed_candidates());
 }
 
+TEST_CASE("of a long exception its type, the begin of its message and its end are told") {
+  if (judge() == nullptr) return;
+  const auto told = [](const std::string& raises) {
+    const verdict v = judged(with_result("        " + raises + "\n"));
+    CHECK(name_of(v.kind) == "runtime_error");
+    CHECK(v.detail.size() < 480);
+    return v.detail;
+  };
+  const std::string lines =
+      told("raise ValueError('a shape is wrong\\n' + 'between\\n' * 200 + 'the last word')");
+  CAPTURE(lines);
+  CHECK(lines.starts_with("ValueError: a shape is wrong [...] "));
+  CHECK(contains(lines, "between\nthe last word (line "));
+  const std::string line = told("raise ValueError('begin ' + '\u00e9' * 400 + ' end')");
+  CAPTURE(line);
+  CHECK(line.starts_with("ValueError: begin \u00e9"));
+  CHECK(contains(line, "\u00e9 end (line "));
+  CHECK(contains(line, " [...] "));
+  // A short one of several lines is told whole.
+  CHECK(contains(told("raise ValueError('one\\ntwo')"), "ValueError: one\ntwo (line "));
+}
+
 TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
   if (judge() == nullptr) return;
   using enum verdict_kind;
