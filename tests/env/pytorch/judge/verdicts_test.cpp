@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bad_checks.hpp"
+#include "env/judge/explain.hpp"
 #include "env/lanes/pytorch/build/slim_sources.hpp"
 #include "modules_fixture.hpp"
 
@@ -133,6 +134,31 @@ TEST_CASE("of a long exception its type, the begin of its message and its end ar
   CHECK(contains(line, " [...] "));
   // A short one of several lines is told whole.
   CHECK(contains(told("raise ValueError('one\\ntwo')"), "ValueError: one\ntwo (line "));
+}
+
+TEST_CASE("the author of a module whose process ended is told what to do in words of the lane") {
+  if (judge() == nullptr) return;
+  const auto of = task_of(layered);
+  const auto said = [&](const std::string& line, std::string_view reason) {
+    const verdict v = judged(with_result("        import ctypes, os\n        " + line + "\n"), of);
+    CHECK(name_of(v.kind) == "runtime_error");
+    CHECK(v.reason == reason);
+    const std::string text = describe_verdict(v, *of);
+    CAPTURE(text);
+    for (const char* of_kernels : {"kernel", "vector width", "exceptions, threads"})
+      CHECK_FALSE(contains(text, of_kernels));
+    return text;
+  };
+  const std::string fault = said("ctypes.c_int.from_address(0).value", "");
+  CAPTURE(fault);
+  CHECK(contains(fault, "because   SEGV (Segmentation fault) while reading address 0x0\n"));
+  CHECK(contains(fault, "to do     run the constructor of ModelNew"));
+  CHECK(contains(fault, "Behind a signal"));
+  CHECK(contains(said("os._exit(3)", "ended"), "to do     return from forward"));
+  verdict refused;
+  refused.kind = verdict_kind::runtime_error;
+  refused.reason = "forbidden_call";
+  CHECK(contains(advice_for(refused, *of), "leave out what asks the system for more"));
 }
 
 TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
