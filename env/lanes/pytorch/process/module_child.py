@@ -53,10 +53,22 @@ def recorded_input(one):
     return {"shape": one["shape"], "dtype": str(kind).removeprefix("torch.")}
 
 
+def keep_one_thread():
+    """A module may ask torch for threads and goes on with one: libgomp ends a process in which it can start none."""
+    def accepting(name):
+        def accept(number):
+            if not isinstance(number, int) or number < 1:
+                raise RuntimeError(f"{name} expects a positive integer")
+        return accept
+    for name in ("set_num_threads", "set_num_interop_threads"):
+        setattr(torch, name, accepting(name))
+
+
 class Child:
     """One module and its model."""
 
     def __init__(self, layers, problem, asked):
+        keep_one_thread()
         self.layers, self.problem, self.asked = layers, problem, asked
         self.path, self.module, self.model, self.wide = None, None, None, None
         self.recording = None

@@ -91,6 +91,10 @@ TEST_CASE("honest candidates in many styles are right") {
                  "    os.rename(made + '/a', made + '/b')\n"
                  "    shutil.copy(made + '/b', made + '/c')\n"),
        ok},
+      {"threads that it asks for",
+       candidate(honest, "torch.set_num_threads(4)\ntorch.set_num_interop_threads(2)\n",
+                 "        torch.set_num_threads(4)\n        torch.ones(1 << 20).sin()\n"),
+       ok},
       {"output to the terminal", with_result("        print('computing')\n"), ok},
       {"the reference's class beside it", both, ok},
       // KernelBench's rule: the constructors draw in the same order from the same seed.
@@ -155,6 +159,10 @@ TEST_CASE("the author of a module whose process ended is told what to do in word
   CHECK(contains(fault, "to do     run the constructor of ModelNew"));
   CHECK(contains(fault, "Behind a signal"));
   CHECK(contains(said("os._exit(3)", "ended"), "to do     return from forward"));
+  // libgomp ends a process in which it can start no thread.
+  const std::string threads = said("torch._C.set_num_threads(4); torch.ones(1 << 20).sin()", "");
+  CAPTURE(threads);
+  CHECK(contains(threads, "ended itself with status 1, after it was refused a thread"));
   verdict refused;
   refused.kind = verdict_kind::runtime_error;
   refused.reason = "forbidden_call";
