@@ -70,6 +70,8 @@ class pytorch_evaluation final : public core_evaluation {
 
  private:
   bool prepare();
+  /// As fail_reference; `unsupported` where the reference needs more than a core has.
+  bool fail_task(const base::error& e);
   /// Its extensions, and what else of it this device class cannot run.
   bool build();
   /// A candidate that fails and has what no host of this device class can run is `unsupported`.

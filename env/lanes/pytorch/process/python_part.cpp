@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -64,7 +65,11 @@ class python_runner {
 reply python_runner::answer(const question& asked, quern_python_outcome how,
                             const problem_text& problem, std::uint64_t value) {
   if (how == 0) return asked.done(value);
-  return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
+  if (how != quern_python_no_memory)
+    return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
+  reply refused = asked.failed(problem.data());
+  refused.why = runner::cause::memory;
+  return refused;
 }
 
 reply python_runner::map(const question& asked, const runner::map_request& request) {
@@ -142,6 +147,19 @@ void tell_python_fault(int signal, siginfo_t* info, void* context) {
   _exit(70);
 }
 
+// By exit(), as libgomp ends a process in which it can start no thread. What it prints is read by
+// nobody.
+void tell_end_without_threads(int status, void* /*unused*/) {
+  if (quern_python_refused_threads() == 0) return;
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(),
+                "its process ended itself with status %d, after it was refused a thread: it has "
+                "one, so leave out what asks for more",
+                status);
+  runner::send_reply(python_socket,
+                     runner::make_reply(python_server.ticket, outcome::failed, 0, text.data()));
+}
+
 void tell_python_faults() {
   static std::array<std::byte, 64 * 1024> stack;
   stack_t alternative{};
@@ -214,6 +232,7 @@ int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char
 int32_t quern_python_serve(int32_t socket, const quern_python_handlers* handlers) {
   env::python_socket = socket;
   env::tell_python_faults();
+  on_exit(env::tell_end_without_threads, nullptr);
   env::python_runner runner(*handlers);
   std::vector<std::byte> buffer(env::runner::longest_message(env::python_commands));
   env::python_server.handlers = env::python_commands;
