@@ -101,7 +101,7 @@ std::string use_text(const panel& measured) {
       const exemplar_use after = measured.use(panel_side::last, held_out, swapped);
       if (before.judged() + after.judged() == 0) continue;
       text += fmt::format("{:<22} {}, {} prompts\n",
-                          fmt::format("{}, {}", swapped ? "of another task" : "exemplars",
+                          fmt::format("{}, {}", swapped ? "swapped" : "exemplars",
                                       held_out ? "held out" : "trained"),
                           text_of(before, after), after.judged());
     }

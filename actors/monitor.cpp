@@ -81,6 +81,7 @@ void monitor::judged(const std::vector<judged_sample>& samples) {
     ++judged_count_;
     if (sample.verdict == "ok") ++ok_;
     reward_sum_ += *sample.reward;
+    if (sample.use.best_e2 > 0) use_.add(sample.use);
   }
   progress_.alive(clock_.now_ns());
 }
@@ -119,6 +120,7 @@ void monitor::stepped(const finished_step& step) {
                              {"ok", over(static_cast<double>(ok_), judged_count_)},
                              {"reward", over(reward_sum_, judged_count_)},
                              {"unjudged", unjudged_},
+                             {"exemplars", use_.to_json()},
                              {"left_out", left_out_},
                              {"in_flight", step.in_flight}};
   add_ages(step.ages, line);
@@ -134,6 +136,7 @@ void monitor::stepped(const finished_step& step) {
   judged_count_ = ok_ = left_out_ = 0;
   reward_sum_ = 0;
   unjudged_.clear();
+  use_ = {};
 }
 
 void monitor::left_out() {

@@ -16,6 +16,7 @@
 #include "actors/decide/progress.hpp"
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/success_watch.hpp"
+#include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/json.hpp"
 #include "storage/jsonl.hpp"
@@ -89,6 +90,7 @@ class monitor {
   std::int64_t ok_ = 0;            ///< of these
   double reward_sum_ = 0;
   std::map<std::string, std::int64_t> unjudged_;  ///< dropped without a reward, by verdict
+  exemplar_use use_;                              ///< of what got a reward
   std::int64_t left_out_ = 0;
   base::json last_;
 };

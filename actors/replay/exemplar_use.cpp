@@ -12,15 +12,29 @@ constexpr std::int64_t least_gain_percent = 3;
 
 }  // namespace
 
-void exemplar_use::add(const env::verdict& what, std::string_view identity,
-                       std::span<const std::string> shown, std::int64_t best_e2) {
+base::expected<exemplar_answer> answer_to(const env::verdict& judged,
+                                          std::span<const std::int64_t> shown,
+                                          const storage::archive& archive) {
+  exemplar_answer given;
+  given.right = judged.kind == env::verdict_kind::ok;
+  given.speedup_e2 = judged.speedup_e2.value_or(0);
+  const auto source = base::parse_hash(judged.source);
+  for (const std::int64_t id : shown) {
+    QUERN_TRY(const storage::variant variant, archive.get(id));
+    given.best_e2 = std::max(given.best_e2, variant.speedup_e2.value_or(0));
+    given.copies |= source && *source == variant.source_hash;
+  }
+  return given;
+}
+
+void exemplar_use::add(const exemplar_answer& given) {
   ++judged_;
-  if (!identity.empty() && std::ranges::count(shown, identity) > 0) ++copied_;
-  const std::int64_t speedup_e2 = what.speedup_e2.value_or(0);
-  if (what.kind != env::verdict_kind::ok || speedup_e2 <= 0 || best_e2 <= 0) return;
+  if (given.copies) ++copied_;
+  if (!given.right || given.speedup_e2 <= 0 || given.best_e2 <= 0) return;
   ++right_;
-  log_over_best_ += std::log(static_cast<double>(speedup_e2) / static_cast<double>(best_e2));
-  if (speedup_e2 * 100 >= best_e2 * (100 + least_gain_percent)) ++improved_;
+  log_over_best_ +=
+      std::log(static_cast<double>(given.speedup_e2) / static_cast<double>(given.best_e2));
+  if (given.speedup_e2 * 100 >= given.best_e2 * (100 + least_gain_percent)) ++improved_;
 }
 
 double exemplar_use::over_best() const {

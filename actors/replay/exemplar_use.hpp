@@ -4,23 +4,34 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "base/json.hpp"
+#include "base/status.hpp"
 #include "env/verdict/verdict.hpp"
+#include "storage/archive.hpp"
 
 namespace quern::actors {
 
+/// A judged answer to a prompt that showed kernels of its task.
+struct exemplar_answer {
+  bool right = false;
+  std::int64_t speedup_e2 = 0;  ///< of a right one, in 1/100
+  bool copies = false;          ///< it is one of those shown, but for comments and blanks
+  std::int64_t best_e2 = 0;     ///< of the fastest shown, above 0
+};
+
+/// What a judged candidate made of the variants of the archive that its prompt showed. Error: one
+/// of them is not there.
+base::expected<exemplar_answer> answer_to(const env::verdict& judged,
+                                          std::span<const std::int64_t> shown,
+                                          const storage::archive& archive);
+
 /// Counts answers to prompts with exemplars. Symbols: b, the speed-up of the fastest kernel shown;
 /// s, that of the answer. An answer improves where it is `ok` and s >= 1.03 b, which two
-/// measurements of one kernel hardly differ by; it copies where it is one of those shown, but for
-/// comments and blanks. Not thread-safe.
+/// measurements of one kernel hardly differ by. Not thread-safe.
 class exemplar_use {
  public:
-  /// An answer that was judged. `identity`: the lane's, of its source; empty: it had none. `shown`:
-  /// those of the exemplars; `best_e2`: b in 1/100, above 0.
-  void add(const env::verdict& what, std::string_view identity, std::span<const std::string> shown,
-           std::int64_t best_e2);
+  void add(const exemplar_answer& given);
 
   [[nodiscard]] std::int64_t judged() const { return judged_; }
   /// Shares of what was judged; 0 where nothing was.

@@ -259,9 +259,12 @@ exemplar_use panel::use(panel_side side, bool held_out, bool swapped) const {
     if (one.task->held_out != held_out || one.swapped != swapped) continue;
     const answer& given = one.answers[static_cast<std::size_t>(side)];
     if (one.shown.empty() || one.best_own_e2 == 0 || !given.reward) continue;
-    const std::string identity =
-        given.source.empty() ? "" : base::to_hex(one.task->task->lane->identity(given.source));
-    counted.add(given.verdict, identity, one.shown, one.best_own_e2);
+    const bool copies =
+        !given.source.empty() &&
+        std::ranges::count(one.shown, base::to_hex(one.task->task->lane->identity(given.source))) >
+            0;
+    counted.add({given.verdict.kind == env::verdict_kind::ok, given.verdict.speedup_e2.value_or(0),
+                 copies, one.best_own_e2});
   }
   return counted;
 }

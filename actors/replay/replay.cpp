@@ -96,8 +96,10 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
     if (verdict.lease != 0) unjudged_.judged();
     sample.reward = reward_.of(value).value_or(0);
     sample.kind = value.kind;
+    const auto& shown = groups_.at(sample.group).exemplars;
+    QUERN_TRY(const exemplar_answer use, answer_to(value, shown, *archive_));
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
-                       value.speedup_e2.value_or(0), sample.reward, verdict.lease == 0, ""});
+                       value.speedup_e2.value_or(0), sample.reward, verdict.lease == 0, "", use});
     if (value.kind == env::verdict_kind::ok) {
       QUERN_CHECK(archive_candidate(value, verdict.sample, arrived.id));
     }

@@ -20,6 +20,7 @@
 #include "actors/decide/task_sampler.hpp"
 #include "actors/decide/unjudged_streak.hpp"
 #include "actors/messages.hpp"
+#include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/prompter.hpp"
 #include "actors/replay/recorded_book.hpp"
 #include "actors/replay/task_book.hpp"
@@ -74,6 +75,7 @@ struct judged_sample {
   std::optional<double> reward;  ///< none: dropped, the verdict says nothing about the candidate
   bool malformed = false;        ///< judged by control: no evaluator has seen it
   std::string detail;            ///< of infra_error: the first line of what the evaluator said
+  exemplar_answer use = {};      ///< where its prompt showed kernels; else best_e2 is 0
 };
 
 /// Not thread-safe. An error of any call is fatal to the process (the ledger on disk is whole): the

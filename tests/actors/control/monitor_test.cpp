@@ -64,6 +64,8 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
     const auto seen = run.make();
     // Many others were judged meanwhile, and better; three were dropped without a reward.
     std::vector<judged_sample> others(18, {1, "t", "ok", 150, 1.5, false, ""});
+    // Half of the best that its prompt showed.
+    others.back().use = {true, 150, false, 300};
     others.push_back({2, "t", "infra_error", 0, {}, false, ""});
     others.push_back({3, "t", "wrong_value", 0, 0, false, ""});
     others.push_back({4, "t", "unsupported", 0, {}, false, ""});
@@ -92,6 +94,10 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
   CHECK(metrics[0]["reward"].get<double>() == doctest::Approx(27.0 / 19));
   CHECK(metrics[0].value("unjudged", base::json()) ==
         base::json{{"infra_error", 1}, {"unsupported", 2}});
+  CHECK(metrics[0]["exemplars"]["judged"] == 1);
+  CHECK(metrics[0]["exemplars"]["over_best"].get<double>() == doctest::Approx(0.5));
+  CHECK(metrics[1]["exemplars"]["judged"] == 0);
+  CHECK(metrics[1]["exemplars"]["over_best"].is_null());
   CHECK(metrics[0]["left_out"] == 0);
   CHECK(metrics[1]["batch"]["samples"] == 0);
   CHECK(metrics[1]["batch"]["ok"].is_null());

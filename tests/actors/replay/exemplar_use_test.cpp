@@ -10,29 +10,22 @@ using namespace quern::actors;
 
 namespace {
 
-const std::vector<std::string> shown = {"aa", "bb"};
-
-env::verdict ok(std::int64_t speedup_e2) {
-  env::verdict v;
-  v.kind = env::verdict_kind::ok;
-  v.speedup_e2 = speedup_e2;
-  return v;
+exemplar_answer right(std::int64_t speedup_e2, bool copies = false) {
+  return {true, speedup_e2, copies, 200};
 }
 
-env::verdict wrong() {
-  env::verdict v;
-  v.kind = env::verdict_kind::wrong_value;
-  return v;
+exemplar_answer wrong(bool copies = false) {
+  return {false, 0, copies, 200};
 }
 
 }  // namespace
 
 TEST_CASE("an answer improves where it is right and faster by more than noise") {
   exemplar_use use;
-  use.add(ok(206), "cc", shown, 200);
-  use.add(ok(205), "cc", shown, 200);
-  use.add(ok(100), "cc", shown, 200);
-  use.add(wrong(), "cc", shown, 200);
+  use.add(right(206));
+  use.add(right(205));
+  use.add(right(100));
+  use.add(wrong());
   CHECK(use.judged() == 4);
   CHECK(use.improved() == doctest::Approx(0.25));
   CHECK(use.copied() == 0);
@@ -41,19 +34,18 @@ TEST_CASE("an answer improves where it is right and faster by more than noise") 
 
 TEST_CASE("an answer copies where it is one of those shown, right or wrong") {
   exemplar_use use;
-  use.add(ok(200), "aa", shown, 200);
-  use.add(wrong(), "bb", shown, 200);
-  // No source could be read.
-  use.add(wrong(), "", std::vector<std::string>{""}, 200);
+  use.add(right(200, true));
+  use.add(wrong(true));
+  use.add(wrong());
   CHECK(use.copied() == doctest::Approx(2.0 / 3));
 }
 
 TEST_CASE("where nothing was right, there is no speed-up over the best") {
   exemplar_use none, some;
   CHECK(none.to_json()["over_best"].is_null());
-  none.add(wrong(), "cc", shown, 200);
+  none.add(wrong());
   CHECK(none.to_json()["over_best"].is_null());
-  some.add(ok(300), "cc", shown, 200);
+  some.add(right(300));
   CHECK(some.to_json()["over_best"] == 1.5);
   CHECK(text_of(none, some) ==
         "improves on the best shown 0 > 100 %, copies one 0 > 0 %, speed-up over it - > x1.50");
