@@ -2,8 +2,8 @@
 // stood ready and one that did not, a candidate that is the reference, and evaluations an hour with
 // the stages in which they go.
 //
-//   bench_modules [--forks N] [--trials N] [--only TASK] [--sandbox best_effort|required]
-//                 [--budget-s S] [--ahead N]
+//   bench_modules [--forks N] [--trials N] [--checks N] [--only TASK] [--budget-s S] [--ahead N]
+//                 [--sandbox best_effort|required]
 //
 // Ends with 1 where a bar is missed. The load of the machine is printed before and after.
 #include <cmath>
@@ -37,6 +37,7 @@ constexpr env::question_limits fork_limits{60, 120};
 struct module_bench_options {
   int forks = 50;
   int trials = 100;
+  int checks = 100;
   std::string only;
   std::string sandbox = "required";
   double budget_s = 0.5;
@@ -314,6 +315,21 @@ base::expected<bool> bench_against_itself(const module_bench_options& options) {
   each_stage(before, after, [&](const char* name, double value) {
     std::printf("       %-10s %6.1f ms an evaluation\n", name, 1000 * value / all.trials);
   });
+  if (options.checks > 0) {
+    const env::stage_seconds checking = judge->stages();
+    std::vector<double> all_ms;
+    for (int i = 0; i < options.checks; ++i) {
+      const auto from = clock.now_ns();
+      judge->evaluate(
+          request_of(static_cast<std::size_t>(i) % tasks.size(), options.trials + i, false));
+      all_ms.push_back(static_cast<double>(clock.now_ns() - from) * 1e-6);
+    }
+    std::printf(
+        "checks %d evaluations without a clock, one behind the other: median %.1f ms, P90 %.1f ms; "
+        "of it start %.1f ms\n",
+        options.checks, env::median_of(all_ms), env::quantile_of(all_ms, 0.9),
+        1000 * (judge->stages().start - checking.start) / options.checks);
+  }
   return met;
 }
 
@@ -353,6 +369,9 @@ int main(int argc, char** argv) {
   quern::tools::module_bench_options options;
   app.add_option("--forks", options.forks, "forks to measure; 0: none")->capture_default_str();
   app.add_option("--trials", options.trials, "evaluations of the reference as a candidate; 0: none")
+      ->capture_default_str();
+  app.add_option("--checks", options.checks,
+                 "evaluations behind those of --trials that are not timed; 0: none")
       ->capture_default_str();
   app.add_option("--only", options.only, "one task of --trials; default: all")
       ->check(CLI::IsMember({"mlp", "softmax", "matmul", "reduction"}));
