@@ -138,14 +138,20 @@ bool pytorch_evaluation::measure_once(std::uint64_t round, process_pairs& into) 
   const measured_sides sides{process.get(), &checker,
                              baseline_side::of_reference(reference->link(), false),
                              task_->content.get(), task_->timed.in_a_row.empty()};
-  if (!time_sides(*task_, task_->limit, sides, round, into)) return false;
+  const bool timed = time_sides(*task_, task_->limit, sides, round, into);
+  // Here, and not when they were taken: a fork beside a window would be a neighbour of it. No
+  // window begins before a reference has been asked for, which waits until these stand.
+  with_.tasks->stand_ready();
+  if (!timed) return false;
   stage_clock clock(with_.seconds.reverify);
   return settle(checker.probe(task_->timed, task_->limit, verdict_.checks));
 }
 
 void pytorch_evaluation::run() {
-  if (!prepare() || !build() || !verify()) return;
-  if (is_measured(request_, how_)) time(*task_);
+  if (prepare() && build() && verify() && is_measured(request_, how_)) time(*task_);
+  // What ended without a window. The next evaluation finds children while this verdict is on its
+  // way.
+  with_.tasks->stand_ready();
 }
 
 }  // namespace quern::env

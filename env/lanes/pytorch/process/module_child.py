@@ -67,9 +67,9 @@ def keep_one_thread():
 class Child:
     """One module and its model."""
 
-    def __init__(self, layers, problem, asked):
+    def __init__(self, layers, asked):
         keep_one_thread()
-        self.layers, self.problem, self.asked = layers, problem, asked
+        self.layers, self.asked = layers, asked
         self.path, self.module, self.model, self.wide = None, None, None, None
         self.recording = None
         # Of a model that keeps state; whether each call has random numbers by its inputs.
@@ -83,8 +83,6 @@ class Child:
     # ---- commands
 
     def load(self, path):
-        if self.problem:
-            raise Unusable(self.problem)
         if self.path is not None:
             if path != self.path:
                 raise Unusable("this process has another module")
@@ -355,8 +353,6 @@ class Child:
         asked = json.loads(text)
         if "long" in asked:
             asked = json.loads(ctypes.string_at(sheet, asked["long"]))
-        if self.problem:
-            raise Unusable(self.problem)
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
                     "construct": self.construct, "record": self.record, "record_call": self.record_call,
                     "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]

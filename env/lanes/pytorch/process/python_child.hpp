@@ -35,11 +35,16 @@ struct module_making {
 /// question.
 class python_child {
  public:
-  python_child(base::killed_at_end process, runner_link link, memory_file sheet)
-      : process_(std::move(process)), link_(std::move(link)), sheet_(std::move(sheet)) {}
+  python_child(base::killed_at_end process, runner_link link, memory_file sheet, bool stood_ready)
+      : process_(std::move(process)),
+        link_(std::move(link)),
+        sheet_(std::move(sheet)),
+        stood_ready_(stood_ready) {}
 
   [[nodiscard]] runner_link& link() { return link_; }
   [[nodiscard]] int pid() const { return link_.pid(); }
+  /// Whether it had been forked before it was asked for.
+  [[nodiscard]] bool stood_ready() const { return stood_ready_; }
   /// Those that were on when it answered last.
   [[nodiscard]] layer_set layers() const { return layers_; }
 
@@ -85,6 +90,7 @@ class python_child {
   runner_link link_;
   memory_file sheet_;
   layer_set layers_;
+  bool stood_ready_ = false;
 };
 
 /// Memory for the weights of a model, still zero; written by a reference, read by candidates.
