@@ -88,8 +88,9 @@ std::optional<panel> read_panel(const run_config& config, const storage::run_pat
 base::expected<std::optional<panel>> measure_panel(const run_config& config,
                                                    storage::run_directory& run,
                                                    const task_book& tasks) {
-  base::log_info("panel", "measuring the first and the last weights on {} prompts",
-                 config.observe.panel_train + config.observe.panel_held_out);
+  base::log_info("panel", "measuring the first and the last weights on {} prompts{}",
+                 config.observe.panel_train + config.observe.panel_held_out,
+                 config.observe.panel_swapped ? ", those with exemplars twice" : "");
   const storage::checkpoint_store checkpoints(run.paths().checkpoints());
   QUERN_TRY(const std::int64_t last, checkpoints.latest());
   fs::path first = config.policy.model;
@@ -104,6 +105,22 @@ base::expected<std::optional<panel>> measure_panel(const run_config& config,
   return measured;
 }
 
+/// What the first and the last weights make of exemplars; empty where no prompt showed any.
+std::string use_text(const panel& measured) {
+  std::string text;
+  for (const bool held_out : {false, true})
+    for (const bool swapped : {false, true}) {
+      const exemplar_use before = measured.use(panel_side::first, held_out, swapped);
+      const exemplar_use after = measured.use(panel_side::last, held_out, swapped);
+      if (before.judged() + after.judged() == 0) continue;
+      text += fmt::format("{:<22} {}, {} prompts\n",
+                          fmt::format("{}, {}", swapped ? "swapped" : "exemplars",
+                                      held_out ? "held out" : "trained"),
+                          text_of(before, after), after.judged());
+    }
+  return text;
+}
+
 std::string panel_text(const run_config& config, const panel& measured) {
   const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
   std::string text = "\n" + measured.table() + "\n";
@@ -111,7 +128,7 @@ std::string panel_text(const run_config& config, const panel& measured) {
   const panel_half held_out = measured.held_out();
   if (!held_out.first.empty() || held_out.left_out > 0)
     text += gain_line("mean reward, held out", held_out, seed);
-  return text;
+  return text + use_text(measured);
 }
 
 }  // namespace

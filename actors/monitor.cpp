@@ -1,5 +1,7 @@
 #include "actors/monitor.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/log.hpp"
@@ -73,10 +75,15 @@ void monitor::judged(const std::vector<judged_sample>& samples) {
   const std::lock_guard lock(guard_);
   for (const judged_sample& sample : samples) {
     ++verdicts_[sample.verdict];
+    watch_losses(sample);
+    if (!sample.reward) {
+      ++unjudged_[sample.verdict];
+      continue;
+    }
     ++judged_count_;
     if (sample.verdict == "ok") ++ok_;
-    reward_sum_ += sample.reward;
-    watch_losses(sample);
+    reward_sum_ += *sample.reward;
+    if (sample.use.best_e2 > 0) use_.add(sample.use);
   }
   progress_.alive(clock_.now_ns());
 }
@@ -110,12 +117,10 @@ void monitor::stepped(const finished_step& step) {
   base::ordered_json line = {{"step", step.version},
                              {"epoch", step.epoch},
                              {"seconds", static_cast<double>(now - started_) / 1e9},
-                             {"batch", to_json(step.results)},
-                             {"judged", judged_count_},
-                             {"ok", over(static_cast<double>(ok_), judged_count_)},
-                             {"reward", over(reward_sum_, judged_count_)},
-                             {"left_out", left_out_},
-                             {"in_flight", step.in_flight}};
+                             {"batch", to_json(step.results)}};
+  line.update(take_judged());
+  line["left_out"] = std::exchange(left_out_, 0);
+  line["in_flight"] = step.in_flight;
   add_ages(step.ages, line);
   line.update(roles_.since_last_step());
   if (auto parsed = base::parse_json(step.learner)) line["learner"] = *parsed;
@@ -126,8 +131,19 @@ void monitor::stepped(const finished_step& step) {
   base::print_line(fmt::format("{}  {}", progress_.line(now), text_of(step.results)));
   for (const std::string& warning : success_.step(step.results))
     base::log_warn("monitor", "{}", warning);
-  judged_count_ = ok_ = left_out_ = 0;
+}
+
+base::ordered_json monitor::take_judged() {
+  base::ordered_json told = {{"judged", judged_count_},
+                             {"ok", over(static_cast<double>(ok_), judged_count_)},
+                             {"reward", over(reward_sum_, judged_count_)},
+                             {"unjudged", unjudged_},
+                             {"exemplars", use_.to_json()}};
+  judged_count_ = ok_ = 0;
   reward_sum_ = 0;
+  unjudged_.clear();
+  use_ = {};
+  return told;
 }
 
 void monitor::searched(const search_book* book, epoch_id epoch) {
@@ -157,18 +173,14 @@ void monitor::write_row(const search_book& book, epoch_id epoch) {
                              {"epoch", epoch},
                              {"seconds", static_cast<double>(clock_.now_ns() - started_) / 1e9},
                              {"verdicts", std::move(verdicts)},
-                             {"judged", judged_count_},
-                             {"ok", over(static_cast<double>(ok_), judged_count_)},
-                             {"reward", over(reward_sum_, judged_count_)},
                              {"improved", std::move(improved)}};
+  line.update(take_judged());
   line.update(roles_.since_last_step());
   if (auto written = writer_.append(line); !written)
     base::log_error("monitor", "{}", written.error().message);
   last_ = base::json::parse(line.dump());
   base::print_line(book.table_row());
   row_ = book;
-  judged_count_ = ok_ = 0;
-  reward_sum_ = 0;
 }
 
 void monitor::left_out() {

@@ -18,6 +18,7 @@
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/search_book.hpp"
 #include "actors/decide/success_watch.hpp"
+#include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/json.hpp"
 #include "storage/jsonl.hpp"
@@ -53,7 +54,7 @@ class monitor {
                                                        std::int64_t steps_done,
                                                        const monitor_sources& from);
 
-  /// Samples that were judged since the last call.
+  /// Samples whose evaluation ended since the last call.
   void judged(const std::vector<judged_sample>& samples);
   /// Prints the step's line and appends that of metrics.jsonl; warns of what its results show.
   void stepped(const finished_step& step);
@@ -77,6 +78,8 @@ class monitor {
           const monitor_sources& from, success_watch watch);
   void watch_losses(const judged_sample& sample);
   void write_row(const search_book& book, epoch_id epoch);
+  /// Keys of a line about what was judged since the line before.
+  base::ordered_json take_judged();
 
   const run_config& config_;
   role_board& roles_;
@@ -94,9 +97,11 @@ class monitor {
   loss_watch losses_;
   std::string newest_loss_;  ///< what the evaluator said
   // Since the last step.
-  std::int64_t judged_count_ = 0;
-  std::int64_t ok_ = 0;
+  std::int64_t judged_count_ = 0;  ///< samples that got a reward
+  std::int64_t ok_ = 0;            ///< of these
   double reward_sum_ = 0;
+  std::map<std::string, std::int64_t> unjudged_;  ///< dropped without a reward, by verdict
+  exemplar_use use_;                              ///< of what got a reward
   std::int64_t left_out_ = 0;
   base::json last_;
 };

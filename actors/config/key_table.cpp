@@ -326,6 +326,9 @@ void system(keys& table) {
                "measure the first and the last weights on a fixed panel: same prompts, same seeds");
   QUERN_NUMBER(observe.panel_train, fixed, 0, 1e5, "prompts of the panel from training tasks");
   QUERN_NUMBER(observe.panel_held_out, fixed, 0, 1e5, "prompts from held-out compositions");
+  QUERN_NUMBER(observe.panel_swapped, fixed, 0, 1,
+               "ask each prompt of the panel that shows exemplars once more with those of another "
+               "task: a control, which tells whether they are read");
   QUERN_NUMBER(observe.panel_seed, fixed, 0, 9e15, "address of the panel's random numbers");
   QUERN_TEXT(observe.log_level, resume, QUERN_WORDS("debug", "info", "warning", "error"),
              "lines below it are not written by any process of the run");

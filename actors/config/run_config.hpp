@@ -149,6 +149,7 @@ struct run_config {
     bool panel = true;
     std::int64_t panel_train = 128;
     std::int64_t panel_held_out = 64;
+    bool panel_swapped = false;
     std::int64_t panel_seed = 99;
     std::string log_level = "info";
   } observe;

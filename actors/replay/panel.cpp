@@ -75,6 +75,15 @@ base::expected<panel> panel::read(const run_config& config, const task_book& tas
     QUERN_TRY(const auto id, base::get<std::string>(entry, "task"));
     item one;
     QUERN_TRY(one.task, tasks.find(id));
+    // Panels of older builds say nothing of what was shown.
+    if (entry.contains("swapped")) {
+      QUERN_TRY(one.with_exemplars, base::get<bool>(entry, "exemplars"));
+      QUERN_TRY(one.swapped, base::get<bool>(entry, "swapped"));
+      QUERN_TRY(one.best_own_e2, base::get<std::int64_t>(entry, "best_own"));
+      const base::json shown = entry.value("shown", base::json());
+      for (std::size_t k = 0; shown.is_array() && k < shown.size(); ++k)
+        if (shown[k].is_string()) one.shown.push_back(shown[k].get<std::string>());
+    }
     for (std::size_t side = 0; side < 2; ++side) {
       const base::json told = entry.value(side == 0 ? "first" : "last", base::json());
       answer& given = one.answers[side];
@@ -99,7 +108,11 @@ void panel::add_items(const std::vector<const book_task*>& tasks, std::int64_t c
       item one;
       one.task = tasks[static_cast<std::size_t>(at)];
       // Each task is asked with and without exemplars.
-      if ((at + round) % 2 == 1) one.shown = scouts_of(*one.task);
+      if ((at + round) % 2 == 1) one.own = scouts_of(*one.task);
+      one.with_exemplars = !one.own.empty();
+      items_.push_back(one);
+      if (!config_->observe.panel_swapped || !one.with_exemplars) continue;
+      one.swapped = true;
       items_.push_back(std::move(one));
     }
   }
@@ -132,17 +145,44 @@ void panel::scored(sample_id id, const env::verdict& verdict) {
   }
 }
 
+std::vector<shown_exemplar> panel::timed(const item& one) const {
+  std::vector<shown_exemplar> exemplars;
+  for (const sample_id id : one.own) {
+    const scout& shown = scouts_.at(id);
+    if (shown.speedup_e2 > 0) exemplars.push_back({0, {shown.source, shown.speedup_e2}});
+  }
+  if (exemplars.size() < 2) exemplars.clear();
+  std::sort(exemplars.begin(), exemplars.end(),
+            [](const auto& a, const auto& b) { return a.text.speedup_e2 < b.text.speedup_e2; });
+  return exemplars;
+}
+
+const panel::item* panel::other_than(std::size_t index) const {
+  std::vector<const item*> others;
+  for (const item& one : items_)
+    if (one.task != items_[index].task && !one.swapped && !timed(one).empty())
+      others.push_back(&one);
+  if (others.empty()) return nullptr;
+  base::random_stream random(static_cast<std::uint64_t>(config_->observe.panel_seed), "swapped",
+                             {static_cast<std::uint64_t>(index)});
+  return others[random.below(others.size())];
+}
+
 void panel::freeze() {
-  for (item& one : items_) {
-    std::vector<shown_exemplar> exemplars;
-    for (const sample_id id : one.shown) {
-      const scout& shown = scouts_.at(id);
-      if (shown.speedup_e2 > 0) exemplars.push_back({0, {shown.source, shown.speedup_e2}});
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    item& one = items_[i];
+    std::vector<shown_exemplar> exemplars = timed(one);
+    if (!exemplars.empty()) one.best_own_e2 = exemplars.back().text.speedup_e2;
+    if (one.swapped && !exemplars.empty()) {
+      const item* other = other_than(i);
+      exemplars = other == nullptr ? std::vector<shown_exemplar>() : timed(*other);
     }
-    if (exemplars.size() < 2) exemplars.clear();
-    std::sort(exemplars.begin(), exemplars.end(),
-              [](const auto& a, const auto& b) { return a.text.speedup_e2 < b.text.speedup_e2; });
-    one.prompt = prompts_->render(*one.task, exemplars).text;
+    const made_prompt made = prompts_->render(*one.task, exemplars);
+    one.prompt = made.text;
+    // A prompt that would be too long shows none.
+    if (made.exemplars.empty()) exemplars.clear();
+    for (const shown_exemplar& shown : exemplars)
+      one.shown.push_back(base::to_hex(one.task->task->lane->identity(shown.text.code)));
   }
 }
 
@@ -201,7 +241,7 @@ std::optional<panel::kernel> panel::best(const std::string& task_id) const {
 panel_half panel::half(bool held_out) const {
   panel_half result;
   for (const item& one : items_) {
-    if (one.task->held_out != held_out) continue;
+    if (one.task->held_out != held_out || one.swapped) continue;
     const auto &before = one.answers[0].reward, &after = one.answers[1].reward;
     if (!before || !after) {
       ++result.left_out;
@@ -211,6 +251,22 @@ panel_half panel::half(bool held_out) const {
     result.last.push_back(*after);
   }
   return result;
+}
+
+exemplar_use panel::use(panel_side side, bool held_out, bool swapped) const {
+  exemplar_use counted;
+  for (const item& one : items_) {
+    if (one.task->held_out != held_out || one.swapped != swapped) continue;
+    const answer& given = one.answers[static_cast<std::size_t>(side)];
+    if (one.shown.empty() || one.best_own_e2 == 0 || !given.reward) continue;
+    const bool copies =
+        !given.source.empty() &&
+        std::ranges::count(one.shown, base::to_hex(one.task->task->lane->identity(given.source))) >
+            0;
+    counted.add({given.verdict.kind == env::verdict_kind::ok, given.verdict.speedup_e2.value_or(0),
+                 copies, one.best_own_e2});
+  }
+  return counted;
 }
 
 std::string panel::table() const {
@@ -223,6 +279,7 @@ std::string panel::table() const {
   std::map<std::pair<bool, std::string>, row> rows;
   std::map<std::string, int> unjudged;
   for (const item& one : items_) {
+    if (one.swapped) continue;
     row& of_task = rows[{one.task->held_out, one.task->task->name}];
     ++of_task.asked;
     for (std::size_t side = 0; side < 2; ++side) {
@@ -265,11 +322,10 @@ base::json panel::to_json() const {
   for (const item& one : items_) {
     base::json entry = {{"task", one.task->id},
                         {"held_out", one.task->held_out},
-                        {"exemplars", !one.shown.empty()}};
-    base::json shown = base::json::array();
-    for (const sample_id id : one.shown)
-      shown.push_back(base::to_hex(one.task->task->lane->identity(scouts_.at(id).source)));
-    entry["shown"] = std::move(shown);
+                        {"exemplars", one.with_exemplars},
+                        {"swapped", one.swapped},
+                        {"shown", one.shown},
+                        {"best_own", one.best_own_e2}};
     for (std::size_t side = 0; side < 2; ++side) {
       entry[side == 0 ? "first" : "last"] = {{"verdict", env::to_json(one.answers[side].verdict)},
                                              {"source", one.answers[side].source},

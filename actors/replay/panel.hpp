@@ -11,6 +11,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/messages.hpp"
+#include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/prompter.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/json.hpp"
@@ -39,7 +40,8 @@ struct panel_half {
 class panel {
  public:
   /// `observe.panel_train` prompts over the training tasks in turn and `observe.panel_held_out`
-  /// over the held-out ones, every second one with exemplars. Error: unknown reward.
+  /// over the held-out ones, every second one with exemplars; with `observe.panel_swapped` each of
+  /// these once more with exemplars of another task. Error: unknown reward.
   static base::expected<panel> make(const run_config& config, const task_book& tasks,
                                     const prompter& prompts);
 
@@ -76,8 +78,12 @@ class panel {
   /// The fastest correct kernel of a task among all answers; none: no answer was correct.
   [[nodiscard]] std::optional<kernel> best(const std::string& task_id) const;
 
+  /// Of the task's own prompts: swapped ones are a control.
   [[nodiscard]] panel_half train() const { return half(false); }
   [[nodiscard]] panel_half held_out() const { return half(true); }
+  /// Of one side's answers to prompts that showed the task's exemplars, or, with `swapped`, those
+  /// of another task. "The best shown" is the fastest of the task's own in both.
+  [[nodiscard]] exemplar_use use(panel_side side, bool held_out, bool swapped) const;
 
   /// Lines of a table: task, success and mean speed-up before and after, best kernel.
   [[nodiscard]] std::string table() const;
@@ -93,8 +99,12 @@ class panel {
   };
   struct item {
     const book_task* task = nullptr;
-    std::vector<sample_id> shown;  ///< scouts, in the order in which they are shown
+    std::vector<sample_id> own;   ///< scouts of the task; empty: the prompt shows no exemplars
+    bool with_exemplars = false;  ///< it was to show some
+    bool swapped = false;         ///< those of another task
     std::string prompt;
+    std::vector<std::string> shown;  ///< identities of what the prompt shows
+    std::int64_t best_own_e2 = 0;    ///< the fastest of `own`; 0: it was not timed
     answer answers[2];
   };
   struct scout {
@@ -108,6 +118,10 @@ class panel {
   void add_items(const std::vector<const book_task*>& tasks, std::int64_t count);
   /// The sources that prompts of this task show, in order; the same in all of them.
   std::vector<sample_id> scouts_of(const book_task& task);
+  /// Those of an item that were timed, the slower first; none where not both were.
+  [[nodiscard]] std::vector<shown_exemplar> timed(const item& one) const;
+  /// An item of another task whose exemplars were timed, drawn; null: there is none.
+  [[nodiscard]] const item* other_than(std::size_t index) const;
   [[nodiscard]] panel_half half(bool held_out) const;
 
   const run_config* config_;

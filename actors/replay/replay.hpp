@@ -21,6 +21,7 @@
 #include "actors/decide/task_sampler.hpp"
 #include "actors/decide/unjudged_streak.hpp"
 #include "actors/messages.hpp"
+#include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/prompter.hpp"
 #include "actors/replay/recorded_book.hpp"
 #include "actors/replay/task_book.hpp"
@@ -66,15 +67,16 @@ struct starting_point {
   std::string reference;  ///< folder of the run's first weights
 };
 
-/// One sample that was judged, for tables and metrics.
+/// One sample whose evaluation ended, for tables and metrics.
 struct judged_sample {
   sample_id sample = 0;
   std::string task;
   std::string verdict;
   std::int64_t speedup_e2 = 0;
-  double reward = 0;
-  bool malformed = false;  ///< judged by control: no evaluator has seen it
-  std::string detail;      ///< of infra_error: the first line of what the evaluator said
+  std::optional<double> reward;  ///< none: dropped, the verdict says nothing about the candidate
+  bool malformed = false;        ///< judged by control: no evaluator has seen it
+  std::string detail;            ///< of infra_error: the first line of what the evaluator said
+  exemplar_answer use = {};      ///< where its prompt showed kernels; else best_e2 is 0
 };
 
 /// Not thread-safe. An error of any call is fatal to the process (the ledger on disk is whole): the
@@ -138,7 +140,7 @@ class replay {
   [[nodiscard]] base::expected<storage::state_counts> counts() const { return ledger_->counts(); }
   [[nodiscard]] const storage::ledger& rows() const { return *ledger_; }
   [[nodiscard]] const storage::archive& variants() const { return *archive_; }
-  /// Samples judged since the last call.
+  /// Samples whose evaluation ended since the last call.
   std::vector<judged_sample> take_judged() { return std::exchange(judged_, {}); }
   /// At the end: commits, and folds the write-ahead log, so that run.db is one file. Where another
   /// process has run.db open the log stays, with a warning. Error: the commit.

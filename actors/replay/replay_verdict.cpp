@@ -47,15 +47,17 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
     if (search_) search_->ended(env::name_of(value.kind));
     sample.reward = reward_.of(value).value_or(0);
     sample.kind = value.kind;
+    const auto& shown = groups_.at(sample.group).exemplars;
+    QUERN_TRY(const exemplar_answer use, answer_to(value, shown, *archive_));
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)),
-                       value.speedup_e2.value_or(0), *sample.reward, verdict.lease == 0, ""});
+                       value.speedup_e2.value_or(0), sample.reward, verdict.lease == 0, "", use});
     if (value.kind == env::verdict_kind::ok) {
       QUERN_CHECK(archive_candidate(value, verdict.sample, arrived.id));
     }
     QUERN_TRY(news, book_->evaluated(verdict.epoch, verdict.sample));
   } else {
-    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0, 0,
-                       false, first_line(value.detail)});
+    judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0,
+                       std::nullopt, false, first_line(value.detail)});
     if (search_) search_->ended(env::name_of(value.kind));
     QUERN_CHECK(count_unjudged(value));
     QUERN_TRY(news, book_->dropped(verdict.epoch, verdict.sample, env::name_of(value.kind)));

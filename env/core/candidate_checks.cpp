@@ -165,7 +165,7 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
                  fmt::format("{} ({})", sigabbrev_np(signal), strsignal(signal)));
   std::string where = fmt::format("address 0x{:x}", address);
   // Symbols of libraries that a candidate is not linked with are null.
-  if (address == 0 && !write)
+  if (address == 0 && !write && process_.may_lack_functions())
     where += ", or calling a function that kernels do not have (exceptions, threads)";
   if (memory != nullptr && instance != nullptr) {
     const auto inside = [&](std::uint64_t start, const std::optional<tensor_arena>& arena) {

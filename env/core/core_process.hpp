@@ -22,6 +22,10 @@ class core_process {
   /// not what its runner thinks of the question.
   [[nodiscard]] virtual bool refusals_are_its_own() const { return false; }
 
+  /// Whether a function that the candidate names may be missing, at address 0: it is linked with
+  /// little, and a library of it is loaded with names that nothing defines.
+  [[nodiscard]] virtual bool may_lack_functions() const { return true; }
+
   /// Ends it, if it still runs, and tells how it ended ("SIGSEGV", "exit status 0", ...). The same
   /// end is returned again.
   virtual child_end end() = 0;

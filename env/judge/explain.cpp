@@ -80,6 +80,19 @@ std::string device_text(const device_conditions& d) {
 
 }  // namespace
 
+std::string_view advice_on_ended_kernel(const verdict& v) {
+  if (v.kind != verdict_kind::runtime_error) return {};
+  if (v.reason == end_reason::closed_channel)
+    return "close no file descriptor: the process has only those that it needs, and answers over "
+           "one of them";
+  if (v.reason == end_reason::ended)
+    return "return from the kernel: neither it nor what it calls may end the process (exit, abort)";
+  if (v.reason == end_reason::forbidden_call)
+    return "make no system calls: a kernel computes and returns, and the sandbox ends a process "
+           "that asks the system for more";
+  return {};
+}
+
 std::string advice_for(const verdict& v, const task& what) {
   switch (v.kind) {
     case verdict_kind::ok:
@@ -95,17 +108,6 @@ std::string advice_for(const verdict& v, const task& what) {
       if (!v.compiler) return what.lane->advice(v, what);
       return fmt::format("fix the first error; the entry must be exactly: {}",
                          what.lane->entry(what));
-    case verdict_kind::runtime_error:
-      if (v.reason == end_reason::closed_channel)
-        return "close no file descriptor: the process has only those that it needs, and answers "
-               "over one of them";
-      if (v.reason == end_reason::ended)
-        return "return from the kernel: neither it nor what it calls may end the process (exit, "
-               "abort)";
-      if (v.reason == end_reason::forbidden_call)
-        return "make no system calls: a kernel computes and returns, and the sandbox ends a "
-               "process that asks the system for more";
-      return what.lane->advice(v, what);
     case verdict_kind::timeout:
       if (v.reason == whole_evaluation)
         return "give the evaluation more time (--timeout), or make what takes it faster: the "
@@ -127,6 +129,7 @@ std::string advice_for(const verdict& v, const task& what) {
       return "the result was not earned by computing it: compute every output from this call's "
              "inputs, inside the call and inside the bounds";
     case verdict_kind::rejected_static:
+    case verdict_kind::runtime_error:
     case verdict_kind::oom:
     case verdict_kind::noisy:
       return what.lane->advice(v, what);

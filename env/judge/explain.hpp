@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "env/task/task.hpp"
 #include "env/verdict/verdict.hpp"
@@ -18,5 +19,9 @@ std::string explain_verdict(const verdict& v, const task& what);
 
 /// What to do about a verdict of this kind: one sentence.
 std::string advice_for(const verdict& v, const task& what);
+
+/// For lanes whose candidates are kernels: what to do about a `runtime_error` whose process ended
+/// without having told of a fault; empty: it told.
+std::string_view advice_on_ended_kernel(const verdict& v);
 
 }  // namespace quern::env

@@ -108,4 +108,8 @@ base::expected<std::string> warm_process::ask(std::span<const std::byte> request
   return answer;
 }
 
+base::status warm_process::tell(std::span<const std::byte> order) {
+  return send_request(control_.get(), order, -1);
+}
+
 }  // namespace quern::env

@@ -40,6 +40,10 @@ class warm_process {
   /// io: it cannot be asked.
   base::expected<std::string> ask(std::span<const std::byte> request, base::unique_fd socket);
 
+  /// Sends what has no answer, and does not wait until it is done: what is asked behind it is
+  /// answered behind it. Errors as ask().
+  base::status tell(std::span<const std::byte> order);
+
  private:
   void swap(warm_process& other) noexcept {
     std::swap(control_, other.control_);

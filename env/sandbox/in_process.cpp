@@ -8,13 +8,14 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "env/sandbox/idmap.hpp"
 #include "env/sandbox/seccomp_filter.hpp"
-#include "env/sandbox/setup.hpp"
 
 namespace quern::env {
 namespace {
@@ -69,9 +70,8 @@ void close_all_but(const std::vector<kept_fd>& keep) {
 
 }  // namespace
 
-base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& spec,
-                                                        const host_facts& facts, sandbox_mode mode,
-                                                        const cgroup_leaf* group) {
+base::expected<sandbox_entry> sandbox_entry::begin(const child_spec& spec, const host_facts& facts,
+                                                   sandbox_mode mode, const cgroup_leaf* group) {
   QUERN_CHECK(admit(facts, mode));
   layer_set want = facts.available;
   want.remove(layer::pidns);
@@ -91,16 +91,31 @@ base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& spec,
     if (plan.want.has(which)) flags |= flag;
   if (flags != 0 && unshare(flags) != 0) return base::fail_errno("unshare");
   if (!plan.want.has(layer::mountns)) plan.work.clear();
-
-  close_all_but(spec.keep);
-  setup_failure failure;
   plan.keep_descriptors = true;
-  const bool done = put_on_layers(plan, failure) && load_filter(plan, failure);
-  if (plan.work_fd >= 0) close(plan.work_fd);
+  close_all_but(spec.keep);
+  // Behind the namespaces: a change of credentials clears it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  return sandbox_entry(std::move(plan));
+}
+
+base::expected<layer_set> sandbox_entry::complete(const late_spec& late) {
+  QUERN_CHECK(show_more(plan_, late.read_only));
+  plan_.core = late.core;
+  close_all_but(late.keep);
+  setup_failure failure;
+  const bool done = put_on_layers(plan_, failure) && load_filter(plan_, failure);
+  if (plan_.work_fd >= 0) close(plan_.work_fd);
   if (!done)
     return base::fail(base::errc::unavailable, "sandbox: {} ({}): {}", failure.step,
                       name_of(failure.which), std::strerror(failure.error));
-  return plan.want;
+  return plan_.want;
+}
+
+base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& spec,
+                                                        const host_facts& facts, sandbox_mode mode,
+                                                        const cgroup_leaf* group) {
+  QUERN_TRY(auto entry, sandbox_entry::begin(spec, facts, mode, group));
+  return entry.complete({{}, spec.keep, spec.core});
 }
 
 }  // namespace quern::env

@@ -229,6 +229,18 @@ std::vector<std::string> system_library_folders() {
   return {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"};
 }
 
+base::status show_more(setup_plan& plan, const std::vector<std::string>& read_only) {
+  for (const auto& path : read_only) {
+    if (path.empty() || path[0] != '/' || path == "/")
+      return base::fail(base::errc::invalid_argument,
+                        "'{}' cannot be made visible in a sandbox: give an absolute path below /",
+                        path);
+    add_visible(plan.visibles, fs::path(path).lexically_normal().string());
+  }
+  order(plan.visibles);
+  return {};
+}
+
 base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set want, int landlock_abi,
                                            bool exec_follows) {
   setup_plan plan;
@@ -248,16 +260,9 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
       return base::fail_errno(fmt::format("{} cannot be run", plan.program));
     add_visible(plan.visibles, plan.program);
   }
-  for (const auto& path : spec.read_only) {
-    if (path.empty() || path[0] != '/' || path == "/")
-      return base::fail(base::errc::invalid_argument,
-                        "'{}' cannot be made visible in a sandbox: give an absolute path below /",
-                        path);
-    add_visible(plan.visibles, fs::path(path).lexically_normal().string());
-  }
   add_visible(plan.visibles, "/dev/null");
   if (spec.gpu) add_gpu(plan.visibles, *spec.gpu);
-  order(plan.visibles);
+  QUERN_CHECK(show_more(plan, spec.read_only));
   // Open to all users, because the parent may be another one; by path only the child gets there.
   if (spec.limits.work_bytes > 0)
     plan.work_options =

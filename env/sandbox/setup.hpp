@@ -69,6 +69,10 @@ struct setup_plan {
 base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set want, int landlock_abi,
                                            bool exec_follows);
 
+/// Adds what else the new root shows, as child_spec::read_only. Before put_on_layers(). Error
+/// (invalid_argument): no absolute path below /.
+base::status show_more(setup_plan& plan, const std::vector<std::string>& read_only);
+
 /// The next uid of the range that no system service uses (60578 ..= 61177); children that live side
 /// by side get different ones.
 uid_t next_foreign_uid();

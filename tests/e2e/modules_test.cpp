@@ -2,15 +2,15 @@
 // verdicts are in the ledger, and what no host can run has no reward.
 #include <csignal>
 #include <map>
-
-#include <fmt/format.h>
+#include <set>
 
 #include "base/file.hpp"
-#include "base/json.hpp"
 #include "base/subprocess.hpp"
+#include "e2e/module_fixture.hpp"
 #include "e2e/recorded_fixture.hpp"
 #include "e2e/run_fixture.hpp"
-#include "env/lanes/pytorch/process/python_zygote.hpp"
+#include "storage/jsonl.hpp"
+#include "storage/run_directory.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -20,63 +20,9 @@ using base::operator""_s;
 
 namespace {
 
-/// A task whose module does a step of a loop again and again: there is something to save.
-struct module_text {
-  std::string name, step;
-  int width, times;
-
-  [[nodiscard]] std::string model(const std::string& as, int rounds,
-                                  const std::string& result) const {
-    return fmt::format(R"(import torch
-import torch.nn as nn
-
-
-class {}(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.linear = nn.Linear(width, width)
-
-    def forward(self, x):
-        y = self.linear(x)
-        for _ in range({}):
-            y = {}
-        return {}
-)",
-                       as, rounds, step, result);
-  }
-  [[nodiscard]] std::string reference() const {
-    return model("Model", times, "y") + fmt::format(R"(
-
-def get_inputs():
-    return [torch.rand(64, {0})]
-
-
-def get_init_inputs():
-    return [{0}]
-)",
-                                                    width);
-  }
-};
-
-const std::vector<module_text> module_texts{
-    // A second round changes nothing, so that one is enough.
-    {"clamped_linear", "torch.maximum(torch.relu(y), x)", 128, 12},
-    {"bounded_linear", "torch.minimum(torch.relu(y), x)", 96, 12}};
-
-std::string module_completion(const std::string& code) {
-  return "## Performance Analysis\nOne loop.\n\n## Algorithm Design\nFewer rounds.\n\n"
-         "## Code\n```python\n" +
-         code + "```\n";
-}
-
-/// A completion and the verdict that is right for it.
-struct recorded_module {
-  std::string task, text, verdict;
-};
-
-std::vector<recorded_module> recorded_modules() {
-  std::vector<recorded_module> all;
-  for (const module_text& of : module_texts) {
+std::vector<recorded_candidate> recorded_modules() {
+  std::vector<recorded_candidate> all;
+  for (const looped_module& of : looped_modules()) {
     const auto add = [&](const std::string& code, const std::string& verdict) {
       all.push_back({of.name, module_completion(code), verdict});
     };
@@ -100,32 +46,23 @@ struct modules_world {
   fs::path suite = folder.path() / "suite";
   fs::path recorded = folder.path() / "recorded.jsonl";
 
-  modules_world() {
-    fs::create_directory(suite);
-    for (const module_text& one : module_texts)
-      REQUIRE(base::write_file_atomic(suite / (one.name + ".py"), one.reference()));
-  }
+  modules_world() { write_suite(suite, looped_modules()); }
 
-  right_verdicts record(const std::vector<recorded_module>& modules) const {
-    std::string text;
+  right_verdicts record(const std::vector<recorded_candidate>& modules) const {
+    write_recorded(recorded, modules);
     right_verdicts right;
-    for (const recorded_module& one : modules) {
-      text += base::dump(base::json{{"task", one.task}, {"completion", one.text}}) + "\n";
+    for (const recorded_candidate& one : modules)
       right[{one.task, one.text}] = one.verdict;
-    }
-    REQUIRE(base::write_file_atomic(recorded, text));
     return right;
   }
 
-  /// Coarsely measured, so that a busy machine gives a verdict, too.
   [[nodiscard]] std::vector<std::string> command(const fs::path& run, std::int64_t steps) const {
-    return train_command(
-        run, steps,
-        {"env.lane=pytorch", "tasks.source=suite", "tasks.suite=" + suite.string(),
-         "policy.engine=recorded", "policy.recorded=" + recorded.string(),
-         "policy.max_new_tokens=420", "algorithm.group_size=5", "algorithm.groups_per_step=1",
-         "env.time_budget_s=0.3", "env.precision=0.06", "env.noise_limit=0.5",
-         "storage.checkpoint_every_steps=1", "observe.panel=false"});
+    std::vector<std::string> settings = module_settings(suite);
+    settings.insert(
+        settings.end(),
+        {"policy.engine=recorded", "policy.recorded=" + recorded.string(), "algorithm.group_size=5",
+         "algorithm.groups_per_step=1", "storage.checkpoint_every_steps=1", "observe.panel=false"});
+    return train_command(run, steps, settings);
   }
 
   /// Samples by their verdicts, each of which is right and has the reward of its kind.
@@ -160,11 +97,19 @@ struct modules_world {
   }
 };
 
-/// Without a Python with torch the case is skipped.
-bool has_module_python() {
-  const auto python = env::find_module_python();
-  if (!python) skip(python.error().message);
-  return python.has_value();
+/// Verdicts of the samples that metrics.jsonl counts apart from those with a reward; those of a
+/// busy machine left out.
+std::set<std::string> unjudged_in_metrics(const fs::path& run) {
+  std::set<std::string> kinds;
+  REQUIRE(storage::read_jsonl(storage::run_paths{run}.metrics(),
+                              [&](const base::json& line) -> base::status {
+                                for (const auto& [kind, count] : line.at("unjudged").items())
+                                  kinds.insert(kind);
+                                return {};
+                              }));
+  kinds.erase("noisy");
+  kinds.erase("unconfirmed");
+  return kinds;
 }
 
 }  // namespace
@@ -201,6 +146,7 @@ TEST_CASE("modules: from task to steps, through a pause; what cannot run here ha
     CHECK(kinds.contains(kind));
   }
   CHECK(drop_reasons_of(run).contains("unsupported"));
+  CHECK(unjudged_in_metrics(run) == std::set<std::string>{"unsupported"});
 }
 
 // The control: verdicts belong to modules and tasks, not to places in a file.
@@ -208,8 +154,9 @@ TEST_CASE("modules that are recorded for another task are never right") {
   if (!has_module_python()) return;
   const modules_world w;
   auto modules = recorded_modules();
-  for (recorded_module& one : modules) {
-    one.task = one.task == module_texts[0].name ? module_texts[1].name : module_texts[0].name;
+  const auto tasks = looped_modules();
+  for (recorded_candidate& one : modules) {
+    one.task = one.task == tasks[0].name ? tasks[1].name : tasks[0].name;
     if (one.verdict == "ok") one.verdict = "wrong_value";
   }
   const right_verdicts right = w.record(modules);

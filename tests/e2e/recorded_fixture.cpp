@@ -23,31 +23,29 @@ using namespace quern::actors;
 
 namespace {
 
-std::vector<recorded_kernel> kernels_of(const book_task& task) {
+std::vector<recorded_candidate> kernels_of(const book_task& task) {
   const env::composition_probe probe(task.composition);
   const env::variant_supply supply(probe, *task.task->lane->grammar());
-  std::vector<recorded_kernel> right, chosen;
-  const auto kernel = [&](const env::kernel_variant& of, bool is_right) {
-    return recorded_kernel{task.id,
-                           env::completion_text(task.composition, of, {}, task.task->lane->fence),
-                           is_right, is_right ? env::cost_model_e2(task.id, of.source) : 0, false};
+  std::vector<std::pair<std::int64_t, recorded_candidate>> right;  // by speed-up
+  const auto kernel = [&](const env::kernel_variant& of, const char* verdict) {
+    return recorded_candidate{
+        task.id, env::completion_text(task.composition, of, {}, task.task->lane->fence), verdict};
   };
   for (const env::kernel_variant& variant : supply.correct())
-    right.push_back(kernel(variant, true));
-  std::sort(right.begin(), right.end(), [](const recorded_kernel& a, const recorded_kernel& b) {
-    return a.speedup_e2 > b.speedup_e2;
-  });
+    right.emplace_back(env::cost_model_e2(task.id, variant.source), kernel(variant, "ok"));
+  std::sort(right.begin(), right.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
   REQUIRE(right.size() >= 4);
-  chosen.assign(right.begin(), right.begin() + 2);
-  chosen.insert(chosen.end(), right.end() - 2, right.end());
+  std::vector<recorded_candidate> chosen = {right[0].second, right[1].second,
+                                            right[right.size() - 2].second, right.back().second};
   chosen.front().best = true;
   for (std::uint64_t index = 0; chosen.size() < 6; ++index) {
     REQUIRE(index < 1000);
     const env::kernel_variant variant = supply.draw(1, index, 1);
     if (variant.intended_correct) continue;
-    const recorded_kernel wrong = kernel(variant, false);
+    const recorded_candidate wrong = kernel(variant, "");
     if (std::none_of(chosen.begin(), chosen.end(),
-                     [&](const recorded_kernel& one) { return one.text == wrong.text; }))
+                     [&](const recorded_candidate& one) { return one.text == wrong.text; }))
       chosen.push_back(wrong);
   }
   return chosen;
@@ -64,19 +62,19 @@ run_config config_of(const std::vector<std::string>& train) {
   return *config;
 }
 
-std::vector<recorded_kernel> kernels_for(const task_book& tasks) {
-  std::vector<recorded_kernel> all;
+std::vector<recorded_candidate> kernels_for(const task_book& tasks) {
+  std::vector<recorded_candidate> all;
   for (const book_task& task : tasks.tasks()) {
     if (task.held_out) continue;
-    for (recorded_kernel& one : kernels_of(task))
+    for (recorded_candidate& one : kernels_of(task))
       all.push_back(std::move(one));
   }
   return all;
 }
 
-void write_recorded(const fs::path& file, const std::vector<recorded_kernel>& kernels) {
+void write_recorded(const fs::path& file, const std::vector<recorded_candidate>& completions) {
   std::string text;
-  for (const recorded_kernel& one : kernels)
+  for (const recorded_candidate& one : completions)
     text += base::dump(base::json{{"task", one.task}, {"completion", one.text}}) + "\n";
   REQUIRE(base::write_file_atomic(file, text));
 }

@@ -12,24 +12,24 @@
 
 namespace quern::test {
 
-/// A completion for a task, and what its kernel is worth under cost_model/1.
-struct recorded_kernel {
-  std::string task;  ///< full id
+/// A completion that a run may play.
+struct recorded_candidate {
+  std::string task;  ///< name or full id
   std::string text;
-  bool right = false;
-  std::int64_t speedup_e2 = 0;  ///< 0: wrong
-  bool best = false;            ///< the fastest of its task
+  std::string verdict;  ///< the right one; empty: not known before
+  bool best = false;    ///< the fastest of its task
 };
 
 /// The configuration that a command of train_command starts.
 actors::run_config config_of(const std::vector<std::string>& train);
 
 /// For each task that is trained on: two fast kernels, two slow ones and two wrong ones, from the
-/// grammar of the task's lane.
-std::vector<recorded_kernel> kernels_for(const actors::task_book& tasks);
+/// grammar of the task's lane. The fastest is that under cost_model/1.
+std::vector<recorded_candidate> kernels_for(const actors::task_book& tasks);
 
 /// The same as a file of policy.recorded.
-void write_recorded(const std::filesystem::path& file, const std::vector<recorded_kernel>& kernels);
+void write_recorded(const std::filesystem::path& file,
+                    const std::vector<recorded_candidate>& completions);
 
 /// A sample of a run's ledger that has tokens.
 struct played_sample {

@@ -48,8 +48,11 @@ void judge_recorded(std::string_view text) {
     require(recording->requests.size() <= 16, "extensions are bounded");
     require(std::ssize(recording->text) <= env::most_recording_text, "the text is bounded");
   }
-  if (const auto requests = env::parse_recorded_extensions(text))
-    require(requests->size() <= 16, "extensions are bounded");
+  if (const auto recording = env::parse_recorded_extensions(text)) {
+    require(recording->requests.size() <= 16, "extensions are bounded");
+    require(recording->how != env::extension_recording::end::lost, "an answer has an end");
+    require(std::ssize(recording->text) <= env::most_recording_text, "the text is bounded");
+  }
 }
 
 }  // namespace

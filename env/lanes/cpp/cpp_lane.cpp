@@ -11,6 +11,7 @@
 #include "env/build/tool.hpp"
 #include "env/core/candidate_checks.hpp"
 #include "env/judge/evaluator_options.hpp"
+#include "env/judge/explain.hpp"
 #include "env/judge/judge.hpp"
 #include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/lanes/cpp/cpp_evaluator.hpp"
@@ -59,6 +60,7 @@ std::vector<std::string> cpp_restrictions(const suite_policy& allowed) {
 }
 
 std::string cpp_advice(const verdict& v, const task& /*what*/) {
+  if (const auto ended = advice_on_ended_kernel(v); !ended.empty()) return std::string(ended);
   switch (v.kind) {
     case verdict_kind::rejected_static:
       return "remove what the rule names; only the prelude's headers, pragmas and object-like "

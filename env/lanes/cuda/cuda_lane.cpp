@@ -11,6 +11,7 @@
 #include "env/gpu/device_oracle.hpp"
 #include "env/judge/compiling_oracle.hpp"
 #include "env/judge/evaluator_options.hpp"
+#include "env/judge/explain.hpp"
 #include "env/judge/judge.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "env/lanes/cuda/grammar/cuda_grammar.hpp"
@@ -49,6 +50,7 @@ std::vector<std::string> cuda_restrictions(const suite_policy& allowed) {
 }
 
 std::string cuda_advice(const verdict& v, const task& /*what*/) {
+  if (const auto ended = advice_on_ended_kernel(v); !ended.empty()) return std::string(ended);
   switch (v.kind) {
     case verdict_kind::rejected_static:
       if (v.reason == "host_entry")

@@ -32,15 +32,21 @@ std::string cannot_run_here(const std::vector<extension_request>& requests) {
 
 base::expected<std::vector<extension_request>> recorded_extensions(python_zygote& zygote,
                                                                    const std::string& path,
-                                                                   const std::string& init,
-                                                                   question_limits limits) {
+                                                                   const module_sheet* sheet,
+                                                                   const recording_limits& limits) {
   python_start how;
   how.read_only = {path};
   auto child = zygote.fork(how);
   if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
-  const auto answer = child->record(path, init, limits);
+  const auto answer = child->record(path, sheet != nullptr ? sheet->init : "[]", limits.load);
   if (!answer) return std::vector<extension_request>();
-  return parse_recorded_extensions(*answer);
+  QUERN_TRY(auto recorded, parse_recorded_extensions(*answer));
+  if (!recorded.asks_later) return std::move(recorded.requests);
+  const auto called =
+      child->record_call(sheet != nullptr ? arguments_json(*sheet) : base::json(), limits.call);
+  if (!called) return std::move(recorded.requests);
+  QUERN_TRY(recorded, parse_recorded_extensions(*called));
+  return std::move(recorded.requests);
 }
 
 base::expected<extension_builder*> candidate_builds::builder() {
@@ -59,8 +65,10 @@ base::expected<extension_builder*> candidate_builds::builder() {
 base::expected<candidate_extensions> candidate_builds::build(
     const std::vector<extension_request>& requests, const fs::path& folder) {
   candidate_extensions built;
-  if (requests.empty()) return built;
-  QUERN_TRY(auto* with, builder());
+  extension_builder* with = nullptr;
+  if (!requests.empty()) {
+    QUERN_TRY(with, builder());
+  }
   base::json index = base::json::array();
   for (const extension_request& one : requests) {
     QUERN_TRY(const auto result, with->build(one));

@@ -23,19 +23,27 @@ std::string cannot_run_here(const python_facts& facts);
 /// The same of extensions that it asked for.
 std::string cannot_run_here(const std::vector<extension_request>& requests);
 
-/// The extensions that the module of the file `path` asks for, learnt in a child of `zygote`; none
-/// where that child ends or takes too long, which is found out when the candidate is loaded.
-/// `init`: the list that get_init_inputs returns, as Python writes it. Errors: invalid_argument: a
-/// request that is none; others are of this host.
+/// How long recorded_extensions() waits for the module and for a call of its model.
+struct recording_limits {
+  question_limits load;
+  question_limits call;
+};
+
+/// The extensions that the module of the file `path` asks for, learnt in a child of `zygote`: when
+/// it is imported, when its model is made and when that is called, each only where the stages
+/// before asked for fewer than the text has calls for. A child that ends or takes too long has the
+/// requests of the stages before, and the rest is found out when the candidate runs. `sheet`: of
+/// the task; null: the reference has none. Errors: invalid_argument: a request that is none; others
+/// are of this host.
 base::expected<std::vector<extension_request>> recorded_extensions(python_zygote& zygote,
                                                                    const std::string& path,
-                                                                   const std::string& init,
-                                                                   question_limits limits);
+                                                                   const module_sheet* sheet,
+                                                                   const recording_limits& limits);
 
 struct candidate_extensions {
   /// Files that its process is shown: the index of its extensions, and they.
   std::vector<std::string> files;
-  /// The folder of the index; empty: it asks for no extension.
+  /// The folder of the index; empty: its text names neither `load_inline` nor `load`.
   std::string folder;
   /// The last build that failed, or the last one.
   std::optional<compile_result> told;
@@ -48,8 +56,9 @@ class candidate_builds {
   candidate_builds(spawner& children, std::filesystem::path cache)
       : children_(children), cache_(std::move(cache)) {}
 
-  /// Builds what was asked for, and writes the index into `folder`, which exists. A build that the
-  /// compiler refuses is an entry of the index, which the candidate may catch. Error: of this host.
+  /// Builds what was asked for, and writes the index into `folder`, which exists; of no request an
+  /// empty one, so that a later one is told as such. A build that the compiler refuses is an entry
+  /// of the index, which the candidate may catch. Error: of this host.
   base::expected<candidate_extensions> build(const std::vector<extension_request>& requests,
                                              const std::filesystem::path& folder);
   /// Learns what a text asks for, in a process of its own, and builds it into the cache.

@@ -78,12 +78,13 @@ base::expected<std::string> kernelbench_exact_run::build(const exact_files& file
   const python_facts facts = facts_of_python(tokenize_python(request_.source));
   if (std::string why = cannot_run_here(facts); !why.empty()) return why;
   if (!facts.uses_load && !facts.uses_load_inline) return std::string();
-  // A reference that Quern refuses has no sheet: then what a constructor asks for is not learnt.
+  // A reference that Quern refuses has no sheet: then a constructor has no arguments, and a call
+  // those that the candidate's own text has.
   const auto prepared = with_.tasks->get(request_.subject);
   QUERN_TRY(auto* zygote, with_.tasks->zygote());
-  const auto requests =
-      recorded_extensions(*zygote, files.candidate.path.string(),
-                          prepared ? (*prepared)->sheet.init : "[]", exact_record_limits);
+  const auto requests = recorded_extensions(*zygote, files.candidate.path.string(),
+                                            prepared ? &(*prepared)->sheet : nullptr,
+                                            {exact_record_limits, exact_record_limits});
   // What is no request fails where the candidate runs.
   if (!requests && requests.error().code == base::errc::invalid_argument) return std::string();
   if (!requests) return tl::make_unexpected(requests.error());

@@ -214,14 +214,11 @@ void skip(task_report& report, const base::error& why) {
   find(report, true, "skipped", why.message);
 }
 
-/// Of the task, or of this machine?
+/// Of the task, or of this machine? Its sizes and needs are known to be no obstacle.
 void fail(task_report& report, const base::error& why) {
-  const bool for_memory = why.message.find("memory") != std::string::npos &&
-                          (why.message.find("allocate") != std::string::npos ||
-                           why.message.find("MemoryError") != std::string::npos);
-  if (for_memory)
+  if (why.code == base::errc::exhausted)
     skip(report, {why.code, why.message + ". --task-gib allows more"});
-  else if (why.code == base::errc::exhausted || why.code == base::errc::timeout)
+  else if (why.code == base::errc::timeout)
     skip(report, why);
   else
     find(report, true, "failed", why.message);
@@ -300,6 +297,10 @@ base::status module_checker::look(const task& what, std::uint64_t seed, bool who
   }
   const auto at = instance_of(*sheet);
   if (at) report.facts = facts_of(*sheet, *at);
+  if (const auto fits = at ? check_size_of(*sheet, *at) : base::status(); !fits) {
+    skip(report, fits.error());
+    return {};
+  }
   if (sheet->is_constant)
     find(report, !what.degenerate, "constant_output",
          "every output has one value everywhere: a kernel that computes nothing would be right");

@@ -44,7 +44,8 @@ inline constexpr std::array<std::string_view, 6> module_families{"large",  "smal
                                                                  "sparse", "constant", "planted"};
 
 /// An error that says why the process of a reference did not answer: invalid_argument where the
-/// module is to blame, unavailable where the process is gone.
+/// module is to blame, exhausted where it was refused memory, unavailable where the process is
+/// gone.
 base::error reference_error(const runner_failure& why);
 
 }  // namespace quern::env

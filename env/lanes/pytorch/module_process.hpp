@@ -19,6 +19,7 @@ class module_process final : public core_process {
   [[nodiscard]] runner_link& link() override { return child_.link(); }
   [[nodiscard]] layer_set layers() const override { return child_.layers(); }
   [[nodiscard]] bool refusals_are_its_own() const override { return true; }
+  [[nodiscard]] bool may_lack_functions() const override { return false; }
   child_end end() override;
 
  private:

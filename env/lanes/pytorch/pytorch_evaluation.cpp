@@ -21,13 +21,16 @@ std::string pytorch_evaluation::what_failed(const std::string& told) const {
   return text.substr(0, text.find('\n'));
 }
 
+bool pytorch_evaluation::fail_task(const base::error& e) {
+  if (e.code != base::errc::exhausted) return fail_reference(e);
+  return settle({verdict_kind::unsupported, "", e.message, std::nullopt});
+}
+
 bool pytorch_evaluation::prepare() {
   stage_clock clock(with_.seconds.reference);
   used_device_ = true;
   auto prepared = with_.tasks->get(request_.subject);
-  if (!prepared && prepared.error().code == base::errc::exhausted)
-    return settle({verdict_kind::unsupported, "", prepared.error().message, std::nullopt});
-  if (!prepared) return fail_reference(prepared.error());
+  if (!prepared) return fail_task(prepared.error());
   task_ = *prepared;
   auto file = write_module("candidate.py", request_.source);
   if (!file) return fail_host(file.error());
@@ -52,8 +55,8 @@ bool pytorch_evaluation::build() {
   if (!facts.uses_load && !facts.uses_load_inline) return true;
   auto zygote = with_.tasks->zygote();
   if (!zygote) return fail_reference(zygote.error());
-  const auto requests =
-      recorded_extensions(**zygote, file_->path.string(), task_->sheet.init, load_limits());
+  const auto requests = recorded_extensions(**zygote, file_->path.string(), &task_->sheet,
+                                            {load_limits(), call_limits()});
   if (!requests && requests.error().code == base::errc::invalid_argument)
     return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
   if (!requests) return fail_reference(requests.error());
@@ -128,21 +131,27 @@ bool pytorch_evaluation::measure_once(std::uint64_t round, process_pairs& into) 
   {
     stage_clock clock(with_.seconds.start);
     auto fresh = fresh_reference(*task_, **zygote, with_.core.core());
-    if (!fresh) return fail_reference(fresh.error());
+    if (!fresh) return fail_task(fresh.error());
     reference = std::move(*fresh);
   }
   candidate_checker checker(*process, call_limits());
   const measured_sides sides{process.get(), &checker,
                              baseline_side::of_reference(reference->link(), false),
                              task_->content.get(), task_->timed.in_a_row.empty()};
-  if (!time_sides(*task_, task_->limit, sides, round, into)) return false;
+  const bool timed = time_sides(*task_, task_->limit, sides, round, into);
+  // Here, and not when they were taken: a fork beside a window would be a neighbour of it. No
+  // window begins before a reference has been asked for, which waits until these stand.
+  with_.tasks->stand_ready();
+  if (!timed) return false;
   stage_clock clock(with_.seconds.reverify);
   return settle(checker.probe(task_->timed, task_->limit, verdict_.checks));
 }
 
 void pytorch_evaluation::run() {
-  if (!prepare() || !build() || !verify()) return;
-  if (is_measured(request_, how_)) time(*task_);
+  if (prepare() && build() && verify() && is_measured(request_, how_)) time(*task_);
+  // What ended without a window. The next evaluation finds children while this verdict is on its
+  // way.
+  with_.tasks->stand_ready();
 }
 
 }  // namespace quern::env

@@ -37,6 +37,7 @@ base::expected<python_zygote*> module_shelf::zygote() {
   if (!zygote_) {
     QUERN_TRY(auto started, python_zygote::start(mode_));
     zygote_.emplace(std::move(started));
+    stand_ready();
   }
   return &*zygote_;
 }
@@ -44,6 +45,10 @@ base::expected<python_zygote*> module_shelf::zygote() {
 bool module_shelf::can_fork() {
   auto from = zygote();
   return from && (*from)->fork({}).has_value();
+}
+
+void module_shelf::stand_ready() {
+  if (zygote_ && children_ahead_ > 0) zygote_->stand_ready(children_ahead_);
 }
 
 void module_shelf::renew() {
@@ -117,9 +122,7 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
   }
   QUERN_TRY(s->children, spawner::create(mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, options.cache_dir);
-  s->tasks =
-      std::make_unique<module_shelf>(std::move(zygote), mode, *options.input_seed,
-                                     options.task_cache_bytes, options.restart_reference, s->peak);
+  s->tasks = std::make_unique<module_shelf>(std::move(zygote), mode, options, s->peak);
   s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);
   return std::unique_ptr<pytorch_evaluator>(new pytorch_evaluator(std::move(s)));

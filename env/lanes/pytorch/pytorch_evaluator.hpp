@@ -13,6 +13,7 @@
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/staged_judge.hpp"
+#include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/lanes/pytorch/pytorch_lane.hpp"
 #include "env/verdict/verdict.hpp"
 
@@ -28,6 +29,8 @@ struct pytorch_evaluator_options : evaluator_options {
   double load_cpu_s = 60;
   /// Bytes of content, results and weights that are kept for tasks seen lately.
   std::size_t task_cache_bytes = std::size_t{2} << 30;
+  /// Processes that stand ready for the next evaluation (python_zygote::stand_ready); 0: none.
+  int children_ahead = usual_children_ahead;
   /// Given only by tests: when the device is taken out and tried again.
   std::optional<device_quarantine::limits> quarantine;
 };

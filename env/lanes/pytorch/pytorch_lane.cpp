@@ -8,6 +8,7 @@
 #include "env/build/instruction_level.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
+#include "env/judge/runner_end.hpp"
 #include "env/lanes/pytorch/module_checker.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/lanes/pytorch/pytorch_evaluator.hpp"
@@ -59,6 +60,23 @@ base::expected<std::string> new_module_task(std::string_view name) {
   return text;
 }
 
+/// A `runtime_error` by how its process ended.
+std::string advice_on_ended_module(const verdict& v) {
+  if (v.reason == end_reason::closed_channel)
+    return "close no file descriptor that the module has not opened: its process answers over one "
+           "of the others";
+  if (v.reason == end_reason::ended)
+    return "return from forward: neither the module nor what it calls may end the process "
+           "(os._exit, exit or abort in C++, a library that cannot start a thread)";
+  if (v.reason == end_reason::forbidden_call)
+    return "leave out what asks the system for more than memory and files of its own folder: the "
+           "sandbox ends a process that asks for processes, sockets or other files";
+  return "run the constructor of ModelNew and its forward by hand on what get_init_inputs and "
+         "get_inputs of the reference return; no file but its own, no process and no second thread "
+         "can be had. Behind a signal, look in its C++ for indices past the end, for tensors that "
+         "are not contiguous or have another type, and for writes to inputs";
+}
+
 std::string module_advice(const verdict& v, const task& /*what*/) {
   switch (v.kind) {
     case verdict_kind::oom:
@@ -70,9 +88,7 @@ std::string module_advice(const verdict& v, const task& /*what*/) {
       return "import the module by hand: the detail is what its import raised. It defines class "
              "ModelNew; while it is imported it has no file but its own, no process and no thread";
     case verdict_kind::runtime_error:
-      return "run the constructor of ModelNew and its forward by hand on what get_init_inputs and "
-             "get_inputs of the reference return; no file but its own, no process and no second "
-             "thread can be had";
+      return advice_on_ended_module(v);
     default:
       return "define class ModelNew with the constructor and the forward of the reference's Model";
   }

@@ -19,15 +19,18 @@ namespace quern::env {
 /// which is started again when it died.
 class module_shelf {
  public:
-  /// `peak` outlives it.
-  module_shelf(python_zygote zygote, sandbox_mode mode, std::uint64_t input_seed, std::size_t bytes,
-               bool restarts, core_peak& peak)
+  /// `peak` outlives it. Of `options` nothing is kept.
+  module_shelf(python_zygote zygote, sandbox_mode mode, const pytorch_evaluator_options& options,
+               core_peak& peak)
       : mode_(mode),
-        input_seed_(input_seed),
-        limit_(bytes),
-        restarts_(restarts),
+        input_seed_(*options.input_seed),
+        limit_(options.task_cache_bytes),
+        restarts_(options.restart_reference),
+        children_ahead_(options.children_ahead),
         peak_(peak),
-        zygote_(std::move(zygote)) {}
+        zygote_(std::move(zygote)) {
+    stand_ready();
+  }
 
   base::expected<python_zygote*> zygote();
   /// Valid until the next call.
@@ -35,6 +38,9 @@ class module_shelf {
   /// Whether a child of the warm Python can be had: where one is lost again and again, it is not
   /// for want of a host.
   bool can_fork();
+  /// Has children stand ready again in the place of those that were taken. Does not wait. To be
+  /// called where nothing is timed until the next process is asked for.
+  void stand_ready();
   /// Ends the warm Python and forgets the tasks, whose processes end with it.
   void renew();
 
@@ -43,6 +49,7 @@ class module_shelf {
   std::uint64_t input_seed_;
   std::size_t limit_, used_ = 0;
   bool restarts_;
+  int children_ahead_;
   core_peak& peak_;
   std::optional<python_zygote> zygote_;
   std::list<std::unique_ptr<module_task>> order_;  // the last used first
@@ -70,6 +77,8 @@ class pytorch_evaluation final : public core_evaluation {
 
  private:
   bool prepare();
+  /// As fail_reference; `unsupported` where the reference needs more than a core has.
+  bool fail_task(const base::error& e);
   /// Its extensions, and what else of it this device class cannot run.
   bool build();
   /// A candidate that fails and has what no host of this device class can run is `unsupported`.

@@ -62,10 +62,14 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
   {
     caught_stderr said(run.folder.path() / "said");
     const auto seen = run.make();
-    // Many others were judged meanwhile, and better.
+    // Many others were judged meanwhile, and better; three were dropped without a reward.
     std::vector<judged_sample> others(18, {1, "t", "ok", 150, 1.5, false, ""});
-    others.push_back({2, "t", "infra_error", 0, 0, false, ""});
+    // Half of the best that its prompt showed.
+    others.back().use = {true, 150, false, 300};
+    others.push_back({2, "t", "infra_error", 0, {}, false, ""});
     others.push_back({3, "t", "wrong_value", 0, 0, false, ""});
+    others.push_back({4, "t", "unsupported", 0, {}, false, ""});
+    others.push_back({5, "t", "unsupported", 0, {}, false, ""});
     seen->judged(others);
     seen->stepped(step_of(1, 1, 3));
     base::log_warn("test", "between two steps");
@@ -85,17 +89,38 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
   CHECK(metrics[0]["batch"]["ok"].get<double>() == doctest::Approx(0.25));
   CHECK(metrics[0]["batch"]["reward"].get<double>() == doctest::Approx(0.125));
   CHECK(metrics[0]["batch"]["verdicts"]["wrong_value"] == 3);
-  CHECK(metrics[0]["judged"] == 20);
-  CHECK(metrics[0]["ok"].get<double>() == doctest::Approx(0.9));
-  CHECK(metrics[0]["reward"].get<double>() == doctest::Approx(27.0 / 20));
+  CHECK(metrics[0]["judged"] == 19);
+  CHECK(metrics[0]["ok"].get<double>() == doctest::Approx(18.0 / 19));
+  CHECK(metrics[0]["reward"].get<double>() == doctest::Approx(27.0 / 19));
+  CHECK(metrics[0].value("unjudged", base::json()) ==
+        base::json{{"infra_error", 1}, {"unsupported", 2}});
+  CHECK(metrics[0]["exemplars"]["judged"] == 1);
+  CHECK(metrics[0]["exemplars"]["over_best"].get<double>() == doctest::Approx(0.5));
+  CHECK(metrics[1]["exemplars"]["judged"] == 0);
+  CHECK(metrics[1]["exemplars"]["over_best"].is_null());
   CHECK(metrics[0]["left_out"] == 0);
   CHECK(metrics[1]["batch"]["samples"] == 0);
   CHECK(metrics[1]["batch"]["ok"].is_null());
   CHECK(metrics[1]["batch"]["reward"].is_null());
   CHECK(metrics[1]["judged"] == 0);
+  CHECK(metrics[1].value("unjudged", base::json()) == base::json::object());
   CHECK(metrics[1]["ok"].is_null());
   CHECK(metrics[1]["reward"].is_null());
   CHECK(metrics[1]["left_out"] == 1);
+}
+
+TEST_CASE("a step before which nothing got a reward has no mean reward and no share of ok") {
+  watched run;
+  const auto seen = run.make();
+  seen->judged({{1, "t", "unsupported", 0, {}, false, ""}, {2, "t", "noisy", 0, {}, false, ""}});
+  seen->stepped(step_of(1, 1, 3));
+  seen->finish();
+  const auto metrics = run.metrics();
+  REQUIRE(metrics.size() == 1);
+  CHECK(metrics[0]["judged"] == 0);
+  CHECK(metrics[0]["ok"].is_null());
+  CHECK(metrics[0]["reward"].is_null());
+  CHECK(metrics[0].value("unjudged", base::json()) == base::json{{"noisy", 1}, {"unsupported", 1}});
 }
 
 TEST_CASE("a ruined policy is warned of, in any life of the run, and again at its end") {
@@ -189,7 +214,7 @@ TEST_CASE("a search has a table of its best, and a line of metrics.jsonl for eac
     for (int sample = 1; sample <= 12; ++sample) {
       book.ended("ok");
       if (sample % 4 == 1) book.found("t", {sample, 100 + sample, 100, 130});
-      seen->judged({{sample, "t", "ok", 100, 1.0, false, ""}});
+      seen->judged({{sample, "t", "ok", 100, 1.0, false, "", {}}});
       seen->searched(&book, 1);
     }
     CHECK(seen->snapshot()["progress"] == "12 of 12 evaluations, best 1.09x");

@@ -79,3 +79,32 @@ TEST_CASE("what an evaluation told nothing about is no reward of 0, and is said"
   CHECK(again["items"][1]["last"]["reward"].is_null());
   CHECK(must(panel::read(config, tasks, again)).train().left_out == 2);
 }
+
+TEST_CASE("answers to prompts with exemplars of another task are a control, in no other figure") {
+  run_config config;
+  config.tasks.count = 2;
+  config.tasks.held_out_count = 0;
+  const auto tasks = must(task_book::make(config));
+  const auto item = [&](bool swapped, std::int64_t speedup_e2) {
+    base::json answer = answer_of(env::verdict_kind::ok, static_cast<double>(speedup_e2) / 100);
+    answer["verdict"]["speedup_e2"] = speedup_e2;
+    return base::json{{"task", tasks.tasks()[0].id},
+                      {"held_out", false},
+                      {"exemplars", true},
+                      {"swapped", swapped},
+                      {"shown", {"aa", "bb"}},
+                      {"best_own", 200},
+                      {"first", answer},
+                      {"last", answer}};
+  };
+  const base::json written = {{"quern_panel", 1}, {"items", {item(false, 300), item(true, 100)}}};
+  const auto read = must(panel::read(config, tasks, written));
+  CHECK(read.train().last == std::vector<double>{3});
+  CHECK(read.use(panel_side::last, false, false).improved() == 1);
+  CHECK(read.use(panel_side::last, false, false).over_best() == doctest::Approx(1.5));
+  CHECK(read.use(panel_side::last, false, true).improved() == 0);
+  CHECK(read.use(panel_side::last, false, true).judged() == 1);
+  CHECK(read.use(panel_side::last, true, false).judged() == 0);
+  const auto again = must(panel::read(config, tasks, read.to_json()));
+  CHECK(again.to_json() == read.to_json());
+}

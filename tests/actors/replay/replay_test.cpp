@@ -14,18 +14,23 @@ using test::world;
 
 TEST_CASE("a run goes to its end and everything issued is trained or dropped") {
   fixture f;
+  int unjudged = 0, with_exemplars = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     world w(f.config, *f.tasks, f.folder.path() / ("run" + std::to_string(seed)), true, seed);
     const auto end = w.go();
     REQUIRE(end);
     CHECK(end->finished);
     CHECK(w.head().version() == f.config.learner.steps);
+    unjudged += w.unjudged;
+    with_exemplars += w.with_exemplars;
     CHECK(w.samples_of_two_turns > 0);
     CHECK(w.results_checked == f.config.learner.steps);
     CHECK(w.masked_samples == 0);
     check_end(w, f.config.learner.steps);
     CHECK(w.head().close());
   }
+  CHECK(unjudged > 0);
+  CHECK(with_exemplars > 0);
 }
 
 TEST_CASE("the slot of a group that became too old goes to a new group at once") {

@@ -183,6 +183,13 @@ class world {
       const auto taken = head_->on_verdict(answer);
       if (no_reference && !taken) given_up = taken.error().message;
       CHECK((taken || no_reference));
+      for (const judged_sample& one : head_->take_judged()) {
+        if (one.malformed) continue;
+        CHECK(one.reward.has_value() == answer.counts);
+        if (one.use.best_e2 > 0) ++with_exemplars;
+        if (one.use.best_e2 > 0 && one.use.right) CHECK(one.use.speedup_e2 == one.speedup_e2);
+        unjudged += one.reward ? 0 : 1;
+      }
     });
   }
 
@@ -265,6 +272,8 @@ class world {
   std::map<std::pair<epoch_id, weights_version>, int> steps_made;
   int masked_samples = 0;  ///< of the steps made, with a token that was too old
   int samples_of_two_turns = 0;
+  int unjudged = 0;                  ///< samples without a reward
+  int with_exemplars = 0;            ///< judged samples whose prompts showed kernels
   int results_checked = 0;           ///< steps whose results were compared
   std::int64_t spoiled_batches = 0;  ///< the first ones of an epoch have no finite gradient
   std::set<sample_id> left_out;      ///< samples of those

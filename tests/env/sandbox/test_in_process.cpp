@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "sandbox_fixture.hpp"
 
 using namespace quern;
@@ -112,4 +113,42 @@ TEST_CASE("a control group made by the parent bounds its memory") {
   CHECK(code == 200 + SIGKILL);
   CHECK(group->had_oom_kill());
   CHECK(group->remove());
+}
+
+TEST_CASE("a child that waits between the two steps sees the files that it was told late, alone") {
+  const auto folder = base::temp_folder::make("late").value();
+  const auto named = [&](const char* name) { return (folder.path() / name).string(); };
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  const auto& facts = env::probe_host();
+  int go[2];
+  REQUIRE(pipe(go) == 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    auto spec = reference_spec();
+    spec.keep = {{go[0], 0}};
+    auto entry = env::sandbox_entry::begin(spec, facts, env::sandbox_mode::best_effort, nullptr);
+    char byte = 0;
+    if (!entry || read(go[0], &byte, 1) != 1) _exit(150);
+    // The control: the file that it is not told of is there until then.
+    if (access(named("other").c_str(), R_OK) != 0) _exit(151);
+    const auto layers = entry->complete({{named("own")}, {}, -1});
+    if (!layers) _exit(152);
+    const bool closed = fcntl(go[0], F_GETFD) < 0;
+    const bool sees = open(named("own").c_str(), O_RDONLY) >= 0;
+    const bool sees_other = open(named("other").c_str(), O_RDONLY) >= 0;
+    const bool limited = layers->has(layer::landlock) || layers->has(layer::mountns);
+    _exit(sees && closed && !(limited && sees_other) ? 0 : 1);
+  }
+  // Behind its fork, as a candidate's file is.
+  for (const char* name : {"own", "other"}) {
+    REQUIRE(base::write_file_atomic(named(name), "text"));
+    std::filesystem::permissions(named(name), std::filesystem::perms::all);
+  }
+  REQUIRE(write(go[1], "g", 1) == 1);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  close(go[0]);
+  close(go[1]);
 }

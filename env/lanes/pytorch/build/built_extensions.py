@@ -30,8 +30,9 @@ class BuiltExtensions:
             if entry["request"] == request:
                 break
         else:
-            raise LateBuild(f"the extension '{request['name']}' was not asked for when this file was imported, so it "
-                            "was not built; call load_inline at module level, with texts that are always the same")
+            raise LateBuild(f"the extension '{request['name']}' was not asked for when this file was imported and its "
+                            "model made and called without values, so it was not built; call load_inline at module "
+                            "level, with texts that are always the same")
         if "error" in entry:
             raise RuntimeError(f"Error building extension '{request['name']}': {entry['error']}")
         if at not in self._loaded:

@@ -13,15 +13,24 @@ namespace {
 
 constexpr std::size_t most_requests = 16;
 
-constexpr std::array<std::pair<std::string_view, extension_recording::end>, 3> end_words{
+constexpr std::array<std::pair<std::string_view, extension_recording::end>, 4> end_words{
     {{"imported", extension_recording::end::imported},
      {"constructed", extension_recording::end::constructed},
+     {"called", extension_recording::end::called},
      {"raised", extension_recording::end::raised}}};
 
 base::expected<extension_recording::end> recording_end_of(std::string_view word) {
   for (const auto& [name, how] : end_words)
     if (name == word) return how;
   return base::fail(base::errc::invalid_argument, "a recording ends with '{}'", word.substr(0, 80));
+}
+
+base::status parse_recording_end(const base::json& object, extension_recording& recording) {
+  QUERN_TRY(const auto word, base::get<std::string>(object, "end"));
+  QUERN_TRY(recording.text, base::get<std::string>(object, "text"));
+  QUERN_TRY(recording.how, recording_end_of(word));
+  recording.text.resize(std::min<std::size_t>(recording.text.size(), most_recording_text));
+  return {};
 }
 
 }  // namespace
@@ -40,25 +49,24 @@ base::expected<extension_recording> parse_extension_recording(std::string_view l
                 parse_extension_request(base::dump(object.at("request"))));
       continue;
     }
-    QUERN_TRY(const auto word, base::get<std::string>(object, "end"));
-    QUERN_TRY(recording.text, base::get<std::string>(object, "text"));
-    QUERN_TRY(recording.how, recording_end_of(word));
-    recording.text.resize(std::min<std::size_t>(recording.text.size(), most_recording_text));
+    QUERN_CHECK(parse_recording_end(object, recording));
   }
   return recording;
 }
 
-base::expected<std::vector<extension_request>> parse_recorded_extensions(std::string_view json) {
+base::expected<extension_recording> parse_recorded_extensions(std::string_view json) {
   QUERN_TRY(const auto answer, base::parse_json(json, 8));
   const auto list = answer.find("requests");
   if (list == answer.end() || !list->is_array() || list->size() > most_requests)
     return base::fail(base::errc::invalid_argument, "no list of at most {} extensions",
                       most_requests);
-  std::vector<extension_request> requests;
+  extension_recording recording;
+  QUERN_CHECK(parse_recording_end(answer, recording));
+  QUERN_TRY(recording.asks_later, base::get<bool>(answer, "asks_later"));
   for (const auto& one : *list) {
-    QUERN_TRY(requests.emplace_back(), parse_extension_request(base::dump(one)));
+    QUERN_TRY(recording.requests.emplace_back(), parse_extension_request(base::dump(one)));
   }
-  return requests;
+  return recording;
 }
 
 }  // namespace quern::env

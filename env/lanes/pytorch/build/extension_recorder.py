@@ -1,13 +1,15 @@
 """Learns which extensions a candidate asks for, without building one.
 
-record(source, init_args) runs the candidate's text in this process, with load_inline and load of
-torch.utils.cpp_extension replaced, and returns the requests in the order in which they were first made. The text may be
-hostile: call it only in a sandboxed process that does nothing afterwards.
+Recording runs the candidate's text in this process, with load_inline and load of torch.utils.cpp_extension replaced, and
+has the requests in the order in which they were first made. The text may be hostile: use it only in a sandboxed process
+that does nothing afterwards.
 
 By hand, or as a sandboxed program: extension_recorder.py <job.json >answer.jsonl
   job: {"source": TEXT, "init_args": LIST or null}; one line {"request": {…}} for each request, and then one line
-  {"end": WORD, "text": TEXT}. WORD is "imported" (the text ran), "constructed", or "raised".
+  {"end": WORD, "text": TEXT}. WORD is "imported" (the text ran), "constructed", "called" or "raised".
 """
+import ast
+import contextlib
 import json
 import os
 import sys
@@ -15,24 +17,38 @@ import traceback
 import types
 
 import extension_calls
+import meta_model
 
 MOST_REQUESTS = 16
 MOST_TEXT = 4000
+BUILDS = ("load_inline", "load")
+BUILDER = "torch.utils.cpp_extension"
 
 
 class _TooMany(RuntimeError):
     pass
 
 
+class _Reached(BaseException):
+    """A call of the model has come to a function of an extension, which is not built yet. No error of the text, so no
+    `except Exception` of it takes it for one."""
+
+
 class _Placeholder(types.ModuleType):
     """Stands for a module that is not built yet. Its functions can be named, kept and called; a call returns nothing of
     use, so whoever computes with it fails, after the requests were made."""
+
+    def __init__(self, name, recorder):
+        super().__init__(name)
+        self.__recorder__ = recorder
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
 
         def function(*values, **named):
+            if self.__recorder__.is_called:
+                raise _Reached
             raise RuntimeError(f"{self.__name__}.{name} is not built while requests are recorded")
         function.__name__ = name
         return function
@@ -43,13 +59,14 @@ class Recorder:
 
     def __init__(self):
         self.requests = []
+        self.is_called = False  # forward is under way
 
     def _add(self, request):
         if request not in self.requests:
             if len(self.requests) >= MOST_REQUESTS:
                 raise _TooMany(f"more than {MOST_REQUESTS} extensions")
             self.requests.append(request)
-        return _Placeholder(request["name"])
+        return _Placeholder(request["name"], self)
 
     def load_inline(self, *values, **named):
         return self._add(extension_calls.of_load_inline(*values, **named))
@@ -70,42 +87,100 @@ class Recorder:
         torch.cuda.device_count = lambda: 1
 
 
-def _construct(module, init_args):
-    import torch
-    if init_args is None:
-        make = getattr(module, "get_init_inputs", None)
-        init_args = make() if callable(make) else []
-    with torch.device("meta"):
-        if isinstance(init_args, dict):
-            return module.ModelNew(**init_args)
-        return module.ModelNew(*init_args)
+def calls_in(source_text):
+    """How many calls of load_inline and load a text has, by their names and those that an import gives them."""
+    tree = ast.parse(source_text)
+    functions, modules = set(), {BUILDER}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == BUILDER:
+            functions |= {one.asname or one.name for one in node.names if one.name in BUILDS}
+        elif isinstance(node, ast.ImportFrom):
+            modules |= {one.asname or one.name for one in node.names if f"{node.module}.{one.name}" == BUILDER}
+        elif isinstance(node, ast.Import):
+            modules |= {one.asname for one in node.names if one.asname and one.name == BUILDER}
+
+    def builds(called):
+        if isinstance(called, ast.Name):
+            return called.id in functions
+        return isinstance(called, ast.Attribute) and called.attr in BUILDS and ast.unparse(called.value) in modules
+    return sum(isinstance(node, ast.Call) and builds(node.func) for node in ast.walk(tree))
 
 
-def record(source_text, init_args=None, recorder=None):
-    """(requests, end, text): the requests; "imported", "constructed" or "raised"; the end of the traceback, if there is
-    one. If the text asks for nothing when it is imported, ModelNew(*init_args) is constructed on the meta device.
-    Whatever the text raises is a result. Changes of os.environ are undone. `recorder`: one whose functions are in their
-    places already."""
-    if recorder is None:
-        recorder = Recorder()
-        recorder.replace_functions()
-    before = dict(os.environ)
-    module = types.ModuleType("candidate")
-    module.__file__ = os.path.join(os.getcwd(), "candidate.py")
-    sys.modules["candidate"] = module
-    end, text = "raised", ""
-    try:
-        exec(compile(source_text, module.__file__, "exec"), module.__dict__)
-        end = "imported"
-        if not recorder.requests and hasattr(module, "ModelNew"):
-            _construct(module, init_args)
-            end = "constructed"
-    except BaseException:  # SystemExit and KeyboardInterrupt are the text's doing, too
-        text = traceback.format_exc()[-MOST_TEXT:]
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-    return recorder.requests, end, text
+class Recording:
+    """One candidate's text: run(), and where it `asks_later` than that, call(). Whatever the text raises is a result.
+    `end` is the last stage that it came to, or "raised"; `text` the end of the traceback, if there is one."""
+
+    def __init__(self, source_text, recorder=None):
+        """`recorder`: one whose functions are in their places already."""
+        self.source_text = source_text
+        if recorder is None:
+            recorder = Recorder()
+            recorder.replace_functions()
+        self.recorder = recorder
+        self.end, self.text = "raised", ""
+        self.module, self.model = types.ModuleType("candidate"), None
+
+    @property
+    def requests(self):
+        return self.recorder.requests
+
+    def run(self, init_args=None):
+        """Imports the text, and makes its model on the device `meta` if it has not asked for all that it
+        has calls for. `init_args`: none: those that get_init_inputs of the text returns, if it has that."""
+        import torch
+        self.module.__file__ = os.path.join(os.getcwd(), "candidate.py")
+        sys.modules["candidate"] = self.module
+        with self._stage():
+            exec(compile(self.source_text, self.module.__file__, "exec"), self.module.__dict__)
+            self.end = "imported"
+            if not self._lacks_requests() or not meta_model.has_model(self.module):
+                return
+            self.end = "raised"
+            if init_args is None:
+                init_args = self._given("get_init_inputs", [])
+            with torch.device("meta"):
+                self.model = meta_model.make_model(self.module, init_args)
+            self.end = "constructed"
+
+    def _lacks_requests(self):
+        return len(self.requests) < max(1, calls_in(self.source_text))
+
+    def asks_later(self):
+        """Whether a call of the model may ask for more."""
+        with self._stage():
+            return self.end == "constructed" and callable(self.model) and self._lacks_requests()
+        return False
+
+    def call(self, inputs=None):
+        """Calls the model once, on tensors without memory that say they are on the CPU, as far as the first call of a
+        function of an extension. `inputs`: for meta_model.made_input; none: those that get_inputs of the text returns."""
+        import torch
+        with self._stage(), torch.device("meta"), meta_model.SaysDevice("cpu"), torch.no_grad():
+            self.end = "raised"
+            given = self._given("get_inputs", None) if inputs is None else list(map(meta_model.made_input, inputs))
+            if given is None:
+                self.end = "constructed"  # nobody says what it is called on
+                return
+            self.recorder.is_called = True
+            with contextlib.suppress(_Reached):
+                self.model(*given)
+            self.end = "called"
+
+    def _given(self, name, otherwise):
+        make = getattr(self.module, name, None)
+        return make() if callable(make) else otherwise
+
+    @contextlib.contextmanager
+    def _stage(self):
+        """What a stage raises is told, and its changes of os.environ are undone."""
+        before = dict(os.environ)
+        try:
+            yield
+        except BaseException:  # SystemExit and KeyboardInterrupt are the text's doing, too
+            self.text = traceback.format_exc()[-MOST_TEXT:]
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def main():
@@ -117,10 +192,22 @@ def main():
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    requests, end, text = record(job["source"], job["init_args"], recorder)
-    for request in requests:
-        answer.write(json.dumps({"request": request}, sort_keys=True) + "\n")
-    answer.write(json.dumps({"end": end, "text": text}) + "\n")
+    written = 0
+
+    def write_requests():
+        nonlocal written
+        for request in recorder.requests[written:]:
+            answer.write(json.dumps({"request": request}, sort_keys=True) + "\n")
+        written = len(recorder.requests)
+        answer.flush()
+
+    recording = Recording(job["source"], recorder)
+    recording.run(job["init_args"])
+    write_requests()
+    if recording.asks_later():
+        recording.call()
+        write_requests()
+    answer.write(json.dumps({"end": recording.end, "text": recording.text}) + "\n")
     answer.flush()
     os._exit(0)
 

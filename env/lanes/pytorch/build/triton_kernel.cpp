@@ -8,8 +8,6 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "env/build/tool.hpp"
-#include "env/lanes/pytorch/build/extension_recording.hpp"
 
 namespace quern::env {
 namespace {
@@ -21,11 +19,7 @@ constexpr std::string_view artefact_mark = "quern_triton_kernel 1\ncontent ";
 constexpr std::size_t hash_digits = 32;
 constexpr std::size_t launch_key_digits = 64;
 constexpr std::size_t most_triton_name = 512;
-constexpr std::size_t most_notes = 64;
 constexpr std::size_t most_note_bytes = 512;
-constexpr std::int64_t most_recording_bytes = 80 << 20;
-constexpr std::int64_t most_error_bytes = 16 << 10;
-constexpr double longest_recording_s = 120;
 
 struct reason_word {
   triton_reason reason;
@@ -53,8 +47,11 @@ base::expected<triton_kernel> parse_triton_kernel(const base::json& object) {
   QUERN_TRY(kernel.name, base::get<std::string>(object, "name"));
   QUERN_TRY(kernel.launch_key, base::get<std::string>(object, "key"));
   QUERN_TRY(kernel.ttir, base::get<std::string>(object, "ttir"));
-  if (kernel.name.size() > most_triton_name || kernel.launch_key.size() != launch_key_digits)
-    return fail(errc::invalid_argument, "'{}' is no kernel: a name of at most {} and a key of {}",
+  const bool is_key = kernel.launch_key.size() == launch_key_digits &&
+                      kernel.launch_key.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (kernel.name.size() > most_triton_name || !is_key)
+    return fail(errc::invalid_argument,
+                "'{}' is no kernel: a name of at most {} bytes and a key of {} hexadecimal digits",
                 kernel.name.substr(0, 80), most_triton_name, launch_key_digits);
   if (kernel.ttir.size() > most_ttir_bytes)
     return fail(errc::invalid_argument, "kernel '{}' has {} bytes of TTIR, the limit is {}",
@@ -74,10 +71,11 @@ base::status parse_triton_end(const base::json& object, triton_recording& record
   QUERN_TRY(const auto word, base::get<std::string>(object, "reason"));
   QUERN_TRY(recording.reason, triton_reason_of(word));
   QUERN_TRY(recording.text, base::get<std::string>(object, "text"));
-  recording.text.resize(std::min<std::size_t>(recording.text.size(), most_error_bytes));
+  recording.text.resize(std::min(recording.text.size(), most_triton_text));
   const auto notes = object.find("notes");
-  if (notes == object.end() || !notes->is_array() || notes->size() > most_notes)
-    return fail(errc::invalid_argument, "'notes' must be a list of at most {} texts", most_notes);
+  if (notes == object.end() || !notes->is_array() || notes->size() > most_triton_notes)
+    return fail(errc::invalid_argument, "'notes' must be a list of at most {} texts",
+                most_triton_notes);
   for (const auto& note : *notes) {
     if (!note.is_string()) return fail(errc::invalid_argument, "'notes' must hold texts");
     recording.notes.push_back(note.get<std::string>().substr(0, most_note_bytes));
@@ -109,26 +107,6 @@ base::expected<triton_recording> parse_triton_recording(std::string_view lines) 
     QUERN_CHECK(parse_triton_end(object, recording));
     ended = true;
   }
-  return recording;
-}
-
-base::expected<triton_recording> record_triton_kernels(
-    spawner& children, const python_torch& python, const std::string& scripts,
-    std::string_view source, std::string_view init_args, std::string_view inputs) {
-  QUERN_TRY(const auto arguments, base::parse_json(init_args, 16));
-  QUERN_TRY(const auto given, base::parse_json(inputs, 16));
-  const base::json job{{"source", source}, {"init_args", arguments}, {"inputs", given}};
-  QUERN_TRY(const auto input, as_memory_file(base::dump(job)));
-  child_spec spec = python_spec(python, {"-s", "-E", scripts + "/triton_recorder.py"});
-  spec.read_only.push_back(scripts);
-  spec.in = child_stream::from(input.get());
-  spec.out = child_stream::captured(most_recording_bytes);
-  spec.err = child_stream::captured(most_error_bytes);
-  spec.limits.wall_s = spec.limits.cpu_s = longest_recording_s;
-  QUERN_TRY(auto ran, run_tool(children, spec));
-  QUERN_TRY(auto recording, parse_triton_recording(ran.out));
-  if (recording.reason == triton_reason::lost)
-    recording.text = fmt::format("{} {}", ran.end.text(), ran.err);
   return recording;
 }
 

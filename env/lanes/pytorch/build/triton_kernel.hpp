@@ -15,6 +15,8 @@ namespace quern::env {
 
 inline constexpr std::size_t most_triton_kernels = 64;                ///< of a candidate
 inline constexpr std::size_t most_ttir_bytes = std::size_t{1} << 20;  ///< of a kernel
+inline constexpr std::size_t most_triton_notes = 64;                  ///< of a recording
+inline constexpr std::size_t most_triton_text = 16 << 10;             ///< of a recording
 
 /// One specialisation of one kernel.
 struct triton_kernel {

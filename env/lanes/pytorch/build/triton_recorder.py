@@ -23,18 +23,17 @@ import types
 import torch
 import triton
 import triton.testing
-from torch.overrides import TorchFunctionMode
 from triton.backends.compiler import GPUTarget
 from triton.compiler import compiler
 from triton.runtime import autotuner, jit
 
 import extension_recorder
+import meta_model
 
 TARGET = GPUTarget("cuda", 90, 32)
 MOST_KERNELS = 64
 MOST_BYTES = 1 << 20
 MOST_TEXT = 4000
-ALIGNED = 1 << 12  # as CUDA's allocator aligns, and more
 # Of the device that is compiled for. What a text reads of them may enter its kernels.
 DEVICE = {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132, "warpSize": 32,
           "sm_clock_rate": 1980000, "mem_clock_rate": 2619000, "mem_bus_width": 5120}
@@ -88,38 +87,6 @@ def _called_once(call, *_, quantiles=None, **__):
     """Stands for do_bench: each configuration is launched, so it is learnt; all are equally fast."""
     call()
     return 1.0 if quantiles is None else [1.0] * len(quantiles)
-
-
-class _SaysCuda(TorchFunctionMode):
-    """Tensors of the device `meta` say that they are on a GPU, and what is asked for on a GPU is made on `meta`."""
-
-    ANSWERS = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.is_cpu.__get__: False,
-               torch.Tensor.is_meta.__get__: False, torch.Tensor.device.__get__: torch.device("cuda", 0),
-               torch.Tensor.get_device: 0, torch.Tensor.is_pinned: False}
-    SAME = (torch.Tensor.cuda, torch.Tensor.pin_memory, torch.Tensor.record_stream)
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        try:
-            if func in self.ANSWERS:
-                return self.ANSWERS[func]
-            if func == torch.Tensor.data_ptr:
-                return ALIGNED + args[0].storage_offset() * args[0].element_size()
-            if func in self.SAME:
-                return args[0]
-        except TypeError:  # no hash
-            pass
-        kwargs = kwargs or {}
-        if func is torch.device:
-            return func(*args, **kwargs)
-        if func is torch.tensor and args and isinstance(args[0], (bool, int, float)):
-            return func(args[0], **{**kwargs, "device": "cpu"})  # its value may be asked for
-        return func(*map(self._here, args), **{name: self._here(value) for name, value in kwargs.items()})
-
-    @staticmethod
-    def _here(value):
-        if isinstance(value, torch.device) or isinstance(value, str) and value.startswith("cuda"):
-            return torch.device("meta")
-        return value
 
 
 def _option_values(backend, options):
@@ -222,12 +189,6 @@ def _reason(error):
     return "raised"
 
 
-def _made(given):
-    if "value" in given:
-        return given["value"]
-    return torch.empty(given["shape"], dtype=getattr(torch, given["dtype"]))
-
-
 def record(source_text, init_args, inputs, recorder):
     """(end, reason, text). `recorder`: a KernelRecorder that is installed. Whatever the text raises is a result."""
     module = types.ModuleType("candidate")
@@ -236,12 +197,12 @@ def record(source_text, init_args, inputs, recorder):
     try:
         with open(module.__file__, "w", encoding="utf-8") as file:  # Triton reads a kernel's lines
             file.write(source_text)
-        with torch.device("meta"), _SaysCuda(), torch.no_grad():
+        with torch.device("meta"), meta_model.SaysDevice("cuda:0"), torch.no_grad():
             exec(compile(source_text, module.__file__, "exec"), module.__dict__)
-            made = module.ModelNew(**init_args) if isinstance(init_args, dict) else module.ModelNew(*init_args)
+            made = meta_model.make_model(module, init_args)
             if isinstance(made, torch.nn.Module):
                 made = made.cuda()
-            made(*map(_made, inputs))
+            made(*map(meta_model.made_input, inputs))
     except BaseException as error:  # SystemExit and KeyboardInterrupt are the text's doing, too
         return "raised", _reason(error), traceback.format_exc()[-MOST_TEXT:]
     return "ran", "" if recorder.kernels else "no_launch", ""

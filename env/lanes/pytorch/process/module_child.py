@@ -7,7 +7,8 @@ describe   of a reference: what the module needs and gives; the answer is a shee
            describe_meta: the same of tensors without memory, so types and shapes alone
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
 weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
-record     of a candidate, in a process of its own: which extensions it asks for (extension_recorder.py)
+record     of a candidate, in a process of its own: which extensions it asks for (extension_recorder.py); behind that,
+           record_call: which a call of its model asks for
 kernelbench_exact  of a reference and a candidate together, in a process of their own: what KernelBench's own evaluator says
            of them (kernelbench_exact.py)
 construct  makes the model as the sheet of the reference says, with the weights of file 2
@@ -44,12 +45,33 @@ def literal(value):
     return text
 
 
+def recorded_input(one):
+    """An argument of a sheet, as meta_model.made_input reads it."""
+    if "value" in one:
+        return {"value": ast.literal_eval(one["value"])}
+    kind = torch.bool if one["bool"] else DTYPES[NAMES.index(one["type"])]
+    return {"shape": one["shape"], "dtype": str(kind).removeprefix("torch.")}
+
+
+def keep_one_thread():
+    """A module may ask torch for threads and goes on with one: libgomp ends a process in which it can start none."""
+    def accepting(name):
+        def accept(number):
+            if not isinstance(number, int) or number < 1:
+                raise RuntimeError(f"{name} expects a positive integer")
+        return accept
+    for name in ("set_num_threads", "set_num_interop_threads"):
+        setattr(torch, name, accepting(name))
+
+
 class Child:
     """One module and its model."""
 
-    def __init__(self, layers, problem, asked):
-        self.layers, self.problem, self.asked = layers, problem, asked
+    def __init__(self, layers, asked):
+        keep_one_thread()
+        self.layers, self.asked = layers, asked
         self.path, self.module, self.model, self.wide = None, None, None, None
+        self.recording = None
         # Of a model that keeps state; whether each call has random numbers by its inputs.
         self.state, self.wide_state, self.reseeds = None, None, False
         self.precision = torch.float32
@@ -61,8 +83,6 @@ class Child:
     # ---- commands
 
     def load(self, path):
-        if self.problem:
-            raise Unusable(self.problem)
         if self.path is not None:
             if path != self.path:
                 raise Unusable("this process has another module")
@@ -310,8 +330,20 @@ class Child:
     def record(self, asked):
         with open(asked["path"], encoding="utf-8") as file:
             text = file.read()
-        requests, end, told = extension_recorder.record(text, list(ast.literal_eval(asked["init"])))
-        return {"requests": requests, "end": end, "text": told}
+        self.recording = extension_recorder.Recording(text)
+        self.recording.run(list(ast.literal_eval(asked["init"])))
+        return self.recorded()
+
+    def record_call(self, asked):
+        if self.recording is None:
+            raise Unusable("a call before a recording")
+        inputs = asked["inputs"]
+        self.recording.call(None if inputs is None else [recorded_input(one) for one in inputs])
+        return self.recorded()
+
+    def recorded(self):
+        one = self.recording
+        return {"requests": one.requests, "end": one.end, "text": one.text, "asks_later": one.asks_later()}
 
     def kernelbench_exact(self, asked):
         self.install_extensions()
@@ -321,11 +353,10 @@ class Child:
         asked = json.loads(text)
         if "long" in asked:
             asked = json.loads(ctypes.string_at(sheet, asked["long"]))
-        if self.problem:
-            raise Unusable(self.problem)
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
-                    "construct": self.construct, "record": self.record, "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
-        if self.module is None and asked["ask"] not in ("record", "kernelbench_exact"):
+                    "construct": self.construct, "record": self.record, "record_call": self.record_call,
+                    "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
+        if self.module is None and asked["ask"] not in ("record", "record_call", "kernelbench_exact"):
             raise Unusable("a question before a module")
         answer = json.dumps(question(asked) | {"layers": self.layers}, allow_nan=False).encode()
         if len(answer) > room:

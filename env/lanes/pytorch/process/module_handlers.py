@@ -4,7 +4,9 @@ import ctypes
 import os
 import traceback
 
-from module_tensors import DONE, FAILED, Unusable, WrongResult
+import torch
+
+from module_tensors import DONE, FAILED, NO_MEMORY, Unusable, WrongResult
 
 ROOM = 480  # of a text that says what failed, its end included
 OURS = os.path.dirname(os.path.abspath(__file__))
@@ -36,18 +38,28 @@ def encoded(text):
     return text.encode(errors="backslashreplace")
 
 
+def shortened(told, room):
+    """Bytes of a text, at most `room`: its first line, cut to half of that, and its end."""
+    if len(told) <= room:
+        return told.decode(errors="ignore")
+    gap = " [...] "
+    first = told.split(b"\n", 1)[0][:room // 2].decode(errors="ignore")
+    return first + gap + told[len(encoded(first + gap)) - room:].decode(errors="ignore")
+
+
 def words_of(problem):
-    """The end of an exception, with the line of the module where it came up."""
+    """Type, message and end of an exception, with the line of the module where it came up."""
     told = encoded("".join(traceback.format_exception_only(type(problem), problem)).strip())
     lines = [frame for frame in traceback.extract_tb(problem.__traceback__)
              if frame.name and os.path.dirname(frame.filename) != OURS and not frame.filename.startswith("<frozen importlib")]
     where = next((f" (line {frame.lineno}, in {frame.name})" for frame in reversed(lines) if "/torch/" not in frame.filename), "")
-    room = ROOM - 1 - len(encoded(where))
-    return told[-room:].decode(errors="ignore") + where
+    return shortened(told, ROOM - 1 - len(encoded(where))) + where
 
 
-def guarded(problem, work):
-    """(outcome, result) of a piece of work; a text in `problem` where it fails."""
+def guarded(problem, work, refused):
+    """(outcome, result) of a piece of work; a text in `problem` where it fails. `refused`: how often this process was
+    refused memory."""
+    before = refused()
     try:
         return DONE, work()
     except WrongResult as e:
@@ -55,7 +67,9 @@ def guarded(problem, work):
     except Unusable as e:
         outcome, text = FAILED, str(e)
     except BaseException as e:  # SystemExit, too: a module that ends itself has failed
-        outcome, text = FAILED, "an exception that cannot be told"
+        # torch's allocator of the CPU raises a plain RuntimeError, and so may anybody.
+        for_memory = isinstance(e, (MemoryError, torch.OutOfMemoryError)) or type(e) is RuntimeError and refused() > before
+        outcome, text = NO_MEMORY if for_memory else FAILED, "an exception that cannot be told"
         try:
             text = words_of(e)
         except BaseException:  # an exception of the module's own, whose parts may be anything
@@ -67,20 +81,22 @@ def guarded(problem, work):
 
 def serve(library, channel, child):
     """Serves commands of `channel` with `child` (module_child.Child) until the evaluator is gone."""
+    refused = library.quern_python_refused_memory
+    refused.restype = ctypes.c_uint64
 
     def load(path, said):
-        return guarded(said, lambda: child.load(path.decode()))[0]
+        return guarded(said, lambda: child.load(path.decode()), refused)[0]
 
     def ask(text, size, sheet, room, value, said):
-        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room))
+        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room), refused)
         value[0] = answered or 0
         return outcome
 
     def plan(tensors, inputs, outputs, in_f64, said):
-        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64))[0]
+        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64), refused)[0]
 
     def run(begin, end, said):
-        return guarded(said, lambda: child.run(begin, end))[0]
+        return guarded(said, lambda: child.run(begin, end), refused)[0]
 
     handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))
     return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

@@ -63,6 +63,10 @@ answered<std::string> python_child::record(const std::string& path, const std::s
   return ask({{"ask", "record"}, {"path", path}, {"init", init}}, limits);
 }
 
+answered<std::string> python_child::record_call(const base::json& inputs, question_limits limits) {
+  return ask({{"ask", "record_call"}, {"inputs", inputs}}, limits);
+}
+
 answered<std::string> python_child::kernelbench_exact(const base::json& question,
                                                       question_limits limits) {
   if (const auto opened = open(limits); !opened) return tl::make_unexpected(opened.error());

@@ -35,11 +35,16 @@ struct module_making {
 /// question.
 class python_child {
  public:
-  python_child(base::killed_at_end process, runner_link link, memory_file sheet)
-      : process_(std::move(process)), link_(std::move(link)), sheet_(std::move(sheet)) {}
+  python_child(base::killed_at_end process, runner_link link, memory_file sheet, bool stood_ready)
+      : process_(std::move(process)),
+        link_(std::move(link)),
+        sheet_(std::move(sheet)),
+        stood_ready_(stood_ready) {}
 
   [[nodiscard]] runner_link& link() { return link_; }
   [[nodiscard]] int pid() const { return link_.pid(); }
+  /// Whether it had been forked before it was asked for.
+  [[nodiscard]] bool stood_ready() const { return stood_ready_; }
   /// Those that were on when it answered last.
   [[nodiscard]] layer_set layers() const { return layers_; }
 
@@ -66,6 +71,9 @@ class python_child {
   /// learn which it asks for. The text is for parse_recorded_extensions().
   answered<std::string> record(const std::string& path, const std::string& init,
                                question_limits limits);
+  /// Behind record(): calls the model that it made on tensors without memory, and answers in the
+  /// same way. `inputs`: of arguments_json(), or null: by get_inputs of the module, if it has that.
+  answered<std::string> record_call(const base::json& inputs, question_limits limits);
   /// In a process that has loaded nothing: KernelBench's own evaluation of a reference and a
   /// candidate, which share the process. `question`: of exact_question(); the text is for
   /// parse_exact_answer().
@@ -82,6 +90,7 @@ class python_child {
   runner_link link_;
   memory_file sheet_;
   layer_set layers_;
+  bool stood_ready_ = false;
 };
 
 /// Memory for the weights of a model, still zero; written by a reference, read by candidates.

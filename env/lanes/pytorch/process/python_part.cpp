@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -64,7 +65,11 @@ class python_runner {
 reply python_runner::answer(const question& asked, quern_python_outcome how,
                             const problem_text& problem, std::uint64_t value) {
   if (how == 0) return asked.done(value);
-  return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
+  if (how != quern_python_no_memory)
+    return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
+  reply refused = asked.failed(problem.data());
+  refused.why = runner::cause::memory;
+  return refused;
 }
 
 reply python_runner::map(const question& asked, const runner::map_request& request) {
@@ -142,6 +147,19 @@ void tell_python_fault(int signal, siginfo_t* info, void* context) {
   _exit(70);
 }
 
+// By exit(), as libgomp ends a process in which it can start no thread. What it prints is read by
+// nobody.
+void tell_end_without_threads(int status, void* /*unused*/) {
+  if (quern_python_refused_threads() == 0) return;
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(),
+                "its process ended itself with status %d, after it was refused a thread: it has "
+                "one, so leave out what asks for more",
+                status);
+  runner::send_reply(python_socket,
+                     runner::make_reply(python_server.ticket, outcome::failed, 0, text.data()));
+}
+
 void tell_python_faults() {
   static std::array<std::byte, 64 * 1024> stack;
   stack_t alternative{};
@@ -155,22 +173,45 @@ void tell_python_faults() {
     sigaction(signal, &action, nullptr);
 }
 
-base::expected<layer_set> enter(const char* text, const cgroup_leaf* group) {
+/// What has begun to lock this process in.
+std::optional<sandbox_entry> python_entry;
+
+std::vector<std::string> paths_of(const base::json& spec) {
+  std::vector<std::string> paths;
+  for (const auto& path : spec.at("read_only"))
+    paths.push_back(path.get<std::string>());
+  return paths;
+}
+
+std::vector<kept_fd> kept_of(const base::json& spec) {
+  std::vector<kept_fd> kept;
+  for (const auto& one : spec.at("keep"))
+    kept.push_back({one.get<int>(), one.get<int>()});
+  return kept;
+}
+
+base::status begin_entry(const char* text, const cgroup_leaf* group) {
   QUERN_TRY(const auto spec, base::parse_json(text));
   child_spec here;
-  QUERN_TRY(const auto socket, base::get<std::int64_t>(spec, "socket"));
-  QUERN_TRY(const auto core, base::get<std::int64_t>(spec, "core"));
   QUERN_TRY(here.limits.memory_bytes, base::get<std::int64_t>(spec, "memory_bytes"));
   QUERN_TRY(here.limits.work_bytes, base::get<std::int64_t>(spec, "work_bytes"));
   QUERN_TRY(const bool required, base::get<bool>(spec, "required"));
-  for (const auto& path : spec.at("read_only"))
-    here.read_only.push_back(path.get<std::string>());
-  here.keep = {{static_cast<int>(socket), static_cast<int>(socket)}};
+  here.read_only = paths_of(spec);
+  here.keep = kept_of(spec);
   here.profile = syscall_profile::module;
   here.limits.cpu_s = 0;
-  here.core = static_cast<int>(core);
-  return apply_sandbox_in_this_process(
-      here, probe_host(), required ? sandbox_mode::required : sandbox_mode::best_effort, group);
+  const auto mode = required ? sandbox_mode::required : sandbox_mode::best_effort;
+  QUERN_TRY(auto begun, sandbox_entry::begin(here, probe_host(), mode, group));
+  python_entry.emplace(std::move(begun));
+  return {};
+}
+
+base::expected<layer_set> complete_entry(const char* text) {
+  if (!python_entry)
+    return base::fail(base::errc::invalid_argument, "a sandbox that has not begun");
+  QUERN_TRY(const auto spec, base::parse_json(text));
+  QUERN_TRY(const auto core, base::get<std::int64_t>(spec, "core"));
+  return python_entry->complete({paths_of(spec), kept_of(spec), static_cast<int>(core)});
 }
 
 }  // namespace
@@ -186,6 +227,8 @@ int32_t quern_python_probe(char* problem, int32_t room) {
 
 void* quern_python_group(int64_t memory_bytes, int32_t processes) {
   const env::host_facts& facts = env::probe_host();
+  // Counted on here: children are copies of this process, and would all take the same one.
+  env::next_foreign_uid();
   if (facts.cgroups.version == 0) return nullptr;
   auto made = env::cgroup_leaf::create(facts.cgroups, memory_bytes, processes);
   return made ? new env::cgroup_leaf(std::move(*made)) : nullptr;
@@ -199,10 +242,18 @@ int32_t quern_python_group_ran_out(void* group) {
   return group != nullptr && static_cast<const env::cgroup_leaf*>(group)->had_oom_kill() ? 1 : 0;
 }
 
-int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char* problem,
-                           int32_t room) {
+int32_t quern_python_begin(const char* spec, void* group, char* problem, int32_t room) {
   try {
-    const auto on = env::enter(spec, static_cast<const env::cgroup_leaf*>(group));
+    const auto begun = env::begin_entry(spec, static_cast<const env::cgroup_leaf*>(group));
+    return begun ? 0 : env::tell(begun.error(), problem, room);
+  } catch (const std::exception& e) {
+    return env::tell({base::errc::invalid_argument, e.what()}, problem, room);
+  }
+}
+
+int32_t quern_python_complete(const char* spec, uint32_t* layers, char* problem, int32_t room) {
+  try {
+    const auto on = env::complete_entry(spec);
     if (!on) return env::tell(on.error(), problem, room);
     *layers = env::layers_on = static_cast<uint32_t>(on->bits());
     return 0;
@@ -214,6 +265,7 @@ int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char
 int32_t quern_python_serve(int32_t socket, const quern_python_handlers* handlers) {
   env::python_socket = socket;
   env::tell_python_faults();
+  on_exit(env::tell_end_without_threads, nullptr);
   env::python_runner runner(*handlers);
   std::vector<std::byte> buffer(env::runner::longest_message(env::python_commands));
   env::python_server.handlers = env::python_commands;

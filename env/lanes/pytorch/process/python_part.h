@@ -22,8 +22,9 @@ struct quern_python_tensor {
   int64_t shape[8];
 };
 
-/* An outcome of env/runner/protocol.hpp; 0: done. */
+/* An outcome of env/runner/protocol.hpp, 0: done; or quern_python_no_memory: failed for want of memory. */
 typedef int32_t quern_python_outcome;
+enum { quern_python_no_memory = 5 };
 
 /* What a process does with its commands. All are called on the thread of quern_python_serve(). `problem`: room for
  * quern_python_problem_bytes, a text that ends with 0. */
@@ -52,13 +53,23 @@ QUERN_PYTHON_PART void quern_python_group_end(void* group);
 /* Whether the kernel killed in it because its memory was used up. */
 QUERN_PYTHON_PART int32_t quern_python_group_ran_out(void* group);
 
-/* In a child, right behind fork(): puts the sandbox on. `spec`: JSON with `socket`, `core`, `memory_bytes`,
- * `work_bytes`, `required`, `read_only`. `layers`: those that are on, as bits of env::layer_set. After an error the
- * process must exit. */
-QUERN_PYTHON_PART int32_t quern_python_enter(const char* spec, void* group, uint32_t* layers, char* problem, int32_t room);
+/* In a child, right behind fork(): the part of the sandbox that does not depend on the candidate (env/sandbox/in_process.hpp,
+ * sandbox_entry). `spec`: JSON with `memory_bytes`, `work_bytes`, `required`, `read_only` and `keep`, the descriptors that
+ * stay open. After an error the process must exit. */
+QUERN_PYTHON_PART int32_t quern_python_begin(const char* spec, void* group, char* problem, int32_t room);
+
+/* Behind quern_python_begin(), and before anything of a candidate: the rest of the sandbox. `spec`: JSON with `core`, and with
+ * `read_only`, the candidate's files, and `keep`. `layers`: those that are on, as bits of env::layer_set. After an error
+ * the process must exit. */
+QUERN_PYTHON_PART int32_t quern_python_complete(const char* spec, uint32_t* layers, char* problem, int32_t room);
+
+/* How often torch's allocator of the CPU was refused memory in this process, and how often anybody a thread. They count
+ * only in a process that was started with this library in LD_PRELOAD, and in its children. */
+QUERN_PYTHON_PART uint64_t quern_python_refused_memory(void);
+QUERN_PYTHON_PART uint64_t quern_python_refused_threads(void);
 
 /* In a child: answers commands on `socket` until the evaluator is gone, as `handlers` say. What dies of a fault tells
- * where. The status to exit with. */
+ * where, and what ends itself after it was refused a thread says so. The status to exit with. */
 QUERN_PYTHON_PART int32_t quern_python_serve(int32_t socket, const struct quern_python_handlers* handlers);
 
 #ifdef __cplusplus

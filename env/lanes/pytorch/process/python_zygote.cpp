@@ -64,42 +64,74 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode) {
                                  // new pages would differ from process to process.
                                  "MALLOC_MMAP_THRESHOLD_=1073741824",
                                  "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=67108864",
-                                 "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
+                                 // It counts what is refused (refused_calls.cpp).
+                                 "LD_PRELOAD=" + library.string(), "OMP_NUM_THREADS=1",
+                                 "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
                                  "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
                                  "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent",
                                  "USER=quern", "LOGNAME=quern", "PATH=/usr/bin:/bin", "LC_ALL=C"}));
   return python_zygote(std::move(parent), mode == sandbox_mode::required);
 }
 
+base::json python_zygote::limits_of(const python_start& how) const {
+  return {{"memory_bytes", std::min(how.memory_bytes, most_memory_)},
+          {"work_bytes", how.work_bytes},
+          {"required", required_}};
+}
+
+base::expected<base::json> python_zygote::ask(const base::json& question, base::unique_fd socket) {
+  const std::string text = base::dump(question);
+  QUERN_TRY(const auto answer, parent_.ask(std::as_bytes(std::span(text)), std::move(socket)));
+  return base::parse_json(answer);
+}
+
 base::expected<python_child> python_zygote::fork(const python_start& how) {
   QUERN_TRY(auto ends, runner_link::make_pair());
-  QUERN_TRY(auto sheet, memory_file::create(memory_use::outputs, max_sheet_bytes));
-  const std::string request =
-      base::dump(base::json{{"core", how.core},
-                            {"memory_bytes", std::min(how.memory_bytes, most_memory_)},
-                            {"work_bytes", how.work_bytes},
-                            {"required", required_},
-                            {"classes", how.classes},
-                            {"extensions", how.extensions},
-                            {"read_only", how.read_only}});
-  QUERN_TRY(const auto answer,
-            parent_.ask(std::as_bytes(std::span(request)), std::move(ends.second)));
-  QUERN_TRY(const auto told, base::parse_json(answer));
+  QUERN_TRY(auto sheet, new_sheet());
+  base::json request = limits_of(how);
+  request["core"] = how.core;
+  request["classes"] = how.classes;
+  request["extensions"] = how.extensions;
+  request["read_only"] = how.read_only;
+  QUERN_TRY(const auto told, ask(request, std::move(ends.second)));
   QUERN_TRY(const auto pid, base::get<std::int64_t>(told, "pid"));
   if (pid <= 0)
     return base::fail(base::errc::unavailable, "the Python process cannot fork: {}",
                       told.value("error", std::string("no reason given")));
   const int number = static_cast<int>(pid);
   return python_child(base::killed_at_end(parent_.pid(), number),
-                      runner_link(std::move(ends.first), number), std::move(sheet));
+                      runner_link(std::move(ends.first), number), std::move(sheet),
+                      told.value("stood_ready", false));
+}
+
+void python_zygote::stand_ready(int children) {
+  base::json order = limits_of({});
+  order["stand_ready"] = children;
+  const std::string text = base::dump(order);
+  if (!parent_.tell(std::as_bytes(std::span(text)))) return;
+  while (sheets_.size() < static_cast<std::size_t>(std::max(children, 0))) {
+    auto sheet = memory_file::create(memory_use::outputs, max_sheet_bytes);
+    if (!sheet) return;
+    sheets_.push_back(std::move(*sheet));
+  }
+}
+
+base::expected<memory_file> python_zygote::new_sheet() {
+  if (sheets_.empty()) return memory_file::create(memory_use::outputs, max_sheet_bytes);
+  memory_file sheet = std::move(sheets_.back());
+  sheets_.pop_back();
+  return sheet;
+}
+
+base::expected<std::vector<int>> python_zygote::ready_children() {
+  QUERN_TRY(const auto told, ask({{"ready", true}}, {}));
+  return told.at("ready").get<std::vector<int>>();
 }
 
 child_end python_zygote::end(const python_child& child) {
   child_end ended;
   ended.how = child_end::kind::killed;
-  const std::string request = base::dump(base::json{{"end", child.pid()}});
-  const auto answer = parent_.ask(std::as_bytes(std::span(request)), {});
-  const auto told = answer ? base::parse_json(*answer) : tl::make_unexpected(answer.error());
+  const auto told = ask({{"end", child.pid()}}, {});
   if (!told || !told->is_object() || told->empty()) return ended;
   ended.out_of_memory = told->value("out_of_memory", false);
   if (told->value("killed", false)) return ended;

@@ -1,12 +1,18 @@
 """The parent of the Python processes of lane `pytorch`: `zygote.py LIBRARY`, started by an evaluator.
 
 It imports torch and what candidates import most, and never runs a text of theirs. On descriptor 3 it is asked for
-children (JSON, with the child's end of a socket pair) and answers with their numbers; it is asked, too, to end one and
-how it ended. A child puts the sandbox on
-itself, tells which layers are on, and serves commands (module_handlers.py) until the evaluator is gone. Every child is
-for one text. No CUDA here: a context does not survive a fork.
+children, to have some stand ready, to end one and how it ended:
 
-When it is ready it says what this Python has.
+  {"core", "memory_bytes", "work_bytes", "required", "classes", "extensions", "read_only"} with the child's end of a socket
+                        pair: {"pid", "stood_ready"}; {"pid": -1, "error"}
+  {"stand_ready": N, "memory_bytes", "work_bytes", "required"}: no answer
+  {"ready": true}: {"ready": [PID, ...]}
+  {"end": PID}: {"code", "signal", "out_of_memory", "killed"}; {}: nobody knows it
+
+A child (ready_children.py) puts the sandbox on itself, tells which layers are on, and serves commands (module_handlers.py)
+until the evaluator is gone. Every child is for one text. No CUDA here: a context does not survive a fork.
+
+When this process is ready it says what this Python has.
 """
 
 import ctypes
@@ -15,12 +21,14 @@ import importlib.util
 import json
 import logging
 import os
-import signal
 import select
+import signal
 import socket
 import sys
 import sysconfig
 import time
+
+from ready_children import ChildIsGone, Limits, ReadyChild, wait_and_serve
 
 CONTROL = 3
 ROOM = 480
@@ -53,9 +61,12 @@ class Library:
     def end_group(self, group):
         self.so.quern_python_group_end(ctypes.c_void_p(group))
 
-    def enter(self, spec, group):
+    def begin(self, spec, group):
+        self.check(self.so.quern_python_begin, json.dumps(spec).encode(), ctypes.c_void_p(group))
+
+    def complete(self, spec):
         layers = ctypes.c_uint32(0)
-        self.check(self.so.quern_python_enter, json.dumps(spec).encode(), ctypes.c_void_p(group), ctypes.byref(layers))
+        self.check(self.so.quern_python_complete, json.dumps(spec).encode(), ctypes.byref(layers))
         return layers.value
 
 
@@ -88,10 +99,11 @@ def import_more():
 
 
 class Zygote:
-    def __init__(self, library):
-        self.library = library
+    def __init__(self, library, control):
+        self.library, self.control = library, control
         self.read_only = own_folders() + [os.path.dirname(os.path.abspath(__file__))]
-        self.children = {}
+        self.children = {}  # number -> group, of all that were forked
+        self.ready = []  # those of them that nobody has asked for yet, the oldest first
         self.ends = {}  # of the last ones, whom somebody may still ask about
 
     def reap(self):
@@ -99,6 +111,9 @@ class Zygote:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
+            for child in [one for one in self.ready if one.pid == pid]:
+                self.ready.remove(child)
+                child.control.close()
             group, ran_out = self.children.pop(pid, None), False
             if group:
                 ran_out = self.library.ran_out(group)
@@ -123,39 +138,61 @@ class Zygote:
             time.sleep(0.002)
         return {}
 
-    def fork(self, asked, channel):
-        spec = {
-            "socket": channel, "core": asked["core"], "memory_bytes": asked["memory_bytes"], "work_bytes": asked["work_bytes"],
-            "required": asked["required"], "read_only": self.read_only + asked["read_only"],
-        }
-        group = self.library.group(asked["memory_bytes"])
-        pid = os.fork()
+    def start(self, limits):
+        """A child that stands; it is not among the ready ones. OSError: why there is none."""
+        group = self.library.group(limits.memory_bytes)
+        try:
+            ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            pid = os.fork()
+        except OSError:
+            self.library.end_group(group)
+            raise
         if pid == 0:
             status = 1
             try:
-                status = self.live(spec, group, asked)
+                for other in [ours, self.control, *(one.control for one in self.ready)]:
+                    other.close()
+                status = wait_and_serve(self.library, its, limits, self.read_only, group)
             finally:
                 os._exit(status)
+        its.close()
         self.children[pid] = group
-        return pid
-
-    def live(self, spec, group, asked):
-        """In the child: from here on nothing but the sandbox and one text's commands."""
-        import module_child
-        import module_handlers
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
-        nothing = os.open("/dev/null", os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(nothing, standard)
+        child = ReadyChild(pid, ours, limits)
         try:
-            layers, problem = self.library.enter(spec, group), None
-        except OSError as e:
-            layers, problem = 0, str(e)
-        here = os.getcwd()
-        # Of Inductor the folder itself: torch makes it as soon as it is imported, and here nobody makes folders.
-        os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"), TORCHINDUCTOR_CACHE_DIR=here)
-        return module_handlers.serve(self.library.so, spec["socket"], module_child.Child(layers, problem, asked))
+            child.wait_until_it_stands()
+        except OSError:
+            child.kill()
+            raise
+        return child
+
+    def stand_ready(self, count, limits):
+        """Has `count` children with these limits stand ready. One that cannot be had is missed when it is asked for."""
+        for child in [one for one in self.ready if one.limits != limits]:
+            self.ready.remove(child)
+            child.kill()
+        try:
+            while len(self.ready) < count:
+                self.ready.append(self.start(limits))
+        except OSError:
+            pass
+
+    def fork(self, asked, channel):
+        """A child for one text, and whether it stood ready. One that ended while it stood is nobody's failure: there are others."""
+        limits = Limits.of(asked)
+        for child in [one for one in self.ready if one.limits == limits]:
+            self.ready.remove(child)
+            try:
+                child.hand_over(asked, channel)
+                return child.pid, True
+            except ChildIsGone:
+                child.kill()
+        child = self.start(limits)
+        try:
+            child.hand_over(asked, channel)
+        except OSError:
+            child.kill()
+            raise
+        return child.pid, False
 
 
 def serve(path):
@@ -175,7 +212,7 @@ def serve(path):
     import_more()
     warm_up(torch)
     control = socket.socket(fileno=CONTROL)
-    zygote = Zygote(library)
+    zygote = Zygote(library, control)
     # A child that ended wakes the loop.
     woken, wakes = os.pipe()
     for end in (woken, wakes):
@@ -199,13 +236,21 @@ def serve(path):
         if not message or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
             return
         asked = json.loads(message)
+        if "stand_ready" in asked:
+            zygote.reap()
+            zygote.stand_ready(asked["stand_ready"], Limits.of(asked))
+            continue
         if "end" in asked:
             answer = zygote.end(asked["end"])
+        elif "ready" in asked:
+            zygote.reap()
+            answer = {"ready": [child.pid for child in zygote.ready]}
         elif len(fds) != 1:
             return
         else:
             try:
-                answer = {"pid": zygote.fork(asked, fds[0])}
+                pid, stood_ready = zygote.fork(asked, fds[0])
+                answer = {"pid": pid, "stood_ready": stood_ready}
             except OSError as e:
                 answer = {"pid": -1, "error": str(e)}
         for fd in fds:

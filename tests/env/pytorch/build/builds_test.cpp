@@ -338,5 +338,27 @@ TEST_CASE("texts that raise, exit, print or never end a call are recorded as far
   CHECK(guarded.requests[0].headers[0].name == "k.h");
   CHECK(guarded.requests[0].include_paths.empty());
   CHECK((recorded("import os\nos._exit(3)\n").how == env::extension_recording::end::lost));
+  // More calls in the text than requests: the model is made and called, as far as an extension.
+  const std::string later =
+      call +
+      "import torch\n"
+      "class ModelNew(torch.nn.Module):\n"
+      "  def __init__(self, n):\n"
+      "    super().__init__()\n"
+      "  def forward(self, x):\n"
+      "    made = load_inline('b%d' % x.shape[0], 'int y;', functions=['f'])\n"
+      "    try:\n"
+      "      made.f(x)\n"
+      "    except Exception:\n"
+      "      load_inline('never', 'int z;', functions=['f'])\n";
+  const auto called = recorded(later + "def get_inputs(): return [torch.rand(1 << 20, 1 << 20)]\n");
+  CHECK_MESSAGE((called.how == env::extension_recording::end::called), called.text);
+  REQUIRE(called.requests.size() == 2);
+  CHECK(called.requests[1].name == "b1048576");
+  CHECK((recorded(later).how == env::extension_recording::end::constructed));
+  // What was asked for before a call that ends the process is not lost with it.
+  const auto ended = recorded(later + "def get_inputs():\n  import os\n  os._exit(3)\n");
+  CHECK((ended.how == env::extension_recording::end::lost));
+  CHECK(ended.requests.size() == 1);
   CHECK((recorded("x = (\n").how == env::extension_recording::end::raised));
 }

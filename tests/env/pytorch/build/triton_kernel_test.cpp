@@ -50,6 +50,9 @@ TEST_CASE("a recording of Triton kernels is read within its bounds") {
         std::string(R"({"end":"ran","notes":[],"reason":"other","text":""})"),
         std::string(R"({"end":"ran","notes":[1],"reason":"","text":""})"),
         std::string(R"({"kernel":{"name":"k"}})"),
+        // A key that is a path.
+        R"({"kernel":{"key":")" + std::string(61, 'a') +
+            R"(/..","name":"k","options":{},"signature":[],"ttir":""}})",
         R"({"kernel":{"key":")" + std::string(64, 'a') +
             R"(","name":"k","options":{},"signature":[],"ttir":")" + large + "\"}}"}) {
     CAPTURE(wrong.substr(0, 80));

@@ -4,10 +4,14 @@
 
 namespace quern::env {
 
-base::expected<layer_set> apply_sandbox_in_this_process(const child_spec& /*spec*/,
-                                                        const host_facts& /*facts*/,
-                                                        sandbox_mode /*mode*/,
-                                                        const cgroup_leaf* /*group*/) {
+base::expected<sandbox_entry> sandbox_entry::begin(const child_spec& /*spec*/,
+                                                   const host_facts& /*facts*/,
+                                                   sandbox_mode /*mode*/,
+                                                   const cgroup_leaf* /*group*/) {
+  return sandbox_entry(setup_plan());
+}
+
+base::expected<layer_set> sandbox_entry::complete(const late_spec& /*late*/) {
   return layer_set();
 }
 

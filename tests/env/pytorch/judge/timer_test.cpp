@@ -82,6 +82,41 @@ TEST_CASE("a reference that cannot be timed here says why") {
   CHECK(contains(broken.message, "not today"));
 }
 
+TEST_CASE("whether a reference lacked memory is decided by its allocations, not by a text") {
+  const auto module_with = [](const std::string& forward) {
+    return "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        " +
+           forward + "\n\ndef get_inputs():\n    return [torch.rand(8)]\n";
+  };
+  const auto found = [&](const std::string& forward) {
+    const auto report = opened_checker().check(*task_of(module_with(forward)), 7);
+    REQUIRE_MESSAGE(report.has_value(), report.error().message);
+    REQUIRE_FALSE(report->findings.empty());
+    CAPTURE(report->findings[0].text);
+    const bool told = contains(report->findings[0].text, "--task-gib allows more");
+    CHECK(told == (report->findings[0].rule == "skipped"));
+    return report->findings[0];
+  };
+  const std::string hungry = "return x + torch.ones(1 << 33).sum()";
+  const auto torchs = found(hungry);
+  CHECK(torchs.rule == "skipped");
+  CHECK(found("return x + len(bytearray(1 << 40))").rule == "skipped");
+  // The control: a module that raises the very text.
+  const std::string begin = "RuntimeError: ";
+  const auto at = torchs.text.find(begin) + begin.size();
+  const std::string text = torchs.text.substr(at, torchs.text.find(" (line") - at);
+  CHECK(contains(text, "can't allocate memory"));
+  const auto liar = found("raise RuntimeError(r'''" + text + "''')");
+  CHECK(liar.rule == "failed");
+  CHECK(contains(liar.text, "can't allocate memory"));
+  // No candidate is judged by a reference that no core has the memory for.
+  if (judge() == nullptr) return;
+  const auto kind_with = [&](const std::string& forward) {
+    return name_of(judged(candidate(honest), task_of(module_with(forward))).kind);
+  };
+  CHECK(kind_with(hungry) == "unsupported");
+  CHECK(kind_with("raise RuntimeError(r'''" + text + "''')") == "invalid_reference");
+}
+
 TEST_CASE("Ctrl-C, which every process of a terminal gets, ends no reference that is being timed") {
   reference_timer& timer = *opened_checker().timer();
   const auto pythons = warm_pythons();

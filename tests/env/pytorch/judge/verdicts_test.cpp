@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bad_checks.hpp"
+#include "env/judge/explain.hpp"
 #include "env/lanes/pytorch/build/slim_sources.hpp"
 #include "modules_fixture.hpp"
 
@@ -34,6 +35,26 @@ void check_all(const std::vector<sample_of>& samples) {
 std::string with_result(const std::string& lines, const std::string& result = "y") {
   return candidate(result, "", "        y = " + std::string(honest) + "\n" + lines);
 }
+
+/// An extension of which all cases ask for the same builds.
+const std::string relu_times = R"(
+#include <torch/extension.h>
+torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
+  TORCH_CHECK(factor > 0, "a factor above 0 is needed, got ", factor);
+  auto y = torch::empty_like(x);
+  const float* from = x.data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] > above ? from[i] * float(factor) : 0;
+  return y;
+}
+)";
+
+std::string load_inline_of(const std::string& text) {
+  return "load_inline(name='relu_times', functions=['relu_times'], cpp_sources='''" + text +
+         "''')\n";
+}
+
+const std::string imports_load_inline = "from torch.utils.cpp_extension import load_inline\n";
 
 }  // namespace
 
@@ -70,6 +91,10 @@ TEST_CASE("honest candidates in many styles are right") {
                  "    os.rename(made + '/a', made + '/b')\n"
                  "    shutil.copy(made + '/b', made + '/c')\n"),
        ok},
+      {"threads that it asks for",
+       candidate(honest, "torch.set_num_threads(4)\ntorch.set_num_interop_threads(2)\n",
+                 "        torch.set_num_threads(4)\n        torch.ones(1 << 20).sin()\n"),
+       ok},
       {"output to the terminal", with_result("        print('computing')\n"), ok},
       {"the reference's class beside it", both, ok},
       // KernelBench's rule: the constructors draw in the same order from the same seed.
@@ -91,6 +116,57 @@ TEST_CASE("wrong candidates have the verdict that is right") {
 TEST_CASE("malformed candidates say what is wrong with them") {
   if (judge() == nullptr) return;
   check_caught(malformed_candidates());
+}
+
+TEST_CASE("of a long exception its type, the begin of its message and its end are told") {
+  if (judge() == nullptr) return;
+  const auto told = [](const std::string& raises) {
+    const verdict v = judged(with_result("        " + raises + "\n"));
+    CHECK(name_of(v.kind) == "runtime_error");
+    CHECK(v.detail.size() < 480);
+    return v.detail;
+  };
+  const std::string lines =
+      told("raise ValueError('a shape is wrong\\n' + 'between\\n' * 200 + 'the last word')");
+  CAPTURE(lines);
+  CHECK(lines.starts_with("ValueError: a shape is wrong [...] "));
+  CHECK(contains(lines, "between\nthe last word (line "));
+  const std::string line = told("raise ValueError('begin ' + '\u00e9' * 400 + ' end')");
+  CAPTURE(line);
+  CHECK(line.starts_with("ValueError: begin \u00e9"));
+  CHECK(contains(line, "\u00e9 end (line "));
+  CHECK(contains(line, " [...] "));
+  // A short one of several lines is told whole.
+  CHECK(contains(told("raise ValueError('one\\ntwo')"), "ValueError: one\ntwo (line "));
+}
+
+TEST_CASE("the author of a module whose process ended is told what to do in words of the lane") {
+  if (judge() == nullptr) return;
+  const auto of = task_of(layered);
+  const auto said = [&](const std::string& line, std::string_view reason) {
+    const verdict v = judged(with_result("        import ctypes, os\n        " + line + "\n"), of);
+    CHECK(name_of(v.kind) == "runtime_error");
+    CHECK(v.reason == reason);
+    const std::string text = describe_verdict(v, *of);
+    CAPTURE(text);
+    for (const char* of_kernels : {"kernel", "vector width", "exceptions, threads"})
+      CHECK_FALSE(contains(text, of_kernels));
+    return text;
+  };
+  const std::string fault = said("ctypes.c_int.from_address(0).value", "");
+  CAPTURE(fault);
+  CHECK(contains(fault, "because   SEGV (Segmentation fault) while reading address 0x0\n"));
+  CHECK(contains(fault, "to do     run the constructor of ModelNew"));
+  CHECK(contains(fault, "Behind a signal"));
+  CHECK(contains(said("os._exit(3)", "ended"), "to do     return from forward"));
+  // libgomp ends a process in which it can start no thread.
+  const std::string threads = said("torch._C.set_num_threads(4); torch.ones(1 << 20).sin()", "");
+  CAPTURE(threads);
+  CHECK(contains(threads, "ended itself with status 1, after it was refused a thread"));
+  verdict refused;
+  refused.kind = verdict_kind::runtime_error;
+  refused.reason = "forbidden_call";
+  CHECK(contains(advice_for(refused, *of), "leave out what asks the system for more"));
 }
 
 TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
@@ -163,21 +239,9 @@ TEST_CASE("a task in 16 bits is judged with the room that 16 bits need") {
 
 TEST_CASE("an inline extension in C++ is built ahead, and either route gives the same verdicts") {
   if (judge() == nullptr) return;
-  const std::string source = R"(
-#include <torch/extension.h>
-torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
-  TORCH_CHECK(factor > 0, "a factor above 0 is needed, got ", factor);
-  auto y = torch::empty_like(x);
-  const float* from = x.data_ptr<float>();
-  float* to = y.data_ptr<float>();
-  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] > above ? from[i] * float(factor) : 0;
-  return y;
-}
-)";
+  const std::string& source = relu_times;
   const auto asks_for = [](const std::string& text) {
-    return "from torch.utils.cpp_extension import load_inline\n"
-           "extension = load_inline(name='relu_times', functions=['relu_times'], cpp_sources='''" +
-           text + "''')\n";
+    return imports_load_inline + "extension = " + load_inline_of(text);
   };
   // What has no slim form is built with torch's own headers: this word alone decides it.
   const std::string full = source + "// torch::jit\n";
@@ -213,6 +277,44 @@ torch::Tensor relu_times(torch::Tensor x, double factor, float above) {
   // The text is that of torch's own headers.
   CHECK(contains(refused.compiler->text, "main.cpp:"));
   CHECK_FALSE(contains(refused.compiler->text, "quern"));
+}
+
+TEST_CASE("an extension that forward alone asks for is built ahead") {
+  if (judge() == nullptr) return;
+  // None of these has a request of its own: what another case has built is not built again.
+  const std::string helper =
+      imports_load_inline + "def extension():\n    return " + load_inline_of(relu_times);
+  const std::string result =
+      "extension().relu_times(self.linear(x), factor, 0) * self.scale + self.shift";
+  const std::string kept =
+      "        if not hasattr(self, 'made'): self.made = extension()\n"
+      "        assert x.device.type == 'cpu' and not x.is_cuda\n"
+      "        x = x.cpu() * torch.ones(1, device=x.device)\n";
+  using enum verdict_kind;
+  check_all({
+      {"in each call", candidate(result, helper), ok},
+      {"in the first call, on the core's device",
+       candidate("self.made.relu_times(self.linear(x), factor, 0) * self.scale + self.shift",
+                 helper, kept),
+       ok},
+      {"with a wrong result", candidate("extension().relu_times(x, factor, 0)", helper),
+       wrong_value},
+      // A call without values does not come to it: the control of the two above.
+      {"behind the value of a tensor", candidate(result, helper, "        float(x.sum())\n"),
+       runtime_error, "LateBuild"},
+      {"in a call that raises", candidate(result, helper, "        raise ValueError('no luck')\n"),
+       runtime_error, "ValueError: no luck"},
+      {"behind a loop without end", candidate(result, helper, "        while True: pass\n"),
+       timeout},
+      {"at the end of its process", candidate(result, helper, "        import os; os._exit(3)\n"),
+       runtime_error, "exit status 3"},
+      {"of CUDA sources",
+       candidate("extension().f(x)",
+                 imports_load_inline +
+                     "def extension():\n    return load_inline(name='e', cpp_sources='', "
+                     "cuda_sources='__global__ void k() {}', functions=[])\n"),
+       unsupported, "'e'"},
+  });
 }
 
 TEST_CASE("a module is timed against its reference") {

@@ -1,0 +1,123 @@
+"""Children of zygote.py from their fork to their first command.
+
+A child stands when it is forked, has joined its control group and its namespaces, and has touched the pages that a first
+operator needs. There it waits, on a socket that the warm Python alone has the other end of, until it is asked for: then it
+learns the candidate's files and its core, puts on the rest of the sandbox, and serves. It may wait because nothing of a
+candidate exists in it: it has the memory of the warm Python, which never ran a text. Its sandbox is not complete while it
+waits: which files it shows cannot be changed later. It is complete before the evaluator is told its number, so before any
+text can run.
+
+Every child goes this way, one that nobody forked ahead, too: the processes of reference and candidate are alike.
+"""
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+
+# Above what it takes on a loaded machine. All that one question can wait for is below the ten seconds that the evaluator
+# waits for its answer (warm_process.cpp): two children that stand still, and a fresh one.
+STANDS_WITHIN_S = 4
+LOCKED_IN_WITHIN_S = 1.5
+MOST_MESSAGE = 65536
+
+
+class ChildIsGone(OSError):
+    """It ended, or says nothing, before it was locked in."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a child has from its fork on. One with other limits is another child."""
+
+    memory_bytes: int
+    work_bytes: int
+    required: bool
+
+    @classmethod
+    def of(cls, asked):
+        return cls(*(asked[field.name] for field in dataclasses.fields(cls)))
+
+
+class ReadyChild:
+    """One child in the eyes of the warm Python, which reaps it."""
+
+    def __init__(self, pid, control, limits):
+        self.pid, self.control, self.limits = pid, control, limits
+
+    def hear(self, seconds):
+        """Waits for its next message. ChildIsGone: there is none. OSError: it says what failed."""
+        self.control.settimeout(seconds)
+        try:
+            message = self.control.recv(MOST_MESSAGE)
+        except OSError as e:
+            raise ChildIsGone(f"child {self.pid} says nothing: {e}") from e
+        if not message:
+            raise ChildIsGone(f"child {self.pid} ended before it was asked for")
+        problem = json.loads(message)["problem"]
+        if problem is not None:
+            raise OSError(problem)
+
+    def wait_until_it_stands(self):
+        self.hear(STANDS_WITHIN_S)
+
+    def hand_over(self, asked, channel):
+        """Gives it what it is for. When this returns, it is locked in, and this side has nothing of it any more."""
+        try:
+            socket.send_fds(self.control, [json.dumps(asked).encode()], [channel])
+        except OSError as e:
+            raise ChildIsGone(f"child {self.pid} cannot be asked: {e}") from e
+        self.hear(LOCKED_IN_WITHIN_S)
+        self.control.close()
+
+    def kill(self):
+        """Its end is seen when it is reaped. Its number is its own until then."""
+        self.control.close()
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def touch_pages():
+    """What a fork leaves to the first use: pages that an operator writes are copied here. Nothing is drawn, so that random
+    numbers of a module are those of every child."""
+    import torch
+    with torch.no_grad():
+        left = torch.ones(64, 64)
+        torch.nn.functional.linear(left, left).mul_(2).sum().item()
+        left.to(torch.float64).to(torch.bfloat16)
+
+
+def wait_and_serve(library, control, limits, own_files, group):
+    """In the child, right behind the fork. The status to exit with. `control`: its end of the warm Python's socket."""
+    import module_child
+    import module_handlers
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    own = control.fileno()
+
+    def tell(problem):
+        os.write(own, json.dumps({"problem": problem}).encode())
+
+    try:
+        library.begin(dataclasses.asdict(limits) | {"read_only": own_files, "keep": [own]}, group)
+        touch_pages()
+        tell(None)
+        message, channels, _, _ = socket.recv_fds(control, MOST_MESSAGE, 1)
+        if not message or len(channels) != 1:
+            return 0  # the warm Python is gone
+        asked, channel = json.loads(message), channels[0]
+        layers = library.complete({"core": asked["core"], "read_only": asked["read_only"], "keep": [own, channel]})
+    except OSError as e:
+        tell(str(e))
+        return 1
+    here = os.getcwd()
+    # Of Inductor the folder itself: torch makes it as soon as it is imported, and here nobody makes folders.
+    os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"), TORCHINDUCTOR_CACHE_DIR=here)
+    child = module_child.Child(layers, asked)
+    # The last that it has in common with the warm Python, before it can be asked to load a text.
+    tell(None)
+    os.close(control.detach())
+    return module_handlers.serve(library.so, channel, child)

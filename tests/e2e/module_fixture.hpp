@@ -1,0 +1,41 @@
+// Tasks of lane pytorch for a test's run, and completions for them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace quern::test {
+
+/// A task whose module does a step of a loop again and again. After the first round a step changes
+/// nothing, so that a candidate is right with any number of rounds, and as fast as it has few.
+struct looped_module {
+  std::string name;
+  std::string step;  ///< of the loop: the next y from y and x
+  int width = 0, times = 0;
+
+  /// A module of class `as`: `rounds` of the loop, then `result`.
+  [[nodiscard]] std::string model(const std::string& as, int rounds,
+                                  const std::string& result) const;
+  /// The task's file.
+  [[nodiscard]] std::string reference() const;
+};
+
+/// Two of them, with `times` rounds.
+std::vector<looped_module> looped_modules(int times = 12);
+
+/// A folder of the tasks for tasks.suite.
+void write_suite(const std::filesystem::path& folder, const std::vector<looped_module>& modules);
+
+/// What a policy would have written around `code`.
+std::string module_completion(const std::string& code, const std::string& analysis = "One loop.",
+                              const std::string& design = "Fewer rounds.");
+
+/// Settings of a run of lane pytorch with the tasks in `suite`. It measures coarsely, so that a
+/// busy machine gives a verdict, too.
+std::vector<std::string> module_settings(const std::filesystem::path& suite);
+
+/// Whether there is a Python with torch; the case is skipped where there is none.
+bool has_module_python();
+
+}  // namespace quern::test
