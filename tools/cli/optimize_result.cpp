@@ -1,5 +1,7 @@
 // What is kept of a search's best kernel.
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 

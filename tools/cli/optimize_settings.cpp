@@ -1,5 +1,6 @@
 // From the words of `quern optimize` to the configuration of its run.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
