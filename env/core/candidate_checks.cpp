@@ -141,8 +141,11 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
         return found(verdict_kind::wrong_shape, "", failure.text);
       if (failure.last.how == runner::outcome::wrong_dtype)
         return found(verdict_kind::wrong_dtype, "", failure.text);
-      if (process_.refusals_are_its_own())
-        return found(verdict_kind::runtime_error, "", failure.text);
+      if (process_.refusals_are_its_own()) {
+        finding refused = found(verdict_kind::runtime_error, "", failure.text);
+        refused.cause = failure.last.why;
+        return refused;
+      }
       if (stage == "load")
         return found(verdict_kind::runtime_error, "",
                      fmt::format("cannot be loaded: {}", failure.text));

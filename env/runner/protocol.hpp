@@ -137,7 +137,8 @@ enum class cause : std::uint32_t {
   unknown,
   memory,    ///< none left
   hardware,  ///< an error that a device in order does not give
-  capture    ///< reference: it cannot be recorded as a CUDA graph
+  capture,   ///< reference: it cannot be recorded as a CUDA graph
+  not_here   ///< module: what failed needs what no host of this device class has
 };
 
 struct reply {

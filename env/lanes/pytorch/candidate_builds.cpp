@@ -38,14 +38,23 @@ base::expected<std::vector<extension_request>> recorded_extensions(python_zygote
   how.read_only = {path};
   auto child = zygote.fork(how);
   if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
-  const auto answer = child->record(path, sheet != nullptr ? sheet->init : "[]", limits.load);
-  if (!answer) return std::vector<extension_request>();
-  QUERN_TRY(auto recorded, parse_recorded_extensions(*answer));
-  if (!recorded.asks_later) return std::move(recorded.requests);
-  const auto called =
-      child->record_call(sheet != nullptr ? arguments_json(*sheet) : base::json(), limits.call);
-  if (!called) return std::move(recorded.requests);
-  QUERN_TRY(recorded, parse_recorded_extensions(*called));
+  const auto imported = child->record(path, limits.load);
+  if (!imported && imported.error().what == runner_failure::kind::timeout)
+    return base::fail(base::errc::timeout, "{}", imported.error().text);
+  if (!imported) return std::vector<extension_request>();
+  QUERN_TRY(auto recorded, parse_recorded_extensions(*imported));
+  // What a stage breaks off leaves the requests of those before it.
+  if (recorded.asks_later) {
+    const auto made = child->record_making(sheet != nullptr ? sheet->init : "[]", limits.load);
+    if (!made) return std::move(recorded.requests);
+    QUERN_TRY(recorded, parse_recorded_extensions(*made));
+  }
+  if (recorded.asks_later) {
+    const auto called =
+        child->record_call(sheet != nullptr ? arguments_json(*sheet) : base::json(), limits.call);
+    if (!called) return std::move(recorded.requests);
+    QUERN_TRY(recorded, parse_recorded_extensions(*called));
+  }
   return std::move(recorded.requests);
 }
 

@@ -30,11 +30,11 @@ struct recording_limits {
 };
 
 /// The extensions that the module of the file `path` asks for, learnt in a child of `zygote`: when
-/// it is imported, when its model is made and when that is called, each only where the stages
-/// before asked for fewer than the text has calls for. A child that ends or takes too long has the
-/// requests of the stages before, and the rest is found out when the candidate runs. `sheet`: of
-/// the task; null: the reference has none. Errors: invalid_argument: a request that is none; others
-/// are of this host.
+/// it is imported, when its model is made and when that is called, each only where the text has
+/// calls that the stages before need not have made. A child that ends in a stage has the requests
+/// of those before, and the rest is found out when the candidate runs. `sheet`: of the task; null:
+/// the reference has none. Errors: invalid_argument: a request that is none; timeout: its import
+/// took too long; others are of this host.
 base::expected<std::vector<extension_request>> recorded_extensions(python_zygote& zygote,
                                                                    const std::string& path,
                                                                    const module_sheet* sheet,

@@ -85,8 +85,10 @@ base::expected<std::string> kernelbench_exact_run::build(const exact_files& file
   const auto requests = recorded_extensions(*zygote, files.candidate.path.string(),
                                             prepared ? &(*prepared)->sheet : nullptr,
                                             {exact_record_limits, exact_record_limits});
-  // What is no request fails where the candidate runs.
-  if (!requests && requests.error().code == base::errc::invalid_argument) return std::string();
+  // What is no request, or takes too long, fails where the candidate runs.
+  if (!requests && (requests.error().code == base::errc::invalid_argument ||
+                    requests.error().code == base::errc::timeout))
+    return std::string();
   if (!requests) return tl::make_unexpected(requests.error());
   if (std::string why = cannot_run_here(*requests); !why.empty()) return why;
   QUERN_TRY(built_, with_.builds->build(*requests, files.candidate.folder.path()));

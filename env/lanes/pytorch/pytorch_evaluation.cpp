@@ -39,10 +39,8 @@ bool pytorch_evaluation::prepare() {
 }
 
 finding pytorch_evaluation::qualified(const finding& f) const {
-  using enum verdict_kind;
-  const bool failed = f.kind == compile_error || f.kind == runtime_error || f.kind == timeout;
-  if (!failed || obstacle_.empty()) return f;
-  return {unsupported, "", obstacle_, std::nullopt};
+  if (f.cause != runner::cause::not_here || obstacle_.empty()) return f;
+  return {verdict_kind::unsupported, "", obstacle_, std::nullopt};
 }
 
 bool pytorch_evaluation::build() {
@@ -59,6 +57,8 @@ bool pytorch_evaluation::build() {
                                             {load_limits(), call_limits()});
   if (!requests && requests.error().code == base::errc::invalid_argument)
     return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
+  if (!requests && requests.error().code == base::errc::timeout)
+    return settle({verdict_kind::timeout, "load", requests.error().message, std::nullopt});
   if (!requests) return fail_reference(requests.error());
   if (std::string why = cannot_run_here(*requests); !why.empty()) return refuse(std::move(why));
   auto built = with_.builds->build(*requests, file_->folder.path());
@@ -97,8 +97,10 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
   verdict_.sandbox = process->layers().names();
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
-    if (loaded.error().what == runner_failure::kind::refused)
+    if (loaded.error().what == runner_failure::kind::refused) {
       f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
+      f.cause = loaded.error().last.why;
+    }
     settle(f);
     return nullptr;
   }

@@ -81,8 +81,9 @@ class pytorch_evaluation final : public core_evaluation {
   bool fail_task(const base::error& e);
   /// Its extensions, and what else of it this device class cannot run.
   bool build();
-  /// A candidate that fails and has what no host of this device class can run is `unsupported`.
-  /// What has it and does not fail, because it uses it nowhere, is judged.
+  /// A candidate whose text has what no host of this device class can run, and that fails by its
+  /// use, is `unsupported`. One that fails otherwise, or not at all, is judged: a word that is used
+  /// nowhere is no way out of a verdict.
   [[nodiscard]] finding qualified(const finding& f) const override;
   /// Why a module could not be loaded: what the compiler said of its extension, if one was refused.
   [[nodiscard]] std::string what_failed(const std::string& told) const;

@@ -88,7 +88,8 @@ class Recorder:
 
 
 def calls_in(source_text):
-    """How many calls of load_inline and load a text has, by their names and those that an import gives them."""
+    """The calls of load_inline and load that a text has, by their names and those that an import gives them: how many, and
+    whether each is made once, as one at module scope outside of loops."""
     tree = ast.parse(source_text)
     functions, modules = set(), {BUILDER}
     for node in ast.walk(tree):
@@ -103,11 +104,18 @@ def calls_in(source_text):
         if isinstance(called, ast.Name):
             return called.id in functions
         return isinstance(called, ast.Attribute) and called.attr in BUILDS and ast.unparse(called.value) in modules
-    return sum(isinstance(node, ast.Call) and builds(node.func) for node in ast.walk(tree))
+
+
+    def count(nodes):
+        return sum(isinstance(node, ast.Call) and builds(node.func) for node in nodes)
+    repeated = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp,
+                ast.GeneratorExp)
+    inside = sum(count(ast.walk(node)) for node in ast.walk(tree) if isinstance(node, repeated))
+    return count(ast.walk(tree)), inside == 0
 
 
 class Recording:
-    """One candidate's text: run(), and where it `asks_later` than that, call(). Whatever the text raises is a result.
+    """One candidate's text: run(), and while it `asks_later` construct() and call(). Whatever the text raises is a result.
     `end` is the last stage that it came to, or "raised"; `text` the end of the traceback, if there is one."""
 
     def __init__(self, source_text, recorder=None):
@@ -124,17 +132,19 @@ class Recording:
     def requests(self):
         return self.recorder.requests
 
-    def run(self, init_args=None):
-        """Imports the text, and makes its model on the device `meta` if it has not asked for all that it
-        has calls for. `init_args`: none: those that get_init_inputs of the text returns, if it has that."""
-        import torch
+    def run(self):
+        """Imports the text."""
         self.module.__file__ = os.path.join(os.getcwd(), "candidate.py")
         sys.modules["candidate"] = self.module
         with self._stage():
             exec(compile(self.source_text, self.module.__file__, "exec"), self.module.__dict__)
             self.end = "imported"
-            if not self._lacks_requests() or not meta_model.has_model(self.module):
-                return
+
+    def construct(self, init_args=None):
+        """Makes the model on the device `meta`. `init_args`: none: those that get_init_inputs of the text returns, if it
+        has that."""
+        import torch
+        with self._stage():
             self.end = "raised"
             if init_args is None:
                 init_args = self._given("get_init_inputs", [])
@@ -143,12 +153,14 @@ class Recording:
             self.end = "constructed"
 
     def _lacks_requests(self):
-        return len(self.requests) < max(1, calls_in(self.source_text))
+        count, once = calls_in(self.source_text)
+        return not once or len(self.requests) < max(1, count)
 
     def asks_later(self):
-        """Whether a call of the model may ask for more."""
+        """Whether the next stage may ask for more: the model's making, or its call."""
         with self._stage():
-            return self.end == "constructed" and callable(self.model) and self._lacks_requests()
+            has_next = {"imported": lambda: meta_model.has_model(self.module), "constructed": lambda: callable(self.model)}
+            return self.end in has_next and has_next[self.end]() and self._lacks_requests()
         return False
 
     def call(self, inputs=None):
@@ -202,11 +214,12 @@ def main():
         answer.flush()
 
     recording = Recording(job["source"], recorder)
-    recording.run(job["init_args"])
+    recording.run()
     write_requests()
-    if recording.asks_later():
-        recording.call()
-        write_requests()
+    for stage in (lambda: recording.construct(job["init_args"]), recording.call):
+        if recording.asks_later():
+            stage()
+            write_requests()
     answer.write(json.dumps({"end": recording.end, "text": recording.text}) + "\n")
     answer.flush()
     os._exit(0)

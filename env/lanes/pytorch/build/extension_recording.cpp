@@ -23,7 +23,7 @@ child_spec python_spec(const python_torch& python, std::vector<std::string> argu
                                    "PYTHONDONTWRITEBYTECODE=1", "TRITON_CACHE_DIR=."});
   spec.limits.wall_s = spec.limits.cpu_s = recording_wall_s;
   spec.limits.memory_bytes = python_memory_bytes;
-  spec.limits.processes = 64;
+  spec.limits.processes = 16;
   spec.limits.open_files = 256;
   return spec;
 }

@@ -27,7 +27,7 @@ struct extension_recording {
   std::vector<extension_request> requests;  ///< each once, in the order in which they were made
   end how = end::lost;
   std::string text;
-  bool asks_later = false;  ///< a call of its model may ask for more
+  bool asks_later = false;  ///< its next stage may ask for more
 };
 
 /// Reads what extension_recorder.py writes: bounded, and from a process that ran a hostile text.

@@ -7,8 +7,9 @@ describe   of a reference: what the module needs and gives; the answer is a shee
            describe_meta: the same of tensors without memory, so types and shapes alone
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
 weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
-record     of a candidate, in a process of its own: which extensions it asks for (extension_recorder.py); behind that,
-           record_call: which a call of its model asks for
+record     of a candidate, in a process of its own: which extensions it asks for when it is imported
+           (extension_recorder.py); behind that, record_making: which the making of its model asks for, and record_call: which
+           a call of it does
 kernelbench_exact  of a reference and a candidate together, in a process of their own: what KernelBench's own evaluator says
            of them (kernelbench_exact.py)
 construct  makes the model as the sheet of the reference says, with the weights of file 2
@@ -20,6 +21,7 @@ import ast
 import ctypes
 import importlib.util
 import json
+import operator
 import sys
 
 import torch
@@ -54,10 +56,11 @@ def recorded_input(one):
 
 
 def keep_one_thread():
-    """A module may ask torch for threads and goes on with one: libgomp ends a process in which it can start none."""
+    """A module may ask torch for threads and goes on with one: libgomp ends a process in which it can start none. Half of
+    the cores that it sees here is none."""
     def accepting(name):
         def accept(number):
-            if not isinstance(number, int) or number < 1:
+            if operator.index(number) < 0:
                 raise RuntimeError(f"{name} expects a positive integer")
         return accept
     for name in ("set_num_threads", "set_num_interop_threads"):
@@ -331,7 +334,13 @@ class Child:
         with open(asked["path"], encoding="utf-8") as file:
             text = file.read()
         self.recording = extension_recorder.Recording(text)
-        self.recording.run(list(ast.literal_eval(asked["init"])))
+        self.recording.run()
+        return self.recorded()
+
+    def record_making(self, asked):
+        if self.recording is None:
+            raise Unusable("a model before a recording")
+        self.recording.construct(list(ast.literal_eval(asked["init"])))
         return self.recorded()
 
     def record_call(self, asked):
@@ -354,9 +363,9 @@ class Child:
         if "long" in asked:
             asked = json.loads(ctypes.string_at(sheet, asked["long"]))
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
-                    "construct": self.construct, "record": self.record, "record_call": self.record_call,
+                    "construct": self.construct, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
                     "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
-        if self.module is None and asked["ask"] not in ("record", "record_call", "kernelbench_exact"):
+        if self.module is None and asked["ask"] not in ("record", "record_making", "record_call", "kernelbench_exact"):
             raise Unusable("a question before a module")
         answer = json.dumps(question(asked) | {"layers": self.layers}, allow_nan=False).encode()
         if len(answer) > room:

@@ -1,12 +1,13 @@
 """Commands of the evaluator, as python_part.h hands them to Python, and what became of them."""
 
 import ctypes
+import importlib.util
 import os
 import traceback
 
 import torch
 
-from module_tensors import DONE, FAILED, NO_MEMORY, Unusable, WrongResult
+from module_tensors import DONE, FAILED, NO_MEMORY, NOT_HERE, Unusable, WrongResult
 
 ROOM = 480  # of a text that says what failed, its end included
 OURS = os.path.dirname(os.path.abspath(__file__))
@@ -56,21 +57,60 @@ def words_of(problem):
     return shortened(told, ROOM - 1 - len(encoded(where))) + where
 
 
+# What needs a compiler or a GPU; kept here, out of reach of what a module does to torch.
+NEED_A_HOST = tuple(os.path.join(folder, "") for folder in (
+    *(os.path.join(os.path.dirname(torch.__file__), part) for part in ("_dynamo", "_inductor", "cuda")),
+    *(place for name in ("triton", "cutlass", "tilelang") for spec in [importlib.util.find_spec(name)]
+      if spec is not None for place in spec.submodule_search_locations or ())))
+STANDARD, PACKAGES = os.path.join(os.path.dirname(os.__file__), ""), f"{os.sep}site-packages{os.sep}"
+NOT_INSTALLED = ("triton", "cutlass", "tilelang")
+OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
+MOST_IN_CHAIN = 16
+
+
+def came_up_in(problem):
+    """The file of the innermost frame outside of Python's own library; empty: there is none."""
+    found, at = "", problem.__traceback__
+    while at is not None:
+        name = at.tb_frame.f_code.co_filename
+        if PACKAGES in name or not name.startswith((STANDARD, "<frozen ")):
+            found = name
+        at = at.tb_next
+    return found
+
+
+def came_from_what_is_not_here(problem):
+    """Whether an exception, or one that it was raised from, came up in what needs a compiler or a GPU, or is its import.
+    Where it passed through does not count: a module's own error in a compiled function is its own."""
+    for _ in range(MOST_IN_CHAIN):
+        if problem is None:
+            return False
+        if isinstance(problem, ImportError) and str(problem.name).split(".", 1)[0] in NOT_INSTALLED:
+            return True
+        if came_up_in(problem).startswith(NEED_A_HOST):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
 def guarded(problem, work, refused):
     """(outcome, result) of a piece of work; a text in `problem` where it fails. `refused`: how often this process was
     refused memory."""
-    before = refused()
+    before, outcome = refused(), FAILED
     try:
         return DONE, work()
     except WrongResult as e:
         outcome, text = e.outcome, str(e)
     except Unusable as e:
-        outcome, text = FAILED, str(e)
+        text = str(e)
     except BaseException as e:  # SystemExit, too: a module that ends itself has failed
-        # torch's allocator of the CPU raises a plain RuntimeError, and so may anybody.
-        for_memory = isinstance(e, (MemoryError, torch.OutOfMemoryError)) or type(e) is RuntimeError and refused() > before
-        outcome, text = NO_MEMORY if for_memory else FAILED, "an exception that cannot be told"
+        text = "an exception that cannot be told"
         try:
+            # torch's allocator of the CPU raises a plain RuntimeError, and so may anybody.
+            if isinstance(e, OF_MEMORY) or type(e) is RuntimeError and refused() > before:
+                outcome = NO_MEMORY
+            elif came_from_what_is_not_here(e):
+                outcome = NOT_HERE
             text = words_of(e)
         except BaseException:  # an exception of the module's own, whose parts may be anything
             pass

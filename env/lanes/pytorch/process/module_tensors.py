@@ -4,7 +4,7 @@ import ctypes
 
 import torch
 
-DONE, FAILED, FAULT, WRONG_SHAPE, WRONG_DTYPE, NO_MEMORY = range(6)  # quern_python_outcome of python_part.h
+DONE, FAILED, FAULT, WRONG_SHAPE, WRONG_DTYPE, NO_MEMORY, NOT_HERE = range(7)  # quern_python_outcome of python_part.h
 # Numbered as quern::env::dtype; a bool is a byte of its own.
 NAMES = ("f32", "f64", "i32", "i64", "u8", "bf16", "f16")
 DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bfloat16, torch.float16)

@@ -57,10 +57,13 @@ answered<runner::reply> python_child::load(const std::string& path, question_lim
   return loaded;
 }
 
-answered<std::string> python_child::record(const std::string& path, const std::string& init,
-                                           question_limits limits) {
+answered<std::string> python_child::record(const std::string& path, question_limits limits) {
   if (const auto opened = open(limits); !opened) return tl::make_unexpected(opened.error());
-  return ask({{"ask", "record"}, {"path", path}, {"init", init}}, limits);
+  return ask({{"ask", "record"}, {"path", path}}, limits);
+}
+
+answered<std::string> python_child::record_making(const std::string& init, question_limits limits) {
+  return ask({{"ask", "record_making"}, {"init", init}}, limits);
 }
 
 answered<std::string> python_child::record_call(const base::json& inputs, question_limits limits) {

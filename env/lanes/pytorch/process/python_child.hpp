@@ -69,10 +69,12 @@ class python_child {
                                   const module_weights& weights, question_limits limits);
   /// In a process that has loaded nothing: runs the module with builds of extensions replaced, to
   /// learn which it asks for. The text is for parse_recorded_extensions().
-  answered<std::string> record(const std::string& path, const std::string& init,
-                               question_limits limits);
-  /// Behind record(): calls the model that it made on tensors without memory, and answers in the
-  /// same way. `inputs`: of arguments_json(), or null: by get_inputs of the module, if it has that.
+  answered<std::string> record(const std::string& path, question_limits limits);
+  /// Behind record(): makes its model, without memory, and answers in the same way with all that
+  /// was asked for so far. `init`: as module_sheet::init.
+  answered<std::string> record_making(const std::string& init, question_limits limits);
+  /// Behind that: calls the model. `inputs`: of arguments_json(), or null: by get_inputs of the
+  /// module, if it has that.
   answered<std::string> record_call(const base::json& inputs, question_limits limits);
   /// In a process that has loaded nothing: KernelBench's own evaluation of a reference and a
   /// candidate, which share the process. `question`: of exact_question(); the text is for

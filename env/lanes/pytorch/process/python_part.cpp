@@ -65,10 +65,10 @@ class python_runner {
 reply python_runner::answer(const question& asked, quern_python_outcome how,
                             const problem_text& problem, std::uint64_t value) {
   if (how == 0) return asked.done(value);
-  if (how != quern_python_no_memory)
+  if (how != quern_python_no_memory && how != quern_python_not_here)
     return runner::make_reply(asked.ticket, static_cast<outcome>(how), value, problem.data());
   reply refused = asked.failed(problem.data());
-  refused.why = runner::cause::memory;
+  refused.why = how == quern_python_no_memory ? runner::cause::memory : runner::cause::not_here;
   return refused;
 }
 

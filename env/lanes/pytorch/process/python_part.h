@@ -22,9 +22,10 @@ struct quern_python_tensor {
   int64_t shape[8];
 };
 
-/* An outcome of env/runner/protocol.hpp, 0: done; or quern_python_no_memory: failed for want of memory. */
+/* An outcome of env/runner/protocol.hpp, 0: done; or one of these, failed for a cause: memory was refused; a compiler or a
+ * GPU is not there. */
 typedef int32_t quern_python_outcome;
-enum { quern_python_no_memory = 5 };
+enum { quern_python_no_memory = 5, quern_python_not_here = 6 };
 
 /* What a process does with its commands. All are called on the thread of quern_python_serve(). `problem`: room for
  * quern_python_problem_bytes, a text that ends with 0. */

@@ -66,7 +66,7 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode) {
                                  "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=67108864",
                                  // It counts what is refused (refused_calls.cpp).
                                  "LD_PRELOAD=" + library.string(), "OMP_NUM_THREADS=1",
-                                 "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
+                                 "OMP_THREAD_LIMIT=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
                                  "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
                                  "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent",
                                  "USER=quern", "LOGNAME=quern", "PATH=/usr/bin:/bin", "LC_ALL=C"}));

@@ -138,6 +138,15 @@ class Zygote:
             time.sleep(0.002)
         return {}
 
+    def close(self):
+        """Ends what is left. Their groups would stay in the kernel until the next start of an evaluator sweeps them."""
+        for pid in self.children:
+            os.kill(pid, signal.SIGKILL)
+        for pid, group in self.children.items():
+            os.waitpid(pid, 0)
+            if group:
+                self.library.end_group(group)
+
     def start(self, limits):
         """A child that stands; it is not among the ready ones. OSError: why there is none."""
         group = self.library.group(limits.memory_bytes)
@@ -234,6 +243,8 @@ def serve(path):
             continue
         message, fds, flags, _ = socket.recv_fds(control, 65536, 1)
         if not message or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+            zygote.reap()
+            zygote.close()
             return
         asked = json.loads(message)
         if "stand_ready" in asked:

@@ -361,4 +361,23 @@ TEST_CASE("texts that raise, exit, print or never end a call are recorded as far
   CHECK((ended.how == env::extension_recording::end::lost));
   CHECK(ended.requests.size() == 1);
   CHECK((recorded("x = (\n").how == env::extension_recording::end::raised));
+  // A call in a function may be made more than once.
+  const auto twice = recorded(
+      "from torch.utils.cpp_extension import load_inline\n"
+      "def build(name): return load_inline(name, 'int x;', functions=['f'])\n"
+      "first = build('a')\n"
+      "class ModelNew:\n"
+      "  def __init__(self, n):\n"
+      "    self.second = build('b')\n");
+  REQUIRE(twice.requests.size() == 2);
+  CHECK(twice.requests[1].name == "b");
+  // The making of a model that ends its process loses nothing of the import.
+  const auto lost = recorded(call +
+                             "class ModelNew:\n"
+                             "  def __init__(self, n):\n"
+                             "    import os\n"
+                             "    os._exit(3)\n"
+                             "    load_inline('b', 'int y;', functions=['f'])\n");
+  CHECK((lost.how == env::extension_recording::end::lost));
+  CHECK(lost.requests.size() == 1);
 }

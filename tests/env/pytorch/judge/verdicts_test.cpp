@@ -92,7 +92,9 @@ TEST_CASE("honest candidates in many styles are right") {
                  "    shutil.copy(made + '/b', made + '/c')\n"),
        ok},
       {"threads that it asks for",
-       candidate(honest, "torch.set_num_threads(4)\ntorch.set_num_interop_threads(2)\n",
+       candidate(honest,
+                 "import os\ntorch.set_num_threads(4)\ntorch.set_num_interop_threads(2)\n"
+                 "torch.set_num_threads(os.cpu_count() // 2)\ntorch._C.set_num_threads(4)\n",
                  "        torch.set_num_threads(4)\n        torch.ones(1 << 20).sin()\n"),
        ok},
       {"output to the terminal", with_result("        print('computing')\n"), ok},
@@ -159,8 +161,12 @@ TEST_CASE("the author of a module whose process ended is told what to do in word
   CHECK(contains(fault, "to do     run the constructor of ModelNew"));
   CHECK(contains(fault, "Behind a signal"));
   CHECK(contains(said("os._exit(3)", "ended"), "to do     return from forward"));
-  // libgomp ends a process in which it can start no thread.
-  const std::string threads = said("torch._C.set_num_threads(4); torch.ones(1 << 20).sin()", "");
+  // As libgomp ends a process in which it can start no thread.
+  const std::string threads = said(
+      "import threading\n"
+      "        try: threading.Thread(target=print).start()\n"
+      "        except RuntimeError: ctypes.CDLL(None).exit(1)",
+      "");
   CAPTURE(threads);
   CHECK(contains(threads, "ended itself with status 1, after it was refused a thread"));
   verdict refused;
@@ -194,6 +200,26 @@ TEST_CASE("what this device class cannot run is unsupported, and not wrong") {
        candidate("x", "import triton\n@triton.jit\ndef k(x): pass\n"), wrong_value},
       {"torch.compile of what nothing calls",
        candidate(honest, "", "        f = torch.compile(self.linear)\n"), ok},
+      // Nor is it one where something else fails.
+      {"torch.compile of what nothing calls, and an error",
+       candidate(
+           honest, "",
+           "        f = torch.compile(self.linear)\n        raise ValueError('of its own')\n"),
+       runtime_error, "of its own"},
+      {"torch.compile of what nothing calls, and a fault",
+       candidate(honest, "",
+                 "        f = torch.compile(self.linear)\n"
+                 "        import ctypes; ctypes.c_int.from_address(0).value\n"),
+       runtime_error, "SEGV"},
+      {"Triton that nothing launches, and an error at its import",
+       candidate(honest, "import triton\n@triton.jit\ndef k(x): pass\nopen('/etc/shadow')\n"),
+       compile_error, "shadow"},
+      {"torch.compile whose failure it tells in its own words",
+       candidate("f(x)", "",
+                 "        def f(x):\n"
+                 "            try: return torch.compile(lambda y: (y + 1).cos() * 2)(x)\n"
+                 "            except Exception as e: raise ValueError('compiling') from e\n"),
+       unsupported, "compiler"},
       {"the words in a comment alone", candidate(honest, "# @triton.jit, load_inline\n"), ok},
   });
 }
