@@ -1,6 +1,6 @@
-// What lane `pytorch` costs on a core: how soon a forked Python runs an operator of torch, one that
-// stood ready and one that did not, a candidate that is the reference, and evaluations an hour with
-// the stages in which they go.
+// What lane `pytorch` costs on a core. How soon a forked Python runs an operator of torch, one that
+// stood ready and one that did not. What a candidate is called that is the reference. How many
+// evaluations an hour, and in which stages they go.
 //
 //   bench_modules [--forks N] [--trials N] [--checks N] [--only TASK] [--budget-s S] [--ahead N]
 //                 [--sandbox best_effort|required]

@@ -12,12 +12,12 @@
 
 namespace quern::actors {
 
-/// A judged answer to a prompt that showed kernels of its task.
+/// A judged answer, to a prompt that may have shown kernels.
 struct exemplar_answer {
   bool right = false;
   std::int64_t speedup_e2 = 0;  ///< of a right one, in 1/100
   bool copies = false;          ///< it is one of those shown, but for comments and blanks
-  std::int64_t best_e2 = 0;     ///< of the fastest shown, above 0
+  std::int64_t best_e2 = 0;     ///< of the fastest shown, in 1/100; 0: none was shown
 };
 
 /// What a judged candidate made of the variants of the archive that its prompt showed. Error: one
@@ -31,6 +31,7 @@ base::expected<exemplar_answer> answer_to(const env::verdict& judged,
 /// measurements of one kernel hardly differ by. Not thread-safe.
 class exemplar_use {
  public:
+  /// `given` is to a prompt that showed some.
   void add(const exemplar_answer& given);
 
   [[nodiscard]] std::int64_t judged() const { return judged_; }

@@ -40,13 +40,14 @@ class sandbox_entry {
   setup_plan plan_;
 };
 
-/// Both steps at once: puts the layers on that a running process can still put on: mount, net, ipc,
-/// uts (and user) namespaces, read-only root of spec.read_only, work folder as working directory,
-/// foreign uid, rlimits, no new privileges, Landlock, seccomp, parent-death signal, core; closes
-/// descriptors that spec.keep does not name (their numbers stay, `as` is ignored; 0, 1, 2 stay as
-/// they are). There is no pid namespace: the parent kills by pid and seccomp forbids signals and
-/// new processes. argv, env, in, out, err and limits.wall_s are ignored. Libraries that are loaded
-/// stay loaded; others cannot be loaded afterwards unless read_only shows them.
+/// Both steps at once: puts the layers on that a running process can still put on. These are mount,
+/// net, ipc, uts (and user) namespaces, a read-only root of spec.read_only, the work folder as
+/// working directory and a foreign uid. Also rlimits, no new privileges, Landlock, seccomp, the
+/// parent-death signal and the core. Closes descriptors that spec.keep does not name (their numbers
+/// stay, `as` is ignored; 0, 1, 2 stay as they are). There is no pid namespace: the parent kills by
+/// pid and seccomp forbids signals and new processes. argv, env, in, out, err and limits.wall_s are
+/// ignored. Libraries that are loaded stay loaded; others cannot be loaded afterwards unless
+/// read_only shows them.
 ///
 /// Call it right after fork(), before any thread exists and before untrusted data are read.
 /// `facts` come from the parent's probe_host() (probing forks, so the warm parent does it once).

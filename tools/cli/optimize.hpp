@@ -43,11 +43,11 @@ base::expected<optimized_task> find_optimized_task(const optimize_arguments& a);
 base::expected<std::vector<std::string>> optimize_settings(const optimize_arguments& a,
                                                            const optimized_task& task);
 
-/// Measures the best kernel of a search again, in fresh processes, and writes into its folder
-/// best.EXT, best.verdict.json (of that measurement), best.lineage.json and optimize.json
-/// (docs/formats/optimize.md); says on stdout what they hold, and with `explain` the chain. The
-/// measurement of an earlier call is taken where best and budget spent are those of now. Errors: of
-/// the run's files, of the judge.
+/// Measures the best kernel of a search again, in fresh processes. Writes into its folder best.EXT,
+/// best.verdict.json (of that measurement), best.lineage.json and optimize.json
+/// (docs/formats/optimize.md). Says on stdout what they hold, and with `explain` the chain. The
+/// measurement of an earlier call is taken where it was of the same kernel. Errors: of the run's
+/// files, of the judge.
 base::status keep_best(const actors::run_config& config, storage::run_directory& run, bool explain);
 
 }  // namespace quern::tools

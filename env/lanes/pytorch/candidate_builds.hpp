@@ -29,12 +29,12 @@ struct recording_limits {
   question_limits call;
 };
 
-/// The extensions that the module of the file `path` asks for, learnt in a child of `zygote`: when
-/// it is imported, when its model is made and when that is called, each only where the text has
-/// calls that the stages before need not have made. A child that ends in a stage has the requests
-/// of those before, and the rest is found out when the candidate runs. `sheet`: of the task; null:
-/// the reference has none. Errors: invalid_argument: a request that is none; timeout: its import
-/// took too long; others are of this host.
+/// The extensions that the module of the file `path` asks for, learnt in a child of `zygote`. There
+/// are three stages: its import, the making of its model, and a call of that. The later ones are
+/// gone through only where the text has calls that those before need not have made. A child that
+/// ends in a stage has the requests of those before, and the rest is found out when the candidate
+/// runs. `sheet`: of the task; null: the reference has none. Errors: invalid_argument: a request
+/// that is none; timeout: its import took too long; others are of this host.
 base::expected<std::vector<extension_request>> recorded_extensions(python_zygote& zygote,
                                                                    const std::string& path,
                                                                    const module_sheet* sheet,

@@ -6,6 +6,7 @@
 
 using namespace quern;
 using namespace quern::actors;
+using test::check_after_deaths;
 using test::check_end;
 using test::fixture;
 using test::paused_at;
@@ -16,15 +17,7 @@ TEST_CASE("the process dies at any moment: the next epoch takes up every sample"
   fixture f;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const auto root = f.folder.path() / ("killed" + std::to_string(seed));
-    for (int life = 0;; ++life) {
-      REQUIRE(life < 50);
-      world w(f.config, *f.tasks, root, life == 0, seed * 100 + static_cast<std::uint64_t>(life));
-      const auto end = w.go(life < 3 ? static_cast<int>(2 + seed % 7) : 5000);
-      if (!end) continue;  // destroyed without a word: what was not committed is gone
-      CHECK(end->finished);
-      check_end(w, f.config.learner.steps);
-      break;
-    }
+    check_after_deaths(f, root, seed, [&](world& w) { check_end(w, f.config.learner.steps); });
   }
 }
 

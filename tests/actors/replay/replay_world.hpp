@@ -296,6 +296,20 @@ class world {
   std::map<sample_id, std::string> kinds_;  ///< verdicts
 };
 
+/// A run that dies at some moment in each of its first three lives: what was not committed is gone.
+/// `check` looks at the one in which it ends.
+inline void check_after_deaths(const fixture& f, const std::filesystem::path& root,
+                               std::uint64_t seed, const std::function<void(world&)>& check) {
+  for (int life = 0;; ++life) {
+    REQUIRE(life < 50);
+    world w(f.config, *f.tasks, root, life == 0, seed * 100 + static_cast<std::uint64_t>(life));
+    const auto end = w.go(life < 3 ? static_cast<int>(2 + seed % 7) : 5000);
+    if (!end) continue;
+    CHECK(end->finished);
+    return check(w);
+  }
+}
+
 inline void check_end(world& w, std::int64_t steps) {
   const auto counts = w.head().counts();
   REQUIRE(counts);

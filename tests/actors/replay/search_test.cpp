@@ -9,6 +9,7 @@
 
 using namespace quern;
 using namespace quern::actors;
+using test::check_after_deaths;
 using test::fixture;
 using test::world;
 
@@ -163,16 +164,10 @@ TEST_CASE("a search that dies at any moment goes on and spends no evaluation twi
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     CAPTURE(seed);
     const auto root = f.folder.path() / ("killed" + std::to_string(seed));
-    for (int life = 0;; ++life) {
-      REQUIRE(life < 50);
-      world w(f.config, *f.tasks, root, life == 0, seed * 100 + static_cast<std::uint64_t>(life));
-      const auto end = w.go(life < 3 ? static_cast<int>(2 + seed % 7) : 5000);
-      if (!end) continue;  // destroyed without a word: what was not committed is gone
-      CHECK(end->finished);
+    check_after_deaths(f, root, seed, [&](world& w) {
       check_spent(w, f.config);
       check_remembered(w, f.config);
-      break;
-    }
+    });
   }
 }
 

@@ -88,8 +88,8 @@ class Recorder:
 
 
 def calls_in(source_text):
-    """The calls of load_inline and load that a text has, by their names and those that an import gives them: how many, and
-    whether each is made once, as one at module scope outside of loops."""
+    """How many calls of load_inline and load a text has, by their names and those that an import gives them; and whether
+    each is made at most once, at module scope outside of loops."""
     tree = ast.parse(source_text)
     functions, modules = set(), {BUILDER}
     for node in ast.walk(tree):
@@ -104,7 +104,6 @@ def calls_in(source_text):
         if isinstance(called, ast.Name):
             return called.id in functions
         return isinstance(called, ast.Attribute) and called.attr in BUILDS and ast.unparse(called.value) in modules
-
 
     def count(nodes):
         return sum(isinstance(node, ast.Call) and builds(node.func) for node in nodes)

@@ -19,7 +19,7 @@ inline constexpr std::int64_t most_recording_text = 16 << 10;
 struct extension_recording {
   enum class end {
     imported,     ///< the text ran to its end
-    constructed,  ///< it had not asked for all that it has calls for, and its model was made
+    constructed,  ///< it had calls that its import need not have made, and its model was made
     called,       ///< as before, and its model was called on tensors without memory
     raised,       ///< `text` has the end of the traceback
     lost          ///< the process ended without a word, or ran out of time

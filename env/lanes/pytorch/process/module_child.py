@@ -8,8 +8,8 @@ describe   of a reference: what the module needs and gives; the answer is a shee
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
 weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
 record     of a candidate, in a process of its own: which extensions it asks for when it is imported
-           (extension_recorder.py); behind that, record_making: which the making of its model asks for, and record_call: which
-           a call of it does
+           (extension_recorder.py). Behind that record_making: also those that the making of its model asks for.
+           Behind that record_call: also those that a call of it asks for
 kernelbench_exact  of a reference and a candidate together, in a process of their own: what KernelBench's own evaluator says
            of them (kernelbench_exact.py)
 construct  makes the model as the sheet of the reference says, with the weights of file 2

@@ -1,7 +1,7 @@
 """Children of zygote.py from their fork to their first command.
 
 A child stands when it is forked, has joined its control group and its namespaces, and has touched the pages that a first
-operator needs. There it waits, on a socket that the warm Python alone has the other end of, until it is asked for: then it
+operator needs. There it waits until it is asked for, on a socket that the warm Python alone has the other end of. Then it
 learns the candidate's files and its core, puts on the rest of the sandbox, and serves. It may wait because nothing of a
 candidate exists in it: it has the memory of the warm Python, which never ran a text. Its sandbox is not complete while it
 waits: which files it shows cannot be changed later. It is complete before the evaluator is told its number, so before any
