@@ -104,9 +104,11 @@ int cmd_eval(int argc, char** argv) {
       ->check(whole_within(-1, 4095))
       ->capture_default_str();
   app.add_option("--gpu", a.gpu,
-                 lanes_on(env::device_kind::gpu) + ": GPU to measure on, by the driver's number")
+                 lanes_on(env::device_kind::gpu) +
+                     ": GPU to measure on, by the driver's number; a lane that can judge on either "
+                     "judges on a GPU where this is given")
       ->check(whole_within(0, 63))
-      ->capture_default_str();
+      ->default_str(lanes_on(env::device_kind::gpu) + ": 0");
   if (const auto code = parse(app, argc, argv)) return *code;
   a.screen = !no_screen;
   return serve ? serve_evaluations(a) : cmd_eval(a);

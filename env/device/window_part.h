@@ -138,6 +138,10 @@ uint64_t quern_window_stream(const struct quern_window* w);
 /// for reading only. Where both hints are one address there is one mapping, which kernels can write.
 int32_t quern_window_import(struct quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
                             uint64_t hint, uint64_t writable_hint);
+/// The same without any mapping that kernels can write, at `hint` or anywhere: for a process that
+/// gets its inputs from others, and must not change them.
+int32_t quern_window_import_to_read(struct quern_window* w, int32_t piece, int32_t fd,
+                                    uint64_t bytes, uint64_t hint);
 /// 0 where there is none.
 uint64_t quern_window_address(const struct quern_window* w, int32_t piece);
 int32_t quern_window_drop(struct quern_window* w, int32_t piece);

@@ -108,31 +108,53 @@ extern "C" uint64_t quern_window_stream(const quern_window* w) {
   return reinterpret_cast<uint64_t>(w->stream);
 }
 
-extern "C" int32_t quern_window_import(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
-                                       uint64_t hint, uint64_t writable_hint) {
+namespace {
+
+/// Takes the allocation behind `fd` in the place of what the piece was.
+int32_t take_piece(quern_window* w, int32_t piece, int32_t fd,
+                   CUmemGenericAllocationHandle* handle) {
   if (piece < 0 || piece >= QUERN_PIECES)
     return complain(w, "piece %d, the limit is %d", piece, QUERN_PIECES - 1);
   if (quern_window_drop(w, piece) < 0) return -1;
+  return settle(w,
+                w->api->import_handle(handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                "importing device memory");
+}
+
+int32_t map_piece(quern_window* w, int32_t piece, CUmemGenericAllocationHandle handle,
+                  uint64_t bytes, uint64_t hint, bool writable) {
+  const auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, hint, writable,
+                                            w->pieces[piece]);
+  if (e != CUDA_SUCCESS) (void)w->api->mem_release(handle);
+  return settle(w, e, "mapping device memory");
+}
+
+}  // namespace
+
+extern "C" int32_t quern_window_import(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
+                                       uint64_t hint, uint64_t writable_hint) {
   CUmemGenericAllocationHandle handle = 0;
-  if (settle(w,
-             w->api->import_handle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
-                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-             "importing device memory") < 0)
-    return -1;
+  if (take_piece(w, piece, fd, &handle) < 0) return -1;
   const bool read_only = piece == QUERN_INPUTS && (hint == 0 || hint != writable_hint);
-  auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, hint, !read_only,
-                                      w->pieces[piece]);
-  if (e != CUDA_SUCCESS) {
-    (void)w->api->mem_release(handle);
-    return settle(w, e, "mapping device memory");
-  }
+  if (map_piece(w, piece, handle, bytes, hint, !read_only) < 0) return -1;
   if (piece == QUERN_INPUTS) w->writable_inputs = w->pieces[piece];
   if (!read_only) return 0;
-  e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, writable_hint, true,
-                                 w->writable_inputs);
+  const auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, writable_hint, true,
+                                            w->writable_inputs);
   // The handle is released once, with the mapping for reading.
   w->writable_inputs.handle = 0;
   return settle(w, e, "mapping device memory");
+}
+
+extern "C" int32_t quern_window_import_to_read(quern_window* w, int32_t piece, int32_t fd,
+                                               uint64_t bytes, uint64_t hint) {
+  CUmemGenericAllocationHandle handle = 0;
+  if (take_piece(w, piece, fd, &handle) < 0) return -1;
+  if (map_piece(w, piece, handle, bytes, hint, false) < 0) return -1;
+  // There is no other mapping, which quern_window_drop would take down.
+  if (piece == QUERN_INPUTS) w->writable_inputs = w->pieces[piece];
+  return 0;
 }
 
 extern "C" uint64_t quern_window_address(const quern_window* w, int32_t piece) {

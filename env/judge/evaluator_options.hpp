@@ -28,6 +28,8 @@ struct evaluator_options {
   int core = -1;
   /// Lanes on a GPU: the one that measures, by the driver's number.
   int gpu = 0;
+  /// Lanes whose tasks run on a core and on a GPU: on the latter. A lane of cores alone refuses it.
+  bool on_gpu = false;
   /// What candidates may do whose request does not say.
   suite_policy policy{.graphs = true};
   /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.

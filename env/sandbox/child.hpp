@@ -43,7 +43,9 @@ enum class syscall_profile {
   gpu,
   /// Both: CUDA, and a compiler that starts others and loads what they make. What neither needs
   /// returns EPERM.
-  gpu_compiler
+  gpu_compiler,
+  /// As module, with CUDA: Python in a forked child that makes its context under this filter.
+  gpu_module
 };
 
 /// What one child may use. Zero or less: no such limit.

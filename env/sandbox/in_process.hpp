@@ -49,6 +49,9 @@ class sandbox_entry {
 /// ignored. Libraries that are loaded stay loaded; others cannot be loaded afterwards unless
 /// read_only shows them.
 ///
+/// With spec.gpu a context is made behind it: its threads have the layers of the thread that starts
+/// them, and layers cannot be put on the threads of others.
+///
 /// Call it right after fork(), before any thread exists and before untrusted data are read.
 /// `facts` come from the parent's probe_host() (probing forks, so the warm parent does it once).
 /// `group` (may be null): made by the parent, which also destroys it after reaping this process.

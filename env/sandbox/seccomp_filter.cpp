@@ -214,13 +214,14 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
           ? SCMP_ACT_KILL_PROCESS
           : SCMP_ACT_ERRNO(EPERM);
 
-  const bool gpu = profile == syscall_profile::gpu || gpu_compiler;
+  const bool gpu_module = profile == syscall_profile::gpu_module;
+  const bool gpu = profile == syscall_profile::gpu || gpu_compiler || gpu_module;
   threads = threads || gpu;
 
   std::vector<const char*> allowed(std::begin(common_calls), std::end(common_calls));
   if (gpu) allowed.insert(allowed.end(), std::begin(gpu_calls), std::end(gpu_calls));
   if (compiler) allowed.insert(allowed.end(), std::begin(compiler_calls), std::end(compiler_calls));
-  const bool module = profile == syscall_profile::module;
+  const bool module = profile == syscall_profile::module || gpu_module;
   if (module) allowed.insert(allowed.end(), std::begin(folder_calls), std::end(folder_calls));
   if (module || profile == syscall_profile::reference)
     std::erase_if(allowed, [](const char* name) { return std::strncmp(name, "execve", 6) == 0; });
@@ -245,9 +246,12 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
     }
     std::vector<const char*> softly(std::begin(refused_to_gpu_calls),
                                     std::end(refused_to_gpu_calls));
-    if (compiler)
-      for (const char* name : compiler_calls)
+    const auto take_back = [&](std::span<const char* const> names) {
+      for (const char* name : names)
         std::erase_if(softly, [&](const char* item) { return std::strcmp(item, name) == 0; });
+    };
+    if (compiler) take_back(compiler_calls);
+    if (module) take_back(folder_calls);
     rules.all(SCMP_ACT_ERRNO(EPERM), softly);
   }
   rules.all(refuse, refused);
@@ -259,7 +263,7 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
   if (gpu) {
     add_nvidia_orders(rules);
     // Python takes "no terminal" for an answer and no other.
-    if (gpu_compiler)
+    if (gpu_compiler || gpu_module)
       for (const unsigned long order : {TCGETS, TIOCGWINSZ, FIOCLEX, FIONCLEX})
         rules.when(SCMP_ACT_ERRNO(ENOTTY), "ioctl", SCMP_A1(SCMP_CMP_EQ, order));
   } else {
@@ -292,7 +296,7 @@ base::expected<std::vector<sock_filter>> build_syscall_filter(syscall_profile pr
 
 base::expected<std::vector<sock_filter>> make_syscall_filter(syscall_profile profile,
                                                              bool threads) {
-  // libseccomp takes a millisecond; there are twelve filters in all.
+  // libseccomp takes a millisecond; there are fourteen filters in all.
   static std::mutex mutex;
   static std::map<std::pair<syscall_profile, bool>, std::vector<sock_filter>> made;
   const std::lock_guard lock(mutex);

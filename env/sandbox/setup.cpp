@@ -248,6 +248,7 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
   plan.landlock_abi = landlock_abi;
   plan.core = spec.core;
   plan.fixed_layout = spec.fixed_layout;
+  plan.with_gpu = spec.gpu.has_value();
   plan.drop_uid = want.has(layer::foreign_uid);
   plan.uid = plan.drop_uid ? next_foreign_uid() : geteuid();
   if (exec_follows) {

@@ -55,6 +55,7 @@ struct setup_plan {
   std::vector<kept_fd> descriptors;  ///< standard streams and kept ones, fd -> as
   bool keep_descriptors = false;     ///< leave descriptors as they are: no exec will close any
   bool fixed_layout = false;
+  bool with_gpu = false;
   int core = -1;
   int life_fd = -1;    ///< read end; end-of-file: the parent is gone already
   int report_fd = -1;  ///< socket to the parent; closed by exec

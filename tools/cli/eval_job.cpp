@@ -27,10 +27,6 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::found_ta
   } else if (!of) {
     QUERN_TRY(of, env::suite_beside(a.task));
   }
-  if (a.gpu != 0 && what.lane->device != env::device_kind::gpu)
-    return base::fail(base::errc::invalid_argument,
-                      "--gpu {} is for tasks that run on a GPU, {} is of lane {}: leave it out",
-                      a.gpu, what.name, what.lane->name);
   eval_terms terms;
   QUERN_TRY(terms.measured,
             measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task, *what.lane));
@@ -51,7 +47,8 @@ env::evaluator_options judge_options(const eval_arguments& a, const env::measure
                      : env::usual_seconds(measured, env::evaluator_options{}.time_budget_s);
   options.core = a.core;
   options.confirm_at_once = true;
-  options.gpu = a.gpu;
+  options.gpu = a.gpu.value_or(0);
+  options.on_gpu = a.gpu.has_value();
   return options;
 }
 

@@ -2,6 +2,7 @@
 // asks for it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "env/judge/evaluator_options.hpp"
@@ -28,7 +29,7 @@ struct eval_arguments {
   env::source_options tasks;
   measure_options how;
   int core = -1;
-  int gpu = 0;
+  std::optional<int> gpu;
 };
 
 /// What the suite says, and the options on top.

@@ -104,15 +104,16 @@ base::expected<candidate_extensions> candidate_builds::build(
   return built;
 }
 
-base::status candidate_builds::build_ahead(std::string_view source) {
+base::status candidate_builds::build_ahead(std::string_view source, bool on_gpu) {
   const python_facts facts = facts_of_python(tokenize_python(source));
-  if (!(facts.uses_load || facts.uses_load_inline) || !cannot_run_here(facts).empty()) return {};
+  if (!(facts.uses_load || facts.uses_load_inline)) return {};
+  if (!on_gpu && !cannot_run_here(facts).empty()) return {};
   QUERN_TRY(auto* with, builder());
   QUERN_TRY(const auto python, find_python_torch(with->python()));
   QUERN_TRY(const auto scripts, base::share_folder("env/lanes/pytorch/build"));
   QUERN_TRY(const auto recorded,
             record_extensions(children_, python, scripts.string(), source, "null"));
-  if (!cannot_run_here(recorded.requests).empty()) return {};
+  if (!on_gpu && !cannot_run_here(recorded.requests).empty()) return {};
   for (const extension_request& one : recorded.requests)
     QUERN_CHECK(with->build(one));
   return {};

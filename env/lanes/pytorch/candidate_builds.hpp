@@ -61,8 +61,9 @@ class candidate_builds {
   /// of the index, which the candidate may catch. Error: of this host.
   base::expected<candidate_extensions> build(const std::vector<extension_request>& requests,
                                              const std::filesystem::path& folder);
-  /// Learns what a text asks for, in a process of its own, and builds it into the cache.
-  base::status build_ahead(std::string_view source);
+  /// Learns what a text asks for, in a process of its own, and builds it into the cache. `on_gpu`:
+  /// also what only a GPU can run.
+  base::status build_ahead(std::string_view source, bool on_gpu = false);
 
  private:
   base::expected<extension_builder*> builder();

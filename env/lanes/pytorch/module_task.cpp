@@ -15,6 +15,27 @@ namespace fs = std::filesystem;
 constexpr question_limits load_limits{60, 240};
 constexpr question_limits describe_limits{120, 480};
 
+/// Before memory is taken: sizes by tensors without values, where the module can be described by
+/// them.
+base::status check_size_ahead(python_child& reference, const module_making& making) {
+  const auto text = reference.describe_without_values(making, describe_limits);
+  if (!text) return {};
+  const auto sheet = parse_module_sheet(*text);
+  if (!sheet) return {};
+  const auto at = instance_of(*sheet);
+  return at ? check_size_of(*sheet, *at) : base::status();
+}
+
+}  // namespace
+
+base::status check_needs_of(const task& subject) {
+  for (const torch_need& need : pytorch_of(subject).needs)
+    if (need.what == torch_need::kind::weights)
+      return base::fail(base::errc::exhausted, "needs {}, which no host of this device class has",
+                        to_text(need));
+  return {};
+}
+
 base::status check_use_of(const module_sheet& sheet) {
   const bool has_tensors = std::any_of(sheet.arguments.begin(), sheet.arguments.end(),
                                        [](const auto& one) { return one.value.empty(); });
@@ -32,18 +53,6 @@ base::status check_use_of(const module_sheet& sheet) {
   return {};
 }
 
-/// Before memory is taken: sizes by tensors without values, where the module can be described by
-/// them.
-base::status check_size_ahead(python_child& reference, const module_making& making) {
-  const auto text = reference.describe_without_values(making, describe_limits);
-  if (!text) return {};
-  const auto sheet = parse_module_sheet(*text);
-  if (!sheet) return {};
-  const auto at = instance_of(*sheet);
-  return at ? check_size_of(*sheet, *at) : base::status();
-}
-
-/// The weights of a described reference, in memory that nobody else can write.
 base::expected<module_weights> weights_of(python_child& reference, const module_sheet& sheet) {
   QUERN_TRY(const auto written, make_weights(sheet, memory_use::outputs));
   if (const auto answered = reference.write_weights(written, reference_limits); !answered)
@@ -51,16 +60,6 @@ base::expected<module_weights> weights_of(python_child& reference, const module_
   QUERN_TRY(auto kept, make_weights(sheet, memory_use::inputs));
   std::ranges::copy(written.file.bytes(), kept.file.bytes().begin());
   return kept;
-}
-
-}  // namespace
-
-base::status check_needs_of(const task& subject) {
-  for (const torch_need& need : pytorch_of(subject).needs)
-    if (need.what == torch_need::kind::weights)
-      return base::fail(base::errc::exhausted, "needs {}, which no host of this device class has",
-                        to_text(need));
-  return {};
 }
 
 base::status check_size_of(const module_sheet& sheet, const task_instance& at) {

@@ -52,6 +52,11 @@ base::status check_needs_of(const task& subject);
 /// Error (exhausted): inputs, results and weights together are beyond most_call_bytes.
 base::status check_size_of(const module_sheet& sheet, const task_instance& at);
 
+/// Error (invalid_argument): results of this reference cannot be compared with anybody's.
+base::status check_use_of(const module_sheet& sheet);
+/// The weights of a described reference, in memory that nobody else can write.
+base::expected<module_weights> weights_of(python_child& reference, const module_sheet& sheet);
+
 /// A task whose module is known and whose weights are made, without content and expected results,
 /// and the process of its reference that told all this.
 struct described_module {

@@ -9,6 +9,7 @@
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/judge/runner_end.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
 #include "env/lanes/pytorch/module_checker.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/lanes/pytorch/pytorch_evaluator.hpp"
@@ -100,6 +101,10 @@ base::status check_module_programs() {
 }
 
 base::expected<std::unique_ptr<candidate_judge>> open_module_judge(evaluator_options options) {
+  if (options.on_gpu) {
+    QUERN_TRY(auto opened, pytorch_device_evaluator::open(std::move(options)));
+    return opened;
+  }
   QUERN_TRY(auto opened, pytorch_evaluator::open(std::move(options)));
   return opened;
 }
@@ -112,7 +117,7 @@ std::string torch_device_class() {
 
 const lane pytorch_lane{
     .name = "pytorch",
-    .summary = "Python modules with PyTorch on one core",
+    .summary = "Python modules with PyTorch on one core, or on a GPU",
     .language = "Python with PyTorch",
     .file_ending = ".py",
     .fence = "python",

@@ -13,11 +13,16 @@ record     of a candidate, in a process of its own: which extensions it asks for
 kernelbench_exact  of a reference and a candidate together, in a process of their own: what KernelBench's own evaluator says
            of them (kernelbench_exact.py)
 construct  makes the model as the sheet of the reference says, with the weights of file 2
+calibrate  of a reference on a GPU: calls its model in its precision and in f64 on the inputs that are there, and says how
+           large the results are and how far they are apart (module_device.scales)
+
+A process with a GPU (module_device.py) has the same commands; its tensors lie in the evaluator's device memory.
 
 A text that fails is an outcome with the end of its exception. Nothing that this process says is believed beyond that.
 """
 
 import ast
+import contextlib
 import ctypes
 import importlib.util
 import json
@@ -29,6 +34,7 @@ import torch
 import built_extensions
 import extension_recorder
 import kernelbench_exact
+from module_device import HostMemory, scales
 from module_distributions import changed
 from module_repeats import State, seed_all, seed_of
 from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE, Unusable, WrongResult, element_type, flattened,
@@ -70,11 +76,13 @@ def keep_one_thread():
 class Child:
     """One module and its model."""
 
-    def __init__(self, layers, asked):
+    def __init__(self, layers, asked, memory=None):
         keep_one_thread()
         self.layers, self.asked = layers, asked
+        self.memory = memory or HostMemory()
+        self.last = None  # results of the last call, where they may have to be delivered again
         self.path, self.module, self.model, self.wide = None, None, None, None
-        self.recording = None
+        self.recording, self.without_memory = None, False
         # Of a model that keeps state; whether each call has random numbers by its inputs.
         self.state, self.wide_state, self.reseeds = None, None, False
         self.precision = torch.float32
@@ -119,7 +127,7 @@ class Child:
             for i, (address, stride, number, shape) in enumerate(self.places):
                 as_bool = i < self.inputs and bool(self.bools) and self.bools[i]
                 number = 1 if i >= self.inputs and self.in_f64 and DTYPES[number].is_floating_point else number
-                made.append(view(address + call * stride, number, shape, as_bool))
+                made.append(self.memory.view(address + call * stride, number, shape, as_bool))
             found = self.views[call] = (made[:self.inputs], made[self.inputs:])
         return found
 
@@ -131,6 +139,7 @@ class Child:
             model = self.in_double()
         if begin < end:
             self.restore()
+        self.last = None
         for call in range(begin, end):
             inputs, outputs = self.call_views(call)
             if self.reseeds:
@@ -141,13 +150,28 @@ class Child:
             with torch.no_grad():
                 result = flattened(model(*[next(given) if value is None else value[0] for value in self.arguments]))
                 self.deliver(result, outputs)
+            if self.memory.device.type != "cpu":
+                self.last = (result, outputs)
+        self.memory.wait()
+
+    def deliver_again(self):
+        if self.last is None:
+            raise Unusable("nothing was computed")
+        with torch.no_grad():
+            self.deliver(*self.last)
+        self.memory.wait()
+
+    def import_piece(self, *piece):
+        self.views, self.last = {}, None
+        return self.memory.import_piece(*piece)
 
     def deliver(self, result, outputs):
         if len(result) != len(outputs):
             raise WrongResult(WRONG_SHAPE, f"{len(result)} results, the task has {len(outputs)}")
         for i, (got, wanted) in enumerate(zip(result, outputs)):
-            if type(got) not in (torch.Tensor, torch.nn.Parameter) or got.layout != torch.strided or got.device.type != "cpu":
-                raise WrongResult(WRONG_DTYPE, f"result {i} is no plain tensor on the CPU: {type(got).__name__}, {got.layout}, {got.device}")
+            if type(got) not in (torch.Tensor, torch.nn.Parameter) or got.layout != torch.strided or got.device != self.memory.device:
+                raise WrongResult(WRONG_DTYPE, f"result {i} is no plain tensor on the {self.memory.device.type.upper()}: "
+                                  f"{type(got).__name__}, {got.layout}, {got.device}")
             if tuple(got.shape) != tuple(wanted.shape):
                 raise WrongResult(WRONG_SHAPE, f"result {i} has shape {tuple(got.shape)}, the task says {tuple(wanted.shape)}")
             kind = torch.uint8 if got.dtype == torch.bool else got.dtype
@@ -182,10 +206,16 @@ class Child:
 
     def made_inputs(self, seed):
         seed_all(seed)
-        inputs = self.module.get_inputs()
+        with self.on_device():
+            inputs = self.module.get_inputs()
         if not isinstance(inputs, (list, tuple)):
             raise Unusable(f"get_inputs returns a {type(inputs).__name__}: a list is asked for")
-        return [self.cast(value.cpu() if isinstance(value, torch.Tensor) and not value.is_meta else value) for value in inputs]
+        return [self.cast(value.to(self.memory.device) if isinstance(value, torch.Tensor) and not value.is_meta else value)
+                for value in inputs]
+
+    def on_device(self):
+        """Where tensors are made that say nothing of a device: on a core as the module stands, and for `describe_meta`."""
+        return contextlib.nullcontext() if self.memory.device.type == "cpu" or self.without_memory else self.memory.device
 
     def make_model(self, name, init, seed):
         seed_all(seed)
@@ -196,7 +226,18 @@ class Child:
             if not callable(made):
                 raise Unusable(f"{name} cannot be called")
             return made
-        return made.to(self.precision) if self.precision != torch.float32 else made
+        if self.precision != torch.float32:
+            made = made.to(self.precision)
+        return made if self.without_memory or self.memory.device.type == "cpu" else self.moved(made)
+
+    def moved(self, model):
+        """To the device, as KernelBench moves a model: built on the CPU, so that both sides draw equal numbers. Tensors that
+        are neither parameters nor buffers go, too."""
+        model = model.to(self.memory.device)
+        for path, value in list(plain_tensors(model)):
+            *parents, name = path.split(".")
+            setattr(model.get_submodule(".".join(parents)) if parents else model, name, value.to(self.memory.device))
+        return model
 
     def needs(self, asked):
         """Makes the model; (sheet of what it is given and holds, inputs of a call)."""
@@ -279,9 +320,13 @@ class Child:
 
     def describe_meta(self, asked):
         """Types and shapes alone, of tensors without memory. What only values can tell is told as False."""
-        with torch.device("meta"):
-            sheet, inputs = self.needs(asked)
-            sheet |= self.results(*self.outcome(inputs, asked["seed"] + 2))
+        self.without_memory = True
+        try:
+            with torch.device("meta"):
+                sheet, inputs = self.needs(asked)
+                sheet |= self.results(*self.outcome(inputs, asked["seed"] + 2))
+        finally:
+            self.without_memory = False
         return sheet | {"keeps_state": False, "draws": False, "repeats": True, "constant": False}
 
     def content(self, asked):
@@ -291,6 +336,7 @@ class Child:
             seed_all(seed ^ 0x5DEECE66D)
             for into, value in zip(self.call_views(asked["first"] + i)[0], made, strict=True):
                 into.copy_(changed(asked["family"], value))
+        self.memory.wait()
         return {}
 
     def weights(self, asked):
@@ -300,7 +346,42 @@ class Child:
         for place, (_, _, value) in zip(asked["offsets"], tensors_of(self.model), strict=True):
             number, as_bool = element_type(value)
             view(asked["address"] + place, number, tuple(value.shape), as_bool).copy_(value)
+        if self.memory.device.type != "cpu":
+            self.model = self.state = None  # from here on this process makes content
+            torch.cuda.empty_cache()
         return {}
+
+    def calibrate(self, _):
+        inputs, _ = self.call_views(0)
+        given = [value[0] if value is not None else None for value in self.arguments]
+
+        def results(model, tensors):
+            left = iter(tensors)
+            with torch.no_grad():
+                return flattened(model(*[next(left) if one is None else value for one, value in zip(self.arguments, given)]))
+
+        wide = None
+        self.restore()
+        try:
+            # In f64 other numbers would be drawn.
+            if not self.reseeds:
+                model = self.in_double()
+                self.in_f64 = True
+                self.restore()
+                wide = [value.double() if value.is_floating_point() else value
+                        for value in results(model, [x.double() if x.is_floating_point() else x for x in inputs])]
+        except (RuntimeError, TypeError):
+            wide = None  # it does not run in f64, or not within this device's memory
+        finally:
+            self.in_f64 = False
+        self.restore()
+        if self.reseeds:
+            seed_all(seed_of(inputs))
+        answer = {"scales": scales(results(self.model, inputs), wide), "in_f64": wide is not None}
+        self.wide = self.wide_state = wide = None
+        if self.memory.device.type != "cpu":
+            torch.cuda.empty_cache()
+        return answer
 
     def construct(self, asked):
         self.precision = PRECISIONS[asked["precision"]]
@@ -363,7 +444,7 @@ class Child:
         if "long" in asked:
             asked = json.loads(ctypes.string_at(sheet, asked["long"]))
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
-                    "construct": self.construct, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
+                    "construct": self.construct, "calibrate": self.calibrate, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
                     "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
         if self.module is None and asked["ask"] not in ("record", "record_making", "record_call", "kernelbench_exact"):
             raise Unusable("a question before a module")

@@ -26,12 +26,15 @@ ASK = ctypes.CFUNCTYPE(ctypes.c_int32, Text, ctypes.c_uint64, ctypes.c_uint64, c
                        ctypes.POINTER(ctypes.c_uint64), Text)
 PLAN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Tensor), ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, Text)
 RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, Text)
+IMPORT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+                          ctypes.POINTER(ctypes.c_uint64), Text)
+DELIVER = ctypes.CFUNCTYPE(ctypes.c_int32, Text)
 
 
 class Handlers(ctypes.Structure):
     """quern_python_handlers of python_part.h."""
 
-    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN)]
+    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN), ("import_piece", IMPORT), ("deliver", DELIVER)]
 
 
 def encoded(text):
@@ -138,5 +141,15 @@ def serve(library, channel, child):
     def run(begin, end, said):
         return guarded(said, lambda: child.run(begin, end), refused)[0]
 
-    handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))
+    def import_piece(piece, fd, size, hint, writable_hint, address, said):
+        outcome, at = guarded(said, lambda: child.import_piece(piece, fd, size, hint, writable_hint), refused)
+        address[0] = at or 0
+        return outcome
+
+    def deliver(said):
+        return guarded(said, child.deliver_again, refused)[0]
+
+    handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))  # a null function: the process cannot do that
+    if child.memory.device.type != "cpu":
+        handlers.import_piece, handlers.deliver = IMPORT(import_piece), DELIVER(deliver)
     return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

@@ -17,6 +17,8 @@ def seed_all(seed):
     random.seed(seed)
     # Not torch.manual_seed, which asks each kind of device: 290 us, and this may stand before each call.
     torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.default_generators[0].manual_seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed % 2**32)
@@ -27,7 +29,7 @@ def seed_of(inputs):
     seed = 0
     for value in inputs:
         flat = value.reshape(-1)
-        some = flat[::max(1, flat.numel() // SEED_ELEMENTS)][:SEED_ELEMENTS].contiguous()
+        some = flat[::max(1, flat.numel() // SEED_ELEMENTS)][:SEED_ELEMENTS].cpu().contiguous()
         seed = zlib.crc32(ctypes.string_at(some.data_ptr(), some.numel() * some.element_size()) if some.numel() else b"", seed)
     return seed
 

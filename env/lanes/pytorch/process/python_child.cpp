@@ -151,4 +151,8 @@ answered<std::string> python_child::construct(const module_making& how, const mo
              limits);
 }
 
+answered<std::string> python_child::calibrate(question_limits limits) {
+  return ask({{"ask", "calibrate"}}, limits);
+}
+
 }  // namespace quern::env

@@ -35,16 +35,21 @@ struct module_making {
 /// question.
 class python_child {
  public:
-  python_child(base::killed_at_end process, runner_link link, memory_file sheet, bool stood_ready)
+  /// `folder`: empty but for one with a GPU.
+  python_child(base::killed_at_end process, runner_link link, memory_file sheet, bool stood_ready,
+               std::string folder)
       : process_(std::move(process)),
         link_(std::move(link)),
         sheet_(std::move(sheet)),
-        stood_ready_(stood_ready) {}
+        stood_ready_(stood_ready),
+        folder_(std::move(folder)) {}
 
   [[nodiscard]] runner_link& link() { return link_; }
   [[nodiscard]] int pid() const { return link_.pid(); }
   /// Whether it had been forked before it was asked for.
   [[nodiscard]] bool stood_ready() const { return stood_ready_; }
+  /// Of a child with a GPU: shown to it, for what it is to load. Goes with the process.
+  [[nodiscard]] const std::string& folder() const { return folder_; }
   /// Those that were on when it answered last.
   [[nodiscard]] layer_set layers() const { return layers_; }
 
@@ -67,6 +72,9 @@ class python_child {
   /// Makes its model as the reference's sheet says.
   answered<std::string> construct(const module_making& how, const module_sheet& sheet,
                                   const module_weights& weights, question_limits limits);
+  /// Of a reference with a GPU whose inputs are in place: calls its model in its precision and in
+  /// f64. The text is for parse_scales().
+  answered<std::string> calibrate(question_limits limits);
   /// In a process that has loaded nothing: runs the module with builds of extensions replaced, to
   /// learn which it asks for. The text is for parse_recorded_extensions().
   answered<std::string> record(const std::string& path, question_limits limits);
@@ -93,6 +101,7 @@ class python_child {
   memory_file sheet_;
   layer_set layers_;
   bool stood_ready_ = false;
+  std::string folder_;
 };
 
 /// Memory for the weights of a model, still zero; written by a reference, read by candidates.

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include "base/json.hpp"
 #include "env/runner/channel.hpp"
+#include "env/runner/gpu_lock.hpp"
 #include "env/runner/mapping.hpp"
 #include "env/runner/serve.hpp"
 #include "env/sandbox/in_process.hpp"
@@ -52,14 +54,26 @@ class python_runner {
   reply run(const question& asked, const runner::run_request& request);
   /// Outputs are in place when run() has answered.
   reply flush(const question& asked) { return asked.done(); }
+  reply import_piece(const question& asked, const runner::gpu_import_request& request);
+  reply call(const question& asked, const runner::gpu_call_request& plan);
+  reply deliver(const question& asked);
 
  private:
   static reply answer(const question& asked, quern_python_outcome how, const problem_text& problem,
                       std::uint64_t value = 0);
+  /// `address_of(place)`: 0 where it lies outside of what is mapped.
+  template <class Addresses>
+  reply tell_plan(const question& asked, std::span<const runner::tensor_place> places,
+                  std::uint32_t inputs, std::uint32_t in_f64, const Addresses& address_of);
+
+  struct device_memory {
+    std::uint64_t address = 0, bytes = 0;
+  };
 
   const quern_python_handlers& handlers_;
   runner::mapped_files files_;
   std::array<std::uint64_t, runner::max_files> file_bytes_{};
+  std::array<device_memory, QUERN_PIECES> pieces_{};
 };
 
 reply python_runner::answer(const question& asked, quern_python_outcome how,
@@ -95,23 +109,63 @@ reply python_runner::ask(const question& asked, const runner::lane_request& requ
   return answer(asked, how, problem, value);
 }
 
-reply python_runner::plan(const question& asked, const runner::call_plan& plan) {
-  const std::size_t count = std::size_t{plan.inputs} + plan.outputs;
-  if (count > runner::max_tensors) return asked.failed("plan out of bounds");
+template <class Addresses>
+reply python_runner::tell_plan(const question& asked, std::span<const runner::tensor_place> places,
+                               std::uint32_t inputs, std::uint32_t in_f64,
+                               const Addresses& address_of) {
   std::array<quern_python_tensor, runner::max_tensors> tensors{};
-  for (std::size_t i = 0; i < count; ++i) {
-    const runner::tensor_place& place = plan.tensors[i];
-    const auto* const data = files_.at(place.file, place.offset);
-    if (data == nullptr || place.rank > place.shape.size())
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const runner::tensor_place& place = places[i];
+    const std::uint64_t address = address_of(place);
+    if (address == 0 || place.rank > place.shape.size())
       return asked.failed("a tensor lies outside its file");
     quern_python_tensor& one = tensors[i];
-    one = {reinterpret_cast<std::uint64_t>(data), place.stride, place.type, place.rank, {}};
+    one = {address, place.stride, place.type, place.rank, {}};
     std::copy(place.shape.begin(), place.shape.end(), one.shape);
   }
   problem_text problem{};
-  return answer(
-      asked, handlers_.plan(tensors.data(), plan.inputs, plan.outputs, plan.in_f64, problem.data()),
-      problem);
+  const auto outputs = static_cast<std::uint32_t>(places.size()) - inputs;
+  return answer(asked, handlers_.plan(tensors.data(), inputs, outputs, in_f64, problem.data()),
+                problem);
+}
+
+reply python_runner::plan(const question& asked, const runner::call_plan& plan) {
+  const std::size_t count = std::size_t{plan.inputs} + plan.outputs;
+  if (count > runner::max_tensors) return asked.failed("plan out of bounds");
+  return tell_plan(asked, std::span(plan.tensors).first(count), plan.inputs, plan.in_f64,
+                   [this](const runner::tensor_place& place) {
+                     return reinterpret_cast<std::uint64_t>(files_.at(place.file, place.offset));
+                   });
+}
+
+reply python_runner::import_piece(const question& asked,
+                                  const runner::gpu_import_request& request) {
+  if (handlers_.import_piece == nullptr || request.piece < 0 || request.piece >= QUERN_PIECES)
+    return asked.unusable();
+  problem_text problem{};
+  std::uint64_t address = 0;
+  const auto how = handlers_.import_piece(request.piece, asked.descriptor, request.bytes,
+                                          request.hint, request.writable_hint, &address,
+                                          problem.data());
+  if (how == 0) pieces_[static_cast<std::size_t>(request.piece)] = {address, request.bytes};
+  return answer(asked, how, problem, address);
+}
+
+reply python_runner::call(const question& asked, const runner::gpu_call_request& plan) {
+  const std::size_t count = std::size_t{plan.inputs} + plan.outputs;
+  if (count > runner::max_tensors) return asked.failed("plan out of bounds");
+  return tell_plan(asked, std::span(plan.tensors).first(count), plan.inputs, plan.in_f64,
+                   [this](const runner::tensor_place& place) -> std::uint64_t {
+                     if (place.file >= pieces_.size()) return 0;
+                     const device_memory& piece = pieces_[place.file];
+                     return place.offset < piece.bytes ? piece.address + place.offset : 0;
+                   });
+}
+
+reply python_runner::deliver(const question& asked) {
+  if (handlers_.deliver == nullptr) return asked.unusable();
+  problem_text problem{};
+  return answer(asked, handlers_.deliver(problem.data()), problem);
 }
 
 reply python_runner::run(const question& asked, const runner::run_request& request) {
@@ -121,6 +175,9 @@ reply python_runner::run(const question& asked, const runner::run_request& reque
 
 constexpr std::array python_commands{
     runner::handled_by<command::run, &python_runner::run>(),
+    runner::handled_by<command::gpu_deliver, &python_runner::deliver>(),
+    runner::handled_by<command::gpu_call, &python_runner::call>(),
+    runner::handled_by<command::gpu_import, &python_runner::import_piece>(),
     runner::handled_by<command::plan, &python_runner::plan>(),
     runner::handled_by<command::flush, &python_runner::flush>(),
     runner::handled_by<command::ask_lane, &python_runner::ask>(),
@@ -128,6 +185,15 @@ constexpr std::array python_commands{
     runner::handled_by<command::map, &python_runner::map>(),
     runner::handled_by<command::load, &python_runner::load>(),
 };
+
+/// For how long a process with a device looks for the next command again and again: calls follow
+/// each other within it, and who sleeps wakes late.
+std::int64_t awake_behind_calls(command what, std::size_t /*bytes*/) {
+  constexpr std::int64_t awake_ns = 20'000'000;
+  return what == command::run || what == command::gpu_deliver || what == command::gpu_call
+             ? awake_ns
+             : 0;
+}
 
 runner::command_server python_server;
 int python_socket = -1;
@@ -173,6 +239,9 @@ void tell_python_faults() {
     sigaction(signal, &action, nullptr);
 }
 
+/// The driver opens some dozens, and modules of libraries.
+constexpr int most_files_with_gpu = 1024;
+
 /// What has begun to lock this process in.
 std::optional<sandbox_entry> python_entry;
 
@@ -200,6 +269,14 @@ base::status begin_entry(const char* text, const cgroup_leaf* group) {
   here.keep = kept_of(spec);
   here.profile = syscall_profile::module;
   here.limits.cpu_s = 0;
+  if (const auto& gpu = spec.at("gpu"); !gpu.is_null()) {
+    here.profile = syscall_profile::gpu_module;
+    here.gpu = gpu_access{gpu.at("devices").get<std::vector<std::string>>(),
+                          gpu.at("read_only").get<std::vector<std::string>>(),
+                          {}};
+    here.limits.open_files = most_files_with_gpu;
+    here.limits.file_bytes = 0;
+  }
   const auto mode = required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_TRY(auto begun, sandbox_entry::begin(here, probe_host(), mode, group));
   python_entry.emplace(std::move(begun));
@@ -262,6 +339,14 @@ int32_t quern_python_complete(const char* spec, uint32_t* layers, char* problem,
   }
 }
 
+int32_t quern_python_lock(char* problem, int32_t room) {
+  // A process that can be traced could be written to through its own /proc.
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  const int error = env::runner::lock_down(env::runner::gpu_lock::before_loading);
+  if (error == 0) return 0;
+  return env::tell({base::errc::unavailable, std::strerror(error)}, problem, room);
+}
+
 int32_t quern_python_serve(int32_t socket, const quern_python_handlers* handlers) {
   env::python_socket = socket;
   env::tell_python_faults();
@@ -270,5 +355,7 @@ int32_t quern_python_serve(int32_t socket, const quern_python_handlers* handlers
   std::vector<std::byte> buffer(env::runner::longest_message(env::python_commands));
   env::python_server.handlers = env::python_commands;
   env::python_server.runner = &runner;
+  // What waits for a device is not on the core that is measured: it may look again and again.
+  if (handlers->deliver != nullptr) env::python_server.awake_behind = env::awake_behind_calls;
   return env::runner::serve_commands(env::python_server, socket, buffer);
 }

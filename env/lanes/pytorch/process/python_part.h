@@ -40,6 +40,13 @@ struct quern_python_handlers {
   quern_python_outcome (*plan)(const struct quern_python_tensor* tensors, uint32_t inputs, uint32_t outputs,
                                uint32_t in_f64, char* problem);
   quern_python_outcome (*run)(int64_t begin, int64_t end, char* problem);
+  /* Of a process with a device: maps the evaluator's device memory behind `fd`, which stays the caller's, as piece
+   * `piece` (env/device/window_part.h), at `hint` for those who read; `writable_hint`: as quern_window_import.
+   * `address`: where kernels find it. */
+  quern_python_outcome (*import_piece)(int32_t piece, int32_t fd, uint64_t bytes, uint64_t hint, uint64_t writable_hint,
+                                       uint64_t* address, char* problem);
+  /* The results of the last call once more: what delivering them takes is what stands around any call. */
+  quern_python_outcome (*deliver)(char* problem);
 };
 
 enum { quern_python_problem_bytes = 480 };
@@ -56,13 +63,17 @@ QUERN_PYTHON_PART int32_t quern_python_group_ran_out(void* group);
 
 /* In a child, right behind fork(): the part of the sandbox that does not depend on the candidate (env/sandbox/in_process.hpp,
  * sandbox_entry). `spec`: JSON with `memory_bytes`, `work_bytes`, `required`, `read_only` and `keep`, the descriptors that
- * stay open. After an error the process must exit. */
+ * stay open, and with `gpu`: null, or `devices` and `read_only` of env::gpu_access. After an error the process must exit. */
 QUERN_PYTHON_PART int32_t quern_python_begin(const char* spec, void* group, char* problem, int32_t room);
 
 /* Behind quern_python_begin(), and before anything of a candidate: the rest of the sandbox. `spec`: JSON with `core`, and with
  * `read_only`, the candidate's files, and `keep`. `layers`: those that are on, as bits of env::layer_set. After an error
  * the process must exit. */
 QUERN_PYTHON_PART int32_t quern_python_complete(const char* spec, uint32_t* layers, char* problem, int32_t room);
+
+/* Behind the making of a context, before anything of a candidate: no thread, no process and no socket from now on, for
+ * all threads there are. After an error the process must exit. */
+QUERN_PYTHON_PART int32_t quern_python_lock(char* problem, int32_t room);
 
 /* How often torch's allocator of the CPU was refused memory in this process, and how often anybody a thread. They count
  * only in a process that was started with this library in LD_PRELOAD, and in its children. */

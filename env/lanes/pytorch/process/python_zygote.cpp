@@ -53,24 +53,56 @@ base::expected<fs::path> find_module_python() {
 }
 
 base::expected<python_zygote> python_zygote::start(sandbox_mode mode) {
+  return start(mode, nullptr);
+}
+
+base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const python_gpu& gpu) {
+  return start(mode, &gpu);
+}
+
+base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const python_gpu* gpu) {
   QUERN_TRY(const auto python, find_module_python());
   QUERN_TRY(const auto script, script_named("zygote.py"));
   QUERN_TRY(const auto library, python_library());
-  // One thread, whatever the environment says: a process with a thread pool cannot be forked. No
-  // device: what asks for one is told that there is none.
-  QUERN_TRY(auto parent,
-            warm_process::start({python.string(), script.string(), library.string()},
-                                {// Freed memory stays with the process: whether a call pays for
-                                 // new pages would differ from process to process.
-                                 "MALLOC_MMAP_THRESHOLD_=1073741824",
-                                 "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=67108864",
-                                 // It counts what is refused (refused_calls.cpp).
-                                 "LD_PRELOAD=" + library.string(), "OMP_NUM_THREADS=1",
-                                 "OMP_THREAD_LIMIT=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
-                                 "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
-                                 "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent",
-                                 "USER=quern", "LOGNAME=quern", "PATH=/usr/bin:/bin", "LC_ALL=C"}));
-  return python_zygote(std::move(parent), mode == sandbox_mode::required);
+  // One thread, whatever the environment says: a process with a thread pool cannot be forked.
+  std::vector<std::string> environment{
+      // Freed memory stays with the process: whether a call pays for new pages would differ from
+      // process to process.
+      "MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=8589934592",
+      "MALLOC_TOP_PAD_=67108864",
+      // It counts what is refused (refused_calls.cpp).
+      "LD_PRELOAD=" + library.string(), "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1",
+      "MKL_NUM_THREADS=1", "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
+      "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent", "USER=quern", "LOGNAME=quern",
+      "PATH=/usr/bin:/bin", "LC_ALL=C"};
+  std::vector<std::string> command{python.string(), script.string(), library.string()};
+  std::optional<base::temp_folder> folders;
+  if (gpu == nullptr) {
+    // What asks for a device is told that there is none.
+    environment.emplace_back("CUDA_VISIBLE_DEVICES=");
+  } else {
+    environment.insert(environment.end(), gpu->access.env.begin(), gpu->access.env.end());
+    QUERN_TRY(folders, base::temp_folder::make_held("quern-modules"));
+    std::error_code failed;
+    std::filesystem::permissions(folders->path(), fs::perms::owner_all | fs::perms::others_exec,
+                                 failed);
+    if (failed)
+      return base::fail(base::errc::io, "opening {} to children: {}", folders->path().string(),
+                        failed.message());
+    std::vector<std::string> shown = gpu->access.read_only;
+    // Libraries of the system that CUDA's load later, and where they are.
+    for (std::string& path : system_library_folders())
+      shown.push_back(std::move(path));
+    shown.emplace_back("/dev/urandom");
+    command.push_back(base::dump(base::json{{"library", gpu->library.string()},
+                                            {"devices", gpu->access.devices},
+                                            {"read_only", shown},
+                                            {"folders", folders->path().string()}}));
+  }
+  QUERN_TRY(auto parent, warm_process::start(std::move(command), std::move(environment)));
+  python_zygote started(std::move(parent), mode == sandbox_mode::required);
+  started.folders_ = std::move(folders);
+  return started;
 }
 
 base::json python_zygote::limits_of(const python_start& how) const {
@@ -101,11 +133,11 @@ base::expected<python_child> python_zygote::fork(const python_start& how) {
   const int number = static_cast<int>(pid);
   return python_child(base::killed_at_end(parent_.pid(), number),
                       runner_link(std::move(ends.first), number), std::move(sheet),
-                      told.value("stood_ready", false));
+                      told.value("stood_ready", false), told.value("folder", std::string()));
 }
 
-void python_zygote::stand_ready(int children) {
-  base::json order = limits_of({});
+void python_zygote::stand_ready(const python_start& how, int children) {
+  base::json order = limits_of(how);
   order["stand_ready"] = children;
   const std::string text = base::dump(order);
   if (!parent_.tell(std::as_bytes(std::span(text)))) return;

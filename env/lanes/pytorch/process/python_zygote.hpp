@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/status.hpp"
 #include "env/lanes/pytorch/process/python_child.hpp"
@@ -29,7 +31,15 @@ struct python_start {
   std::vector<std::string> read_only;                ///< files shown beside Python's own
   /// Of which its model is made: the first that the module has.
   std::vector<std::string> classes = {"Model"};
-  std::string extensions;  ///< folder of built_extensions.py, shown; empty: none was built
+  /// Folder of built_extensions.py, shown; empty: none was built. Of a child with a GPU: not empty
+  /// where its own folder will have them.
+  std::string extensions;
+};
+
+/// The GPU of a warm parent whose children have one.
+struct python_gpu {
+  gpu_access access;
+  std::filesystem::path library;  ///< libquern_cuda.so
 };
 
 /// Starts and owns the warm parent. Thread-compatible.
@@ -38,6 +48,8 @@ class python_zygote {
   /// Imports torch and what candidates import most, by the Python of find_module_python(): some
   /// seconds.
   static base::expected<python_zygote> start(sandbox_mode mode);
+  /// The same with children that make a context on a GPU before they stand ready.
+  static base::expected<python_zygote> start(sandbox_mode mode, const python_gpu& gpu);
 
   /// Python, torch and other modules with their versions, as JSON.
   [[nodiscard]] const std::string& versions() const { return parent_.hello(); }
@@ -56,7 +68,9 @@ class python_zygote {
   /// default. Those that were taken or have ended are replaced when it is called, not by
   /// themselves. Does not wait: fork() waits until they stand. They take 25 ms of a core each, so
   /// call it where nothing is timed until the next fork(). What goes wrong shows in fork().
-  void stand_ready(int children = usual_children_ahead);
+  void stand_ready(int children = usual_children_ahead) { stand_ready({}, children); }
+  /// The same with the limits of `how`.
+  void stand_ready(const python_start& how, int children);
 
   /// Numbers of those that stand ready, once they do; the next to be taken first.
   base::expected<std::vector<int>> ready_children();
@@ -68,11 +82,14 @@ class python_zygote {
  private:
   python_zygote(warm_process parent, bool required)
       : parent_(std::move(parent)), required_(required) {}
+  static base::expected<python_zygote> start(sandbox_mode mode, const python_gpu* gpu);
   /// What decides whether a child that stands ready is one for `how`.
   [[nodiscard]] base::json limits_of(const python_start& how) const;
   base::expected<base::json> ask(const base::json& question, base::unique_fd socket);
   base::expected<memory_file> new_sheet();
 
+  /// Of the folders of its children; it goes last.
+  std::optional<base::temp_folder> folders_;
   warm_process parent_;
   /// Files for answers, for children that stand ready: 4 MiB take 3 ms to be filled with zeros.
   std::vector<memory_file> sheets_;

@@ -8,6 +8,9 @@ waits: which files it shows cannot be changed later. It is complete before the e
 text can run.
 
 Every child goes this way, one that nobody forked ahead, too: the processes of reference and candidate are alike.
+
+A child with a GPU is locked in before it stands: the threads of its context have what the thread has that starts them. It
+is shown a folder of its own in the place of the candidate's files. Before it serves, it can start no thread any more.
 """
 
 import dataclasses
@@ -18,7 +21,7 @@ import socket
 
 # Above what it takes on a loaded machine. All that one question can wait for is below the ten seconds that the evaluator
 # waits for its answer (warm_process.cpp): two children that stand still, and a fresh one.
-STANDS_WITHIN_S = 4
+STANDS_WITHIN_S, STANDS_WITH_GPU_WITHIN_S = 4, 8
 LOCKED_IN_WITHIN_S = 1.5
 MOST_MESSAGE = 65536
 
@@ -43,8 +46,8 @@ class Limits:
 class ReadyChild:
     """One child in the eyes of the warm Python, which reaps it."""
 
-    def __init__(self, pid, control, limits):
-        self.pid, self.control, self.limits = pid, control, limits
+    def __init__(self, pid, control, limits, folder=None):
+        self.pid, self.control, self.limits, self.folder = pid, control, limits, folder
 
     def hear(self, seconds):
         """Waits for its next message. ChildIsGone: there is none. OSError: it says what failed."""
@@ -60,7 +63,7 @@ class ReadyChild:
             raise OSError(problem)
 
     def wait_until_it_stands(self):
-        self.hear(STANDS_WITHIN_S)
+        self.hear(STANDS_WITHIN_S if self.folder is None else STANDS_WITH_GPU_WITHIN_S)
 
     def hand_over(self, asked, channel):
         """Gives it what it is for. When this returns, it is locked in, and this side has nothing of it any more."""
@@ -87,9 +90,16 @@ def touch_pages():
         left.to(torch.float64).to(torch.bfloat16)
 
 
+def use_work_folder():
+    here = os.getcwd()
+    # Of Inductor the folder itself: torch makes it as soon as it is imported, and here nobody makes folders.
+    os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"), TORCHINDUCTOR_CACHE_DIR=here)
+
+
 def wait_and_serve(library, control, limits, own_files, group):
     """In the child, right behind the fork. The status to exit with. `control`: its end of the warm Python's socket."""
     import module_child
+    import module_device
     import module_handlers
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
@@ -101,22 +111,33 @@ def wait_and_serve(library, control, limits, own_files, group):
     def tell(problem):
         os.write(own, json.dumps({"problem": problem}).encode())
 
+    memory, layers = None, 0
     try:
-        library.begin(dataclasses.asdict(limits) | {"read_only": own_files, "keep": [own]}, group)
+        spec = dataclasses.asdict(limits) | {"keep": [own], "gpu": library.gpu}
+        if library.gpu is None:
+            library.begin(spec | {"read_only": own_files}, group)
+        else:
+            library.begin(spec | {"read_only": own_files + [library.gpu["library"]]}, group)
+            layers = library.complete({"core": -1, "read_only": [], "keep": [own]})
+            use_work_folder()
+            memory = module_device.DeviceMemory(library.window)
+            memory.open()
+            library.lock()
         touch_pages()
         tell(None)
         message, channels, _, _ = socket.recv_fds(control, MOST_MESSAGE, 1)
         if not message or len(channels) != 1:
             return 0  # the warm Python is gone
         asked, channel = json.loads(message), channels[0]
-        layers = library.complete({"core": asked["core"], "read_only": asked["read_only"], "keep": [own, channel]})
-    except OSError as e:
-        tell(str(e))
+        if library.gpu is not None and asked["extensions"]:
+            asked["extensions"] = own_files[-1]  # its folder
+        if library.gpu is None:
+            layers = library.complete({"core": asked["core"], "read_only": asked["read_only"], "keep": [own, channel]})
+            use_work_folder()
+    except (OSError, RuntimeError) as e:
+        tell(str(e)[:400])
         return 1
-    here = os.getcwd()
-    # Of Inductor the folder itself: torch makes it as soon as it is imported, and here nobody makes folders.
-    os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"), TORCHINDUCTOR_CACHE_DIR=here)
-    child = module_child.Child(layers, asked)
+    child = module_child.Child(layers, asked, memory)
     # The last that it has in common with the warm Python, before it can be asked to load a text.
     tell(None)
     os.close(control.detach())

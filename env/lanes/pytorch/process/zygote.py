@@ -1,16 +1,21 @@
-"""The parent of the Python processes of lane `pytorch`: `zygote.py LIBRARY`, started by an evaluator.
+"""The parent of the Python processes of lane `pytorch`: `zygote.py LIBRARY [GPU]`, started by an evaluator.
+
+GPU is JSON, for processes with a GPU: {"library", "devices", "read_only", "folders"}. `library` is libquern_cuda.so, the
+next two are those of env::gpu_access, and `folders` is where each child gets a folder of its own, which its sandbox shows:
+the evaluator puts the candidate's files there.
 
 It imports torch and what candidates import most, and never runs a text of theirs. On descriptor 3 it is asked for
 children, to have some stand ready, to end one and how it ended:
 
   {"core", "memory_bytes", "work_bytes", "required", "classes", "extensions", "read_only"} with the child's end of a socket
-                        pair: {"pid", "stood_ready"}; {"pid": -1, "error"}
+                        pair: {"pid", "stood_ready", "folder"}; {"pid": -1, "error"}
   {"stand_ready": N, "memory_bytes", "work_bytes", "required"}: no answer
   {"ready": true}: {"ready": [PID, ...]}
   {"end": PID}: {"code", "signal", "out_of_memory", "killed"}; {}: nobody knows it
 
 A child (ready_children.py) puts the sandbox on itself, tells which layers are on, and serves commands (module_handlers.py)
-until the evaluator is gone. Every child is for one text. No CUDA here: a context does not survive a fork.
+until the evaluator is gone. Every child is for one text. No CUDA here: a context does not survive a fork. A child with a GPU
+makes its context when it is forked, behind its sandbox, and stands when that is warm.
 
 When this process is ready it says what this Python has.
 """
@@ -22,26 +27,29 @@ import json
 import logging
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
 import sysconfig
+import tempfile
 import time
 
 from ready_children import ChildIsGone, Limits, ReadyChild, wait_and_serve
 
 CONTROL = 3
 ROOM = 480
-# A child's processes and threads together: one, and what LibTorch may start where no filter forbids it.
-MOST_PROCESSES = 4
+# A child's processes and threads together: one, and what LibTorch may start where no filter forbids it; or the driver's.
+MOST_PROCESSES, MOST_WITH_GPU = 4, 64
 MOST_ENDS = 64
 
 
 class Library:
     """libquern_python.so (python_part.h)."""
 
-    def __init__(self, path):
+    def __init__(self, path, gpu=None):
         self.so = ctypes.CDLL(path)
+        self.gpu = gpu
         self.so.quern_python_group.restype = ctypes.c_void_p
 
     def check(self, function, *arguments):
@@ -53,7 +61,11 @@ class Library:
         self.check(self.so.quern_python_probe)
 
     def group(self, memory_bytes):
-        return self.so.quern_python_group(ctypes.c_int64(memory_bytes), ctypes.c_int32(MOST_PROCESSES))
+        most = MOST_PROCESSES if self.gpu is None else MOST_WITH_GPU
+        return self.so.quern_python_group(ctypes.c_int64(memory_bytes), ctypes.c_int32(most))
+
+    def lock(self):
+        self.check(self.so.quern_python_lock)
 
     def ran_out(self, group):
         return bool(self.so.quern_python_group_ran_out(ctypes.c_void_p(group)))
@@ -102,7 +114,7 @@ class Zygote:
     def __init__(self, library, control):
         self.library, self.control = library, control
         self.read_only = own_folders() + [os.path.dirname(os.path.abspath(__file__))]
-        self.children = {}  # number -> group, of all that were forked
+        self.children = {}  # number -> (group, folder), of all that were forked
         self.ready = []  # those of them that nobody has asked for yet, the oldest first
         self.ends = {}  # of the last ones, whom somebody may still ask about
 
@@ -114,7 +126,9 @@ class Zygote:
             for child in [one for one in self.ready if one.pid == pid]:
                 self.ready.remove(child)
                 child.control.close()
-            group, ran_out = self.children.pop(pid, None), False
+            (group, folder), ran_out = self.children.pop(pid, (None, None)), False
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
             if group:
                 ran_out = self.library.ran_out(group)
                 self.library.end_group(group)
@@ -142,14 +156,14 @@ class Zygote:
         """Ends what is left. Their groups would stay in the kernel until the next start of an evaluator sweeps them."""
         for pid in self.children:
             os.kill(pid, signal.SIGKILL)
-        for pid, group in self.children.items():
+        for pid, (group, _) in self.children.items():
             os.waitpid(pid, 0)
             if group:
                 self.library.end_group(group)
 
     def start(self, limits):
         """A child that stands; it is not among the ready ones. OSError: why there is none."""
-        group = self.library.group(limits.memory_bytes)
+        group, folder = self.library.group(limits.memory_bytes), self.new_folder()
         try:
             ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             pid = os.fork()
@@ -161,18 +175,26 @@ class Zygote:
             try:
                 for other in [ours, self.control, *(one.control for one in self.ready)]:
                     other.close()
-                status = wait_and_serve(self.library, its, limits, self.read_only, group)
+                status = wait_and_serve(self.library, its, limits, self.read_only + ([folder] if folder else []), group)
             finally:
                 os._exit(status)
         its.close()
-        self.children[pid] = group
-        child = ReadyChild(pid, ours, limits)
+        self.children[pid] = group, folder
+        child = ReadyChild(pid, ours, limits, folder)
         try:
             child.wait_until_it_stands()
         except OSError:
             child.kill()
             raise
         return child
+
+    def new_folder(self):
+        """That the sandbox of one child shows, whatever is put there later; None: its files are shown themselves."""
+        if self.library.gpu is None:
+            return None
+        folder = tempfile.mkdtemp(dir=self.library.gpu["folders"])
+        os.chmod(folder, 0o755)  # children are other users
+        return folder
 
     def stand_ready(self, count, limits):
         """Has `count` children with these limits stand ready. One that cannot be had is missed when it is asked for."""
@@ -186,13 +208,13 @@ class Zygote:
             pass
 
     def fork(self, asked, channel):
-        """A child for one text, and whether it stood ready. One that ended while it stood is nobody's failure: there are others."""
+        """A child for one text, its folder, and whether it stood ready. One that ended while it stood is nobody's failure: there are others."""
         limits = Limits.of(asked)
         for child in [one for one in self.ready if one.limits == limits]:
             self.ready.remove(child)
             try:
                 child.hand_over(asked, channel)
-                return child.pid, True
+                return child.pid, child.folder, True
             except ChildIsGone:
                 child.kill()
         child = self.start(limits)
@@ -201,14 +223,14 @@ class Zygote:
         except OSError:
             child.kill()
             raise
-        return child.pid, False
+        return child.pid, child.folder, False
 
 
-def serve(path):
+def serve(path, gpu):
     """Answers on descriptor 3 until the evaluator closes it."""
     # Ctrl-C is for the evaluator, which finishes what it has begun; this process ends with its socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    library = Library(path)
+    library = Library(path, gpu)
     library.probe()
     import torch
     # Children have them, and no file of these folders is read later.
@@ -218,6 +240,8 @@ def serve(path):
     import kernelbench_exact  # noqa: F401
     import module_child  # noqa: F401
     import module_handlers  # noqa: F401
+    if gpu is not None:
+        library.window = ctypes.CDLL(gpu["library"])  # asks the driver for nothing yet
     import_more()
     warm_up(torch)
     control = socket.socket(fileno=CONTROL)
@@ -260,8 +284,8 @@ def serve(path):
             return
         else:
             try:
-                pid, stood_ready = zygote.fork(asked, fds[0])
-                answer = {"pid": pid, "stood_ready": stood_ready}
+                pid, folder, stood_ready = zygote.fork(asked, fds[0])
+                answer = {"pid": pid, "stood_ready": stood_ready, "folder": folder or ""}
             except OSError as e:
                 answer = {"pid": -1, "error": str(e)}
         for fd in fds:
@@ -283,7 +307,7 @@ def facts(torch):
 
 def main():
     try:
-        serve(sys.argv[1])
+        serve(sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else None)
     except (ConnectionError, BrokenPipeError):
         pass  # the evaluator left without its answer
 

@@ -1,0 +1,156 @@
+// A Python process with a GPU and one module.
+#include "env/lanes/pytorch/gpu/device_module.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.hpp"
+
+namespace quern::env {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr question_limits lending_limits{60, 60};
+/// How long an answer is looked for again and again: a call of most modules is over by then.
+constexpr double awake_for_module_s = 0.05;
+/// A piece that is this many times as large as what is asked for, and so large, is given back.
+constexpr std::uint64_t kept_beyond = 4, kept_bytes = std::uint64_t{4} << 30;
+
+base::status show_to_others(const fs::path& path) {
+  std::error_code failed;
+  fs::permissions(path, fs::perms::owner_all | fs::perms::group_read | fs::perms::others_read,
+                  failed);
+  if (failed)
+    return base::fail(base::errc::io, "making {} readable: {}", path.string(), failed.message());
+  return {};
+}
+
+template <class Body>
+std::span<const std::byte> body_of(const Body& body) {
+  return std::as_bytes(std::span(&body, 1));
+}
+
+answered<void> settled(answered<runner::reply> reply) {
+  if (!reply) return tl::make_unexpected(std::move(reply).error());
+  return {};
+}
+
+runner::tensor_place place_of(const tensor_layout& layout, std::int32_t piece,
+                              std::uint64_t offset) {
+  runner::tensor_place place;
+  place.file = static_cast<std::uint32_t>(piece);
+  place.type = static_cast<std::uint32_t>(layout.type);
+  place.offset = offset;
+  place.rank = static_cast<std::uint32_t>(layout.shape.size());
+  std::ranges::copy(layout.shape, place.shape.begin());
+  return place;
+}
+
+}  // namespace
+
+base::expected<std::string> device_module::put(std::string_view name, const std::string& text) {
+  const fs::path path = fs::path(child().folder()) / name;
+  QUERN_CHECK(base::write_file_atomic(path, text));
+  QUERN_CHECK(show_to_others(path));
+  return path.string();
+}
+
+base::status device_module::put_file(std::string_view name, const std::string& from) {
+  const fs::path path = fs::path(child().folder()) / name;
+  std::error_code failed;
+  fs::copy_file(from, path, failed);
+  if (failed)
+    return base::fail(base::errc::io, "copying {} to {}: {}", from, path.string(),
+                      failed.message());
+  return show_to_others(path);
+}
+
+answered<void> device_module::import(std::int32_t piece, const device_piece& memory,
+                                     std::uint64_t hint) {
+  const runner::gpu_import_request request{piece, 0, memory.bytes(), hint, 0};
+  return settled(child().link().ask(runner::command::gpu_import, body_of(request), memory.fd(),
+                                    lending_limits, nullptr));
+}
+
+answered<void> device_module::plan(const runner::gpu_call_request& call) {
+  return settled(child().link().ask(runner::command::gpu_call, body_of(call), -1, lending_limits,
+                                    nullptr));
+}
+
+answered<base::nanoseconds_t> device_module::run(question_limits limits) {
+  limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
+  return child().link().run(0, 1, limits);
+}
+
+answered<base::nanoseconds_t> device_module::deliver(question_limits limits) {
+  limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
+  base::nanoseconds_t took = 0;
+  const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, &took);
+  if (!done) return tl::make_unexpected(done.error());
+  return took;
+}
+
+runner::gpu_call_request module_places::call() const {
+  runner::gpu_call_request request;
+  request.inputs = static_cast<std::uint32_t>(at.inputs.size());
+  request.outputs = static_cast<std::uint32_t>(at.outputs.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < at.inputs.size(); ++i)
+    request.tensors[next++] = place_of(at.inputs[i], QUERN_INPUTS, inputs.offset(i));
+  for (std::size_t o = 0; o < at.outputs.size(); ++o)
+    request.tensors[next++] = place_of(at.outputs[o], QUERN_OUTPUTS, outputs.offset(o));
+  return request;
+}
+
+runner::gpu_call_request module_places::content() const {
+  runner::gpu_call_request request;
+  request.inputs = static_cast<std::uint32_t>(at.inputs.size());
+  for (std::size_t i = 0; i < at.inputs.size(); ++i)
+    request.tensors[i] = place_of(at.inputs[i], QUERN_OUTPUTS, inputs.offset(i));
+  return request;
+}
+
+base::status module_memory::grow(device_piece& piece, std::uint64_t bytes) {
+  const bool too_large = piece.bytes() > kept_bytes && piece.bytes() / kept_beyond > bytes;
+  if (!piece.empty() && bytes <= piece.bytes() && !too_large) return {};
+  piece = {};  // first: two of them might not fit
+  ++making_;
+  QUERN_TRY(piece, desk_.allocate(bytes));
+  return {};
+}
+
+base::status module_memory::reserve(const module_places& places) {
+  const std::uint64_t inputs = std::max<std::uint64_t>(places.inputs.stride(), 1);
+  const std::uint64_t outputs = std::max<std::uint64_t>(places.outputs.stride(), 1);
+  QUERN_CHECK(grow(staging_, inputs));
+  QUERN_CHECK(grow(inputs_, inputs));
+  QUERN_CHECK(grow(candidate_, outputs));
+  QUERN_CHECK(grow(reference_, outputs));
+  return grow(snapshot_, outputs);
+}
+
+std::uint64_t module_memory::somewhere() {
+  // Anywhere in 16 TiB that drivers leave free, in steps of 2 MiB.
+  constexpr std::uint64_t start = std::uint64_t{1} << 44, step = std::uint64_t{2} << 20;
+  return start + addresses_.below(start / step) * step;
+}
+
+answered<void> module_memory::lend_to_content(device_module& to, const module_places& places) {
+  if (auto done = to.import(QUERN_OUTPUTS, staging_, somewhere()); !done) return done;
+  return to.plan(places.content());
+}
+
+answered<void> module_memory::lend_to_reference(device_module& to, const module_places& places) {
+  if (auto done = to.import(QUERN_INPUTS, staging_, somewhere()); !done) return done;
+  if (auto done = to.import(QUERN_OUTPUTS, reference_, somewhere()); !done) return done;
+  return to.plan(places.call());
+}
+
+answered<void> module_memory::lend_to_candidate(device_module& to, const module_places& places) {
+  if (auto done = to.import(QUERN_INPUTS, inputs_, somewhere()); !done) return done;
+  if (auto done = to.import(QUERN_OUTPUTS, candidate_, somewhere()); !done) return done;
+  return to.plan(places.call());
+}
+
+}  // namespace quern::env

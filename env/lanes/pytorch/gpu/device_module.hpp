@@ -1,0 +1,100 @@
+// A Python process with a GPU and one module, and the device memory that it is lent.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/random.hpp"
+#include "base/status.hpp"
+#include "env/gpu/desk.hpp"
+#include "env/gpu/slots.hpp"
+#include "env/lanes/pytorch/module_process.hpp"
+#include "env/lanes/pytorch/process/module_sheet.hpp"
+#include "env/runner/gpu_protocol.hpp"
+
+namespace quern::env {
+
+/// Of one child with a GPU. Answers fail as those of runner_link do. Thread-compatible.
+class device_module final {
+ public:
+  /// `zygote` outlives it.
+  device_module(python_zygote& zygote, python_child child) : process_(zygote, std::move(child)) {}
+
+  [[nodiscard]] module_process& process() { return process_; }
+  [[nodiscard]] python_child& child() { return process_.child(); }
+
+  /// Puts a text into the folder that the process is shown: its path there. Error: of this host.
+  base::expected<std::string> put(std::string_view name, const std::string& text);
+  /// The same of a file.
+  base::status put_file(std::string_view name, const std::string& from);
+
+  /// Maps device memory as this piece, inputs (QUERN_INPUTS) for reading only. `hint`: where.
+  answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t hint);
+  /// Where a call finds its tensors.
+  answered<void> plan(const runner::gpu_call_request& call);
+  /// One call and the wait for the device, from question to answer, in ns.
+  answered<base::nanoseconds_t> run(question_limits limits);
+  /// The results of the last call once more: what a call costs in which nothing is computed.
+  answered<base::nanoseconds_t> deliver(question_limits limits);
+
+ private:
+  module_process process_;
+};
+
+/// Where the tensors of a call of this module lie: in a slot of each piece. Plain value.
+struct module_places {
+  task_instance at;
+  slot_layout inputs, outputs;
+
+  explicit module_places(task_instance instance)
+      : at(std::move(instance)), inputs(at.inputs), outputs(at.outputs) {}
+
+  /// Of a process that calls a model.
+  [[nodiscard]] runner::gpu_call_request call() const;
+  /// Of a process that makes content: inputs lie in its piece of outputs, which it can write.
+  [[nodiscard]] runner::gpu_call_request content() const;
+};
+
+/// The evaluator's memory of one device, for the calls of one module at a time. What a candidate
+/// has mapped, nobody else has but the evaluator.
+///
+///     staging    written by the process that makes content, read by the reference
+///     inputs     a copy of it, made when a candidate is asked, read by the candidate
+///     outputs    of the candidate, and of the reference
+///     snapshot   what the candidate's outputs were when it had answered
+///
+/// Thread-compatible.
+class module_memory {
+ public:
+  /// `seed`: of the addresses at which processes map it.
+  module_memory(device_desk& desk, std::uint64_t seed)
+      : desk_(desk), addresses_(seed, "addresses of a module's memory") {}
+
+  /// Error: the device has not so much.
+  base::status reserve(const module_places& places);
+
+  [[nodiscard]] std::uint64_t staging() const { return staging_.address(); }
+  [[nodiscard]] std::uint64_t inputs() const { return inputs_.address(); }
+  [[nodiscard]] std::uint64_t candidate_outputs() const { return candidate_.address(); }
+  [[nodiscard]] std::uint64_t reference_outputs() const { return reference_.address(); }
+  [[nodiscard]] std::uint64_t snapshot() const { return snapshot_.address(); }
+  /// Differs from what it was before where a piece was made anew: then all is to be lent again.
+  [[nodiscard]] std::uint64_t making() const { return making_; }
+
+  answered<void> lend_to_content(device_module& to, const module_places& places);
+  answered<void> lend_to_reference(device_module& to, const module_places& places);
+  answered<void> lend_to_candidate(device_module& to, const module_places& places);
+
+ private:
+  base::status grow(device_piece& piece, std::uint64_t bytes);
+  std::uint64_t somewhere();
+
+  device_desk& desk_;
+  device_piece staging_, inputs_, candidate_, reference_, snapshot_;
+  std::uint64_t making_ = 1;
+  base::random_stream addresses_;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,160 @@
+// Calls of both sides on one content.
+#include "env/lanes/pytorch/gpu/device_module_calls.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "env/core/candidate_checks.hpp"
+#include "env/gpu/check_layer.hpp"
+#include "env/gpu/read_difference.hpp"
+#include "env/judge/compare.hpp"
+
+namespace quern::env {
+namespace {
+
+finding of_host(std::string text) {
+  return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
+}
+
+finding of_error(const base::error& e) {
+  const bool task = e.code == base::errc::invalid_argument;
+  return {task ? verdict_kind::invalid_reference : verdict_kind::infra_error, "", e.message,
+          std::nullopt};
+}
+
+/// NaN, or -1; and a large finite number. Of every type.
+constexpr std::array<std::uint32_t, 2> poison_words{0xFFFFFFFF, 0x5F5F5F5F};
+
+constexpr std::uint64_t in_words(std::int64_t bytes) {
+  return (static_cast<std::uint64_t>(bytes) + 3) / 4 * 4;
+}
+
+}  // namespace
+
+device_module_calls::device_module_calls(device_module_task& of, device_desk& desk,
+                                         module_memory& memory, device_module& candidate,
+                                         std::uint64_t secret)
+    : of_(of),
+      desk_(desk),
+      memory_(memory),
+      candidate_(candidate),
+      random_(secret, "calls of a module on a device") {
+  if (auto flush = desk_.allocate(2 * desk_.facts().l2_bytes)) {
+    flush_ = std::move(*flush);
+    flush_bytes_ = 2 * desk_.facts().l2_bytes;
+    desk_.set(flush_.address(), flush_bytes_, 0);
+  }
+  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, 1).set_guards(desk_);
+}
+
+module_case device_module_calls::fresh() {
+  module_case one = of_.cases.front();
+  if (is_on(check_layer::content)) one.seed = random_.next_u64() >> 2;
+  return one;
+}
+
+finding device_module_calls::make(const module_case& what) {
+  const auto made = make_content(of_, what, desk_, memory_);
+  return made ? finding{} : of_error(made.error());
+}
+
+void device_module_calls::poison(std::uint64_t outputs) {
+  if (!is_on(check_layer::poison)) return;
+  const std::uint32_t word = poison_words[random_.below(poison_words.size())];
+  for (std::size_t o = 0; o < of_.places.at.outputs.size(); ++o)
+    desk_.set(outputs + of_.places.outputs.offset(o), in_words(of_.places.at.outputs[o].bytes),
+              word);
+}
+
+/// With nothing left to do on the device, and nothing in its cache.
+finding device_module_calls::get_ready() {
+  if (flush_bytes_ > 0) desk_.check_pattern(flush_.address(), flush_bytes_, 0);
+  const auto waited = desk_.wait();
+  return waited ? finding{} : of_host(waited.error().message);
+}
+
+finding device_module_calls::failed_reference(const runner_failure& why) {
+  using enum runner_failure::kind;
+  const bool own = why.what == refused || why.what == fault;
+  return {own ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
+          "reference: " + why.text, std::nullopt, why.last.why};
+}
+
+finding device_module_calls::reference(bool copies, device_call& took) {
+  poison(memory_.reference_outputs());
+  if (auto f = get_ready(); !f.ok()) return f;
+  const auto ns = call_reference(of_);
+  if (!ns) return failed_reference(ns.error());
+  took = {static_cast<double>(*ns), 0};
+  if (!copies) return {};
+  const base::steady_clock clock;
+  const auto answered = clock.now_ns();
+  desk_.copy(memory_.snapshot(), memory_.reference_outputs(), of_.places.outputs.stride());
+  if (const auto waited = desk_.wait(); !waited) return of_host(waited.error().message);
+  took.tail_ns = static_cast<double>(clock.now_ns() - answered);
+  return {};
+}
+
+finding device_module_calls::delivery(double& took_ns) {
+  if (auto f = get_ready(); !f.ok()) return f;
+  const auto ns = of_.reference->deliver(device_limits(60));
+  if (!ns) return failed_reference(ns.error());
+  took_ns = static_cast<double>(*ns);
+  return {};
+}
+
+finding device_module_calls::candidate(double limit_s, device_call& took) {
+  poison(memory_.candidate_outputs());
+  if (auto f = get_ready(); !f.ok()) return f;
+  // At the last moment: what it could see before it is asked it could begin with.
+  desk_.copy(memory_.inputs(), memory_.staging(), of_.places.inputs.stride());
+  if (auto f = get_ready(); !f.ok()) return f;
+  const auto ns = candidate_.run(device_limits(limit_s));
+  if (!ns) return explain(ns.error(), "time");
+  const base::steady_clock clock;
+  const auto answered = clock.now_ns();
+  desk_.copy(memory_.snapshot(), memory_.candidate_outputs(), of_.places.outputs.stride());
+  if (const auto waited = desk_.wait(); !waited) return of_host(waited.error().message);
+  took = {static_cast<double>(*ns), static_cast<double>(clock.now_ns() - answered)};
+  return {};
+}
+
+finding device_module_calls::compare(const output_limits& limit, const std::string& where) {
+  const auto& outputs = of_.places.at.outputs;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const std::uint64_t at = of_.places.outputs.offset(o);
+    desk_.compare(memory_.snapshot() + at, memory_.reference_outputs() + at, outputs[o],
+                  limit.at(o));
+  }
+  const auto found = desk_.wait();
+  if (!found) return of_host(found.error().message);
+  for (std::size_t o = 0; o < found->size(); ++o) {
+    if ((*found)[o].clean() || !is_on(check_layer::values)) continue;
+    const std::uint64_t at = of_.places.outputs.offset(o);
+    auto difference =
+        read_difference(desk_, outputs[o], memory_.snapshot() + at,
+                        memory_.reference_outputs() + at, (*found)[o].first);
+    auto text = fmt::format("{}: {} ({} of {} elements)", where, describe(difference),
+                            (*found)[o].wrong, outputs[o].elements);
+    return {verdict_kind::wrong_value, "", std::move(text), std::move(difference)};
+  }
+  return {};
+}
+
+finding device_module_calls::look_at_guards() {
+  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, 1).check_guards(desk_);
+  const auto found = desk_.wait();
+  if (!found) return of_host(found.error().message);
+  for (const device_finding& one : *found)
+    if (!one.clean() && is_on(check_layer::guards))
+      return {verdict_kind::hack, std::string(name_of(hack_kind::overrun)),
+              fmt::format("{} words beside the outputs were written", one.wrong), std::nullopt};
+  return {};
+}
+
+finding device_module_calls::explain(const runner_failure& why, const std::string& stage) {
+  candidate_checker checker(candidate_.process(), device_limits(60));
+  return checker.explain(why, nullptr, nullptr, stage);
+}
+
+}  // namespace quern::env

@@ -1,0 +1,261 @@
+// What does not depend on the candidate.
+#include "env/lanes/pytorch/gpu/device_module_task.hpp"
+
+#include <algorithm>
+
+#include "base/random.hpp"
+#include "env/gpu/device_peak.hpp"
+#include "env/lanes/pytorch/calibration.hpp"
+#include "env/lanes/pytorch/tasks/pytorch_body.hpp"
+
+namespace quern::env {
+namespace {
+
+/// A reference on tensors of gigabytes, described and in f64.
+constexpr question_limits of_reference = device_limits(300);
+/// Host memory of a process: what modules and libraries take, and weights on their way.
+constexpr std::int64_t host_bytes = std::int64_t{24} << 30;
+/// Share of the device that the evaluator's memory for one call may take; the rest is for what the
+/// two modules allocate.
+constexpr double most_of_device = 0.6;
+constexpr std::uint64_t bandwidth_footprint = std::uint64_t{1} << 30;
+
+/// Where results are whole numbers, equal inputs make ties, of which each may be right.
+bool family_makes_ties(std::string_view family) {
+  return family == "constant" || family == "sparse";
+}
+
+bool gives_whole_numbers(const task_instance& at) {
+  return std::ranges::any_of(at.outputs,
+                             [](const tensor_layout& one) { return !is_floating(one.type); });
+}
+
+std::vector<module_case> cases_of(const device_module_task& of, std::uint64_t key) {
+  base::random_stream seeds(key, "content of a module on a device");
+  const auto seed = [&] { return seeds.next_u64() >> 2; };  // what Python's generators take
+  std::vector<module_case> cases;
+  const std::uint64_t nominal = seed();
+  cases.push_back({"as get_inputs makes them", nominal, "nominal", false, {}});
+  cases.push_back({"once more", seed(), "nominal", false, {}});
+  if (of.places.at.inputs.empty()) return cases;
+  cases.push_back({"one element changed", nominal, "nominal", true, {}});
+  for (const std::string_view family : module_families)
+    if (!family_makes_ties(family) || !gives_whole_numbers(of.places.at))
+      cases.push_back({std::string(family), seed(), family, false, {}});
+  return cases;
+}
+
+/// What a reference said of its results on the content that is there.
+struct described_results {
+  std::vector<result_scale> scales;
+};
+
+base::expected<described_results> scales_from(const std::string& text, std::size_t outputs) {
+  QUERN_TRY(const auto json, base::parse_json(text, 16));
+  const auto found = json.find("scales");
+  if (found == json.end() || !found->is_array() || found->size() != outputs)
+    return base::fail(base::errc::invalid_argument, "a reference told no scales of its {} results",
+                      outputs);
+  described_results results;
+  for (const auto& one : *found) {
+    result_scale scale;
+    QUERN_TRY(scale.rms, base::get<double>(one, "rms"));
+    QUERN_TRY(scale.worst_error, base::get<double>(one, "worst_error"));
+    QUERN_TRY(scale.finite, base::get<bool>(one, "finite"));
+    QUERN_TRY(scale.agrees, base::get<bool>(one, "agrees"));
+    results.scales.push_back(scale);
+  }
+  return results;
+}
+
+base::expected<output_limits> limits_from(const task_instance& at, const tolerance& relative,
+                                          std::span<const result_scale> scales) {
+  std::vector<tolerance> limits;
+  for (std::size_t o = 0; o < scales.size(); ++o) {
+    if (!is_floating(at.outputs[o].type)) {
+      limits.push_back(relative);
+      continue;
+    }
+    const auto limit = calibrated(relative, scales[o]);
+    if (!limit)
+      return base::fail(base::errc::invalid_argument,
+                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
+                        "root mean square is {:.3g}: more than a sixteenth",
+                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
+    limits.push_back(*limit);
+  }
+  return output_limits(std::move(limits));
+}
+
+/// Whether the two contents are one: a stored result would be right.
+base::status check_contents_differ(device_module_task& of, device_desk& desk,
+                                   module_memory& memory) {
+  if (of.places.at.inputs.empty() || of.subject->degenerate) return {};
+  QUERN_CHECK(make_content(of, of.cases[0], desk, memory));
+  desk.copy(memory.inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(make_content(of, of.cases[1], desk, memory));
+  for (std::size_t i = 0; i < of.places.at.inputs.size(); ++i)
+    desk.same_bits(memory.inputs() + of.places.inputs.offset(i),
+                   memory.staging() + of.places.inputs.offset(i), of.places.at.inputs[i]);
+  QUERN_TRY(const auto found, desk.wait());
+  if (std::ranges::any_of(found, [](const device_finding& one) { return !one.clean(); })) return {};
+  return base::fail(base::errc::invalid_argument,
+                    "get_inputs gives the same tensors under two seeds, so that a stored result "
+                    "would be right. Draw them by torch's generator, and set no seed there");
+}
+
+/// Limits of every case. Hidden cases on which the reference cannot judge are left out.
+base::status find_limits(device_module_task& of, device_desk& desk, module_memory& memory) {
+  std::vector<module_case> kept;
+  for (module_case& one : of.cases) {
+    QUERN_CHECK(make_content(of, one, desk, memory));
+    const auto text = of.reference->child().calibrate(of_reference);
+    if (!text) return base::in_context(one.name, reference_error(text.error()));
+    QUERN_TRY(const auto results, scales_from(*text, of.places.at.outputs.size()));
+    auto limit = limits_from(of.places.at, of.subject->tolerance, results.scales);
+    const bool finite = std::ranges::all_of(results.scales, &result_scale::finite);
+    if (kept.empty() && !limit) return tl::make_unexpected(limit.error());
+    if (!limit || (!kept.empty() && !finite)) continue;
+    one.limit = std::move(*limit);
+    kept.push_back(std::move(one));
+  }
+  of.cases = std::move(kept);
+  return {};
+}
+
+base::status check_fits_device(const module_sheet& sheet, const task_instance& at,
+                               const quern_desk_facts& device) {
+  QUERN_TRY(const auto weights, weight_layouts(sheet));
+  const module_places places(at);
+  double bytes = 2 * static_cast<double>(places.inputs.stride()) +
+                 3 * static_cast<double>(places.outputs.stride());
+  for (const tensor_layout& one : weights)
+    bytes += static_cast<double>(one.bytes);
+  const double most = most_of_device * static_cast<double>(device.memory_bytes);
+  if (bytes <= most) return {};
+  constexpr double mib = 1 << 20;
+  return base::fail(base::errc::exhausted,
+                    "inputs and results of its calls, twice and three times, and weights have "
+                    "{:.0f} MiB, on this device at most {:.0f}",
+                    bytes / mib, most / mib);
+}
+
+base::expected<std::unique_ptr<device_module>> reference_process(python_zygote& zygote,
+                                                                 const std::string& text) {
+  QUERN_TRY(auto child, zygote.fork(device_start(false)));
+  auto module = std::make_unique<device_module>(zygote, std::move(child));
+  QUERN_TRY(const auto path, module->put("reference.py", text));
+  if (const auto loaded = module->child().load(path, of_reference); !loaded)
+    return tl::make_unexpected(reference_error(loaded.error()));
+  return module;
+}
+
+base::error lending_error(const runner_failure& why) {
+  return {base::errc::unavailable, "lending memory to a module's process: " + why.text};
+}
+
+/// An element of the content gets the value of another one of its tensor, as long as neither or
+/// both are zero: a kernel may rely on the zeros of a triangle.
+base::status change_an_element(const device_module_task& of, std::uint64_t seed, device_desk& desk,
+                               std::uint64_t base) {
+  constexpr int tries = 24;
+  base::random_stream places(seed, "the element that is changed");
+  const auto& inputs = of.places.at.inputs;
+  for (int t = 0; t < tries; ++t) {
+    const auto i = static_cast<std::size_t>(places.below(inputs.size()));
+    const std::size_t width = size_of(inputs[i].type);
+    const auto elements = static_cast<std::uint64_t>(inputs[i].elements);
+    const std::uint64_t start = base + of.places.inputs.offset(i);
+    const std::uint64_t to = start + places.below(elements) * width;
+    const std::uint64_t from = start + places.below(elements) * width;
+    std::array<std::byte, 8> old{}, other{};
+    QUERN_CHECK(desk.read(std::span(old).first(width), to));
+    QUERN_CHECK(desk.read(std::span(other).first(width), from));
+    constexpr std::array<std::byte, 8> zero{};
+    if (old == other || (old == zero) != (other == zero)) continue;
+    return desk.write(to, std::span(other).first(width));
+  }
+  return {};
+}
+
+}  // namespace
+
+python_start device_start(bool with_extensions) {
+  python_start how;
+  how.memory_bytes = host_bytes;
+  how.work_bytes = std::int64_t{256} << 20;
+  if (with_extensions) {
+    how.classes = {"ModelNew", "Model"};
+    how.extensions = "its own folder";
+  }
+  return how;
+}
+
+base::status make_content(device_module_task& of, const module_case& what, device_desk& desk,
+                          module_memory& memory) {
+  if (of.places.at.inputs.empty()) return {};
+  const std::array seeds{what.seed};
+  const auto made = of.content->child().content(0, seeds, what.family, of_reference);
+  if (!made) return tl::make_unexpected(reference_error(made.error()));
+  if (what.changed) return change_an_element(of, what.seed, desk, memory.staging());
+  return {};
+}
+
+answered<base::nanoseconds_t> call_reference(device_module_task& of) {
+  return of.reference->run(of_reference);
+}
+
+base::status lend_again(device_module_task& of, module_memory& memory) {
+  QUERN_CHECK(memory.reserve(of.places));
+  if (of.lent == memory.making()) return {};
+  if (auto done = memory.lend_to_content(*of.content, of.places); !done)
+    return tl::make_unexpected(lending_error(done.error()));
+  if (auto done = memory.lend_to_reference(*of.reference, of.places); !done)
+    return tl::make_unexpected(lending_error(done.error()));
+  of.lent = memory.making();
+  return {};
+}
+
+base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
+    std::shared_ptr<const task> subject, python_zygote& zygote, device_desk& desk,
+    module_memory& memory, std::uint64_t input_seed) {
+  QUERN_CHECK(validate(*subject));
+  QUERN_CHECK(check_needs_of(*subject));
+  base::random_stream numbers(input_seed, "weights of a module");
+  const module_making making{std::string(name_of(pytorch_of(*subject).precision)),
+                             numbers.next_u64() >> 2};
+  QUERN_TRY(auto content, reference_process(zygote, subject->reference));
+  if (const auto sizes = content->child().describe_without_values(making, of_reference)) {
+    // Before memory is taken. Where a module cannot be described so, it is found out below.
+    const auto sheet = parse_module_sheet(*sizes);
+    const auto at = sheet ? instance_of(*sheet) : base::expected<task_instance>();
+    if (sheet && at) QUERN_CHECK(check_fits_device(*sheet, *at, desk.facts()));
+  }
+  const auto text = content->child().describe(making, of_reference);
+  if (!text) return tl::make_unexpected(reference_error(text.error()));
+  QUERN_TRY(auto sheet, parse_module_sheet(*text));
+  QUERN_CHECK(check_use_of(sheet));
+  QUERN_TRY(auto at, instance_of(sheet));
+  QUERN_CHECK(check_fits_device(sheet, at, desk.facts()));
+  QUERN_TRY(auto weights, weights_of(content->child(), sheet));
+
+  auto made = std::make_unique<device_module_task>(std::move(weights), std::move(at));
+  made->subject = std::move(subject);
+  made->id = task_id(*made->subject);
+  made->sheet = std::move(sheet);
+  made->making = making;
+  made->content = std::move(content);
+  QUERN_TRY(made->reference, reference_process(zygote, made->subject->reference));
+  QUERN_CHECK(lend_again(*made, memory));
+  const auto constructed =
+      made->reference->child().construct(made->making, made->sheet, made->weights, of_reference);
+  if (!constructed) return tl::make_unexpected(reference_error(constructed.error()));
+  made->cases = cases_of(*made, base::hasher().add(input_seed).add(made->id).digest().low);
+  QUERN_CHECK(check_contents_differ(*made, desk, memory));
+  QUERN_CHECK(find_limits(*made, desk, memory));
+  QUERN_TRY(const double bandwidth, desk.bandwidth(bandwidth_footprint));
+  made->floor_ns = static_cast<double>(made->places.at.cost_bytes) / bandwidth * 1e9;
+  return made;
+}
+
+}  // namespace quern::env

@@ -1,0 +1,145 @@
+// Times a module against its reference on one device.
+#include "env/lanes/pytorch/gpu/device_module_timing.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "env/gpu/check_layer.hpp"
+#include "env/judge/timing_session.hpp"
+#include "env/measure/stats.hpp"
+
+namespace quern::env {
+namespace {
+
+/// Before the first pair that counts: kernels are loaded, libraries choose theirs.
+constexpr int warm_up_pairs = 3;
+/// Share of pairs before which there is a call with a hidden distribution.
+constexpr double hidden_call_share = 1.0 / 16;
+constexpr double least_wall_s = 30, most_slower = 200;
+/// What is left of a call when what stands around it is taken off, at least: below it nothing is
+/// told apart from nothing.
+constexpr double least_call_ns = 500;
+
+class module_sides final : public timed_sides {
+ public:
+  explicit module_sides(const module_timing_request& r)
+      : r_(r), order_(r.order_seed, "order of a module's calls") {}
+
+  module_timing_result measure();
+
+  finding rehearse() override;
+  finding between() override;
+  finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
+  [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
+    return narrow_enough(net(lists.front()), r_.limits);
+  }
+
+ private:
+  finding pair_of_calls(const module_case& what, bool candidate_first, window_pair& took,
+                        double& tail_ns);
+  finding hidden_call();
+  [[nodiscard]] process_pairs net(process_pairs pairs) const;
+  [[nodiscard]] double limit_s() const {
+    return least_wall_s + most_slower * r_.task->baseline_ns * 1e-9;
+  }
+
+  const module_timing_request& r_;
+  base::random_stream order_;
+  std::vector<double> deliveries_;
+  idle_charge charge_;
+  std::int64_t pairs_ = 0;
+  std::size_t next_hidden_ = 1;
+  module_timing_result result_;
+};
+
+finding module_sides::pair_of_calls(const module_case& what, bool candidate_first,
+                                    window_pair& took, double& tail_ns) {
+  if (auto f = r_.calls->make(what); !f.ok()) return f;
+  device_call reference, candidate;
+  const device_quiet::hold quiet(*r_.quiet);
+  for (const bool is_candidate : {candidate_first, !candidate_first}) {
+    // Its copy would lie where that of the candidate does.
+    auto f = is_candidate ? r_.calls->candidate(limit_s(), candidate)
+                          : r_.calls->reference(!candidate_first, reference);
+    if (!f.ok()) return f;
+  }
+  double delivery_ns = 0;
+  if (auto f = r_.calls->delivery(delivery_ns); !f.ok()) return f;
+  deliveries_.push_back(delivery_ns);
+  if (reference.tail_ns > 0) charge_.saw_trusted(reference.tail_ns);
+  took = {reference.answer_ns, candidate.answer_ns};
+  tail_ns = candidate.tail_ns;
+  ++result_.calls;
+  return r_.calls->compare(what.limit,
+                           "a timed call is wrong, though the checks before were right");
+}
+
+finding module_sides::rehearse() {
+  window_pair took;
+  double tail_ns = 0;
+  for (int i = 0; i < warm_up_pairs; ++i)
+    if (auto f = pair_of_calls(r_.calls->fresh(), i % 2 == 0, took, tail_ns); !f.ok()) return f;
+  r_.task->baseline_ns = took.ref_ns;
+  deliveries_.clear();
+  charge_ = {};
+  return {};
+}
+
+finding module_sides::between() {
+  return order_.chance(hidden_call_share) ? hidden_call() : finding{};
+}
+
+/// A call that does not count, with a hidden distribution: a module that is careful only while it
+/// is checked cannot tell that it is.
+finding module_sides::hidden_call() {
+  const auto& cases = r_.task->cases;
+  if (cases.size() < 2) return {};
+  next_hidden_ = 1 + next_hidden_ % (cases.size() - 1);
+  window_pair took;
+  double tail_ns = 0;
+  return pair_of_calls(cases[next_hidden_], order_.chance(0.5), took, tail_ns);
+}
+
+finding module_sides::pair(std::size_t, bool candidate_first, std::optional<window_pair>& took) {
+  window_pair times;
+  double tail_ns = 0;
+  if (auto f = pair_of_calls(r_.calls->fresh(), candidate_first, times, tail_ns); !f.ok()) return f;
+  took = times;
+  charge_.begin_pair();
+  charge_.end_pair(tail_ns);
+  return {};
+}
+
+process_pairs module_sides::net(process_pairs pairs) const {
+  const double around = median_of(deliveries_);
+  for (window_pair& one : pairs) {
+    one.ref_ns = std::max(least_call_ns, one.ref_ns - around);
+    one.cand_ns = std::max(least_call_ns, one.cand_ns - around);
+  }
+  return is_on(check_layer::charge) ? charge_.charged(std::move(pairs), 1) : pairs;
+}
+
+module_timing_result module_sides::measure() {
+  const base::steady_clock clock;
+  timing_session session(*this, paired_protocol, r_.budget_s, order_, clock);
+  result_.what = session.run();
+  result_.seconds = session.seconds();
+  if (result_.what.ok()) result_.what = r_.calls->look_at_guards();
+  if (!result_.what.ok() || deliveries_.empty()) return std::move(result_);
+  result_.pairs = net(std::move(session.times().pairs.front()));
+  std::vector<double> refs;
+  for (const window_pair& one : result_.pairs)
+    refs.push_back(one.ref_ns);
+  if (!refs.empty()) result_.baseline_ns = median_of(refs);
+  result_.delivery_ns = median_of(deliveries_);
+  result_.tail_ns = charge_.forgiven_ns();
+  return std::move(result_);
+}
+
+}  // namespace
+
+module_timing_result time_module(const module_timing_request& request) {
+  return module_sides(request).measure();
+}
+
+}  // namespace quern::env

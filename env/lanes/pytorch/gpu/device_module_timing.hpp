@@ -1,0 +1,39 @@
+// Times a module against its reference on one device: pairs of calls in random order, each with
+// content of its own, every output compared.
+#pragma once
+
+#include <cstdint>
+
+#include "env/gpu/quiet.hpp"
+#include "env/lanes/pytorch/gpu/device_module_calls.hpp"
+#include "env/measure/estimate.hpp"
+
+namespace quern::env {
+
+struct module_timing_request {
+  device_module_calls* calls = nullptr;
+  device_module_task* task = nullptr;
+  device_quiet* quiet = nullptr;  ///< held pair by pair
+  std::uint64_t order_seed = 0;
+  double budget_s = 0.5;
+  estimate_limits limits;
+};
+
+/// With w from question to answer, d what the reference takes to deliver once more (the median of
+/// this measurement), u the tail of a candidate's call (device_call) and q the 90th percentile of
+/// the reference's tails, a call takes
+///
+///     reference: w - d        candidate: w - d + max(0, u - q)
+struct module_timing_result {
+  finding what;
+  process_pairs pairs;
+  double baseline_ns = 0;  ///< median for one call
+  double delivery_ns = 0;  ///< d
+  double tail_ns = 0;      ///< q
+  std::int64_t calls = 0;  ///< of each side
+  double seconds = 0;
+};
+
+module_timing_result time_module(const module_timing_request& request);
+
+}  // namespace quern::env

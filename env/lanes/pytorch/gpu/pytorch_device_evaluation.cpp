@@ -1,0 +1,232 @@
+// One evaluation on a GPU, stage by stage.
+#include <cmath>
+#include <filesystem>
+
+#include "base/random.hpp"
+#include "base/thread_deadline.hpp"
+#include "env/core/candidate_checks.hpp"
+#include "env/gpu/check_layer.hpp"
+#include "env/gpu/device_peak.hpp"
+#include "env/judge/claim.hpp"
+#include "env/judge/judgement.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
+
+namespace quern::env {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr question_limits module_loading = device_limits(120);
+constexpr question_limits module_recording = device_limits(60);
+/// Of a first call: libraries choose their kernels.
+constexpr double first_call_s = 60;
+
+/// What no host of this device class can run yet, as far as the text shows it.
+std::string cannot_run_on_device(const python_facts& facts) {
+  if (facts.uses_cute) return "kernels in CuTe need a compiler where the module runs";
+  if (facts.uses_tilelang) return "kernels in TileLang need a compiler where the module runs";
+  if (facts.uses_triton_jit) return "kernels in Triton need a compiler where the module runs";
+  if (facts.uses_torch_compile) return "torch.compile needs a compiler where the module runs";
+  return {};
+}
+
+}  // namespace
+
+bool pytorch_device_evaluation::fail_task(const base::error& e) {
+  if (e.code == base::errc::exhausted)
+    return settle({verdict_kind::unsupported, "", e.message, std::nullopt});
+  lost_reference_ = e.code == base::errc::unavailable;
+  return fail_host(e);
+}
+
+interruption pytorch_device_evaluation::interrupted() const {
+  const auto why = staged_evaluation::interrupted();
+  if (why != interruption::none) return why;
+  return lost_reference_ && with_.options.restart_reference ? interruption::reference_lost
+                                                            : interruption::none;
+}
+
+std::string pytorch_device_evaluation::what_failed(const std::string& told) const {
+  if (!built_.told || built_.told->what == compile_result::kind::built) return told;
+  const std::string& text = built_.told->text;
+  return text.substr(0, text.find('\n'));
+}
+
+bool pytorch_device_evaluation::prepare() {
+  stage_clock clock(with_.seconds.reference);
+  used_device_ = true;
+  auto task = with_.stand->get(request_.subject);
+  if (!task) return fail_task(task.error());
+  task_ = *task;
+  return true;
+}
+
+bool pytorch_device_evaluation::build() {
+  stage_clock clock(with_.seconds.compile);
+  const python_facts facts = facts_of_python(tokenize_python(request_.source));
+  if (std::string why = cannot_run_on_device(facts); !why.empty())
+    return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
+  if (!facts.uses_load && !facts.uses_load_inline) return true;
+  auto file = write_module("candidate.py", request_.source);
+  if (!file) return fail_host(file.error());
+  file_.emplace(std::move(*file));
+  auto recorder = with_.recording();
+  if (!recorder) return fail_host(recorder.error());
+  const auto requests = recorded_extensions(**recorder, file_->path.string(), &task_->sheet,
+                                            {module_recording, module_recording});
+  if (!requests && requests.error().code == base::errc::invalid_argument)
+    return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
+  if (!requests && requests.error().code == base::errc::timeout)
+    return settle({verdict_kind::timeout, "load", requests.error().message, std::nullopt});
+  if (!requests) return fail_host(requests.error());
+  auto built = with_.builds->build(*requests, file_->folder.path());
+  if (base::thread_deadline::is_over())
+    return settle(
+        {verdict_kind::timeout, "compile", "its extensions were not built", std::nullopt});
+  if (!built) return fail_host({base::errc::unavailable, built.error().message});
+  built_ = std::move(*built);
+  if (built_.told) note_compiler(*built_.told);
+  return true;
+}
+
+base::status pytorch_device_evaluation::give_extensions() {
+  if (built_.folder.empty()) return {};
+  constexpr std::size_t longest_index = std::size_t{64} << 20;
+  QUERN_TRY(const auto text, base::read_file(fs::path(built_.folder) / "index.json", longest_index));
+  QUERN_TRY(auto index, base::parse_json(text));
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    if (!index[i].contains("file")) continue;
+    const std::string name = fmt::format("extension{}.so", i);
+    QUERN_CHECK(candidate_->put_file(name, index[i]["file"].get<std::string>()));
+    index[i]["file"] = name;
+  }
+  QUERN_CHECK(candidate_->put("index.json", base::dump(index)));
+  return {};
+}
+
+bool pytorch_device_evaluation::start() {
+  stage_clock clock(with_.seconds.start);
+  candidate_.reset();
+  auto zygote = with_.stand->zygote();
+  if (!zygote) return fail_host(zygote.error());
+  python_start how = device_start(!built_.folder.empty());
+  how.classes = {"ModelNew", "Model"};
+  auto child = (*zygote)->fork(how);
+  if (!child) return fail_host(child.error());
+  ++with_.asked;
+  with_.stood_ready += child->stood_ready() ? 1 : 0;
+  candidate_ = std::make_unique<device_module>(**zygote, std::move(*child));
+  // Before anything of the candidate is in the process, which could keep what it is lent by.
+  const auto lent = with_.stand->memory().lend_to_candidate(*candidate_, task_->places);
+  if (!lent) return fail_host({base::errc::unavailable, "lending memory: " + lent.error().text});
+  if (const auto given = give_extensions(); !given) return fail_host(given.error());
+  const auto path = candidate_->put("candidate.py", request_.source);
+  if (!path) return fail_host(path.error());
+  candidate_checker checker(candidate_->process(), module_loading);
+  const auto loaded = candidate_->child().load(*path, module_loading);
+  verdict_.sandbox = candidate_->process().layers().names();
+  if (!loaded) {
+    finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
+    if (loaded.error().what == runner_failure::kind::refused)
+      f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
+    return settle(f);
+  }
+  const auto made = candidate_->child().construct(task_->making, task_->sheet, task_->weights,
+                                                  module_loading);
+  return made || settle(checker.explain(made.error(), nullptr, nullptr, "load"));
+}
+
+bool pytorch_device_evaluation::verify() {
+  stage_clock clock(with_.seconds.verify);
+  device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
+                            request_.seed);
+  device_call took;
+  const auto check = [&](const module_case& one) {
+    finding f = calls.make(one);
+    if (f.ok()) f = calls.reference(false, took);
+    if (f.ok()) f = calls.candidate(first_call_s, took);
+    if (f.ok()) f = calls.compare(one.limit, one.name);
+    verdict_.checks.push_back({one.name, f.ok(), f.detail});
+    return settle(f);
+  };
+  for (const module_case& one : task_->cases)
+    if (!check(one)) return false;
+  module_case again = task_->cases.front();
+  again.name += ", again";
+  return check(again) && settle(calls.look_at_guards());
+}
+
+estimate_limits pytorch_device_evaluation::measuring_limits() const {
+  estimate_limits limits;
+  limits.bucket_deviation *= with_.options.noise_limit / limits.half_width;
+  limits.half_width = with_.options.noise_limit;
+  limits.narrow = with_.options.precision;
+  return limits;
+}
+
+bool pytorch_device_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
+  if (round > 0 && !start()) return false;
+  with_.stand->settle();
+  device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
+                            request_.seed + round);
+  base::random_stream addresses(request_.seed, "timing", {round});
+  module_timing_request timed;
+  timed.calls = &calls;
+  timed.task = task_;
+  timed.quiet = &with_.stand->quiet();
+  timed.order_seed = addresses.next_u64();
+  timed.budget_s = with_.options.time_budget_s;
+  timed.limits = measuring_limits();
+  module_timing_result result;
+  {
+    stage_clock clock(with_.seconds.time);
+    result = time_module(timed);
+  }
+  verdict_.checks.push_back(
+      {"timed outputs", result.what.ok(),
+       result.what.ok() ? fmt::format("{} calls of each; {:.1f} us taken off each for what stands "
+                                      "around it",
+                                      result.calls, result.delivery_ns / 1000)
+                        : result.what.detail});
+  if (!settle(result.what)) return false;
+  into = std::move(result.pairs);
+  return true;
+}
+
+void pytorch_device_evaluation::time() {
+  judgement_rules rules;
+  rules.null = with_.null;
+  rules.limits = measuring_limits();
+  rules.charge_noise = true;
+  rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
+  rules.floor_ns = is_on(check_layer::floor) ? task_->floor_ns : 0;
+  measuring steps;
+  steps.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
+    process_pairs pairs;
+    if (!measure_once(round, pairs)) return false;
+    into.push_back(std::move(pairs));
+    return true;
+  };
+  steps.judge = [&](std::span<const process_pairs> all) { return judge_times(all, rules); };
+  steps.claims = rules.claims;
+  steps.recheck = request_.recheck;
+  steps.confirm_at_once = with_.options.confirm_at_once;
+  measure_and_settle(steps, runs_, claim_e2_, verdict_);
+  if (!verdict_.time) return;
+  work_report work;
+  const auto& facts = with_.stand->desk().facts();
+  work.bytes = task_->places.at.cost_bytes;
+  work.bytes_per_s = std::llround(static_cast<double>(work.bytes) /
+                                  std::max(1e-9, task_->floor_ns * 1e-9));
+  work.flops_per_s = std::llround(usual_flops(facts, task_->places.at));
+  work.multiprocessors = facts.multiprocessors;
+  verdict_.work = std::move(work);
+}
+
+void pytorch_device_evaluation::run() {
+  if (prepare() && build() && start() && verify() && is_measured(request_, how_)) time();
+  candidate_.reset();
+  with_.stand->stand_ready();
+}
+
+}  // namespace quern::env

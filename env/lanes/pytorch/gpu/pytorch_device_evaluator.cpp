@@ -1,0 +1,179 @@
+// The evaluator on a GPU: opening it, its tasks, and what it tells about itself.
+#include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
+
+#include "base/json.hpp"
+#include "base/program.hpp"
+#include "env/build/python.hpp"
+#include "env/build/tool.hpp"
+#include "env/device/gpu_class.hpp"
+#include "env/device/gpu_probe.hpp"
+#include "env/device/part_build.hpp"
+#include "env/judge/machine.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
+
+namespace quern::env {
+namespace {
+
+/// Tasks whose reference's processes stay: each has two contexts.
+constexpr std::size_t most_device_modules = 2;
+/// Candidates' processes that stand ready.
+constexpr int candidates_ahead = 1;
+
+}  // namespace
+
+base::expected<python_zygote*> module_stand::zygote() {
+  if (!zygote_) {
+    QUERN_TRY(auto started, python_zygote::start(mode_, gpu_));
+    zygote_.emplace(std::move(started));
+  }
+  return &*zygote_;
+}
+
+base::expected<device_module_task*> module_stand::get(const std::shared_ptr<const task>& subject) {
+  if (!tasks_) tasks_.emplace(most_device_modules);
+  const std::string id = task_id(*subject);
+  if (auto* known = tasks_->find(id)) {
+    QUERN_CHECK(lend_again(**known, memory_));
+    return known->get();
+  }
+  base::expected<std::unique_ptr<device_module_task>> made;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    QUERN_TRY(auto* from, zygote());
+    made = prepare_device_module(subject, *from, *desk_, memory_, secret_);
+    if (made || made.error().code != base::errc::unavailable) break;
+    renew();  // it died: once more with a fresh one
+  }
+  if (!made) return tl::make_unexpected(made.error());
+  return tasks_->add(id, std::move(*made)).get();
+}
+
+void module_stand::stand_ready() {
+  if (!zygote_) return;
+  if (!making_) making_.emplace(quiet_);
+  zygote_->stand_ready(device_start(false), candidates_ahead);
+}
+
+void module_stand::settle() {
+  if (!making_) return;
+  if (zygote_) (void)zygote_->ready_children();
+  making_.reset();
+}
+
+void module_stand::renew() {
+  tasks_.reset();
+  making_.reset();
+  zygote_.reset();
+}
+
+pytorch_device_evaluator::pytorch_device_evaluator(std::unique_ptr<state> s)
+    : staged_judge(s->options, s->seconds), state_(std::move(s)) {}
+pytorch_device_evaluator::~pytorch_device_evaluator() = default;
+
+base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluator::open(
+    evaluator_options options) {
+  auto s = std::make_unique<state>();
+  QUERN_CHECK(fill_in(options));
+  if (!has_nvidia_driver())
+    return base::fail(base::errc::unavailable,
+                      "lane pytorch on GPU {}: no NVIDIA driver is loaded (/dev/nvidiactl is not "
+                      "there); quern doctor tells more. Without --gpu it judges on a core",
+                      options.gpu);
+  s->options = std::move(options);
+  s->mode = s->options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
+  QUERN_CHECK(env::admit(probe_host(), s->mode, sandboxed_code::host_code_on_gpu));
+  QUERN_TRY(auto desk, device_desk::open(s->options.gpu));
+  const auto& facts = desk->facts();
+  QUERN_TRY(s->gpu.access, gpu_sandbox_paths(facts.bus_id));
+  s->gpu.library = base::program_folder() / "libquern_cuda.so";
+  s->device_class = gpu_device_class(facts.name) + "-torch";
+  QUERN_TRY(const auto processes, python_fingerprint());
+  QUERN_TRY(s->children, spawner::create(s->mode));
+  s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
+  s->null = null_distribution::of_gpus();
+  QUERN_TRY(const auto calibrated_null,
+            null_distribution::calibrated(s->options.null_file, s->device_class));
+  QUERN_TRY(auto care, device_care::begin(*s, s->options.gpu, *desk));
+  s->care.emplace(std::move(care));
+  s->set_up(std::move(desk));
+  QUERN_TRY(auto* zygote, s->stand->zygote());
+  s->versions = zygote->versions();
+  std::string compiler;
+  if (const auto found = find_compiler())
+    compiler = last_line_of({found->string(), "-dumpfullversion"}).value_or("");
+  s->environment = environment_fingerprint({s->versions, processes, compiler, base::build_id(),
+                                            cuda_part_build(), s->stand->desk().facts().name});
+  if (calibrated_null) {
+    s->null = *calibrated_null;
+    s->environment =
+        environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
+  }
+  s->stand->stand_ready();
+  return std::unique_ptr<pytorch_device_evaluator>(new pytorch_device_evaluator(std::move(s)));
+}
+
+base::expected<python_zygote*> pytorch_device_evaluator::state::recording() {
+  if (!recorder) {
+    QUERN_TRY(auto started, python_zygote::start(mode));
+    recorder.emplace(std::move(started));
+  }
+  return &*recorder;
+}
+
+std::optional<std::string> pytorch_device_evaluator::state::try_out() {
+  auto zygote = stand->zygote();
+  if (!zygote) return zygote.error().message;
+  auto child = (*zygote)->fork(device_start(false));
+  return child ? std::nullopt : std::optional(child.error().message);
+}
+
+std::unique_ptr<staged_evaluation> pytorch_device_evaluator::begin(
+    const evaluation_request& request, const measure_name& how, verdict& v) {
+  return std::make_unique<pytorch_device_evaluation>(*state_, request, how, v);
+}
+
+base::expected<baseline_terms> pytorch_device_evaluator::terms_of(baseline_choice /*baseline*/) {
+  return baseline_terms{"PyTorch on this GPU, its settings as they are: " + state_->versions,
+                        state_->environment};
+}
+
+void pytorch_device_evaluator::renew_reference() {
+  state_->stand->renew();
+}
+
+void pytorch_device_evaluator::look_after(verdict& v, runner::cause why) {
+  state_->care->look_after(v, why);
+}
+
+std::optional<device_trouble> pytorch_device_evaluator::trouble() const {
+  return state_->care->trouble();
+}
+
+void pytorch_device_evaluator::recover() {
+  state_->care->recover();
+}
+
+void pytorch_device_evaluator::warm_up() {
+  (void)state_->recording();
+}
+
+void pytorch_device_evaluator::compile_ahead(const evaluation_request& request) {
+  if (request.subject->lane != &pytorch_lane) return;
+  // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
+  (void)state_->builds->build_ahead(request.source, true);
+}
+
+const std::string& pytorch_device_evaluator::device_class() const {
+  return state_->device_class;
+}
+
+const std::string& pytorch_device_evaluator::environment() const {
+  return state_->environment;
+}
+
+double pytorch_device_evaluator::ready_share() const {
+  return state_->asked == 0
+             ? 1
+             : static_cast<double>(state_->stood_ready) / static_cast<double>(state_->asked);
+}
+
+}  // namespace quern::env

@@ -1,0 +1,54 @@
+// The evaluator of lane `pytorch` on a GPU: (task, candidate source) -> verdict, on tensors of the
+// device.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/status.hpp"
+#include "env/judge/evaluation_request.hpp"
+#include "env/judge/evaluator_options.hpp"
+#include "env/judge/staged_judge.hpp"
+#include "env/lanes/pytorch/pytorch_lane.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::env {
+
+/// Judges candidates of lane `pytorch` on GPU `options.gpu`. Owns the evaluator's memory there and
+/// two warm Pythons: one whose children have contexts, and one without a device, whose children are
+/// asked which extensions a candidate wants. All end with it.
+class pytorch_device_evaluator final : public staged_judge {
+ public:
+  /// Error: what is missing on this machine and what to do.
+  static base::expected<std::unique_ptr<pytorch_device_evaluator>> open(evaluator_options options);
+
+  ~pytorch_device_evaluator() override;
+
+  void warm_up() override;
+  /// Builds its extensions.
+  void compile_ahead(const evaluation_request& request) override;
+  [[nodiscard]] const env::lane& lane() const override { return pytorch_lane; }
+  [[nodiscard]] std::optional<device_trouble> trouble() const override;
+  void recover() override;
+  /// Of the GPU, with "-torch": times of modules are not those of lane `cuda`.
+  [[nodiscard]] const std::string& device_class() const override;
+  [[nodiscard]] const std::string& environment() const override;
+  /// Evaluations whose candidate's process stood ready when it was asked for, of all that asked.
+  [[nodiscard]] double ready_share() const;
+
+  /// Internal (pytorch_device_state.hpp).
+  struct state;
+
+ private:
+  explicit pytorch_device_evaluator(std::unique_ptr<state> s);
+  std::unique_ptr<staged_evaluation> begin(const evaluation_request& request,
+                                           const measure_name& how, verdict& v) override;
+  base::expected<baseline_terms> terms_of(baseline_choice baseline) override;
+  void renew_reference() override;
+  void look_after(verdict& v, runner::cause why) override;
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace quern::env

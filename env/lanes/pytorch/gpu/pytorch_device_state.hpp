@@ -1,0 +1,117 @@
+// What an evaluator of lane `pytorch` on a GPU works with, and one evaluation as it passes through
+// the stages. Internal to env/lanes/pytorch/gpu.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "env/gpu/device_care.hpp"
+#include "env/gpu/quiet.hpp"
+#include "env/judge/recently_used.hpp"
+#include "env/judge/staged_evaluation.hpp"
+#include "env/lanes/pytorch/candidate_builds.hpp"
+#include "env/lanes/pytorch/gpu/device_module_calls.hpp"
+#include "env/lanes/pytorch/gpu/device_module_timing.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
+#include "env/measure/null_distribution.hpp"
+
+namespace quern::env {
+
+/// What lives on the device, and ends with this object.
+class module_stand {
+ public:
+  module_stand(std::unique_ptr<device_desk> desk, sandbox_mode mode, python_gpu gpu,
+               const evaluator_options& options)
+      : desk_(std::move(desk)),
+        mode_(mode),
+        gpu_(std::move(gpu)),
+        secret_(*options.input_seed),
+        memory_(*desk_, secret_),
+        quiet_(desk_->facts().bus_id) {}
+
+  [[nodiscard]] device_desk& desk() { return *desk_; }
+  [[nodiscard]] module_memory& memory() { return memory_; }
+  [[nodiscard]] device_quiet& quiet() { return quiet_; }
+  base::expected<python_zygote*> zygote();
+  /// The task with its processes, which have the memory of its calls; the last few are kept. Valid
+  /// until the next call.
+  base::expected<device_module_task*> get(const std::shared_ptr<const task>& subject);
+  /// Has a process stand ready in the place of one that was taken; disturbs the device until
+  /// settle().
+  void stand_ready();
+  /// Waits until nothing is in making any more.
+  void settle();
+  /// Forgets tasks and ends the processes.
+  void renew();
+
+ private:
+  std::unique_ptr<device_desk> desk_;
+  sandbox_mode mode_;
+  python_gpu gpu_;
+  std::uint64_t secret_;
+  module_memory memory_;
+  device_quiet quiet_;
+  std::optional<python_zygote> zygote_;
+  std::optional<device_quiet::disturbance> making_;
+  std::optional<recently_used<std::unique_ptr<device_module_task>>> tasks_;
+};
+
+struct pytorch_device_evaluator::state final : public device_owner {
+  evaluator_options options;
+  sandbox_mode mode = sandbox_mode::required;
+  std::unique_ptr<spawner> children;
+  std::string versions;
+  std::string device_class;
+  std::string environment;
+  null_distribution null;
+  stage_seconds seconds;
+  python_gpu gpu;
+  std::unique_ptr<candidate_builds> builds;
+  std::optional<python_zygote> recorder;  ///< without a device
+  std::unique_ptr<module_stand> stand;
+  std::optional<device_care> care;
+  std::int64_t asked = 0, stood_ready = 0;  ///< of candidates' processes
+
+  device_desk& desk() override { return stand->desk(); }
+  void take_down() override { stand.reset(); }
+  void set_up(std::unique_ptr<device_desk> desk) override {
+    stand = std::make_unique<module_stand>(std::move(desk), mode, gpu, options);
+  }
+  std::optional<std::string> try_out() override;
+  base::expected<python_zygote*> recording();
+};
+
+/// One evaluation: fills a verdict stage by stage and stops at the first finding.
+class pytorch_device_evaluation final : public staged_evaluation {
+ public:
+  pytorch_device_evaluation(pytorch_device_evaluator::state& with,
+                            const evaluation_request& request, const measure_name& how, verdict& v)
+      : staged_evaluation(request, how, v), with_(with) {}
+
+  void run() override;
+  [[nodiscard]] interruption interrupted() const override;
+
+ private:
+  bool prepare();
+  bool fail_task(const base::error& e);
+  bool build();
+  /// A process in which the candidate is loaded and its model made; false: the verdict stands.
+  bool start();
+  /// The extensions that were built, in the folder of its process.
+  base::status give_extensions();
+  [[nodiscard]] std::string what_failed(const std::string& told) const;
+  bool verify();
+  bool measure_once(std::uint64_t round, process_pairs& into);
+  void time();
+  [[nodiscard]] estimate_limits measuring_limits() const;
+
+  pytorch_device_evaluator::state& with_;
+  device_module_task* task_ = nullptr;
+  std::optional<text_file> file_;
+  candidate_extensions built_;
+  std::unique_ptr<device_module> candidate_;
+  bool lost_reference_ = false;
+};
+
+}  // namespace quern::env

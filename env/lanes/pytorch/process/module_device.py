@@ -1,0 +1,105 @@
+"""A process's side of a GPU: its context, the evaluator's device memory, and what differs from a process on a core.
+
+The window library (libquern_cuda.so, env/device/window_part.h) maps memory of the evaluator, inputs for reading only. It is
+lent before a candidate is loaded. Nothing here is trusted by the evaluator: it compares in a process of its own, and its own
+clock counts.
+"""
+
+import ctypes
+
+import torch
+
+from module_tensors import DTYPES, Unusable, view as host_view
+
+ROOM = 400
+INPUTS = 0  # QUERN_INPUTS of env/device/window_part.h
+
+
+class HostMemory:
+    """Of a process on a core: tensors lie in files that are mapped."""
+
+    device = torch.device("cpu")
+    view = staticmethod(host_view)
+
+    def wait(self):
+        pass
+
+
+class DeviceMemory:
+    """Of a process with a GPU. The device has number 0 in its sandbox, which shows no other."""
+
+    device = torch.device("cuda", 0)
+
+    def __init__(self, library):
+        self.library, self.window = library, ctypes.c_void_p()
+        self.waits = torch.cuda.synchronize  # kept here, out of reach of what a module does to torch
+        library.quern_window_address.restype = ctypes.c_uint64
+        library.quern_window_problem.restype = ctypes.c_char_p
+
+    def open(self):
+        """Makes the context, and runs what most modules begin with, so that no candidate waits for it."""
+        problem = ctypes.create_string_buffer(ROOM)
+        torch.cuda.init()
+        # The default stream: the one that torch works on.
+        if self.library.quern_window_open(ctypes.c_int32(0), ctypes.c_int32(0), ctypes.byref(self.window), problem, ROOM):
+            raise OSError(problem.value.decode(errors="replace"))
+        with torch.no_grad():
+            for kind in (torch.float32, torch.bfloat16, torch.float16):
+                left = torch.ones(64, 64, device=self.device).to(kind)
+                torch.nn.functional.linear(left, left).mul_(2).sum().item()
+            torch.ones(2, 2, device=self.device, dtype=torch.float64).sum().item()
+        self.waits()
+
+    def import_piece(self, piece, fd, size, hint, _):
+        """Address at which kernels find the piece. Inputs cannot be written here, at no address."""
+        named = self.window, ctypes.c_int32(piece), ctypes.c_int32(fd), ctypes.c_uint64(size), ctypes.c_uint64(hint)
+        if piece == INPUTS:
+            refused = self.library.quern_window_import_to_read(*named)
+        else:
+            refused = self.library.quern_window_import(*named, ctypes.c_uint64(0))
+        if refused:
+            raise Unusable(self.library.quern_window_problem(self.window).decode(errors="replace"))
+        return self.library.quern_window_address(self.window, ctypes.c_int32(piece))
+
+    def view(self, address, number, shape, as_bool=False):
+        """A tensor over memory of the evaluator; nothing is copied."""
+        dtype, elements, strides = DTYPES[number], 1, []
+        for n in reversed(shape):
+            strides.insert(0, elements)
+            elements *= n
+        if elements == 0:
+            return torch.empty(shape, dtype=torch.bool if as_bool else dtype, device=self.device)
+        storage = torch._C._construct_storage_from_data_pointer(address, self.device, elements * dtype.itemsize)
+        tensor = torch.empty(0, dtype=dtype, device=self.device).set_(storage, 0, tuple(shape), tuple(strides))
+        return tensor.view(torch.bool) if as_bool else tensor
+
+    def wait(self):
+        self.waits()
+
+
+def scales(outputs, wide):
+    """Of each output of a reference: what calibration.hpp calls result_scale, as a dictionary. `wide`: the same results in
+    f64, or None. Parts of a tensor at a time, since f64 of all of it may not fit."""
+    found = []
+    for i, output in enumerate(outputs):
+        scale = {"rms": 0.0, "worst_error": 0.0, "finite": True, "agrees": True}
+        found.append(scale)
+        if not output.is_floating_point() or output.numel() == 0:
+            continue
+        flat, flat_wide = output.reshape(-1), None if wide is None else wide[i].reshape(-1)
+        squares, count, step = 0.0, 0, 1 << 26
+        for at in range(0, flat.numel(), step):
+            y = flat[at:at + step].double()
+            is_finite = torch.isfinite(y)
+            scale["finite"] &= bool(is_finite.all())
+            squares += float(torch.where(is_finite, y, 0).square().sum())
+            count += int(is_finite.sum())
+            if flat_wide is not None:
+                y64 = flat_wide[at:at + step]
+                both = is_finite & torch.isfinite(y64)
+                alike = both | (torch.isnan(y) & torch.isnan(y64)) | (torch.isinf(y) & (y == y64))
+                scale["agrees"] &= bool(alike.all())
+                scale["worst_error"] = max(scale["worst_error"], float(torch.where(both, (y - y64).abs(), 0).max()))
+        if count:
+            scale["rms"] = (squares / count) ** 0.5
+    return found

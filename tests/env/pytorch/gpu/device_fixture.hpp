@@ -1,0 +1,71 @@
+// What tests of modules on a GPU share: one evaluator, a task, and how a candidate is judged.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "env/device/gpu_probe.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
+#include "support/gpu.hpp"
+#include "tests/env/pytorch/judge/modules_fixture.hpp"
+
+namespace quern::test::modules {
+
+inline evaluator_options device_options() {
+  evaluator_options o;
+  o.runner_program = program_dir() / "quern-runner";
+  o.reference_program = program_dir() / "quern-torch";
+  o.sandbox_required = false;
+  o.time_budget_s = 0.3;
+  o.input_seed = 7;
+  o.on_gpu = true;
+  return o;
+}
+
+/// Null: there is no device, and the case is skipped.
+inline pytorch_device_evaluator* device_judge() {
+  static std::unique_ptr<pytorch_device_evaluator> opened;
+  static std::string problem;
+  if (!opened && problem.empty()) {
+    auto made = pytorch_device_evaluator::open(device_options());
+    if (made)
+      opened = std::move(*made);
+    else
+      problem = made.error().message;
+  }
+  return go_on_with_gpu(opened != nullptr, problem) ? opened.get() : nullptr;
+}
+
+/// As large as a task whose call takes some 100 us.
+inline const char* const wide = R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        return torch.relu(self.linear(x)) * self.scale * factor + self.shift
+
+def get_inputs():
+    return [torch.rand(8192, 512), 0.5]
+
+def get_init_inputs():
+    return [512]
+)";
+
+inline verdict judged_on_device(const std::string& source, bool timed = false,
+                                std::shared_ptr<const task> of = task_of(layered)) {
+  evaluation_request request;
+  request.subject = std::move(of);
+  request.source = source;
+  request.verify_only = !timed;
+  request.recheck = true;  // no verdict is taken from another case
+  return device_judge()->evaluate(request);
+}
+
+}  // namespace quern::test::modules
