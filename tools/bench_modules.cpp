@@ -1,9 +1,9 @@
-// What lane `pytorch` costs on a core. How soon a forked Python runs an operator of torch, one that
+// What lane `pytorch` costs on a core, or on a GPU (--gpu). How soon a forked Python runs an operator of torch, one that
 // stood ready and one that did not. What a candidate is called that is the reference. How many
 // evaluations an hour, and in which stages they go.
 //
 //   bench_modules [--forks N] [--trials N] [--checks N] [--only TASK] [--budget-s S] [--ahead N]
-//                 [--sandbox best_effort|required]
+//                 [--sandbox best_effort|required] [--gpu N]
 //
 // Ends with 1 where a bar is missed. The load of the machine is printed before and after.
 #include <cmath>
@@ -18,8 +18,11 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "base/program.hpp"
 #include "base/text.hpp"
+#include "env/gpu/desk.hpp"
 #include "env/judge/machine.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/lanes/pytorch/pytorch_evaluator.hpp"
@@ -42,6 +45,7 @@ struct module_bench_options {
   std::string sandbox = "required";
   double budget_s = 0.5;
   int ahead = env::usual_children_ahead;
+  std::optional<int> gpu;
 };
 
 void print_load(const char* when) {
@@ -136,11 +140,57 @@ base::expected<bool> bench_forks(env::sandbox_mode mode, int forks) {
   return met;
 }
 
+/// Seconds until so many children stand that have nothing but a context.
+base::expected<double> make_contexts(env::python_zygote& zygote, int count) {
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  zygote.stand_ready(count);
+  QUERN_TRY(const auto standing, zygote.ready_children());
+  if (standing.size() != static_cast<std::size_t>(count))
+    return base::fail(base::errc::unavailable, "{} of {} children stand ready", standing.size(),
+                      count);
+  const double seconds = static_cast<double>(clock.now_ns() - begin) * 1e-9;
+  // Their ends, and the driver's work behind them, are not part of the next ones.
+  for (int i = 0; i < count; ++i) {
+    QUERN_TRY(auto child, zygote.fork({}));
+    (void)zygote.end(child);
+  }
+  return seconds;
+}
+
+/// Whether the bars are met.
+base::expected<bool> bench_contexts(env::sandbox_mode mode, int gpu, int times) {
+  constexpr double most_one_s = 0.7, most_four_s = 1.3;
+  QUERN_TRY(const auto facts, env::device_desk::open(gpu));
+  QUERN_TRY(auto access, env::gpu_sandbox_paths(facts->facts().bus_id));
+  QUERN_TRY(auto zygote, env::python_zygote::start(
+                             mode, {std::move(access), base::program_folder() / "libquern_cuda.so"}));
+  QUERN_CHECK(make_contexts(zygote, 1));  // libraries come from a cold disk
+  std::vector<double> one, four;
+  for (int i = 0; i < times; ++i) {
+    QUERN_TRY(const double alone, make_contexts(zygote, 1));
+    QUERN_TRY(const double together, make_contexts(zygote, 4));
+    one.push_back(alone);
+    four.push_back(together);
+  }
+  const bool met = env::median_of(one) <= most_one_s && env::median_of(four) <= most_four_s;
+  std::printf(
+      "ready  %d times: a child with a warm context median %.2f s, P90 %.2f s, wanted %.1f; four "
+      "median %.2f s, P90 %.2f s, wanted %.1f: %s\n",
+      times, env::median_of(one), env::quantile_of(one, 0.9), most_one_s, env::median_of(four),
+      env::quantile_of(four, 0.9), most_four_s, met ? "met" : "missed");
+  std::fflush(stdout);
+  return met;
+}
+
 // ---- a candidate that is the reference
 
+/// `rows` stands where a task has its first size: a GPU wants more of them.
 struct self_module {
   const char* name;
   const char* text;
+  const char* rows;
+  const char* rows_on_gpu;
 };
 
 constexpr self_module self_modules[] = {{"mlp", R"(
@@ -157,11 +207,12 @@ class Model(nn.Module):
         return self.second(torch.relu(self.first(x)))
 
 def get_inputs():
-    return [torch.rand(64, 256)]
+    return [torch.rand(ROWS, 256)]
 
 def get_init_inputs():
     return [256, 512]
-)"},
+)",
+                                        "64", "65536"},
                                         {"softmax", R"(
 import torch
 import torch.nn as nn
@@ -171,8 +222,9 @@ class Model(nn.Module):
         return torch.softmax(x, dim=1)
 
 def get_inputs():
-    return [torch.rand(256, 1024)]
-)"},
+    return [torch.rand(ROWS, 1024)]
+)",
+                                         "256", "65536"},
                                         {"matmul", R"(
 import torch
 import torch.nn as nn
@@ -182,8 +234,9 @@ class Model(nn.Module):
         return a @ b
 
 def get_inputs():
-    return [torch.rand(384, 384), torch.rand(384, 384)]
-)"},
+    return [torch.rand(ROWS, 384), torch.rand(384, 384)]
+)",
+                                         "384", "131072"},
                                         {"reduction", R"(
 import torch
 import torch.nn as nn
@@ -193,26 +246,32 @@ class Model(nn.Module):
         return x.sum(dim=1)
 
 def get_inputs():
-    return [torch.rand(1024, 1024)]
-)"}};
+    return [torch.rand(ROWS, 1024)]
+)",
+                                         "1024", "131072"}};
 
-std::string self_task(const self_module& of) {
+std::string text_of(const self_module& of, bool on_gpu) {
+  std::string text = of.text;
+  const std::string_view place = "ROWS";
+  return text.replace(text.find(place), place.size(), on_gpu ? of.rows_on_gpu : of.rows);
+}
+
+std::string self_task(const self_module& of, bool on_gpu) {
+  const std::string reference = text_of(of, on_gpu);
   std::string text = fmt::format(
       "quern_task: 1\nname: {}\nlane: pytorch\nfamily: bench\ntolerance: {{atol: 1.0e-4, rtol: "
       "1.0e-4}}\nbaseline: reference\nreference: |\n",
       of.name);
-  for (const char* at = of.text; *at != '\0'; ++at) {
-    if (*at == '\n')
-      text += "\n  ";
-    else
-      text += *at;
+  for (const char letter : reference) {
+    text += letter;
+    if (letter == '\n') text += "  ";
   }
   return text + "\n";
 }
 
 /// The reference with the class that candidates have. The number makes it a source of its own.
-std::string self_candidate(const self_module& of, int trial) {
-  std::string text = of.text;
+std::string self_candidate(const self_module& of, int trial, bool on_gpu) {
+  std::string text = text_of(of, on_gpu);
   const std::string head = "class Model(nn.Module):\n";
   text.replace(text.find(head), head.size(),
                fmt::format("class ModelNew(nn.Module):\n    trial = {}\n\n", trial));
@@ -259,25 +318,38 @@ void print_self(const char* name, const self_figures& of) {
   std::fflush(stdout);
 }
 
-/// Whether the bar is met, and no honest candidate was called anything but right or noisy.
-base::expected<bool> bench_against_itself(const module_bench_options& options) {
+base::expected<std::unique_ptr<env::candidate_judge>> open_judge(
+    const module_bench_options& options) {
   env::pytorch_evaluator_options opening;
   opening.time_budget_s = options.budget_s;
   opening.sandbox_required = options.sandbox == "required";
   opening.children_ahead = options.ahead;
-  QUERN_TRY(const auto judge, env::pytorch_evaluator::open(std::move(opening)));
+  if (!options.gpu) {
+    QUERN_TRY(auto judge, env::pytorch_evaluator::open(std::move(opening)));
+    return judge;
+  }
+  opening.gpu = *options.gpu;
+  opening.on_gpu = true;
+  QUERN_TRY(auto judge, env::pytorch_device_evaluator::open(std::move(opening)));
+  return judge;
+}
+
+/// Whether the bar is met, and no honest candidate was called anything but right or noisy.
+base::expected<bool> bench_against_itself(const module_bench_options& options) {
+  QUERN_TRY(const auto judge, open_judge(options));
+  const bool on_gpu = options.gpu.has_value();
   std::vector<self_module> modules;
   std::vector<std::shared_ptr<const env::task>> tasks;
   for (const self_module& one : self_modules) {
     if (!options.only.empty() && options.only != one.name) continue;
-    QUERN_TRY(auto task, env::parse_task(self_task(one)));
+    QUERN_TRY(auto task, env::parse_task(self_task(one, on_gpu)));
     modules.push_back(one);
     tasks.push_back(std::make_shared<const env::task>(std::move(task)));
   }
   const auto request_of = [&](std::size_t which, int trial, bool timed) {
     env::evaluation_request request;
     request.subject = tasks[which];
-    request.source = self_candidate(modules[which], trial);
+    request.source = self_candidate(modules[which], trial, on_gpu);
     request.seed = static_cast<std::uint64_t>(trial + 1);
     request.verify_only = !timed;
     return request;
@@ -310,8 +382,11 @@ base::expected<bool> bench_against_itself(const module_bench_options& options) {
       100.0 * all.noisy / all.trials, env::quantile_of(all.log_speedups, 0.99));
   for (std::size_t i = 0; i < tasks.size(); ++i)
     print_self(modules[i].name, each[i]);
-  std::printf("rate   %.0f evaluations an hour on one core: %.1f s for %d\n",
-              3600 * all.trials / seconds, seconds, all.trials);
+  std::printf("rate   %.0f evaluations an hour on one %s: %.1f s for %d\n",
+              3600 * all.trials / seconds, on_gpu ? "GPU" : "core", seconds, all.trials);
+  if (const auto* device = dynamic_cast<const env::pytorch_device_evaluator*>(judge.get()))
+    std::printf("ready  a process stood ready in %.1f %% of evaluations, wanted 95 %%\n",
+                100 * device->ready_share());
   each_stage(before, after, [&](const char* name, double value) {
     std::printf("       %-10s %6.1f ms an evaluation\n", name, 1000 * value / all.trials);
   });
@@ -345,7 +420,8 @@ int run(const module_bench_options& options) {
       options.sandbox == "required" ? env::sandbox_mode::required : env::sandbox_mode::best_effort;
   bool met = true;
   if (options.forks > 0) {
-    const auto forked = bench_forks(mode, options.forks);
+    const auto forked = options.gpu ? bench_contexts(mode, *options.gpu, options.forks)
+                                    : bench_forks(mode, options.forks);
     if (!forked) return failed(forked.error());
     met &= *forked;
   }
@@ -380,6 +456,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--budget-s", options.budget_s, "seconds of measuring for each evaluation")
       ->capture_default_str();
+  app.add_option("--gpu", options.gpu, "measure on this GPU, by the driver's number; else on a core")
+      ->check(CLI::Range(0, 63));
   app.add_option("--ahead", options.ahead,
                  "processes of --trials that stand ready for an evaluation; 0: none")
       ->check(CLI::Range(0, 16))

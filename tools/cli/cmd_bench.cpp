@@ -76,7 +76,9 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   // Nobody asks again later: a large claim is settled now.
   options.confirm_at_once = true;
   std::vector<int> gpus = {0};
-  if (lane.device == env::device_kind::gpu) {
+  // A lane that can judge on either does so on a GPU where some are named; one of cores refuses.
+  options.on_gpu = !a.gpus.empty();
+  if (lane.device == env::device_kind::gpu || options.on_gpu) {
     const auto host = env::probe_gpus();
     if (!host)
       return base::fail(host.error().code, "{}; quern doctor tells more", host.error().message);
@@ -246,10 +248,6 @@ base::expected<int> bench(bench_arguments a) {
   if (a.budget_s == 0)
     a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);
   const env::lane& lane = *suite.members.front().task.lane;
-  if (lane.device != env::device_kind::gpu && !a.gpus.empty())
-    return base::fail(errc::invalid_argument,
-                      "--gpus is for suites that run on GPUs, {} is of lane {}: leave it out",
-                      suite.name, lane.name);
   skipped_candidates skipped;
   QUERN_TRY(const auto candidates, candidates_of(a, suite, a.skip_unknown ? &skipped : nullptr));
   tell_skipped(skipped, suite);
