@@ -2,6 +2,8 @@
 
 Used by the recorders (extension_recorder.py, triton_recorder.py).
 """
+import ast
+
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -56,7 +58,9 @@ def make_model(module, init_args):
 
 
 def made_input(given):
-    """An argument of forward: {"value": ANY}, or {"shape": LIST, "dtype": "float32"}."""
+    """An argument of forward: {"value": ANY}, {"literal": its text in Python}, or {"shape": LIST, "dtype": "float32"}."""
+    if "literal" in given:
+        return ast.literal_eval(given["literal"])
     if "value" in given:
         return given["value"]
     return torch.empty(given["shape"], dtype=getattr(torch, given["dtype"]))

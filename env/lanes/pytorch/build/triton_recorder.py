@@ -6,13 +6,15 @@ down: its first form (TTIR), its options, and the key by which Triton finds the 
 hostile: call it only in a sandboxed process that does nothing afterwards.
 
 As a sandboxed program: triton_recorder.py <job.json >answer.jsonl
-  job: {"source": TEXT, "init_args": LIST, "inputs": [{"shape": LIST, "dtype": "float32"} or {"value": ANY}, …]}; one line
+  job: {"source": TEXT, "init_args": LIST, or its text in Python, "inputs": [{"shape": LIST, "dtype": "float32"},
+  {"value": ANY} or {"literal": its text in Python}, …]}; one line
   {"kernel": {…}} for each specialisation, and then one line {"end": WORD, "reason": WORD, "text": TEXT, "notes": LIST}.
   End is "ran" or "raised". Reason: "" (every launch was learnt), "no_launch", "data_dependent" (a value of a tensor
   decides), "kernel_refused" (Triton refuses the kernel), "limit", "raised".
 
 Pointers of tensors are taken to be aligned as CUDA's allocator aligns them, plus what a view adds.
 """
+import ast
 import hashlib
 import json
 import os
@@ -217,7 +219,10 @@ def main():
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    end, reason, text = record(job["source"], job["init_args"], job["inputs"], recorder)
+    init_args = job["init_args"]
+    if isinstance(init_args, str):
+        init_args = list(ast.literal_eval(init_args))
+    end, reason, text = record(job["source"], init_args, job["inputs"], recorder)
     for kernel in recorder.kernels.values():
         answer.write(json.dumps({"kernel": kernel}, sort_keys=True) + "\n")
     answer.write(json.dumps({"end": end, "reason": reason, "text": text, "notes": recorder.notes}) + "\n")

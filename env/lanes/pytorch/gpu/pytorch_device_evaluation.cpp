@@ -25,7 +25,6 @@ constexpr double first_call_s = 60;
 std::string cannot_run_on_device(const python_facts& facts) {
   if (facts.uses_cute) return "kernels in CuTe need a compiler where the module runs";
   if (facts.uses_tilelang) return "kernels in TileLang need a compiler where the module runs";
-  if (facts.uses_triton_jit) return "kernels in Triton need a compiler where the module runs";
   if (facts.uses_torch_compile) return "torch.compile needs a compiler where the module runs";
   return {};
 }
@@ -66,7 +65,20 @@ bool pytorch_device_evaluation::build() {
   const python_facts facts = facts_of_python(tokenize_python(request_.source));
   if (std::string why = cannot_run_on_device(facts); !why.empty())
     return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
-  if (!facts.uses_load && !facts.uses_load_inline) return true;
+  if (facts.uses_triton_jit && !build_kernels()) return false;
+  return (!facts.uses_load && !facts.uses_load_inline) || build_extensions();
+}
+
+bool pytorch_device_evaluation::build_kernels() {
+  auto built = with_.kernels->build(request_.source, task_->sheet);
+  if (!built) return fail_host({base::errc::unavailable, built.error().message});
+  if (built->refused)
+    return settle({verdict_kind::compile_error, "", built->left_out, std::nullopt});
+  kernels_ = std::move(*built);
+  return true;
+}
+
+bool pytorch_device_evaluation::build_extensions() {
   auto file = write_module("candidate.py", request_.source);
   if (!file) return fail_host(file.error());
   file_.emplace(std::move(*file));
@@ -104,6 +116,14 @@ base::status pytorch_device_evaluation::give_extensions() {
   return {};
 }
 
+base::status pytorch_device_evaluation::give_kernels() {
+  if (!kernels_) return {};
+  QUERN_CHECK(candidate_->put("kernels.json", kernels_->index));
+  for (const built_kernels::file& one : kernels_->files)
+    QUERN_CHECK(candidate_->put(one.name, one.bytes));
+  return {};
+}
+
 bool pytorch_device_evaluation::start() {
   stage_clock clock(with_.seconds.start);
   candidate_.reset();
@@ -111,6 +131,7 @@ bool pytorch_device_evaluation::start() {
   if (!zygote) return fail_host(zygote.error());
   python_start how = device_start(!built_.folder.empty());
   how.classes = {"ModelNew", "Model"};
+  how.kernels = kernels_.has_value();
   auto child = (*zygote)->fork(how);
   if (!child) return fail_host(child.error());
   ++with_.asked;
@@ -120,6 +141,7 @@ bool pytorch_device_evaluation::start() {
   const auto lent = with_.stand->memory().lend_to_candidate(*candidate_, task_->places);
   if (!lent) return fail_host({base::errc::unavailable, "lending memory: " + lent.error().text});
   if (const auto given = give_extensions(); !given) return fail_host(given.error());
+  if (const auto given = give_kernels(); !given) return fail_host(given.error());
   const auto path = candidate_->put("candidate.py", request_.source);
   if (!path) return fail_host(path.error());
   candidate_checker checker(candidate_->process(), module_loading);

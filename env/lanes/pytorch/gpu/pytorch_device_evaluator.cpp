@@ -89,6 +89,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
   QUERN_TRY(const auto processes, python_fingerprint());
   QUERN_TRY(s->children, spawner::create(s->mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
+  s->kernels = std::make_unique<candidate_kernels>(*s->children, s->options.cache_dir);
   s->null = null_distribution::of_gpus();
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(s->options.null_file, s->device_class));

@@ -11,6 +11,7 @@
 #include "env/judge/recently_used.hpp"
 #include "env/judge/staged_evaluation.hpp"
 #include "env/lanes/pytorch/candidate_builds.hpp"
+#include "env/lanes/pytorch/candidate_kernels.hpp"
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
@@ -68,6 +69,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   stage_seconds seconds;
   python_gpu gpu;
   std::unique_ptr<candidate_builds> builds;
+  std::unique_ptr<candidate_kernels> kernels;
   std::optional<python_zygote> recorder;  ///< without a device
   std::unique_ptr<module_stand> stand;
   std::optional<device_care> care;
@@ -96,10 +98,13 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool prepare();
   bool fail_task(const base::error& e);
   bool build();
+  bool build_extensions();
+  bool build_kernels();
   /// A process in which the candidate is loaded and its model made; false: the verdict stands.
   bool start();
-  /// The extensions that were built, in the folder of its process.
+  /// What was built, in the folder of its process.
   base::status give_extensions();
+  base::status give_kernels();
   [[nodiscard]] std::string what_failed(const std::string& told) const;
   bool verify();
   bool measure_once(std::uint64_t round, process_pairs& into);
@@ -110,6 +115,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   device_module_task* task_ = nullptr;
   std::optional<text_file> file_;
   candidate_extensions built_;
+  std::optional<built_kernels> kernels_;
   std::unique_ptr<device_module> candidate_;
   bool lost_reference_ = false;
 };

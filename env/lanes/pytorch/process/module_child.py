@@ -111,6 +111,9 @@ class Child:
     def install_extensions(self):
         if self.asked["extensions"]:
             built_extensions.install(self.asked["extensions"])
+        if self.asked.get("kernels"):
+            import built_kernels
+            built_kernels.install(self.asked["kernels"])
 
     def plan(self, tensors, inputs, outputs, in_f64):
         self.places = [(t.address, t.stride, t.type, tuple(t.shape[:t.rank])) for t in tensors]

@@ -124,6 +124,7 @@ base::expected<python_child> python_zygote::fork(const python_start& how) {
   request["core"] = how.core;
   request["classes"] = how.classes;
   request["extensions"] = how.extensions;
+  request["kernels"] = how.kernels;
   request["read_only"] = how.read_only;
   QUERN_TRY(const auto told, ask(request, std::move(ends.second)));
   QUERN_TRY(const auto pid, base::get<std::int64_t>(told, "pid"));

@@ -34,6 +34,8 @@ struct python_start {
   /// Folder of built_extensions.py, shown; empty: none was built. Of a child with a GPU: not empty
   /// where its own folder will have them.
   std::string extensions;
+  /// Of a child with a GPU: whether its own folder will have Triton kernels (built_kernels.py).
+  bool kernels = false;
 };
 
 /// The GPU of a warm parent whose children have one.

@@ -129,8 +129,9 @@ def wait_and_serve(library, control, limits, own_files, group):
         if not message or len(channels) != 1:
             return 0  # the warm Python is gone
         asked, channel = json.loads(message), channels[0]
-        if library.gpu is not None and asked["extensions"]:
-            asked["extensions"] = own_files[-1]  # its folder
+        if library.gpu is not None:
+            # Its own folder has them.
+            asked.update({kind: own_files[-1] for kind in ("extensions", "kernels") if asked[kind]})
         if library.gpu is None:
             layers = library.complete({"core": asked["core"], "read_only": asked["read_only"], "keep": [own, channel]})
             use_work_folder()
