@@ -72,7 +72,8 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const pyth
       "MALLOC_TOP_PAD_=67108864",
       // It counts what is refused (refused_calls.cpp).
       "LD_PRELOAD=" + library.string(), "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1",
-      "MKL_NUM_THREADS=1", "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
+      "MKL_NUM_THREADS=1",
+      "OPENBLAS_NUM_THREADS=1", "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
       "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent", "USER=quern", "LOGNAME=quern",
       "PATH=/usr/bin:/bin", "LC_ALL=C"};
   std::vector<std::string> command{python.string(), script.string(), library.string()};

@@ -116,6 +116,7 @@ class Zygote:
         self.read_only = own_folders() + [os.path.dirname(os.path.abspath(__file__))]
         self.children = {}  # number -> (group, folder), of all that were forked
         self.ready = []  # those of them that nobody has asked for yet, the oldest first
+        self.begun = []  # those that do not stand yet
         self.ends = {}  # of the last ones, whom somebody may still ask about
 
     def reap(self):
@@ -163,6 +164,18 @@ class Zygote:
 
     def start(self, limits):
         """A child that stands; it is not among the ready ones. OSError: why there is none."""
+        return self.standing(self.begin(limits))
+
+    def standing(self, child):
+        try:
+            child.wait_until_it_stands()
+        except OSError:
+            child.kill()
+            raise
+        return child
+
+    def begin(self, limits):
+        """A child that is forked and does not stand yet."""
         group, folder = self.library.group(limits.memory_bytes), self.new_folder()
         try:
             ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -173,20 +186,14 @@ class Zygote:
         if pid == 0:
             status = 1
             try:
-                for other in [ours, self.control, *(one.control for one in self.ready)]:
+                for other in [ours, self.control, *(one.control for one in self.ready + self.begun)]:
                     other.close()
                 status = wait_and_serve(self.library, its, limits, self.read_only + ([folder] if folder else []), group)
             finally:
                 os._exit(status)
         its.close()
         self.children[pid] = group, folder
-        child = ReadyChild(pid, ours, limits, folder)
-        try:
-            child.wait_until_it_stands()
-        except OSError:
-            child.kill()
-            raise
-        return child
+        return ReadyChild(pid, ours, limits, folder)
 
     def new_folder(self):
         """That the sandbox of one child shows, whatever is put there later; None: its files are shown themselves."""
@@ -202,10 +209,14 @@ class Zygote:
             self.ready.remove(child)
             child.kill()
         try:
-            while len(self.ready) < count:
-                self.ready.append(self.start(limits))
+            # All at once: contexts are made side by side.
+            while len(self.ready) + len(self.begun) < count:
+                self.begun.append(self.begin(limits))
+            while self.begun:
+                self.ready.append(self.standing(self.begun.pop(0)))
         except OSError:
-            pass
+            while self.begun:
+                self.begun.pop().kill()
 
     def fork(self, asked, channel):
         """A child for one text, its folder, and whether it stood ready. One that ended while it stood is nobody's failure: there are others."""
