@@ -11,8 +11,11 @@
 namespace quern::env {
 namespace {
 
-/// Before the first pair that counts: kernels are loaded, libraries choose theirs.
-constexpr int warm_up_pairs = 3;
+/// Before the first pair that counts: libraries have chosen their kernels by then, and the
+/// processor of a process that slept is as fast as it will be. At least so many, and more until
+/// either is reached.
+constexpr int least_warm_ups = 3, most_warm_ups = 40;
+constexpr double warm_up_s = 0.06;
 /// Share of pairs before which there is a call with a hidden distribution.
 constexpr double hidden_call_share = 1.0 / 16;
 constexpr double least_wall_s = 30, most_slower = 200;
@@ -66,6 +69,7 @@ finding module_sides::pair_of_calls(const module_case& what, bool candidate_firs
   double delivery_ns = 0;
   if (auto f = r_.calls->delivery(delivery_ns); !f.ok()) return f;
   deliveries_.push_back(delivery_ns);
+  if (getenv("QDEBUG")) fprintf(stderr, "pair first=%d ref %.1f (tail %.1f) cand %.1f (tail %.1f) deliver %.1f\n", candidate_first, reference.answer_ns/1e3, reference.tail_ns/1e3, candidate.answer_ns/1e3, candidate.tail_ns/1e3, delivery_ns/1e3);
   if (reference.tail_ns > 0) charge_.saw_trusted(reference.tail_ns);
   took = {reference.answer_ns, candidate.answer_ns};
   tail_ns = candidate.tail_ns;
@@ -77,8 +81,13 @@ finding module_sides::pair_of_calls(const module_case& what, bool candidate_firs
 finding module_sides::rehearse() {
   window_pair took;
   double tail_ns = 0;
-  for (int i = 0; i < warm_up_pairs; ++i)
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  for (int i = 0; i < most_warm_ups; ++i) {
+    if (i >= least_warm_ups && static_cast<double>(clock.now_ns() - begin) * 1e-9 > warm_up_s)
+      break;
     if (auto f = pair_of_calls(r_.calls->fresh(), i % 2 == 0, took, tail_ns); !f.ok()) return f;
+  }
   r_.task->baseline_ns = took.ref_ns;
   deliveries_.clear();
   charge_ = {};

@@ -137,6 +137,7 @@ bool pytorch_device_evaluation::start() {
   ++with_.asked;
   with_.stood_ready += child->stood_ready() ? 1 : 0;
   candidate_ = std::make_unique<device_module>(**zygote, std::move(*child));
+  with_.stand->stand_ready();
   // Before anything of the candidate is in the process, which could keep what it is lent by.
   const auto lent = with_.stand->memory().lend_to_candidate(*candidate_, task_->places);
   if (!lent) return fail_host({base::errc::unavailable, "lending memory: " + lent.error().text});
@@ -188,7 +189,6 @@ estimate_limits pytorch_device_evaluation::measuring_limits() const {
 
 bool pytorch_device_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
   if (round > 0 && !start()) return false;
-  with_.stand->settle();
   device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
                             request_.seed + round);
   base::random_stream addresses(request_.seed, "timing", {round});
@@ -248,7 +248,6 @@ void pytorch_device_evaluation::time() {
 void pytorch_device_evaluation::run() {
   if (prepare() && build() && start() && verify() && is_measured(request_, how_)) time();
   candidate_.reset();
-  with_.stand->stand_ready();
 }
 
 }  // namespace quern::env

@@ -17,7 +17,7 @@ namespace {
 /// Tasks whose reference's processes stay: each has two contexts.
 constexpr std::size_t most_device_modules = 2;
 /// Candidates' processes that stand ready.
-constexpr int candidates_ahead = 1;
+constexpr int candidates_ahead = 2;
 
 }  // namespace
 
@@ -49,14 +49,8 @@ base::expected<device_module_task*> module_stand::get(const std::shared_ptr<cons
 
 void module_stand::stand_ready() {
   if (!zygote_) return;
-  if (!making_) making_.emplace(quiet_);
+  if (!making_) making_.emplace(quiet_, [this](bool still) { zygote_->stand_still(still); });
   zygote_->stand_ready(device_start(false), candidates_ahead);
-}
-
-void module_stand::settle() {
-  if (!making_) return;
-  if (zygote_) (void)zygote_->ready_children();
-  making_.reset();
 }
 
 void module_stand::renew() {

@@ -38,11 +38,9 @@ class module_stand {
   /// The task with its processes, which have the memory of its calls; the last few are kept. Valid
   /// until the next call.
   base::expected<device_module_task*> get(const std::shared_ptr<const task>& subject);
-  /// Has a process stand ready in the place of one that was taken; disturbs the device until
-  /// settle().
+  /// Has processes stand ready in the place of those that were taken. They make their contexts
+  /// beside what comes next, and stand still while anything is timed.
   void stand_ready();
-  /// Waits until nothing is in making any more.
-  void settle();
   /// Forgets tasks and ends the processes.
   void renew();
 
@@ -54,7 +52,7 @@ class module_stand {
   module_memory memory_;
   device_quiet quiet_;
   std::optional<python_zygote> zygote_;
-  std::optional<device_quiet::disturbance> making_;
+  std::optional<device_quiet::interruptible> making_;
   std::optional<recently_used<std::unique_ptr<device_module_task>>> tasks_;
 };
 

@@ -162,6 +162,11 @@ base::expected<std::vector<int>> python_zygote::ready_children() {
   return told.at("ready").get<std::vector<int>>();
 }
 
+void python_zygote::stand_still(bool still) {
+  // A parent that is gone has nothing in making.
+  (void)ask({{"still", still}}, {});
+}
+
 child_end python_zygote::end(const python_child& child) {
   child_end ended;
   ended.how = child_end::kind::killed;

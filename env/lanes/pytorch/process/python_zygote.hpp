@@ -77,6 +77,9 @@ class python_zygote {
   /// Numbers of those that stand ready, once they do; the next to be taken first.
   base::expected<std::vector<int>> ready_children();
 
+  /// Stops children that do not stand yet, or lets them go on. Returns when they stand still.
+  void stand_still(bool still);
+
   /// Ends a child, if it still runs after a moment, and tells how it ended. Of one that nobody
   /// knows any more: killed.
   child_end end(const python_child& child);

@@ -10,7 +10,8 @@ children, to have some stand ready, to end one and how it ended:
   {"core", "memory_bytes", "work_bytes", "required", "classes", "extensions", "kernels", "read_only"} with the child's end of a socket
                         pair: {"pid", "stood_ready", "folder"}; {"pid": -1, "error"}
   {"stand_ready": N, "memory_bytes", "work_bytes", "required"}: no answer
-  {"ready": true}: {"ready": [PID, ...]}
+  {"ready": true}: {"ready": [PID, ...]}, once all that were ordered stand
+  {"still": BOOL}: the same; those that are in making stand still from then on, or go on
   {"end": PID}: {"code", "signal", "out_of_memory", "killed"}; {}: nobody knows it
 
 A child (ready_children.py) puts the sandbox on itself, tells which layers are on, and serves commands (module_handlers.py)
@@ -124,9 +125,10 @@ class Zygote:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            for child in [one for one in self.ready if one.pid == pid]:
-                self.ready.remove(child)
-                child.control.close()
+            for these in (self.ready, self.begun):
+                for child in [one for one in these if one.pid == pid]:
+                    these.remove(child)
+                    child.control.close()
             (group, folder), ran_out = self.children.pop(pid, (None, None)), False
             if folder:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -205,22 +207,42 @@ class Zygote:
 
     def stand_ready(self, count, limits):
         """Has `count` children with these limits stand ready. One that cannot be had is missed when it is asked for."""
-        for child in [one for one in self.ready if one.limits != limits]:
-            self.ready.remove(child)
-            child.kill()
+        for these in (self.ready, self.begun):
+            for child in [one for one in these if one.limits != limits]:
+                these.remove(child)
+                child.kill()
         try:
-            # All at once: contexts are made side by side.
+            # All at once: contexts are made side by side. The loop hears when they stand.
             while len(self.ready) + len(self.begun) < count:
                 self.begun.append(self.begin(limits))
-            while self.begun:
-                self.ready.append(self.standing(self.begun.pop(0)))
         except OSError:
-            while self.begun:
-                self.begun.pop().kill()
+            pass
+
+    def has_news(self, child):
+        """A child of `begun` has said something, or is gone."""
+        self.begun.remove(child)
+        try:
+            self.ready.append(self.standing(child))
+        except OSError:
+            pass
+
+    def wait_for_all(self):
+        self.stand_still(False)
+        for child in list(self.begun):
+            self.has_news(child)
+
+    def stand_still(self, still):
+        """Stops those that are in making, or lets them go on. Returns when they stand: what is in a system call ends it."""
+        for child in self.begun:
+            os.kill(child.pid, signal.SIGSTOP if still else signal.SIGCONT)
+        for child in self.begun if still else []:
+            os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def fork(self, asked, channel):
         """A child for one text, its folder, and whether it stood ready. One that ended while it stood is nobody's failure: there are others."""
         limits = Limits.of(asked)
+        if self.library.gpu is None:
+            self.wait_for_all()  # on a core nothing is in making when the next window begins
         for child in [one for one in self.ready if one.limits == limits]:
             self.ready.remove(child)
             try:
@@ -228,6 +250,12 @@ class Zygote:
                 return child.pid, child.folder, True
             except ChildIsGone:
                 child.kill()
+        coming = [one for one in self.begun if one.limits == limits]
+        if coming:
+            self.stand_still(False)
+            self.has_news(coming[0])
+            if coming[0] in self.ready:
+                return self.fork(asked, channel)
         child = self.start(limits)
         try:
             child.hand_over(asked, channel)
@@ -267,7 +295,11 @@ def serve(path, gpu):
     gc.freeze()
     control.send(json.dumps(facts(torch)).encode())
     while True:
-        ready, _, _ = select.select([control, woken], [], [])
+        coming = {child.control: child for child in zygote.begun}
+        ready, _, _ = select.select([control, woken, *coming], [], [])
+        for one in ready:
+            if one in coming and coming[one] in zygote.begun:
+                zygote.has_news(coming[one])
         if woken in ready:
             try:
                 os.read(woken, 4096)
@@ -288,8 +320,12 @@ def serve(path, gpu):
             continue
         if "end" in asked:
             answer = zygote.end(asked["end"])
+        elif "still" in asked:
+            zygote.stand_still(asked["still"])
+            answer = {"still": asked["still"]}
         elif "ready" in asked:
             zygote.reap()
+            zygote.wait_for_all()
             answer = {"ready": [child.pid for child in zygote.ready]}
         elif len(fds) != 1:
             return
