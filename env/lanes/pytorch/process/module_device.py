@@ -6,6 +6,7 @@ clock counts.
 """
 
 import ctypes
+import os
 
 import torch
 
@@ -39,6 +40,7 @@ class DeviceMemory:
     def open(self):
         """Makes the context, and runs what most modules begin with, so that no candidate waits for it."""
         problem = ctypes.create_string_buffer(ROOM)
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the warm Python has none
         torch.cuda.init()
         # The default stream: the one that torch works on.
         if self.library.quern_window_open(ctypes.c_int32(0), ctypes.c_int32(0), ctypes.byref(self.window), problem, ROOM):

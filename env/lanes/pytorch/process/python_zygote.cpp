@@ -75,13 +75,13 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const pyth
       "MKL_NUM_THREADS=1",
       "OPENBLAS_NUM_THREADS=1", "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
       "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent", "USER=quern", "LOGNAME=quern",
-      "PATH=/usr/bin:/bin", "LC_ALL=C"};
+      "PATH=/usr/bin:/bin", "LC_ALL=C",
+      // What asks for a device is told that there is none. The parent of processes with a GPU must
+      // not touch it, neither: torch asks when it looks for CUDA's compiler (module_device.py).
+      "CUDA_VISIBLE_DEVICES="};
   std::vector<std::string> command{python.string(), script.string(), library.string()};
   std::optional<base::temp_folder> folders;
-  if (gpu == nullptr) {
-    // What asks for a device is told that there is none.
-    environment.emplace_back("CUDA_VISIBLE_DEVICES=");
-  } else {
+  if (gpu != nullptr) {
     environment.insert(environment.end(), gpu->access.env.begin(), gpu->access.env.end());
     QUERN_TRY(folders, base::temp_folder::make_held("quern-modules"));
     std::error_code failed;
