@@ -1,6 +1,6 @@
-// What lane `pytorch` costs on a core, or on a GPU (--gpu). How soon a forked Python runs an operator of torch, one that
-// stood ready and one that did not. What a candidate is called that is the reference. How many
-// evaluations an hour, and in which stages they go.
+// What lane `pytorch` costs on a core, or on a GPU (--gpu). How soon a forked Python runs an
+// operator of torch, one that stood ready and one that did not. What a candidate is called that is
+// the reference. How many evaluations an hour, and in which stages they go.
 //
 //   bench_modules [--forks N] [--trials N] [--checks N] [--only TASK] [--budget-s S] [--ahead N]
 //                 [--sandbox best_effort|required] [--gpu N]
@@ -28,6 +28,7 @@
 #include "env/lanes/pytorch/pytorch_evaluator.hpp"
 #include "env/measure/stats.hpp"
 #include "env/task/task_codec.hpp"
+#include "tools/bench_modules_tasks.hpp"
 #include "tools/stage_table.hpp"
 
 namespace quern::tools {
@@ -163,8 +164,9 @@ base::expected<bool> bench_contexts(env::sandbox_mode mode, int gpu, int times) 
   constexpr double most_one_s = 0.7, most_four_s = 1.3;
   QUERN_TRY(const auto facts, env::device_desk::open(gpu));
   QUERN_TRY(auto access, env::gpu_sandbox_paths(facts->facts().bus_id));
-  QUERN_TRY(auto zygote, env::python_zygote::start(
-                             mode, {std::move(access), base::program_folder() / "libquern_cuda.so"}));
+  QUERN_TRY(auto zygote,
+            env::python_zygote::start(
+                mode, {std::move(access), base::program_folder() / "libquern_cuda.so"}));
   QUERN_CHECK(make_contexts(zygote, 1));  // libraries come from a cold disk
   std::vector<double> one, four;
   for (int i = 0; i < times; ++i) {
@@ -184,99 +186,6 @@ base::expected<bool> bench_contexts(env::sandbox_mode mode, int gpu, int times) 
 }
 
 // ---- a candidate that is the reference
-
-/// `rows` stands where a task has its first size: a GPU wants more of them.
-struct self_module {
-  const char* name;
-  const char* text;
-  const char* rows;
-  const char* rows_on_gpu;
-};
-
-constexpr self_module self_modules[] = {{"mlp", R"(
-import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def __init__(self, width, hidden):
-        super().__init__()
-        self.first = nn.Linear(width, hidden)
-        self.second = nn.Linear(hidden, width)
-
-    def forward(self, x):
-        return self.second(torch.relu(self.first(x)))
-
-def get_inputs():
-    return [torch.rand(ROWS, 256)]
-
-def get_init_inputs():
-    return [256, 512]
-)",
-                                        "64", "65536"},
-                                        {"softmax", R"(
-import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.softmax(x, dim=1)
-
-def get_inputs():
-    return [torch.rand(ROWS, 1024)]
-)",
-                                         "256", "65536"},
-                                        {"matmul", R"(
-import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def forward(self, a, b):
-        return a @ b
-
-def get_inputs():
-    return [torch.rand(ROWS, 384), torch.rand(384, 384)]
-)",
-                                         "384", "131072"},
-                                        {"reduction", R"(
-import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def forward(self, x):
-        return x.sum(dim=1)
-
-def get_inputs():
-    return [torch.rand(ROWS, 1024)]
-)",
-                                         "1024", "131072"}};
-
-std::string text_of(const self_module& of, bool on_gpu) {
-  std::string text = of.text;
-  const std::string_view place = "ROWS";
-  return text.replace(text.find(place), place.size(), on_gpu ? of.rows_on_gpu : of.rows);
-}
-
-std::string self_task(const self_module& of, bool on_gpu) {
-  const std::string reference = text_of(of, on_gpu);
-  std::string text = fmt::format(
-      "quern_task: 1\nname: {}\nlane: pytorch\nfamily: bench\ntolerance: {{atol: 1.0e-4, rtol: "
-      "1.0e-4}}\nbaseline: reference\nreference: |\n",
-      of.name);
-  for (const char letter : reference) {
-    text += letter;
-    if (letter == '\n') text += "  ";
-  }
-  return text + "\n";
-}
-
-/// The reference with the class that candidates have. The number makes it a source of its own.
-std::string self_candidate(const self_module& of, int trial, bool on_gpu) {
-  std::string text = text_of(of, on_gpu);
-  const std::string head = "class Model(nn.Module):\n";
-  text.replace(text.find(head), head.size(),
-               fmt::format("class ModelNew(nn.Module):\n    trial = {}\n\n", trial));
-  return text;
-}
 
 struct self_figures {
   int trials = 0, judged = 0, different = 0, noisy = 0, other = 0;
@@ -456,7 +365,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--budget-s", options.budget_s, "seconds of measuring for each evaluation")
       ->capture_default_str();
-  app.add_option("--gpu", options.gpu, "measure on this GPU, by the driver's number; else on a core")
+  app.add_option("--gpu", options.gpu,
+                 "measure on this GPU, by the driver's number; else on a core")
       ->check(CLI::Range(0, 63));
   app.add_option("--ahead", options.ahead,
                  "processes of --trials that stand ready for an evaluation; 0: none")

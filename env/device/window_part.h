@@ -135,7 +135,8 @@ uint64_t quern_window_stream(const struct quern_window* w);
 /// Maps the allocation behind `fd` (which stays the caller's) as piece `piece`, in the place of the
 /// one that had this number. `hint`: where the address space is asked for it; 0: anywhere.
 /// `writable_hint`: the same for the window's own mapping of the inputs, since the one at `hint` is
-/// for reading only. Where both hints are one address there is one mapping, which kernels can write.
+/// for reading only. Where both hints are one address there is one mapping, which kernels can
+/// write.
 int32_t quern_window_import(struct quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
                             uint64_t hint, uint64_t writable_hint);
 /// The same without any mapping that kernels can write, at `hint` or anywhere: for a process that

@@ -104,7 +104,8 @@ base::expected<layer_set> sandbox_entry::complete(const late_spec& late) {
   close_all_but(late.keep);
   setup_failure failure;
   bool done = put_on_layers(plan_, failure);
-  // Another user's process without exec is not dumpable: its own /proc, where CUDA looks, is root's.
+  // Another user's process without exec is not dumpable: its own /proc, where CUDA looks, is
+  // root's.
   if (done && plan_.with_gpu) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   done = done && load_filter(plan_, failure);
   if (plan_.work_fd >= 0) close(plan_.work_fd);

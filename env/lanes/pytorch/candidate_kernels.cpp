@@ -78,9 +78,9 @@ base::expected<triton_builder*> candidate_kernels::builder() {
 base::expected<built_kernels> candidate_kernels::build(std::string_view source,
                                                        const module_sheet& sheet) {
   QUERN_TRY(auto* with, builder());
-  QUERN_TRY(const auto recorded,
-            record_triton_kernels(children_, with->python(), with->scripts(), source,
-                                  base::dump(base::json(sheet.init)), base::dump(inputs_of(sheet))));
+  QUERN_TRY(const auto recorded, record_triton_kernels(children_, with->python(), with->scripts(),
+                                                       source, base::dump(base::json(sheet.init)),
+                                                       base::dump(inputs_of(sheet))));
   built_kernels built;
   base::json index = base::json::array();
   for (std::size_t i = 0; i < recorded.kernels.size(); ++i) {

@@ -74,8 +74,12 @@ answered<void> device_module::import(std::int32_t piece, const device_piece& mem
 }
 
 answered<void> device_module::plan(const runner::gpu_call_request& call) {
-  return settled(child().link().ask(runner::command::gpu_call, body_of(call), -1, lending_limits,
-                                    nullptr));
+  return settled(
+      child().link().ask(runner::command::gpu_call, body_of(call), -1, lending_limits, nullptr));
+}
+
+answered<void> device_module::wake() {
+  return settled(child().link().flush(lending_limits));
 }
 
 answered<base::nanoseconds_t> device_module::run(question_limits limits) {

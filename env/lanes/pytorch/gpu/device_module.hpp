@@ -34,6 +34,8 @@ class device_module final {
   answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t hint);
   /// Where a call finds its tensors.
   answered<void> plan(const runner::gpu_call_request& call);
+  /// Has it look for the next question, which is timed: who sleeps wakes late.
+  answered<void> wake();
   /// One call and the wait for the device, from question to answer, in ns.
   answered<base::nanoseconds_t> run(question_limits limits);
   /// The results of the last call once more: what a call costs in which nothing is computed.

@@ -82,6 +82,7 @@ finding device_module_calls::failed_reference(const runner_failure& why) {
 
 finding device_module_calls::reference(bool copies, device_call& took) {
   poison(memory_.reference_outputs());
+  if (const auto awake = of_.reference->wake(); !awake) return failed_reference(awake.error());
   if (auto f = get_ready(); !f.ok()) return f;
   const auto ns = call_reference(of_);
   if (!ns) return failed_reference(ns.error());
@@ -96,6 +97,7 @@ finding device_module_calls::reference(bool copies, device_call& took) {
 }
 
 finding device_module_calls::delivery(double& took_ns) {
+  if (const auto awake = of_.reference->wake(); !awake) return failed_reference(awake.error());
   if (auto f = get_ready(); !f.ok()) return f;
   const auto ns = of_.reference->deliver(device_limits(60));
   if (!ns) return failed_reference(ns.error());
@@ -105,7 +107,7 @@ finding device_module_calls::delivery(double& took_ns) {
 
 finding device_module_calls::candidate(double limit_s, device_call& took) {
   poison(memory_.candidate_outputs());
-  if (auto f = get_ready(); !f.ok()) return f;
+  if (const auto awake = candidate_.wake(); !awake) return explain(awake.error(), "time");
   // At the last moment: what it could see before it is asked it could begin with.
   desk_.copy(memory_.inputs(), memory_.staging(), of_.places.inputs.stride());
   if (auto f = get_ready(); !f.ok()) return f;
@@ -131,9 +133,8 @@ finding device_module_calls::compare(const output_limits& limit, const std::stri
   for (std::size_t o = 0; o < found->size(); ++o) {
     if ((*found)[o].clean() || !is_on(check_layer::values)) continue;
     const std::uint64_t at = of_.places.outputs.offset(o);
-    auto difference =
-        read_difference(desk_, outputs[o], memory_.snapshot() + at,
-                        memory_.reference_outputs() + at, (*found)[o].first);
+    auto difference = read_difference(desk_, outputs[o], memory_.snapshot() + at,
+                                      memory_.reference_outputs() + at, (*found)[o].first);
     auto text = fmt::format("{}: {} ({} of {} elements)", where, describe(difference),
                             (*found)[o].wrong, outputs[o].elements);
     return {verdict_kind::wrong_value, "", std::move(text), std::move(difference)};

@@ -141,8 +141,11 @@ base::status check_fits_device(const module_sheet& sheet, const task_instance& a
 }
 
 base::expected<std::unique_ptr<device_module>> reference_process(python_zygote& zygote,
-                                                                 const std::string& text) {
-  QUERN_TRY(auto child, zygote.fork(device_start(false)));
+                                                                 const std::string& text,
+                                                                 int core) {
+  python_start how = device_start(false);
+  how.core = core;
+  QUERN_TRY(auto child, zygote.fork(how));
   auto module = std::make_unique<device_module>(zygote, std::move(child));
   QUERN_TRY(const auto path, module->put("reference.py", text));
   if (const auto loaded = module->child().load(path, of_reference); !loaded)
@@ -218,13 +221,13 @@ base::status lend_again(device_module_task& of, module_memory& memory) {
 
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     std::shared_ptr<const task> subject, python_zygote& zygote, device_desk& desk,
-    module_memory& memory, std::uint64_t input_seed) {
+    module_memory& memory, const module_terms& terms) {
   QUERN_CHECK(validate(*subject));
   QUERN_CHECK(check_needs_of(*subject));
-  base::random_stream numbers(input_seed, "weights of a module");
+  base::random_stream numbers(terms.input_seed, "weights of a module");
   const module_making making{std::string(name_of(pytorch_of(*subject).precision)),
                              numbers.next_u64() >> 2};
-  QUERN_TRY(auto content, reference_process(zygote, subject->reference));
+  QUERN_TRY(auto content, reference_process(zygote, subject->reference, -1));
   if (const auto sizes = content->child().describe_without_values(making, of_reference)) {
     // Before memory is taken. Where a module cannot be described so, it is found out below.
     const auto sheet = parse_module_sheet(*sizes);
@@ -245,12 +248,12 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   made->sheet = std::move(sheet);
   made->making = making;
   made->content = std::move(content);
-  QUERN_TRY(made->reference, reference_process(zygote, made->subject->reference));
+  QUERN_TRY(made->reference, reference_process(zygote, made->subject->reference, terms.core));
   QUERN_CHECK(lend_again(*made, memory));
   const auto constructed =
       made->reference->child().construct(made->making, made->sheet, made->weights, of_reference);
   if (!constructed) return tl::make_unexpected(reference_error(constructed.error()));
-  made->cases = cases_of(*made, base::hasher().add(input_seed).add(made->id).digest().low);
+  made->cases = cases_of(*made, base::hasher().add(terms.input_seed).add(made->id).digest().low);
   QUERN_CHECK(check_contents_differ(*made, desk, memory));
   QUERN_CHECK(find_limits(*made, desk, memory));
   QUERN_TRY(const double bandwidth, desk.bandwidth(bandwidth_footprint));

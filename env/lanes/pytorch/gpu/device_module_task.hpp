@@ -51,13 +51,19 @@ answered<base::nanoseconds_t> call_reference(device_module_task& of);
 /// Lends the memory of the task's calls to its processes, where they do not have it. Reserves it.
 base::status lend_again(device_module_task& of, module_memory& memory);
 
+/// What an evaluator makes its tasks with.
+struct module_terms {
+  std::uint64_t input_seed = 0;  ///< secret
+  int core = -1;                 ///< on which models are called
+};
+
 /// Starts the reference's processes, describes the module, and finds how far results may be from
-/// the reference's, by running it in f64, too. `input_seed`: secret of this evaluator. Errors:
-/// invalid_argument says what is wrong with the task or its reference; exhausted: it needs more
-/// than this device has; anything else is of this host.
+/// the reference's, by running it in f64, too. Errors: invalid_argument says what is wrong with the
+/// task or its reference; exhausted: it needs more than this device has; anything else is of this
+/// host.
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     std::shared_ptr<const task> subject, python_zygote& zygote, device_desk& desk,
-    module_memory& memory, std::uint64_t input_seed);
+    module_memory& memory, const module_terms& terms);
 
 /// Limits for a process with a GPU that only computes: it waits by looking again and again, so CPU
 /// time says nothing.

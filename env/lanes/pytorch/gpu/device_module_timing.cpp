@@ -59,7 +59,6 @@ finding module_sides::pair_of_calls(const module_case& what, bool candidate_firs
                                     window_pair& took, double& tail_ns) {
   if (auto f = r_.calls->make(what); !f.ok()) return f;
   device_call reference, candidate;
-  const device_quiet::hold quiet(*r_.quiet);
   for (const bool is_candidate : {candidate_first, !candidate_first}) {
     // Its copy would lie where that of the candidate does.
     auto f = is_candidate ? r_.calls->candidate(limit_s(), candidate)
@@ -69,7 +68,10 @@ finding module_sides::pair_of_calls(const module_case& what, bool candidate_firs
   double delivery_ns = 0;
   if (auto f = r_.calls->delivery(delivery_ns); !f.ok()) return f;
   deliveries_.push_back(delivery_ns);
-  if (getenv("QDEBUG")) fprintf(stderr, "pair first=%d ref %.1f (tail %.1f) cand %.1f (tail %.1f) deliver %.1f\n", candidate_first, reference.answer_ns/1e3, reference.tail_ns/1e3, candidate.answer_ns/1e3, candidate.tail_ns/1e3, delivery_ns/1e3);
+  if (getenv("QDEBUG"))
+    fprintf(stderr, "pair first=%d ref %.1f (tail %.1f) cand %.1f (tail %.1f) deliver %.1f\n",
+            candidate_first, reference.answer_ns / 1e3, reference.tail_ns / 1e3,
+            candidate.answer_ns / 1e3, candidate.tail_ns / 1e3, delivery_ns / 1e3);
   if (reference.tail_ns > 0) charge_.saw_trusted(reference.tail_ns);
   took = {reference.answer_ns, candidate.answer_ns};
   tail_ns = candidate.tail_ns;
@@ -130,6 +132,8 @@ process_pairs module_sides::net(process_pairs pairs) const {
 
 module_timing_result module_sides::measure() {
   const base::steady_clock clock;
+  // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
+  const device_quiet::hold quiet(*r_.quiet);
   timing_session session(*this, paired_protocol, r_.budget_s, order_, clock);
   result_.what = session.run();
   result_.seconds = session.seconds();

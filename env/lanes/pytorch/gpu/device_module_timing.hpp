@@ -13,7 +13,7 @@ namespace quern::env {
 struct module_timing_request {
   device_module_calls* calls = nullptr;
   device_module_task* task = nullptr;
-  device_quiet* quiet = nullptr;  ///< held pair by pair
+  device_quiet* quiet = nullptr;  ///< held throughout
   std::uint64_t order_seed = 0;
   double budget_s = 0.5;
   estimate_limits limits;

@@ -104,7 +104,8 @@ bool pytorch_device_evaluation::build_extensions() {
 base::status pytorch_device_evaluation::give_extensions() {
   if (built_.folder.empty()) return {};
   constexpr std::size_t longest_index = std::size_t{64} << 20;
-  QUERN_TRY(const auto text, base::read_file(fs::path(built_.folder) / "index.json", longest_index));
+  QUERN_TRY(const auto text,
+            base::read_file(fs::path(built_.folder) / "index.json", longest_index));
   QUERN_TRY(auto index, base::parse_json(text));
   for (std::size_t i = 0; i < index.size(); ++i) {
     if (!index[i].contains("file")) continue;
@@ -132,6 +133,7 @@ bool pytorch_device_evaluation::start() {
   python_start how = device_start(!built_.folder.empty());
   how.classes = {"ModelNew", "Model"};
   how.kernels = kernels_.has_value();
+  how.core = with_.core.core();
   auto child = (*zygote)->fork(how);
   if (!child) return fail_host(child.error());
   ++with_.asked;
@@ -154,8 +156,8 @@ bool pytorch_device_evaluation::start() {
       f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
     return settle(f);
   }
-  const auto made = candidate_->child().construct(task_->making, task_->sheet, task_->weights,
-                                                  module_loading);
+  const auto made =
+      candidate_->child().construct(task_->making, task_->sheet, task_->weights, module_loading);
   return made || settle(checker.explain(made.error(), nullptr, nullptr, "load"));
 }
 
@@ -238,8 +240,8 @@ void pytorch_device_evaluation::time() {
   work_report work;
   const auto& facts = with_.stand->desk().facts();
   work.bytes = task_->places.at.cost_bytes;
-  work.bytes_per_s = std::llround(static_cast<double>(work.bytes) /
-                                  std::max(1e-9, task_->floor_ns * 1e-9));
+  work.bytes_per_s =
+      std::llround(static_cast<double>(work.bytes) / std::max(1e-9, task_->floor_ns * 1e-9));
   work.flops_per_s = std::llround(usual_flops(facts, task_->places.at));
   work.multiprocessors = facts.multiprocessors;
   verdict_.work = std::move(work);

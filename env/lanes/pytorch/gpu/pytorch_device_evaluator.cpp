@@ -39,7 +39,7 @@ base::expected<device_module_task*> module_stand::get(const std::shared_ptr<cons
   base::expected<std::unique_ptr<device_module_task>> made;
   for (int attempt = 0; attempt < 2; ++attempt) {
     QUERN_TRY(auto* from, zygote());
-    made = prepare_device_module(subject, *from, *desk_, memory_, secret_);
+    made = prepare_device_module(subject, *from, *desk_, memory_, {secret_, core_});
     if (made || made.error().code != base::errc::unavailable) break;
     renew();  // it died: once more with a fresh one
   }
@@ -78,6 +78,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
   QUERN_TRY(auto desk, device_desk::open(s->options.gpu));
   const auto& facts = desk->facts();
   QUERN_TRY(s->gpu.access, gpu_sandbox_paths(facts.bus_id));
+  QUERN_TRY(s->core, core_choice::choose(s->options.core));
   s->gpu.library = base::program_folder() / "libquern_cuda.so";
   s->device_class = gpu_device_class(facts.name) + "-torch";
   QUERN_TRY(const auto processes, python_fingerprint());

@@ -8,6 +8,7 @@
 
 #include "env/gpu/device_care.hpp"
 #include "env/gpu/quiet.hpp"
+#include "env/judge/core_lock.hpp"
 #include "env/judge/recently_used.hpp"
 #include "env/judge/staged_evaluation.hpp"
 #include "env/lanes/pytorch/candidate_builds.hpp"
@@ -22,12 +23,15 @@ namespace quern::env {
 /// What lives on the device, and ends with this object.
 class module_stand {
  public:
+  /// `core`: of candidates and references, which take turns: what neighbours do to it they do to
+  /// both.
   module_stand(std::unique_ptr<device_desk> desk, sandbox_mode mode, python_gpu gpu,
-               const evaluator_options& options)
+               const evaluator_options& options, int core)
       : desk_(std::move(desk)),
         mode_(mode),
         gpu_(std::move(gpu)),
         secret_(*options.input_seed),
+        core_(core),
         memory_(*desk_, secret_),
         quiet_(desk_->facts().bus_id) {}
 
@@ -49,6 +53,7 @@ class module_stand {
   sandbox_mode mode_;
   python_gpu gpu_;
   std::uint64_t secret_;
+  int core_;
   module_memory memory_;
   device_quiet quiet_;
   std::optional<python_zygote> zygote_;
@@ -65,6 +70,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   std::string environment;
   null_distribution null;
   stage_seconds seconds;
+  core_choice core;
   python_gpu gpu;
   std::unique_ptr<candidate_builds> builds;
   std::unique_ptr<candidate_kernels> kernels;
@@ -76,7 +82,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   device_desk& desk() override { return stand->desk(); }
   void take_down() override { stand.reset(); }
   void set_up(std::unique_ptr<device_desk> desk) override {
-    stand = std::make_unique<module_stand>(std::move(desk), mode, gpu, options);
+    stand = std::make_unique<module_stand>(std::move(desk), mode, gpu, options, core.core());
   }
   std::optional<std::string> try_out() override;
   base::expected<python_zygote*> recording();

@@ -34,7 +34,7 @@ DELIVER = ctypes.CFUNCTYPE(ctypes.c_int32, Text)
 class Handlers(ctypes.Structure):
     """quern_python_handlers of python_part.h."""
 
-    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN), ("import_piece", IMPORT), ("deliver", DELIVER)]
+    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN), ("import_piece", IMPORT), ("deliver", DELIVER), ("wake", DELIVER)]
 
 
 def encoded(text):
@@ -149,7 +149,10 @@ def serve(library, channel, child):
     def deliver(said):
         return guarded(said, child.deliver_again, refused)[0]
 
+    def wake(said):
+        return guarded(said, child.memory.wake, refused)[0]
+
     handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))  # a null function: the process cannot do that
     if child.memory.device.type != "cpu":
-        handlers.import_piece, handlers.deliver = IMPORT(import_piece), DELIVER(deliver)
+        handlers.import_piece, handlers.deliver, handlers.wake = IMPORT(import_piece), DELIVER(deliver), DELIVER(wake)
     return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

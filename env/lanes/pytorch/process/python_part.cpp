@@ -53,7 +53,7 @@ class python_runner {
   reply plan(const question& asked, const runner::call_plan& plan);
   reply run(const question& asked, const runner::run_request& request);
   /// Outputs are in place when run() has answered.
-  reply flush(const question& asked) { return asked.done(); }
+  reply flush(const question& asked);
   reply import_piece(const question& asked, const runner::gpu_import_request& request);
   reply call(const question& asked, const runner::gpu_call_request& plan);
   reply deliver(const question& asked);
@@ -144,9 +144,9 @@ reply python_runner::import_piece(const question& asked,
     return asked.unusable();
   problem_text problem{};
   std::uint64_t address = 0;
-  const auto how = handlers_.import_piece(request.piece, asked.descriptor, request.bytes,
-                                          request.hint, request.writable_hint, &address,
-                                          problem.data());
+  const auto how =
+      handlers_.import_piece(request.piece, asked.descriptor, request.bytes, request.hint,
+                             request.writable_hint, &address, problem.data());
   if (how == 0) pieces_[static_cast<std::size_t>(request.piece)] = {address, request.bytes};
   return answer(asked, how, problem, address);
 }
@@ -160,6 +160,12 @@ reply python_runner::call(const question& asked, const runner::gpu_call_request&
                      const device_memory& piece = pieces_[place.file];
                      return place.offset < piece.bytes ? piece.address + place.offset : 0;
                    });
+}
+
+reply python_runner::flush(const question& asked) {
+  if (handlers_.wake == nullptr) return asked.done();
+  problem_text problem{};
+  return answer(asked, handlers_.wake(problem.data()), problem);
 }
 
 reply python_runner::deliver(const question& asked) {
@@ -186,13 +192,12 @@ constexpr std::array python_commands{
     runner::handled_by<command::load, &python_runner::load>(),
 };
 
-/// For how long a process with a device looks for the next command again and again: calls follow
-/// each other within it, and who sleeps wakes late.
+/// For how long a process with a device looks for the next command again and again. Behind `flush`
+/// the one that is timed comes soon, and who sleeps wakes late. Behind all others it sleeps: two
+/// that look at once would slow each other down, on cores that share units.
 std::int64_t awake_behind_calls(command what, std::size_t /*bytes*/) {
-  constexpr std::int64_t awake_ns = 20'000'000;
-  return what == command::run || what == command::gpu_deliver || what == command::gpu_call
-             ? awake_ns
-             : 0;
+  constexpr std::int64_t awake_ns = 50'000'000;
+  return what == command::flush ? awake_ns : 0;
 }
 
 runner::command_server python_server;

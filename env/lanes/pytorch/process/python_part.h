@@ -47,6 +47,8 @@ struct quern_python_handlers {
                                        uint64_t* address, char* problem);
   /* The results of the last call once more: what delivering them takes is what stands around any call. */
   quern_python_outcome (*deliver)(char* problem);
+  /* The next command is timed: whatever a call passes through is to be in the processor's caches. */
+  quern_python_outcome (*wake)(char* problem);
 };
 
 enum { quern_python_problem_bytes = 480 };

@@ -72,10 +72,9 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const pyth
       "MALLOC_TOP_PAD_=67108864",
       // It counts what is refused (refused_calls.cpp).
       "LD_PRELOAD=" + library.string(), "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1",
-      "MKL_NUM_THREADS=1",
-      "OPENBLAS_NUM_THREADS=1", "PYTORCH_NVML_BASED_CUDA_CHECK=1", "PYTHONDONTWRITEBYTECODE=1",
-      "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent", "USER=quern", "LOGNAME=quern",
-      "PATH=/usr/bin:/bin", "LC_ALL=C",
+      "MKL_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTORCH_NVML_BASED_CUDA_CHECK=1",
+      "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "HOME=/nonexistent",
+      "USER=quern", "LOGNAME=quern", "PATH=/usr/bin:/bin", "LC_ALL=C",
       // What asks for a device is told that there is none. The parent of processes with a GPU must
       // not touch it, neither: torch asks when it looks for CUDA's compiler (module_device.py).
       "CUDA_VISIBLE_DEVICES="};

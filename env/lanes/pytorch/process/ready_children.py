@@ -73,6 +73,12 @@ class ReadyChild:
             raise ChildIsGone(f"child {self.pid} cannot be asked: {e}") from e
         self.hear(LOCKED_IN_WITHIN_S)
         self.control.close()
+        if self.folder is not None and asked["core"] >= 0:
+            try:
+                # The thread that calls models alone. Its filter lets nobody inside do that any more.
+                os.sched_setaffinity(self.pid, {asked["core"]})
+            except OSError:
+                pass  # of another user, and this one is not root: times are less even
 
     def kill(self):
         """Its end is seen when it is reaped. Its number is its own until then."""

@@ -24,7 +24,8 @@ inline evaluator_options device_options() {
 
 /// Null: there is no device, and the case is skipped.
 inline pytorch_device_evaluator* device_judge() {
-  static std::unique_ptr<pytorch_device_evaluator> opened;
+  // Not taken down at exit: the driver is, before it.
+  static auto& opened = *new std::unique_ptr<pytorch_device_evaluator>;
   static std::string problem;
   if (!opened && problem.empty()) {
     auto made = pytorch_device_evaluator::open(device_options());

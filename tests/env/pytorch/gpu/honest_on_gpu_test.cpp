@@ -14,9 +14,7 @@ const std::string y = "        y = " + std::string(honest) + "\n";
 
 std::vector<honest_module> honest_modules() {
   const auto with = [](const std::string& lines, const std::string& result = "y",
-                       const std::string& before = {}) {
-    return candidate(result, before, lines);
-  };
+                       const std::string& before = {}) { return candidate(result, before, lines); };
   return {
       {"the reference", candidate(honest)},
       {"a buffer that is returned again and again",
@@ -58,7 +56,8 @@ std::vector<honest_module> honest_modules() {
        with("        z = self.linear(x)\n        z.relu_().mul_(self.scale).mul_(factor)\n"
             "        z.add_(self.shift)\n",
             "z")},
-      {"autocast that is off", with("        with torch.autocast('cuda', enabled=False):\n    " + y)},
+      {"autocast that is off",
+       with("        with torch.autocast('cuda', enabled=False):\n    " + y)},
       {"an event", with(y + "        torch.cuda.Event().record()\n")},
       {"gradients that nobody asks for",
        with("        with torch.enable_grad():\n    " + y, "y.detach()")},
@@ -151,8 +150,8 @@ TEST_CASE("a module is timed against its reference, and itself is no faster") {
   CHECK(*same.speedup_e2 >= 95);
   CHECK(*same.speedup_e2 <= 105);
   // The control: four times the work is told.
-  const verdict slow = judged_on_device(
-      candidate("y", "", "        for _ in range(4):\n    " + y), true, subject);
+  const verdict slow =
+      judged_on_device(candidate("y", "", "        for _ in range(4):\n    " + y), true, subject);
   CAPTURE(slow.detail);
   REQUIRE(name_of(slow.kind) == "ok");
   REQUIRE(slow.speedup_e2);

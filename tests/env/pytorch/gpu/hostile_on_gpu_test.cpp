@@ -138,9 +138,14 @@ TEST_CASE("what a GPU makes possible is caught, and gets through without its lay
 TEST_CASE("a module that answers before its work is done gains nothing by it") {
   if (device_judge() == nullptr) return;
   const auto subject = task_of(wide);
-  // Ten times the work, and an answer that does not wait for it.
-  const std::string early = candidate("y", "", waits_for_nothing +
-                                                   "        for _ in range(10):\n    " + computed);
+  // Hundred times the work, in one launch, and an answer that does not wait for it.
+  const std::string early =
+      candidate("y", "",
+                waits_for_nothing + computed +
+                    "        if not hasattr(self, 'big'):\n"
+                    "            self.big = torch.ones(8192, 8192, device=x.device)\n"
+                    "            self.other = torch.empty_like(self.big)\n"
+                    "        torch.mm(self.big, self.big, out=self.other)\n");
   const auto gains = [](const verdict& v) { return v.kind == ok && v.speedup_e2.value_or(0) > 60; };
   const verdict v = judged_on_device(early, true, subject);
   CAPTURE(name_of(v.kind));
@@ -166,11 +171,12 @@ TEST_CASE("a module that keeps the device busy or takes its memory harms nobody 
       candidate("y", "", waits_for_nothing + computed + "        torch.cuda._sleep(1 << 33)\n");
   (void)judged_on_device(busy);
   CHECK(name_of(judged_on_device(candidate(honest)).kind) == "ok");
-  const std::string greedy = candidate(
-      "y", "",
-      computed + "        free, _ = torch.cuda.mem_get_info()\n"
-                 "        self.all = torch.empty(free - (1 << 30), dtype=torch.uint8, "
-                 "device=x.device)\n");
+  const std::string greedy =
+      candidate("y", "",
+                computed +
+                    "        free, _ = torch.cuda.mem_get_info()\n"
+                    "        self.all = torch.empty(free - (1 << 30), dtype=torch.uint8, "
+                    "device=x.device)\n");
   (void)judged_on_device(greedy);
   CHECK(name_of(judged_on_device(candidate(honest)).kind) == "ok");
 }

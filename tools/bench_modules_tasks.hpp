@@ -1,0 +1,104 @@
+// The tasks of bench_modules, and their references as candidates.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace quern::tools {
+
+/// `rows` stands where a task has its first size: a GPU wants more of them.
+struct self_module {
+  const char* name;
+  const char* text;
+  const char* rows;
+  const char* rows_on_gpu;
+};
+
+inline constexpr self_module self_modules[] = {{"mlp", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.first = nn.Linear(width, hidden)
+        self.second = nn.Linear(hidden, width)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+def get_inputs():
+    return [torch.rand(ROWS, 256)]
+
+def get_init_inputs():
+    return [256, 512]
+)",
+                                                "64", "65536"},
+                                               {"softmax", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=1)
+
+def get_inputs():
+    return [torch.rand(ROWS, 1024)]
+)",
+                                                "256", "65536"},
+                                               {"matmul", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+def get_inputs():
+    return [torch.rand(ROWS, 384), torch.rand(384, 384)]
+)",
+                                                "384", "131072"},
+                                               {"reduction", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.sum(dim=1)
+
+def get_inputs():
+    return [torch.rand(ROWS, 1024)]
+)",
+                                                "1024", "131072"}};
+
+inline std::string text_of(const self_module& of, bool on_gpu) {
+  std::string text = of.text;
+  const std::string_view place = "ROWS";
+  return text.replace(text.find(place), place.size(), on_gpu ? of.rows_on_gpu : of.rows);
+}
+
+inline std::string self_task(const self_module& of, bool on_gpu) {
+  const std::string reference = text_of(of, on_gpu);
+  std::string text = fmt::format(
+      "quern_task: 1\nname: {}\nlane: pytorch\nfamily: bench\ntolerance: {{atol: 1.0e-4, rtol: "
+      "1.0e-4}}\nbaseline: reference\nreference: |\n",
+      of.name);
+  for (const char letter : reference) {
+    text += letter;
+    if (letter == '\n') text += "  ";
+  }
+  return text + "\n";
+}
+
+/// The reference with the class that candidates have. The number makes it a source of its own.
+inline std::string self_candidate(const self_module& of, int trial, bool on_gpu) {
+  std::string text = text_of(of, on_gpu);
+  const std::string head = "class Model(nn.Module):\n";
+  text.replace(text.find(head), head.size(),
+               fmt::format("class ModelNew(nn.Module):\n    trial = {}\n\n", trial));
+  return text;
+}
+
+}  // namespace quern::tools
