@@ -31,6 +31,7 @@ int cmd_train(int argc, char** argv);
 int cmd_resume(int argc, char** argv);
 int cmd_status(int argc, char** argv);
 int cmd_report(int argc, char** argv);
+int cmd_compare(int argc, char** argv);
 int cmd_pause(int argc, char** argv);
 int cmd_stop(int argc, char** argv);
 int cmd_evaluator(int argc, char** argv);
