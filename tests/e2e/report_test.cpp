@@ -107,6 +107,22 @@ TEST_CASE("runs that go on, that were paused, that made nothing or are broken ha
   f.check_page(f.run() / "report.html", "paused");
 }
 
+TEST_CASE("fine-tuning has no closing report, but a page") {
+  const report_fixture f;
+  actors::run_config config = page_config();
+  config.stage = "sft";
+  made_run run(f.run(), config);
+  run.append(R"({"step":3,"seconds":1.0,"learner":{"loss":2.5}})"
+             "\n");
+  run.close();
+  const finished end = f.quern({"report", f.run().string()});
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "issues no samples and has no closing report, but a page"));
+  CHECK_FALSE(fs::exists(f.run() / "report.txt"));
+  f.check_page(f.run() / "report.html", "paused");
+}
+
 TEST_CASE("a run is followed in a browser until Ctrl-C, and its folder stays as it is") {
   const report_fixture f;
   made_run run(f.run());

@@ -120,18 +120,19 @@ TEST_CASE("nothing but the page's own script runs, and nothing is fetched") {
   const page_folder f;
   make_finished_run(f.run());
   auto view = read_view(f.run());
-  const std::string nonce = must(fresh_nonce()), page = render_page(view.data(false), nonce);
+  const std::string nonce = must(fresh_nonce()), json = base::dump(view.data(false)),
+                    page = render_page({"t </title>"}, json, nonce);
   CHECK(nonce.size() == 32);
   CHECK(nonce != must(fresh_nonce()));
   CHECK(contains(page, "default-src 'none'; script-src 'nonce-" + nonce + "'"));
   CHECK(contains(page, "connect-src 'none'"));
   CHECK(contains(page, "<script nonce=\"" + nonce + "\">"));
-  CHECK(contains(render_page(view.data(true), nonce), "connect-src 'self'"));
+  CHECK(contains(render_page({"t", true}, json, nonce), "connect-src 'self'"));
+  CHECK(contains(page, "<title>t &lt;/title></title>"));
   // The only address is the name space of SVG.
   CHECK(count_in(page, "://") == count_in(page, "http://www.w3.org/2000/svg"));
   for (const char* loads : {" src=", "@import", "url(", "innerHTML", "document.write", "eval("})
-    CHECK_MESSAGE(count_in(page, loads) - count_in(script_json(view.data(false)), loads) == 0,
-                  loads);
+    CHECK_MESSAGE(count_in(page, loads) - count_in(script_json(json), loads) == 0, loads);
 }
 
 TEST_CASE("a run that goes on is read without its lock, and again as it grows") {
@@ -234,6 +235,40 @@ TEST_CASE("of a broken run the page has what can be read, and says what cannot")
   must(base::write_file_atomic(f.run() / "meta.json", R"({"quern_run": 9})"));
   CHECK_FALSE(run_view::open(f.run()));
   CHECK_FALSE(run_view::open(f.folder.path()));
+}
+
+TEST_CASE("fine-tuning and search have pages of what they write") {
+  const page_folder f;
+  {
+    actors::run_config config = page_config();
+    config.stage = "sft";
+    made_run run(f.run("sft"), config);
+    run.append(R"({"step":3,"seconds":1.0,"learner":{"loss":2.5}})"
+               "\n");
+    run.append(R"({"step":6,"seconds":2.0,"learner":{"loss":1.5}})"
+               "\n");
+    run.close();
+  }
+  auto data = read_view(f.run("sft")).data(false);
+  CAPTURE(data.dump(2));
+  CHECK(data["problems"].empty());
+  CHECK(data["run"]["state"] == "complete");
+  CHECK(data["curves"]["series"]["learner.loss"][0] == 2.5);
+  {
+    actors::run_config config = page_config();
+    config.stage = "search";
+    config.run.budget_evaluations = 32;
+    made_run run(f.run("search"), config);
+    run.append(R"({"spent":16,"budget":32,"verdicts":{"ok":4,"oom":12},"ok":0.25,"reward":0.3})"
+               "\n");
+    run.close();
+  }
+  data = read_view(f.run("search")).data(false);
+  CHECK(data["run"]["state"] == "paused");
+  CHECK(data["progress"]["done"] == 16);
+  CHECK(data["progress"]["wanted"] == 32);
+  CHECK(data["progress"]["unit"] == "evaluation");
+  CHECK(data["curves"]["verdicts"]["oom"] == base::ordered_json{12});
 }
 
 TEST_CASE("runs are compared by their figures, their curves and the keys that differ") {

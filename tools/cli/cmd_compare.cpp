@@ -27,7 +27,8 @@ base::expected<std::vector<run_view>> read_runs(const std::vector<std::string>& 
 
 base::status write_comparison(const std::vector<compared_run>& runs, const std::string& file) {
   QUERN_TRY(const std::string nonce, fresh_nonce());
-  return base::write_file_atomic(file, render_page(compare_json(runs), nonce));
+  return base::write_file_atomic(
+      file, render_page({"quern compare"}, base::dump(compare_json(runs)), nonce));
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ function picture(spec, parts, readout) {
                  svg('text', {class: 'axis', x: left - 6, y: toY(tick) + 4, 'text-anchor': 'end'}, format(tick)));
   for (const tick of ticksOf(first, last, spec.small ? 3 : 6).filter(Number.isInteger))
     image.append(svg('text', {class: 'axis', x: toX(tick), y: height - 8, 'text-anchor': 'middle'}, short(tick)));
-  image.append(svg('text', {class: 'axis', x: left - 6, y: height - 8, 'text-anchor': 'end'}, spec.unit === 'evaluation' ? 'eval.' : spec.unit || 'step'));
+  image.append(svg('text', {class: 'axis', x: 2, y: height - 8}, spec.unit === 'evaluation' ? 'eval.' : spec.unit || 'step'));
   const runs = y => {  // stretches without a gap
     const found = [];
     y.forEach((v, i) => { if (!drawable(v)) return; if (i && drawable(y[i - 1]) && found.length) found.at(-1).push(i); else found.push([i]); });

@@ -12,11 +12,13 @@
 
 namespace quern::tools {
 
-/// Thread-safe. However many ask, the files of the run are read at most once in `pause`, and by one
-/// thread at a time.
+/// Thread-safe. However many ask, the files of the run are read by one thread at a time, at most
+/// once in `pause`, and at most for a fiftieth of the time: those of a long run less often.
 class live_page {
  public:
   static constexpr base::nanoseconds_t usual_pause = 1'000'000'000;
+  /// How many times as long as it took to read, the next reading waits.
+  static constexpr std::int64_t rest = 49;
 
   /// `clock` must outlive the page.
   live_page(run_view view, const base::clock& clock, base::nanoseconds_t pause = usual_pause);
@@ -32,14 +34,16 @@ class live_page {
   base::expected<std::string> html();
 
  private:
+  /// Reads what is new, where it is time, and writes json_.
   void refresh_if_due();
 
+  const std::string title_;
   std::mutex guard_;
   run_view view_;
   const base::clock& clock_;
   base::nanoseconds_t pause_;
-  std::optional<base::nanoseconds_t> refreshed_;  ///< when the last refresh ended
-  std::int64_t written_ = -1;                     ///< revision of json_
+  base::nanoseconds_t due_ = 0;  ///< when the next refresh may begin
+  std::int64_t written_ = -1;    ///< revision of json_; -1: none yet
   std::shared_ptr<const std::string> json_;
 };
 

@@ -12,12 +12,6 @@
 namespace quern::tools {
 namespace {
 
-std::string page_title(const base::ordered_json& data) {
-  if (data.value("kind", "") == "run" && data.contains("run"))
-    return "quern report: " + data["run"].value("name", "");
-  return "quern compare";
-}
-
 /// A text between tags.
 std::string escape_text(std::string_view text) {
   std::string out;
@@ -39,12 +33,11 @@ std::filesystem::path page_file(const std::filesystem::path& run) {
   return run / "report.html";
 }
 
-std::string script_json(const base::ordered_json& data) {
-  const std::string text = base::dump(data);
+std::string script_json(std::string_view json) {
   std::string out;
-  out.reserve(text.size() + text.size() / 16);
+  out.reserve(json.size() + json.size() / 16);
   // These stand in strings alone, where JSON may write them by number.
-  for (const char c : text) {
+  for (const char c : json) {
     if (c == '<' || c == '>' || c == '&') {
       out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
@@ -54,8 +47,8 @@ std::string script_json(const base::ordered_json& data) {
   return out;
 }
 
-std::string render_page(const base::ordered_json& data, std::string_view nonce) {
-  const std::string_view connect = data.value("live", false) ? "'self'" : "'none'";
+std::string render_page(const page_head& head, std::string_view json, std::string_view nonce) {
+  const std::string_view connect = head.live ? "'self'" : "'none'";
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
@@ -65,13 +58,13 @@ std::string render_page(const base::ordered_json& data, std::string_view nonce) 
       "<meta name=\"referrer\" content=\"no-referrer\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n<title>{2}</title>\n",
-      nonce, connect, escape_text(page_title(data)));
+      nonce, connect, escape_text(head.title));
   page += fmt::format("<style nonce=\"{}\">\n{}</style></head>\n", nonce, page_style());
   page +=
       "<body><nav><div id=\"links\"></div></nav>\n<main id=\"page\"><noscript>This page is drawn "
       "by its script, which this browser does not run. report.txt beside it has the closing "
       "report.</noscript></main>\n";
-  page += "<script type=\"application/json\" id=\"data\">" + script_json(data) + "</script>\n";
+  page += "<script type=\"application/json\" id=\"data\">" + script_json(json) + "</script>\n";
   page += fmt::format("<script nonce=\"{}\">\n(() => {{\n'use strict';\n", nonce);
   for (const std::string_view script : page_scripts())
     page += script;
@@ -93,7 +86,8 @@ base::status write_run_page(const std::filesystem::path& folder, const std::file
   QUERN_TRY(auto view, run_view::open(folder, lock));
   QUERN_TRY(const std::string nonce, fresh_nonce());
   view.refresh();
-  return base::write_file_atomic(file, render_page(view.data(false), nonce));
+  return base::write_file_atomic(
+      file, render_page({"quern report: " + view.name()}, base::dump(view.data(false)), nonce));
 }
 
 }  // namespace quern::tools

@@ -15,13 +15,19 @@ namespace quern::tools {
 std::filesystem::path page_file(const std::filesystem::path& run);
 
 /// JSON that may stand inside of a script element: no text in it can end that element, whatever
-/// wrote it.
-std::string script_json(const base::ordered_json& data);
+/// wrote it. `json`: text as base::dump makes it.
+std::string script_json(std::string_view json);
 
-/// The page for `data` (run_view::data, compare_json). `nonce`: fresh for each page, letters and
-/// digits; the page's own style and script carry it, and its Content-Security-Policy lets nothing
-/// else run. A page whose data say `live` may ask where it came from, and no other.
-std::string render_page(const base::ordered_json& data, std::string_view nonce);
+/// What the page is called, and whether it may ask where it came from for what is new.
+struct page_head {
+  std::string title;
+  bool live = false;
+};
+
+/// The page for data (run_view::data, compare_json) as JSON text. `nonce`: fresh for each page,
+/// letters and digits; the page's own style and script carry it, and its Content-Security-Policy
+/// lets nothing else run.
+std::string render_page(const page_head& head, std::string_view json, std::string_view nonce);
 
 /// 32 random hexadecimal digits of the kernel. Error: io.
 base::expected<std::string> fresh_nonce();

@@ -108,6 +108,7 @@ function verdictLine(verdict) {
   if (!verdict) return 'its verdict cannot be read';
   const time = verdict.time && verdict.time.log_ratio_e9, all = [verdict.verdict, verdict.confirmed ? 'confirmed' : 'not confirmed', verdict.protocol, verdict.device_class];
   if (time && time.length === 3) all.splice(1, 0, `95 % interval ${Math.exp(time[0] / 1e9).toFixed(2)} to ${Math.exp(time[2] / 1e9).toFixed(2)} x`);
+  if (isNumber(verdict.claim_e2)) all.splice(1, 0, `measured ${times(verdict.claim_e2 / 100)}, capped while it is not confirmed`);
   if (verdict.baseline && verdict.baseline.name) all.push(`over ${verdict.baseline.name}`);
   return all.filter(Boolean).join(' · ');
 }
