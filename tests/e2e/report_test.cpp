@@ -26,6 +26,11 @@ struct report_fixture {
   }
   /// The page that the command has made says in which state the run is.
   void check_page(const fs::path& file, const char* state) const {
+    // So do the data for programs, of a run in the folder that the page is of.
+    const finished end = quern({"report", file.parent_path().string(), "--json"});
+    if (end.code == 0)
+      CHECK(must(base::parse_json(end.output))["run"]["state"].get<std::string>() == state);
+    CHECK((end.code == 0 || !fs::exists(file.parent_path() / "meta.json")));
     const std::string page = base::read_file(file).value_or("");
     CHECK(page.ends_with("</html>\n"));
     CHECK(contains(page, std::string("\"state\":\"") + state + "\""));
@@ -174,6 +179,7 @@ TEST_CASE("bad addresses and tokens are refused with what to do") {
   refused({"--serve", "0.0.0.0:0", "--token-file", token}, "5 characters, at least 16");
   refused({"--token-file", token}, "--serve");
   refused({"--serve", "127.0.0.1", "--out", "x"}, "--out");
+  refused({"--json", "--out", "x"}, "--out");
 }
 
 TEST_CASE("quern compare puts runs in any state side by side, as text and as a page") {
@@ -197,6 +203,12 @@ TEST_CASE("quern compare puts runs in any state side by side, as text and as a p
   CHECK(contains(end.output, "mean reward, by steps"));
   CHECK(contains(end.output, f.run("broken").string() + ": ledger: "));
   CHECK(contains(base::read_file(page).value_or(""), "\"kind\":\"compare\""));
+  const finished json =
+      f.quern({"compare", f.run("a").string(), f.run("broken").string(), "--json"});
+  CHECK(json.code == 0);
+  const auto told = must(base::parse_json(json.output));
+  CHECK(told["runs"].size() == 2);
+  CHECK(told["figures"][0]["name"] == "state");
   CHECK(f.quern({"compare", f.run("a").string()}).code == 2);
   CHECK(f.quern({"compare", f.run("a").string(), f.folder.path().string()}).code == 2);
 }

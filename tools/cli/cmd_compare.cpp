@@ -39,19 +39,25 @@ int cmd_compare(int argc, char** argv) {
       "go on");
   std::vector<std::string> folders;
   std::string html;
+  bool as_json = false;
   app.add_option("runs", folders, "run directories, two or more")->required()->expected(2, 8);
   app.add_option("--html", html, "also a page with curves, in this file");
+  app.add_flag("--json", as_json, "one JSON object instead of tables");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto views = read_runs(folders);
   if (!views) return report("compare", views.error());
   std::vector<compared_run> runs;
   for (std::size_t i = 0; i < folders.size(); ++i)
     runs.push_back({folders[i], &(*views)[i]});
-  tell(stdout, "{}", compare_text(runs));
+  if (as_json) {
+    tell(stdout, "{}\n", base::dump(compare_json(runs)));
+  } else {
+    tell(stdout, "{}", compare_text(runs));
+  }
   if (html.empty()) return done;
   if (const auto written = write_comparison(runs, html); !written)
     return report("compare", written.error());
-  tell(stdout, "\npage: {}\n", html);
+  tell(as_json ? stderr : stdout, "\npage: {}\n", html);
   return done;
 }
 

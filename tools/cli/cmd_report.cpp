@@ -86,6 +86,14 @@ int make_both(const fs::path& folder, const fs::path& file) {
   return code;
 }
 
+int print_data(const fs::path& folder) {
+  auto view = run_view::open(folder);
+  if (!view) return report("report", view.error());
+  view->refresh();
+  tell(stdout, "{}\n", base::dump(view->data(false)));
+  return done;
+}
+
 struct serving {
   std::string address, token_file;
 };
@@ -125,6 +133,7 @@ int cmd_report(int argc, char** argv) {
       "RUN/report.html, one file with curves, tables and kernels. While the run goes on, the page "
       "alone. docs/report.md tells more");
   std::string run, out;
+  bool as_json = false;
   serving served;
   app.add_option("run", run, "run directory")->required();
   auto* const file = app.add_option("--out", out, "the page's file, instead of RUN/report.html");
@@ -134,12 +143,16 @@ int cmd_report(int argc, char** argv) {
                      "where nothing is said); makes no files")
           ->expected(0, 1)
           ->excludes(file);
+  app.add_flag("--json", as_json, "print what the page shows as one JSON object, and make no files")
+      ->excludes(file)
+      ->excludes(live);
   app.add_option("--token-file", served.token_file,
                  "with --serve: a file with the token that whoever asks must have")
       ->needs(live);
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto present = actors::present_stage(run);
   if (!present) return report("report", present.error());
+  if (as_json) return print_data(*present);
   if (live->count() > 0) return serve(*present, served);
   return make_both(*present, out.empty() ? page_file(*present) : fs::path(out));
 }

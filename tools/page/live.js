@@ -15,8 +15,10 @@ function links() {
   document.getElementById('links').replaceChildren(...list.map(([id, title]) => el('a', {href: '#' + id}, title)),
     ...(page.live ? [el('span', {class: 'live'}, told, el('label', {class: 'small'}, follow, ' follow'))] : []));
 }
+let looking = false;
 async function look() {
-  if (!follow.checked || document.hidden) return;
+  if (!follow.checked || document.hidden || looking) return;
+  looking = true;
   try {
     const token = new URLSearchParams(location.search).get('token');
     const answer = await fetch('data.json?since=' + page.revision, {cache: 'no-store', headers: token ? {Authorization: 'Bearer ' + token} : {}});
@@ -25,6 +27,8 @@ async function look() {
     told.textContent = 'looked at ' + new Date().toLocaleTimeString();
   } catch (error) {
     told.textContent = 'nobody answers (' + error.message + '); trying again';
+  } finally {
+    looking = false;
   }
 }
 links();

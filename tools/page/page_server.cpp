@@ -11,7 +11,7 @@
 namespace quern::tools {
 namespace {
 
-/// A browser keeps its connection, and each takes a thread: these few are enough for a few pages.
+/// Each connection takes a thread, so connections are not kept: these few serve many pages.
 constexpr std::size_t server_threads = 4;
 /// Seconds: one that says nothing gives its thread back.
 constexpr time_t patience_s = 5;
@@ -48,7 +48,7 @@ void page_server::parts::set_up() {
   server.new_task_queue = [] { return new httplib::ThreadPool(server_threads); };
   server.set_read_timeout(patience_s);
   server.set_write_timeout(patience_s);
-  server.set_keep_alive_timeout(patience_s);
+  server.set_keep_alive_max_count(1);
   server.set_payload_max_length(1024);
   server.set_default_headers(usual_headers());
   // Not SO_REUSEPORT, as is usual there: two servers would share a port and its requests.
