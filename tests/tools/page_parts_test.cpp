@@ -81,6 +81,10 @@ TEST_CASE("lines of other stages, other builds and of nobody are drawn as far as
   const auto odd = curves_of({R"({"step":1,"batch":7,"ages":[],"roles":3,"held_back":"x",)"
                               R"("learner":{"loss":"x","deep":{"er":1}}})"});
   CHECK(odd.last() == 1);
+  const auto later = curves_of({R"({"step":1,"truncated":0.25,"queue":{"jobs":3,"name":"x"}})"});
+  CHECK(later.to_json()["series"]["truncated"] == base::ordered_json{0.25});
+  CHECK(later.to_json()["series"]["queue.jobs"] == base::ordered_json{3});
+  CHECK(later.to_json()["series"].size() == 2);
   CHECK(odd.to_json()["series"]["learner.deep.er"] == base::ordered_json{1});
   // An empty batch, as of a deterministic run that has no samples left, has no mean.
   CHECK_FALSE(curves_of({R"({"step":1,"batch":{"samples":0,"ok":null,"reward":null,"rewarded":0,)"

@@ -12,10 +12,11 @@ constexpr float nothing_there = std::numeric_limits<float>::quiet_NaN();
 /// Lines of other builds may have any number of keys: a page needs few, and memory has an end.
 constexpr std::size_t most_series = 200;
 
-/// Keys whose numbers are drawn, each alone; objects among them are taken with all numbers in them.
-constexpr const char* drawn_keys[] = {
-    "age_mean", "in_flight", "tokens_per_s", "evaluations_per_h", "span_s",
-    "left_out", "learner",   "roles",        "completion",        "groups"};
+/// Keys that are no curves, or that are taken in another way. All others are drawn, those of later
+/// builds too: numbers as they are, objects with all numbers in them.
+constexpr std::string_view other_keys[] = {"step",    "spent",    "budget",   "epoch",
+                                           "seconds", "batch",    "ok",       "reward",
+                                           "ages",    "verdicts", "improved", "held_back"};
 
 /// What a step used, oldest token first; the mean is a key of its own.
 double largest_age(const base::json& ages) {
@@ -112,13 +113,13 @@ void step_curves::add(const base::json& line) {
   ++lines_;
   step made;
   take_results(made, line, *at);
-  for (const char* key : drawn_keys) {
-    const auto found = line.find(key);
-    if (found == line.end()) continue;
-    if (found->is_object()) {
-      take_numbers(made, *found, key);
+  for (const auto& [key, value] : line.items()) {
+    if (std::find(std::begin(other_keys), std::end(other_keys), key) != std::end(other_keys))
+      continue;
+    if (value.is_object()) {
+      take_numbers(made, value, key);
     } else {
-      take_number(made, key, *found);
+      take_number(made, key, value);
     }
   }
   if (const auto ages = line.find("ages"); ages != line.end() && ages->is_object())
