@@ -102,6 +102,8 @@ TEST_CASE("a browser gets the page, what is new, and nothing else") {
   // A page of others whose name leads here asks for that name.
   CHECK(client.Get("/data.json", {{"Host", "evil.example"}})->status == 403);
   CHECK(client.Get("/", {{"Host", "localhost.evil.example:80"}})->status == 403);
+  CHECK(client.Get("/", {{"Host", "127.evil.example"}})->status == 403);
+  CHECK(client.Get("/", {{"Host", "127.0.0.1:8321"}})->status == 200);
   CHECK(client.Get("/data.json", {{"Host", "localhost:8321"}})->status == 200);
   // Two servers do not share a port.
   const serve_address same{"127.0.0.1", static_cast<std::uint16_t>(server->port())};
@@ -145,7 +147,7 @@ TEST_CASE("where a page is served, and that others need a token") {
   }
   for (const char* own : {"127.0.0.1", "localhost", "::1", "127.1.2.3"})
     CHECK_MESSAGE(gate_of({own, 1}, ""), own);
-  for (const char* others : {"0.0.0.0", "::", "10.0.0.1", "example.org"}) {
+  for (const char* others : {"0.0.0.0", "::", "10.0.0.1", "example.org", "127.example.org"}) {
     const auto open = gate_of({others, 1}, "");
     REQUIRE_MESSAGE(!open, others);
     CHECK(contains(open.error().message, "--token-file"));

@@ -18,7 +18,9 @@ bool is_same(std::string_view a, std::string_view b) {
 }
 
 bool is_own_name(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  if (host == "localhost" || host == "::1") return true;
+  // An address: 127.example.org is a name of others.
+  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos;
 }
 
 /// Of "HOST:PORT", "[HOST]:PORT" or without a port.
