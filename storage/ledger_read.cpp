@@ -206,11 +206,13 @@ base::expected<std::map<std::string, std::int64_t>> ledger::drop_reasons() const
   return reasons;
 }
 
-base::expected<std::vector<event_row>> ledger::events_of(std::int64_t sample) const {
+base::expected<std::vector<event_row>> ledger::events_of(std::int64_t sample, std::int64_t first,
+                                                         std::int64_t last) const {
   std::vector<event_row> events;
   QUERN_TRY(statement query, db_.prepare("SELECT seq, old, new, epoch, t_ns FROM events "
-                                         "WHERE sample = ? ORDER BY seq"));
-  query.bind(1, sample);
+                                         "WHERE sample = ? AND seq >= ? AND seq <= ? "
+                                         "ORDER BY seq"));
+  query.bind(1, sample).bind(2, first).bind(3, last);
   const base::status read = for_rows(query, [&]() -> base::status {
     event_row event{query.integer(0),     sample,           std::nullopt,
                     sample_state::issued, query.integer(3), query.integer(4)};
