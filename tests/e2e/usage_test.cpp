@@ -486,6 +486,7 @@ TEST_CASE("quern explain prints what was asked for, or names what there is") {
   f.refused({"explain", "loss", "nothing"}, {"nothing", "group_normalised", "run"});
   f.refused({"explain", "loss", "grpo"}, {"grpo", "is called group_normalised"});
   f.refused({"explain", "config", "env.nothing"}, {"env.nothing"});
+  f.refused({"explain", "config", "learner.step"}, {"did you mean 'learner.steps'?"});
 }
 
 TEST_CASE("quern explain loss RUN prints the run's own values and not the preset's") {
