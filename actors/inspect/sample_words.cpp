@@ -7,7 +7,7 @@
 
 #include "actors/decide/replay_book.hpp"
 #include "actors/replay/search_start.hpp"
-#include "env/judge/compare.hpp"
+#include "env/judge/explain.hpp"
 
 namespace quern::actors {
 namespace {
@@ -79,12 +79,9 @@ std::string long_verdict(const storage::stored_verdict& stored) {
   if (!value) return "unreadable: what run.db holds is no verdict of this build";
   const found_kernel times = found_kernel_of(*value, stored.row.sample);
   if (value->kind == env::verdict_kind::ok && times.high_e2 > 0)
-    return fmt::format("{}; 95 % interval {} to {}", env::summary(*value),
+    return fmt::format("{}; 95 % interval {} to {}", env::outcome_line(*value),
                        speedup_text(times.low_e2), speedup_text(times.high_e2));
-  // summary() has the numbers as they are stored, in hexadecimal.
-  if (value->first_diff)
-    return fmt::format("{}: {}", env::name_of(value->kind), env::describe(*value->first_diff));
-  return env::summary(*value);
+  return env::outcome_line(*value);
 }
 
 std::string_view task_name(std::string_view task) {

@@ -34,8 +34,9 @@ std::string wrong_text(const verdict& v) {
 }
 
 std::string because_text(const verdict& v) {
-  if (v.detail.empty() || (v.first_diff && v.detail.starts_with(describe(*v.first_diff))))
-    return {};
+  const bool said = (v.first_diff && v.detail.starts_with(describe(*v.first_diff))) ||
+                    (v.compiler && v.compiler->text.find(v.detail) != std::string::npos);
+  if (v.detail.empty() || said) return {};
   return fmt::format("because   {}\n", v.detail);
 }
 
@@ -172,6 +173,24 @@ std::string advice_for(const verdict& v, const task& what) {
     default:
       return "see the detail";
   }
+}
+
+std::string outcome_line(const verdict& v) {
+  std::string text(name_of(v.kind));
+  if (v.speedup_e2) text += " " + speed_text(*v.speedup_e2);
+  if (!v.reason.empty()) text += fmt::format(" ({})", v.reason);
+  std::string_view why = v.detail;
+  // A compiler's first line says where it was; the first error says what is wrong.
+  if (v.kind == verdict_kind::compile_error && v.compiler)
+    for (const std::string_view line : base::split(v.compiler->text, '\n'))
+      if (line.find("error") != line.npos) {
+        why = line;
+        break;
+      }
+  const std::string wrong = v.first_diff ? describe(*v.first_diff) : std::string();
+  if (v.first_diff && !v.detail.starts_with(wrong)) why = wrong;
+  why = why.substr(0, why.find('\n'));
+  return why.empty() ? text : fmt::format("{}: {}", text, why);
 }
 
 std::string describe_verdict(const verdict& v, const task& what) {

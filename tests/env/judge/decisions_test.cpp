@@ -236,6 +236,7 @@ TEST_CASE("a verdict for a person says each thing once") {
   CHECK(text.find("wrong     " + v.detail + "\n") != std::string::npos);
   CHECK(text.find(twice) == text.rfind(twice));
   CHECK(text.find("because") == std::string::npos);
+  CHECK(outcome_line(v) == "wrong_value: " + v.detail);
   // Another reason stands beside it.
   v.detail = "two calls disagree";
   text = describe_verdict(v, what);
