@@ -622,5 +622,7 @@ TEST_CASE("status and report say that a policy was ruined, past a damaged line, 
   CAPTURE(reported.output);
   CHECK(reported.code == 0);
   CHECK(contains(reported.output, "\nwarning: " + warning));
-  CHECK(contains(reported.output, "dropped 3 (infra_error 1, stale 2); the law holds\n"));
+  CHECK(contains(reported.output, "3 dropped, none in flight. Every sample is accounted for.\n"));
+  CHECK(contains(reported.output, "\n  2 stale: "));
+  CHECK(contains(reported.output, "\n  1 infra_error: "));
 }
