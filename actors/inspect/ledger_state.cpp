@@ -15,6 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 using count_list = std::vector<std::pair<std::string, std::int64_t>>;
 
+/// Larger ages are told together: a run may allow a thousand of them.
+constexpr std::int64_t most_ages_told = 5;
+
 /// The most first, equal ones by name.
 count_list most_first(const std::map<std::string, std::int64_t>& counts) {
   count_list sorted(counts.begin(), counts.end());
@@ -84,9 +87,18 @@ std::string drop_lines(const std::map<std::string, std::int64_t>& reasons) {
 
 std::string staleness_words(const storage::age_counts& ages) {
   std::vector<std::string> parts;
-  for (const auto& [age, count] : ages.by_age)
-    parts.push_back(age == 0 ? fmt::format("{} of the newest weights", count)
-                             : fmt::format("{} that were {} behind", count, counted(age, "step")));
+  std::int64_t older = 0;
+  for (const auto& [age, count] : ages.by_age) {
+    if (age > most_ages_told)
+      older += count;
+    else if (age == 0)
+      parts.push_back(fmt::format("{} of the newest weights", count));
+    else
+      parts.push_back(fmt::format("{} that were {} behind", count, counted(age, "step")));
+  }
+  if (older > 0)
+    parts.push_back(fmt::format("{} that were {} to {} steps behind", older, most_ages_told + 1,
+                                ages.by_age.rbegin()->first));
   if (parts.empty()) return {};
   return fmt::format("Samples when a step used them: {}. {} had tokens of several versions.",
                      fmt::join(parts, ", "), ages.mixed == 0 ? "None" : std::to_string(ages.mixed));

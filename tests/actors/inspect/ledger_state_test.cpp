@@ -41,6 +41,10 @@ TEST_CASE("drops, counts and staleness are said with the most first, and in word
   CHECK(staleness_words(ages) ==
         "Samples when a step used them: 4 of the newest weights, 3 that were 1 step behind, 1 that "
         "were 2 steps behind. None had tokens of several versions.");
+  for (std::int64_t age = 3; age < 1000; ++age)
+    ages.by_age[age] = 2;
+  CHECK(contains(staleness_words(ages),
+                 "2 that were 5 steps behind, 1988 that were 6 to 999 steps behind. None"));
   ages.mixed = 2;
   CHECK(contains(staleness_words(ages), ". 2 had tokens of several versions."));
 }
