@@ -22,11 +22,12 @@ namespace quern::test {
 /// Holds the run's lock until `close` or its own end, as a control process that works does.
 class written_run {
  public:
+  /// `more`: further lines of its configuration.
   explicit written_run(const std::filesystem::path& folder,
-                       const std::string& stage = "contrastive")
+                       const std::string& stage = "contrastive", const std::string& more = "")
       : folder_(folder) {
     run_.emplace(value(storage::run_directory::create(
-        folder, "quern_config: 1\nstage: " + stage + "\nrun: {name: written}\n",
+        folder, "quern_config: 1\nstage: " + stage + "\nrun: {name: written}\n" + more,
         {{"stage", stage}})));
   }
 
