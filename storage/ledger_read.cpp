@@ -26,8 +26,6 @@ base::expected<sample_row> read_sample(const statement& row) {
   return sample;
 }
 
-namespace {
-
 base::expected<stored_verdict> read_verdict(const statement& row) {
   stored_verdict found;
   found.id = row.integer(0);
@@ -47,9 +45,7 @@ base::expected<stored_verdict> read_verdict(const statement& row) {
   return found;
 }
 
-constexpr std::string_view verdict_counts =
-    ", EXISTS (SELECT 1 FROM samples WHERE samples.verdict_id = verdicts.id "
-    "AND samples.id = verdicts.sample)";
+namespace {
 
 /// Calls `each` for every row.
 template <class F>

@@ -83,6 +83,8 @@ base::expected<std::vector<listed_sample>> sample_reader::page_of(std::string_vi
                                      "WHERE v.sample = samples.id AND v.epoch >= samples.epoch)) "
                                      "FROM samples WHERE {} LIMIT {}",
                                      sample_columns, which, page_)));
+  QUERN_TRY(statement by_id, db_->prepare(fmt::format("SELECT {}{} FROM verdicts WHERE id = ?",
+                                                      verdict_columns, verdict_counts)));
   query.bind(1, bound);
   if (step > 0) query.bind(2, step);
   constexpr int first_more = 14;  // columns of read_sample
@@ -95,7 +97,10 @@ base::expected<std::vector<listed_sample>> sample_reader::page_of(std::string_vi
     one.group_seq = query.integer(first_more);
     one.task = query.text(first_more + 1);
     if (const auto id = query.maybe_integer(first_more + 2)) {
-      QUERN_TRY(one.verdict, ledger_->verdict(*id));
+      QUERN_TRY(const bool there, by_id.bind(1, *id).next());
+      if (!there) continue;
+      QUERN_TRY(one.verdict, read_verdict(by_id));
+      by_id.reset();
     }
   }
 }
@@ -252,6 +257,59 @@ base::expected<sample_record> sample_reader::sample(std::int64_t id) const {
         "sample {} has no event in run.db: the file is damaged; put back a copy of it", id);
   QUERN_CHECK(read_issuing(found));
   return found;
+}
+
+base::expected<std::int64_t> sample_reader::count_births(std::int64_t last) const {
+  QUERN_TRY(statement births,
+            db_->prepare("SELECT count(*), max(seq) FROM (SELECT seq FROM events WHERE old IS NULL "
+                         "AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?)"));
+  std::int64_t counted = 0, seen = 0, page = stretch_;
+  while (page == stretch_) {
+    QUERN_TRY(const bool row, births.bind(1, seen).bind(2, last).bind(3, stretch_).next());
+    page = row ? births.integer(0) : 0;
+    counted += page;
+    if (page > 0) seen = births.integer(1);
+    births.reset();
+  }
+  return counted;
+}
+
+base::status sample_reader::add_stretch(sample_totals& sum, std::int64_t first,
+                                        std::int64_t last) const {
+  QUERN_TRY(statement query,
+            db_->prepare("SELECT state, drop_reason, step - 1 - v_min, v_min < v_max, count(*) "
+                         "FROM samples WHERE id >= ? AND id <= ? GROUP BY 1, 2, 3, 4"));
+  query.bind(1, first).bind(2, last);
+  while (true) {
+    QUERN_TRY(const bool row, query.next());
+    if (!row) return {};
+    QUERN_TRY(const sample_state state, parse_sample_state(query.text(0)));
+    const std::int64_t count = query.integer(4);
+    sum.counts.by_state[static_cast<std::size_t>(state)] += count;
+    if (state == sample_state::dropped) sum.drop_reasons[query.text(1)] += count;
+    if (state != sample_state::consumed && state != sample_state::trained) continue;
+    sum.ages.by_age[query.integer(2)] += count;
+    if (query.integer(3) != 0) sum.ages.mixed += count;
+  }
+}
+
+base::expected<sample_totals> sample_reader::totals() const {
+  sample_totals sum;
+  std::int64_t last_birth = 0, last_id = 0;
+  {
+    QUERN_TRY(const moment now, moment::of(*db_));
+    QUERN_TRY(last_birth, ask_number(*db_, "SELECT max(seq) FROM events WHERE old IS NULL"));
+    QUERN_TRY(last_id, last_sample());
+    // Where a row is missing at the end, its event is there.
+    QUERN_TRY(
+        const std::int64_t born,
+        ask_number(*db_, fmt::format("SELECT sample FROM events WHERE seq = {}", last_birth)));
+    last_id = std::max(last_id, born);
+  }
+  QUERN_TRY(sum.counts.issued_ever, count_births(last_birth));
+  for (std::int64_t first = 0; first <= last_id; first += stretch_)
+    QUERN_CHECK(add_stretch(sum, first, std::min(first + stretch_ - 1, last_id)));
+  return sum;
 }
 
 }  // namespace quern::storage

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,14 @@ struct sample_record {
   std::optional<std::int64_t> issued_at;
 };
 
+/// Sums over all samples that had been issued at one moment. Samples that change while they are
+/// counted are counted once, in their old state or in the new one.
+struct sample_totals {
+  state_counts counts;
+  std::map<std::string, std::int64_t> drop_reasons;
+  age_counts ages;
+};
+
 /// Reads run.db over a connection of its own. Each call reads a page, or one sample, and leaves no
 /// read transaction open, so that the writer's log can be emptied between any two calls. One thread
 /// at a time. Errors: those of `database::open`; corrupt; not_found where a sample is not there.
@@ -76,6 +85,10 @@ class sample_reader {
   /// Ids of the tasks that groups were issued of, in alphabetical order.
   [[nodiscard]] base::expected<std::vector<std::string>> tasks() const;
   [[nodiscard]] base::expected<sample_record> sample(std::int64_t id) const;
+  /// What `ledger::counts`, `drop_reasons` and `ages` say, in stretches.
+  [[nodiscard]] base::expected<sample_totals> totals() const;
+  /// Where the run stands. Errors: those of the ledger.
+  [[nodiscard]] base::expected<ledger_position> position() const { return ledger_->position(); }
 
  private:
   sample_reader() = default;
@@ -91,6 +104,8 @@ class sample_reader {
   base::status read_variants(sample_record& found) const;
   base::status read_epochs(sample_record& found) const;
   base::status read_issuing(sample_record& found) const;
+  [[nodiscard]] base::expected<std::int64_t> count_births(std::int64_t last) const;
+  base::status add_stretch(sample_totals& sum, std::int64_t first, std::int64_t last) const;
 
   std::unique_ptr<database> db_;
   std::unique_ptr<ledger> ledger_;  ///< over `db_`

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "actors/inspect/sample_words.hpp"
+#include "storage/sample_reader.hpp"
 
 namespace quern::actors {
 namespace {
@@ -47,13 +48,12 @@ base::expected<ledger_state> read_ledger_state(const storage::run_paths& paths) 
   ledger_state state;
   QUERN_TRY(const bool there, has_ledger(paths));
   if (!there) return state;
-  QUERN_TRY(const auto db,
-            storage::database::open(paths.database(), storage::database::access::read));
-  QUERN_TRY(const auto ledger, storage::ledger::open(*db));
-  QUERN_TRY(state.counts, ledger->counts());
-  QUERN_TRY(state.position, ledger->position());
-  QUERN_TRY(state.drop_reasons, ledger->drop_reasons());
-  QUERN_TRY(state.ages, ledger->ages());
+  QUERN_TRY(const auto reader, storage::sample_reader::open(paths.database()));
+  QUERN_TRY(state.position, reader.position());
+  QUERN_TRY(storage::sample_totals totals, reader.totals());
+  state.counts = totals.counts;
+  state.drop_reasons = std::move(totals.drop_reasons);
+  state.ages = std::move(totals.ages);
   return state;
 }
 

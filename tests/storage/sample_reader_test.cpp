@@ -119,6 +119,8 @@ TEST_CASE("no call leaves a read open: the writer can empty its log after each o
   after([&] { return reader.last_step(); });
   after([&] { return reader.tasks(); });
   after([&] { return reader.sample(2); });
+  after([&] { return reader.totals(); });
+  after([&] { return reader.position(); });
   f.issue();
   CHECK_FALSE(reader.sample(999));
   CHECK(f.can_empty_log());
@@ -178,6 +180,46 @@ TEST_CASE(
   CHECK(must(reader.sample(third[0])).issued_at == std::nullopt);
   CHECK(must(reader.sample(fourth[0])).issued_at == 1);
   CHECK(must(reader.sample(second[0])).issued_at == 1);
+}
+
+TEST_CASE("totals in stretches are what the ledger counts at once") {
+  disk_ledger f;
+  std::vector<std::int64_t> used;
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    const auto fresh = f.issue(), old = f.issue();
+    f.judge(fresh, step - 1);
+    f.judge(old, step > 2 ? step - 2 : 0);
+    f.step(fresh, step);
+    used = old;
+    if (step == 4) f.checkpoint(4);
+  }
+  must(f.book->drop(used, "stale"));
+  const auto more = f.issue();
+  must(f.book->generated(tokens_of(more[0], f.epoch, 2, 4)));
+  must(f.book->evaluated(verdict_of(more[0], f.epoch, 1)));
+  const storage::admission one{more[0], 1};
+  must(f.book->admit({&one, 1}));
+  f.step({more[0]}, 6);
+  must(f.book->drop(std::vector{more[1]}, "noisy"));
+  must(f.book->commit());
+  for (const std::int64_t stretch : {1, 2, 3, 7, 100'000}) {
+    CAPTURE(stretch);
+    const auto sum = must(must(sample_reader::open(f.file, 256, stretch)).totals());
+    const auto counts = must(f.book->counts());
+    CHECK(sum.counts.issued_ever == counts.issued_ever);
+    CHECK(sum.counts.by_state == counts.by_state);
+    CHECK(sum.counts.law_holds());
+    CHECK(sum.drop_reasons == must(f.book->drop_reasons()));
+    CHECK(sum.ages.by_age == must(f.book->ages()).by_age);
+    CHECK(sum.ages.mixed == 1);
+  }
+  // Nothing at all, and a row that somebody has taken away.
+  disk_ledger none;
+  CHECK(must(must(sample_reader::open(none.file)).totals()).counts.issued_ever == 0);
+  must(f.db->execute("DROP TRIGGER samples_stay"));
+  must(f.db->execute("PRAGMA foreign_keys = OFF"));
+  must(f.db->execute("DELETE FROM samples WHERE id = (SELECT max(id) FROM samples)"));
+  CHECK_FALSE(must(must(sample_reader::open(f.file)).totals()).counts.law_holds());
 }
 
 TEST_CASE("a reader of a run that is not there, or is no database, says which file") {
