@@ -38,7 +38,7 @@ base::expected<std::int64_t> first_integer(statement& query) {
   return found;
 }
 
-base::expected<std::int64_t> ask_number(database& db, std::string_view question) {
+base::expected<std::int64_t> ask_one_number(database& db, std::string_view question) {
   QUERN_TRY(statement query, db.prepare(question));
   return first_integer(query);
 }
@@ -117,14 +117,14 @@ base::expected<std::vector<listed_sample>> sample_reader::of_step(std::int64_t s
 }
 
 base::expected<std::int64_t> sample_reader::last_sample() const {
-  return ask_number(*db_, "SELECT max(id) FROM samples");
+  return ask_one_number(*db_, "SELECT max(id) FROM samples");
 }
 
 base::expected<std::int64_t> sample_reader::last_step() const {
   std::int64_t last = 0;
   for (const char* question : {"SELECT max(step) FROM samples WHERE state = 'consumed'",
                                "SELECT max(step) FROM samples WHERE state = 'trained'"}) {
-    QUERN_TRY(const std::int64_t step, ask_number(*db_, question));
+    QUERN_TRY(const std::int64_t step, ask_one_number(*db_, question));
     last = std::max(last, step);
   }
   return last;
@@ -148,7 +148,7 @@ base::expected<std::vector<std::string>> sample_reader::tasks() const {
 }
 
 base::expected<std::int64_t> sample_reader::birth_of(std::int64_t id) const {
-  QUERN_TRY(std::int64_t high, ask_number(*db_, "SELECT max(seq) FROM events"));
+  QUERN_TRY(std::int64_t high, ask_one_number(*db_, "SELECT max(seq) FROM events"));
   QUERN_TRY(statement next, db_->prepare("SELECT sample, seq FROM events WHERE old IS NULL AND "
                                          "seq >= ? ORDER BY seq LIMIT 1"));
   // Ids ascend in the order of births.
@@ -167,7 +167,7 @@ base::expected<std::int64_t> sample_reader::birth_of(std::int64_t id) const {
 
 base::expected<std::int64_t> sample_reader::read_events(sample_record& found,
                                                         std::int64_t birth) const {
-  QUERN_TRY(const std::int64_t last, ask_number(*db_, "SELECT max(seq) FROM events"));
+  QUERN_TRY(const std::int64_t last, ask_one_number(*db_, "SELECT max(seq) FROM events"));
   for (std::int64_t first = birth; first <= last; first += stretch_) {
     QUERN_TRY(auto some,
               ledger_->events_of(found.row.id, first, std::min(first + stretch_ - 1, last)));
@@ -298,12 +298,12 @@ base::expected<sample_totals> sample_reader::totals() const {
   std::int64_t last_birth = 0, last_id = 0;
   {
     QUERN_TRY(const moment now, moment::of(*db_));
-    QUERN_TRY(last_birth, ask_number(*db_, "SELECT max(seq) FROM events WHERE old IS NULL"));
+    QUERN_TRY(last_birth, ask_one_number(*db_, "SELECT max(seq) FROM events WHERE old IS NULL"));
     QUERN_TRY(last_id, last_sample());
     // Where a row is missing at the end, its event is there.
     QUERN_TRY(
         const std::int64_t born,
-        ask_number(*db_, fmt::format("SELECT sample FROM events WHERE seq = {}", last_birth)));
+        ask_one_number(*db_, fmt::format("SELECT sample FROM events WHERE seq = {}", last_birth)));
     last_id = std::max(last_id, born);
   }
   QUERN_TRY(sum.counts.issued_ever, count_births(last_birth));
