@@ -14,7 +14,7 @@ namespace {
 
 using storage::listed_sample;
 
-constexpr std::string_view row_format = "{:>8}  {:<28}  {:>8}  {:<9}  {}\n";
+constexpr std::string_view row_format = "{:>8}  {:<34}  {:>8}  {:<9}  {}\n";
 
 std::string version_span(const storage::sample_row& row) {
   if (!row.v_min) return "-";

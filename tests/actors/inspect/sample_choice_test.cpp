@@ -109,13 +109,13 @@ TEST_CASE("a list says groups, verdicts, rewards and what became of each") {
   CHECK(contains(text, "5 samples of 2 groups: 3 ok\n"));
   CHECK(contains(text, "group 2, task relu, mean reward 0.5000 of 2 samples\n"));
   CHECK(contains(text, "group 3, task relu, no rewards yet\n"));
-  CHECK(contains(
-      text,
-      "ok 0.90x                        0.1000  0-1        used by step 2, no checkpoint yet\n"));
+  CHECK(contains(text,
+                 "ok 0.90x                              0.1000  0-1        used by step 2, no "
+                 "checkpoint yet\n"));
   CHECK(contains(text, "dropped (stale)\n"));
-  CHECK(contains(
-      text,
-      "       7  -                                    -  -          waits for a generator\n"));
+  CHECK(contains(text,
+                 "       7  -                                          -  -          waits for a "
+                 "generator\n"));
   CHECK_FALSE(contains(text, "third"));
   const std::string best =
       list_text(*f.ask({.by = sample_choice::order::best, .limit = 1}), nullptr);
