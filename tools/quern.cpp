@@ -20,6 +20,8 @@ using namespace quern::tools;
 constexpr std::array commands = {
     command{"train", "run an experiment from a configuration", cmd_train},
     command{"status", "where a run stands", cmd_status},
+    command{"show", "what the model writes, with verdicts and rewards", cmd_show},
+    command{"why", "the life of one sample, from prompt to gradient step", cmd_why},
     command{"pause", "bring a run to a durable stop; resume goes on", cmd_pause},
     command{"resume", "go on with a run that was paused or stopped, or that failed", cmd_resume},
     command{"stop", "end a run with a checkpoint", cmd_stop},
