@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
+#include "actors/inspect/closing_words.hpp"
+#include "actors/inspect/ledger_state.hpp"
 #include "actors/monitor.hpp"
 #include "actors/panel_run.hpp"
 #include "actors/replay/best_kernels.hpp"
@@ -46,27 +48,6 @@ std::int64_t searched_tasks(const run_config& config) {
   if (!members) return 1;
   return std::count_if(members->members.begin(), members->members.end(),
                        [](const env::suite_member& one) { return !one.held_out; });
-}
-
-/// " (infra_error 3, stale 12)"; empty where nothing was dropped.
-std::string reasons_text(const std::map<std::string, std::int64_t>& reasons) {
-  std::string text;
-  for (const auto& [reason, count] : reasons)
-    text += fmt::format("{}{} {}", text.empty() ? " (" : ", ", reason, count);
-  return text.empty() ? text : text + ")";
-}
-
-std::string gain_line(const char* name, const panel_half& half, std::uint64_t seed) {
-  // Nothing is a multiple of nothing.
-  const std::string gain = half.mean_first() > 0
-                               ? fmt::format("x{:.2f} (97.5 % of bootstrap draws above x{:.2f})",
-                                             half.gain(), half.gain_lower_bound(seed))
-                               : "(no reward before)";
-  const std::string without =
-      half.left_out == 0 ? "" : fmt::format(", {} more were not judged", half.left_out);
-  if (half.first.empty()) return fmt::format("{:<22} no prompt was judged on both sides\n", name);
-  return fmt::format("{:<22} {:.3f} > {:.3f}   {}, {} prompts{}\n", name, half.mean_first(),
-                     half.mean_last(), gain, half.first.size(), without);
 }
 
 /// What an earlier call measured; none: nothing, or it cannot be read.
@@ -124,10 +105,10 @@ std::string use_text(const panel& measured) {
 std::string panel_text(const run_config& config, const panel& measured) {
   const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
   std::string text = "\n" + measured.table() + "\n";
-  text += gain_line("mean reward, trained", measured.train(), seed);
+  text += gain_words("mean reward, trained", measured.train(), seed);
   const panel_half held_out = measured.held_out();
   if (!held_out.first.empty() || held_out.left_out > 0)
-    text += gain_line("mean reward, held out", held_out, seed);
+    text += gain_words("mean reward, held out", held_out, seed);
   return text + use_text(measured);
 }
 
@@ -185,21 +166,15 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                                       storage::run_directory& run,
                                                       const task_book& tasks, missing_panel how) {
   QUERN_TRY(const auto from, read_run(run.paths()));
-  QUERN_TRY(const auto counts, from.ledger->counts());
-  QUERN_TRY(const auto ages, from.ledger->ages());
-  QUERN_TRY(const auto reasons, from.ledger->drop_reasons());
-  std::string text = fmt::format("samples issued {}, trained {}, dropped {}{}; the law {}\n",
-                                 counts.issued_ever, counts.of(storage::sample_state::trained),
-                                 counts.of(storage::sample_state::dropped), reasons_text(reasons),
-                                 counts.law_holds() ? "holds" : "DOES NOT HOLD");
+  QUERN_TRY(const ledger_state state, read_ledger_state(run.paths()));
+  QUERN_TRY(const auto verdicts, count_verdicts(*from.ledger));
+  std::string text = account_words(state) + "\n" + drop_lines(state.drop_reasons);
+  if (!verdicts.empty()) text += fmt::format("Verdicts of samples: {}.\n", count_words(verdicts));
   if (is_search(config)) {
     QUERN_TRY(const search_book found, search_of(config, run.paths()));
     text += found.table_head() + "\n" + found.table_row() + "\n";
-  } else {
-    text += "steps behind when used:";
-    for (const auto& [age, count] : ages.by_age)
-      text += fmt::format(" {}: {}", age, count);
-    text += fmt::format("; with tokens of several versions: {}\n", ages.mixed);
+  } else if (const std::string stale = staleness_words(state.ages); !stale.empty()) {
+    text += stale + "\n";
   }
   for (const std::string& remark :
        success_so_far(run.paths().metrics(), config.learner.steps).remarks())
@@ -218,11 +193,13 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
   QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
   QUERN_TRY(const std::string device_class, device_class_of(config));
   const fs::path folder = run.paths().root / "kernels";
-  QUERN_TRY(const int kernels, write_best_kernels(folder, config, tasks,
-                                                  {archive.get(), from.ledger.get(),
-                                                   measured ? &*measured : nullptr, device_class}));
-  text +=
-      fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels, folder.string());
+  QUERN_TRY(const auto kernels,
+            write_best_kernels(
+                folder, config, tasks,
+                {archive.get(), from.ledger.get(), measured ? &*measured : nullptr, device_class}));
+  if (!kernels.empty()) text += "\n" + fastest_table(kernels) + "\n";
+  text += fmt::format("best kernels of {} tasks with their verdicts: {}\n", kernels.size(),
+                      folder.string());
   // Last: a run with a report has everything else.
   QUERN_CHECK(base::write_file_atomic(run.paths().report(), text));
   return std::optional<std::string>(std::move(text));

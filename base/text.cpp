@@ -2,32 +2,41 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <fmt/core.h>
 
 namespace quern::base {
 namespace {
 
+/// Insertions, deletions, replacements and swaps of neighbours.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> two_before, before, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    two_before = std::exchange(before, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      const std::size_t replaced = before[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], two_before[j - 2] + 1);
     }
   }
   return row[b.size()];
+}
+
+/// Slips that a word of this length may have: in a short one two of them leave nothing to know it
+/// by, and a long one with more than three is another word.
+std::size_t most_slips(std::size_t length) {
+  return std::clamp<std::size_t>(length / 3, 1, 3);
 }
 
 }  // namespace
 
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t best_distance = most_slips(name.size()) + 1;
   for (std::string_view candidate : candidates) {
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {

@@ -11,8 +11,9 @@
 
 namespace quern::base {
 
-/// The candidate with the smallest edit distance, if it is near enough to be a likely slip; else
-/// empty.
+/// The candidate with the smallest edit distance (insertions, deletions, replacements, swaps of
+/// neighbours), if it is near enough to be a likely slip: one for each three characters of `name`,
+/// at least 1 and at most 3. Else empty.
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
 
 /// " (did you mean 'x'?)" or "".

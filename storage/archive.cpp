@@ -5,11 +5,6 @@
 #include "storage/ledger_sql.hpp"
 
 namespace quern::storage {
-namespace {
-
-constexpr std::string_view columns =
-    "id, task, device_class, protocol, source_hash, text_hash, verdict_id, speedup_e2, version, "
-    "epoch, sample, parents";
 
 base::expected<variant> read_variant(const statement& row) {
   variant found;
@@ -28,8 +23,6 @@ base::expected<variant> read_variant(const statement& row) {
   return found;
 }
 
-}  // namespace
-
 struct archive::statements {
   statement by_id, by_source, best, add, revive, rescore, last_epoch;
 };
@@ -44,16 +37,17 @@ base::expected<std::unique_ptr<archive>> archive::open(database& db, const blob_
   QUERN_CHECK(check_edges(options.edges));
   std::unique_ptr<archive> opened(new archive(db, blobs, std::move(options)));
   statements& sql = *opened->sql_;
-  QUERN_TRY(sql.by_id, db.prepare(fmt::format("SELECT {} FROM variants WHERE id = ?", columns)));
+  QUERN_TRY(sql.by_id,
+            db.prepare(fmt::format("SELECT {} FROM variants WHERE id = ?", variant_columns)));
   QUERN_TRY(sql.by_source,
             db.prepare(fmt::format("SELECT {} FROM variants WHERE task = ? AND source_hash = ? "
                                    "AND device_class = ? AND protocol = ?",
-                                   columns)));
+                                   variant_columns)));
   // The index gives scores from the top; the first row that is known by then is the best.
   QUERN_TRY(sql.best, db.prepare(fmt::format("SELECT {} FROM variants WHERE task = ? AND "
                                              "device_class = ? AND protocol = ? AND speedup_e2 IS "
                                              "NOT NULL ORDER BY speedup_e2 DESC, sample, id",
-                                             columns)));
+                                             variant_columns)));
   QUERN_TRY(sql.add,
             db.prepare("INSERT INTO variants(task, device_class, protocol, source_hash, "
                        "text_hash, verdict_id, speedup_e2, version, epoch, sample, parents) "

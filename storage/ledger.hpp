@@ -56,7 +56,9 @@ class ledger final : public ledger_view, public ledger_sink {
   /// Of the samples that a surviving gradient step used.
   [[nodiscard]] base::expected<age_counts> ages() const;
   [[nodiscard]] base::expected<std::map<std::string, std::int64_t>> drop_reasons() const;
-  [[nodiscard]] base::expected<std::vector<event_row>> events_of(std::int64_t sample) const;
+  /// Of the events `first` .. `last` alone: a look through all of a large run takes seconds.
+  [[nodiscard]] base::expected<std::vector<event_row>> events_of(
+      std::int64_t sample, std::int64_t first = 0, std::int64_t last = INT64_MAX) const;
   [[nodiscard]] base::expected<std::vector<stored_verdict>> verdicts_of(std::int64_t sample) const;
   [[nodiscard]] base::expected<stored_verdict> verdict(std::int64_t id) const;
   /// Samples that a verdict has decided, whatever became of them since.

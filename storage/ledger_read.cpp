@@ -26,8 +26,6 @@ base::expected<sample_row> read_sample(const statement& row) {
   return sample;
 }
 
-namespace {
-
 base::expected<stored_verdict> read_verdict(const statement& row) {
   stored_verdict found;
   found.id = row.integer(0);
@@ -47,9 +45,7 @@ base::expected<stored_verdict> read_verdict(const statement& row) {
   return found;
 }
 
-constexpr std::string_view verdict_counts =
-    ", EXISTS (SELECT 1 FROM samples WHERE samples.verdict_id = verdicts.id "
-    "AND samples.id = verdicts.sample)";
+namespace {
 
 /// Calls `each` for every row.
 template <class F>
@@ -206,11 +202,13 @@ base::expected<std::map<std::string, std::int64_t>> ledger::drop_reasons() const
   return reasons;
 }
 
-base::expected<std::vector<event_row>> ledger::events_of(std::int64_t sample) const {
+base::expected<std::vector<event_row>> ledger::events_of(std::int64_t sample, std::int64_t first,
+                                                         std::int64_t last) const {
   std::vector<event_row> events;
   QUERN_TRY(statement query, db_.prepare("SELECT seq, old, new, epoch, t_ns FROM events "
-                                         "WHERE sample = ? ORDER BY seq"));
-  query.bind(1, sample);
+                                         "WHERE sample = ? AND seq >= ? AND seq <= ? "
+                                         "ORDER BY seq"));
+  query.bind(1, sample).bind(2, first).bind(3, last);
   const base::status read = for_rows(query, [&]() -> base::status {
     event_row event{query.integer(0),     sample,           std::nullopt,
                     sample_state::issued, query.integer(3), query.integer(4)};

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/archive.hpp"
 #include "storage/ledger.hpp"
 
 namespace quern::storage {
@@ -29,6 +30,18 @@ base::expected<sample_row> read_sample(const statement& row);
 inline constexpr std::string_view verdict_columns =
     "id, sample, epoch, attempt, task, source_hash, protocol, device_class, env, speedup_e2, "
     "confirmed, json";
+
+/// Behind the columns: whether it is the one that its sample refers to.
+inline constexpr std::string_view verdict_counts =
+    ", EXISTS (SELECT 1 FROM samples WHERE samples.verdict_id = verdicts.id "
+    "AND samples.id = verdicts.sample)";
+base::expected<stored_verdict> read_verdict(const statement& row);
+
+/// Columns of `read_variant`, in its order.
+inline constexpr std::string_view variant_columns =
+    "id, task, device_class, protocol, source_hash, text_hash, verdict_id, speedup_e2, version, "
+    "epoch, sample, parents";
+base::expected<variant> read_variant(const statement& row);
 
 /// "[[first token, version, weights hash], ...]" and "[1, 2]", as the tables hold them.
 std::string segments_text(const std::vector<segment>& segments);

@@ -18,6 +18,7 @@
 #include "tools/cli/lane_words.hpp"
 #include "tools/cli/measure_options.hpp"
 #include "tools/cli/parse.hpp"
+#include "tools/cli/shipped_tasks.hpp"
 #include "tools/cli/source_options.hpp"
 
 namespace quern::tools {
@@ -30,7 +31,11 @@ int complain(const base::error& e, int code) {
 
 }  // namespace
 
-int cmd_eval(const eval_arguments& arguments) {
+int cmd_eval(const eval_arguments& asked) {
+  const auto word = resolve_task(asked.task, asked.tasks);
+  if (!word) return complain(word.error(), usage);
+  eval_arguments arguments = asked;
+  arguments.task = *word;
   auto loaded = env::find_task(arguments.task, arguments.tasks);
   if (!loaded) return complain(loaded.error(), usage);
   auto source = read_input(arguments.candidate, max_candidate_bytes, "a candidate");
@@ -61,9 +66,9 @@ int cmd_eval(const eval_arguments& arguments) {
                                    v, *request.subject))
                    .c_str(),
                stdout);
-  return v.kind == env::verdict_kind::infra_error || v.kind == env::verdict_kind::invalid_reference
-             ? failed
-             : done;
+  const bool not_judged =
+      v.kind == env::verdict_kind::infra_error || v.kind == env::verdict_kind::invalid_reference;
+  return not_judged || (arguments.strict && v.kind != env::verdict_kind::ok) ? failed : done;
 }
 
 int cmd_eval(int argc, char** argv) {
@@ -72,7 +77,9 @@ int cmd_eval(int argc, char** argv) {
   eval_arguments a;
   bool no_screen = false, serve = false;
   const bool one_kernel = std::find(argv, argv + argc, std::string_view("--serve")) == argv + argc;
-  app.add_option("task", a.task, "NAME.task.yaml" + env::foreign_forms())->required(one_kernel);
+  app.add_option("task", a.task,
+                 "NAME.task.yaml, the name of a shipped task" + env::foreign_forms())
+      ->required(one_kernel);
   app.add_option(
          "candidate", a.candidate,
          "file that defines the task's kernel: " + file_endings() + "; - reads standard input")
@@ -87,6 +94,7 @@ int cmd_eval(int argc, char** argv) {
       ->excludes("candidate")
       ->excludes("--explain")
       ->excludes("--json");
+  app.add_flag("--strict", a.strict, "end with 1 unless the verdict is ok")->excludes("--serve");
   app.add_flag("--verify-only", a.verify_only, "check, but do not measure");
   app.add_flag("--no-screen", no_screen, "skip the static screen; the sandbox alone decides");
   app.add_flag("--best-effort", a.best_effort,

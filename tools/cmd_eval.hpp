@@ -5,10 +5,10 @@
 
 namespace quern::tools {
 
-/// Exit code: 0 for any verdict about the candidate, 1 for infra_error and
-/// invalid_reference, 2 for files that cannot be
-/// read or are no task, a task of another lane, a core that this process may not run on.
-int cmd_eval(const eval_arguments& arguments);
+/// Exit code: 0 for any verdict about the candidate, with `strict` for `ok` alone; 1 for other
+/// verdicts; 2 for files that cannot be read or are no task, a task of another lane, a core that
+/// this process may not run on.
+int cmd_eval(const eval_arguments& asked);
 
 /// The same from a command line; `argv[0]` is the command's name.
 int cmd_eval(int argc, char** argv);

@@ -6,18 +6,20 @@
 #   tools/setup.sh --cuda     also CUDA's compilers (nvcc, NVRTC) where there is no GPU: a host that only compiles
 #   tools/setup.sh --pytorch  also .venv-python: torch for Python, with Triton (lane pytorch; 5 GB on disk)
 #   tools/setup.sh --python   the same, with transformers and tokenizers (goldens and export tests)
+#   tools/setup.sh --browser  also Chromium and its driver, which tests drive (Debian; 400 MB on disk)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 torch_version=2.11.0
-want_python=no want_cuda=no want_pytorch=no
+want_python=no want_cuda=no want_pytorch=no want_browser=no
 for arg in "$@"; do
   case "$arg" in
     --python) want_python=yes ;;
     --pytorch) want_pytorch=yes ;;
     --cuda) want_cuda=yes ;;
-    -h|--help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "setup: unknown argument '$arg'; known: --cuda, --python, --pytorch, --help" >&2; exit 2 ;;
+    --browser) want_browser=yes ;;
+    -h|--help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "setup: unknown argument '$arg'; known: --browser, --cuda, --python, --pytorch, --help" >&2; exit 2 ;;
   esac
 done
 
@@ -32,16 +34,25 @@ if [ "$(id -u)" != 0 ]; then
   as_root=(sudo)
 fi
 
+# Packages of apt, by their names.
 install_packages() {
-  local missing=()
-  while read -r package; do
-    case "$package" in ''|'#'*) continue ;; esac
+  local missing=() package
+  for package in "$@"; do
     dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-  done < tools/apt-packages.txt
+  done
   if [ ${#missing[@]} = 0 ]; then say "apt: everything is there"; return; fi
   say "apt: installing ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Ubuntu's chromium-browser is a snap, which containers cannot run: the tests that need a browser are skipped there.
+install_browser() {
+  if grep -qx 'ID=debian' /etc/os-release; then
+    install_packages chromium chromium-driver fonts-dejavu-core
+  else
+    say "no browser: apt has Chromium on Debian alone; tests that need one are skipped"
+  fi
 }
 
 has_gpu() { [ -e /dev/nvidiactl ] && command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
@@ -86,7 +97,9 @@ link_cuda_libraries() {
   done
 }
 
-install_packages
+mapfile -t packages < <(grep -vE '^(#|$)' tools/apt-packages.txt)
+install_packages "${packages[@]}"
+if [ "$want_browser" = yes ]; then install_browser; fi
 if has_gpu; then
   say "a GPU is here: the full LibTorch"
   if has_nvcc; then

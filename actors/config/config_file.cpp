@@ -115,17 +115,6 @@ base::status assign(const config_key& key, run_config& config, const std::string
   return read_number(key, value, "a finite number", *std::get<double*>(at));
 }
 
-std::string value_text(const config_key& key, const run_config& config) {
-  // `at` gives places in a configuration that it may change; nothing is changed here.
-  const auto at = key.at(const_cast<run_config&>(config));
-  if (const auto* flag = std::get_if<bool*>(&at)) return **flag ? "true" : "false";
-  if (const auto* whole = std::get_if<std::int64_t*>(&at)) return fmt::format("{}", **whole);
-  if (const auto* number = std::get_if<double*>(&at)) return show(**number);
-  YAML::Emitter quoted;
-  quoted << YAML::DoubleQuoted << *std::get<std::string*>(at);
-  return quoted.c_str();
-}
-
 base::status apply_node(run_config& config, const YAML::Node& node, const std::string& prefix) {
   std::set<std::string> seen;
   for (const auto& entry : node) {
@@ -186,6 +175,35 @@ void apply_preset_defaults(run_config& config, const std::string& preset) {
 }
 
 }  // namespace
+
+run_config usual_config(const std::string& stage, const std::string& preset) {
+  run_config config;
+  if (!stage.empty()) config.stage = stage;
+  apply_stage_defaults(config, config.stage);
+  if (!preset.empty()) config.algorithm.preset = preset;
+  apply_preset_defaults(config, config.algorithm.preset);
+  return config;
+}
+
+std::string value_text(const config_key& key, const run_config& config) {
+  // `at` gives places in a configuration that it may change; nothing is changed here.
+  const auto at = key.at(const_cast<run_config&>(config));
+  if (const auto* flag = std::get_if<bool*>(&at)) return **flag ? "true" : "false";
+  if (const auto* whole = std::get_if<std::int64_t*>(&at)) return fmt::format("{}", **whole);
+  if (const auto* number = std::get_if<double*>(&at)) return show(**number);
+  YAML::Emitter quoted;
+  quoted << YAML::DoubleQuoted << *std::get<std::string*>(at);
+  return quoted.c_str();
+}
+
+std::string range_text(const config_key& key) {
+  run_config probe;
+  const auto at = key.at(probe);
+  if (std::holds_alternative<bool*>(at)) return "true or false";
+  if (std::holds_alternative<std::string*>(at))
+    return key.choices.empty() ? "text" : fmt::format("{}", fmt::join(key.choices, " | "));
+  return fmt::format("{} .. {}", show(key.low), show(key.high));
+}
 
 base::status apply_yaml(run_config& config, std::string_view yaml) {
   return env::guard_yaml("configuration", [&]() -> base::status {
@@ -281,18 +299,7 @@ std::string reference_yaml() {
       "# Above each key: what it means, then [what is possible; when it may change].\n"
       "# fixed: never after the run has begun; resume: with `quern resume RUN --set KEY=VALUE`.\n";
   return head + write_yaml(run_config{}, [](const config_key& key, const std::string& indent) {
-           std::string range;
-           run_config probe;
-           const auto at = key.at(probe);
-           if (std::holds_alternative<bool*>(at)) {
-             range = "true or false";
-           } else if (std::holds_alternative<std::string*>(at)) {
-             range =
-                 key.choices.empty() ? "text" : fmt::format("{}", fmt::join(key.choices, " | "));
-           } else {
-             range = fmt::format("{} .. {}", show(key.low), show(key.high));
-           }
-           return fmt::format("{}# {}\n{}# [{}; {}]\n", indent, key.why, indent, range,
+           return fmt::format("{}# {}\n{}# [{}; {}]\n", indent, key.why, indent, range_text(key),
                               to_string(key.changes));
          });
 }

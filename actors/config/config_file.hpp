@@ -29,6 +29,15 @@ base::expected<run_config> load_config(const std::filesystem::path& file,
 base::expected<run_config> load_config_text(std::string_view text, const std::string& name,
                                             const std::vector<std::string>& settings);
 
+/// What holds where a file names this stage and this preset and nothing else; empty: none of its
+/// own.
+run_config usual_config(const std::string& stage, const std::string& preset);
+
+/// A value as YAML has it.
+std::string value_text(const config_key& key, const run_config& config);
+/// "0 .. 100", "own | recorded", "true or false", "text".
+std::string range_text(const config_key& key);
+
 /// Paths that exist relative to the working directory become absolute, so that the run can be
 /// resumed from anywhere. Others stay: they name something in the share folder.
 void make_paths_absolute(run_config& config);

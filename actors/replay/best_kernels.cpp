@@ -1,7 +1,5 @@
 #include "actors/replay/best_kernels.hpp"
 
-#include <vector>
-
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
@@ -51,11 +49,13 @@ base::expected<std::optional<panel::kernel>> best_sample(const kernel_sources& f
 
 }  // namespace
 
-base::expected<int> write_best_kernels(const fs::path& folder, const run_config& config,
-                                       const task_book& tasks, const kernel_sources& from) {
+base::expected<std::vector<kept_kernel>> write_best_kernels(const fs::path& folder,
+                                                            const run_config& config,
+                                                            const task_book& tasks,
+                                                            const kernel_sources& from) {
   QUERN_CHECK(base::make_folders(folder));
   const std::string_view ending = lane_of(config).file_ending;
-  int written = 0;
+  std::vector<kept_kernel> written;
   std::vector<const book_task*> generated;
   for (const book_task& task : tasks.tasks()) {
     QUERN_TRY(auto best, best_sample(from, {task.id, from.device_class, measured_as(config)}));
@@ -67,7 +67,7 @@ base::expected<int> write_best_kernels(const fs::path& folder, const run_config&
     if (!best->verdict.empty()) {
       QUERN_CHECK(base::write_file_atomic(file.string() + ".verdict.json", best->verdict + "\n"));
     }
-    ++written;
+    written.push_back({task.task->name, task.held_out, best->speedup_e2, best->verdict});
     if (config.tasks.source == "generated") generated.push_back(&task);
   }
   if (!generated.empty()) QUERN_CHECK(write_suite(folder, generated));

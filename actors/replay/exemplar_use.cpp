@@ -53,8 +53,8 @@ std::string text_of(const exemplar_use& before, const exemplar_use& after) {
     return use.over_best() == 0 ? std::string("-") : fmt::format("x{:.2f}", use.over_best());
   };
   return fmt::format(
-      "improves on the best shown {:.0f} > {:.0f} %, copies one {:.0f} > {:.0f} %, speed-up over "
-      "it {} > {}",
+      "improves on the best shown: {:.0f} % first, {:.0f} % last; copies one: {:.0f} % first, "
+      "{:.0f} % last; speed-up over it: {} first, {} last",
       100 * before.improved(), 100 * after.improved(), 100 * before.copied(), 100 * after.copied(),
       speed(before), speed(after));
 }

@@ -28,9 +28,9 @@ double panel_half::gain() const {
   return mean_first() > 0 ? mean_last() / mean_first() : 0;
 }
 
-double panel_half::gain_lower_bound(std::uint64_t seed) const {
+gain_interval panel_half::interval(std::uint64_t seed) const {
   constexpr int draws = 2000;
-  if (first.empty()) return 0;
+  if (first.empty()) return {};
   base::random_stream random(seed, "panel bootstrap");
   std::vector<double> gains;
   for (int draw = 0; draw < draws; ++draw) {
@@ -44,7 +44,8 @@ double panel_half::gain_lower_bound(std::uint64_t seed) const {
     gains.push_back(before > 0 ? after / before : 0);
   }
   std::sort(gains.begin(), gains.end());
-  return gains[draws / 40];
+  constexpr int tail = draws / 40;
+  return {gains[tail], gains[draws - 1 - tail]};
 }
 
 base::expected<panel> panel::make(const run_config& config, const task_book& tasks,
@@ -291,19 +292,22 @@ std::string panel::table() const {
       of_task.best_e2 = std::max(of_task.best_e2, given.verdict.speedup_e2.value_or(0));
     }
   }
-  std::string out = fmt::format("{:<34} {:>5}  {:>13}  {:>15}  {:>6}\n", "task", "asked", "correct",
-                                "speed-up", "best");
+  constexpr auto line = "{:<34} {:>5}  {:>6} {:>6}  {:>8} {:>8}  {:>6}\n";
+  std::string out =
+      fmt::format("{:<34} {:>5}  {:>13}  {:>17}\n", "", "", "right answers", "mean speed-up") +
+      fmt::format(line, "task", "asked", "first", "last", "first", "last", "best");
   for (const auto& [key, of_task] : rows) {
     const auto speed = [&](int side) {
       return of_task.ok[side] == 0 ? std::string("-")
                                    : fmt::format("{:.2f}", of_task.speed[side] / of_task.ok[side]);
     };
-    out +=
-        fmt::format("{:<34} {:>5}  {:>5} > {:>5}  {:>6} > {:>6}  {:>6.2f}\n",
-                    key.second + (key.first ? " *" : ""), of_task.asked, of_task.ok[0],
-                    of_task.ok[1], speed(0), speed(1), static_cast<double>(of_task.best_e2) / 100);
+    const std::string best =
+        of_task.best_e2 == 0 ? "-"
+                             : fmt::format("{:.2f}", static_cast<double>(of_task.best_e2) / 100);
+    out += fmt::format(line, key.second + (key.first ? " *" : ""), of_task.asked, of_task.ok[0],
+                       of_task.ok[1], speed(0), speed(1), best);
   }
-  out += "(* held out: never trained on)\n";
+  out += "(first and last: with these weights; * held out: never trained on)\n";
   if (unjudged.empty()) return out;
   int answers = 0;
   std::string kinds;

@@ -21,6 +21,11 @@ namespace quern::actors {
 
 enum class panel_side : std::uint8_t { first, last };
 
+/// Of the ratio of the last weights' mean reward to that of the first, with 95 % confidence.
+struct gain_interval {
+  double low = 0, high = 0;
+};
+
 /// Rewards of one half of the panel, before and after; paired by prompt. A pair of which an
 /// evaluation told nothing about the kernel (noisy, infra_error, ...) is left out: that is no
 /// reward of 0.
@@ -32,8 +37,9 @@ struct panel_half {
   [[nodiscard]] double mean_last() const;
   /// mean_last / mean_first; 0 where the first is 0.
   [[nodiscard]] double gain() const;
-  /// The 2.5 % quantile of `gain` over 2,000 paired bootstrap draws, addressed by `seed`.
-  [[nodiscard]] double gain_lower_bound(std::uint64_t seed) const;
+  /// The 2.5 % and 97.5 % quantiles of `gain` over 2,000 paired bootstrap draws, addressed by
+  /// `seed`.
+  [[nodiscard]] gain_interval interval(std::uint64_t seed) const;
 };
 
 /// Not thread-safe.

@@ -1,11 +1,13 @@
 // A verdict for a person.
 #include "env/judge/explain.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/ranges.h>
 
 #include "base/text.hpp"
+#include "env/judge/claim_words.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/roofline.hpp"
@@ -22,6 +24,33 @@ double median_ns(const std::vector<std::int64_t>& buckets) {
 
 std::string speed_text(std::int64_t e2) {
   return fmt::format("{}.{:02}x", e2 / 100, e2 % 100);
+}
+
+/// The detail of a wrong value begins with what `first_diff` says: said once.
+std::string wrong_text(const verdict& v) {
+  if (!v.first_diff) return {};
+  const std::string wrong = describe(*v.first_diff);
+  return fmt::format("wrong     {}\n", v.detail.starts_with(wrong) ? v.detail : wrong);
+}
+
+std::string because_text(const verdict& v) {
+  const bool said = (v.first_diff && v.detail.starts_with(describe(*v.first_diff))) ||
+                    (v.compiler && v.compiler->text.find(v.detail) != std::string::npos);
+  if (v.detail.empty() || said) return {};
+  return fmt::format("because   {}\n", v.detail);
+}
+
+/// Checks that were made again, before and after the times, stand there once.
+std::string checks_text(const verdict& v) {
+  std::string text;
+  for (auto at = v.checks.begin(); at != v.checks.end(); ++at) {
+    if (std::find(v.checks.begin(), at, *at) != at) continue;
+    const auto times = std::count(at, v.checks.end(), *at);
+    text += fmt::format("  {}  {}{}{}\n", at->pass ? "pass" : "FAIL", at->name,
+                        at->detail.empty() ? "" : ": " + at->detail,
+                        times > 1 ? fmt::format(" ({} times)", times) : "");
+  }
+  return text;
 }
 
 std::string_view over_text(const verdict& v, const task& what) {
@@ -146,6 +175,24 @@ std::string advice_for(const verdict& v, const task& what) {
   }
 }
 
+std::string outcome_line(const verdict& v) {
+  std::string text(name_of(v.kind));
+  if (v.speedup_e2) text += " " + speed_text(*v.speedup_e2);
+  if (!v.reason.empty()) text += fmt::format(" ({})", v.reason);
+  std::string_view why = v.detail;
+  // A compiler's first line says where it was; the first error says what is wrong.
+  if (v.kind == verdict_kind::compile_error && v.compiler)
+    for (const std::string_view line : base::split(v.compiler->text, '\n'))
+      if (line.find("error") != line.npos) {
+        why = line;
+        break;
+      }
+  const std::string wrong = v.first_diff ? describe(*v.first_diff) : std::string();
+  if (v.first_diff && !v.detail.starts_with(wrong)) why = wrong;
+  why = why.substr(0, why.find('\n'));
+  return why.empty() ? text : fmt::format("{}: {}", text, why);
+}
+
 std::string describe_verdict(const verdict& v, const task& what) {
   std::string text =
       fmt::format("{}{}{}", name_of(v.kind), v.reason.empty() ? "" : fmt::format(" ({})", v.reason),
@@ -153,21 +200,19 @@ std::string describe_verdict(const verdict& v, const task& what) {
   if (v.confirmed && !*v.confirmed) text += " (unconfirmed)";
   if (v.cached) text += " (cached)";
   text += fmt::format("   {}\n", what.name);
-  if (v.first_diff) text += fmt::format("wrong     {}\n", describe(*v.first_diff));
-  if (!v.detail.empty()) text += fmt::format("because   {}\n", v.detail);
+  text += wrong_text(v) + because_text(v);
   if (v.kind == verdict_kind::compile_error && v.compiler)
     text += v.compiler->text + (v.compiler->text.ends_with('\n') ? "" : "\n");
   text += times_text(v, what);
+  if (const std::string words = claim_words(v); !words.empty())
+    text += fmt::format("claim     {}: {}\n", speed_text(*v.speedup_e2), words);
   text += fmt::format("to do     {}\n", advice_for(v, what));
   return text;
 }
 
 std::string explain_verdict(const verdict& v, const task& what) {
   std::string text = describe_verdict(v, what);
-  text += "\nchecks\n";
-  for (const auto& c : v.checks)
-    text += fmt::format("  {}  {}{}\n", c.pass ? "pass" : "FAIL", c.name,
-                        c.detail.empty() ? "" : ": " + c.detail);
+  text += "\nchecks\n" + checks_text(v);
   if (v.time) {
     text += "\nbuckets, ns a call (consecutive in time)\n";
     text += fmt::format("  baseline   {}\n  candidate  {}\n", fmt::join(v.time->ref_ns, " "),

@@ -17,6 +17,10 @@ std::string describe_verdict(const verdict& v, const task& what);
 /// layers, device class, fingerprint.
 std::string explain_verdict(const verdict& v, const task& what);
 
+/// One line without the task: "ok 1.37x", "wrong_value: y[0,3] is 1.5 (0x1.8p+0), should be 1
+/// (0x1p+0)", "compile_error: kernel.cpp:2:3: error: ...". No line end.
+std::string outcome_line(const verdict& v);
+
 /// What to do about a verdict of this kind: one sentence.
 std::string advice_for(const verdict& v, const task& what);
 

@@ -10,6 +10,19 @@ TEST_CASE("the nearest name is offered only where it is near") {
   CHECK(nearest_name("size", names) == "sizes");
   CHECK(nearest_name("input", names) == "inputs");
   CHECK(nearest_name("zebra", names).empty());
+  CHECK(nearest_name("szie", names).empty());  // two letters swapped and one missing
+  CHECK(nearest_name("szies", names) == "sizes");
+  constexpr std::string_view commands[] = {"why", "eval", "keys", "stop"};
+  CHECK(nearest_name("evla", commands) == "eval");
+  CHECK(nearest_name("keyes", commands) == "keys");
+  // Two slips in a word of three or four letters: nothing is left to know it by.
+  CHECK(nearest_name("who", commands) == "why");
+  CHECK(nearest_name("wow", commands).empty());
+  CHECK(nearest_name("step", commands) == "stop");
+  CHECK(nearest_name("list", commands).empty());
+  constexpr std::string_view tasks[] = {"matrix_product_of_rows", "softmax_rows"};
+  CHECK(nearest_name("matrx_produkt_of_row", tasks) == "matrix_product_of_rows");
+  CHECK(nearest_name("matrix_sum_of_rows", tasks).empty());
   CHECK(did_you_mean("size", names) == " (did you mean 'sizes'?)");
 }
 

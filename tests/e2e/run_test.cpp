@@ -82,15 +82,19 @@ base::json learner_figures(const fs::path& run, const std::vector<std::string>& 
 void check_report(const fs::path& run, const fs::path& folder) {
   const std::string report = base::read_file(run / "report.txt").value_or("");
   CHECK(contains(report, "mean reward, held out"));
+  // The page was made while the run had its lock.
+  CHECK(contains(base::read_file(run / "report.html").value_or(""), "\"state\":\"complete\""));
   const std::string panel = base::read_file(run / "panel.json").value_or("");
   for (const char* command : {"resume", "report"}) {
     CAPTURE(command);
     fs::remove(run / "report.txt");
+    fs::remove(run / "report.html");
     const finished made = run_to_end({program("quern"), command, run.string()}, folder / command);
     CAPTURE(made.output);
     CHECK(made.code == 0);
     CHECK(contains(made.output, report));
     CHECK(base::read_file(run / "report.txt").value_or("") == report);
+    CHECK(fs::exists(run / "report.html"));
     CHECK(base::read_file(run / "panel.json").value_or("") == panel);
   }
 }

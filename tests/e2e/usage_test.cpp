@@ -486,6 +486,7 @@ TEST_CASE("quern explain prints what was asked for, or names what there is") {
   f.refused({"explain", "loss", "nothing"}, {"nothing", "group_normalised", "run"});
   f.refused({"explain", "loss", "grpo"}, {"grpo", "is called group_normalised"});
   f.refused({"explain", "config", "env.nothing"}, {"env.nothing"});
+  f.refused({"explain", "config", "learner.step"}, {"did you mean 'learner.steps'?"});
 }
 
 TEST_CASE("quern explain loss RUN prints the run's own values and not the preset's") {
@@ -621,5 +622,7 @@ TEST_CASE("status and report say that a policy was ruined, past a damaged line, 
   CAPTURE(reported.output);
   CHECK(reported.code == 0);
   CHECK(contains(reported.output, "\nwarning: " + warning));
-  CHECK(contains(reported.output, "dropped 3 (infra_error 1, stale 2); the law holds\n"));
+  CHECK(contains(reported.output, "3 dropped, none in flight. Every sample is accounted for.\n"));
+  CHECK(contains(reported.output, "\n  2 stale: "));
+  CHECK(contains(reported.output, "\n  1 infra_error: "));
 }

@@ -25,6 +25,7 @@
 #include "tools/bench/choices.hpp"
 #include "tools/bench/kernelbench_baselines.hpp"
 #include "tools/bench/kernelbench_files.hpp"
+#include "tools/bench/not_right.hpp"
 #include "tools/bench/progress.hpp"
 #include "tools/bench/report_forms.hpp"
 #include "tools/bench/results.hpp"
@@ -214,7 +215,8 @@ base::expected<bench_report> tell_all(const bench_arguments& a, const bench_head
   if (!a.write_kernelbench.empty())
     QUERN_CHECK(write_kernelbench_folder(a.write_kernelbench,
                                          {suite, attempts, header.device_class, pass_k, given}));
-  fmt::print("{}\n{}/report.html\n", to_text(report, scores, a.each_task), a.report);
+  fmt::print("{}\n{}{}/report.html\n", to_text(report, scores, a.each_task),
+             not_right_text(end.results, a.out), a.report);
   return report;
 }
 

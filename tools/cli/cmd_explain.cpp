@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/key_words.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/stages.hpp"
 #include "env/verdict/reward.hpp"
@@ -65,13 +66,10 @@ int explain_rewards(const std::string& name) {
 }
 
 int explain_key(const std::string& path) {
-  for (const actors::config_key& key : actors::config_keys()) {
-    if (key.path != path) continue;
-    fmt::print("{} ({}): {}\n", key.path, actors::to_string(key.changes), key.why);
-    return done;
-  }
-  actors::run_config scratch;
-  return report("explain", actors::apply_setting(scratch, path + "=").error());
+  const auto words = actors::key_words(path);
+  if (!words) return report("explain", words.error());
+  fmt::print("{}", *words);
+  return done;
 }
 
 }  // namespace
@@ -84,7 +82,8 @@ int cmd_explain(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"loss", "rewards", "config"}));
   app.add_option("name", name,
-                 "preset of the loss or a run's folder, one reward, or one configuration key");
+                 "preset of the loss or a run's folder, one reward, or one configuration key or "
+                 "group of keys");
   if (const auto code = parse(app, argc, argv)) return *code;
   if (what == "rewards") return explain_rewards(name);
   if (what == "loss") return explain_loss(name.empty() ? "group_normalised" : name);

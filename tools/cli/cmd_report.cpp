@@ -1,15 +1,20 @@
-// quern report: what a run says at its end, once more.
+// quern report: what a run says at its end, once more, and its page: in a file, or served while the
+// run goes on.
 #include <filesystem>
+#include <optional>
 
 #include "actors/config/preflight.hpp"
 #include "actors/config/stages.hpp"
 #include "actors/finish.hpp"
 #include "base/log.hpp"
+#include "base/pause_signals.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
+#include "tools/page/page.hpp"
+#include "tools/page/page_server.hpp"
 
 namespace quern::tools {
 namespace {
@@ -31,12 +36,19 @@ int make_report(const fs::path& folder) {
   if (!config) return report("report", config.error());
   if (config->stage == "sft") {
     tell(stderr,
-         "quern report: {} is of stage sft, which issues no samples and has no report: quern "
-         "status {}\n",
-         folder.string(), folder.string());
-    return nothing;
+         "quern report: {} is of stage sft, which issues no samples and has no closing report, but "
+         "a page\n",
+         folder.string());
+    return done;
   }
   base::set_log_level(config->observe.log_level);
+  const auto untouched = actors::is_untouched(run->paths());
+  if (!untouched) return report("report", untouched.error());
+  if (*untouched) {
+    tell(stdout, "{} was ended before anything was made: it has no closing report\n",
+         folder.string());
+    return done;
+  }
   const auto goal = actors::goal_of(*config, run->paths());
   if (!goal) return report("report", goal.error());
   // The last weights of a run that goes on are not the last ones.
@@ -55,16 +67,94 @@ int make_report(const fs::path& folder) {
   return done;
 }
 
+/// The closing report, where the run does not go on, and the page in `file`.
+int make_both(const fs::path& folder, const fs::path& file) {
+  const storage::run_paths paths{folder};
+  if (const auto meta = storage::read_meta(paths); !meta) return report("report", meta.error());
+  const auto locked = storage::is_locked(paths.lock());
+  int code = done;
+  if (locked && *locked) {
+    tell(stdout, "{} goes on: its closing report is made at its end\n", folder.string());
+  } else {
+    code = make_report(folder);
+    if (code == paused) return code;
+  }
+  // A person wants to see what there is of a broken run, too.
+  const auto written = write_run_page(folder, file);
+  if (!written) return report("report", written.error());
+  tell(stdout, "page: {}\n", file.string());
+  return code;
+}
+
+int print_data(const fs::path& folder) {
+  auto view = run_view::open(folder);
+  if (!view) return report("report", view.error());
+  view->refresh();
+  tell(stdout, "{}\n", base::dump(view->data(false)));
+  return done;
+}
+
+struct serving {
+  std::string address, token_file;
+};
+
+int serve(const fs::path& folder, const serving& asked) {
+  const auto address = parse_serve_address(asked.address);
+  if (!address) return report("report", address.error());
+  std::string token;
+  if (!asked.token_file.empty()) {
+    auto read = base::read_file(asked.token_file, 4096);
+    if (!read) return report("report", read.error());
+    token = std::move(*read);
+  }
+  auto gate = gate_of(*address, token);
+  if (!gate) return report("report", gate.error());
+  // Before any thread, so that none of them takes the signal.
+  base::pause_signals signals;
+  auto view = run_view::open(folder);
+  if (!view) return report("report", view.error());
+  const base::steady_clock clock;
+  live_page page(std::move(*view), clock);
+  const auto server = page_server::start(page, *address, std::move(*gate));
+  if (!server) return report("report", server.error());
+  tell(stdout, "serving {} at {} ; Ctrl-C ends it\n", folder.string(), (*server)->url());
+  std::fflush(stdout);
+  constexpr int look_ms = 200;
+  while (!signals.arrived(look_ms)) {
+  }
+  return done;
+}
+
 }  // namespace
 
 int cmd_report(int argc, char** argv) {
-  CLI::App app("quern report: make a run's closing report again: RUN/report.txt, RUN/kernels");
-  std::string run;
+  CLI::App app(
+      "quern report: make a run's closing report again (RUN/report.txt, RUN/kernels), and its page "
+      "RUN/report.html, one file with curves, tables and kernels. While the run goes on, the page "
+      "alone. docs/report.md tells more");
+  std::string run, out;
+  bool as_json = false;
+  serving served;
   app.add_option("run", run, "run directory")->required();
+  auto* const file = app.add_option("--out", out, "the page's file, instead of RUN/report.html");
+  auto* const live =
+      app.add_option("--serve", served.address,
+                     "serve the page and follow the run until Ctrl-C, at HOST:PORT (127.0.0.1:8321 "
+                     "where nothing is said); makes no files")
+          ->expected(0, 1)
+          ->excludes(file);
+  app.add_flag("--json", as_json, "print what the page shows as one JSON object, and make no files")
+      ->excludes(file)
+      ->excludes(live);
+  app.add_option("--token-file", served.token_file,
+                 "with --serve: a file with the token that whoever asks must have")
+      ->needs(live);
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto present = actors::present_stage(run);
   if (!present) return report("report", present.error());
-  return make_report(*present);
+  if (as_json) return print_data(*present);
+  if (live->count() > 0) return serve(*present, served);
+  return make_both(*present, out.empty() ? page_file(*present) : fs::path(out));
 }
 
 }  // namespace quern::tools

@@ -17,6 +17,7 @@
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
+#include "tools/page/page.hpp"
 
 namespace quern::tools {
 namespace {
@@ -39,6 +40,18 @@ std::int64_t durable_version(const storage::ledger_position& at) {
 run_outcome tell_paused(const fs::path& resume_as) {
   tell(stderr, "paused: quern resume {}\n", resume_as.string());
   return {paused, actors::ending::pause};
+}
+
+/// The page of a run that has ended. What the run made is complete without it.
+void leave_page(const storage::run_paths& paths) {
+  const fs::path file = page_file(paths.root);
+  const auto written = write_run_page(paths.root, file, lock_holder::this_process);
+  if (!written) {
+    base::log_warn("page", "{} was not made: {}; quern report {} makes it", file.string(),
+                   written.error().message, paths.root.string());
+    return;
+  }
+  tell(stdout, "page: {}\n", file.string());
 }
 
 run_outcome tell_end(const fs::path& resume_as, const actors::run_end& end) {
@@ -65,6 +78,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
     const auto end = actors::run_sft(config, run);
     if (!end) return {report(name, end.error())};
     run_outcome told = tell_end(resume_as, *end);
+    if (told.code == done) leave_page(run.paths());
     if (signals.arrived(0)) told.asked = actors::ending::pause;
     return told;
   }
@@ -75,6 +89,8 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
   std::optional<actors::ending> asked;
   if (goal_is_ahead()) {
     actors::unfinish_run(run.paths());
+    std::error_code ignored;
+    fs::remove(page_file(run.paths().root), ignored);
     const auto end = actors::run_control(config, run, tasks);
     if (!end) return {report(name, end.error())};
     if (!end->problem.empty()) return tell_end(resume_as, *end);
@@ -88,6 +104,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
   if (!finished) return {report(name, finished.error())};
   if (!*finished) return tell_paused(resume_as);
   tell(stdout, "{}", **finished);
+  leave_page(run.paths());
   if (signals.arrived(0)) asked = actors::ending::pause;
   return {done, asked};
 }

@@ -30,7 +30,10 @@ struct command {
 int cmd_train(int argc, char** argv);
 int cmd_resume(int argc, char** argv);
 int cmd_status(int argc, char** argv);
+int cmd_show(int argc, char** argv);
+int cmd_why(int argc, char** argv);
 int cmd_report(int argc, char** argv);
+int cmd_compare(int argc, char** argv);
 int cmd_pause(int argc, char** argv);
 int cmd_stop(int argc, char** argv);
 int cmd_evaluator(int argc, char** argv);

@@ -16,10 +16,11 @@ namespace quern::tools {
 inline constexpr std::size_t max_candidate_bytes = std::size_t{1} << 20;
 
 struct eval_arguments {
-  std::string task;       ///< a task file, or a task of others (env/task/find_tasks.hpp)
+  std::string task;       ///< a task file, a shipped task's name, or a task of others
   std::string candidate;  ///< a C++ or CUDA C++ file; "-": standard input
   bool explain = false;   ///< all evidence
   bool json = false;  ///< the verdict (docs/formats/verdict.md) on one line, nothing else on stdout
+  bool strict = false;  ///< a verdict other than `ok` is a failure
   bool verify_only = false;
   bool screen = true;        ///< false: the sandbox alone decides
   bool best_effort = false;  ///< run with fewer sandbox layers than `required`

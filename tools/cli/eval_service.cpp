@@ -5,6 +5,7 @@
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/exact_request.hpp"
 #include "env/task/find_tasks.hpp"
+#include "tools/cli/shipped_tasks.hpp"
 
 namespace quern::tools {
 
@@ -19,8 +20,10 @@ base::expected<env::candidate_judge*> eval_service::judge_for(const env::lane& l
 }
 
 base::expected<base::json> eval_service::results_of(const eval_request_line& asked) {
-  QUERN_TRY(auto found, env::find_task(asked.job.task, asked.job.tasks));
-  QUERN_TRY(const auto terms, terms_of(asked.job, found));
+  eval_arguments job = asked.job;
+  QUERN_TRY(job.task, resolve_task(asked.job.task, asked.job.tasks));
+  QUERN_TRY(auto found, env::find_task(job.task, job.tasks));
+  QUERN_TRY(const auto terms, terms_of(job, found));
   QUERN_TRY(auto* judge, judge_for(*found.task.lane, terms.measured));
   const auto subject = std::make_shared<const env::task>(std::move(found.task));
   base::json results = base::json::object();

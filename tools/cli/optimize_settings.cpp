@@ -1,14 +1,11 @@
 // From the words of `quern optimize` to the configuration of its run.
-#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/program.hpp"
-#include "base/text.hpp"
-#include "env/task/task_codec.hpp"
 #include "tools/cli/optimize.hpp"
+#include "tools/cli/shipped_tasks.hpp"
 
 namespace quern::tools {
 namespace {
@@ -16,47 +13,6 @@ namespace {
 using base::errc;
 using base::fail;
 namespace fs = std::filesystem;
-
-constexpr std::string_view optimize_suffix = ".task.yaml";
-
-/// "cpu/softmax_rows" to the files of shipped tasks.
-base::expected<std::vector<std::pair<std::string, fs::path>>> shipped_tasks() {
-  QUERN_TRY(const fs::path suites, base::share_folder("env/suites"));
-  std::vector<std::pair<std::string, fs::path>> found;
-  std::error_code code;
-  for (auto at = fs::recursive_directory_iterator(suites, code);
-       !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
-    std::string name = fs::relative(at->path(), suites, code).string();
-    if (!name.ends_with(optimize_suffix)) continue;
-    name.resize(name.size() - optimize_suffix.size());
-    found.emplace_back(std::move(name), at->path());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
-base::expected<fs::path> shipped_task(const std::string& word) {
-  QUERN_TRY(const auto all, shipped_tasks());
-  std::vector<std::string> fitting;
-  std::vector<std::string_view> names;
-  fs::path file;
-  for (const auto& [name, path] : all) {
-    const std::string_view bare = std::string_view(name).substr(name.rfind('/') + 1);
-    names.push_back(bare);
-    if (name != word && bare != word) continue;
-    fitting.push_back(name);
-    file = path;
-  }
-  if (fitting.size() == 1) return file;
-  if (fitting.empty())
-    return fail(errc::not_found,
-                "there is no task file '{}', and no shipped task of this name{}: name a file "
-                "NAME.task.yaml, one of {} shipped tasks such as {}, or a task of others{}",
-                word, base::did_you_mean(word, names), all.size(),
-                all.empty() ? "-" : all.front().first, env::foreign_forms());
-  return fail(errc::invalid_argument, "{} suites have a task '{}': say which: {}", fitting.size(),
-              word, fmt::join(fitting, ", "));
-}
 
 base::status check_policy(const std::string& policy) {
   std::error_code ignored;
@@ -75,12 +31,7 @@ base::expected<optimized_task> find_optimized_task(const optimize_arguments& a) 
   env::source_options options;
   options.kernelbench = a.kernelbench;
   optimized_task made;
-  std::error_code ignored;
-  made.word = a.task;
-  if (!env::names_foreign_tasks(a.task, options) && !fs::exists(a.task, ignored)) {
-    QUERN_TRY(const fs::path file, shipped_task(a.task));
-    made.word = file.string();
-  }
+  QUERN_TRY(made.word, resolve_task(a.task, options));
   QUERN_TRY(made.found, env::find_task(made.word, options));
   return made;
 }

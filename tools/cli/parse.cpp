@@ -89,6 +89,10 @@ std::string problem_of(const CLI::App& app, const CLI::ParseError& problem) {
     return option + " needs a value";
   if (kind == CLI::ExitCodes::ArgumentMismatch && text.find("At Most") != text.npos)
     return option + " stands there more than once: say it once";
+  const std::size_t excludes = text.find(" excludes ");
+  if (kind == CLI::ExitCodes::ExcludesError && excludes != text.npos)
+    return fmt::format("{} and {} do not go together: say one of them", text.substr(0, excludes),
+                       text.substr(excludes + 10));
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/key_words.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/measured_as.hpp"
@@ -505,4 +506,41 @@ TEST_CASE(
   config.cluster.launch = "ssh {host}";
   config.cluster.address = "node0";
   CHECK(left() == 0);  // another host's GPU 1
+}
+
+TEST_CASE("a key is explained with its default, what is possible, what it is and when it changes") {
+  const std::string steps = key_words("learner.steps").value();
+  CAPTURE(steps);
+  CHECK(contains(steps, "learner.steps: "));
+  CHECK(contains(steps, "\n  default   " + std::to_string(run_config{}.learner.steps) + "\n"));
+  CHECK(contains(steps, "\n  possible  0 .. 1000000000\n"));
+  CHECK(contains(steps, "\n  changes   with quern resume RUN --set learner.steps=VALUE\n"));
+  const std::string engine = key_words("policy.engine").value();
+  CHECK(contains(engine, "\n  default   \"own\"\n  possible  own | recorded\n"));
+  CHECK(contains(engine, "\n  changes   never after the run has begun\n"));
+  // Defaults that follow from other keys.
+  CHECK(contains(key_words("algorithm.reward").value(),
+                 "; with stage: self_train it is \"correct/1\""));
+  CHECK(contains(key_words("algorithm.kl_weight").value(),
+                 "; with algorithm.preset: group_smoothed it is 0.01\n"));
+  CHECK(contains(key_words("observe.panel").value(), "true; with stage: search it is false\n"));
+  CHECK_FALSE(contains(key_words("stage").value(), "with stage"));
+}
+
+TEST_CASE(
+    "every key is explained, also as one of its group; a slip is an error with the key meant") {
+  for (const config_key& key : config_keys()) {
+    const auto words = key_words(key.path);
+    REQUIRE(words);
+    CHECK(contains(*words, std::string(key.why)));
+    CHECK(contains(*words, "\n  default   " + value_text(key, run_config{})));
+    const std::string group = key.path.substr(0, key.path.find('.'));
+    CHECK(contains(key_words(group).value(), "\n  possible  " + range_text(key) + "\n"));
+  }
+  const auto slip = key_words("actors.stalenes");
+  REQUIRE_FALSE(slip);
+  CHECK(contains(slip.error().message, "did you mean 'actors.staleness'"));
+  CHECK_FALSE(key_words("learn"));
+  CHECK_FALSE(key_words("quern_config"));
+  CHECK_FALSE(key_words(""));
 }

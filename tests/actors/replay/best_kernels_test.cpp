@@ -37,9 +37,11 @@ struct kernels_fixture : test::open_ledger {
     must(archive->record(made, text));
   }
 
-  int write() {
-    return must(write_best_kernels(folder.path() / "kernels", config, *tasks,
+  std::vector<kept_kernel> kept;
+  std::size_t write() {
+    kept = must(write_best_kernels(folder.path() / "kernels", config, *tasks,
                                    {archive.get(), book.get(), nullptr, "cpu-avx2"}));
+    return kept.size();
   }
   [[nodiscard]] std::filesystem::path file(std::size_t task, const std::string& ending) const {
     return folder.path() / "kernels" / (tasks->tasks()[task].task->name + ending);
@@ -59,6 +61,10 @@ TEST_CASE(
   f.record(1, 120, samples[2], "the only one of the policy");
   f.record(2, 300, 0, "brought, alone");
   CHECK(f.write() == 2);
+  CHECK(f.kept[0].task == f.tasks->tasks()[0].task->name);
+  CHECK(f.kept[0].speedup_e2 == 300);
+  CHECK(f.kept[1].speedup_e2 == 120);
+  CHECK(f.kept[1].verdict == "{\"verdict\":\"ok\"}");
   CHECK(must(base::read_file(f.file(0, ".cpp"))) == "the fastest of the policy");
   CHECK(must(base::read_file(f.file(1, ".cpp"))) == "the only one of the policy");
   CHECK(must(base::read_file(f.file(0, ".verdict.json"))) == "{\"verdict\":\"ok\"}\n");

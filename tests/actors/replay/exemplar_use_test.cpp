@@ -48,5 +48,6 @@ TEST_CASE("where nothing was right, there is no speed-up over the best") {
   some.add(right(300));
   CHECK(some.to_json()["over_best"] == 1.5);
   CHECK(text_of(none, some) ==
-        "improves on the best shown 0 > 100 %, copies one 0 > 0 %, speed-up over it - > x1.50");
+        "improves on the best shown: 0 % first, 100 % last; copies one: 0 % first, 0 % last; "
+        "speed-up over it: - first, x1.50 last");
 }

@@ -1,6 +1,8 @@
 // The figures of a panel: paired, and honest about chance.
 #include "actors/replay/panel.hpp"
 
+#include <fmt/format.h>
+
 #include "base/random.hpp"
 #include "env/verdict/verdict.hpp"
 #include "support/test.hpp"
@@ -37,10 +39,11 @@ TEST_CASE("a panel against itself gains nothing, whatever the draw") {
   }
   half.last = half.first;
   CHECK(half.gain() == doctest::Approx(1));
-  CHECK(half.gain_lower_bound(1) == doctest::Approx(1));
+  CHECK(half.interval(1).low == doctest::Approx(1));
+  CHECK(half.interval(1).high == doctest::Approx(1));
 }
 
-TEST_CASE("the lower bound tells a gain from luck") {
+TEST_CASE("the interval tells a gain from luck") {
   base::random_stream random(2, "panel test");
   panel_half lucky;
   panel_half sure;
@@ -51,8 +54,11 @@ TEST_CASE("the lower bound tells a gain from luck") {
     sure.first.push_back(before);
     sure.last.push_back(before * 2 + 0.1);
   }
-  CHECK(lucky.gain_lower_bound(1) < 1);
-  CHECK(sure.gain_lower_bound(1) > 1.5);
+  CHECK(lucky.interval(1).low < 1);
+  CHECK(lucky.interval(1).high > 1);
+  CHECK(sure.interval(1).low > 1.5);
+  CHECK(sure.interval(1).low < sure.gain());
+  CHECK(sure.interval(1).high > sure.gain());
 }
 
 TEST_CASE("what an evaluation told nothing about is no reward of 0, and is said") {
@@ -75,6 +81,12 @@ TEST_CASE("what an evaluation told nothing about is no reward of 0, and is said"
   CHECK(half.last == std::vector<double>{3, 1.5});
   CHECK(half.left_out == 2);
   CHECK(test::contains(read.table(), "2 of 8 answers (infra_error 1, noisy 1)"));
+  // Two of the first weights' answers are right and three of the last ones', all at 1.50.
+  const std::string line =
+      fmt::format("{:<34} {:>5}  {:>6} {:>6}  {:>8} {:>8}  {:>6}\n", tasks.tasks()[0].task->name, 4,
+                  2, 3, "1.50", "1.50", "1.50");
+  CHECK(test::contains(read.table(), line));
+  CHECK(test::contains(read.table(), "asked   first   last     first     last    best\n"));
   const base::json again = read.to_json();
   CHECK(again["items"][1]["last"]["reward"].is_null());
   CHECK(must(panel::read(config, tasks, again)).train().left_out == 2);

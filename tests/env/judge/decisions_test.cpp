@@ -4,6 +4,8 @@
 
 #include "base/random.hpp"
 #include "env/build/shared_compilation.hpp"
+#include "env/judge/claim_words.hpp"
+#include "env/judge/compare.hpp"
 #include "env/judge/cost_model.hpp"
 #include "env/judge/explain.hpp"
 #include "env/judge/judgement.hpp"
@@ -186,6 +188,68 @@ TEST_CASE("cost model: a function of task and canonical source, with the documen
   CHECK(doubles <= 13000 / 175);
   CHECK(doubles >= 13000 / 190);
   CHECK(cost_model_e2("t@0", "_mm256_x __restrict__\n#pragma GCC unroll 4\n") >= 13000 / 70);
+}
+
+TEST_CASE("a claim says how it follows from what was measured") {
+  verdict v;
+  v.kind = verdict_kind::ok;
+  v.protocol = "paired/1";
+  v.speedup_e2 = 178;
+  v.confirmed = true;
+  const auto measured = [&](double low, double mid, double high) {
+    v.time.emplace();
+    for (const double one : {low, mid, high})
+      v.time->log_ratio_e9.push_back(std::llround(1e9 * std::log(one)));
+    return claim_words(v);
+  };
+  CHECK(measured(1.765, 1.789, 1.813) == "what was measured, rounded toward 1");
+  CHECK(measured(1.785, 1.81, 1.85).find("slow end of the interval") != std::string::npos);
+  CHECK(measured(1.9, 1.95, 2.0).find("lowest of several measurements") != std::string::npos);
+  v.speedup_e2 = 50;  // a slower kernel: toward 1 is up
+  CHECK(measured(0.48, 0.492, 0.51) == "what was measured, rounded toward 1");
+  v.speedup_e2 = 100;
+  CHECK(measured(0.99, 1.012, 1.03).find("the interval contains 1") != std::string::npos);
+  CHECK(measured(1.011, 1.02, 1.03).find("measured against itself") != std::string::npos);
+  v.speedup_e2 = 3000;
+  v.claim_e2 = 4100;
+  CHECK(measured(40, 41, 42).find("a cap") == 0);
+  // Rules of others are in docs/measuring.md; what was not timed claims nothing.
+  v.protocol = "cuda_l1_report/1";
+  CHECK(claim_words(v).empty());
+  v.protocol = "paired/1@graph";
+  CHECK_FALSE(claim_words(v).empty());
+  v.time.reset();
+  CHECK(claim_words(v).empty());
+}
+
+TEST_CASE("a verdict for a person says each thing once") {
+  task what;
+  what.name = "copy";
+  what.lane = &cpp_lane;
+  what.body = std::make_shared<tensor_body>();
+  verdict v;
+  v.kind = verdict_kind::wrong_value;
+  v.first_diff = first_difference{"y", {0}, "0x1.8p+0", "0x1p+0"};
+  v.detail = describe(*v.first_diff) + " (n=7 m=33, large)";
+  const std::string twice = describe(*v.first_diff);
+  std::string text = describe_verdict(v, what);
+  CHECK(text.find("wrong     " + v.detail + "\n") != std::string::npos);
+  CHECK(text.find(twice) == text.rfind(twice));
+  CHECK(text.find("because") == std::string::npos);
+  CHECK(outcome_line(v) == "wrong_value: " + v.detail);
+  // Another reason stands beside it.
+  v.detail = "two calls disagree";
+  text = describe_verdict(v, what);
+  CHECK(text.find("wrong     " + twice + "\n") != std::string::npos);
+  CHECK(text.find("because   two calls disagree\n") != std::string::npos);
+  v.checks = {{"static screen", true, ""},
+              {"hidden", true, ""},
+              {"timed", true, ""},
+              {"hidden", true, ""},
+              {"hidden", false, ""}};
+  text = explain_verdict(v, what);
+  CHECK(text.find("  pass  static screen\n  pass  hidden (2 times)\n  pass  timed\n"
+                  "  FAIL  hidden\n") != std::string::npos);
 }
 
 TEST_CASE("every verdict has words for a person") {

@@ -1,0 +1,214 @@
+// quern report and quern compare through their command lines, of runs in every state.
+#include <csignal>
+
+#include <httplib.h>
+
+#include "base/subprocess.hpp"
+#include "e2e/run_fixture.hpp"
+#include "tests/tools/page_fixture.hpp"
+
+using namespace quern;
+using namespace quern::test;
+using base::operator""_s;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct report_fixture {
+  base::temp_folder folder = must(base::temp_folder::make());
+  [[nodiscard]] fs::path run(const char* name = "run") const { return folder.path() / name; }
+  finished quern(const std::vector<std::string>& words) const {
+    std::vector<std::string> argv = {program("quern")};
+    argv.insert(argv.end(), words.begin(), words.end());
+    const fs::path log = folder.path() / "log";
+    fs::remove(log);
+    return run_to_end(argv, log);
+  }
+  /// The page that the command has made says in which state the run is.
+  void check_page(const fs::path& file, const char* state) const {
+    // So do the data for programs, of a run in the folder that the page is of.
+    const finished end = quern({"report", file.parent_path().string(), "--json"});
+    if (end.code == 0)
+      CHECK(must(base::parse_json(end.output))["run"]["state"].get<std::string>() == state);
+    CHECK((end.code == 0 || !fs::exists(file.parent_path() / "meta.json")));
+    const std::string page = base::read_file(file).value_or("");
+    CHECK(page.ends_with("</html>\n"));
+    CHECK(contains(page, std::string("\"state\":\"") + state + "\""));
+  }
+};
+
+/// The address that a server has written to its log.
+std::string url_in(const fs::path& log) {
+  std::string text;
+  CHECK(wait_until(20_s, [&] {
+    text = base::read_file(log).value_or("");
+    return contains(text, "Ctrl-C");
+  }));
+  CAPTURE(text);
+  const std::size_t begin = text.find("http://");
+  REQUIRE(begin != std::string::npos);
+  return text.substr(begin, text.find(' ', begin) - begin);
+}
+
+}  // namespace
+
+TEST_CASE("a finished run has a page beside its closing report") {
+  const report_fixture f;
+  make_finished_run(f.run());
+  fs::remove(f.run() / "report.txt");
+  const finished end = f.quern({"report", f.run().string()});
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "samples issued 14, trained 12, dropped 2 (stopped 2)"));
+  CHECK(contains(end.output, "page: " + (f.run() / "report.html").string()));
+  CHECK(fs::exists(f.run() / "report.txt"));
+  f.check_page(f.run() / "report.html", "complete");
+  fs::remove(f.run() / "report.html");
+  const fs::path elsewhere = f.folder.path() / "elsewhere.html";
+  CHECK(f.quern({"report", f.run().string(), "--out", elsewhere.string()}).code == 0);
+  f.check_page(elsewhere, "complete");
+  CHECK_FALSE(fs::exists(f.run() / "report.html"));
+  const finished nowhere = f.quern({"report", f.run().string(), "--out", "/no/such/folder/x"});
+  CHECK(nowhere.code == 1);
+  CHECK(contains(nowhere.output, "/no/such/folder"));
+}
+
+TEST_CASE("runs that go on, that were paused, that made nothing or are broken have a page, too") {
+  const report_fixture f;
+  std::optional<made_run> run(f.run());
+  run->begin();
+  run->step(1, 0, 120);
+  const auto report = [&] { return f.quern({"report", f.run().string()}); };
+  finished end = report();
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "goes on: its closing report is made at its end"));
+  CHECK_FALSE(fs::exists(f.run() / "report.txt"));
+  f.check_page(f.run() / "report.html", "running");
+
+  run->issue(1);
+  run->checkpoint(1);
+  run->close();
+  run.reset();
+  end = report();
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "at step 1 of 6"));
+  f.check_page(f.run() / "report.html", "paused");
+
+  made_run(f.run("empty")).close();
+  end = f.quern({"report", f.run("empty").string()});
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "was ended before anything was made"));
+  f.check_page(f.run("empty") / "report.html", "paused");
+
+  REQUIRE(base::write_file_atomic(f.run() / "run.db", std::string(8192, 'x')));
+  fs::remove(f.run() / "report.html");
+  end = report();
+  CAPTURE(end.output);
+  CHECK(end.code == 1);
+  CHECK(contains(end.output, "quern report: "));
+  f.check_page(f.run() / "report.html", "paused");
+}
+
+TEST_CASE("fine-tuning has no closing report, but a page") {
+  const report_fixture f;
+  actors::run_config config = page_config();
+  config.stage = "sft";
+  made_run run(f.run(), config);
+  run.append(R"({"step":3,"seconds":1.0,"learner":{"loss":2.5}})"
+             "\n");
+  run.close();
+  const finished end = f.quern({"report", f.run().string()});
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "issues no samples and has no closing report, but a page"));
+  CHECK_FALSE(fs::exists(f.run() / "report.txt"));
+  f.check_page(f.run() / "report.html", "paused");
+}
+
+TEST_CASE("a run is followed in a browser until Ctrl-C, and its folder stays as it is") {
+  const report_fixture f;
+  made_run run(f.run());
+  run.begin();
+  run.step(1, 0, 120);
+  const fs::path log = f.folder.path() / "served";
+  auto server = must(base::subprocess::start(
+      {.argv = {program("quern"), "report", f.run().string(), "--serve", "127.0.0.1:0"},
+       .log = log}));
+  const std::string url = url_in(log);
+  httplib::Client client(url.substr(0, url.size() - 1));
+  const auto done = [&] {
+    const auto answer = client.Get("/data.json");
+    REQUIRE(answer);
+    return must(base::parse_json(answer->body))["progress"]["done"].get<int>();
+  };
+  CHECK(done() == 1);
+  run.step(2, 1, 240);
+  CHECK(wait_until(20_s, [&] { return done() == 2; }));
+  // The run's writer can end while the page is open.
+  run.checkpoint(2);
+  run.close();
+  CHECK(wait_until(
+      20_s, [&] { return contains(client.Get("/data.json")->body, "\"state\":\"paused\""); }));
+  server.send_signal(SIGINT);
+  const auto end = server.wait(20_s);
+  REQUIRE(end);
+  CHECK(end->signal == 0);
+  CHECK(end->code == 0);
+  CHECK_FALSE(fs::exists(f.run() / "report.html"));
+  CHECK_FALSE(fs::exists(f.run() / "report.txt"));
+}
+
+TEST_CASE("bad addresses and tokens are refused with what to do") {
+  const report_fixture f;
+  make_finished_run(f.run());
+  const std::string run = f.run().string(), token = (f.folder.path() / "token").string();
+  const auto refused = [&](std::vector<std::string> words, const char* part) {
+    words.insert(words.begin(), {"report", run});
+    const finished end = f.quern(words);
+    CAPTURE(end.output);
+    CHECK(end.code == 2);
+    CHECK(contains(end.output, part));
+  };
+  refused({"--serve", "0.0.0.0:0"}, "others reach 0.0.0.0: name a file with a token");
+  refused({"--serve", "x:y"}, "'x:y' is no address to serve at");
+  refused({"--serve", "0.0.0.0:0", "--token-file", token}, token.c_str());
+  REQUIRE(base::write_file_atomic(token, "short\n"));
+  refused({"--serve", "0.0.0.0:0", "--token-file", token}, "5 characters, at least 16");
+  refused({"--token-file", token}, "--serve");
+  refused({"--serve", "127.0.0.1", "--out", "x"}, "--out");
+  refused({"--json", "--out", "x"}, "--out");
+}
+
+TEST_CASE("quern compare puts runs in any state side by side, as text and as a page") {
+  const report_fixture f;
+  make_finished_run(f.run("a"));
+  actors::run_config other = page_config();
+  other.learner.learning_rate = 0.5;
+  made_run running(f.run("b"), other);
+  running.begin();
+  running.step(1, 0, 300);
+  made_run(f.run("empty")).close();
+  fs::copy(f.run("a"), f.run("broken"), fs::copy_options::recursive);
+  REQUIRE(base::write_file_atomic(f.run("broken") / "run.db", std::string(8192, 'x')));
+  const fs::path page = f.folder.path() / "compare.html";
+  const finished end =
+      f.quern({"compare", f.run("a").string(), f.run("b").string(), f.run("empty").string(),
+               f.run("broken").string(), "--html", page.string()});
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  CHECK(contains(end.output, "learner.learning_rate"));
+  CHECK(contains(end.output, "mean reward, by steps"));
+  CHECK(contains(end.output, f.run("broken").string() + ": ledger: "));
+  CHECK(contains(base::read_file(page).value_or(""), "\"kind\":\"compare\""));
+  const finished json =
+      f.quern({"compare", f.run("a").string(), f.run("broken").string(), "--json"});
+  CHECK(json.code == 0);
+  const auto told = must(base::parse_json(json.output));
+  CHECK(told["runs"].size() == 2);
+  CHECK(told["figures"][0]["name"] == "state");
+  CHECK(f.quern({"compare", f.run("a").string()}).code == 2);
+  CHECK(f.quern({"compare", f.run("a").string(), f.folder.path().string()}).code == 2);
+}

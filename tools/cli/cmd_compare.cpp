@@ -1,0 +1,64 @@
+// quern compare: several runs side by side.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "actors/config/stages.hpp"
+#include "base/file.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/parse.hpp"
+#include "tools/cli/tell.hpp"
+#include "tools/page/compare_runs.hpp"
+#include "tools/page/page.hpp"
+
+namespace quern::tools {
+namespace {
+
+base::expected<std::vector<run_view>> read_runs(const std::vector<std::string>& folders) {
+  std::vector<run_view> views;
+  for (const std::string& folder : folders) {
+    QUERN_TRY(const auto present, actors::present_stage(folder));
+    QUERN_TRY(auto view, run_view::open(present));
+    view.refresh();
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+base::status write_comparison(const std::vector<compared_run>& runs, const std::string& file) {
+  QUERN_TRY(const std::string nonce, fresh_nonce());
+  return base::write_file_atomic(
+      file, render_page({"quern compare"}, base::dump(compare_json(runs)), nonce));
+}
+
+}  // namespace
+
+int cmd_compare(int argc, char** argv) {
+  CLI::App app(
+      "quern compare: figures, curves and differing settings of runs side by side; they may still "
+      "go on");
+  std::vector<std::string> folders;
+  std::string html;
+  bool as_json = false;
+  app.add_option("runs", folders, "run directories, two or more")->required()->expected(2, 8);
+  app.add_option("--html", html, "also a page with curves, in this file");
+  app.add_flag("--json", as_json, "one JSON object instead of tables");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const auto views = read_runs(folders);
+  if (!views) return report("compare", views.error());
+  std::vector<compared_run> runs;
+  for (std::size_t i = 0; i < folders.size(); ++i)
+    runs.push_back({folders[i], &(*views)[i]});
+  if (as_json) {
+    tell(stdout, "{}\n", base::dump(compare_json(runs)));
+  } else {
+    tell(stdout, "{}", compare_text(runs));
+  }
+  if (html.empty()) return done;
+  if (const auto written = write_comparison(runs, html); !written)
+    return report("compare", written.error());
+  tell(as_json ? stderr : stdout, "\npage: {}\n", html);
+  return done;
+}
+
+}  // namespace quern::tools
