@@ -59,7 +59,7 @@ TEST_CASE("a finished run has a page beside its closing report") {
   const finished end = f.quern({"report", f.run().string()});
   CAPTURE(end.output);
   CHECK(end.code == 0);
-  CHECK(contains(end.output, "samples issued 14, trained 12, dropped 2 (stopped 2)"));
+  CHECK(contains(end.output, "14 samples issued: 12 trained, 2 dropped, none in flight"));
   CHECK(contains(end.output, "page: " + (f.run() / "report.html").string()));
   CHECK(fs::exists(f.run() / "report.txt"));
   f.check_page(f.run() / "report.html", "complete");
