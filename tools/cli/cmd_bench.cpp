@@ -340,7 +340,9 @@ int cmd_bench(int argc, char** argv) {
       ->check(whole_within(1, 1000000));
   app.add_option(
          "--gpus", a.gpus,
-         lanes_on(env::device_kind::gpu) + ": GPUs to measure on, such as 0,1; default: all")
+         lanes_on(env::device_kind::gpu) +
+             ": GPUs to measure on, such as 0,1; default: all. A lane that can judge on either "
+             "does so on a GPU where some are named")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_within(0, 63));

@@ -2,10 +2,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +80,40 @@ TEST_CASE("and can do little else") {
     CHECK(in_sandbox([] { return open("/etc/passwd", O_RDONLY) < 0 ? 0 : 1; }, spec) == 0);
   if (host_has({layer::foreign_uid}, "user of a reference"))
     CHECK(in_sandbox([] { return geteuid() != 0 ? 0 : 1; }, spec) == 0);
+}
+
+TEST_CASE("a forked child with a GPU may do what a context needs, and no more than Python does") {
+  env::child_spec spec;
+  spec.profile = env::syscall_profile::gpu_module;
+  // Any node that is there: what is asked of it is not NVIDIA's driver's.
+  spec.gpu = env::gpu_access{{"/dev/zero"}, {}, {}};
+  if (host_has({layer::seccomp}, "system calls of a child with a GPU")) {
+    CHECK(in_sandbox(
+              [] {
+                std::thread other([] {});
+                other.join();
+                return 0;
+              },
+              spec) == 0);
+    CHECK(in_sandbox([] { return memfd_create("memory", 0) >= 0 ? 0 : 1; }, spec) == 0);
+    CHECK(in_sandbox([] { return mkdir("folder", 0700) == 0 ? 0 : 1; }, spec) == 0);
+    // Refused, and it goes on: Python and its libraries try, and do without.
+    CHECK(in_sandbox([] { return socket(AF_INET, SOCK_STREAM, 0) < 0 ? 0 : 1; }, spec) == 0);
+    CHECK(in_sandbox([] { return fork() < 0 ? 0 : 1; }, spec) == 0);
+    CHECK(in_sandbox([] { return kill(getppid(), 0) < 0 ? 0 : 1; }, spec) == 0);
+    CHECK(in_sandbox([] { return unshare(CLONE_NEWNS) < 0 ? 0 : 1; }, spec) == 0);
+    CHECK(in_sandbox(
+              [] {
+                execl("/bin/true", "true", nullptr);
+                return 3;
+              },
+              spec) == 3);
+    CHECK(in_sandbox([] { return ioctl(0, TIOCSTI, "x") < 0 ? 0 : 1; }, spec) == 0);
+  }
+  if (host_has({layer::landlock}, "files of a child with a GPU"))
+    CHECK(in_sandbox([] { return open("/etc/passwd", O_RDONLY) < 0 ? 0 : 1; }, spec) == 0);
+  if (host_has({layer::foreign_uid}, "its own /proc, where CUDA looks"))
+    CHECK(in_sandbox([] { return open("/proc/self/maps", O_RDONLY) >= 0 ? 0 : 1; }, spec) == 0);
 }
 
 TEST_CASE("descriptors that are not named are closed, the others keep their numbers") {

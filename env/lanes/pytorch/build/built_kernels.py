@@ -125,7 +125,7 @@ class BuiltKernels:
         entry = self.entries.get(name)
         if entry is None:
             raise LateKernel(f"the kernel '{function.__name__}' was not launched in this way when the model was called on tensors "
-                             "without values, so it was not compiled: launch it with types and constants that do not depend "
+                             "without values, so it was not compiled. Launch it with types and constants that do not depend "
                              "on values")
         if "error" in entry:
             raise PTXASError(entry["error"])  # which a tuner takes for a configuration that cannot be had

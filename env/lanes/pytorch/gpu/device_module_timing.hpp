@@ -19,9 +19,9 @@ struct module_timing_request {
   estimate_limits limits;
 };
 
-/// With w from question to answer, d what the reference takes to deliver once more (the median of
-/// this measurement), u the tail of a candidate's call (device_call) and q the 90th percentile of
-/// the reference's tails, a call takes
+/// Symbols: w from question to answer; d what the reference takes to deliver once more, the median
+/// of this measurement; u the tail of a candidate's call (device_call); q the 90th percentile of
+/// the reference's tails. A call takes
 ///
 ///     reference: w - d        candidate: w - d + max(0, u - q)
 struct module_timing_result {
