@@ -117,7 +117,7 @@ std::string torch_device_class() {
 
 const lane pytorch_lane{
     .name = "pytorch",
-    .summary = "Python modules with PyTorch on one core, or on a GPU",
+    .summary = "Python modules with PyTorch on one core",
     .language = "Python with PyTorch",
     .file_ending = ".py",
     .fence = "python",
