@@ -11,6 +11,7 @@
 #include "env/device/device_watch.hpp"
 #include "env/gpu/desk.hpp"
 #include "env/judge/judge.hpp"
+#include "env/runner/protocol.hpp"
 
 namespace quern::env {
 

@@ -153,7 +153,7 @@ class Child:
             with torch.no_grad():
                 result = flattened(model(*[next(given) if value is None else value[0] for value in self.arguments]))
                 self.deliver(result, outputs)
-            if self.memory.device.type != "cpu":
+            if self.memory.is_lent:
                 self.last = (result, outputs)
         self.memory.wait()
 
@@ -218,7 +218,7 @@ class Child:
 
     def on_device(self):
         """Where tensors are made that say nothing of a device: on a core as the module stands, and for `describe_meta`."""
-        return contextlib.nullcontext() if self.memory.device.type == "cpu" or self.without_memory else self.memory.device
+        return self.memory.device if self.memory.is_lent and not self.without_memory else contextlib.nullcontext()
 
     def make_model(self, name, init, seed):
         seed_all(seed)
@@ -231,7 +231,7 @@ class Child:
             return made
         if self.precision != torch.float32:
             made = made.to(self.precision)
-        return made if self.without_memory or self.memory.device.type == "cpu" else self.moved(made)
+        return self.moved(made) if self.memory.is_lent and not self.without_memory else made
 
     def moved(self, model):
         """To the device, as KernelBench moves a model: built on the CPU, so that both sides draw equal numbers. Tensors that
@@ -349,9 +349,9 @@ class Child:
         for place, (_, _, value) in zip(asked["offsets"], tensors_of(self.model), strict=True):
             number, as_bool = element_type(value)
             view(asked["address"] + place, number, tuple(value.shape), as_bool).copy_(value)
-        if self.memory.device.type != "cpu":
+        if self.memory.is_lent:
             self.model = self.state = None  # from here on this process makes content
-            torch.cuda.empty_cache()
+        self.memory.give_back()
         return {}
 
     def calibrate(self, _):
@@ -382,8 +382,7 @@ class Child:
             seed_all(seed_of(inputs))
         answer = {"scales": scales(results(self.model, inputs), wide), "in_f64": wide is not None}
         self.wide = self.wide_state = wide = None
-        if self.memory.device.type != "cpu":
-            torch.cuda.empty_cache()
+        self.memory.give_back()
         return answer
 
     def construct(self, asked):

@@ -20,9 +20,13 @@ class HostMemory:
     """Of a process on a core: tensors lie in files that are mapped."""
 
     device = torch.device("cpu")
+    is_lent = False
     view = staticmethod(host_view)
 
     def wait(self):
+        pass
+
+    def give_back(self):
         pass
 
 
@@ -30,6 +34,7 @@ class DeviceMemory:
     """Of a process with a GPU. The device has number 0 in its sandbox, which shows no other."""
 
     device = torch.device("cuda", 0)
+    is_lent = True  # pieces of memory are, by the evaluator
 
     def __init__(self, library):
         self.library, self.window = library, ctypes.c_void_p()
@@ -84,6 +89,10 @@ class DeviceMemory:
 
     def wait(self):
         self.waits()
+
+    def give_back(self):
+        """What torch keeps of memory that nothing uses any more."""
+        torch.cuda.empty_cache()
 
 
 def scales(outputs, wide):

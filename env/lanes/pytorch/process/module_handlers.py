@@ -153,6 +153,6 @@ def serve(library, channel, child):
         return guarded(said, child.memory.wake, refused)[0]
 
     handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))  # a null function: the process cannot do that
-    if child.memory.device.type != "cpu":
+    if child.memory.is_lent:
         handlers.import_piece, handlers.deliver, handlers.wake = IMPORT(import_piece), DELIVER(deliver), DELIVER(wake)
     return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

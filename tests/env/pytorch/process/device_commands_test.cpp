@@ -22,12 +22,12 @@ constexpr question_limits unhurried{60, 60};
 
 /// Stands for a module's process: it tells by its failures what it was told.
 const char* const stand_in = R"(
-import ctypes, sys, types
+import ctypes, sys
 sys.path[:0] = sys.argv[2:]
 import module_handlers
 
 class Memory:
-    device = types.SimpleNamespace(type="cuda")
+    is_lent = True
     woken = 0
 
     def wake(self):

@@ -1,0 +1,201 @@
+// An evaluation of a module on a GPU from task to verdict, on a device that is none: what the
+// evaluator lends, asks, compares and charges. Its processes, their sandbox and Python are real.
+#include <cstdlib>
+
+#include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
+#include "tests/env/gpu/layer_switches.hpp"
+#include "tests/env/pytorch/judge/modules_fixture.hpp"
+
+using namespace quern;
+using namespace quern::env;
+using namespace quern::test;
+using namespace quern::test::modules;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The Python of this lane with fake_device.py in the place of module_device.py.
+base::temp_folder python_with_a_fake_device() {
+  auto folder = base::temp_folder::make("quern-fake-device");
+  REQUIRE(folder);
+  const fs::path lane = fs::path("env/lanes/pytorch");
+  for (const char* part : {"process", "build"}) {
+    fs::create_directories(folder->path() / lane / part);
+    for (const auto& one : fs::directory_iterator(source_dir() / lane / part))
+      if (one.path().extension() == ".py")
+        fs::copy_file(one.path(), folder->path() / lane / part / one.path().filename());
+  }
+  const fs::path process = folder->path() / lane / "process";
+  fs::rename(process / "module_device.py", process / "module_device_of_gpus.py");
+  fs::copy_file(source_dir() / "tests/env/pytorch/gpu/fake_device.py",
+                process / "module_device.py");
+  return std::move(*folder);
+}
+
+struct fake_host {
+  base::temp_folder share = python_with_a_fake_device();
+  pytorch_device_evaluator::state state;
+};
+
+/// Null: this machine has no Python with torch, and the case is skipped.
+pytorch_device_evaluator::state* device_that_is_none() {
+  static std::unique_ptr<fake_host> host;
+  if (host) return &host->state;
+  if (const auto python = find_module_python(); !python) {
+    skip(python.error().message);
+    return nullptr;
+  }
+  host = std::make_unique<fake_host>();
+  ::setenv("QUERN_SHARE", host->share.path().c_str(), 1);
+  auto& s = host->state;
+  s.options.input_seed = 7;
+  s.options.time_budget_s = 0.3;
+  s.options.noise_limit = 0.5;  // three processes on two cores: nothing here is about speed
+  s.mode = sandbox_mode::best_effort;
+  auto children = spawner::create(s.mode);
+  REQUIRE(children);
+  s.children = std::move(*children);
+  s.builds = std::make_unique<candidate_builds>(*s.children, fs::path());
+  s.kernels = std::make_unique<candidate_kernels>(*s.children, fs::path());
+  s.null = null_distribution::of_gpus();
+  s.gpu.library = program_dir() / "libquern_fake_device.so";
+  s.gpu.access.devices = {"/dev/zero"};
+  auto desk = device_desk::open(0, s.gpu.library);
+  CAPTURE(desk ? "" : desk.error().message);
+  REQUIRE(desk);
+  s.set_up(std::move(*desk));
+  return &s;
+}
+
+verdict judged_by_fake(const std::string& source, bool timed = false,
+                       const std::shared_ptr<const task>& of = task_of(layered)) {
+  evaluation_request request;
+  request.subject = of;
+  request.source = source;
+  request.verify_only = !timed;
+  verdict v;
+  const measure_name how;
+  pytorch_device_evaluation one(*device_that_is_none(), request, how, v);
+  one.run();
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("a right module is ok, is timed on content of its own, and its process stood ready") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const verdict first = judged_by_fake(candidate(honest));
+  CAPTURE(first.detail);
+  REQUIRE(name_of(first.kind) == "ok");
+  CHECK(first.checks.size() >= 9);
+  const verdict v = judged_by_fake(candidate(honest), true);
+  CAPTURE(v.detail);
+  // On a busy machine it has no time, and still no wrong result.
+  CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+  const auto timed = std::ranges::find(v.checks, "timed outputs", &check_result::name);
+  REQUIRE(timed != v.checks.end());
+  CHECK(timed->pass);
+  CHECK(with->stood_ready > 0);
+}
+
+TEST_CASE("what a candidate does wrong is its verdict") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string computes = "        y = " + std::string(honest) + "\n";
+  const auto with = [&](const std::string& lines, const std::string& result = "y") {
+    return candidate(result, "", computes + lines);
+  };
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {candidate("torch.relu(self.linear(x)) * self.scale * factor * 1.01 + self.shift"),
+       "wrong_value"},
+      {with("        self.kept = getattr(self, 'kept', y)\n", "self.kept"), "wrong_value"},
+      {with("", "y[:12]"), "wrong_shape"},
+      {with("", "y.double()"), "wrong_dtype"},
+      {with("        raise ValueError('no luck')\n"), "runtime_error"},
+      {"import no_such_module\n" + candidate(honest), "compile_error"},
+      {candidate("x[:, :32]",
+                 "import module_child\nmodule_child.Child.deliver = lambda *a: None\n"),
+       "wrong_value"},
+      {"import torch\n" + candidate("torch.compile(self.linear)(x)"), "unsupported"},
+  };
+  for (const auto& [source, kind] : rows) {
+    const verdict v = judged_by_fake(source);
+    CAPTURE(source);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == kind);
+  }
+}
+
+TEST_CASE("inputs cannot be written, and words beside a result are seen") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string computes = "        y = " + std::string(honest) + "\n";
+  const verdict writes = judged_by_fake(candidate("y", "", computes + "        x.zero_()\n"));
+  CAPTURE(writes.detail);
+  CHECK(name_of(writes.kind) == "runtime_error");
+  const std::string over = candidate(
+      "y", "import ctypes\n",
+      computes +
+          "        import gc, module_child\n"
+          "        child = next(o for o in gc.get_objects() if isinstance(o, module_child.Child))\n"
+          "        ctypes.memset(child.call_views(0)[1][0].data_ptr() - 4, 1, 4)\n");
+  const verdict beside = judged_by_fake(over);
+  CAPTURE(beside.detail);
+  CHECK(name_of(beside.kind) == "hack");
+  CHECK(beside.reason == "overrun");
+  // The control.
+  turn(check_layer::guards, false);
+  const verdict through = judged_by_fake(over);
+  turn(check_layer::guards, true);
+  CHECK(name_of(through.kind) == "ok");
+}
+
+TEST_CASE("a candidate cannot see inputs before it is asked for their call") {
+  if (device_that_is_none() == nullptr) return;
+  // It remembers the inputs that lie there while it is woken, and is wrong where they are those of
+  // the call that comes next.
+  const std::string looks = candidate(
+      "y", "import module_device\n",
+      "        y = " + std::string(honest) +
+          "\n        import gc, module_child\n"
+          "        child = next(o for o in gc.get_objects() if isinstance(o, module_child.Child))\n"
+          "        memory = child.memory\n"
+          "        if not hasattr(memory, 'seen'):\n"
+          "            memory.seen = None\n"
+          "            def wake():\n"
+          "                memory.seen = x.clone()\n"
+          "            memory.wake = wake\n"
+          "        elif memory.seen is not None and bool((memory.seen == x).all()):\n"
+          "            y = y * 2\n");
+  const verdict v = judged_by_fake(looks, true);
+  CAPTURE(v.detail);
+  CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+  // The control: where content is not fresh, what lies there is what comes.
+  turn(check_layer::content, false);
+  const verdict stale = judged_by_fake(looks, true);
+  turn(check_layer::content, true);
+  CAPTURE(stale.detail);
+  CHECK(name_of(stale.kind) == "wrong_value");
+}
+
+TEST_CASE("two tasks share the evaluator's memory, and their processes find it again") {
+  if (device_that_is_none() == nullptr) return;
+  const auto large = task_of(R"(
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+def get_inputs():
+    return [torch.rand(1024, 1024)]
+)");
+  const std::string doubles =
+      "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+      "        return x + x\n";
+  for (int i = 0; i < 2; ++i) {
+    const verdict other = judged_by_fake(doubles, false, large);
+    CAPTURE(other.detail);
+    CHECK(name_of(other.kind) == "ok");
+    CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
+  }
+}
