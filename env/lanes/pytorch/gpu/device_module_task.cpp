@@ -238,6 +238,10 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   if (!text) return tl::make_unexpected(reference_error(text.error()));
   QUERN_TRY(auto sheet, parse_module_sheet(*text));
   QUERN_CHECK(check_use_of(sheet));
+  if (sheet.keeps_state)
+    return base::fail(base::errc::exhausted,
+                      "the reference keeps state from call to call, which is followed on a core "
+                      "alone: judge it there, without --gpu");
   QUERN_TRY(auto at, instance_of(sheet));
   QUERN_CHECK(check_fits_device(sheet, at, desk.facts()));
   QUERN_TRY(auto weights, weights_of(content->child(), sheet));

@@ -161,24 +161,25 @@ bool pytorch_device_evaluation::start() {
   return made || settle(checker.explain(made.error(), nullptr, nullptr, "load"));
 }
 
+bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
+                                      const std::string& name) {
+  device_call took;
+  finding f = calls.make(one);
+  if (f.ok()) f = calls.reference(false, took);
+  if (f.ok()) f = calls.candidate(first_call_s, took);
+  if (f.ok()) f = calls.compare(one.limit, name);
+  verdict_.checks.push_back({name, f.ok(), f.detail});
+  return settle(f);
+}
+
 bool pytorch_device_evaluation::verify() {
   stage_clock clock(with_.seconds.verify);
   device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
                             request_.seed);
-  device_call took;
-  const auto check = [&](const module_case& one) {
-    finding f = calls.make(one);
-    if (f.ok()) f = calls.reference(false, took);
-    if (f.ok()) f = calls.candidate(first_call_s, took);
-    if (f.ok()) f = calls.compare(one.limit, one.name);
-    verdict_.checks.push_back({one.name, f.ok(), f.detail});
-    return settle(f);
-  };
   for (const module_case& one : task_->cases)
-    if (!check(one)) return false;
-  module_case again = task_->cases.front();
-  again.name += ", again";
-  return check(again) && settle(calls.look_at_guards());
+    if (!check(calls, one, one.name)) return false;
+  const module_case& first = task_->cases.front();
+  return check(calls, first, first.name + ", again") && settle(calls.look_at_guards());
 }
 
 estimate_limits pytorch_device_evaluation::measuring_limits() const {
@@ -214,7 +215,9 @@ bool pytorch_device_evaluation::measure_once(std::uint64_t round, process_pairs&
                         : result.what.detail});
   if (!settle(result.what)) return false;
   into = std::move(result.pairs);
-  return true;
+  // What was right before the clock ran must be right after it.
+  stage_clock clock(with_.seconds.reverify);
+  return check(calls, task_->cases.back(), task_->cases.back().name + ", behind the clock");
 }
 
 void pytorch_device_evaluation::time() {

@@ -111,6 +111,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   base::status give_kernels();
   [[nodiscard]] std::string what_failed(const std::string& told) const;
   bool verify();
+  /// A call on this content beside the reference's.
+  bool check(device_module_calls& calls, const module_case& one, const std::string& name);
   bool measure_once(std::uint64_t round, process_pairs& into);
   void time();
   [[nodiscard]] estimate_limits measuring_limits() const;

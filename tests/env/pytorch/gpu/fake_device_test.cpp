@@ -96,6 +96,7 @@ TEST_CASE("a right module is ok, is timed on content of its own, and its process
   const auto timed = std::ranges::find(v.checks, "timed outputs", &check_result::name);
   REQUIRE(timed != v.checks.end());
   CHECK(timed->pass);
+  if (v.kind == verdict_kind::ok) CHECK(contains(v.checks.back().name, "behind the clock"));
   CHECK(with->stood_ready > 0);
 }
 
@@ -124,6 +125,28 @@ TEST_CASE("what a candidate does wrong is its verdict") {
     CAPTURE(v.detail);
     CHECK(name_of(v.kind) == kind);
   }
+}
+
+TEST_CASE("a reference that keeps state is for cores") {
+  if (device_that_is_none() == nullptr) return;
+  const char* const counting = R"(
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+def get_inputs():
+    return [torch.rand(8, 8)]
+)";
+  const verdict v = judged_by_fake(candidate(honest), false, task_of(counting));
+  CHECK(name_of(v.kind) == "unsupported");
+  CHECK(contains(v.detail, "keeps state"));
 }
 
 TEST_CASE("inputs cannot be written, and words beside a result are seen") {
