@@ -54,7 +54,7 @@ finished_step finished_step_of(const replay& head, const step_done& step) {
           head.batch_results(), head.batch_form(), head.queues(),    step.metrics};
 }
 
-monitor::monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
+monitor::monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
                  const monitor_sources& from, success_watch watch)
     : config_(config),
       roles_(from.roles),
@@ -70,7 +70,7 @@ base::expected<std::unique_ptr<monitor>> monitor::make(const run_config& config,
                                                        const storage::run_paths& paths,
                                                        std::int64_t steps_done,
                                                        const monitor_sources& from) {
-  QUERN_TRY(auto writer, storage::jsonl_writer::open(paths.metrics()));
+  QUERN_TRY(auto writer, storage::metrics_writer::open(paths));
   return std::unique_ptr<monitor>(new monitor(config, std::move(writer), steps_done, from,
                                               success_so_far(paths.metrics(), steps_done)));
 }

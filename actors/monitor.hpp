@@ -1,5 +1,5 @@
-// What people see of a run while it goes: metrics.jsonl, the progress line, the numbers of `quern
-// status`.
+// What people see of a run while it goes: metrics.jsonl (and the same for TensorBoard), the
+// progress line, the numbers of `quern status`.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 #include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/json.hpp"
-#include "storage/jsonl.hpp"
+#include "storage/metrics_writer.hpp"
 
 namespace quern::actors {
 
@@ -86,7 +86,7 @@ class monitor {
   [[nodiscard]] base::json snapshot() const;
 
  private:
-  monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
+  monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
           const monitor_sources& from, success_watch watch);
   void watch_losses(const judged_sample& sample);
   void write_row(const search_book& book, epoch_id epoch, const queue_depths& queues);
@@ -98,7 +98,7 @@ class monitor {
   const device_board& devices_;
   const base::clock& clock_;
   mutable std::mutex guard_;
-  storage::jsonl_writer writer_;
+  storage::metrics_writer writer_;
   progress progress_;
   success_watch success_;
   base::nanoseconds_t started_;
