@@ -49,7 +49,12 @@ success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t 
   return watch;
 }
 
-monitor::monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
+finished_step finished_step_of(const replay& head, const step_done& step) {
+  return {step.weights.version, head.epoch(),      head.in_flight(), head.batch_ages(),
+          head.batch_results(), head.batch_form(), head.queues(),    step.metrics};
+}
+
+monitor::monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
                  const monitor_sources& from, success_watch watch)
     : config_(config),
       roles_(from.roles),
@@ -65,7 +70,7 @@ base::expected<std::unique_ptr<monitor>> monitor::make(const run_config& config,
                                                        const storage::run_paths& paths,
                                                        std::int64_t steps_done,
                                                        const monitor_sources& from) {
-  QUERN_TRY(auto writer, storage::jsonl_writer::open(paths.metrics()));
+  QUERN_TRY(auto writer, storage::metrics_writer::open(paths));
   return std::unique_ptr<monitor>(new monitor(config, std::move(writer), steps_done, from,
                                               success_so_far(paths.metrics(), steps_done)));
 }
@@ -109,6 +114,12 @@ void monitor::watch_losses(const judged_sample& sample) {
   }
 }
 
+void monitor::dropped(const drop_counts& counts) {
+  const std::lock_guard lock(guard_);
+  for (const auto& [reason, count] : counts)
+    dropped_[reason] += count;
+}
+
 void monitor::stepped(const finished_step& step) {
   const std::lock_guard lock(guard_);
   const base::nanoseconds_t now = clock_.now_ns();
@@ -121,6 +132,8 @@ void monitor::stepped(const finished_step& step) {
   line.update(take_judged());
   line["left_out"] = std::exchange(left_out_, 0);
   line["in_flight"] = step.in_flight;
+  line["queues"] = to_json(step.queues);
+  line.update(step.form.to_json());
   add_ages(step.ages, line);
   line.update(roles_.since_last_step());
   if (auto parsed = base::parse_json(step.learner)) line["learner"] = *parsed;
@@ -138,15 +151,17 @@ base::ordered_json monitor::take_judged() {
                              {"ok", over(static_cast<double>(ok_), judged_count_)},
                              {"reward", over(reward_sum_, judged_count_)},
                              {"unjudged", unjudged_},
+                             {"dropped", dropped_},
                              {"exemplars", use_.to_json()}};
   judged_count_ = ok_ = 0;
   reward_sum_ = 0;
   unjudged_.clear();
+  dropped_.clear();
   use_ = {};
   return told;
 }
 
-void monitor::searched(const search_book* book, epoch_id epoch) {
+void monitor::searched(const search_book* book, epoch_id epoch, const queue_depths& queues) {
   if (book == nullptr) return;
   const std::lock_guard lock(guard_);
   if (!search_) {
@@ -154,11 +169,11 @@ void monitor::searched(const search_book* book, epoch_id epoch) {
     if (book->spent() > 0) base::print_line(book->table_row());
     row_ = *book;
   }
-  if (book->row_due(row_.spent())) write_row(*book, epoch);
+  if (book->row_due(row_.spent())) write_row(*book, epoch, queues);
   search_ = *book;
 }
 
-void monitor::write_row(const search_book& book, epoch_id epoch) {
+void monitor::write_row(const search_book& book, epoch_id epoch, const queue_depths& queues) {
   base::ordered_json improved = base::ordered_json::array();
   for (const auto& [task, kernel] : book.best()) {
     const auto before = row_.best().find(task);
@@ -175,12 +190,19 @@ void monitor::write_row(const search_book& book, epoch_id epoch) {
                              {"verdicts", std::move(verdicts)},
                              {"improved", std::move(improved)}};
   line.update(take_judged());
+  line["queues"] = to_json(queues);
   line.update(roles_.since_last_step());
   if (auto written = writer_.append(line); !written)
     base::log_error("monitor", "{}", written.error().message);
   last_ = base::json::parse(line.dump());
   base::print_line(book.table_row());
   row_ = book;
+}
+
+void monitor::take_news(replay& head) {
+  judged(head.take_judged());
+  dropped(head.take_dropped());
+  if (const search_book* found = head.search()) searched(found, head.epoch(), head.queues());
 }
 
 void monitor::left_out() {

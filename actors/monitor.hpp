@@ -1,5 +1,5 @@
-// What people see of a run while it goes: metrics.jsonl, the progress line, the numbers of `quern
-// status`.
+// What people see of a run while it goes: metrics.jsonl (and the same for TensorBoard), the
+// progress line, the numbers of `quern status`.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,19 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/batch_shape.hpp"
 #include "actors/decide/device_board.hpp"
+#include "actors/decide/drop_tally.hpp"
 #include "actors/decide/loss_watch.hpp"
 #include "actors/decide/progress.hpp"
+#include "actors/decide/queue_depths.hpp"
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/search_book.hpp"
 #include "actors/decide/success_watch.hpp"
 #include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/replay.hpp"
 #include "base/json.hpp"
-#include "storage/jsonl.hpp"
+#include "storage/metrics_writer.hpp"
 
 namespace quern::actors {
 
@@ -36,8 +39,13 @@ struct finished_step {
   std::size_t in_flight = 0;                  ///< samples, those of the step among them
   std::map<std::int64_t, std::int64_t> ages;  ///< its samples by steps behind
   step_results results;
+  batch_shape form;
+  queue_depths queues;
   std::string learner;  ///< the learner's metrics, a JSON object
 };
+
+/// Of the batch under way in `head`, which `step` has answered and `head` does not know of yet.
+finished_step finished_step_of(const replay& head, const step_done& step);
 
 /// What a monitor reads beside what it is told; all of it outlives the monitor.
 struct monitor_sources {
@@ -56,17 +64,21 @@ class monitor {
 
   /// Samples whose evaluation ended since the last call.
   void judged(const std::vector<judged_sample>& samples);
+  /// Samples that were dropped since the last call, by reason.
+  void dropped(const drop_counts& counts);
   /// Prints the step's line and appends that of metrics.jsonl; warns of what its results show.
   void stepped(const finished_step& step);
   /// What a search has found so far (stage search; null: the run is none, nothing happens). The
   /// first call prints the head of the table. Each group's worth of evaluations prints a row and
   /// appends a line to metrics.jsonl.
-  void searched(const search_book* book, epoch_id epoch);
+  void searched(const search_book* book, epoch_id epoch, const queue_depths& queues);
   /// A batch was dropped since its gradient was not finite.
   void left_out();
   /// Warns where nothing was judged and no step was made for long, with the reason where no device
   /// takes work; asked now and then.
   void look();
+  /// What `head` has to tell since the last call, by `judged`, `dropped` and `searched`.
+  void take_news(replay& head);
   /// Makes what was appended survive a power cut.
   void finish();
 
@@ -74,11 +86,11 @@ class monitor {
   [[nodiscard]] base::json snapshot() const;
 
  private:
-  monitor(const run_config& config, storage::jsonl_writer writer, std::int64_t steps_done,
+  monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
           const monitor_sources& from, success_watch watch);
   void watch_losses(const judged_sample& sample);
-  void write_row(const search_book& book, epoch_id epoch);
-  /// Keys of a line about what was judged since the line before.
+  void write_row(const search_book& book, epoch_id epoch, const queue_depths& queues);
+  /// Keys of a line about what was judged and dropped since the line before.
   base::ordered_json take_judged();
 
   const run_config& config_;
@@ -86,7 +98,7 @@ class monitor {
   const device_board& devices_;
   const base::clock& clock_;
   mutable std::mutex guard_;
-  storage::jsonl_writer writer_;
+  storage::metrics_writer writer_;
   progress progress_;
   success_watch success_;
   base::nanoseconds_t started_;
@@ -101,7 +113,8 @@ class monitor {
   std::int64_t ok_ = 0;            ///< of these
   double reward_sum_ = 0;
   std::map<std::string, std::int64_t> unjudged_;  ///< dropped without a reward, by verdict
-  exemplar_use use_;                              ///< of what got a reward
+  drop_counts dropped_;
+  exemplar_use use_;  ///< of what got a reward
   std::int64_t left_out_ = 0;
   base::json last_;
 };

@@ -97,8 +97,7 @@ void carry_out(replay_ptr self, replay_orders& orders) {
     state.learner_watch->sent(learner_work::step, orders.train->from);
     state.setup.roles->working(state.learner_member, true);
   }
-  state.setup.watch->judged(state.setup.head->take_judged());
-  state.setup.watch->searched(state.setup.head->search(), state.setup.head->epoch());
+  state.setup.watch->take_news(*state.setup.head);
   if (orders.end) {
     state.ended = true;
     self->send(state.setup.supervisor, *orders.end);
@@ -268,9 +267,7 @@ void on_step_done(replay_ptr self, const step_done& step) {
     state.setup.watch->left_out();
   } else {
     state.setup.roles->did(run_role::learner, 1);
-    const replay& head = *state.setup.head;
-    state.setup.watch->stepped({step.weights.version, head.epoch(), head.in_flight(),
-                                head.batch_ages(), head.batch_results(), step.metrics});
+    state.setup.watch->stepped(finished_step_of(*state.setup.head, step));
   }
   const base::status result = state.setup.head->on_step(step);
   if (!step.left_out && state.offers.stepped(step.weights.version, step.offered))

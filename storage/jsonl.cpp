@@ -1,5 +1,8 @@
 #include "storage/jsonl.hpp"
 
+#include <algorithm>
+#include <cerrno>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,6 +80,30 @@ base::status jsonl_writer::append(const base::ordered_json& line) {
 base::status jsonl_writer::sync() {
   if (::fdatasync(file_.get()) != 0) return base::fail_errno("cannot sync " + path_.string());
   return {};
+}
+
+base::expected<base::ordered_json> last_line_of(const std::filesystem::path& path,
+                                                std::int64_t within) {
+  const base::unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && errno == ENOENT) return nullptr;
+  if (!file) return base::fail_errno("cannot open " + path.string());
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return base::fail_errno("cannot look at " + path.string());
+  const std::int64_t begin = std::max<std::int64_t>(0, info.st_size - within);
+  std::string text(static_cast<std::size_t>(info.st_size - begin), '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), begin);
+  if (got < 0) return base::fail_errno("cannot read " + path.string());
+  text.resize(static_cast<std::size_t>(got));
+  for (std::size_t end = text.rfind('\n'); end != std::string::npos;) {
+    const std::size_t before = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+    // The start of the first one may be left out.
+    if (before == std::string::npos && begin > 0) break;
+    const std::size_t first = before == std::string::npos ? 0 : before + 1;
+    auto line = base::ordered_json::parse(text.substr(first, end - first), nullptr, false);
+    if (!line.is_discarded()) return line;
+    end = before;
+  }
+  return nullptr;
 }
 
 base::status read_jsonl(const std::filesystem::path& path,

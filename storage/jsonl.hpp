@@ -38,6 +38,11 @@ class jsonl_writer {
 base::status read_jsonl(const std::filesystem::path& path,
                         const std::function<base::status(const base::json&)>& line);
 
+/// The last whole line that is JSON, of the newest `within` bytes; null: there is none, or no file.
+/// Quick, however long the file is. Errors: it cannot be read.
+base::expected<base::ordered_json> last_line_of(const std::filesystem::path& path,
+                                                std::int64_t within = 1 << 20);
+
 struct damaged_lines {
   std::int64_t count = 0;
   std::string first;  ///< what is wrong with the first, with file and number

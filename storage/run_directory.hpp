@@ -26,6 +26,8 @@ struct run_paths {
   [[nodiscard]] std::filesystem::path database() const { return root / "run.db"; }
   [[nodiscard]] std::filesystem::path blobs() const { return root / "blobs"; }
   [[nodiscard]] std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
+  /// Event files of TensorBoard.
+  [[nodiscard]] std::filesystem::path tensorboard() const { return root / "tb"; }
   /// The recorded completions that the run plays (policy.engine).
   [[nodiscard]] std::filesystem::path recorded() const { return root / "recorded.jsonl"; }
   [[nodiscard]] std::filesystem::path logs() const { return root / "logs"; }

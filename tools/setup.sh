@@ -6,20 +6,22 @@
 #   tools/setup.sh --cuda     also CUDA's compilers (nvcc, NVRTC) where there is no GPU: a host that only compiles
 #   tools/setup.sh --pytorch  also .venv-python: torch for Python, with Triton (lane pytorch; 5 GB on disk)
 #   tools/setup.sh --python   the same, with transformers and tokenizers (goldens and export tests)
+#   tools/setup.sh --tensorboard  also .venv-tensorboard, whose TensorBoard reads what tests write (180 MB on disk)
 #   tools/setup.sh --browser  also Chromium and its driver, which tests drive (Debian; 400 MB on disk)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 torch_version=2.11.0
-want_python=no want_cuda=no want_pytorch=no want_browser=no
+want_python=no want_cuda=no want_pytorch=no want_browser=no want_tensorboard=no
 for arg in "$@"; do
   case "$arg" in
     --python) want_python=yes ;;
     --pytorch) want_pytorch=yes ;;
     --cuda) want_cuda=yes ;;
     --browser) want_browser=yes ;;
-    -h|--help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "setup: unknown argument '$arg'; known: --browser, --cuda, --python, --pytorch, --help" >&2; exit 2 ;;
+    --tensorboard) want_tensorboard=yes ;;
+    -h|--help) sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "setup: unknown argument '$arg'; known: --browser, --cuda, --python, --pytorch, --tensorboard, --help" >&2; exit 2 ;;
   esac
 done
 
@@ -125,4 +127,5 @@ fi
 if [ "$want_python" = yes ]; then
   add_to_venv .venv-python transformers==5.17.0 tokenizers==0.23.3 safetensors==0.8.0
 fi
+if [ "$want_tensorboard" = yes ]; then make_venv .venv-tensorboard tensorboard==2.21.0; fi
 say "done"

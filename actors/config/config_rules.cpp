@@ -5,6 +5,7 @@
 #include "actors/config/device_class.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
+#include "actors/config/prometheus_check.hpp"
 #include "actors/measured_as.hpp"
 #include "base/endpoint.hpp"
 #include "env/measure/measure_name.hpp"
@@ -155,6 +156,7 @@ base::status check_config(const run_config& config) {
                 config.env.noise_limit, config.env.precision);
   }
   QUERN_CHECK(check_measuring(config));
+  QUERN_CHECK(prometheus_address(config.observe.prometheus));
   QUERN_CHECK(placement_of(config));
   if (!config.env.bind.empty()) {
     const auto valid = base::check_tcp_endpoint(config.env.bind, base::endpoint_use::listen);

@@ -330,6 +330,11 @@ void system(keys& table) {
                "ask each prompt of the panel that shows exemplars once more with those of another "
                "task: a control, which tells whether they are read");
   QUERN_NUMBER(observe.panel_seed, fixed, 0, 9e15, "address of the panel's random numbers");
+  QUERN_TEXT(
+      observe.prometheus, resume, {},
+      "ADDRESS:PORT where Prometheus finds the numbers of the run while it goes, at /metrics "
+      "(docs/formats/metrics.md); without an address only this machine reaches it, port 0 is "
+      "any that is free; empty: nothing is served");
   QUERN_TEXT(observe.log_level, resume, QUERN_WORDS("debug", "info", "warning", "error"),
              "lines below it are not written by any process of the run");
 }

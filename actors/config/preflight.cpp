@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <tuple>
 
@@ -17,6 +16,7 @@
 #include "actors/config/length_check.hpp"
 #include "actors/config/memory_check.hpp"
 #include "actors/config/placement.hpp"
+#include "actors/config/prometheus_check.hpp"
 #include "actors/config/prompt_check.hpp"
 #include "actors/config/reference_check.hpp"
 #include "actors/replay/prompter.hpp"
@@ -192,15 +192,15 @@ base::status check_programs(const run_config& config) {
 }
 
 /// Binds for a moment: what is wrong with the address, or who has it, shows now.
-base::expected<bool> can_bind(const std::string& endpoint) {
+base::status can_bind(const std::string& endpoint) {
   QUERN_CHECK(base::check_tcp_endpoint(endpoint, base::endpoint_use::listen));
   env::zmq_context context;
   QUERN_TRY(auto socket, env::zmq_socket::open(context, env::socket_kind::router));
-  QUERN_CHECK(socket.bind(endpoint));
-  return true;
+  return socket.bind(endpoint);
 }
 
-base::status check_hosts(const run_config& config) {
+base::status check_listening(const run_config& config) {
+  QUERN_CHECK(check_prometheus(config));
   if (config.env.bind.empty()) return {};
   QUERN_CHECK(of_key("env.keys", config.env.keys, env::read_key_file(config.env.keys)));
   QUERN_CHECK(of_key("env.hosts", config.env.hosts, env::read_public_keys(config.env.hosts)));
@@ -343,7 +343,7 @@ base::expected<task_book> check_all(const run_config& config, const fs::path& fo
   QUERN_CHECK(check_folders(config, folder, how, disks));
   QUERN_CHECK(of_machine(missing, check_temporary_files()));
   QUERN_CHECK(check_programs(config));
-  QUERN_CHECK(of_machine(missing, check_hosts(config)));
+  QUERN_CHECK(of_machine(missing, check_listening(config)));
   QUERN_CHECK(of_machine(missing, check_cluster(config)));
   QUERN_CHECK(prompter::load_template(config.policy.template_name));
   if (is_sft(config)) {

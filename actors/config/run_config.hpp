@@ -151,6 +151,7 @@ struct run_config {
     std::int64_t panel_held_out = 64;
     bool panel_swapped = false;
     std::int64_t panel_seed = 99;
+    std::string prometheus = "";
     std::string log_level = "info";
   } observe;
 };

@@ -7,10 +7,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace quern::actors {
+
+using drop_counts = std::map<std::string, std::int64_t, std::less<>>;  ///< by reason
 
 /// Counts drops by reason and says so at the first one of a reason and whenever its number reaches
 /// the next power of two: soon, and seldom when there are many. Not thread-safe.
@@ -21,6 +24,7 @@ class drop_tally {
     std::int64_t& known = by_reason_[std::string(reason)];
     const std::int64_t before = known;
     known += count;
+    untold_[std::string(reason)] += count;
     const auto power = [](std::int64_t value) {
       return std::bit_width(static_cast<std::uint64_t>(value));
     };
@@ -31,8 +35,12 @@ class drop_tally {
     return text;
   }
 
+  /// Those since the last call.
+  drop_counts take() { return std::exchange(untold_, {}); }
+
  private:
-  std::map<std::string, std::int64_t, std::less<>> by_reason_;
+  drop_counts by_reason_;
+  drop_counts untold_;
 };
 
 }  // namespace quern::actors

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/batch_shape.hpp"
 #include "actors/decide/drop_tally.hpp"
+#include "actors/decide/queue_depths.hpp"
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/role_times.hpp"
 #include "actors/decide/search_book.hpp"
@@ -137,11 +139,18 @@ class replay {
   [[nodiscard]] std::map<std::int64_t, std::int64_t> batch_ages() const;
   /// What came of the samples of the batch under way; none under way: of no samples.
   [[nodiscard]] step_results batch_results() const;
+  /// Its completions and the rewards of its groups; none under way: of no samples.
+  [[nodiscard]] batch_shape batch_form() const;
+  /// What live samples wait for, those of the batch under way left out.
+  [[nodiscard]] queue_depths queues() const;
   [[nodiscard]] base::expected<storage::state_counts> counts() const { return ledger_->counts(); }
   [[nodiscard]] const storage::ledger& rows() const { return *ledger_; }
   [[nodiscard]] const storage::archive& variants() const { return *archive_; }
   /// Samples whose evaluation ended since the last call.
   std::vector<judged_sample> take_judged() { return std::exchange(judged_, {}); }
+  /// Samples that were dropped since the last call, by reason; `no_learner`, which is how every
+  /// sample of stage search ends, is left out.
+  drop_counts take_dropped() { return drops_.take(); }
   /// At the end: commits, and folds the write-ahead log, so that run.db is one file. Where another
   /// process has run.db open the log stays, with a warning. Error: the commit.
   base::status close();

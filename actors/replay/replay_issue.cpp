@@ -171,6 +171,37 @@ step_results replay::batch_results() const {
   return results;
 }
 
+batch_shape replay::batch_form() const {
+  batch_shape form;
+  const auto& chosen = book_->under_way();
+  if (!chosen) return form;
+  for (const batch_group& group : chosen->groups) {
+    for (const batch_member& member : group.members) {
+      const sample_info& sample = samples_.at(member.sample);
+      form.add(group.group, policy_tokens(sample.made.segments), sample.made.truncated,
+               sample.reward.value_or(0));
+    }
+  }
+  return form;
+}
+
+queue_depths replay::queues() const {
+  queue_depths depths;
+  std::int64_t used = 0;
+  if (const auto& chosen = book_->under_way())
+    for (const batch_group& group : chosen->groups)
+      used += std::ssize(group.members);
+  for (const sample_id id : book_->in_state(sample_state::generated))
+    ++(samples_.at(id).judging ? depths.verdict : depths.room);
+  depths.group = std::ssize(book_->in_state(sample_state::evaluated));
+  const std::int64_t admitted = std::ssize(book_->in_state(sample_state::admitted));
+  depths.step = admitted - used;
+  depths.tokens = static_cast<std::int64_t>(book_->live()) - depths.verdict - depths.room -
+                  depths.group - admitted;
+  depths.scouts = std::ssize(scouts_);
+  return depths;
+}
+
 base::expected<train_batch> replay::make_batch(const batch& chosen) {
   train_batch order;
   order.epoch = epoch();

@@ -169,6 +169,7 @@ base::expected<std::vector<storage::group_row>> replay::groups_to_restore() {
     base::log_warn("replay", "group {} is dropped with {} samples, since its prompt is lost: {}",
                    row.id, lost.size(), prompt.error().message);
     QUERN_CHECK(ledger_->drop(lost, drop_reason::prompt_lost));
+    drops_.dropped(drop_reason::prompt_lost, std::ssize(lost));
   }
   return kept;
 }

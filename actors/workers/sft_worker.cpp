@@ -28,7 +28,7 @@
 #include "policy/text/tokenizer_files.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/disk_room.hpp"
-#include "storage/jsonl.hpp"
+#include "storage/metrics_writer.hpp"
 
 namespace quern::actors {
 namespace {
@@ -296,9 +296,9 @@ base::expected<int> make_steps(const run_config& config, const fs::path& run,
                                const std::vector<corpus_text>& records, fine_tuning& tuning,
                                const tuning_place& place, base::pause_signals& signals) {
   const bool leads = place.rank == 0;
-  std::optional<storage::jsonl_writer> metrics_file;
+  std::optional<storage::metrics_writer> metrics_file;
   if (leads) {
-    QUERN_TRY(metrics_file, storage::jsonl_writer::open(run / "metrics.jsonl"));
+    QUERN_TRY(metrics_file, storage::metrics_writer::open(storage::run_paths{run}));
   }
   base::log_info("sft", "{} records, {} tokens in the vocabulary, from step {}", records.size(),
                  tuning.vocabulary(), tuning.version());

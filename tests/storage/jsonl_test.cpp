@@ -47,6 +47,29 @@ TEST_CASE("lines come back in order, and appending goes on after a torn end at a
   }
 }
 
+TEST_CASE("the last whole line is found at the end, past tears and noise") {
+  const auto folder = must(base::temp_folder::make("jsonl"));
+  const fs::path path = folder.path() / "metrics.jsonl";
+  const auto last = [&](std::string_view text, std::int64_t within = 1 << 20) {
+    must(base::write_file_atomic(path, text));
+    return must(last_line_of(path, within));
+  };
+  CHECK(must(last_line_of(path)).is_null());
+  CHECK(last("").is_null());
+  CHECK(last("{\"n\":1").is_null());
+  CHECK(last("\n").is_null());
+  CHECK(last("{\"n\":1}\n")["n"] == 1);
+  CHECK(last("{\"n\":1}\n{\"n\":2}\n{\"n\":3")["n"] == 2);
+  CHECK(last("{\"n\":1}\nnoise\n\n")["n"] == 1);
+  CHECK(last("noise\n").is_null());
+  // Lines that begin before what is read are not looked at.
+  const std::string longer = "{\"n\":1,\"t\":\"" + std::string(100, 'x') + "\"}\n";
+  CHECK(last(longer, 64).is_null());
+  CHECK(last(longer + "{\"n\":2}\n", 64)["n"] == 2);
+  CHECK(last("{\"n\":5}\n" + longer, 1000)["n"] == 1);
+  CHECK_FALSE(last_line_of(folder.path()));
+}
+
 TEST_CASE("a torn line longer than a page is cut off, too") {
   const auto folder = must(base::temp_folder::make("jsonl"));
   const fs::path path = folder.path() / "metrics.jsonl";

@@ -7,6 +7,7 @@
 #include "actors/config/preflight.hpp"
 #include "actors/control.hpp"
 #include "actors/finish.hpp"
+#include "actors/prometheus_server.hpp"
 #include "actors/sft_run.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
@@ -74,6 +75,8 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
   base::set_log_level(config.observe.log_level);
   // From here on: a signal between the steps and the panel waits for whoever looks next.
   base::pause_signals signals;
+  const auto numbers = actors::prometheus_server::start(config, run.paths());
+  if (!numbers) return {report(name, numbers.error())};
   if (config.stage == "sft") {
     const auto end = actors::run_sft(config, run);
     if (!end) return {report(name, end.error())};

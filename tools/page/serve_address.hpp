@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/endpoint.hpp"
 #include "base/status.hpp"
 
 namespace quern::tools {
@@ -13,15 +14,10 @@ inline constexpr std::uint16_t usual_page_port = 8321;
 /// Shorter tokens can be guessed.
 inline constexpr std::size_t least_token = 16;
 
-struct serve_address {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = usual_page_port;  ///< 0: any free one
-  /// Whether only processes of this machine reach it.
-  [[nodiscard]] bool is_local() const;
-};
+using serve_address = base::listen_address;
 
-/// "", "HOST", ":PORT", "HOST:PORT", "[IPV6]:PORT"; what is missing is as in serve_address. Error:
-/// invalid_argument, with the text and what is allowed.
+/// "", "HOST", ":PORT", "HOST:PORT", "[IPV6]:PORT"; what is missing is 127.0.0.1 and
+/// usual_page_port. Error: invalid_argument, with the text and what is allowed.
 base::expected<serve_address> parse_serve_address(std::string_view text);
 
 /// Who may see the page. A plain value.

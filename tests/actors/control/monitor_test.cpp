@@ -26,6 +26,9 @@ finished_step step_of(weights_version version, std::int64_t ok, std::int64_t wro
     step.results.add("ok", 0.5);
   for (std::int64_t i = 0; i < wrong; ++i)
     step.results.add("wrong_value", 0);
+  for (std::int64_t i = 0; i < ok + wrong; ++i)
+    step.form.add(i / 2, 10 * (i + 1), i == 0, i < ok ? 0.5 : 0);
+  step.queues = {.tokens = 3, .room = 1, .verdict = 2, .group = 4, .step = 8, .scouts = 5};
   step.learner = R"({"tokens": 12})";
   return step;
 }
@@ -71,6 +74,8 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
     others.push_back({4, "t", "unsupported", 0, {}, false, ""});
     others.push_back({5, "t", "unsupported", 0, {}, false, ""});
     seen->judged(others);
+    seen->dropped({{"stale", 2}, {"noisy", 1}});
+    seen->dropped({{"stale", 1}});
     seen->stepped(step_of(1, 1, 3));
     base::log_warn("test", "between two steps");
     seen->left_out();
@@ -98,6 +103,14 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
   CHECK(metrics[0]["exemplars"]["over_best"].get<double>() == doctest::Approx(0.5));
   CHECK(metrics[1]["exemplars"]["judged"] == 0);
   CHECK(metrics[1]["exemplars"]["over_best"].is_null());
+  CHECK(metrics[0].value("dropped", base::json()) == base::json{{"noisy", 1}, {"stale", 3}});
+  CHECK(metrics[1].value("dropped", base::json()) == base::json::object());
+  CHECK(metrics[0]["queues"]["group"] == 4);
+  CHECK(metrics[0]["queues"]["scouts"] == 5);
+  CHECK(metrics[0]["completions"]["tokens_mean"].get<double>() == doctest::Approx(25));
+  CHECK(metrics[0]["completions"]["truncated"].get<double>() == doctest::Approx(0.25));
+  CHECK(metrics[0]["groups"]["without_spread"].get<double>() == doctest::Approx(0.5));
+  CHECK(metrics[1]["completions"]["tokens_max"].is_null());
   CHECK(metrics[0]["left_out"] == 0);
   CHECK(metrics[1]["batch"]["samples"] == 0);
   CHECK(metrics[1]["batch"]["ok"].is_null());
@@ -209,13 +222,14 @@ TEST_CASE("a search has a table of its best, and a line of metrics.jsonl for eac
   {
     caught_stderr said(run.folder.path() / "said");
     const auto seen = run.make();
-    seen->searched(nullptr, 1);
-    seen->searched(&book, 1);
+    seen->searched(nullptr, 1, {});
+    seen->searched(&book, 1, {});
     for (int sample = 1; sample <= 12; ++sample) {
       book.ended("ok");
       if (sample % 4 == 1) book.found("t", {sample, 100 + sample, 100, 130});
       seen->judged({{sample, "t", "ok", 100, 1.0, false, "", {}}});
-      seen->searched(&book, 1);
+      seen->dropped({{"noisy", 1}});
+      seen->searched(&book, 1, {.tokens = 12 - sample});
     }
     CHECK(seen->snapshot()["progress"] == "12 of 12 evaluations, best 1.09x");
     CHECK(seen->snapshot()["steps"] == 0);
@@ -230,6 +244,8 @@ TEST_CASE("a search has a table of its best, and a line of metrics.jsonl for eac
   CHECK(metrics[0]["spent"] == 4);
   CHECK(metrics[0]["judged"] == 4);
   CHECK(metrics[1]["judged"] == 4);
+  CHECK(metrics[1]["dropped"]["noisy"] == 4);
+  CHECK(metrics[1]["queues"]["tokens"] == 4);
   CHECK(metrics[2]["budget"] == 12);
   CHECK(metrics[2]["verdicts"]["ok"] == 12);
   REQUIRE(metrics[2]["improved"].size() == 1);
@@ -238,7 +254,7 @@ TEST_CASE("a search has a table of its best, and a line of metrics.jsonl for eac
   {
     caught_stderr said(run.folder.path() / "said again");
     const auto seen = run.make();
-    seen->searched(&book, 2);
+    seen->searched(&book, 2, {});
     seen->finish();
     lines = said.lines();
   }

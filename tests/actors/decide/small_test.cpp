@@ -373,6 +373,10 @@ TEST_CASE("drops are said at the first of a reason and at every doubling") {
   CHECK_FALSE(tally.dropped("infra_error", 6));
   CHECK(tally.dropped("infra_error", 40) ==
         "samples dropped since this start: infra_error 55, stale 3");
+  CHECK(tally.take() == drop_counts{{"infra_error", 55}, {"stale", 3}});
+  CHECK(tally.take().empty());
+  tally.dropped("stale", 1);
+  CHECK(tally.take() == drop_counts{{"stale", 1}});
 }
 
 }  // namespace

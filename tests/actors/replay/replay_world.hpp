@@ -238,6 +238,14 @@ class world {
       if (!kinds_.contains(sample.sample)) return;  // judged in an earlier life
       expected.add(kinds_[sample.sample], sample.reward);
     }
+    const queue_depths waits = head_->queues();
+    CHECK(waits.tokens >= 0);
+    CHECK(waits.tokens + waits.room + waits.verdict + waits.group + waits.step +
+              static_cast<std::int64_t>(batch.samples.size()) ==
+          static_cast<std::int64_t>(head_->in_flight()));
+    const auto form = head_->batch_form().to_json();
+    CHECK(form["completions"]["tokens_max"] > 0);
+    CHECK(form["groups"]["count"] > 0);
     ++results_checked;
     CHECK(results.verdicts == expected.verdicts);
     CHECK(results.rewarded == expected.rewarded);
