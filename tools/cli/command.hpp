@@ -44,8 +44,8 @@ int cmd_baselines(int argc, char** argv);
 int cmd_explain(int argc, char** argv);
 int cmd_optimize(int argc, char** argv);
 int cmd_doctor(int argc, char** argv);
-/// `sample` and `export` load a policy, which `quern` itself cannot: they become quern-torch.
 int cmd_sample(int argc, char** argv);
+/// Loads a policy, which `quern` itself cannot: it becomes quern-torch.
 int cmd_export(int argc, char** argv);
 
 /// Prints "quern COMMAND: message" on stderr and returns the code that fits the error.
