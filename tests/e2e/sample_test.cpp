@@ -140,6 +140,45 @@ TEST_CASE("the prompt of a run's weights is that of the run, found by the run's 
   CHECK(longer[0]["max_tokens"] == 11);
 }
 
+TEST_CASE("quern export writes what transformers generates with, and where it comes from") {
+  sampling f;
+  const fs::path run = f.run("mine", "template_name: contrastive_full, max_new_tokens: 9");
+  REQUIRE(base::write_file_atomic(run / "metrics.jsonl",
+                                  "{\"step\":1,\"learner\":{\"loss\":8}}\n"
+                                  "{\"step\":3,\"learner\":{\"loss\":2}}\n"
+                                  "{\"step\":4,\"learner\":{\"loss\":7}}\n"));
+  REQUIRE(base::write_file_atomic(run / "report.txt",
+                                  "54 samples issued\nkernels: " + run.string() + "/kernels\n"));
+  const auto exported = [&](const std::string& from, const std::string& to) {
+    const finished end = run_to_end({"/bin/sh", "-c",
+                                     "cd " + f.folder.path().string() + " && exec " +
+                                         program("quern") + " export " + from + " " + to},
+                                    f.folder.path() / ("export-" + to));
+    CAPTURE(end.output);
+    CHECK(end.code == 0);
+    const fs::path made = f.folder.path() / to;
+    const auto inputs = base::parse_json(*base::read_file(made / "tokenizer_config.json"));
+    CHECK((*inputs)["model_input_names"] == base::json({"input_ids", "attention_mask"}));
+    const auto config = base::parse_json(*base::read_file(made / "config.json"));
+    CHECK(config->contains("sliding_window"));
+    CHECK((*config)["sliding_window"].is_null());
+    return *base::read_file(made / "README.md");
+  };
+  const std::string card = exported("mine", "out");
+  CAPTURE(card);
+  CHECK(contains(card, ", version 3\n"));
+  CHECK(contains(card, "contrastive_full"));
+  // Steps after version 3 are of other weights.
+  CHECK(contains(card, "| loss | 8 | 2 |\n"));
+  CHECK(contains(card, "54 samples issued\n"));
+  CHECK_FALSE(contains(card, run.string()));
+  CHECK(contains(card, "max_new_tokens=9"));
+  const std::string other = exported(f.demo, "out2");
+  CHECK(contains(other, "no checkpoint of a run"));
+  CHECK_FALSE(contains(other, "| run |"));
+  CHECK_FALSE(contains(other, "## Figures"));
+}
+
 TEST_CASE("--chat uses the policy's template where it has one") {
   sampling f;
   const std::string task = "relu_centre_square";

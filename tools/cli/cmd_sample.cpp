@@ -1,15 +1,12 @@
 // quern sample: what a policy writes for a prompt, or for a task as a run asks it, and what that is
 // worth. quern-torch writes the completions; they are judged when it has ended, on a machine that
 // does nothing else.
-#include <algorithm>
 #include <fstream>
 
 #include "actors/config/policy_folder.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
-#include "base/program.hpp"
-#include "base/subprocess.hpp"
 #include "base/write_signals.hpp"
 #include "policy/text/chat.hpp"
 #include "tools/cli/command.hpp"
@@ -23,6 +20,7 @@
 #include "tools/cli/source_options.hpp"
 #include "tools/cli/task_prompt.hpp"
 #include "tools/cli/tell.hpp"
+#include "tools/cli/torch_child.hpp"
 
 namespace quern::tools {
 namespace {
@@ -93,28 +91,12 @@ base::status settle_chat(const sample_arguments& a, question& asked) {
 /// The exit code of quern-torch, which has said what is wrong where it is not 0.
 base::expected<int> generate(const sample_arguments& a, const question& asked,
                              const fs::path& folder) {
-  QUERN_TRY(const fs::path program, base::sibling_program("quern-torch"));
   QUERN_CHECK(base::write_file_atomic(folder / "prompt", asked.prompt));
-  std::vector<std::string> words = {program.string(),
-                                    "sample",
-                                    asked.model.string(),
-                                    "--prompt",
-                                    (folder / "prompt").string(),
-                                    "--out",
-                                    (folder / "out").string()};
+  std::vector<std::string> words = sampling_words(a.sampling);
   if (!a.chat) words.emplace_back("--plain");
-  const auto sampling = sampling_words(a.sampling);
-  words.insert(words.end(), sampling.begin(), sampling.end());
-  base::subprocess_spec spec;
-  spec.argv = std::move(words);
-  QUERN_TRY(auto child, base::subprocess::start(spec));
-  constexpr base::nanoseconds_t day = 86'400'000'000'000;
-  std::optional<base::exit_state> end;
-  while (!(end = child.wait(day))) {
-  }
-  if (end->signal != 0)
-    return base::fail(base::errc::unavailable, "quern-torch ended early: {}", base::describe(*end));
-  return end->code;
+  words.insert(words.end(), {"--prompt", (folder / "prompt").string(), "--out",
+                             (folder / "out").string(), "--", asked.model.string()});
+  return run_torch("sample", std::move(words));
 }
 
 base::expected<std::vector<sampled_completion>> read_completions(const fs::path& file) {

@@ -45,7 +45,6 @@ int cmd_explain(int argc, char** argv);
 int cmd_optimize(int argc, char** argv);
 int cmd_doctor(int argc, char** argv);
 int cmd_sample(int argc, char** argv);
-/// Loads a policy, which `quern` itself cannot: it becomes quern-torch.
 int cmd_export(int argc, char** argv);
 
 /// Prints "quern COMMAND: message" on stderr and returns the code that fits the error.

@@ -11,6 +11,7 @@
 #include "policy/engine/threads.hpp"
 #include "policy/text/chat.hpp"
 #include "policy/text/tokenizer.hpp"
+#include "policy/text/tokenizer_files.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/policy_options.hpp"
 #include "tools/torch/roles.hpp"
@@ -130,10 +131,10 @@ int role_export(int argc, char** argv) {
       return base::fail(base::errc::invalid_argument, "{}; name another folder",
                         made.error().message);
     const auto shard_bytes = static_cast<std::uint64_t>(options.shard_mb) * 1'000'000;
-    return policy::save_model(arena, to, folder, {}, shard_bytes);
+    QUERN_CHECK(policy::save_model(arena, to, folder, {}, shard_bytes));
+    return policy::fit_tokenizer_config(to);
   };
   if (const auto result = write(); !result) return report("export", result.error());
-  fmt::print("{}\n", to);
   return done;
 }
 
