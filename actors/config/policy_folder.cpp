@@ -173,4 +173,16 @@ base::expected<policy_folder> find_policy(const fs::path& name, older_checkpoint
   return no_policy(given);
 }
 
+model_origin origin_of(const fs::path& model) {
+  model_origin origin;
+  const fs::path checkpoint = model.parent_path();
+  origin.version = storage::version_in_name(checkpoint.filename().string());
+  if (!origin.version) return origin;
+  // RUN/checkpoints/VERSION/model, or below RUN/checkpoints/set_aside.
+  fs::path above = checkpoint.parent_path();
+  if (above.filename() == "set_aside") above = above.parent_path();
+  if (is_there(storage::run_paths{above.parent_path()}.meta())) origin.run = above.parent_path();
+  return origin;
+}
+
 }  // namespace quern::actors

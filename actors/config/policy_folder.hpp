@@ -1,7 +1,9 @@
 // Where the policy lies that a person names: a Hugging Face folder, a checkpoint, a run or a chain.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,5 +30,14 @@ enum class older_checkpoint {
 /// checkpoint is refused.
 base::expected<policy_folder> find_policy(const std::filesystem::path& name,
                                           older_checkpoint older = older_checkpoint::refuse);
+
+/// Where the weights of a model's folder come from.
+struct model_origin {
+  std::optional<std::filesystem::path> run;  ///< the run that made them; none: no run of ours
+  std::optional<std::int64_t> version;       ///< of a checkpoint
+};
+
+/// Of `policy_folder::model`, by the folders above it.
+model_origin origin_of(const std::filesystem::path& model);
 
 }  // namespace quern::actors

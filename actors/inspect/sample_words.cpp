@@ -74,14 +74,18 @@ std::string short_verdict(const storage::stored_verdict& stored) {
   return text;
 }
 
+std::string long_verdict(const env::verdict& value) {
+  const found_kernel times = found_kernel_of(value, 0);
+  if (value.kind == env::verdict_kind::ok && times.high_e2 > 0)
+    return fmt::format("{}; 95 % interval {} to {}", env::outcome_line(value),
+                       speedup_text(times.low_e2), speedup_text(times.high_e2));
+  return env::outcome_line(value);
+}
+
 std::string long_verdict(const storage::stored_verdict& stored) {
   const auto value = read_verdict(stored);
   if (!value) return "unreadable: what run.db holds is no verdict of this build";
-  const found_kernel times = found_kernel_of(*value, stored.row.sample);
-  if (value->kind == env::verdict_kind::ok && times.high_e2 > 0)
-    return fmt::format("{}; 95 % interval {} to {}", env::outcome_line(*value),
-                       speedup_text(times.low_e2), speedup_text(times.high_e2));
-  return env::outcome_line(*value);
+  return long_verdict(*value);
 }
 
 std::string_view task_name(std::string_view task) {

@@ -25,6 +25,7 @@ std::optional<env::verdict> read_verdict(const storage::stored_verdict& stored);
 std::string short_verdict(const storage::stored_verdict& stored);
 /// The same with the interval of the measurement, or with what was wrong.
 std::string long_verdict(const storage::stored_verdict& stored);
+std::string long_verdict(const env::verdict& value);
 
 /// "softmax_rows" of "softmax_rows@0123...".
 std::string_view task_name(std::string_view task);

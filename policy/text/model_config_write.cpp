@@ -73,7 +73,11 @@ json config_json(const model_config& config) {
   out["rope_parameters"] = std::move(rope);
   if (config.arch != architecture::qwen2) out["attention_bias"] = false;
   if (config.arch == architecture::llama) out["mlp_bias"] = false;
-  if (config.arch != architecture::llama) out["use_sliding_window"] = false;
+  if (config.arch != architecture::llama) {
+    out["use_sliding_window"] = false;
+    // Programs that look at the width alone would take the family's default, 4096.
+    out["sliding_window"] = nullptr;
+  }
   return out;
 }
 

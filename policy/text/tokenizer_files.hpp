@@ -26,4 +26,10 @@ struct special_names {
 base::status save_tokenizer(const std::filesystem::path& dir, std::string_view tokenizer_json,
                             const special_names& names, chat_format format = chat_format::none);
 
+/// DIR/tokenizer_config.json for transformers' `generate`, which refuses what a model does not
+/// take: `model_input_names` is written where it is missing, and loses `token_type_ids`, which
+/// PreTrainedTokenizerFast of transformers 4 has by default and no model of ours takes. All else
+/// stays as it was; a folder without the file is left alone. Errors: io; corrupt, no JSON object.
+base::status fit_tokenizer_config(const std::filesystem::path& dir);
+
 }  // namespace quern::policy

@@ -171,13 +171,28 @@ TEST_CASE(
     "a run is found by its name below runs/, and a name is guessed at only where it is near") {
   showing f;
   test::written_run(f.folder.path() / "runs/quick_one").open().write_two_steps();
-  const auto shell = [&](const std::string& word) {
+  const auto shell = [&](const std::string& words) {
     return run_to_end(
         {"/bin/sh", "-c",
-         "cd " + f.folder.path().string() + " && exec " + program("quern") + " show " + word},
+         "cd " + f.folder.path().string() + " && exec " + program("quern") + " " + words},
         f.folder.path() / ("log" + std::to_string(f.logs++)));
   };
-  CHECK(contains(shell("quick_one").output, "step 2: 2 samples"));
-  CHECK(contains(shell("quick_onne").output, "did you mean 'quick_one'?"));
-  CHECK_FALSE(contains(shell("something").output, "did you mean"));
+  CHECK(contains(shell("show quick_one").output, "step 2: 2 samples"));
+  CHECK_FALSE(contains(shell("show something").output, "did you mean"));
+  const finished data = shell("report quick_one --json");
+  CAPTURE(data.output);
+  CHECK(data.code == 0);
+  CHECK(data.output.starts_with("{"));
+  CHECK(contains(shell("compare quick_one runs/quick_one").output, "quick_one"));
+  // It is found, and then the setting is refused.
+  const finished set = shell("resume quick_one --set learner.stepps=1");
+  CAPTURE(set.output);
+  CHECK(set.code == 2);
+  CHECK(contains(set.output, "did you mean 'learner.steps'?"));
+  for (const char* command : {"show", "report", "resume", "compare quick_one"}) {
+    const finished slip = shell(std::string(command) + " quick_onne");
+    CAPTURE(slip.output);
+    CHECK(slip.code == 2);
+    CHECK(contains(slip.output, "there is no run 'quick_onne' (did you mean 'quick_one'?)"));
+  }
 }

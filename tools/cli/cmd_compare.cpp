@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "actors/config/stages.hpp"
 #include "base/file.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/find_run.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/page/compare_runs.hpp"
@@ -17,7 +17,7 @@ namespace {
 base::expected<std::vector<run_view>> read_runs(const std::vector<std::string>& folders) {
   std::vector<run_view> views;
   for (const std::string& folder : folders) {
-    QUERN_TRY(const auto present, actors::present_stage(folder));
+    QUERN_TRY(const auto present, find_run(folder));
     QUERN_TRY(auto view, run_view::open(present));
     view.refresh();
     views.push_back(std::move(view));
@@ -40,7 +40,9 @@ int cmd_compare(int argc, char** argv) {
   std::vector<std::string> folders;
   std::string html;
   bool as_json = false;
-  app.add_option("runs", folders, "run directories, two or more")->required()->expected(2, 8);
+  app.add_option("runs", folders, "folders of runs, or their names below runs/, two or more")
+      ->required()
+      ->expected(2, 8);
   app.add_option("--html", html, "also a page with curves, in this file");
   app.add_flag("--json", as_json, "one JSON object instead of tables");
   if (const auto code = parse(app, argc, argv)) return *code;

@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "actors/config/preflight.hpp"
-#include "actors/config/stages.hpp"
 #include "actors/finish.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/find_run.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
@@ -135,7 +135,7 @@ int cmd_report(int argc, char** argv) {
   std::string run, out;
   bool as_json = false;
   serving served;
-  app.add_option("run", run, "run directory")->required();
+  app.add_option("run", run, "folder of a run, or its name below runs/")->required();
   auto* const file = app.add_option("--out", out, "the page's file, instead of RUN/report.html");
   auto* const live =
       app.add_option("--serve", served.address,
@@ -150,7 +150,7 @@ int cmd_report(int argc, char** argv) {
                  "with --serve: a file with the token that whoever asks must have")
       ->needs(live);
   if (const auto code = parse(app, argc, argv)) return *code;
-  const auto present = actors::present_stage(run);
+  const auto present = find_run(run);
   if (!present) return report("report", present.error());
   if (as_json) return print_data(*present);
   if (live->count() > 0) return serve(*present, served);

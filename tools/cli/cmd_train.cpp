@@ -15,6 +15,7 @@
 #include "base/write_signals.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/find_run.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
@@ -345,16 +346,18 @@ int cmd_train(int argc, char** argv) {
 int cmd_resume(int argc, char** argv) {
   base::ignore_broken_pipes();
   CLI::App app("quern resume: go on with a run that was paused or stopped, or that failed");
-  std::string folder;
+  std::string run;
   std::vector<std::string> settings;
-  app.add_option("run", folder, "run directory")->required();
+  app.add_option("run", run, "folder of a run, or its name below runs/")->required();
   app.add_option("--set", settings,
                  "KEY=VALUE for keys that may change on resume; STAGE.KEY=VALUE for one of several "
                  "stages")
       ->allow_extra_args(false);
   if (const auto code = parse(app, argc, argv)) return *code;
-  if (actors::is_chain(folder)) return run_chain(folder, settings);
-  return go_on_with_run(folder, settings, folder).code;
+  const auto folder = find_run_folder(run);
+  if (!folder) return report("resume", folder.error());
+  if (actors::is_chain(*folder)) return run_chain(*folder, settings);
+  return go_on_with_run(*folder, settings, *folder).code;
 }
 
 }  // namespace quern::tools

@@ -44,7 +44,6 @@ int cmd_baselines(int argc, char** argv);
 int cmd_explain(int argc, char** argv);
 int cmd_optimize(int argc, char** argv);
 int cmd_doctor(int argc, char** argv);
-/// `sample` and `export` load a policy, which `quern` itself cannot: they become quern-torch.
 int cmd_sample(int argc, char** argv);
 int cmd_export(int argc, char** argv);
 

@@ -66,6 +66,7 @@ def check_model(folder, expected):
                 tokens.append(int(model(torch.tensor([tokens])).logits[0, -1].argmax()))
             different = sum(a != b for a, b in zip(tokens[len(case["prompt"]):], case["tokens"]))
             check(f"greedy tokens of prompt {i}", different, 0)
+    return model
 
 
 def check_tokenizer(folder, expected):
@@ -75,6 +76,19 @@ def check_tokenizer(folder, expected):
         if tokenizer(text)["input_ids"] != ids:
             problems.append("tokens")
             print(f"tokens of {text!r}: {tokenizer(text)['input_ids']}, expected {ids}")
+    return tokenizer
+
+
+# As people do it: all that the tokenizer gives goes to the model. transformers 4 refuses what the model does not take.
+def check_generate(model, tokenizer):
+    inputs = tokenizer("for (int i = 0; i < n; ++i)", return_tensors="pt")
+    inputs["input_ids"] %= model.config.vocab_size  # the tokenizer of a golden model may know more tokens than the model
+    print(f"inputs: {sorted(inputs)}")
+    try:
+        model.generate(**inputs, max_new_tokens=2, do_sample=False, pad_token_id=0)
+    except ValueError as refused:
+        problems.append("generate")
+        print(f"generate: {refused}")
 
 
 def main():
@@ -85,9 +99,9 @@ def main():
     torch.set_num_threads(1)
     for folder in arguments.folders:
         expected = load_expected(folder, arguments.expected)
-        check_model(folder, expected)
+        model = check_model(folder, expected)
         if (folder / "tokenizer.json").exists():
-            check_tokenizer(folder, expected)
+            check_generate(model, check_tokenizer(folder, expected))
     if problems:
         sys.exit(f"check_export: differs in {', '.join(dict.fromkeys(problems))}")
     print("check_export: transformers agrees")

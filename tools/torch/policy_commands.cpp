@@ -1,4 +1,5 @@
-// quern sample: completions of any checkpoint. quern export: its policy as a Hugging Face folder.
+// What quern sample asks for: completions of a policy. quern export: its policy as a Hugging Face
+// folder.
 #include <fmt/format.h>
 
 #include "actors/config/policy_folder.hpp"
@@ -10,8 +11,8 @@
 #include "policy/engine/threads.hpp"
 #include "policy/text/chat.hpp"
 #include "policy/text/tokenizer.hpp"
+#include "policy/text/tokenizer_files.hpp"
 #include "tools/cli/command.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/policy_options.hpp"
 #include "tools/torch/roles.hpp"
 
@@ -28,11 +29,9 @@ base::expected<fs::path> find_model(const fs::path& name, actors::older_checkpoi
   return found.model;
 }
 
-constexpr std::size_t largest_prompt = 8U << 20U;
-
 /// Tokens that a completion may have, of a model with so many positions.
-base::expected<std::int64_t> longest_completion(const sample_options& options, std::int64_t prompt,
-                                                std::int64_t positions) {
+base::expected<std::int64_t> longest_completion(const sampling_options& options,
+                                                std::int64_t prompt, std::int64_t positions) {
   const std::int64_t left = positions - prompt;
   if (left < 1)
     return base::fail(base::errc::invalid_argument,
@@ -43,61 +42,71 @@ base::expected<std::int64_t> longest_completion(const sample_options& options, s
   if (*options.max_tokens <= left) return *options.max_tokens;
   return base::fail(base::errc::invalid_argument,
                     "--max-tokens is {}, but the prompt has {} tokens and the model takes {} in "
-                    "all (max_position_embeddings): give {} or less, or leave it out",
+                    "all (max_position_embeddings): give {} or less",
                     *options.max_tokens, prompt, positions, left);
 }
 
-base::status sample(const sample_options& options) {
-  QUERN_TRY(const fs::path folder, find_model(options.model, actors::older_checkpoint::take));
-  QUERN_TRY(const std::string prompt, read_input(options.prompt_file, largest_prompt, "a prompt"));
-  QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
-  QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(folder));
-  QUERN_TRY(const auto format, policy::load_chat_format(folder));
-  const policy::chat_message message{"user", prompt};
-  QUERN_TRY(const auto tokens, policy::encode_chat(text, format, std::span(&message, 1)));
-  const auto prompt_tokens = static_cast<std::int64_t>(tokens.size());
-  QUERN_TRY(const std::int64_t longest,
-            longest_completion(options, prompt_tokens, arena.config.max_positions));
-  policy::generator_options engine_options;
-  engine_options.slots = static_cast<std::int32_t>(std::min<std::int64_t>(options.count, 32));
-  engine_options.valid_tokens = text.vocab_size();
-  engine_options.capacity = static_cast<std::int32_t>(prompt_tokens + longest);
-  QUERN_TRY(auto engine, policy::generator::make(arena, 0, engine_options));
+std::vector<policy::generation_request> requests_of(const sampling_options& options,
+                                                    const std::vector<policy::token_id>& prompt,
+                                                    std::int64_t longest) {
   std::vector<policy::generation_request> requests;
   for (std::int64_t i = 0; i < options.count; ++i) {
     policy::generation_request request;
     request.id = static_cast<std::uint64_t>(i) + 1;
-    request.prompt = tokens;
+    request.prompt = prompt;
     request.max_tokens = static_cast<std::int32_t>(longest);
-    request.temperature = options.temperature;
+    request.temperature = options.temperature.value_or(1);
     request.seed = static_cast<std::uint64_t>(options.seed);
     request.greedy = options.greedy;
     request.ignore_eos = options.ignore_eos;
     requests.push_back(std::move(request));
   }
-  QUERN_CHECK(engine.submit(requests));
+  return requests;
+}
+
+base::status generate(const generation_order& order) {
+  QUERN_TRY(const fs::path folder, find_model(order.model, actors::older_checkpoint::take));
+  QUERN_TRY(const std::string prompt, base::read_file(order.prompt, largest_prompt));
+  QUERN_TRY(const auto arena, policy::parameter_arena::load(folder));
+  QUERN_TRY(const policy::tokenizer text, policy::tokenizer::load(folder));
+  auto format = policy::chat_format::none;
+  if (!order.plain) {
+    QUERN_TRY(format, policy::load_chat_format(folder));
+  }
+  const policy::chat_message message{"user", prompt};
+  QUERN_TRY(const auto tokens, policy::encode_chat(text, format, std::span(&message, 1)));
+  const auto prompt_tokens = static_cast<std::int64_t>(tokens.size());
+  QUERN_TRY(const std::int64_t longest,
+            longest_completion(order.sampling, prompt_tokens, arena.config.max_positions));
+  policy::generator_options engine_options;
+  engine_options.slots =
+      static_cast<std::int32_t>(std::min<std::int64_t>(order.sampling.count, 32));
+  engine_options.valid_tokens = text.vocab_size();
+  engine_options.capacity = static_cast<std::int32_t>(prompt_tokens + longest);
+  QUERN_TRY(auto engine, policy::generator::make(arena, 0, engine_options));
+  QUERN_CHECK(engine.submit(requests_of(order.sampling, tokens, longest)));
   auto results = engine.run();
   std::sort(results.begin(), results.end(),
             [](const auto& a, const auto& b) { return a.id < b.id; });
+  std::string lines;
   for (const policy::generation_result& result : results) {
-    const std::string completion = text.decode(result.tokens);
-    if (options.as_json) {
-      fmt::print("{}\n", base::dump(base::json{{"text", completion},
-                                               {"token_ids", result.tokens},
-                                               {"log_probs", result.log_probs}}));
-    } else {
-      fmt::print("{}{}", completion, completion.ends_with('\n') ? "" : "\n");
-    }
+    lines += base::dump(base::json{{"text", text.decode(result.tokens)},
+                                   {"truncated", result.reason == policy::finish_reason::length},
+                                   {"prompt_tokens", prompt_tokens},
+                                   {"max_tokens", longest},
+                                   {"token_ids", result.tokens},
+                                   {"log_probs", result.log_probs}}) +
+             "\n";
   }
-  return {};
+  return base::write_file_atomic(order.out, lines);
 }
 
 }  // namespace
 
 int role_sample(int argc, char** argv) {
-  sample_options options;
-  if (const auto code = parse_sample(argc, argv, options)) return *code;
-  const auto result = sample(options);
+  generation_order order;
+  if (const auto code = parse_generation(argc, argv, order)) return *code;
+  const auto result = generate(order);
   return result ? int{done} : report("sample", result.error());
 }
 
@@ -122,10 +131,10 @@ int role_export(int argc, char** argv) {
       return base::fail(base::errc::invalid_argument, "{}; name another folder",
                         made.error().message);
     const auto shard_bytes = static_cast<std::uint64_t>(options.shard_mb) * 1'000'000;
-    return policy::save_model(arena, to, folder, {}, shard_bytes);
+    QUERN_CHECK(policy::save_model(arena, to, folder, {}, shard_bytes));
+    return policy::fit_tokenizer_config(to);
   };
   if (const auto result = write(); !result) return report("export", result.error());
-  fmt::print("{}\n", to);
   return done;
 }
 

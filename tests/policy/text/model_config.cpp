@@ -97,6 +97,11 @@ TEST_CASE("what is written is read again, all of it") {
     const auto again = load_model_config(folder->path());
     REQUIRE_MESSAGE(again, (again ? "" : again.error().message));
     CHECK(*again == *config);
+    // Present and null where the family has such a key; with another value it would be refused.
+    const auto written = base::parse_json(*base::read_file(folder->path() / "config.json"));
+    const bool qwen = config->arch != architecture::llama;
+    CHECK(written->contains("sliding_window") == qwen);
+    if (qwen) CHECK((*written)["sliding_window"].is_null());
   }
 }
 

@@ -47,7 +47,36 @@ void write_again(const std::string& name, const fs::path& dir) {
   fs::copy_file(from / "expected.safetensors", dir / "expected.safetensors");
 }
 
+base::json inputs_of(const fs::path& dir) {
+  return (*base::parse_json(*base::read_file(dir / "tokenizer_config.json")))["model_input_names"];
+}
+
 }  // namespace
+
+TEST_CASE("a tokenizer's configuration asks for no input that no model takes") {
+  const auto folder = base::temp_folder::make();
+  const fs::path file = folder->path() / "tokenizer_config.json";
+  CHECK(fit_tokenizer_config(folder->path()));
+  CHECK_FALSE(fs::exists(file));
+  const base::json two = {"input_ids", "attention_mask"};
+  REQUIRE(base::write_file_atomic(file, R"({"z": 1.50, "a": {"3": "x"}})"));
+  REQUIRE(fit_tokenizer_config(folder->path()));
+  CHECK(inputs_of(folder->path()) == two);
+  // What was there stays, in its order.
+  const std::string kept = *base::read_file(file);
+  CHECK(kept.find("\"z\": 1.5") < kept.find("\"a\""));
+  REQUIRE(base::write_file_atomic(
+      file, R"({"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]})"));
+  REQUIRE(fit_tokenizer_config(folder->path()));
+  CHECK(inputs_of(folder->path()) == two);
+  // A file that is right is not written again.
+  const std::string right = R"({"model_input_names":["attention_mask","input_ids"]})";
+  REQUIRE(base::write_file_atomic(file, right));
+  REQUIRE(fit_tokenizer_config(folder->path()));
+  CHECK(*base::read_file(file) == right);
+  REQUIRE(base::write_file_atomic(file, "[]"));
+  CHECK_FALSE(fit_tokenizer_config(folder->path()));
+}
 
 TEST_CASE("transformers loads what Quern writes, and computes the same") {
   const fs::path root = quern::test::source_dir();
@@ -90,6 +119,7 @@ TEST_CASE("tokenizer files name only what is there") {
   CHECK_FALSE(save_tokenizer(dir, text, {}, chat_format::qwen3));
   CHECK_FALSE(fs::exists(dir));
   REQUIRE(save_tokenizer(dir, text, {}));
+  CHECK(inputs_of(dir) == base::json({"input_ids", "attention_mask"}));
   CHECK_FALSE(fs::exists(dir / "chat_template.jinja"));
   CHECK(*load_chat_format(dir) == chat_format::none);
   REQUIRE(save_tokenizer(dir, text, {}, chat_format::llama3));
