@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "actors/inspect/columns.hpp"
 #include "actors/inspect/sample_words.hpp"
 #include "actors/replay/sample_blob.hpp"
 
@@ -107,14 +108,22 @@ base::expected<std::string> read_completion(const storage::sample_row& row,
   return std::move(sample.text);
 }
 
-std::string list_text(const chosen_samples& chosen, const storage::blob_store* texts) {
+std::string list_text(const chosen_samples& chosen, const storage::blob_store* texts,
+                      std::size_t width) {
   std::string text = head_of(chosen);
   text += fmt::format(fmt::runtime(row_format), "sample", "verdict", "reward", "versions",
                       "what became of it");
   const bool grouped = !chosen.ranked;
+  const bool beside = grouped && columns_within(width) > 1;
+  std::vector<std::string> completions;  // that wait for the last one of their group
+  const auto print_completions = [&] {
+    text += side_by_side(completions, width);
+    completions.clear();
+  };
   std::int64_t group = 0;
   for (const listed_sample& one : chosen.samples) {
     if (grouped && one.row.group != group) {
+      print_completions();
       group = one.row.group;
       text += fmt::format("group {}, task {}, {}\n", group, task_name(one.task),
                           mean_text(chosen.samples, group));
@@ -122,8 +131,10 @@ std::string list_text(const chosen_samples& chosen, const storage::blob_store* t
     text +=
         row_of(one, grouped ? became_text(one)
                             : fmt::format("{}, task {}", became_text(one), task_name(one.task)));
-    if (texts != nullptr) text += completion_text(one, *texts);
+    if (texts != nullptr) completions.push_back(completion_text(one, *texts));
+    if (!beside) print_completions();
   }
+  print_completions();
   return text + end_of(chosen);
 }
 

@@ -1,6 +1,7 @@
 // Samples of a run in a list, a line each or with what the model wrote, as text and as JSON.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "actors/inspect/sample_choice.hpp"
@@ -10,9 +11,12 @@
 namespace quern::actors {
 
 /// `texts`: where completions are read, which then stand below their lines; null: lines alone.
-/// Samples in the order of issue stand in groups, each under a line of its own. Completions are as
-/// the model wrote them: whoever prints them to a terminal makes them printable.
-std::string list_text(const chosen_samples& chosen, const storage::blob_store* texts);
+/// Samples in the order of issue stand in groups, each under a line of its own. On a terminal of
+/// `width` cells (0: not known) that has room for two completions, those of a group stand side by
+/// side below its lines. Completions are as the model wrote them: whoever prints them to a terminal
+/// makes them printable.
+std::string list_text(const chosen_samples& chosen, const storage::blob_store* texts,
+                      std::size_t width = 0);
 
 /// docs/formats/show.md.
 base::ordered_json list_json(const chosen_samples& chosen, const storage::blob_store* texts);

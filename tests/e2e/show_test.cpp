@@ -47,6 +47,8 @@ struct showing {
     const finished step = quern({"show", run, "--step", "1"});
     CHECK(contains(step.output, "--- sample 1 ---\nfirst\nkernel\n"));
     CHECK(contains(step.output, "--- sample 2 ---\nsecond\n"));
+    const finished wide = quern({"show", run, "--step", "1", "--width", "130"});
+    CHECK(contains(wide.output, "--- sample 1 ---" + std::string(47, ' ') + " | --- sample 2"));
     CHECK(json({"show", run})["samples"].size() == 2);
     CHECK(json({"show", run, "--best", "--limit", "1"})["samples"][0]["sample"] == 4);
     CHECK(json({"show", run, "--worst", "--limit", "1"})["samples"][0]["sample"] == 2);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <fmt/ranges.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "actors/inspect/sample_life.hpp"
 #include "actors/inspect/sample_list.hpp"
@@ -69,7 +71,7 @@ int say_nothing(const char* name, const std::string& run, const std::string& why
 
 struct show_arguments {
   std::string run, verdict, task;
-  std::optional<std::int64_t> sample, step;
+  std::optional<std::int64_t> sample, step, width;
   std::int64_t limit = actors::sample_choice{}.limit;
   bool best = false, worst = false, texts = false, json = false;
 };
@@ -102,6 +104,14 @@ int show_sample(const open_run& run, std::int64_t id, bool as_json) {
   return done;
 }
 
+/// Cells of the terminal that standard output is; 0 where it is none, so that what a program reads
+/// does not depend on a window.
+std::size_t terminal_width() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
 int show(const show_arguments& a) {
   const auto choice = choice_of(a);
   if (!choice) return report("show", choice.error());
@@ -119,7 +129,9 @@ int show(const show_arguments& a) {
   if (a.json)
     print_json(actors::list_json(*chosen, texts));
   else
-    tell(stdout, "{}", base::printable(actors::list_text(*chosen, texts)));
+    tell(stdout, "{}",
+         base::printable(actors::list_text(
+             *chosen, texts, a.width ? static_cast<std::size_t>(*a.width) : terminal_width())));
   return done;
 }
 
@@ -150,6 +162,11 @@ int cmd_show(int argc, char** argv) {
       ->check(whole_within(1, 1'000'000))
       ->capture_default_str();
   choosing(app.add_flag("--text", a.texts, "with completions, where --step is not said"));
+  choosing(app.add_option("--width", a.width,
+                          "cells of a line: completions of a group stand side by side where two "
+                          "have room, from 123 on; 0: one below another. Not given: the "
+                          "terminal's, 0 where there is none"))
+      ->check(whole_within(0, 10'000));
   app.add_flag("--json", a.json, "one JSON object (docs/formats/show.md)");
   if (const auto code = parse(app, argc, argv)) return *code;
   return show(a);

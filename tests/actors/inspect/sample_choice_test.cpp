@@ -141,6 +141,25 @@ TEST_CASE(
   CHECK(json["samples"][1]["text"] == "second\n");
 }
 
+TEST_CASE("completions of a group stand side by side where the terminal is wide enough") {
+  choosing f;
+  f.run.write_two_steps();
+  const auto chosen = f.ask({.step = 1});
+  const std::string wide = list_text(*chosen, &f.run.blobs(), 130);
+  CAPTURE(wide);
+  // Lines first, then both completions, in columns of 63 cells.
+  CHECK(wide.find("\n       2  wrong_value") < wide.find("--- sample 1 ---"));
+  CHECK(contains(wide, "--- sample 1 ---" + std::string(47, ' ') + " | --- sample 2 ---\n"));
+  CHECK(contains(wide, "first" + std::string(58, ' ') + " | second\n"));
+  CHECK(contains(wide, "kernel" + std::string(57, ' ') + " |\n"));
+  const std::string narrow = list_text(*chosen, &f.run.blobs(), 122);
+  CHECK(narrow == list_text(*chosen, &f.run.blobs()));
+  CHECK(contains(narrow, "--- sample 1 ---\nfirst\nkernel\n"));
+  // Ranked samples are of several groups: each has its completion below it.
+  const auto best = f.ask({.by = sample_choice::order::best});
+  CHECK_FALSE(contains(list_text(*best, &f.run.blobs(), 500), " | "));
+}
+
 TEST_CASE("a list as JSON has the keys that the page about it names") {
   choosing f;
   f.run.write_two_steps();
