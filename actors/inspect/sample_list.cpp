@@ -91,6 +91,16 @@ std::string completion_text(const listed_sample& sample, const storage::blob_sto
   return rule("") + *text + (text->ends_with('\n') ? "" : "\n");
 }
 
+/// As completion_text, with verdict and reward below the heading: the line of the sample stands
+/// further off.
+std::string column_text(const listed_sample& sample, const storage::blob_store& texts) {
+  std::string text = completion_text(sample, texts);
+  text.insert(text.find('\n') + 1,
+              fmt::format("{}, reward {}\n", sample.verdict ? short_verdict(*sample.verdict) : "-",
+                          reward_cell(sample.row)));
+  return text;
+}
+
 std::string end_of(const chosen_samples& chosen) {
   if (chosen.left_out == 0) return {};
   return fmt::format("{}{} more: --limit N shows N samples\n", chosen.left_out,
@@ -131,7 +141,8 @@ std::string list_text(const chosen_samples& chosen, const storage::blob_store* t
     text +=
         row_of(one, grouped ? became_text(one)
                             : fmt::format("{}, task {}", became_text(one), task_name(one.task)));
-    if (texts != nullptr) completions.push_back(completion_text(one, *texts));
+    if (texts != nullptr)
+      completions.push_back(beside ? column_text(one, *texts) : completion_text(one, *texts));
     if (!beside) print_completions();
   }
   print_completions();

@@ -150,6 +150,8 @@ TEST_CASE("completions of a group stand side by side where the terminal is wide 
   // Lines first, then both completions, in columns of 63 cells.
   CHECK(wide.find("\n       2  wrong_value") < wide.find("--- sample 1 ---"));
   CHECK(contains(wide, "--- sample 1 ---" + std::string(47, ' ') + " | --- sample 2 ---\n"));
+  CHECK(contains(
+      wide, "ok 1.37x, reward 0.5000" + std::string(40, ' ') + " | wrong_value, reward 0.0000\n"));
   CHECK(contains(wide, "first" + std::string(58, ' ') + " | second\n"));
   CHECK(contains(wide, "kernel" + std::string(57, ' ') + " |\n"));
   const std::string narrow = list_text(*chosen, &f.run.blobs(), 122);
