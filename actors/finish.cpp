@@ -148,18 +148,11 @@ base::status check_ledger(const storage::run_paths& paths) {
 }
 
 base::expected<bool> is_untouched(const storage::run_paths& paths) {
-  std::error_code code;
   // One that is empty is made anew like one that is missing.
-  if (fs::exists(paths.database(), code) && fs::file_size(paths.database(), code) > 0) return false;
-  for (const fs::path& made : {paths.checkpoints(), paths.blobs(), paths.metrics()}) {
-    if (!fs::exists(made, code) || fs::is_empty(made, code)) continue;
-    return base::fail(
-        base::errc::not_found,
-        "{} is missing or empty, though {} holds what the run made: put its run.db back, with "
-        "run.db-wal where there was one; to begin anew, start another run",
-        paths.database().string(), made.string());
-  }
-  return true;
+  const auto there = has_ledger(paths);
+  if (there) return !*there;
+  return base::fail(base::errc::not_found, "{}; to begin anew, start another run",
+                    there.error().message);
 }
 
 base::expected<std::optional<std::string>> finish_run(const run_config& config,

@@ -1,4 +1,4 @@
-// How many files this process may have open at a time (RLIMIT_NOFILE).
+// The descriptors of this process: how many it may have (RLIMIT_NOFILE), and the standard ones.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,10 @@ std::uint64_t descriptor_limit();
 /// Raises the soft limit to the hard one, which needs no privilege. To be called first thing in
 /// main: children inherit it.
 void raise_descriptor_limit();
+
+/// Opens /dev/null as standard input, output or error where that is closed. Without this the next
+/// file that is opened gets its number, and what is printed is written into that file. To be called
+/// first thing in main.
+void fill_standard_descriptors();
 
 }  // namespace quern::base

@@ -1,6 +1,7 @@
 #include "base/endpoint.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -81,6 +82,9 @@ expected<listen_address> parse_listen_address(std::string_view text, listen_addr
   } else {
     if (std::count(rest.begin(), rest.end(), ':') > 1) return wrong("IPv6 stands in brackets");
     const std::size_t end = std::min(rest.find(':'), rest.size());
+    if (end == rest.size() &&
+        std::ranges::all_of(rest, [](unsigned char c) { return std::isdigit(c) != 0; }))
+      return wrong("a port alone is written ':PORT'");
     if (end > 0) made.host = std::string(rest.substr(0, end));
     rest.remove_prefix(end);
   }

@@ -5,7 +5,13 @@
 namespace quern::storage {
 namespace {
 
-std::string_view advice(int code) {
+/// The file of a connection; "run.db" where none is known.
+std::string_view file_of(sqlite3* handle) {
+  const char* const name = handle != nullptr ? sqlite3_db_filename(handle, "main") : nullptr;
+  return name != nullptr && *name != '\0' ? name : "run.db";
+}
+
+std::string advice(sqlite3* handle, int code) {
   switch (code & 0xFF) {
     case SQLITE_FULL:
       return "; make room on the disk and resume the run";
@@ -16,7 +22,7 @@ std::string_view advice(int code) {
       return "; check that it and its folder are there and may be written";
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-      return "; restore run.db from a copy";
+      return fmt::format("; restore {} from a copy of the run", file_of(handle));
     case SQLITE_READONLY:
       return "; it was opened for reading only";
     default:
@@ -61,7 +67,7 @@ base::errc kind_of(int code) {
 tl::unexpected<base::error> sql_fail(sqlite3* handle, int code, std::string_view doing) {
   const char* text = handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
   return base::fail(kind_of(code), "{}: {}{}{}", doing, text, system_text(handle, code),
-                    advice(code));
+                    advice(handle, code));
 }
 
 }  // namespace quern::storage

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/descriptors.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
 #include "tools/cli/command.hpp"
@@ -66,6 +67,7 @@ int run(const command& known, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  quern::base::fill_standard_descriptors();
   quern::base::raise_descriptor_limit();
   quern::base::ignore_file_size_signal();
   if (argc < 2) return help(stderr);
@@ -89,6 +91,7 @@ int main(int argc, char** argv) {
     names.push_back(known.name);
   }
   std::fprintf(stderr, "quern: no command '%s'%s; quern --help lists them\n",
-               std::string(name).c_str(), quern::base::did_you_mean(name, names).c_str());
+               quern::base::printable(name).c_str(),
+               quern::base::did_you_mean(name, names).c_str());
   return usage;
 }

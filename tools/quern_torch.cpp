@@ -30,6 +30,7 @@ constexpr std::array roles = {
 }  // namespace
 
 int main(int argc, char** argv) {
+  quern::base::fill_standard_descriptors();
   quern::base::raise_descriptor_limit();
   quern::base::ignore_file_size_signal();
   const std::string_view name = argc > 1 ? argv[1] : "";

@@ -27,7 +27,8 @@ count_list most_first(const std::map<std::string, std::int64_t>& counts) {
   return sorted;
 }
 
-/// Whether a run may not have made its ledger yet.
+}  // namespace
+
 base::expected<bool> has_ledger(const storage::run_paths& paths) {
   std::error_code code;
   const auto bytes = fs::file_size(paths.database(), code);
@@ -41,8 +42,6 @@ base::expected<bool> has_ledger(const storage::run_paths& paths) {
   }
   return false;
 }
-
-}  // namespace
 
 base::expected<ledger_state> read_ledger_state(const storage::run_paths& paths) {
   ledger_state state;

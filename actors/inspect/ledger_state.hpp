@@ -19,8 +19,11 @@ struct ledger_state {
   storage::age_counts ages;
 };
 
-/// All zero where the run has no ledger yet. Errors: those of run.db; not_found where it is gone
-/// from a run that has made something.
+/// Whether the run has a ledger; false: it has made nothing yet. Error: io, when the ledger is gone
+/// or empty and something is there that it knew.
+base::expected<bool> has_ledger(const storage::run_paths& paths);
+
+/// All zero where the run has no ledger yet. Errors: those of run.db and of `has_ledger`.
 base::expected<ledger_state> read_ledger_state(const storage::run_paths& paths);
 
 /// "288 samples issued: 287 trained, 1 dropped, none in flight. Every sample is accounted for." A

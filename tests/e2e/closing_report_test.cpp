@@ -74,5 +74,19 @@ TEST_CASE("a run that goes on, a broken and an empty one have no report; each sa
   const finished broken = f.report();
   CAPTURE(broken.output);
   CHECK(broken.code == 1);
-  CHECK(contains(broken.output, "run.db"));
+  CHECK(contains(broken.output, "restore " + fs::canonical(f.path / "run.db").string()));
+}
+
+TEST_CASE(
+    "the report of a run whose run.db is gone says what to do, and ends as for a broken one") {
+  reporting f;
+  test::written_run run(f.path, "contrastive", steps(2));
+  run.open().write_two_steps();
+  run.close();
+  for (const char* file : {"run.db", "run.db-wal", "run.db-shm"})
+    fs::remove(f.path / file);
+  const finished lost = f.report();
+  CAPTURE(lost.output);
+  CHECK(lost.code == 1);
+  CHECK(contains(lost.output, "put its run.db back"));
 }

@@ -52,6 +52,9 @@ TEST_CASE("quern eval takes the name of a shipped task, with its suite where sev
   const finished slip = f.eval("abs_smoth_shift", right);
   CHECK(slip.code == 2);
   CHECK(contains(slip.output, "did you mean 'abs_smooth_shift'?"));
+  const finished with_suite = f.eval("cpu_quick/abs_smoth_shift", right);
+  CAPTURE(with_suite.output);
+  CHECK(contains(with_suite.output, "did you mean 'cpu_quick/abs_smooth_shift'?"));
   const finished far = f.eval("my_own_task", right);
   CHECK(far.code == 2);
   CHECK(contains(far.output, "there is no task file 'my_own_task'"));

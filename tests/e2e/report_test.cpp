@@ -1,7 +1,9 @@
 // quern report and quern compare through their command lines, of runs in every state.
 #include <csignal>
+#include <fstream>
 
 #include <httplib.h>
+#include <sys/stat.h>
 
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
@@ -69,8 +71,8 @@ TEST_CASE("a finished run has a page beside its closing report") {
   f.check_page(elsewhere, "complete");
   CHECK_FALSE(fs::exists(f.run() / "report.html"));
   const finished nowhere = f.quern({"report", f.run().string(), "--out", "/no/such/folder/x"});
-  CHECK(nowhere.code == 1);
-  CHECK(contains(nowhere.output, "/no/such/folder"));
+  CHECK(nowhere.code == 2);
+  CHECK(contains(nowhere.output, "there is no folder '/no/such/folder'"));
 }
 
 TEST_CASE("runs that go on, that were paused, that made nothing or are broken have a page, too") {
@@ -161,6 +163,38 @@ TEST_CASE("a run is followed in a browser until Ctrl-C, and its folder stays as 
   CHECK_FALSE(fs::exists(f.run() / "report.txt"));
 }
 
+TEST_CASE("the page is made although nobody reads the report") {
+  const report_fixture f;
+  make_finished_run(f.run());
+  const finished end = run_to_end({"/bin/bash", "-c",
+                                   "(sleep 0.3; exec " + program("quern") + " report " +
+                                       f.run().string() + ") | true; exit ${PIPESTATUS[0]}"},
+                                  f.folder.path() / "log");
+  CAPTURE(end.output);
+  CHECK(end.code == 0);
+  f.check_page(f.run() / "report.html", "complete");
+}
+
+TEST_CASE("what cannot be written to standard output is an error") {
+  const report_fixture f;
+  make_finished_run(f.run());
+  const std::string run = f.run().string();
+  for (const std::string& words : std::vector<std::string>{
+           "report " + run + " --json", "show " + run, "show " + run + " --json",
+           "why " + run + " 1", "status " + run + " --json", "compare " + run + " " + run}) {
+    const auto with = [&](const char* output) {
+      return run_to_end({"/bin/sh", "-c", "exec " + program("quern") + " " + words + output},
+                        f.folder.path() / "full");
+    };
+    const finished full = with(" > /dev/full");
+    CAPTURE(words);
+    CAPTURE(full.output);
+    CHECK(full.code == 1);
+    CHECK(contains(full.output, "standard output: No space left on device"));
+    CHECK(with(" > /dev/null").code == 0);
+  }
+}
+
 TEST_CASE("bad addresses and tokens are refused with what to do") {
   const report_fixture f;
   make_finished_run(f.run());
@@ -175,11 +209,37 @@ TEST_CASE("bad addresses and tokens are refused with what to do") {
   refused({"--serve", "0.0.0.0:0"}, "others reach 0.0.0.0: name a file with a token");
   refused({"--serve", "x:y"}, "'x:y' is no address to serve at");
   refused({"--serve", "0.0.0.0:0", "--token-file", token}, token.c_str());
-  REQUIRE(base::write_file_atomic(token, "short\n"));
+  REQUIRE(base::write_file_atomic(token, "0123456789abcdef\n"));
+  refused({"--serve", "127.0.0.1:0", "--token-file", token}, "may be read by others: chmod 600");
+  fs::permissions(token, fs::perms::owner_read | fs::perms::owner_write);
+  // Without a token anybody on this machine would have the page.
+  std::ofstream(token) << " \n";
+  refused({"--serve", "127.0.0.1:0", "--token-file", token}, "is empty: a token of at least 16");
+  std::ofstream(token) << "short\n";
   refused({"--serve", "0.0.0.0:0", "--token-file", token}, "5 characters, at least 16");
   refused({"--token-file", token}, "--serve");
   refused({"--serve", "127.0.0.1", "--out", "x"}, "--out");
   refused({"--json", "--out", "x"}, "--out");
+}
+
+TEST_CASE("a page replaces no folder, link or device") {
+  const report_fixture f;
+  make_finished_run(f.run());
+  const std::string run = f.run().string();
+  const fs::path link = f.folder.path() / "link", pipe = f.folder.path() / "pipe";
+  fs::create_symlink("target", link);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const fs::path& file : {f.folder.path(), link, pipe}) {
+    for (const auto& words : {std::vector<std::string>{"report", run, "--out", file.string()},
+                              {"compare", run, run, "--html", file.string()}}) {
+      const finished end = f.quern(words);
+      CAPTURE(end.output);
+      CHECK(end.code == 2);
+      CHECK(contains(end.output, "is '" + file.string() + "', which is "));
+    }
+  }
+  CHECK(fs::is_symlink(link));
+  CHECK(fs::is_fifo(pipe));
 }
 
 TEST_CASE("quern compare puts runs in any state side by side, as text and as a page") {
@@ -209,6 +269,15 @@ TEST_CASE("quern compare puts runs in any state side by side, as text and as a p
   const auto told = must(base::parse_json(json.output));
   CHECK(told["runs"].size() == 2);
   CHECK(told["figures"][0]["name"] == "state");
-  CHECK(f.quern({"compare", f.run("a").string()}).code == 2);
+  const std::string a = f.run("a").string();
+  for (const auto& [runs, part] : std::map<std::size_t, const char*>{
+           {1, "runs: 1 given, at least 2 needed"}, {9, "runs: 9 given, at most 8 allowed"}}) {
+    std::vector<std::string> words(runs + 1, a);
+    words[0] = "compare";
+    const finished counted = f.quern(words);
+    CAPTURE(counted.output);
+    CHECK(counted.code == 2);
+    CHECK(contains(counted.output, part));
+  }
   CHECK(f.quern({"compare", f.run("a").string(), f.folder.path().string()}).code == 2);
 }

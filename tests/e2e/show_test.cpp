@@ -127,7 +127,7 @@ TEST_CASE("a broken run is shown as far as it can be read, and what is damaged i
   for (const char* flag : {"", "--json"}) {
     std::vector<std::string> words = {"show", killed.string()};
     if (*flag != '\0') words.emplace_back(flag);
-    f.refused(words, 1, {"quern show: ", "run.db"});
+    f.refused(words, 1, {"quern show: ", "restore " + fs::canonical(killed / "run.db").string()});
   }
   f.refused({"why", killed.string(), "1"}, 1, {"quern why: ", "run.db"});
 }
@@ -148,6 +148,19 @@ TEST_CASE("an empty run has nothing to show: exit code 4, with --json an empty l
   CHECK(f.quern({"show", run}).code == 0);
 }
 
+TEST_CASE("a run whose run.db is gone is damaged, not new") {
+  showing f;
+  test::written_run run(f.path);
+  run.open().write_two_steps();
+  run.close();
+  for (const char* file : {"run.db", "run.db-wal", "run.db-shm"})
+    fs::remove(f.path / file);
+  const std::string path = f.path.string();
+  f.refused({"show", path}, 1, {path + "/run.db is missing or empty", "put its run.db back"});
+  f.refused({"show", path, "1", "--json"}, 1, {"put its run.db back"});
+  f.refused({"why", path, "1"}, 1, {"quern why: ", "put its run.db back"});
+}
+
 TEST_CASE("a run of stage sft has no samples, and says what tells of it") {
   showing f;
   test::written_run run(f.path, "sft");
@@ -166,6 +179,9 @@ TEST_CASE("what is asked for wrongly is refused with what there is") {
   f.refused({"show", run, "3", "--best"}, 2, {"sample and --best do not go together"});
   f.refused({"show", run, "--limit", "0"}, 2, {"0 is outside 1 .."});
   f.refused({"show", f.folder.path().string()}, 2, {"is not a run directory"});
+  // A message shows what a terminal would act on by its number.
+  f.refused({"show", "\x1b[2J"}, 2, {"no run '\\x1b[2J'"});
+  f.refused({"show", run, "\x1b[2J"}, 2, {"'\\x1b[2J' is not a whole number"});
   f.refused({"show", "no_such_run"}, 2, {"there is no run 'no_such_run'", "runs/no_such_run"});
 }
 

@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/write_signals.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/find_run.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/page/compare_runs.hpp"
@@ -34,6 +36,7 @@ base::status write_comparison(const std::vector<compared_run>& runs, const std::
 }  // namespace
 
 int cmd_compare(int argc, char** argv) {
+  base::ignore_broken_pipes();
   CLI::App app(
       "quern compare: figures, curves and differing settings of runs side by side; they may still "
       "go on");
@@ -46,17 +49,17 @@ int cmd_compare(int argc, char** argv) {
   app.add_option("--html", html, "also a page with curves, in this file");
   app.add_flag("--json", as_json, "one JSON object instead of tables");
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (!html.empty())
+    if (const auto usable = check_output_file("--html", html); !usable)
+      return report("compare", usable.error());
   const auto views = read_runs(folders);
   if (!views) return report("compare", views.error());
   std::vector<compared_run> runs;
   for (std::size_t i = 0; i < folders.size(); ++i)
     runs.push_back({folders[i], &(*views)[i]});
-  if (as_json) {
-    tell(stdout, "{}\n", base::dump(compare_json(runs)));
-  } else {
-    tell(stdout, "{}", compare_text(runs));
-  }
-  if (html.empty()) return done;
+  const int printed =
+      print_result("compare", as_json ? base::dump(compare_json(runs)) + "\n" : compare_text(runs));
+  if (printed != done || html.empty()) return printed;
   if (const auto written = write_comparison(runs, html); !written)
     return report("compare", written.error());
   tell(as_json ? stderr : stdout, "\npage: {}\n", html);

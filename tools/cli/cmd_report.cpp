@@ -3,13 +3,19 @@
 #include <filesystem>
 #include <optional>
 
+#include <sys/stat.h>
+
 #include "actors/config/preflight.hpp"
 #include "actors/finish.hpp"
+#include "actors/inspect/ledger_state.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
+#include "base/text.hpp"
+#include "base/write_signals.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/find_run.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
@@ -42,9 +48,9 @@ int make_report(const fs::path& folder) {
     return done;
   }
   base::set_log_level(config->observe.log_level);
-  const auto untouched = actors::is_untouched(run->paths());
-  if (!untouched) return report("report", untouched.error());
-  if (*untouched) {
+  const auto begun = actors::has_ledger(run->paths());
+  if (!begun) return report("report", begun.error());
+  if (!*begun) {
     tell(stdout, "{} was ended before anything was made: it has no closing report\n",
          folder.string());
     return done;
@@ -90,8 +96,25 @@ int print_data(const fs::path& folder) {
   auto view = run_view::open(folder);
   if (!view) return report("report", view.error());
   view->refresh();
-  tell(stdout, "{}\n", base::dump(view->data(false)));
-  return done;
+  return print_result("report", base::dump(view->data(false)) + "\n");
+}
+
+/// The text of a token file. Errors: one that is empty, which would leave the page open to anybody,
+/// and one that others may read.
+base::expected<std::string> read_token(const std::string& file) {
+  QUERN_TRY(std::string text, base::read_file(file, 4096));
+  struct stat info {};
+  if (::stat(file.c_str(), &info) == 0 && (info.st_mode & 077) != 0)
+    return base::fail(base::errc::invalid_argument,
+                      "--token-file is '{}', which has a secret token and may be read by others: "
+                      "chmod 600 {}",
+                      file, file);
+  if (base::trim(text).empty())
+    return base::fail(base::errc::invalid_argument,
+                      "--token-file is '{}', which is empty: a token of at least {} letters and "
+                      "digits is needed, such as that of openssl rand -hex 16",
+                      file, least_token);
+  return text;
 }
 
 struct serving {
@@ -103,7 +126,7 @@ int serve(const fs::path& folder, const serving& asked) {
   if (!address) return report("report", address.error());
   std::string token;
   if (!asked.token_file.empty()) {
-    auto read = base::read_file(asked.token_file, 4096);
+    auto read = read_token(asked.token_file);
     if (!read) return report("report", read.error());
     token = std::move(*read);
   }
@@ -128,6 +151,8 @@ int serve(const fs::path& folder, const serving& asked) {
 }  // namespace
 
 int cmd_report(int argc, char** argv) {
+  // The page is made after the report is printed, also where its reader has left.
+  base::ignore_broken_pipes();
   CLI::App app(
       "quern report: make a run's closing report again (RUN/report.txt, RUN/kernels), and its page "
       "RUN/report.html, one file with curves, tables and kernels. While the run goes on, the page "
@@ -154,7 +179,11 @@ int cmd_report(int argc, char** argv) {
   if (!present) return report("report", present.error());
   if (as_json) return print_data(*present);
   if (live->count() > 0) return serve(*present, served);
-  return make_both(*present, out.empty() ? page_file(*present) : fs::path(out));
+  if (out.empty()) return make_both(*present, page_file(*present));
+  // Before the closing report, which may take minutes.
+  if (const auto usable = check_output_file("--out", out); !usable)
+    return report("report", usable.error());
+  return make_both(*present, out);
 }
 
 }  // namespace quern::tools

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "actors/inspect/ledger_state.hpp"
 #include "actors/inspect/sample_life.hpp"
 #include "actors/inspect/sample_list.hpp"
 #include "actors/inspect/sample_view.hpp"
@@ -42,9 +43,8 @@ base::expected<open_run> open_samples(const std::string& word) {
     made.why = "is of stage sft, which issues no samples; quern status tells where it stands";
     return made;
   }
-  std::error_code ignored;
-  const auto bytes = std::filesystem::file_size(made.paths.database(), ignored);
-  if (ignored || bytes == 0) {
+  QUERN_TRY(const bool begun, actors::has_ledger(made.paths));
+  if (!begun) {
     made.why =
         "has no samples: run.db is missing or empty, as before a run issues its first "
         "prompt; quern status tells whether it goes on";
@@ -58,13 +58,16 @@ base::expected<open_run> open_samples(const std::string& word) {
   return made;
 }
 
-void print_json(const base::ordered_json& value) {
-  tell(stdout, "{}\n", base::dump(value));
+int print_json(const char* name, const base::ordered_json& value) {
+  return print_result(name, base::dump(value) + "\n");
 }
 
 /// There is nothing to show: a sentence, and with --json an empty list besides.
 int say_nothing(const char* name, const std::string& run, const std::string& why, bool as_json) {
-  if (as_json) print_json(actors::list_json({}, nullptr));
+  if (as_json) {
+    const int printed = print_json(name, actors::list_json({}, nullptr));
+    if (printed != done) return printed;
+  }
   tell(stderr, "quern {}: {} {}\n", name, run, why);
   return nothing;
 }
@@ -97,11 +100,8 @@ int show_sample(const open_run& run, std::int64_t id, bool as_json) {
   const storage::blob_store blobs(run.paths.blobs());
   const auto view = actors::view_sample(*run.reader, blobs, id);
   if (!view) return report("show", view.error());
-  if (as_json)
-    print_json(actors::view_json(*view));
-  else
-    tell(stdout, "{}", base::printable(actors::view_text(*view)));
-  return done;
+  if (as_json) return print_json("show", actors::view_json(*view));
+  return print_result("show", base::printable(actors::view_text(*view)));
 }
 
 /// Cells of the terminal that standard output is; 0 where it is none, so that what a program reads
@@ -126,13 +126,9 @@ int show(const show_arguments& a) {
   const storage::blob_store blobs(run->paths.blobs());
   // A group's completions are what a step is looked at for.
   const storage::blob_store* const texts = a.texts || a.step ? &blobs : nullptr;
-  if (a.json)
-    print_json(actors::list_json(*chosen, texts));
-  else
-    tell(stdout, "{}",
-         base::printable(actors::list_text(
-             *chosen, texts, a.width ? static_cast<std::size_t>(*a.width) : terminal_width())));
-  return done;
+  if (a.json) return print_json("show", actors::list_json(*chosen, texts));
+  const std::size_t width = a.width ? static_cast<std::size_t>(*a.width) : terminal_width();
+  return print_result("show", base::printable(actors::list_text(*chosen, texts, width)));
 }
 
 }  // namespace
@@ -191,11 +187,8 @@ int cmd_why(int argc, char** argv) {
   if (!opened->reader) return say_nothing("why", run, opened->why, as_json);
   const auto record = actors::find_sample(*opened->reader, sample);
   if (!record) return report("why", record.error());
-  if (as_json)
-    print_json(actors::life_json(*record));
-  else
-    tell(stdout, "{}", base::printable(actors::life_text(*record)));
-  return done;
+  if (as_json) return print_json("why", actors::life_json(*record));
+  return print_result("why", base::printable(actors::life_text(*record)));
 }
 
 }  // namespace quern::tools

@@ -166,14 +166,14 @@ base::expected<run_look> look_at(const storage::run_paths& paths) {
   return seen;
 }
 
-void print_json(const run_look& seen) {
-  tell(stdout, "{}\n",
-       base::dump(base::ordered_json{
-           {"running", seen.running},
-           {"live", seen.live.value_or(base::json())},
-           {seen.tuning ? "sft" : "ledger", seen.tuning ? seen.sft : actors::to_json(seen.ledger)},
-           {"warnings", seen.warnings},
-           {"loop", loop_json(seen.loop, seen.live)}}));
+int print_json(const run_look& seen) {
+  const base::ordered_json told{
+      {"running", seen.running},
+      {"live", seen.live.value_or(base::json())},
+      {seen.tuning ? "sft" : "ledger", seen.tuning ? seen.sft : actors::to_json(seen.ledger)},
+      {"warnings", seen.warnings},
+      {"loop", loop_json(seen.loop, seen.live)}};
+  return print_result("status", base::dump(told) + "\n");
 }
 
 /// Verdicts as control counts them, the most first.
@@ -236,8 +236,10 @@ int show_status(const status_arguments& a) {
     if (!seen) return report("status", seen.error());
     if (a.every_s > 0 && clears) tell(stdout, "\x1b[H\x1b[2J");
     if (!first && !clears && !a.json) tell(stdout, "\n");
-    a.json ? print_json(*seen) : print_text(*seen);
-    if (a.every_s == 0 || !seen->running || std::fflush(stdout) != 0) return done;
+    if (!a.json) print_text(*seen);
+    if (const int printed = a.json ? print_json(*seen) : done; printed != done) return printed;
+    if (a.every_s == 0 || !seen->running || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return done;
     std::this_thread::sleep_for(std::chrono::duration<double>(a.every_s));
   }
 }

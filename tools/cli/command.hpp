@@ -50,4 +50,9 @@ int cmd_export(int argc, char** argv);
 /// Prints "quern COMMAND: message" on stderr and returns the code that fits the error.
 int report(std::string_view name, const base::error& problem);
 
+/// Prints what the command was asked for, such as JSON. Returns `done`, also where the reader has
+/// left (`| head -1`; needs base::ignore_broken_pipes); `failed`, with the reason on stderr, where
+/// it cannot be written, as on a full disk. One thread at a time.
+int print_result(std::string_view name, std::string_view text);
+
 }  // namespace quern::tools

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "tools/cli/command.hpp"
 
@@ -65,6 +66,20 @@ std::string unknown_option(const CLI::App& app, const std::vector<std::string>& 
   return "";
 }
 
+/// "runs: At Most 8 required but received 9" as "runs: 9 given, at most 8 allowed".
+std::optional<std::string> count_problem(const std::string& option, const std::string& text) {
+  const auto word_behind = [&](std::string_view mark) {
+    const std::size_t at = text.find(mark);
+    if (at == text.npos) return std::string();
+    return text.substr(at + mark.size(), text.find(' ', at + mark.size()) - at - mark.size());
+  };
+  const std::string given = word_behind("received "), most = word_behind("At Most "),
+                    least = word_behind("At least ");
+  if (given.empty() || (most.empty() && least.empty())) return std::nullopt;
+  if (most.empty()) return fmt::format("{}: {} given, at least {} needed", option, given, least);
+  return fmt::format("{}: {} given, at most {} allowed", option, given, most);
+}
+
 /// What CLI11 found wrong, with the value and what is needed.
 std::string problem_of(const CLI::App& app, const CLI::ParseError& problem) {
   const auto left = app.remaining(true);
@@ -87,8 +102,10 @@ std::string problem_of(const CLI::App& app, const CLI::ParseError& problem) {
   const std::string option = text.substr(0, text.find(':'));
   if (kind == CLI::ExitCodes::ArgumentMismatch && text.ends_with("missing"))
     return option + " needs a value";
-  if (kind == CLI::ExitCodes::ArgumentMismatch && text.find("At Most") != text.npos)
+  if (kind == CLI::ExitCodes::ArgumentMismatch && text.find("At Most 1 ") != text.npos)
     return option + " stands there more than once: say it once";
+  if (kind == CLI::ExitCodes::ArgumentMismatch)
+    if (const auto counted = count_problem(option, text)) return *counted;
   const std::size_t excludes = text.find(" excludes ");
   if (kind == CLI::ExitCodes::ExcludesError && excludes != text.npos)
     return fmt::format("{} and {} do not go together: say one of them", text.substr(0, excludes),
@@ -100,7 +117,7 @@ int refuse(const CLI::App& app, const std::string& problem) {
   const CLI::App& command = named(app);
   const std::string below = &command == &app ? "" : " " + command.get_name();
   std::fprintf(stderr, "%s%s: %s; %s%s --help tells more\n", app.get_name().c_str(), below.c_str(),
-               problem.c_str(), app.get_name().c_str(), below.c_str());
+               base::printable(problem).c_str(), app.get_name().c_str(), below.c_str());
   return usage;
 }
 

@@ -45,7 +45,8 @@ base::expected<std::string> shipped_task(const std::string& word) {
   fs::path file;
   for (const auto& [name, path] : all) {
     const std::string_view bare = std::string_view(name).substr(name.rfind('/') + 1);
-    names.push_back(bare);
+    // As it was written: with its suite, or without.
+    names.push_back(word.find('/') == word.npos ? bare : std::string_view(name));
     if (name != word && bare != word) continue;
     fitting.push_back(name);
     file = path;

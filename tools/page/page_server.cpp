@@ -11,10 +11,11 @@
 namespace quern::tools {
 namespace {
 
-/// Each connection takes a thread, so connections are not kept: these few serve many pages.
-constexpr std::size_t server_threads = 4;
+/// Each connection takes a thread, so connections are not kept. So many, since one that says its
+/// request byte by byte keeps a thread for as long as it likes: a few of them hold nobody else up.
+constexpr std::size_t server_threads = 32;
 /// Seconds: one that says nothing gives its thread back.
-constexpr time_t patience_s = 5;
+constexpr time_t patience_s = 2;
 
 std::optional<std::int64_t> revision_in(const std::string& text) {
   std::int64_t revision = 0;
