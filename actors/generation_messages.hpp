@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/decide/generator_work.hpp"
 #include "actors/decide/ids.hpp"
 #include "actors/decide/token_segments.hpp"
 #include "actors/wire.hpp"
@@ -21,8 +22,9 @@ struct generation_credit {
   bool working = false;
   std::int64_t tokens = 0;          ///< sampled
   std::int64_t device_wait_ns = 0;  ///< for its turn on a GPU that it shares
+  generator_work work;
 };
-QUERN_MESSAGE(generation_credit, granted, working, tokens, device_wait_ns)
+QUERN_MESSAGE(generation_credit, granted, working, tokens, device_wait_ns, work)
 
 /// One prompt, `samples.size()` completions. Random numbers are addressed by (seed, sample).
 /// `recorded`: one text for each of `samples`, which is scored and not sampled; empty: all are

@@ -120,6 +120,11 @@ void monitor::dropped(const drop_counts& counts) {
     dropped_[reason] += count;
 }
 
+void monitor::generated(const generator_work& news) {
+  const std::lock_guard lock(guard_);
+  generators_ += news;
+}
+
 void monitor::stepped(const finished_step& step) {
   const std::lock_guard lock(guard_);
   const base::nanoseconds_t now = clock_.now_ns();
@@ -152,7 +157,8 @@ base::ordered_json monitor::take_judged() {
                              {"reward", over(reward_sum_, judged_count_)},
                              {"unjudged", unjudged_},
                              {"dropped", dropped_},
-                             {"exemplars", use_.to_json()}};
+                             {"exemplars", use_.to_json()},
+                             {"generator", to_json(std::exchange(generators_, {}))}};
   judged_count_ = ok_ = 0;
   reward_sum_ = 0;
   unjudged_.clear();

@@ -15,6 +15,7 @@
 #include "actors/decide/batch_shape.hpp"
 #include "actors/decide/device_board.hpp"
 #include "actors/decide/drop_tally.hpp"
+#include "actors/decide/generator_work.hpp"
 #include "actors/decide/loss_watch.hpp"
 #include "actors/decide/progress.hpp"
 #include "actors/decide/queue_depths.hpp"
@@ -66,6 +67,8 @@ class monitor {
   void judged(const std::vector<judged_sample>& samples);
   /// Samples that were dropped since the last call, by reason.
   void dropped(const drop_counts& counts);
+  /// What a generator did since it told last.
+  void generated(const generator_work& news);
   /// Prints the step's line and appends that of metrics.jsonl; warns of what its results show.
   void stepped(const finished_step& step);
   /// What a search has found so far (stage search; null: the run is none, nothing happens). The
@@ -114,6 +117,7 @@ class monitor {
   double reward_sum_ = 0;
   std::map<std::string, std::int64_t> unjudged_;  ///< dropped without a reward, by verdict
   drop_counts dropped_;
+  generator_work generators_;
   exemplar_use use_;  ///< of what got a reward
   std::int64_t left_out_ = 0;
   base::json last_;

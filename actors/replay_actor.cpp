@@ -314,7 +314,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       },
       [=](const generation_credit& credit) {
         if (auto* entry = from_generator()) {
-          hear(*self->state.setup.roles, *entry, credit);
+          hear(*self->state.setup.roles, *self->state.setup.watch, *entry, credit);
           advance_soon(self);
         }
       },

@@ -10,6 +10,7 @@
 
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/role_times.hpp"
+#include "actors/monitor.hpp"
 #include "actors/protocol.hpp"
 #include "actors/replay/replay.hpp"
 
@@ -23,6 +24,7 @@ struct generator_entry {
   role_member member = 0;                                  ///< from the first weights on
   base::nanoseconds_t device_wait = 0, waited_before = 0;  ///< for turns; the second: until then
   weights_version installed = -1;
+  generator_work work;          ///< as it told last
   std::string link;             ///< where its weights come to; empty: they are in files
   std::set<sample_id> samples;  ///< asked for and not yet here
 };
@@ -58,7 +60,9 @@ inline welcome welcome_of(const starting_point& start, const std::string& config
 }
 
 /// Takes down what a generator says of itself.
-inline void hear(role_board& roles, generator_entry& entry, const generation_credit& credit) {
+inline void hear(role_board& roles, monitor& watch, generator_entry& entry,
+                 const generation_credit& credit) {
+  watch.generated(news_of(credit.work, entry.work));
   entry.granted = std::max(entry.granted, credit.granted);
   roles.did(run_role::generator, credit.tokens - std::exchange(entry.tokens, credit.tokens));
   entry.device_wait = credit.device_wait_ns;

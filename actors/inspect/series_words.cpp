@@ -26,6 +26,10 @@ constexpr series_entry entries[] = {
     {"exemplars/improved", "", "share of them that improve on the best shown"},
     {"exemplars/copied", "", "share of them that copy a kernel shown"},
     {"exemplars/over_best", "", "their speed-up over that of the best shown"},
+    {"generator/kv_use", "", "share of the KV cache that sequences held, mean over passes"},
+    {"generator/preemptions", "", "sequences that gave their pages back since the line before"},
+    {"generator/installs", "", "installations of new weights since the line before"},
+    {"generator/install_s", "", "seconds that one installation took from sampling, mean"},
     {"left_out", "", "steps left out since the line before: gradient not finite"},
     {"in_flight", "", "samples neither consumed nor dropped"},
     {"queues/*", "waits_for", "samples in flight that no step uses yet, by what they wait for"},
@@ -64,6 +68,8 @@ constexpr series_entry entries[] = {
     {"learner/mismatch_max", "", "largest difference of log-probs from the generator's, in nats"},
     {"learner/mismatch_tokens", "", "tokens that the difference of log-probs is over"},
     {"learner/behaviour_kl", "", "KL divergence from the weights that sampled, in nats a token"},
+    {"learner/step_s", "", "seconds of the step, without publishing weights"},
+    {"learner/flops_per_s", "", "6 operations for each parameter and row, a second of the step"},
     {"learner/forward_rows", "", "tokens computed by the model, shared prompts once"},
 };
 

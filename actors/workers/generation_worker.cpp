@@ -187,10 +187,19 @@ base::expected<std::optional<weights_installed>> generation_worker::install_arri
   weight_inbox& inbox = weights_->inbox();
   if (!inbox.due()) return std::nullopt;
   share_.take();
+  const base::steady_clock clock;
+  const base::nanoseconds_t begun = clock.now_ns();
   QUERN_TRY(const bool done, inbox.install(engine_));
   leave_device();
   if (!done) return std::nullopt;
+  ++installs_;
+  install_ns_ += clock.now_ns() - begun;
   return installed();
+}
+
+generator_work generation_worker::work() const {
+  const policy::generator_counters& engine = engine_.counters();
+  return {engine.preemptions, engine.cache_held, engine.cache_room, installs_, install_ns_};
 }
 
 /// What is under way on the device would run beside a measurement.

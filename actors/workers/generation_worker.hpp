@@ -13,6 +13,7 @@
 #include "actors/workers/device_share.hpp"
 #include "actors/workers/own_address.hpp"
 #include "actors/workers/weight_inbox.hpp"
+#include "base/clock.hpp"
 #include "base/status.hpp"
 #include "policy/engine/generator.hpp"
 #include "policy/text/chat.hpp"
@@ -40,6 +41,8 @@ class generation_worker {
   /// Since the beginning: tokens sampled, and time waited for a GPU that is shared.
   [[nodiscard]] std::int64_t tokens() const { return engine_.counters().sampled_tokens; }
   [[nodiscard]] base::nanoseconds_t device_wait_ns() const { return share_.waited_ns(); }
+  /// What else it did, since the beginning.
+  [[nodiscard]] generator_work work() const;
   /// Samples that fit into the cache at once.
   [[nodiscard]] std::int64_t slots() const { return slots_; }
 
@@ -70,6 +73,8 @@ class generation_worker {
   epoch_id epoch_;
   std::int64_t slots_;
   std::int64_t max_prompt_tokens_;
+  std::int64_t installs_ = 0;
+  base::nanoseconds_t install_ns_ = 0;
   std::unordered_map<sample_id, pending> pending_;
   at::Device device_ = at::kCPU;
   device_share share_;  ///< with evaluators that measure on the same GPU

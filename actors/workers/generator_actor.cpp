@@ -73,8 +73,9 @@ void tell_control(generator_ptr self, bool working) {
   generator_state& state = self->state;
   state.working = working;
   state.told_ns = state.clock.now_ns();
-  self->send(state.control, generation_credit{state.granted, working, state.worker->tokens(),
-                                              state.worker->device_wait_ns()});
+  self->send(state.control,
+             generation_credit{state.granted, working, state.worker->tokens(),
+                               state.worker->device_wait_ns(), state.worker->work()});
 }
 
 void start(generator_ptr self, const welcome& start, const run_config& config,

@@ -14,6 +14,7 @@
 #include "actors/workers/generator_setup.hpp"
 #include "actors/workers/trainer_setup.hpp"
 #include "actors/workers/worker_end.hpp"
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "policy/engine/checkpoint.hpp"
@@ -41,6 +42,19 @@ base::expected<device_share> learner_share(const run_config& config, std::int32_
   QUERN_TRY(const placement hosts, placement_of(config));
   const auto place = static_cast<std::size_t>(rank);
   return device_share::make(config, hosts.ranks[place], static_cast<int>(gpus[place]), 0);
+}
+
+/// A forward and a backward pass multiply and add with each weight three times for each token.
+constexpr double operations_a_weight = 6;
+
+/// The learner's numbers, and how fast they were computed.
+base::json with_speed(const policy::step_metrics& metrics, const policy::model_config& model,
+                      double seconds) {
+  base::json told = policy::to_json(metrics);
+  told["step_s"] = seconds;
+  told["flops_per_s"] = operations_a_weight * static_cast<double>(policy::parameter_count(model)) *
+                        metrics.forward_rows / seconds;
+  return told;
 }
 
 }  // namespace
@@ -176,7 +190,10 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   if (reference_) QUERN_CHECK(add_reference_log_probs(sequences));
   if (scorer_) QUERN_CHECK(add_exact_log_probs(sequences));
   group_.guard->at("step", trainer_.version());
+  const base::steady_clock clock;
+  const base::nanoseconds_t begun = clock.now_ns();
   QUERN_TRY(const policy::step_metrics metrics, trainer_.step(sequences, totals));
+  const double seconds = static_cast<double>(clock.now_ns() - begun) / 1e9;
   group_.guard->at(idle_phase, trainer_.version());
   step_done done;
   done.epoch = batch.epoch;
@@ -185,7 +202,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.weights.epoch = batch.epoch;
   done.weights.version = trainer_.version();
   if (rank_ > 0) return done;
-  done.metrics = base::dump(policy::to_json(metrics));
+  done.metrics = base::dump(with_speed(metrics, trainer_.weights().config, seconds));
   // A generator may hold the last weights but one until it has had its turn on the GPU.
   const rank_guard::busy now(group_.guard, "publishing weights",
                              defaults::turn_deadline + defaults::phase_deadline,

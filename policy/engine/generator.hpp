@@ -98,6 +98,9 @@ struct generator_counters {
   std::int64_t forward_passes = 0, prompt_rows = 0, sampled_tokens = 0, padded_rows = 0;
   std::int64_t preemptions = 0;  ///< sequences that gave their pages back to be computed again
   std::int64_t graphs = 0;       ///< captured
+  /// Over all steps with something to do: pages of the KV cache (where it has none, slots) that
+  /// sequences held, and how many there are.
+  std::int64_t cache_held = 0, cache_room = 0;
 };
 
 class generation_engine;

@@ -265,6 +265,8 @@ std::vector<generation_result> paged_engine::step() {
   const bool had_results = !pending_.empty();
   if (!plan.empty()) {
     ++steps_;
+    counters_.cache_held += schedule_.book().pages() - schedule_.book().free_pages();
+    counters_.cache_room += schedule_.book().pages();
     compute(plan);
     read_before(steps_);
   } else {

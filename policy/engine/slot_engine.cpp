@@ -252,6 +252,8 @@ std::vector<generation_result> slot_engine::step() {
   if (rows.empty()) return std::exchange(s.ended, {});
   const at::Tensor logits = s.model->pass(s.active.weights, rows, !sampling.empty());
   ++s.counters.forward_passes;
+  s.counters.cache_held += s.options.slots - std::ssize(s.free_slots);
+  s.counters.cache_room += s.options.slots;
   s.counters.padded_rows += static_cast<std::int64_t>(limit - rows.size());
   for (const auto& q : served)  // to the back: everybody is served in turn
     s.running.splice(s.running.end(), s.running, q);

@@ -76,6 +76,8 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
     seen->judged(others);
     seen->dropped({{"stale", 2}, {"noisy", 1}});
     seen->dropped({{"stale", 1}});
+    seen->generated({1, 10, 40, 0, 0});
+    seen->generated({0, 20, 60, 2, 500'000'000});
     seen->stepped(step_of(1, 1, 3));
     base::log_warn("test", "between two steps");
     seen->left_out();
@@ -105,6 +107,10 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
   CHECK(metrics[1]["exemplars"]["over_best"].is_null());
   CHECK(metrics[0].value("dropped", base::json()) == base::json{{"noisy", 1}, {"stale", 3}});
   CHECK(metrics[1].value("dropped", base::json()) == base::json::object());
+  CHECK(metrics[0]["generator"]["kv_use"].get<double>() == doctest::Approx(0.3));
+  CHECK(metrics[0]["generator"]["install_s"].get<double>() == doctest::Approx(0.25));
+  CHECK(metrics[1]["generator"]["kv_use"].is_null());
+  CHECK(metrics[1]["generator"]["preemptions"] == 0);
   CHECK(metrics[0]["queues"]["group"] == 4);
   CHECK(metrics[0]["queues"]["scouts"] == 5);
   CHECK(metrics[0]["completions"]["tokens_mean"].get<double>() == doctest::Approx(25));

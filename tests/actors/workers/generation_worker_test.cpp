@@ -148,6 +148,10 @@ TEST_CASE("weights that arrive in between count from the next token on, and are 
   }
   REQUIRE(installed);
   REQUIRE(installed->has_value());
+  CHECK(p.worker->work().installs == 1);
+  CHECK(p.worker->work().install_ns > 0);
+  CHECK(p.worker->work().cache_held > 0);
+  CHECK(p.worker->work().cache_held <= p.worker->work().cache_room);
   p.steps_to_end(all);
   const generated_sample& made = all.at(40);
   const auto log_probs = from_block<float>(made.log_probs);

@@ -100,6 +100,8 @@ TEST_CASE("a group's prompt is computed once, and nobody is pushed out where pag
   CHECK(engine.counters().sampled_tokens == sampled);
   CHECK(engine.counters().preemptions == 0);
   CHECK(engine.counters().graphs == 0);  // there are none on the host
+  CHECK(engine.counters().cache_held > 0);
+  CHECK(engine.counters().cache_held < engine.counters().cache_room);
 }
 
 TEST_CASE("sequences that lose their pages are computed again from their tokens") {
@@ -116,6 +118,9 @@ TEST_CASE("sequences that lose their pages are computed again from their tokens"
   REQUIRE(engine.submit(requests));
   check_equal(expected, by_id(engine.run()));
   CHECK(engine.counters().preemptions > 0);
+  // Where pages are few, most are held.
+  CHECK(2 * engine.counters().cache_held > engine.counters().cache_room);
+  CHECK(engine.counters().cache_held <= engine.counters().cache_room);
   o.cache_bytes = 2 * c.layers * 2 * c.kv_size() * 32 * 4;
   o.method = generation_method::paged;
   o.page = 32;
