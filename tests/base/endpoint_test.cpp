@@ -52,6 +52,9 @@ TEST_CASE("where HTTP is served: what is missing is as usual, anything else is r
   CHECK(parsed(":80") == "127.0.0.1 80");
   CHECK(parsed("0.0.0.0:0") == "0.0.0.0 0");
   CHECK(parsed("[::1]:9000") == "::1 9000");
+  const auto bare = base::parse_listen_address("9000", {"127.0.0.1", 8321});
+  REQUIRE_FALSE(bare);
+  CHECK(test::contains(bare.error().message, "':PORT'"));
   for (const char* wrong : {"::1", "a:b", "a:65536", "a:", "[::1", "[::1]x", "[]:1", "a:1:2"}) {
     const auto refused = base::parse_listen_address(wrong, {});
     REQUIRE_MESSAGE(!refused, wrong);
