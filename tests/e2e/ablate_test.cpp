@@ -93,6 +93,9 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
   REQUIRE(end.code == 0);
   CHECK(contains(end.output, "+contrastive:bucket against +grpo"));
   CHECK(contains(end.output, "above 1.01"));
+  // Their evaluation sets have no prompt of a trained task, and no line that says so.
+  CHECK(contains(end.output, "mean reward, held out: "));
+  CHECK_FALSE(contains(end.output, "mean reward, trained: "));
   CHECK(fs::last_write_time(shared / "run.db") == shared_before);
   CHECK(version_of(plain) == 2);
   CHECK(version_of(contrastive) == 2);
