@@ -105,10 +105,12 @@ std::string use_text(const panel& measured) {
 std::string panel_text(const run_config& config, const panel& measured) {
   const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
   std::string text = "\n" + measured.table() + "\n";
-  text += gain_words("mean reward, trained", measured.train(), seed);
-  const panel_half held_out = measured.held_out();
-  if (!held_out.first.empty() || held_out.left_out > 0)
-    text += gain_words("mean reward, held out", held_out, seed);
+  // A half that was not asked has no line.
+  const auto add_gain = [&](std::string_view name, const panel_half& half) {
+    if (!half.first.empty() || half.left_out > 0) text += gain_words(name, half, seed);
+  };
+  add_gain("mean reward, trained", measured.train());
+  add_gain("mean reward, held out", measured.held_out());
   return text + use_text(measured);
 }
 

@@ -29,6 +29,7 @@ constexpr std::array commands = {
     command{"report", "a run's closing report again, and its page; --serve follows the run",
             cmd_report},
     command{"compare", "figures, curves and settings of runs side by side", cmd_compare},
+    command{"ablate", "compare stages and choices of exemplars at equal evaluations", cmd_ablate},
     command{"optimize", "search the best kernel for one task with a policy as it is", cmd_optimize},
     command{"eval", "judge one kernel for one task", cmd_eval},
     command{"bench", "judge many kernels of a suite, and report", cmd_bench},

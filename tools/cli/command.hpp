@@ -27,6 +27,7 @@ struct command {
   command_function run;
 };
 
+int cmd_ablate(int argc, char** argv);
 int cmd_train(int argc, char** argv);
 int cmd_resume(int argc, char** argv);
 int cmd_status(int argc, char** argv);

@@ -1,0 +1,148 @@
+// quern ablate with real runs: interrupted in an arm, it goes on, and runs nothing twice.
+#include <csignal>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/subprocess.hpp"
+#include "e2e/run_fixture.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::test;
+namespace fs = std::filesystem;
+using base::operator""_s;
+
+namespace {
+
+struct ablate_fixture {
+  base::temp_folder folder = base::temp_folder::make().value();
+  fs::path out = folder.path() / "out";
+  std::string seeds = "5";
+
+  /// Two steps of four samples an arm, after one step that both share.
+  [[nodiscard]] std::vector<std::string> command(const std::string& arms, const std::string& budget,
+                                                 const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> argv = {program("quern"),
+                                     "ablate",
+                                     (source_dir() / "configs/ablation_quick.yaml").string(),
+                                     "--arms",
+                                     arms,
+                                     "--seeds",
+                                     seeds,
+                                     "--budget",
+                                     budget,
+                                     "--out",
+                                     out.string()};
+    for (const char* setting :
+         {"env.sandbox=best_effort", "env.protocol=cost_model/1", "algorithm.group_size=4",
+          "algorithm.groups_per_step=1", "tasks.count=4", "tasks.held_out_count=2",
+          "self_train.learner.steps=1", "observe.panel_held_out=4", "policy.max_new_tokens=300"}) {
+      argv.emplace_back("--set");
+      argv.emplace_back(setting);
+    }
+    argv.insert(argv.end(), more.begin(), more.end());
+    return argv;
+  }
+
+  finished go(const std::string& arms, const std::string& budget,
+              const std::vector<std::string>& more = {}) {
+    fs::remove(folder.path() / "log");
+    return run_to_end(command(arms, budget, more), folder.path() / "log");
+  }
+
+  void refused(const std::string& arms, const std::string& budget, const char* part,
+               const std::vector<std::string>& more = {}) {
+    const finished end = go(arms, budget, more);
+    CAPTURE(end.output);
+    CHECK(end.code == 2);
+    CHECK(contains(end.output, part));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that it made once") {
+  ablate_fixture f;
+  const std::string arms = "+grpo,+contrastive:bucket";
+  const fs::path shared = f.out / "shared/seed-5/self_train", plain = f.out / "grpo/seed-5",
+                 contrastive = f.out / "contrastive-bucket/seed-5";
+  const finished planned = f.go(arms, "8", {"--dry-run"});
+  CAPTURE(planned.output);
+  CHECK(planned.code == 0);
+  CHECK(contains(planned.output, "grpo/seed-5"));
+  CHECK(contains(planned.output, "after shared/seed-5/self_train"));
+  CHECK_FALSE(fs::exists(f.out));
+
+  auto first =
+      base::subprocess::start({.argv = f.command(arms, "8"), .log = f.folder.path() / "first"});
+  REQUIRE(first);
+  REQUIRE(wait_until(300_s, [&] { return fs::exists(plain / "run.db") || first->poll(); }));
+  first->send_signal(SIGINT);
+  const auto stopped = first->wait(120_s);
+  const std::string said = base::read_file(f.folder.path() / "first").value_or("");
+  CAPTURE(said);
+  REQUIRE(stopped);
+  CHECK(stopped->code == 3);
+  CHECK(contains(said, "the same quern ablate command goes on"));
+  CHECK_FALSE(fs::exists(contrastive));
+  CHECK_FALSE(fs::exists(f.out / "ablation.json"));
+  const auto shared_before = fs::last_write_time(shared / "run.db");
+
+  const finished end = f.go(arms, "8");
+  CAPTURE(end.output);
+  REQUIRE(end.code == 0);
+  CHECK(contains(end.output, "+contrastive:bucket against +grpo"));
+  CHECK(contains(end.output, "above 1.01"));
+  // Their evaluation sets have no prompt of a trained task, and no line that says so.
+  CHECK(contains(end.output, "mean reward, held out: "));
+  CHECK_FALSE(contains(end.output, "mean reward, trained: "));
+  CHECK(fs::last_write_time(shared / "run.db") == shared_before);
+  CHECK(version_of(plain) == 2);
+  CHECK(version_of(contrastive) == 2);
+  check_law(plain);
+  check_law(contrastive);
+  const base::json table =
+      base::parse_json(base::read_file(f.out / "ablation.json").value()).value();
+  REQUIRE(table["arms"].size() == 2);
+  CHECK(table["budget"] == 8);
+  for (const auto& arm : table["arms"]) {
+    // Four held-out prompts; each arm judged its own eight samples at least, and shares four.
+    CHECK(arm["answers"].get<int>() + arm["unjudged"].get<int>() == 4);
+    CHECK(arm["evaluations"] >= 8);
+    CHECK(arm["shared_evaluations"] >= 4);
+    CHECK(arm["seconds"] > 0);
+  }
+  CHECK(table["differences"].size() == 1);
+  CHECK(fs::exists(f.out / "ablation.txt"));
+  // Both began with the policy of the run that they share.
+  for (const fs::path& run : {plain, contrastive})
+    CHECK(contains(base::read_file(run / "config.yaml").value(),
+                   (shared / "checkpoints").string().c_str()));
+
+  // All is there: the table is made again and nothing else.
+  const auto before = fs::last_write_time(contrastive / "run.db");
+  CHECK(f.go(arms, "8").code == 0);
+  CHECK(fs::last_write_time(contrastive / "run.db") == before);
+  // Other settings are another ablation.
+  f.refused(arms, "16", "learner.steps is 2 there and 4 here");
+  fs::rename(shared, f.folder.path() / "moved");
+  const finished lost = f.go(arms, "8");
+  CHECK(lost.code == 2);
+  CHECK(contains(lost.output, "put shared/seed-5/self_train back"));
+}
+
+TEST_CASE("quern ablate refuses what it cannot compare, with the value and what to do") {
+  ablate_fixture f;
+  f.refused("grpo", "8", "--arms: 'grpo' is no arm: choose among");
+  f.refused("stage1", "8", "say vanilla");
+  f.refused("+grpo", "10", "say a multiple, such as 8 or 12");
+  f.refused("+grpo", "0", "--budget");
+  f.seeds = "5,x";
+  f.refused("+grpo", "8", "--seeds: 'x' is no seed");
+  f.seeds = "5";
+  f.refused("+grpo", "8", "tasks.held_out_count is 0", {"--set", "tasks.held_out_count=0"});
+  f.refused("+grpo", "8", "learner.stepz", {"--set", "learner.stepz=3"});
+  f.refused("+grpo", "8", "policy.model", {"--set", "self_train.policy.model=/nowhere"});
+  f.refused("+grpo", "8", "no task is held out", {"--set", "tasks.held_out_share=0"});
+  CHECK_FALSE(fs::exists(f.out));
+}

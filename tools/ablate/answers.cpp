@@ -1,0 +1,69 @@
+#include "tools/ablate/answers.hpp"
+
+namespace quern::tools {
+
+held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
+                          std::int64_t ordinal) {
+  held_out_answer made{value.task, ordinal, false, 0, 0};
+  const auto worth = reward.of(value);
+  if (!worth) return made;
+  made.judged = true;
+  made.reward = *worth;
+  if (value.kind == env::verdict_kind::ok)
+    made.speedup = static_cast<double>(value.speedup_e2.value_or(0)) / 100;
+  return made;
+}
+
+base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& written,
+                                                              const env::reward_function& reward) {
+  const base::json items =
+      written.is_object() ? written.value("items", base::json()) : base::json();
+  if (!items.is_array()) return base::fail(base::errc::corrupt, "a panel without items");
+  std::vector<held_out_answer> answers;
+  std::map<std::string, std::int64_t> of_task;
+  for (const base::json& item : items) {
+    QUERN_TRY(const bool held_out, base::get<bool>(item, "held_out"));
+    QUERN_TRY(const bool swapped, base::get<bool>(item, "swapped"));
+    if (!held_out || swapped) continue;
+    QUERN_TRY(const std::string task, base::get<std::string>(item, "task"));
+    const base::json last = item.value("last", base::json());
+    if (!last.is_object())
+      return base::fail(base::errc::corrupt, "a panel without the last weights' answer to {}",
+                        task);
+    QUERN_TRY(const env::verdict value,
+              env::parse_verdict(base::dump(last.value("verdict", base::json()))));
+    answers.push_back(answer_of(value, reward, of_task[task]++));
+    answers.back().task = task;
+  }
+  if (answers.empty())
+    return base::fail(base::errc::not_found,
+                      "a panel without held-out prompts: the tasks need a held-out part, and "
+                      "observe.panel_held_out 1 or more");
+  return answers;
+}
+
+std::map<std::string, std::size_t> prompts_of_tasks(const std::vector<std::string>& tasks,
+                                                    std::int64_t count) {
+  std::map<std::string, std::size_t> asked;
+  for (std::int64_t k = 0; k < count && !tasks.empty(); ++k)
+    ++asked[tasks[static_cast<std::size_t>(k) % tasks.size()]];
+  return asked;
+}
+
+std::vector<held_out_answer> last_answers(const std::vector<env::verdict>& verdicts,
+                                          const std::map<std::string, std::size_t>& asked,
+                                          const env::reward_function& reward) {
+  std::map<std::string, std::vector<const env::verdict*>> by_task;
+  for (const env::verdict& one : verdicts)
+    by_task[one.task].push_back(&one);
+  std::vector<held_out_answer> answers;
+  for (const auto& [task, wanted] : asked) {
+    const auto& all = by_task[task];
+    const std::size_t first = all.size() > wanted ? all.size() - wanted : 0;
+    for (std::size_t k = first; k < all.size(); ++k)
+      answers.push_back(answer_of(*all[k], reward, static_cast<std::int64_t>(k - first)));
+  }
+  return answers;
+}
+
+}  // namespace quern::tools

@@ -1,0 +1,44 @@
+// What the held-out tasks got from an arm: one answer for each prompt of the evaluation set.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/status.hpp"
+#include "env/verdict/reward.hpp"
+#include "env/verdict/verdict.hpp"
+
+namespace quern::tools {
+
+struct held_out_answer {
+  std::string task;
+  std::int64_t ordinal = 0;  ///< which answer of its task; pairs answers of arms
+  bool judged = false;       ///< the verdict tells something about the kernel
+  double reward = 0;
+  double speedup = 0;  ///< over the baseline; 0: no correct kernel
+  friend bool operator==(const held_out_answer&, const held_out_answer&) = default;
+};
+
+/// Of a verdict, with the reward that all arms are compared by.
+held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
+                          std::int64_t ordinal);
+
+/// The last weights' answers to held-out prompts in a panel.json; those of its control (`swapped`)
+/// are left out. Errors: corrupt; not_found where there is none.
+base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& written,
+                                                              const env::reward_function& reward);
+
+/// How many of `count` prompts the evaluation set gives to each of `tasks`, in turn.
+std::map<std::string, std::size_t> prompts_of_tasks(const std::vector<std::string>& tasks,
+                                                    std::int64_t count);
+
+/// Of a search, its last answers to each task, as many as `asked` says; `verdicts` in the order in
+/// which they were made.
+std::vector<held_out_answer> last_answers(const std::vector<env::verdict>& verdicts,
+                                          const std::map<std::string, std::size_t>& asked,
+                                          const env::reward_function& reward);
+
+}  // namespace quern::tools

@@ -1,0 +1,84 @@
+// The figures of an ablation: pure functions of the arms' answers. Intervals are quantiles of a
+// bootstrap that draws tasks and seeds, each with all of its answers: answers to one task, or by
+// one policy, are not independent of each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "tools/ablate/answers.hpp"
+#include "tools/bench/statistics.hpp"
+
+namespace quern::tools {
+
+/// One run of an arm.
+struct arm_result {
+  std::int64_t seed = 0;
+  std::vector<held_out_answer> answers;
+  std::int64_t evaluations = 0;         ///< judged samples of its own run
+  std::int64_t shared_evaluations = 0;  ///< of the stages before it
+  double seconds = 0;                   ///< of its own run, evaluation set included
+  double shared_seconds = 0;            ///< of the stages before it
+};
+
+struct ablation_arm {
+  std::string name;
+  std::vector<arm_result> seeds;
+};
+
+/// 95 % of the draws lie in it.
+struct drawn_interval {
+  double low = 0, high = 0;
+};
+
+struct arm_row {
+  std::string name;
+  speed_statistics speed;  ///< of all judged answers of all seeds
+  double reward = 0;       ///< mean
+  std::int64_t unjudged = 0;
+  drawn_interval mean, geometric_mean, success, faster, mean_reward;
+  std::int64_t evaluations = 0, shared_evaluations = 0;  ///< of all seeds
+  double seconds = 0, shared_seconds = 0;                ///< of all seeds
+};
+
+/// Of two arms, over the answers that both have judged, by seed, task and ordinal.
+struct arm_difference {
+  std::string first, second;
+  std::int64_t pairs = 0;
+  double reward_first = 0, reward_second = 0;  ///< means over the pairs
+  double reward = 0;                           ///< second - first
+  drawn_interval reward_interval;
+  std::optional<double> ratio;  ///< second / first; none where the first is 0, or is in some draw
+  drawn_interval ratio_interval;
+  double success = 0;  ///< of the shares that are right: second - first
+  drawn_interval success_interval;
+  /// The lower bound of `reward` is above 0.
+  [[nodiscard]] bool holds() const { return pairs > 0 && reward_interval.low > 0; }
+};
+
+struct ablation_table {
+  std::vector<arm_row> rows;
+  std::vector<arm_difference> differences;
+};
+
+/// `seed` addresses the bootstrap.
+arm_row row_of(const ablation_arm& arm, std::uint64_t seed);
+arm_difference difference_of(const ablation_arm& first, const ablation_arm& second,
+                             std::uint64_t seed);
+
+/// Rows in the order of the arms. Differences of each arm from the one before it, and of each
+/// contrastive arm from +grpo.
+ablation_table make_table(const std::vector<ablation_arm>& arms, std::uint64_t seed);
+
+/// "+grpo over stage1+2: mean reward 0.60 after 0.50, ... It holds: ...".
+std::string sentence_of(const arm_difference& of);
+
+/// For people.
+std::string to_text(const ablation_table& table);
+/// ablation.json (docs/ablation.md).
+base::ordered_json to_json(const ablation_table& table);
+
+}  // namespace quern::tools

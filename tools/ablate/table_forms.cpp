@@ -1,0 +1,145 @@
+// The figures of an ablation as text and as JSON.
+#include <fmt/format.h>
+
+#include "tools/ablate/table.hpp"
+
+namespace quern::tools {
+namespace {
+
+std::string interval_text(const drawn_interval& of) {
+  return fmt::format("{:.2f} .. {:.2f}", of.low, of.high);
+}
+
+std::string percent_text(double share, const drawn_interval& of) {
+  return fmt::format("{:.0f} % ({:.0f} .. {:.0f})", 100 * share, 100 * of.low, 100 * of.high);
+}
+
+/// A speed-up, where anything was right.
+std::string speed_text(const arm_row& row, double value) {
+  return row.speed.successes > 0 ? fmt::format("{:.2f}", value) : "-";
+}
+
+std::string time_text(double seconds) {
+  return seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
+}
+
+base::ordered_json interval_json(const drawn_interval& of) {
+  return {of.low, of.high};
+}
+
+base::ordered_json row_json(const arm_row& row) {
+  base::ordered_json speed;
+  if (row.speed.successes > 0)
+    speed = {{"mean", row.speed.mean},
+             {"mean_interval", interval_json(row.mean)},
+             {"geometric_mean", row.speed.geometric_mean},
+             {"geometric_mean_interval", interval_json(row.geometric_mean)},
+             {"max", row.speed.max},
+             {"p75", row.speed.p75},
+             {"p50", row.speed.p50},
+             {"p25", row.speed.p25}};
+  return {{"arm", row.name},
+          {"answers", row.speed.attempts},
+          {"unjudged", row.unjudged},
+          {"right", row.speed.successes},
+          {"speedup", std::move(speed)},
+          {"success", row.speed.success_share},
+          {"success_interval", interval_json(row.success)},
+          {"above_1_01", row.speed.faster_share},
+          {"above_1_01_interval", interval_json(row.faster)},
+          {"mean_reward", row.reward},
+          {"mean_reward_interval", interval_json(row.mean_reward)},
+          {"evaluations", row.evaluations},
+          {"shared_evaluations", row.shared_evaluations},
+          {"seconds", row.seconds},
+          {"shared_seconds", row.shared_seconds}};
+}
+
+base::ordered_json difference_json(const arm_difference& one) {
+  base::ordered_json made = {{"first", one.first},
+                             {"second", one.second},
+                             {"pairs", one.pairs},
+                             {"mean_reward_first", one.reward_first},
+                             {"mean_reward_second", one.reward_second},
+                             {"mean_reward", one.reward},
+                             {"mean_reward_interval", interval_json(one.reward_interval)},
+                             {"ratio", nullptr},
+                             {"ratio_interval", nullptr},
+                             {"success", one.success},
+                             {"success_interval", interval_json(one.success_interval)},
+                             {"holds", one.holds()}};
+  if (one.ratio) {
+    made["ratio"] = *one.ratio;
+    made["ratio_interval"] = interval_json(one.ratio_interval);
+  }
+  return made;
+}
+
+}  // namespace
+
+std::string sentence_of(const arm_difference& of) {
+  if (of.pairs == 0)
+    return fmt::format("{} against {}: no prompt has an answer of both that was judged.", of.second,
+                       of.first);
+  std::string text = fmt::format(
+      "{} against {}: mean reward {:.3f} against {:.3f} over {} pairs, difference {:+.3f} "
+      "({:+.3f} .. {:+.3f})",
+      of.second, of.first, of.reward_second, of.reward_first, of.pairs, of.reward,
+      of.reward_interval.low, of.reward_interval.high);
+  if (of.ratio)
+    text += fmt::format(", ratio {:.2f} ({})", *of.ratio, interval_text(of.ratio_interval));
+  if (of.holds()) return text + fmt::format(". {} is better: it holds.", of.second);
+  if (of.reward_interval.high < 0)
+    return text + fmt::format(". {} is worse: that it is better does not hold.", of.second);
+  return text +
+         fmt::format(". The interval has 0 in it: that {} is better does not hold.", of.second);
+}
+
+std::string to_text(const ablation_table& table) {
+  constexpr auto speed_line = "{:<20} {:>7} {:>14} {:>7} {:>7} {:>7} {:>7} {:>7} {:>14}\n";
+  constexpr auto share_line = "{:<20} {:>7} {:>19} {:>19} {:>7} {:>14} {:>11} {:>8}\n";
+  std::string text =
+      "speed-up of the right answers\n" +
+      fmt::format(speed_line, "arm", "mean", "95 %", "max", "P75", "P50", "P25", "geo", "95 %");
+  for (const arm_row& row : table.rows) {
+    const auto speed = [&](double value) { return speed_text(row, value); };
+    const bool some = row.speed.successes > 0;
+    text += fmt::format(
+        speed_line, row.name, speed(row.speed.mean), some ? interval_text(row.mean) : "-",
+        speed(row.speed.max), speed(row.speed.p75), speed(row.speed.p50), speed(row.speed.p25),
+        speed(row.speed.geometric_mean), some ? interval_text(row.geometric_mean) : "-");
+  }
+  text +=
+      "\nall judged answers\n" + fmt::format(share_line, "arm", "answers", "right", "above 1.01",
+                                             "reward", "95 %", "evaluations", "time");
+  for (const arm_row& row : table.rows)
+    text += fmt::format(share_line, row.name, row.speed.attempts,
+                        percent_text(row.speed.success_share, row.success),
+                        percent_text(row.speed.faster_share, row.faster),
+                        fmt::format("{:.3f}", row.reward), interval_text(row.mean_reward),
+                        row.evaluations + row.shared_evaluations,
+                        time_text(row.seconds + row.shared_seconds));
+  text +=
+      "(intervals: bootstrap over tasks and seeds; evaluations and time: of all seeds, with the "
+      "stages before the arm)\n";
+  for (const arm_row& row : table.rows)
+    if (row.unjudged > 0)
+      text += fmt::format("{}: evaluations told nothing about {} answers, which are left out\n",
+                          row.name, row.unjudged);
+  if (!table.differences.empty()) text += "\n";
+  for (const arm_difference& one : table.differences)
+    text += sentence_of(one) + "\n";
+  return text;
+}
+
+base::ordered_json to_json(const ablation_table& table) {
+  base::ordered_json rows = base::ordered_json::array(), differences = base::ordered_json::array();
+  for (const arm_row& row : table.rows)
+    rows.push_back(row_json(row));
+  for (const arm_difference& one : table.differences)
+    differences.push_back(difference_json(one));
+  return {
+      {"quern_ablation", 1}, {"arms", std::move(rows)}, {"differences", std::move(differences)}};
+}
+
+}  // namespace quern::tools

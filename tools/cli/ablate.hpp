@@ -1,0 +1,36 @@
+// What `quern ablate` does with its plan: runs begun and gone on with, and results read.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "base/status.hpp"
+#include "tools/ablate/plan.hpp"
+#include "tools/ablate/table.hpp"
+
+namespace quern::tools {
+
+/// What is on the disk of each run of the plan. Errors: of check_same_run and runs_left; a
+/// configuration that cannot be read.
+base::expected<std::vector<plan_state>> look_at_runs(const ablation_plan& plan,
+                                                     const std::filesystem::path& out);
+
+/// Checks all that can be known before a run begins, for the first run of each arm and shared stage
+/// that has not begun: other seeds differ in nothing that is checked. Errors: as preflight(), with
+/// the run; invalid_argument where no task is held out.
+base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
+                        const std::filesystem::path& out);
+
+/// Makes the runs that are left, one after the other; how the last one ended, as an exit_code.
+/// `paused` where somebody asked for an end before all were complete.
+int make_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
+              const std::filesystem::path& out);
+
+/// The arms of a plan whose runs are all complete. Errors: of their files.
+base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
+                                                    const std::filesystem::path& out);
+
+/// The folder of the tasks that arm evolve searches.
+std::filesystem::path held_out_suite_of(const std::filesystem::path& out);
+
+}  // namespace quern::tools

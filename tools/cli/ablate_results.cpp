@@ -1,0 +1,111 @@
+// What the runs of an ablation have left on the disk.
+#include <fmt/format.h>
+
+#include "actors/replay/task_book.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "storage/ledger.hpp"
+#include "storage/run_directory.hpp"
+#include "tools/cli/ablate.hpp"
+#include "tools/cli/ablate_times.hpp"
+
+namespace quern::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ablation_ledger {
+  std::unique_ptr<storage::database> db;
+  std::unique_ptr<storage::ledger> rows;
+};
+
+base::expected<ablation_ledger> ledger_of(const fs::path& folder) {
+  ablation_ledger made;
+  QUERN_TRY(made.db, storage::database::open(storage::run_paths{folder}.database(),
+                                             storage::database::access::read));
+  QUERN_TRY(made.rows, storage::ledger::open(*made.db));
+  return made;
+}
+
+/// Samples that were judged; none in stage sft, whose corpus is no answer of a policy.
+base::expected<std::int64_t> evaluations_of(const planned_run& run, const fs::path& folder) {
+  if (run.config.stage == "sft") return 0;
+  QUERN_TRY(const auto from, ledger_of(folder));
+  return from.rows->judged();
+}
+
+base::expected<std::vector<held_out_answer>> panel_answers(const fs::path& folder,
+                                                           const env::reward_function& reward) {
+  QUERN_TRY(const std::string text, base::read_file(folder / "panel.json"));
+  QUERN_TRY(const base::json written, base::parse_json(text));
+  return answers_of_panel(written, reward);
+}
+
+base::expected<std::vector<held_out_answer>> search_answers(const planned_run& run,
+                                                            const fs::path& folder,
+                                                            const env::reward_function& reward) {
+  actors::run_config drawing = run.config;
+  drawing.tasks.source = "generated";
+  QUERN_TRY(const actors::task_book tasks, actors::task_book::make(drawing));
+  std::vector<std::string> held_out;
+  for (const actors::book_task& task : tasks.tasks())
+    if (task.held_out) held_out.push_back(task.id);
+  std::vector<env::verdict> verdicts;
+  QUERN_TRY(const auto from, ledger_of(folder));
+  QUERN_CHECK(from.rows->visit_judged([&](const storage::stored_verdict& one) -> base::status {
+    QUERN_TRY(env::verdict value, env::parse_verdict(one.row.json));
+    verdicts.push_back(std::move(value));
+    return {};
+  }));
+  return last_answers(verdicts, prompts_of_tasks(held_out, run.config.observe.panel_held_out),
+                      reward);
+}
+
+base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t number,
+                                       const fs::path& out,
+                                       const std::map<std::string, double>& seconds) {
+  const planned_run& run = plan.runs[number];
+  const fs::path folder = out / run.name;
+  const auto took = [&](const std::string& name) {
+    const auto known = seconds.find(name);
+    return known == seconds.end() ? 0 : known->second;
+  };
+  arm_result made;
+  made.seed = run.seed;
+  QUERN_TRY(const auto reward, env::find_reward(plan.reward));
+  if (run.arm == "evolve") {
+    QUERN_TRY(made.answers, search_answers(run, folder, reward));
+  } else {
+    auto read = panel_answers(folder, reward);
+    if (!read) return base::in_context(run.name, read.error());
+    made.answers = std::move(*read);
+  }
+  QUERN_TRY(made.evaluations, evaluations_of(run, folder));
+  made.seconds = took(run.name);
+  for (const std::size_t stage : plan.before(number)) {
+    const planned_run& shared = plan.runs[stage];
+    QUERN_TRY(const std::int64_t evaluations, evaluations_of(shared, out / shared.name));
+    made.shared_evaluations += evaluations;
+    made.shared_seconds += took(shared.name);
+  }
+  return made;
+}
+
+}  // namespace
+
+base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
+                                                    const fs::path& out) {
+  QUERN_TRY(const auto seconds, read_seconds(out));
+  std::vector<ablation_arm> arms;
+  for (const std::string& name : plan.arms) {
+    ablation_arm arm{name, {}};
+    for (const std::int64_t seed : plan.seeds) {
+      QUERN_TRY(auto result, read_result(plan, plan.run_of(name, seed), out, seconds));
+      arm.seeds.push_back(std::move(result));
+    }
+    arms.push_back(std::move(arm));
+  }
+  return arms;
+}
+
+}  // namespace quern::tools
