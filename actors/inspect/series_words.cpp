@@ -70,6 +70,7 @@ constexpr series_entry entries[] = {
     {"learner/behaviour_kl", "", "KL divergence from the weights that sampled, in nats a token"},
     {"learner/step_s", "", "seconds of the step, without publishing weights"},
     {"learner/flops_per_s", "", "6 operations for each parameter and row, a second of the step"},
+    {"learner/mfu", "", "flops_per_s over the peak of the learner's cards in bfloat16"},
     {"learner/forward_rows", "", "tokens computed by the model, shared prompts once"},
 };
 

@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "env/device/gpu_class.hpp"
 #include "policy/engine/checkpoint.hpp"
 #include "policy/engine/device.hpp"
 #include "policy/engine/evaluate.hpp"
@@ -47,14 +48,30 @@ base::expected<device_share> learner_share(const run_config& config, std::int32_
 /// A forward and a backward pass multiply and add with each weight three times for each token.
 constexpr double operations_a_weight = 6;
 
-/// The learner's numbers, and how fast they were computed.
+/// The learner's numbers, and how fast they were computed. `peak`: of the cards of all ranks.
 base::json with_speed(const policy::step_metrics& metrics, const policy::model_config& model,
-                      double seconds) {
+                      double seconds, std::optional<double> peak) {
   base::json told = policy::to_json(metrics);
   told["step_s"] = seconds;
-  told["flops_per_s"] = operations_a_weight * static_cast<double>(policy::parameter_count(model)) *
-                        metrics.forward_rows / seconds;
+  const double flops = operations_a_weight * static_cast<double>(policy::parameter_count(model)) *
+                       metrics.forward_rows / seconds;
+  told["flops_per_s"] = flops;
+  if (peak) told["mfu"] = flops / *peak;
   return told;
+}
+
+/// Of the cards of all ranks, which are of a kind, in bfloat16; none on a CPU, and of cards that
+/// this build does not know.
+std::optional<double> peak_of_cards(const run_config& config, std::int32_t rank) {
+  if (config.learner.device != "cuda") return std::nullopt;
+  const auto gpus = learner_devices(config);
+  if (!gpus || static_cast<std::size_t>(rank) >= gpus->size()) return std::nullopt;
+  const auto its_class =
+      env::gpu_device_class_of(static_cast<int>((*gpus)[static_cast<std::size_t>(rank)]));
+  if (!its_class) return std::nullopt;
+  const auto one = env::peak_bf16_flops(*its_class);
+  if (!one) return std::nullopt;
+  return *one * static_cast<double>(config.learner.ranks);
 }
 
 }  // namespace
@@ -101,6 +118,7 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
   trainer.set_version(start.version);
   learning_worker made(std::move(group), std::move(trainer), start, loss, config.policy.temperature,
                        rank);
+  made.peak_ = peak_of_cards(config, rank);
   QUERN_TRY(made.share_, learner_share(config, rank));
   QUERN_TRY(const bool links, weights_by_link(config));
   if (links && rank == 0) {
@@ -202,7 +220,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   done.weights.epoch = batch.epoch;
   done.weights.version = trainer_.version();
   if (rank_ > 0) return done;
-  done.metrics = base::dump(with_speed(metrics, trainer_.weights().config, seconds));
+  done.metrics = base::dump(with_speed(metrics, trainer_.weights().config, seconds, peak_));
   // A generator may hold the last weights but one until it has had its turn on the GPU.
   const rank_guard::busy now(group_.guard, "publishing weights",
                              defaults::turn_deadline + defaults::phase_deadline,

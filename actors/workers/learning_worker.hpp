@@ -80,6 +80,7 @@ class learning_worker {
   policy::loss_parameters loss_;
   double temperature_;
   std::int32_t rank_;
+  std::optional<double> peak_;              ///< operations a second of all cards, where known
   device_share share_;                      ///< with evaluators that measure on the same GPU
   base::nanoseconds_t waited_before_ = -1;  ///< for turns, before the first step; -1: none yet
   /// To generators; null: weights are in files.

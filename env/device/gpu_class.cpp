@@ -47,6 +47,21 @@ std::string gpu_device_class(std::string_view name) {
   return result;
 }
 
+std::optional<double> peak_bf16_flops(std::string_view device_class) {
+  struct known {
+    std::string_view device_class;
+    double flops;
+  };
+  // Of NVIDIA's data sheets, without sparsity.
+  constexpr known peaks[] = {
+      {"H200-SXM", 989.4e12},     {"H100-SXM", 989.4e12},     {"H100-PCIe", 756e12},
+      {"A100-SXM4-80GB", 312e12}, {"A100-SXM4-40GB", 312e12}, {"A100-80GB-PCIe", 312e12},
+      {"A100-PCIE-40GB", 312e12}, {"L40S", 362e12},           {"B200", 2250e12}};
+  for (const known& one : peaks)
+    if (one.device_class == device_class) return one.flops;
+  return std::nullopt;
+}
+
 base::expected<std::string> gpu_device_class_of(int number) {
   if (!has_nvidia_driver())
     return base::fail(base::errc::unavailable,

@@ -108,6 +108,7 @@ TEST_CASE("a batch with a log-prob that is not finite is left out, like one with
   CHECK((*metrics)["dropped_fraction"].get<double>() == doctest::Approx(1.0 / 6));
   CHECK((*metrics)["step_s"].get<double>() > 0);
   CHECK((*metrics)["flops_per_s"].get<double>() > 0);
+  CHECK_FALSE(metrics->contains("mfu"));  // nobody states the peak of a CPU
 }
 
 TEST_CASE("two ranks leave a batch out that is spoiled on one of them, and go on together") {

@@ -322,6 +322,9 @@ TEST_CASE("device classes are named as contracts name them") {
   CHECK(env::gpu_device_class("NVIDIA H200") == "H200-SXM");
   CHECK(env::gpu_device_class("NVIDIA H100 80GB HBM3") == "H100-SXM");
   CHECK(env::gpu_device_class("H200") == "H200-SXM");
+  CHECK(env::peak_bf16_flops(env::gpu_device_class("NVIDIA H200")) == 989.4e12);
+  CHECK(env::peak_bf16_flops(env::gpu_device_class("NVIDIA A100-SXM4-80GB")) == 312e12);
+  CHECK_FALSE(env::peak_bf16_flops(env::gpu_device_class("NVIDIA GeForce of next year")));
   CHECK(env::gpu_device_class("NVIDIA H100 PCIe") == "H100-PCIe");
   CHECK(env::gpu_device_class("NVIDIA RTX 6000 Ada Generation") == "RTX-6000-Ada-Generation");
   CHECK(env::gpu_device_class("NVIDIA GH200/480GB") == "GH200-480GB");
