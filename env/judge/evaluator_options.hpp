@@ -28,7 +28,7 @@ struct evaluator_options {
   int core = -1;
   /// Lanes on a GPU: the one that measures, by the driver's number.
   int gpu = 0;
-  /// Lanes whose tasks run on a core and on a GPU: on the latter. A lane of cores alone refuses it.
+  /// Lanes of cores that can judge on a GPU, too (lane::on_gpus_too): on that one.
   bool on_gpu = false;
   /// What candidates may do whose request does not say.
   suite_policy policy{.graphs = true};

@@ -45,6 +45,8 @@ struct lane {
   /// whatever its fence says.
   std::string_view fence;
   device_kind device;
+  /// Of a lane on cores: whether its judge can be opened on a GPU, too (evaluator_options::on_gpu).
+  bool on_gpus_too = false;
   /// Device class that prompts name where the machine has no such device (`--dry-run`).
   std::string_view usual_device_class;
   /// What its tasks have beyond the head, and how that is read from a task file

@@ -116,7 +116,7 @@ def check_lines(quern):
 
 
 def check_options(quern):
-    for words, said in ((["x"], "task excludes --serve"), (["--json"], "--json excludes --serve"), (["--core", "4000"], None)):
+    for words, said in ((["x"], "task and --serve do not go together"), (["--json"], "--json and --serve do not go together"), (["--core", "4000"], None)):
         refused = subprocess.run([quern, "eval", "--serve", *words], input=b"", capture_output=True, timeout=PATIENCE_S)
         # A core is looked for with the first task.
         assert refused.returncode == (0 if said is None else 2) and (said or "").encode() in refused.stderr, refused

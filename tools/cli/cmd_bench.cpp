@@ -250,6 +250,10 @@ base::expected<int> bench(bench_arguments a) {
   if (a.budget_s == 0)
     a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);
   const env::lane& lane = *suite.members.front().task.lane;
+  if (lane.device != env::device_kind::gpu && !lane.on_gpus_too && !a.gpus.empty())
+    return base::fail(errc::invalid_argument,
+                      "--gpus is for suites that run on GPUs, {} is of lane {}: leave it out",
+                      suite.name, lane.name);
   skipped_candidates skipped;
   QUERN_TRY(const auto candidates, candidates_of(a, suite, a.skip_unknown ? &skipped : nullptr));
   tell_skipped(skipped, suite);

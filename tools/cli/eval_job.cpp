@@ -27,6 +27,10 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::found_ta
   } else if (!of) {
     QUERN_TRY(of, env::suite_beside(a.task));
   }
+  if (a.gpu && what.lane->device != env::device_kind::gpu && !what.lane->on_gpus_too)
+    return base::fail(base::errc::invalid_argument,
+                      "--gpu {} is for tasks that run on a GPU, {} is of lane {}: leave it out",
+                      *a.gpu, what.name, what.lane->name);
   eval_terms terms;
   QUERN_TRY(terms.measured,
             measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task, *what.lane));

@@ -18,11 +18,6 @@ cpp_evaluator::~cpp_evaluator() = default;
 base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(cpp_evaluator_options options) {
   auto s = std::make_unique<state>();
   QUERN_CHECK(fill_in(options));
-  if (options.on_gpu)
-    return base::fail(base::errc::invalid_argument,
-                      "--gpu {} is for tasks that run on a GPU, and lane cpp measures on a core: "
-                      "leave it out",
-                      options.gpu);
   QUERN_CHECK(check_measuring(options));
   if (!(options.call_cpu_s > 0))
     return base::fail(base::errc::invalid_argument, "call_cpu_s {} is not positive",

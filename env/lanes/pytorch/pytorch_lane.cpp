@@ -122,6 +122,7 @@ const lane pytorch_lane{
     .file_ending = ".py",
     .fence = "python",
     .device = device_kind::core,
+    .on_gpus_too = true,
     .usual_device_class = "cpu-torch-avx2",
     .body = &pytorch_format,
     .tasks_from = &pytorch_tasks,

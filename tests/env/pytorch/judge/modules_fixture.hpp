@@ -76,7 +76,7 @@ inline pytorch_evaluator_options options() {
   o.reference_program = program_dir() / "quern-torch";
   o.sandbox_required = false;
   o.time_budget_s = 0.3;
-  o.call_cpu_s = 2;
+  o.call_cpu_s = 8;  // what imports a compiler first takes two on a busy machine
   o.load_cpu_s = 20;
   o.input_seed = 7;
   return o;
