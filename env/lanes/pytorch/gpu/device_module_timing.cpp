@@ -68,10 +68,6 @@ finding module_sides::pair_of_calls(const module_case& what, bool candidate_firs
   double delivery_ns = 0;
   if (auto f = r_.calls->delivery(delivery_ns); !f.ok()) return f;
   deliveries_.push_back(delivery_ns);
-  if (getenv("QDEBUG"))
-    fprintf(stderr, "pair first=%d ref %.1f (tail %.1f) cand %.1f (tail %.1f) deliver %.1f\n",
-            candidate_first, reference.answer_ns / 1e3, reference.tail_ns / 1e3,
-            candidate.answer_ns / 1e3, candidate.tail_ns / 1e3, delivery_ns / 1e3);
   if (reference.tail_ns > 0) charge_.saw_trusted(reference.tail_ns);
   took = {reference.answer_ns, candidate.answer_ns};
   tail_ns = candidate.tail_ns;
