@@ -58,6 +58,20 @@ base::expected<std::vector<extension_request>> recorded_extensions(python_zygote
   return std::move(recorded.requests);
 }
 
+std::optional<finding> finding_of_recording(const base::error& e) {
+  if (e.code == base::errc::invalid_argument)
+    return finding{verdict_kind::compile_error, "", e.message, std::nullopt};
+  if (e.code == base::errc::timeout)
+    return finding{verdict_kind::timeout, "load", e.message, std::nullopt};
+  return std::nullopt;
+}
+
+std::string why_not_loaded(const candidate_extensions& built, const std::string& said) {
+  if (!built.told || built.told->what == compile_result::kind::built) return said;
+  const std::string& text = built.told->text;
+  return text.substr(0, text.find('\n'));
+}
+
 base::expected<extension_builder*> candidate_builds::builder() {
   const std::lock_guard lock(guard_);
   if (!builder_) {

@@ -14,6 +14,7 @@
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/lanes/pytorch/text/python_facts.hpp"
 #include "env/sandbox/child.hpp"
+#include "env/verdict/finding.hpp"
 
 namespace quern::env {
 
@@ -48,6 +49,13 @@ struct candidate_extensions {
   /// The last build that failed, or the last one.
   std::optional<compile_result> told;
 };
+
+/// What an error of recorded_extensions() says of the candidate. None: it is of this host.
+std::optional<finding> finding_of_recording(const base::error& e);
+
+/// What a module that could not be loaded is told: the compiler's first line where an extension of
+/// it was refused, since the rest stands in the verdict; else `said`, what its import raised.
+std::string why_not_loaded(const candidate_extensions& built, const std::string& said);
 
 /// Opens its builder when a candidate first needs it. Thread-safe.
 class candidate_builds {

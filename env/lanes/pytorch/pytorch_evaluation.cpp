@@ -14,13 +14,6 @@ question_limits pytorch_evaluation::call_limits() const {
   return {s, 60 + 4 * s};
 }
 
-std::string pytorch_evaluation::what_failed(const std::string& told) const {
-  if (!built_.told || built_.told->what == compile_result::kind::built) return told;
-  // The compiler's text stands in the verdict; the module says no more than that it was refused.
-  const std::string& text = built_.told->text;
-  return text.substr(0, text.find('\n'));
-}
-
 bool pytorch_evaluation::fail_task(const base::error& e) {
   if (e.code != base::errc::exhausted) return fail_reference(e);
   return settle({verdict_kind::unsupported, "", e.message, std::nullopt});
@@ -55,10 +48,8 @@ bool pytorch_evaluation::build() {
   if (!zygote) return fail_reference(zygote.error());
   const auto requests = recorded_extensions(**zygote, file_->path.string(), &task_->sheet,
                                             {load_limits(), call_limits()});
-  if (!requests && requests.error().code == base::errc::invalid_argument)
-    return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
-  if (!requests && requests.error().code == base::errc::timeout)
-    return settle({verdict_kind::timeout, "load", requests.error().message, std::nullopt});
+  if (!requests)
+    if (const auto found = finding_of_recording(requests.error())) return settle(*found);
   if (!requests) return fail_reference(requests.error());
   if (std::string why = cannot_run_here(*requests); !why.empty()) return refuse(std::move(why));
   auto built = with_.builds->build(*requests, file_->folder.path());
@@ -98,7 +89,8 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
     if (loaded.error().what == runner_failure::kind::refused) {
-      f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
+      f = {verdict_kind::compile_error, "", why_not_loaded(built_, loaded.error().text),
+           std::nullopt};
       f.cause = loaded.error().last.why;
     }
     settle(f);

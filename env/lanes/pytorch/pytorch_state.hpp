@@ -85,8 +85,6 @@ class pytorch_evaluation final : public core_evaluation {
   /// use, is `unsupported`. One that fails otherwise, or not at all, is judged: a word that is used
   /// nowhere is no way out of a verdict.
   [[nodiscard]] finding qualified(const finding& f) const override;
-  /// Why a module could not be loaded: what the compiler said of its extension, if one was refused.
-  [[nodiscard]] std::string what_failed(const std::string& told) const;
   /// A process in which the candidate is loaded and its model made. Null: the verdict stands.
   std::unique_ptr<module_process> start();
   bool verify();

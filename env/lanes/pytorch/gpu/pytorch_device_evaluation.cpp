@@ -45,12 +45,6 @@ interruption pytorch_device_evaluation::interrupted() const {
                                                             : interruption::none;
 }
 
-std::string pytorch_device_evaluation::what_failed(const std::string& told) const {
-  if (!built_.told || built_.told->what == compile_result::kind::built) return told;
-  const std::string& text = built_.told->text;
-  return text.substr(0, text.find('\n'));
-}
-
 bool pytorch_device_evaluation::prepare() {
   stage_clock clock(with_.seconds.reference);
   used_device_ = true;
@@ -86,10 +80,8 @@ bool pytorch_device_evaluation::build_extensions() {
   if (!recorder) return fail_host(recorder.error());
   const auto requests = recorded_extensions(**recorder, file_->path.string(), &task_->sheet,
                                             {module_recording, module_recording});
-  if (!requests && requests.error().code == base::errc::invalid_argument)
-    return settle({verdict_kind::compile_error, "", requests.error().message, std::nullopt});
-  if (!requests && requests.error().code == base::errc::timeout)
-    return settle({verdict_kind::timeout, "load", requests.error().message, std::nullopt});
+  if (!requests)
+    if (const auto found = finding_of_recording(requests.error())) return settle(*found);
   if (!requests) return fail_host(requests.error());
   auto built = with_.builds->build(*requests, file_->folder.path());
   if (base::thread_deadline::is_over())
@@ -153,7 +145,8 @@ bool pytorch_device_evaluation::start() {
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
     if (loaded.error().what == runner_failure::kind::refused)
-      f = {verdict_kind::compile_error, "", what_failed(loaded.error().text), std::nullopt};
+      f = {verdict_kind::compile_error, "", why_not_loaded(built_, loaded.error().text),
+           std::nullopt};
     return settle(f);
   }
   const auto made =

@@ -109,7 +109,6 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// What was built, in the folder of its process.
   base::status give_extensions();
   base::status give_kernels();
-  [[nodiscard]] std::string what_failed(const std::string& told) const;
   bool verify();
   /// A call on this content beside the reference's.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name);

@@ -38,26 +38,15 @@ inline pytorch_device_evaluator* device_judge() {
 }
 
 /// As large as a task whose call takes some 100 us.
-inline const char* const wide = R"(
-import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def __init__(self, features):
-        super().__init__()
-        self.linear = nn.Linear(features, features)
-        self.register_buffer("scale", torch.rand(features) + 1)
-        self.shift = torch.rand(features)
-
-    def forward(self, x, factor):
-        return torch.relu(self.linear(x)) * self.scale * factor + self.shift
-
-def get_inputs():
-    return [torch.rand(8192, 512), 0.5]
-
-def get_init_inputs():
-    return [512]
-)";
+inline std::string wide() {
+  std::string text = layered;
+  const auto put = [&](std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  put("torch.rand(24, 32)", "torch.rand(8192, 512)");
+  put("return [32]", "return [512]");
+  return text;
+}
 
 inline verdict judged_on_device(const std::string& source, bool timed = false,
                                 std::shared_ptr<const task> of = task_of(layered)) {

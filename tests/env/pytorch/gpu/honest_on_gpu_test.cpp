@@ -142,7 +142,7 @@ TEST_CASE("a module with CUDA C++ of its own is built and ok, and one that is wr
 
 TEST_CASE("a module is timed against its reference, and itself is no faster") {
   if (device_judge() == nullptr) return;
-  const auto subject = task_of(wide);
+  const auto subject = task_of(wide());
   const verdict same = judged_on_device(candidate(honest), true, subject);
   CAPTURE(same.detail);
   REQUIRE(name_of(same.kind) == "ok");

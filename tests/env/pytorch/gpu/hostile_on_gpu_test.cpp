@@ -137,7 +137,7 @@ TEST_CASE("what a GPU makes possible is caught, and gets through without its lay
 
 TEST_CASE("a module that answers before its work is done gains nothing by it") {
   if (device_judge() == nullptr) return;
-  const auto subject = task_of(wide);
+  const auto subject = task_of(wide());
   // Hundred times the work, in one launch, and an answer that does not wait for it.
   const std::string early =
       candidate("y", "",
