@@ -189,12 +189,14 @@ base::expected<bool> bench_contexts(env::sandbox_mode mode, int gpu, int times) 
 
 struct self_figures {
   int trials = 0, judged = 0, different = 0, noisy = 0, other = 0;
-  std::vector<double> log_speedups, calls_us;
+  std::vector<double> log_speedups, signed_log_speedups, calls_us;
 
   void operator+=(const self_figures& one) {
     trials += one.trials, judged += one.judged, different += one.different;
     noisy += one.noisy, other += one.other;
     log_speedups.insert(log_speedups.end(), one.log_speedups.begin(), one.log_speedups.end());
+    signed_log_speedups.insert(signed_log_speedups.end(), one.signed_log_speedups.begin(),
+                               one.signed_log_speedups.end());
   }
 };
 
@@ -213,7 +215,9 @@ void add_verdict(self_figures& to, const env::verdict& v, const char* name) {
   }
   ++to.judged;
   to.different += *v.speedup_e2 != 100;
-  to.log_speedups.push_back(std::abs(static_cast<double>(v.time->log_ratio_e9[1]) * 1e-9));
+  const double log_speedup = static_cast<double>(v.time->log_ratio_e9[1]) * 1e-9;
+  to.signed_log_speedups.push_back(log_speedup);
+  to.log_speedups.push_back(std::abs(log_speedup));
   for (const std::int64_t ns : v.time->ref_ns)
     to.calls_us.push_back(static_cast<double>(ns) * 1e-3);
 }
@@ -221,9 +225,10 @@ void add_verdict(self_figures& to, const env::verdict& v, const char* name) {
 void print_self(const char* name, const self_figures& of) {
   std::printf(
       "       %-10s %3d evaluations  call %7.0f us  different from 1.00: %d of %d  noisy %d  other "
-      "%d  |log speed-up| median %.4f, P99 %.4f\n",
+      "%d  |log speed-up| median %.4f, P99 %.4f, with its sign %+.4f\n",
       name, of.trials, env::median_of(of.calls_us), of.different, of.judged, of.noisy, of.other,
-      env::median_of(of.log_speedups), env::quantile_of(of.log_speedups, 0.99));
+      env::median_of(of.log_speedups), env::quantile_of(of.log_speedups, 0.99),
+      env::median_of(of.signed_log_speedups));
   std::fflush(stdout);
 }
 

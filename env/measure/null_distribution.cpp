@@ -23,6 +23,12 @@ null_distribution null_distribution::of_gpus() {
   return result;
 }
 
+null_distribution null_distribution::of_modules_on_gpus() {
+  null_distribution result;
+  result.points_ = {{5e4, 0.04}, {2e5, 0.022}, {1e6, 0.012}, {1e7, 0.006}};
+  return result;
+}
+
 base::expected<null_distribution> null_distribution::make(std::vector<null_point> points) {
   if (points.empty())
     return base::fail(base::errc::invalid_argument, "a null distribution needs at least one point");

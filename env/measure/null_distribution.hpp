@@ -35,6 +35,10 @@ class null_distribution {
   /// allocate their results, on a core without a calibration of its own.
   static null_distribution of_modules();
 
+  /// What was measured by `tools/bench_modules --gpu` on an H100; for modules on a GPU without a
+  /// calibration of its own.
+  static null_distribution of_modules_on_gpus();
+
   /// Points in any order; at least one, call_ns > 0, 0 <= p99 < 1.
   static base::expected<null_distribution> make(std::vector<null_point> points);
 

@@ -41,20 +41,19 @@ class DeviceDriver:
     def get_current_target(self):
         return GPUTarget("cuda", 90, 32)
 
-    def get_current_device(self):
-        return torch.cuda.current_device()
+    # These two stand before every launch, so they are what Triton's own driver asks.
+    get_current_device = staticmethod(torch.cuda.current_device)
 
     def set_current_device(self, device):
         torch.cuda.set_device(device)
 
-    def get_current_stream(self, device=None):
-        return torch.cuda.current_stream(device).cuda_stream
+    get_current_stream = staticmethod(torch._C._cuda_getCurrentRawStream)
 
     def get_device_capability(self, device=0):
         return torch.cuda.get_device_capability(device)
 
     def get_active_torch_device(self):
-        return torch.device("cuda", self.get_current_device())
+        return torch.device("cuda", torch.cuda.current_device())
 
     def get_device_interface(self):
         return torch.cuda

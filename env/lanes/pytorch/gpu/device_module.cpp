@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 
 namespace quern::env {
@@ -37,11 +38,12 @@ answered<void> settled(answered<runner::reply> reply) {
 }
 
 runner::tensor_place place_of(const tensor_layout& layout, std::int32_t piece,
-                              std::uint64_t offset) {
+                              const slot_layout& slots, std::size_t tensor) {
   runner::tensor_place place;
   place.file = static_cast<std::uint32_t>(piece);
   place.type = static_cast<std::uint32_t>(layout.type);
-  place.offset = offset;
+  place.offset = slots.offset(tensor);
+  place.stride = slots.stride();
   place.rank = static_cast<std::uint32_t>(layout.shape.size());
   std::ranges::copy(layout.shape, place.shape.begin());
   return place;
@@ -82,17 +84,24 @@ answered<void> device_module::wake() {
   return settled(child().link().flush(lending_limits));
 }
 
-answered<base::nanoseconds_t> device_module::run(question_limits limits) {
+answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits) {
   limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
-  return child().link().run(0, 1, limits);
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  for (int call = 0; call < calls; ++call)
+    if (const auto done = child().link().run(call, call + 1, limits); !done) return done;
+  return clock.now_ns() - begin;
 }
 
-answered<base::nanoseconds_t> device_module::deliver(question_limits limits) {
+answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits) {
   limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
-  base::nanoseconds_t took = 0;
-  const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, &took);
-  if (!done) return tl::make_unexpected(done.error());
-  return took;
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  for (int call = 0; call < calls; ++call) {
+    const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, nullptr);
+    if (!done) return tl::make_unexpected(done.error());
+  }
+  return clock.now_ns() - begin;
 }
 
 runner::gpu_call_request module_places::call() const {
@@ -101,9 +110,9 @@ runner::gpu_call_request module_places::call() const {
   request.outputs = static_cast<std::uint32_t>(at.outputs.size());
   std::size_t next = 0;
   for (std::size_t i = 0; i < at.inputs.size(); ++i)
-    request.tensors[next++] = place_of(at.inputs[i], QUERN_INPUTS, inputs.offset(i));
+    request.tensors[next++] = place_of(at.inputs[i], QUERN_INPUTS, inputs, i);
   for (std::size_t o = 0; o < at.outputs.size(); ++o)
-    request.tensors[next++] = place_of(at.outputs[o], QUERN_OUTPUTS, outputs.offset(o));
+    request.tensors[next++] = place_of(at.outputs[o], QUERN_OUTPUTS, outputs, o);
   return request;
 }
 
@@ -111,11 +120,13 @@ runner::gpu_call_request module_places::content() const {
   runner::gpu_call_request request;
   request.inputs = static_cast<std::uint32_t>(at.inputs.size());
   for (std::size_t i = 0; i < at.inputs.size(); ++i)
-    request.tensors[i] = place_of(at.inputs[i], QUERN_OUTPUTS, inputs.offset(i));
+    request.tensors[i] = place_of(at.inputs[i], QUERN_OUTPUTS, inputs, i);
   return request;
 }
 
-base::status module_memory::grow(device_piece& piece, std::uint64_t bytes) {
+base::status module_memory::grow(device_piece& piece, std::uint64_t slot_bytes, int slots) {
+  const std::uint64_t bytes =
+      std::max<std::uint64_t>(slot_bytes, 1) * static_cast<std::uint64_t>(slots);
   const bool too_large = piece.bytes() > kept_bytes && piece.bytes() / kept_beyond > bytes;
   if (!piece.empty() && bytes <= piece.bytes() && !too_large) return {};
   piece = {};  // first: two of them might not fit
@@ -124,14 +135,12 @@ base::status module_memory::grow(device_piece& piece, std::uint64_t bytes) {
   return {};
 }
 
-base::status module_memory::reserve(const module_places& places) {
-  const std::uint64_t inputs = std::max<std::uint64_t>(places.inputs.stride(), 1);
-  const std::uint64_t outputs = std::max<std::uint64_t>(places.outputs.stride(), 1);
-  QUERN_CHECK(grow(staging_, inputs));
-  QUERN_CHECK(grow(inputs_, inputs));
-  QUERN_CHECK(grow(candidate_, outputs));
-  QUERN_CHECK(grow(reference_, outputs));
-  return grow(snapshot_, outputs);
+base::status module_memory::reserve(const module_places& places, int slots) {
+  for (device_piece* piece : {&staging_, &candidate_inputs_, &reference_inputs_})
+    QUERN_CHECK(grow(*piece, places.inputs.stride(), slots));
+  for (device_piece* piece : {&candidate_, &reference_, &snapshot_})
+    QUERN_CHECK(grow(*piece, places.outputs.stride(), slots));
+  return {};
 }
 
 std::uint64_t module_memory::somewhere() {
@@ -146,13 +155,13 @@ answered<void> module_memory::lend_to_content(device_module& to, const module_pl
 }
 
 answered<void> module_memory::lend_to_reference(device_module& to, const module_places& places) {
-  if (auto done = to.import(QUERN_INPUTS, staging_, somewhere()); !done) return done;
+  if (auto done = to.import(QUERN_INPUTS, reference_inputs_, somewhere()); !done) return done;
   if (auto done = to.import(QUERN_OUTPUTS, reference_, somewhere()); !done) return done;
   return to.plan(places.call());
 }
 
 answered<void> module_memory::lend_to_candidate(device_module& to, const module_places& places) {
-  if (auto done = to.import(QUERN_INPUTS, inputs_, somewhere()); !done) return done;
+  if (auto done = to.import(QUERN_INPUTS, candidate_inputs_, somewhere()); !done) return done;
   if (auto done = to.import(QUERN_OUTPUTS, candidate_, somewhere()); !done) return done;
   return to.plan(places.call());
 }

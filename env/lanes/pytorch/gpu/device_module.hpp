@@ -36,16 +36,18 @@ class device_module final {
   answered<void> plan(const runner::gpu_call_request& call);
   /// Has it look for the next question, which is timed: who sleeps wakes late.
   answered<void> wake();
-  /// One call and the wait for the device, from question to answer, in ns.
-  answered<base::nanoseconds_t> run(question_limits limits);
-  /// The results of the last call once more: what a call costs in which nothing is computed.
-  answered<base::nanoseconds_t> deliver(question_limits limits);
+  /// Calls on the slots from the first on, a question each, which the device has answered before
+  /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
+  answered<base::nanoseconds_t> run(int calls, question_limits limits);
+  /// So many times the results of the last call once more: what calls cost in which nothing is
+  /// computed.
+  answered<base::nanoseconds_t> deliver(int calls, question_limits limits);
 
  private:
   module_process process_;
 };
 
-/// Where the tensors of a call of this module lie: in a slot of each piece. Plain value.
+/// Where the tensors of calls of this module lie: one slot a call in each piece. Plain value.
 struct module_places {
   task_instance at;
   slot_layout inputs, outputs;
@@ -53,6 +55,10 @@ struct module_places {
   explicit module_places(task_instance instance)
       : at(std::move(instance)), inputs(at.inputs), outputs(at.outputs) {}
 
+  /// Bytes of a slot in all of the evaluator's pieces (module_memory).
+  [[nodiscard]] std::uint64_t slot_bytes() const {
+    return 3 * (inputs.stride() + outputs.stride());
+  }
   /// Of a process that calls a model.
   [[nodiscard]] runner::gpu_call_request call() const;
   /// Of a process that makes content: inputs lie in its piece of outputs, which it can write.
@@ -62,8 +68,9 @@ struct module_places {
 /// The evaluator's memory of one device, for the calls of one module at a time. What a candidate
 /// has mapped, nobody else has but the evaluator.
 ///
-///     staging    written by the process that makes content, read by the reference
-///     inputs     a copy of it, made when a candidate is asked, read by the candidate
+///     staging    written by the process that makes content
+///     inputs     copies of it, one of the candidate and one of the reference, made when a side is
+///                asked, so that neither finds more in the device's caches than the other
 ///     outputs    of the candidate, and of the reference
 ///     snapshot   what the candidate's outputs were when it had answered
 ///
@@ -74,11 +81,12 @@ class module_memory {
   module_memory(device_desk& desk, std::uint64_t seed)
       : desk_(desk), addresses_(seed, "addresses of a module's memory") {}
 
-  /// Error: the device has not so much.
-  base::status reserve(const module_places& places);
+  /// For calls on `slots` contents, which lie behind each other. Error: the device has not so much.
+  base::status reserve(const module_places& places, int slots);
 
   [[nodiscard]] std::uint64_t staging() const { return staging_.address(); }
-  [[nodiscard]] std::uint64_t inputs() const { return inputs_.address(); }
+  [[nodiscard]] std::uint64_t candidate_inputs() const { return candidate_inputs_.address(); }
+  [[nodiscard]] std::uint64_t reference_inputs() const { return reference_inputs_.address(); }
   [[nodiscard]] std::uint64_t candidate_outputs() const { return candidate_.address(); }
   [[nodiscard]] std::uint64_t reference_outputs() const { return reference_.address(); }
   [[nodiscard]] std::uint64_t snapshot() const { return snapshot_.address(); }
@@ -90,11 +98,11 @@ class module_memory {
   answered<void> lend_to_candidate(device_module& to, const module_places& places);
 
  private:
-  base::status grow(device_piece& piece, std::uint64_t bytes);
+  base::status grow(device_piece& piece, std::uint64_t slot_bytes, int slots);
   std::uint64_t somewhere();
 
   device_desk& desk_;
-  device_piece staging_, inputs_, candidate_, reference_, snapshot_;
+  device_piece staging_, candidate_inputs_, reference_inputs_, candidate_, reference_, snapshot_;
   std::uint64_t making_ = 1;
   base::random_stream addresses_;
 };

@@ -1,4 +1,4 @@
-// Calls of both sides on one content.
+// Calls of both sides on the same contents.
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
 
 #include <algorithm>
@@ -44,26 +44,29 @@ device_module_calls::device_module_calls(device_module_task& of, device_desk& de
     flush_bytes_ = 2 * desk_.facts().l2_bytes;
     desk_.set(flush_.address(), flush_bytes_, 0);
   }
-  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, 1).set_guards(desk_);
+  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, of_.slots).set_guards(desk_);
 }
 
-module_case device_module_calls::fresh() {
-  module_case one = of_.cases.front();
-  if (is_on(check_layer::content)) one.seed = random_.next_u64() >> 2;
-  return one;
+std::vector<module_case> device_module_calls::fresh() {
+  std::vector<module_case> window(static_cast<std::size_t>(of_.slots), of_.cases.front());
+  if (is_on(check_layer::content))
+    for (module_case& one : window)
+      one.seed = random_.next_u64() >> 2;
+  return window;
 }
 
-finding device_module_calls::make(const module_case& what) {
-  const auto made = make_content(of_, what, desk_, memory_);
+finding device_module_calls::make(std::span<const module_case> window) {
+  const auto made = make_content(of_, window, desk_, memory_);
   return made ? finding{} : of_error(made.error());
 }
 
-void device_module_calls::poison(std::uint64_t outputs) {
+void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
   if (!is_on(check_layer::poison)) return;
   const std::uint32_t word = poison_words[random_.below(poison_words.size())];
-  for (std::size_t o = 0; o < of_.places.at.outputs.size(); ++o)
-    desk_.set(outputs + of_.places.outputs.offset(o), in_words(of_.places.at.outputs[o].bytes),
-              word);
+  for (std::size_t call = 0; call < calls; ++call)
+    for (std::size_t o = 0; o < of_.places.at.outputs.size(); ++o)
+      desk_.set(outputs + output_bytes(call) + of_.places.outputs.offset(o),
+                in_words(of_.places.at.outputs[o].bytes), word);
 }
 
 /// With nothing left to do on the device, and nothing in its cache.
@@ -80,70 +83,85 @@ finding device_module_calls::failed_reference(const runner_failure& why) {
           "reference: " + why.text, std::nullopt, why.last.why};
 }
 
-finding device_module_calls::reference(bool copies, device_call& took) {
-  poison(memory_.reference_outputs());
-  if (const auto awake = of_.reference->wake(); !awake) return failed_reference(awake.error());
+finding device_module_calls::reference(std::size_t calls, bool copies, device_window& took) {
+  poison(memory_.reference_outputs(), calls);
+  if (const auto awake = of_.processes.reference->wake(); !awake)
+    return failed_reference(awake.error());
+  // As for the candidate: what a copy leaves in the device's caches is there for both.
+  desk_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = call_reference(of_);
+  const auto ns = call_reference(of_, static_cast<int>(calls));
   if (!ns) return failed_reference(ns.error());
   took = {static_cast<double>(*ns), 0};
   if (!copies) return {};
   const base::steady_clock clock;
   const auto answered = clock.now_ns();
-  desk_.copy(memory_.snapshot(), memory_.reference_outputs(), of_.places.outputs.stride());
+  desk_.copy(memory_.snapshot(), memory_.reference_outputs(), output_bytes(calls));
   if (const auto waited = desk_.wait(); !waited) return of_host(waited.error().message);
   took.tail_ns = static_cast<double>(clock.now_ns() - answered);
   return {};
 }
 
-finding device_module_calls::delivery(double& took_ns) {
-  if (const auto awake = of_.reference->wake(); !awake) return failed_reference(awake.error());
+finding device_module_calls::delivery(std::size_t calls, double& took_ns) {
+  if (const auto awake = of_.processes.reference->wake(); !awake)
+    return failed_reference(awake.error());
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = of_.reference->deliver(device_limits(60));
+  const auto ns = of_.processes.reference->deliver(static_cast<int>(calls), device_limits(60));
   if (!ns) return failed_reference(ns.error());
   took_ns = static_cast<double>(*ns);
   return {};
 }
 
-finding device_module_calls::candidate(double limit_s, device_call& took) {
-  poison(memory_.candidate_outputs());
+finding device_module_calls::candidate_delivery(std::size_t calls) {
+  if (const auto awake = candidate_.wake(); !awake) return explain(awake.error(), "time");
+  if (auto f = get_ready(); !f.ok()) return f;
+  const auto ns = candidate_.deliver(static_cast<int>(calls), device_limits(60));
+  return ns ? finding{} : explain(ns.error(), "time");
+}
+
+finding device_module_calls::candidate(std::size_t calls, double limit_s, device_window& took) {
+  poison(memory_.candidate_outputs(), calls);
   if (const auto awake = candidate_.wake(); !awake) return explain(awake.error(), "time");
   // At the last moment: what it could see before it is asked it could begin with.
-  desk_.copy(memory_.inputs(), memory_.staging(), of_.places.inputs.stride());
+  desk_.copy(memory_.candidate_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = candidate_.run(device_limits(limit_s));
+  const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s));
   if (!ns) return explain(ns.error(), "time");
   const base::steady_clock clock;
   const auto answered = clock.now_ns();
-  desk_.copy(memory_.snapshot(), memory_.candidate_outputs(), of_.places.outputs.stride());
+  desk_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));
   if (const auto waited = desk_.wait(); !waited) return of_host(waited.error().message);
   took = {static_cast<double>(*ns), static_cast<double>(clock.now_ns() - answered)};
   return {};
 }
 
-finding device_module_calls::compare(const output_limits& limit, const std::string& where) {
+finding device_module_calls::compare(std::span<const module_case> window,
+                                     const std::string& where) {
   const auto& outputs = of_.places.at.outputs;
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    const std::uint64_t at = of_.places.outputs.offset(o);
-    desk_.compare(memory_.snapshot() + at, memory_.reference_outputs() + at, outputs[o],
-                  limit.at(o));
+  const auto at = [&](std::uint64_t base, std::size_t n) {
+    return base + output_bytes(n / outputs.size()) + of_.places.outputs.offset(n % outputs.size());
+  };
+  for (std::size_t n = 0; n < window.size() * outputs.size(); ++n) {
+    const std::size_t o = n % outputs.size();
+    desk_.compare(at(memory_.snapshot(), n), at(memory_.reference_outputs(), n), outputs[o],
+                  window[n / outputs.size()].limit.at(o));
   }
   const auto found = desk_.wait();
   if (!found) return of_host(found.error().message);
-  for (std::size_t o = 0; o < found->size(); ++o) {
-    if ((*found)[o].clean() || !is_on(check_layer::values)) continue;
-    const std::uint64_t at = of_.places.outputs.offset(o);
-    auto difference = read_difference(desk_, outputs[o], memory_.snapshot() + at,
-                                      memory_.reference_outputs() + at, (*found)[o].first);
+  for (std::size_t n = 0; n < found->size(); ++n) {
+    if ((*found)[n].clean() || !is_on(check_layer::values)) continue;
+    const tensor_layout& output = outputs[n % outputs.size()];
+    auto difference = read_difference(desk_, output, at(memory_.snapshot(), n),
+                                      at(memory_.reference_outputs(), n), (*found)[n].first);
     auto text = fmt::format("{}: {} ({} of {} elements)", where, describe(difference),
-                            (*found)[o].wrong, outputs[o].elements);
+                            (*found)[n].wrong, output.elements);
     return {verdict_kind::wrong_value, "", std::move(text), std::move(difference)};
   }
   return {};
 }
 
 finding device_module_calls::look_at_guards() {
-  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, 1).check_guards(desk_);
+  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, of_.slots).check_guards(desk_);
   const auto found = desk_.wait();
   if (!found) return of_host(found.error().message);
   for (const device_finding& one : *found)

@@ -1,9 +1,11 @@
-// Calls of a candidate and of its reference on one content, and whether they agree.
+// Calls of a candidate and of its reference on the same contents, and whether they agree.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "env/core/idle_charge.hpp"
 #include "env/gpu/desk.hpp"
@@ -12,9 +14,9 @@
 
 namespace quern::env {
 
-/// One call of one side, by the evaluator's clock.
-struct device_call {
-  double answer_ns = 0;  ///< from question to answer
+/// A window of calls of one side, by the evaluator's clock.
+struct device_window {
+  double answer_ns = 0;  ///< from the first question to the last answer
   /// From there until a copy of its outputs was made, in the evaluator's context. Work that is put
   /// off until behind the answer makes it longer, or comes too late to be copied. 0: not copied.
   double tail_ns = 0;
@@ -29,20 +31,24 @@ class device_module_calls {
   device_module_calls(device_module_task& of, device_desk& desk, module_memory& memory,
                       device_module& candidate, std::uint64_t secret);
 
-  /// Content that no call had before, of the nominal distribution.
-  module_case fresh();
-  /// Makes it. A finding is the task's or the host's.
-  finding make(const module_case& what);
-  /// A call of the reference on it. `copies`: its outputs, too, as those of a candidate are, so
-  /// that the tail of a call in which nothing is put off is known.
-  finding reference(bool copies, device_call& took);
-  /// What a call of the reference costs in which nothing is computed.
-  finding delivery(double& took_ns);
-  /// A call of the candidate, whose inputs are put there when it is asked. `limit_s`: of its wall.
-  finding candidate(double limit_s, device_call& took);
-  /// Whether what the candidate's outputs were right behind its answer is what the reference gave.
-  /// `where`: for people.
-  finding compare(const output_limits& limit, const std::string& where);
+  /// Contents that no call had before, of the nominal distribution; as many as a window has.
+  std::vector<module_case> fresh();
+  /// Makes them. A finding is the task's or the host's.
+  finding make(std::span<const module_case> window);
+  /// Calls of the reference on the first contents that were made. `copies`: its outputs, too, as
+  /// those of a candidate are, so that the tail of calls in which nothing is put off is known.
+  finding reference(std::size_t calls, bool copies, device_window& took);
+  /// What so many calls of the reference cost in which nothing is computed. Its outputs are gone.
+  finding delivery(std::size_t calls, double& took_ns);
+  /// The same of the candidate, whose time says nothing: so that either side as often as the other
+  /// was the last that the processor's caches served.
+  finding candidate_delivery(std::size_t calls);
+  /// Calls of the candidate, whose inputs are put there when the first is asked. `limit_s`: of the
+  /// wall of each.
+  finding candidate(std::size_t calls, double limit_s, device_window& took);
+  /// Whether what the candidate's outputs were right behind its last answer is what the reference
+  /// gave. `where`: for people.
+  finding compare(std::span<const module_case> window, const std::string& where);
   /// Whether nothing beside the candidate's outputs was written.
   finding look_at_guards();
   /// What a failed question to the candidate means. `stage`: names timeouts.
@@ -50,7 +56,13 @@ class device_module_calls {
 
  private:
   finding failed_reference(const runner_failure& why);
-  void poison(std::uint64_t outputs);
+  void poison(std::uint64_t outputs, std::size_t calls);
+  [[nodiscard]] std::uint64_t input_bytes(std::size_t calls) const {
+    return calls * of_.places.inputs.stride();
+  }
+  [[nodiscard]] std::uint64_t output_bytes(std::size_t calls) const {
+    return calls * of_.places.outputs.stride();
+  }
   finding get_ready();
 
   device_module_task& of_;

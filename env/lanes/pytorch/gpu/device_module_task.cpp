@@ -2,11 +2,13 @@
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/random.hpp"
 #include "env/gpu/device_peak.hpp"
 #include "env/lanes/pytorch/calibration.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
+#include "env/measure/stats.hpp"
 
 namespace quern::env {
 namespace {
@@ -19,6 +21,12 @@ constexpr std::int64_t host_bytes = std::int64_t{24} << 30;
 /// two modules allocate.
 constexpr double most_of_device = 0.6;
 constexpr std::uint64_t bandwidth_footprint = std::uint64_t{1} << 30;
+/// A window lasts so long, in calls of the reference, that what stands around it says little: the
+/// device changes between the contexts of the evaluator and of a process in some 150 us, unevenly.
+constexpr double window_ns = 1e6;
+constexpr int most_slots = 8;
+/// Share of the device that the contents and results of one window may take.
+constexpr double most_of_device_for_window = 0.35;
 
 /// Where results are whole numbers, equal inputs make ties, of which each may be right.
 bool family_makes_ties(std::string_view family) {
@@ -87,15 +95,21 @@ base::expected<output_limits> limits_from(const task_instance& at, const toleran
   return output_limits(std::move(limits));
 }
 
+/// Waits for what was asked of the device, where nothing is to be found.
+base::status waited(device_desk& desk) {
+  if (const auto found = desk.wait(); !found) return tl::make_unexpected(found.error());
+  return {};
+}
+
 /// Whether the two contents are one: a stored result would be right.
 base::status check_contents_differ(device_module_task& of, device_desk& desk,
                                    module_memory& memory) {
   if (of.places.at.inputs.empty() || of.subject->degenerate) return {};
-  QUERN_CHECK(make_content(of, of.cases[0], desk, memory));
-  desk.copy(memory.inputs(), memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(make_content(of, of.cases[1], desk, memory));
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
+  desk.copy(memory.candidate_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(make_content(of, std::span(of.cases).subspan(1, 1), desk, memory));
   for (std::size_t i = 0; i < of.places.at.inputs.size(); ++i)
-    desk.same_bits(memory.inputs() + of.places.inputs.offset(i),
+    desk.same_bits(memory.candidate_inputs() + of.places.inputs.offset(i),
                    memory.staging() + of.places.inputs.offset(i), of.places.at.inputs[i]);
   QUERN_TRY(const auto found, desk.wait());
   if (std::ranges::any_of(found, [](const device_finding& one) { return !one.clean(); })) return {};
@@ -108,8 +122,10 @@ base::status check_contents_differ(device_module_task& of, device_desk& desk,
 base::status find_limits(device_module_task& of, device_desk& desk, module_memory& memory) {
   std::vector<module_case> kept;
   for (module_case& one : of.cases) {
-    QUERN_CHECK(make_content(of, one, desk, memory));
-    const auto text = of.reference->child().calibrate(of_reference);
+    QUERN_CHECK(make_content(of, {&one, 1}, desk, memory));
+    desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+    QUERN_CHECK(waited(desk));
+    const auto text = of.processes.reference->child().calibrate(of_reference);
     if (!text) return base::in_context(one.name, reference_error(text.error()));
     QUERN_TRY(const auto results, scales_from(*text, of.places.at.outputs.size()));
     auto limit = limits_from(of.places.at, of.subject->tolerance, results.scales);
@@ -127,30 +143,65 @@ base::status check_fits_device(const module_sheet& sheet, const task_instance& a
                                const quern_desk_facts& device) {
   QUERN_TRY(const auto weights, weight_layouts(sheet));
   const module_places places(at);
-  double bytes = 2 * static_cast<double>(places.inputs.stride()) +
-                 3 * static_cast<double>(places.outputs.stride());
+  double bytes = static_cast<double>(places.slot_bytes());
   for (const tensor_layout& one : weights)
     bytes += static_cast<double>(one.bytes);
   const double most = most_of_device * static_cast<double>(device.memory_bytes);
   if (bytes <= most) return {};
   constexpr double mib = 1 << 20;
   return base::fail(base::errc::exhausted,
-                    "inputs and results of its calls, twice and three times, and weights have "
+                    "inputs and results of its calls, three times, and weights have "
                     "{:.0f} MiB, on this device at most {:.0f}",
                     bytes / mib, most / mib);
 }
 
-base::expected<std::unique_ptr<device_module>> reference_process(python_zygote& zygote,
-                                                                 const std::string& text,
-                                                                 int core) {
-  python_start how = device_start(false);
-  how.core = core;
-  QUERN_TRY(auto child, zygote.fork(how));
-  auto module = std::make_unique<device_module>(zygote, std::move(child));
-  QUERN_TRY(const auto path, module->put("reference.py", text));
-  if (const auto loaded = module->child().load(path, of_reference); !loaded)
+/// With the module loaded. `left`: a process that has none; null: one is started.
+base::expected<std::unique_ptr<device_module>> reference_process(
+    std::unique_ptr<device_module> left, python_zygote& zygote, const std::string& text, int core) {
+  if (!left) {
+    python_start how = device_start(false);
+    how.core = core;
+    QUERN_TRY(auto child, zygote.fork(how));
+    left = std::make_unique<device_module>(zygote, std::move(child));
+  }
+  QUERN_TRY(const auto path, left->put("reference.py", text));
+  if (const auto loaded = left->child().load(path, of_reference); !loaded)
     return tl::make_unexpected(reference_error(loaded.error()));
-  return module;
+  return left;
+}
+
+/// Null where it cannot go on with another module.
+std::unique_ptr<device_module> without_its_module(std::unique_ptr<device_module> process) {
+  if (process && process->child().forget(of_reference).value_or(false)) return process;
+  return nullptr;
+}
+
+/// What a call of the reference takes, less what stands around it.
+base::expected<double> time_of_a_call(device_module_task& of, device_desk& desk,
+                                      module_memory& memory) {
+  constexpr int warm_ups = 3, measured = 5;
+  constexpr double least_ns = 20'000;
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
+  desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(waited(desk));
+  std::vector<double> calls, deliveries;
+  for (int i = 0; i < warm_ups + measured; ++i) {
+    const auto call = call_reference(of, 1);
+    if (!call) return tl::make_unexpected(reference_error(call.error()));
+    const auto delivery = of.processes.reference->deliver(1, of_reference);
+    if (!delivery) return tl::make_unexpected(reference_error(delivery.error()));
+    if (i < warm_ups) continue;
+    calls.push_back(static_cast<double>(*call));
+    deliveries.push_back(static_cast<double>(*delivery));
+  }
+  return std::max(least_ns, median_of(calls) - median_of(deliveries));
+}
+
+int slots_of(const device_module_task& of, const quern_desk_facts& device) {
+  const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
+                      static_cast<double>(of.places.slot_bytes());
+  const double wanted = std::ceil(window_ns / of.baseline_ns);
+  return static_cast<int>(std::clamp(std::min(wanted, room), 1.0, double{most_slots}));
 }
 
 base::error lending_error(const runner_failure& why) {
@@ -194,40 +245,73 @@ python_start device_start(bool with_extensions) {
   return how;
 }
 
-base::status make_content(device_module_task& of, const module_case& what, device_desk& desk,
-                          module_memory& memory) {
+base::status make_content(device_module_task& of, std::span<const module_case> window,
+                          device_desk& desk, module_memory& memory) {
   if (of.places.at.inputs.empty()) return {};
-  const std::array seeds{what.seed};
-  const auto made = of.content->child().content(0, seeds, what.family, of_reference);
-  if (!made) return tl::make_unexpected(reference_error(made.error()));
-  if (what.changed) return change_an_element(of, what.seed, desk, memory.staging());
+  for (std::size_t first = 0, end = 0; first < window.size(); first = end) {
+    std::vector<std::uint64_t> seeds;
+    for (; end < window.size() && window[end].family == window[first].family; ++end)
+      seeds.push_back(window[end].seed);
+    const auto made = of.processes.content->child().content(static_cast<std::int64_t>(first), seeds,
+                                                            window[first].family, of_reference);
+    if (!made) return tl::make_unexpected(reference_error(made.error()));
+  }
+  for (std::size_t i = 0; i < window.size(); ++i)
+    if (window[i].changed)
+      QUERN_CHECK(change_an_element(of, window[i].seed, desk,
+                                    memory.staging() + i * of.places.inputs.stride()));
   return {};
 }
 
-answered<base::nanoseconds_t> call_reference(device_module_task& of) {
-  return of.reference->run(of_reference);
+answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls) {
+  return of.processes.reference->run(calls, of_reference);
 }
 
 base::status lend_again(device_module_task& of, module_memory& memory) {
-  QUERN_CHECK(memory.reserve(of.places));
-  if (of.lent == memory.making()) return {};
-  if (auto done = memory.lend_to_content(*of.content, of.places); !done)
+  QUERN_CHECK(memory.reserve(of.places, of.slots));
+  if (of.processes.lent == memory.making()) return {};
+  if (auto done = memory.lend_to_content(*of.processes.content, of.places); !done)
     return tl::make_unexpected(lending_error(done.error()));
-  if (auto done = memory.lend_to_reference(*of.reference, of.places); !done)
+  if (auto done = memory.lend_to_reference(*of.processes.reference, of.places); !done)
     return tl::make_unexpected(lending_error(done.error()));
-  of.lent = memory.making();
+  of.processes.lent = memory.making();
   return {};
 }
 
+module_processes leave(device_module_task& of) {
+  module_processes left;
+  left.content = without_its_module(std::move(of.processes.content));
+  left.reference = without_its_module(std::move(of.processes.reference));
+  of.processes = {};
+  return left;
+}
+
+base::status resume(device_module_task& of, module_processes left, python_zygote& zygote,
+                    module_memory& memory, const module_terms& terms) {
+  const std::string& text = of.subject->reference;
+  QUERN_TRY(of.processes.content, reference_process(std::move(left.content), zygote, text, -1));
+  QUERN_TRY(of.processes.reference,
+            reference_process(std::move(left.reference), zygote, text, terms.core));
+  if (const auto told =
+          of.processes.content->child().take_arguments(of.making, of.sheet, of_reference);
+      !told)
+    return tl::make_unexpected(reference_error(told.error()));
+  const auto made =
+      of.processes.reference->child().construct(of.making, of.sheet, of.weights, of_reference);
+  if (!made) return tl::make_unexpected(reference_error(made.error()));
+  return lend_again(of, memory);
+}
+
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
-    std::shared_ptr<const task> subject, python_zygote& zygote, device_desk& desk,
-    module_memory& memory, const module_terms& terms) {
+    std::shared_ptr<const task> subject, module_processes left, python_zygote& zygote,
+    device_desk& desk, module_memory& memory, const module_terms& terms) {
   QUERN_CHECK(validate(*subject));
   QUERN_CHECK(check_needs_of(*subject));
   base::random_stream numbers(terms.input_seed, "weights of a module");
   const module_making making{std::string(name_of(pytorch_of(*subject).precision)),
                              numbers.next_u64() >> 2};
-  QUERN_TRY(auto content, reference_process(zygote, subject->reference, -1));
+  QUERN_TRY(auto content,
+            reference_process(std::move(left.content), zygote, subject->reference, -1));
   if (const auto sizes = content->child().describe_without_values(making, of_reference)) {
     // Before memory is taken. Where a module cannot be described so, it is found out below.
     const auto sheet = parse_module_sheet(*sizes);
@@ -251,15 +335,20 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   made->id = task_id(*made->subject);
   made->sheet = std::move(sheet);
   made->making = making;
-  made->content = std::move(content);
-  QUERN_TRY(made->reference, reference_process(zygote, made->subject->reference, terms.core));
+  module_processes& processes = made->processes;
+  processes.content = std::move(content);
+  QUERN_TRY(processes.reference, reference_process(std::move(left.reference), zygote,
+                                                   made->subject->reference, terms.core));
   QUERN_CHECK(lend_again(*made, memory));
-  const auto constructed =
-      made->reference->child().construct(made->making, made->sheet, made->weights, of_reference);
+  const auto constructed = processes.reference->child().construct(made->making, made->sheet,
+                                                                  made->weights, of_reference);
   if (!constructed) return tl::make_unexpected(reference_error(constructed.error()));
   made->cases = cases_of(*made, base::hasher().add(terms.input_seed).add(made->id).digest().low);
   QUERN_CHECK(check_contents_differ(*made, desk, memory));
   QUERN_CHECK(find_limits(*made, desk, memory));
+  QUERN_TRY(made->baseline_ns, time_of_a_call(*made, desk, memory));
+  made->slots = slots_of(*made, desk.facts());
+  QUERN_CHECK(lend_again(*made, memory));
   QUERN_TRY(const double bandwidth, desk.bandwidth(bandwidth_footprint));
   made->floor_ns = static_cast<double>(made->places.at.cost_bytes) / bandwidth * 1e9;
   return made;

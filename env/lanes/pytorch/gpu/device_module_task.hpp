@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,14 @@ struct module_case {
   output_limits limit;
 };
 
+/// The processes of a reference. They stay when the task changes: to make a context takes half a
+/// second, to load another module some milliseconds.
+struct module_processes {
+  std::unique_ptr<device_module> content;    ///< makes content
+  std::unique_ptr<device_module> reference;  ///< is called
+  std::uint64_t lent = 0;  ///< module_memory::making() of what they have mapped; 0: nothing
+};
+
 struct device_module_task {
   std::shared_ptr<const task> subject;
   std::string id;
@@ -33,20 +42,20 @@ struct device_module_task {
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
   double floor_ns = 0;             ///< least time of a call, by the roofline
-  double baseline_ns = 0;          ///< a first idea; 0: it was never timed
-  std::uint64_t lent = 0;          ///< module_memory::making() of what its processes have mapped
-  std::unique_ptr<device_module> content, reference;
+  double baseline_ns = 0;          ///< a first idea of a call of the reference
+  int slots = 1;                   ///< calls of a timed window
+  module_processes processes;      ///< of the task that is judged; none of the others
 
   device_module_task(module_weights of, task_instance at)
       : weights(std::move(of)), places(std::move(at)) {}
 };
 
-/// Makes the content of a case in `memory.staging()`, by the process of the task. The same case
-/// gives the same content. Errors as reference_error().
-base::status make_content(device_module_task& of, const module_case& what, device_desk& desk,
-                          module_memory& memory);
-/// A call of the reference on it: its outputs are in memory.reference_outputs().
-answered<base::nanoseconds_t> call_reference(device_module_task& of);
+/// Makes the content of a case in each slot of `memory.staging()`, by the process of the task. The
+/// same case gives the same content. Errors as reference_error().
+base::status make_content(device_module_task& of, std::span<const module_case> window,
+                          device_desk& desk, module_memory& memory);
+/// So many calls of the reference on it: their outputs are in memory.reference_outputs().
+answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls);
 
 /// Lends the memory of the task's calls to its processes, where they do not have it. Reserves it.
 base::status lend_again(device_module_task& of, module_memory& memory);
@@ -57,13 +66,21 @@ struct module_terms {
   int core = -1;                 ///< on which models are called
 };
 
-/// Starts the reference's processes, describes the module, and finds how far results may be from
-/// the reference's, by running it in f64, too. Errors: invalid_argument says what is wrong with the
-/// task or its reference; exhausted: it needs more than this device has; anything else is of this
-/// host.
+/// The processes of a task that is left, without its module. Those that cannot go on with another
+/// one, since the module changed torch's settings or failed, have ended.
+module_processes leave(device_module_task& of);
+
+/// Describes the module, finds how far results may be from the reference's, by running it in f64,
+/// too, and how many calls a window has. `left`: of leave(); what is not there is started. Errors:
+/// invalid_argument says what is wrong with the task or its reference; exhausted: it needs more
+/// than this device has; anything else is of this host.
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
-    std::shared_ptr<const task> subject, python_zygote& zygote, device_desk& desk,
-    module_memory& memory, const module_terms& terms);
+    std::shared_ptr<const task> subject, module_processes left, python_zygote& zygote,
+    device_desk& desk, module_memory& memory, const module_terms& terms);
+
+/// A task that was left is judged again. Errors as prepare_device_module()'s.
+base::status resume(device_module_task& of, module_processes left, python_zygote& zygote,
+                    module_memory& memory, const module_terms& terms);
 
 /// Limits for a process with a GPU that only computes: it waits by looking again and again, so CPU
 /// time says nothing.

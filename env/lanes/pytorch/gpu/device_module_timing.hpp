@@ -1,5 +1,5 @@
-// Times a module against its reference on one device: pairs of calls in random order, each with
-// content of its own, every output compared.
+// Times a module against its reference on one device: pairs of windows in random order, each call
+// with content of its own, every output compared.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,21 @@ struct module_timing_request {
   estimate_limits limits;
 };
 
-/// Symbols: w from question to answer; d what the reference takes to deliver once more, the median
-/// of this measurement; u the tail of a candidate's call (device_call); q the 90th percentile of
-/// the reference's tails. A call takes
+/// A window has n calls (device_module_task::slots); each is asked for and answered by itself, one
+/// right behind the other. Symbols: w from the first question to the last answer; d what the
+/// reference takes to deliver n times once more, the median of this measurement; u the tail of a
+/// window of the candidate (device_window); q the 90th percentile of the reference's tails. A call
+/// takes
 ///
-///     reference: w - d        candidate: w - d + max(0, u - q)
+///     reference: (w - d) / n        candidate: (w - d) / n + max(0, u - q)
+///
+/// The whole of max(0, u - q) is charged to each call: what is put off behind the last answer was
+/// put off behind each, where it hid in the time between answer and question, which d takes off.
 struct module_timing_result {
   finding what;
   process_pairs pairs;
   double baseline_ns = 0;  ///< median for one call
-  double delivery_ns = 0;  ///< d
+  double delivery_ns = 0;  ///< d / n
   double tail_ns = 0;      ///< q
   std::int64_t calls = 0;  ///< of each side
   double seconds = 0;

@@ -156,11 +156,12 @@ bool pytorch_device_evaluation::start() {
 
 bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
                                       const std::string& name) {
-  device_call took;
-  finding f = calls.make(one);
-  if (f.ok()) f = calls.reference(false, took);
-  if (f.ok()) f = calls.candidate(first_call_s, took);
-  if (f.ok()) f = calls.compare(one.limit, name);
+  device_window took;
+  const std::span<const module_case> window(&one, 1);
+  finding f = calls.make(window);
+  if (f.ok()) f = calls.reference(1, false, took);
+  if (f.ok()) f = calls.candidate(1, first_call_s, took);
+  if (f.ok()) f = calls.compare(window, name);
   verdict_.checks.push_back({name, f.ok(), f.detail});
   return settle(f);
 }

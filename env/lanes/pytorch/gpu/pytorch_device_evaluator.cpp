@@ -14,8 +14,8 @@
 namespace quern::env {
 namespace {
 
-/// Tasks whose reference's processes stay: each has two contexts.
-constexpr std::size_t most_device_modules = 2;
+/// Tasks whose weights and limits stay.
+constexpr std::size_t most_device_modules = 8;
 /// Candidates' processes that stand ready.
 constexpr int candidates_ahead = 2;
 
@@ -32,19 +32,34 @@ base::expected<python_zygote*> module_stand::zygote() {
 base::expected<device_module_task*> module_stand::get(const std::shared_ptr<const task>& subject) {
   if (!tasks_) tasks_.emplace(most_device_modules);
   const std::string id = task_id(*subject);
+  if (current_ != nullptr && current_->id == id) {
+    QUERN_CHECK(lend_again(*current_, memory_));
+    return current_;
+  }
+  auto made = change_to(id, subject);
+  if (!made && made.error().code == base::errc::unavailable) {
+    renew();  // it died: once more with fresh processes
+    tasks_.emplace(most_device_modules);
+    made = change_to(id, subject);
+  }
+  return made;
+}
+
+base::expected<device_module_task*> module_stand::change_to(
+    const std::string& id, const std::shared_ptr<const task>& subject) {
+  QUERN_TRY(auto* from, zygote());
+  module_processes left = current_ != nullptr ? leave(*current_) : module_processes();
+  current_ = nullptr;
+  const module_terms terms{secret_, core_};
   if (auto* known = tasks_->find(id)) {
-    QUERN_CHECK(lend_again(**known, memory_));
-    return known->get();
+    QUERN_CHECK(resume(**known, std::move(left), *from, memory_, terms));
+    current_ = known->get();
+    return current_;
   }
-  base::expected<std::unique_ptr<device_module_task>> made;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    QUERN_TRY(auto* from, zygote());
-    made = prepare_device_module(subject, *from, *desk_, memory_, {secret_, core_});
-    if (made || made.error().code != base::errc::unavailable) break;
-    renew();  // it died: once more with a fresh one
-  }
-  if (!made) return tl::make_unexpected(made.error());
-  return tasks_->add(id, std::move(*made)).get();
+  QUERN_TRY(auto made,
+            prepare_device_module(subject, std::move(left), *from, *desk_, memory_, terms));
+  current_ = tasks_->add(id, std::move(made)).get();
+  return current_;
 }
 
 void module_stand::stand_ready() {
@@ -54,6 +69,7 @@ void module_stand::stand_ready() {
 }
 
 void module_stand::renew() {
+  current_ = nullptr;
   tasks_.reset();
   making_.reset();
   zygote_.reset();
@@ -85,7 +101,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
   QUERN_TRY(s->children, spawner::create(s->mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
   s->kernels = std::make_unique<candidate_kernels>(*s->children, s->options.cache_dir);
-  s->null = null_distribution::of_gpus();
+  s->null = null_distribution::of_modules_on_gpus();
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(s->options.null_file, s->device_class));
   QUERN_TRY(auto care, device_care::begin(*s, s->options.gpu, *desk));

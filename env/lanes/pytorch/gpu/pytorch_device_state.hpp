@@ -39,8 +39,8 @@ class module_stand {
   [[nodiscard]] module_memory& memory() { return memory_; }
   [[nodiscard]] device_quiet& quiet() { return quiet_; }
   base::expected<python_zygote*> zygote();
-  /// The task with its processes, which have the memory of its calls; the last few are kept. Valid
-  /// until the next call.
+  /// The task with the processes of its reference, which have the memory of its calls. Of the last
+  /// few what was learnt about them is kept. Valid until the next call.
   base::expected<device_module_task*> get(const std::shared_ptr<const task>& subject);
   /// Has processes stand ready in the place of those that were taken. They make their contexts
   /// beside what comes next, and stand still while anything is timed.
@@ -49,6 +49,9 @@ class module_stand {
   void renew();
 
  private:
+  base::expected<device_module_task*> change_to(const std::string& id,
+                                                const std::shared_ptr<const task>& subject);
+
   std::unique_ptr<device_desk> desk_;
   sandbox_mode mode_;
   python_gpu gpu_;
@@ -59,6 +62,7 @@ class module_stand {
   std::optional<python_zygote> zygote_;
   std::optional<device_quiet::interruptible> making_;
   std::optional<recently_used<std::unique_ptr<device_module_task>>> tasks_;
+  device_module_task* current_ = nullptr;  ///< of tasks_, the one that has the processes
 };
 
 struct pytorch_device_evaluator::state final : public device_owner {

@@ -13,6 +13,8 @@ record     of a candidate, in a process of its own: which extensions it asks for
 kernelbench_exact  of a reference and a candidate together, in a process of their own: what KernelBench's own evaluator says
            of them (kernelbench_exact.py)
 construct  makes the model as the sheet of the reference says, with the weights of file 2
+take_arguments  of a reference that only makes content: what it would know from describe
+forget     of a reference on a GPU: gives up module and model for the next task's, and says whether torch's settings are as they were
 calibrate  of a reference on a GPU: calls its model in its precision and in f64 on the inputs that are there, and says how
            large the results are and how far they are apart (module_device.scales)
 
@@ -24,6 +26,7 @@ A text that fails is an outcome with the end of its exception. Nothing that this
 import ast
 import contextlib
 import ctypes
+import gc
 import importlib.util
 import json
 import operator
@@ -37,6 +40,7 @@ import kernelbench_exact
 from module_device import HostMemory, scales
 from module_distributions import changed
 from module_repeats import State, seed_all, seed_of
+from module_settings import settings_of_torch
 from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE, Unusable, WrongResult, element_type, flattened,
                             plain_tensors, same, tensors_of, view)
 
@@ -80,6 +84,11 @@ class Child:
         keep_one_thread()
         self.layers, self.asked = layers, asked
         self.memory = memory or HostMemory()
+        self.begin()
+        self.settings = settings_of_torch()
+
+    def begin(self):
+        """As a process that has loaded nothing."""
         self.last = None  # results of the last call, where they may have to be delivered again
         self.path, self.module, self.model, self.wide = None, None, None, None
         self.recording, self.without_memory = None, False
@@ -385,11 +394,22 @@ class Child:
         self.memory.give_back()
         return answer
 
-    def construct(self, asked):
+    def take_arguments(self, asked):
         self.precision = PRECISIONS[asked["precision"]]
-        init = ast.literal_eval(asked["init"])
         self.arguments = [(ast.literal_eval(one["value"]),) if "value" in one else None for one in asked["inputs"]]
         self.bools = [one["bool"] for one in asked["inputs"] if "value" not in one]
+        return {}
+
+    def forget(self, _):
+        sys.modules.pop("quern_module", None)
+        self.begin()
+        gc.collect()
+        self.memory.give_back()
+        return {"as_before": settings_of_torch() == self.settings}
+
+    def construct(self, asked):
+        self.take_arguments(asked)
+        init = ast.literal_eval(asked["init"])
         name = next(name for name in self.asked["classes"] if hasattr(self.module, name))
         self.model = self.make_model(name, init, asked["seed"])
         taken = 0
@@ -446,7 +466,7 @@ class Child:
         if "long" in asked:
             asked = json.loads(ctypes.string_at(sheet, asked["long"]))
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
-                    "construct": self.construct, "calibrate": self.calibrate, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
+                    "construct": self.construct, "take_arguments": self.take_arguments, "forget": self.forget, "calibrate": self.calibrate, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
                     "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
         if self.module is None and asked["ask"] not in ("record", "record_making", "record_call", "kernelbench_exact"):
             raise Unusable("a question before a module")

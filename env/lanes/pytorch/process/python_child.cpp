@@ -133,6 +133,21 @@ answered<std::string> python_child::write_weights(const module_weights& to,
   return ask({{"ask", "weights"}, {"address", *address}, {"offsets", to.offsets}}, limits);
 }
 
+answered<std::string> python_child::take_arguments(const module_making& how,
+                                                   const module_sheet& sheet,
+                                                   question_limits limits) {
+  return ask(
+      {{"ask", "take_arguments"}, {"precision", how.precision}, {"inputs", arguments_json(sheet)}},
+      limits);
+}
+
+answered<bool> python_child::forget(question_limits limits) {
+  const auto answer = ask({{"ask", "forget"}}, limits);
+  if (!answer) return tl::make_unexpected(answer.error());
+  const auto json = base::parse_json(*answer, 16);
+  return json && json->value("as_before", false);
+}
+
 answered<std::string> python_child::construct(const module_making& how, const module_sheet& sheet,
                                               const module_weights& weights,
                                               question_limits limits) {

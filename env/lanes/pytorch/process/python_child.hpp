@@ -72,6 +72,12 @@ class python_child {
   /// Makes its model as the reference's sheet says.
   answered<std::string> construct(const module_making& how, const module_sheet& sheet,
                                   const module_weights& weights, question_limits limits);
+  /// Of a reference that only makes content: what describe() would have told it.
+  answered<std::string> take_arguments(const module_making& how, const module_sheet& sheet,
+                                       question_limits limits);
+  /// Of a reference with a GPU: gives up its module and its model, and may load another one.
+  /// False: the module changed settings of torch, which would be those of the next one.
+  answered<bool> forget(question_limits limits);
   /// Of a reference with a GPU whose inputs are in place: calls its model in its precision and in
   /// f64. The text is for parse_scales().
   answered<std::string> calibrate(question_limits limits);

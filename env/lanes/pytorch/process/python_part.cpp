@@ -192,12 +192,13 @@ constexpr std::array python_commands{
     runner::handled_by<command::load, &python_runner::load>(),
 };
 
-/// For how long a process with a device looks for the next command again and again. Behind `flush`
-/// the one that is timed comes soon, and who sleeps wakes late. Behind all others it sleeps: two
-/// that look at once would slow each other down, on cores that share units.
+/// For how long a process with a device looks for the next command again and again: who sleeps
+/// wakes late. Behind `flush` the first call of a window comes soon, behind a call the next one at
+/// once. Behind all others it sleeps: two that look at once would slow each other down.
 std::int64_t awake_behind_calls(command what, std::size_t /*bytes*/) {
-  constexpr std::int64_t awake_ns = 50'000'000;
-  return what == command::flush ? awake_ns : 0;
+  constexpr std::int64_t until_a_window_ns = 50'000'000, until_a_call_ns = 100'000;
+  if (what == command::flush) return until_a_window_ns;
+  return what == command::run || what == command::gpu_deliver ? until_a_call_ns : 0;
 }
 
 runner::command_server python_server;

@@ -100,6 +100,12 @@ def warm_up(torch):
         torch.ones(2, 4, dtype=torch.float64).to(torch.bfloat16)
 
 
+def warm_up_without_memory(torch):
+    """What a first operator on tensors without memory costs: torch imports some 900 modules then, which take seconds."""
+    with torch.device("meta"):
+        torch.nn.functional.linear(torch.rand(2, 4), torch.rand(4, 4))
+
+
 def import_more():
     """Modules that candidates import and that take long, where they are installed."""
     logging.disable(logging.WARNING)  # that there is no device is meant
@@ -283,6 +289,8 @@ def serve(path, gpu):
         library.window = ctypes.CDLL(gpu["library"])  # asks the driver for nothing yet
     import_more()
     warm_up(torch)
+    if gpu is not None:
+        warm_up_without_memory(torch)  # each task of a GPU is described so first
     control = socket.socket(fileno=CONTROL)
     zygote = Zygote(library, control)
     # A child that ended wakes the loop.

@@ -57,7 +57,7 @@ pytorch_device_evaluator::state* device_that_is_none() {
   s.children = std::move(*children);
   s.builds = std::make_unique<candidate_builds>(*s.children, fs::path());
   s.kernels = std::make_unique<candidate_kernels>(*s.children, fs::path());
-  s.null = null_distribution::of_gpus();
+  s.null = null_distribution::of_modules_on_gpus();
   s.gpu.library = program_dir() / "libquern_fake_device.so";
   s.gpu.access.devices = {"/dev/zero"};
   auto desk = device_desk::open(0, s.gpu.library);
@@ -125,6 +125,45 @@ TEST_CASE("what a candidate does wrong is its verdict") {
     CAPTURE(v.detail);
     CHECK(name_of(v.kind) == kind);
   }
+}
+
+TEST_CASE(
+    "references change in the same processes, and one that changes torch's settings has its own") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto pids = [&] {
+    auto task = with->stand->get(task_of(layered));
+    REQUIRE(task);
+    return std::pair((*task)->processes.content->child().pid(),
+                     (*task)->processes.reference->child().pid());
+  };
+  const auto module_that = [](const std::string& head, const std::string& result) {
+    return head +
+           "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        "
+           "return " +
+           result + "\n\ndef get_inputs():\n    return [torch.rand(8, 8)]\n";
+  };
+  const auto plain = task_of(module_that("", "x * 2"));
+  const std::string doubles =
+      "import torch\n\nclass ModelNew(torch.nn.Module):\n"
+      "    def forward(self, x):\n        return x + x\n";
+  const auto before = pids();
+  for (int round = 0; round < 2; ++round) {
+    // Back and forth: what is known of a task is taken up again with another module in between.
+    const verdict other = judged_by_fake(doubles, false, plain);
+    CAPTURE(other.detail);
+    CHECK(name_of(other.kind) == "ok");
+    CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
+    CHECK(name_of(judged_by_fake(doubles).kind) != "ok");
+    CHECK(pids() == before);
+  }
+  const auto careless =
+      task_of(module_that("import torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n", "x * 2"));
+  CHECK(name_of(judged_by_fake(doubles, false, careless).kind) == "ok");
+  const auto after = pids();
+  CHECK(after.first != before.first);
+  CHECK(after.second != before.second);
+  CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
 }
 
 TEST_CASE("a reference that keeps state is for cores") {
