@@ -1,6 +1,7 @@
 // The Triton kernels of one candidate.
 #include "env/lanes/pytorch/candidate_kernels.hpp"
 
+#include "base/hash.hpp"
 #include "base/json.hpp"
 
 namespace quern::env {
@@ -75,12 +76,30 @@ base::expected<triton_builder*> candidate_kernels::builder() {
   return builder_.get();
 }
 
+std::shared_ptr<candidate_kernels::job> candidate_kernels::job_of(const std::string& name) {
+  const std::lock_guard lock(guard_);
+  if (const auto* known = jobs_.find(name)) return *known;
+  return jobs_.add(name, std::make_shared<job>());
+}
+
 base::expected<built_kernels> candidate_kernels::build(std::string_view source,
                                                        const module_sheet& sheet) {
+  const std::string init = base::dump(base::json(sheet.init));
+  const std::string inputs = base::dump(inputs_of(sheet));
+  const auto of = job_of(base::to_hex(base::hasher().add(source).add(init).add(inputs).digest()));
+  const std::lock_guard lock(of->guard);
+  if (!of->done) {
+    QUERN_TRY(of->done, build_now(source, init, inputs));
+  }
+  return *of->done;
+}
+
+base::expected<built_kernels> candidate_kernels::build_now(std::string_view source,
+                                                           const std::string& init,
+                                                           const std::string& inputs) {
   QUERN_TRY(auto* with, builder());
   QUERN_TRY(const auto recorded, record_triton_kernels(children_, with->python(), with->scripts(),
-                                                       source, base::dump(base::json(sheet.init)),
-                                                       base::dump(inputs_of(sheet))));
+                                                       source, init, inputs));
   built_kernels built;
   base::json index = base::json::array();
   for (std::size_t i = 0; i < recorded.kernels.size(); ++i) {

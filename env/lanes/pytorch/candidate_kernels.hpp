@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/status.hpp"
+#include "env/judge/recently_used.hpp"
 #include "env/lanes/pytorch/build/triton_builder.hpp"
 #include "env/lanes/pytorch/process/module_sheet.hpp"
 #include "env/sandbox/child.hpp"
@@ -29,7 +30,8 @@ struct built_kernels {
   bool refused = false;  ///< Triton refuses a kernel: the candidate's error, in `left_out`
 };
 
-/// Opens its builder when a candidate first needs it. Thread-safe.
+/// Opens its builder when a candidate first needs it, and keeps what was built for the last ones:
+/// what one thread builds ahead, others wait for. Thread-safe.
 class candidate_kernels {
  public:
   /// `children` outlives it. `cache`: of artefacts; empty: a private folder.
@@ -42,6 +44,14 @@ class candidate_kernels {
   base::expected<built_kernels> build(std::string_view source, const module_sheet& sheet);
 
  private:
+  /// One candidate's kernels, built by who came first.
+  struct job {
+    std::mutex guard;
+    std::optional<built_kernels> done;
+  };
+  std::shared_ptr<job> job_of(const std::string& name);
+  base::expected<built_kernels> build_now(std::string_view source, const std::string& init,
+                                          const std::string& inputs);
   base::expected<triton_builder*> builder();
 
   spawner& children_;
@@ -49,6 +59,7 @@ class candidate_kernels {
   std::mutex guard_;
   std::optional<base::temp_folder> private_cache_;
   std::unique_ptr<triton_builder> builder_;
+  recently_used<std::shared_ptr<job>> jobs_{32};
 };
 
 }  // namespace quern::env

@@ -101,6 +101,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
   QUERN_TRY(s->children, spawner::create(s->mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
   s->kernels = std::make_unique<candidate_kernels>(*s->children, s->options.cache_dir);
+  s->sheets = std::make_unique<task_sheets>(s->mode);
   s->null = null_distribution::of_modules_on_gpus();
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(s->options.null_file, s->device_class));
@@ -125,7 +126,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
 
 base::expected<python_zygote*> pytorch_device_evaluator::state::recording() {
   if (!recorder) {
-    QUERN_TRY(auto started, python_zygote::start(mode));
+    QUERN_TRY(auto started, python_zygote::start(mode, warm_up::without_memory));
     recorder.emplace(std::move(started));
   }
   return &*recorder;
@@ -171,6 +172,10 @@ void pytorch_device_evaluator::warm_up() {
 void pytorch_device_evaluator::compile_ahead(const evaluation_request& request) {
   if (request.subject->lane != &pytorch_lane) return;
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
+  const python_facts facts = facts_of_python(tokenize_python(request.source));
+  if (facts.uses_triton_jit)
+    if (const auto sheet = state_->sheets->of(*request.subject))
+      (void)state_->kernels->build(request.source, *sheet);
   (void)state_->builds->build_ahead(request.source, true);
 }
 

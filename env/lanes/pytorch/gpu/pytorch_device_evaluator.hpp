@@ -26,7 +26,7 @@ class pytorch_device_evaluator final : public staged_judge {
   ~pytorch_device_evaluator() override;
 
   void warm_up() override;
-  /// Builds its extensions.
+  /// Builds its extensions and its Triton kernels.
   void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] const env::lane& lane() const override { return pytorch_lane; }
   [[nodiscard]] std::optional<device_trouble> trouble() const override;

@@ -16,6 +16,7 @@
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
+#include "env/lanes/pytorch/task_sheets.hpp"
 #include "env/measure/null_distribution.hpp"
 
 namespace quern::env {
@@ -78,6 +79,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   python_gpu gpu;
   std::unique_ptr<candidate_builds> builds;
   std::unique_ptr<candidate_kernels> kernels;
+  std::unique_ptr<task_sheets> sheets;
   std::optional<python_zygote> recorder;  ///< without a device
   std::unique_ptr<module_stand> stand;
   std::optional<device_care> care;

@@ -52,15 +52,16 @@ base::expected<fs::path> find_module_python() {
                     tried.empty() ? "nothing" : tried);
 }
 
-base::expected<python_zygote> python_zygote::start(sandbox_mode mode) {
-  return start(mode, nullptr);
+base::expected<python_zygote> python_zygote::start(sandbox_mode mode, warm_up how) {
+  return start(mode, how, nullptr);
 }
 
 base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const python_gpu& gpu) {
-  return start(mode, &gpu);
+  return start(mode, warm_up::without_memory, &gpu);
 }
 
-base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const python_gpu* gpu) {
+base::expected<python_zygote> python_zygote::start(sandbox_mode mode, warm_up how,
+                                                   const python_gpu* gpu) {
   QUERN_TRY(const auto python, find_module_python());
   QUERN_TRY(const auto script, script_named("zygote.py"));
   QUERN_TRY(const auto library, python_library());
@@ -79,6 +80,7 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const pyth
       // not touch it, neither: torch asks when it looks for CUDA's compiler (module_device.py).
       "CUDA_VISIBLE_DEVICES="};
   std::vector<std::string> command{python.string(), script.string(), library.string()};
+  base::json more{{"without_memory", how == warm_up::without_memory}, {"gpu", nullptr}};
   std::optional<base::temp_folder> folders;
   if (gpu != nullptr) {
     environment.insert(environment.end(), gpu->access.env.begin(), gpu->access.env.end());
@@ -94,11 +96,12 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, const pyth
     for (std::string& path : system_library_folders())
       shown.push_back(std::move(path));
     shown.emplace_back("/dev/urandom");
-    command.push_back(base::dump(base::json{{"library", gpu->library.string()},
-                                            {"devices", gpu->access.devices},
-                                            {"read_only", shown},
-                                            {"folders", folders->path().string()}}));
+    more["gpu"] = {{"library", gpu->library.string()},
+                   {"devices", gpu->access.devices},
+                   {"read_only", shown},
+                   {"folders", folders->path().string()}};
   }
+  command.push_back(base::dump(more));
   QUERN_TRY(auto parent, warm_process::start(std::move(command), std::move(environment)));
   python_zygote started(std::move(parent), mode == sandbox_mode::required);
   started.folders_ = std::move(folders);

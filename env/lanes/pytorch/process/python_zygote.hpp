@@ -44,13 +44,18 @@ struct python_gpu {
   std::filesystem::path library;  ///< libquern_cuda.so
 };
 
+/// What the warm parent does beyond imports, so that no child has to. Operators on tensors without
+/// memory have torch import modules for some seconds.
+enum class warm_up { operators, without_memory };
+
 /// Starts and owns the warm parent. Thread-compatible.
 class python_zygote {
  public:
   /// Imports torch and what candidates import most, by the Python of find_module_python(): some
   /// seconds.
-  static base::expected<python_zygote> start(sandbox_mode mode);
-  /// The same with children that make a context on a GPU before they stand ready.
+  static base::expected<python_zygote> start(sandbox_mode mode, warm_up how = warm_up::operators);
+  /// The same, with tensors without memory, too, and with children that make a context on a GPU
+  /// before they stand ready.
   static base::expected<python_zygote> start(sandbox_mode mode, const python_gpu& gpu);
 
   /// Python, torch and other modules with their versions, as JSON.
@@ -87,7 +92,7 @@ class python_zygote {
  private:
   python_zygote(warm_process parent, bool required)
       : parent_(std::move(parent)), required_(required) {}
-  static base::expected<python_zygote> start(sandbox_mode mode, const python_gpu* gpu);
+  static base::expected<python_zygote> start(sandbox_mode mode, warm_up how, const python_gpu* gpu);
   /// What decides whether a child that stands ready is one for `how`.
   [[nodiscard]] base::json limits_of(const python_start& how) const;
   base::expected<base::json> ask(const base::json& question, base::unique_fd socket);

@@ -271,7 +271,7 @@ class Zygote:
         return child.pid, child.folder, False
 
 
-def serve(path, gpu):
+def serve(path, gpu, without_memory):
     """Answers on descriptor 3 until the evaluator closes it."""
     # Ctrl-C is for the evaluator, which finishes what it has begun; this process ends with its socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -289,8 +289,8 @@ def serve(path, gpu):
         library.window = ctypes.CDLL(gpu["library"])  # asks the driver for nothing yet
     import_more()
     warm_up(torch)
-    if gpu is not None:
-        warm_up_without_memory(torch)  # each task of a GPU is described so first
+    if without_memory:
+        warm_up_without_memory(torch)
     control = socket.socket(fileno=CONTROL)
     zygote = Zygote(library, control)
     # A child that ended wakes the loop.
@@ -362,7 +362,7 @@ def facts(torch):
 
 def main():
     try:
-        serve(sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else None)
+        serve(sys.argv[1], **json.loads(sys.argv[2]))
     except (ConnectionError, BrokenPipeError):
         pass  # the evaluator left without its answer
 

@@ -57,6 +57,7 @@ pytorch_device_evaluator::state* device_that_is_none() {
   s.children = std::move(*children);
   s.builds = std::make_unique<candidate_builds>(*s.children, fs::path());
   s.kernels = std::make_unique<candidate_kernels>(*s.children, fs::path());
+  s.sheets = std::make_unique<task_sheets>(s.mode);
   s.null = null_distribution::of_modules_on_gpus();
   s.gpu.library = program_dir() / "libquern_fake_device.so";
   s.gpu.access.devices = {"/dev/zero"};
@@ -164,6 +165,23 @@ TEST_CASE(
   CHECK(after.first != before.first);
   CHECK(after.second != before.second);
   CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
+}
+
+TEST_CASE("what a task is called with is known without a device, as its evaluation knows it") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto subject = task_of(layered);
+  const auto ahead = with->sheets->of(*subject);
+  CAPTURE(ahead ? "" : ahead.error().message);
+  REQUIRE(ahead);
+  auto task = with->stand->get(subject);
+  REQUIRE(task);
+  CHECK(ahead->init == (*task)->sheet.init);
+  CHECK(base::dump(arguments_json(*ahead)) == base::dump(arguments_json((*task)->sheet)));
+  CHECK(base::dump(weights_json(*ahead)) == base::dump(weights_json((*task)->sheet)));
+  const auto broken = with->sheets->of(*task_of("class Model:\n    pass\n"));
+  CHECK(!broken);
+  CHECK(with->sheets->of(*subject));  // it goes on
 }
 
 TEST_CASE("a reference that keeps state is for cores") {

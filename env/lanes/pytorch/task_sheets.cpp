@@ -1,0 +1,48 @@
+// What models of tasks are called with.
+#include "env/lanes/pytorch/task_sheets.hpp"
+
+#include "env/lanes/pytorch/module_task.hpp"
+#include "env/lanes/pytorch/tasks/pytorch_body.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr question_limits of_sheets{60, 120};
+
+base::error error_of(const runner_failure& why) {
+  return {base::errc::unavailable, "a reference on tensors without memory: " + why.text};
+}
+
+}  // namespace
+
+base::expected<module_sheet> task_sheets::of(const task& subject) {
+  const std::lock_guard lock(guard_);
+  const std::string id = task_id(subject);
+  if (const module_sheet* known = known_.find(id)) return *known;
+  QUERN_TRY(auto sheet, describe(subject));
+  return known_.add(id, std::move(sheet));
+}
+
+base::expected<module_sheet> task_sheets::describe(const task& subject) {
+  if (!zygote_) {
+    QUERN_TRY(auto started, python_zygote::start(mode_, warm_up::without_memory));
+    zygote_.emplace(std::move(started));
+  }
+  QUERN_TRY(const auto file, write_module("reference.py", subject.reference));
+  python_start how;
+  how.read_only = {file.path.string()};
+  auto child = zygote_->fork(how);
+  if (!child) {
+    zygote_.reset();  // a fresh one for the next
+    return tl::make_unexpected(child.error());
+  }
+  if (const auto loaded = child->load(file.path.string(), of_sheets); !loaded)
+    return tl::make_unexpected(error_of(loaded.error()));
+  const module_making making{std::string(name_of(pytorch_of(subject).precision)), 1};
+  const auto text = child->describe_without_values(making, of_sheets);
+  (void)zygote_->end(*child);
+  if (!text) return tl::make_unexpected(error_of(text.error()));
+  return parse_module_sheet(*text);
+}
+
+}  // namespace quern::env
