@@ -198,6 +198,7 @@ env::corpus_plan chosen_plan(const run_config& config) {
   plan.samples_per_task = static_cast<int>(config.tasks.corpus_variants);
   plan.wrong_share = config.tasks.corpus_wrong_share;
   plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
+  plan.exemplars_shown = config.replay.exemplars_shown;
   plan.task.lane = &lane_of(config);
   return plan;
 }

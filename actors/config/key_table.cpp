@@ -181,7 +181,10 @@ void tasks_and_env(keys& table) {
 
 void method(keys& table) {
   QUERN_TEXT(replay.exemplars, resume, QUERN_WORDS("bucket", "island", "random", "none"),
-             "how two prior variants with scores are chosen for a prompt");
+             "how prior variants with scores are chosen for a prompt");
+  QUERN_NUMBER(replay.exemplars_shown, fixed, 1, 16,
+               "variants that a prompt shows; where a task has fewer with scores, its prompts show "
+               "none. A corpus of stage sft shows as many");
   QUERN_NUMBER(replay.without_exemplars_share, resume, 0, 1, "share of prompts without exemplars");
   QUERN_NUMBER(replay.buckets, resume, 2, 1000, "score buckets of a task");
   QUERN_NUMBER(replay.bucket_temperature, resume, 0.001, 1000, "of the softmax over bucket means");

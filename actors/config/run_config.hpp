@@ -77,6 +77,7 @@ struct run_config {
 
   struct {
     std::string exemplars = "bucket";
+    std::int64_t exemplars_shown = 2;
     double without_exemplars_share = 0.5;
     std::int64_t buckets = 7;
     double bucket_temperature = 1.0;

@@ -123,7 +123,7 @@ std::vector<sample_id> panel::scouts_of(const book_task& task) {
   auto& shown = scouts_of_task_[&task];
   if (!shown.empty()) return shown;
   for (std::string& source : prompts_->scouts(task)) {
-    if (shown.size() == 2) break;
+    if (std::ssize(shown) == config_->replay.exemplars_shown) break;
     const sample_id id = first_scout + static_cast<sample_id>(scouts_.size());
     scouts_[id] = {&task, std::move(source), 0};
     shown.push_back(id);
@@ -152,7 +152,7 @@ std::vector<shown_exemplar> panel::timed(const item& one) const {
     const scout& shown = scouts_.at(id);
     if (shown.speedup_e2 > 0) exemplars.push_back({0, {shown.source, shown.speedup_e2}});
   }
-  if (exemplars.size() < 2) exemplars.clear();
+  if (std::ssize(exemplars) < config_->replay.exemplars_shown) exemplars.clear();
   std::sort(exemplars.begin(), exemplars.end(),
             [](const auto& a, const auto& b) { return a.text.speedup_e2 < b.text.speedup_e2; });
   return exemplars;

@@ -56,10 +56,11 @@ class panel {
   static base::expected<panel> read(const run_config& config, const task_book& tasks,
                                     const base::json& written);
 
-  /// Kernels that have to be timed first, to be shown; two for each task that shows any.
+  /// Kernels that have to be timed first, to be shown; replay.exemplars_shown for each task
+  /// that shows any.
   [[nodiscard]] std::vector<evaluate_sample> scouts() const;
-  /// Their verdicts, by the sample numbers given in `scouts`. A task whose two were not both timed
-  /// shows none.
+  /// Their verdicts, by the sample numbers given in `scouts`. A task of whose
+  /// kernels one was not timed shows none.
   void scored(sample_id id, const env::verdict& verdict);
   /// Prompts are fixed from here on.
   void freeze();

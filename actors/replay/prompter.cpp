@@ -45,6 +45,7 @@ prompter::prompter(const run_config& config, env::prompt_template form, env::pro
       form_(std::move(form)),
       facts_(std::move(facts)),
       length_(std::move(length)) {
+  options_.count = config.replay.exemplars_shown;
   options_.temperature = config.replay.bucket_temperature;
 }
 
@@ -93,6 +94,7 @@ base::expected<std::vector<shown_exemplar>> prompter::choose(const book_task& ta
     }
     shown.push_back({id, {std::move(*code), variant.speedup_e2.value_or(0)}});
   }
+  if (std::ssize(shown) < exemplars_shown()) shown.clear();
   return shown;
 }
 

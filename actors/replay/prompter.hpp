@@ -42,15 +42,18 @@ class prompter {
   /// not).
   [[nodiscard]] bool wants_exemplars(std::int64_t sequence) const;
 
-  /// Chooses exemplars of the task as of `version`; fewer than asked for where there are not so
-  /// many.
+  /// How many exemplars a prompt shows that shows any: replay.exemplars_shown.
+  [[nodiscard]] std::int64_t exemplars_shown() const { return options_.count; }
+
+  /// Chooses `exemplars_shown` variants of the task as of `version`; none where there are fewer.
   [[nodiscard]] base::expected<std::vector<shown_exemplar>> choose(const book_task& task,
                                                                    const storage::archive& archive,
                                                                    std::int64_t sequence,
                                                                    std::int64_t version) const;
 
-  /// Two grammar variants of the task to be timed here, for the time before the policy has any of
-  /// its own. Empty for a task that the grammar did not make.
+  /// Up to replay.seed_variants correct grammar variants of the task, drawn, to be timed here: what
+  /// its prompts show before the policy has written any. Empty for a task that the grammar did not
+  /// make, and where no prompt shows exemplars.
   [[nodiscard]] std::vector<std::string> scouts(const book_task& task) const;
 
   /// A prompt that is too long for the policy with its exemplars comes without them.

@@ -68,7 +68,7 @@ base::status replay::issue_groups(replay_orders& orders) {
 bool replay::has_exemplars(const book_task& task) const {
   const storage::score_buckets* buckets =
       archive_->buckets({task.id, prompter_->device_class(), measured_as(config_)});
-  return buckets != nullptr && buckets->size() >= 2;
+  return buckets != nullptr && buckets->size() >= prompter_->exemplars_shown();
 }
 
 void replay::draw_scouts(const book_task& task, group_id turn) {
@@ -119,7 +119,6 @@ base::expected<bool> replay::issue_one(replay_orders& orders) {
     if (state != scouting_.end() && state->second.missing > 0 && !has_exemplars(*task))
       return held_up(role_wait::exemplars);
     QUERN_TRY(exemplars, prompter_->choose(*task, *archive_, permit->sequence, permit->version));
-    if (exemplars.size() < 2) exemplars.clear();
   }
   const made_prompt prompt = prompter_->render(*task, exemplars);
   storage::group_spec spec;

@@ -15,9 +15,8 @@ namespace {
 
 /// Draws that are tried until one is new in its task.
 constexpr std::uint64_t most_draws = 16;
-/// Pairs that are timed until both members are ok.
-constexpr std::uint64_t most_exemplar_draws = 6;
-constexpr std::size_t exemplars_shown = 2;
+/// Variants that are timed for each exemplar shown, until so many are ok.
+constexpr std::int64_t draws_per_exemplar = 3;
 /// As env.evaluators.
 constexpr std::int64_t most_shards = 1024;
 
@@ -67,6 +66,9 @@ base::status validate(const corpus_plan& plan) {
                       plan.task.lane == nullptr ? "no lane" : plan.task.lane->name);
   QUERN_CHECK(share("wrong_share", plan.wrong_share));
   QUERN_CHECK(share("exemplar_task_share", plan.exemplar_task_share));
+  if (plan.exemplars_shown < 1)
+    return base::fail(base::errc::invalid_argument, "exemplars_shown is {}, it must be at least 1",
+                      plan.exemplars_shown);
   if (plan.tasks < 1)
     return base::fail(base::errc::invalid_argument, "tasks is {}, it must be at least 1",
                       plan.tasks);
@@ -97,6 +99,7 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"samples_per_task", plan.samples_per_task},
           {"wrong_share", fmt::format("{}", plan.wrong_share)},
           {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
+          {"exemplars_shown", plan.exemplars_shown},
           {"exemplar_protocol", plan.exemplar_protocol},
           {"lane", plan.task.lane->name},
           {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
@@ -176,6 +179,7 @@ base::status check_corpus(const corpus_survey& found, const std::filesystem::pat
                              {"samples_per_task", plan.samples_per_task},
                              {"wrong_share", fmt::format("{}", plan.wrong_share)},
                              {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
+                             {"exemplars_shown", plan.exemplars_shown},
                              {"lane", plan.task.lane->name}};
   for (const auto& [key, value] : chosen.items())
     if (found.header.contains(key) && found.header[key] != value)
@@ -232,7 +236,9 @@ base::expected<std::vector<scored_variant>> corpus_maker::score_exemplars(work& 
   const auto key = static_cast<std::uint64_t>(at.index);
   base::random_stream random(plan_.seed, "exemplar task", {key});
   if (!random.chance(plan_.exemplar_task_share)) return scored;
-  for (std::uint64_t k = 0; k < most_exemplar_draws && scored.size() < exemplars_shown; ++k) {
+  const std::int64_t most_draws_of_task = draws_per_exemplar * plan_.exemplars_shown;
+  for (std::int64_t k = 0; k < most_draws_of_task && std::ssize(scored) < plan_.exemplars_shown;
+       ++k) {
     kernel_variant variant = at.supply.draw(plan_.seed, random.next_u64(), 0);
     if (at.exemplars.contains(variant.source)) continue;
     QUERN_TRY(const verdict judged,
@@ -241,7 +247,7 @@ base::expected<std::vector<scored_variant>> corpus_maker::score_exemplars(work& 
     at.exemplars[variant.source] = source_hash_of(judged, variant);
     scored.push_back({std::move(variant), *judged.speedup_e2});
   }
-  if (scored.size() < exemplars_shown) scored.clear();
+  if (std::ssize(scored) < plan_.exemplars_shown) scored.clear();
   return scored;
 }
 
@@ -300,7 +306,7 @@ base::status corpus_maker::add_sample(work& at, int sample,
 void corpus_maker::announce(const work& of) {
   base::random_stream random(plan_.seed, "exemplar task", {static_cast<std::uint64_t>(of.index)});
   if (random.chance(plan_.exemplar_task_share))
-    for (std::size_t k = 0; k < exemplars_shown; ++k)
+    for (std::int64_t k = 0; k < plan_.exemplars_shown; ++k)
       judge_->announce(of.subject, of.supply.draw(plan_.seed, random.next_u64(), 0).source);
   for (int sample = 0; sample < plan_.samples_per_task; ++sample) {
     const std::int64_t item = of.index * plan_.samples_per_task + sample;

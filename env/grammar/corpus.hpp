@@ -27,9 +27,10 @@ struct corpus_plan {
   int samples_per_task = 8;
   /// Share of samples with an intended mistake: what the policy's first success rate is tuned with.
   double wrong_share = 0.35;
-  /// Share of tasks for which two correct variants are scored; every other sample of these shows
-  /// both.
+  /// Share of tasks for which `exemplars_shown` correct variants are scored; every other sample of
+  /// these shows all of them.
   double exemplar_task_share = 0.35;
+  std::int64_t exemplars_shown = 2;
   /// How they are scored: a protocol of the evaluator. "paired/1" measures, "cost_model/1"
   /// computes.
   std::string exemplar_protocol = "paired/1";
@@ -42,7 +43,8 @@ struct corpus_plan {
   int shards = 1;
 };
 
-/// Refuses shares outside [0, 1], counts below 1, a shard that is not below `shards`.
+/// Refuses shares outside [0, 1], counts and `exemplars_shown` below 1, a shard that is not below
+/// `shards`.
 base::status validate(const corpus_plan& plan);
 
 /// All of a plan and its template that decides the content, for the file's header.

@@ -105,6 +105,20 @@ TEST_CASE("a recorded file and the engine that plays it go together") {
       contains(problem("quern_config: 1\npolicy: {engine: record}\n"), "did you mean 'recorded'"));
 }
 
+TEST_CASE("how many exemplars a prompt shows has a range and is fixed for a run") {
+  CHECK(usual_config("", "").replay.exemplars_shown == 2);
+  for (const char* bad : {"0", "17"})
+    CHECK(contains(problem(fmt::format("quern_config: 1\nreplay: {{exemplars_shown: {}}}\n", bad)),
+                   fmt::format("replay.exemplars_shown: {} is outside 1 .. 16", bad)));
+  run_config changed;
+  changed.replay.exemplars_shown = 3;
+  CHECK(check_config(changed));
+  const auto found = differences({}, changed);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].path == "replay.exemplars_shown");
+  CHECK(found[0].changes == key_class::fixed);
+}
+
 TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 1\nlerner: {steps: 1}\n"), "did you mean 'learner"));
   CHECK(contains(problem("quern_config: 1\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));

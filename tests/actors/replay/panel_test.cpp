@@ -1,11 +1,15 @@
 // The figures of a panel: paired, and honest about chance.
 #include "actors/replay/panel.hpp"
 
+#include <map>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "base/random.hpp"
 #include "env/verdict/verdict.hpp"
 #include "support/test.hpp"
+#include "tests/actors/replay/replay_fixture.hpp"
 #include "tests/storage/ledger_support.hpp"
 
 using namespace quern;
@@ -24,6 +28,45 @@ base::json answer_of(env::verdict_kind kind, std::optional<double> reward) {
 }
 
 }  // namespace
+
+TEST_CASE("prompts of the panel show as many kernels as replay.exemplars_shown, or none") {
+  for (const std::int64_t shown : {1, 2, 3}) {
+    test::fixture f;
+    f.config.policy.max_prompt_tokens = 100'000;
+    f.config.observe.panel_train = 6;
+    f.config.observe.panel_held_out = 0;
+    f.config.replay.seed_variants = 4;
+    f.config.replay.exemplars_shown = shown;
+    const auto prompts = prompter::make(f.config, "cpp-avx2").value();
+    const auto ask = [&](std::size_t untimed) {
+      panel asked = panel::make(f.config, *f.tasks, prompts).value();
+      env::verdict right;
+      right.kind = env::verdict_kind::ok;
+      right.speedup_e2 = 150;
+      std::map<std::string, std::size_t> of_task;
+      std::set<std::string> sources;
+      for (const evaluate_sample& order : asked.scouts()) {
+        if (of_task[order.task]++ >= untimed) asked.scored(order.sample, right);
+        sources.insert(order.source);
+      }
+      for (const auto& [task, count] : of_task)
+        CHECK(count == static_cast<std::size_t>(shown));
+      asked.freeze();
+      std::map<std::size_t, int> by_count;
+      for (const generate_group& question : asked.questions()) {
+        std::size_t count = 0;
+        for (const std::string& source : sources)
+          count += question.prompt.find(source) == std::string::npos ? 0 : 1;
+        ++by_count[count];
+      }
+      return by_count;
+    };
+    const std::map<std::size_t, int> half{{0, 3}, {static_cast<std::size_t>(shown), 3}};
+    CHECK(ask(0) == half);
+    // One of them could not be timed.
+    CHECK(ask(1) == std::map<std::size_t, int>{{0, 6}});
+  }
+}
 
 TEST_CASE("gain is the ratio of means") {
   panel_half half{{1, 0, 1, 0}, {2, 0, 1, 0}};

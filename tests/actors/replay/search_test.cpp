@@ -2,6 +2,7 @@
 // and goes on where it was, whatever is lost on the way.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "actors/replay/lineage.hpp"
 #include "actors/replay/search_start.hpp"
@@ -116,6 +117,27 @@ TEST_CASE("later prompts show what was found, and each variant knows what its pr
   check_spent(alone, f.config);
   for (const storage::variant_key& key : alone.head().variants().keys())
     CHECK(alone.head().variants().best(key, INT64_MAX).value()->parents.empty());
+}
+
+TEST_CASE("a prompt shows as many kernels as replay.exemplars_shown says, or none") {
+  for (const std::int64_t shown : {1, 2, 3}) {
+    search_fixture f;
+    f.config.replay.without_exemplars_share = 0;
+    f.config.replay.exemplars_shown = shown;
+    f.config.replay.seed_variants = 3;
+    f.config.run.budget_evaluations = 80;
+    world w(f.config, *f.tasks, f.folder.path() / "shown", true, 4);
+    std::set<group_id> groups;
+    w.on_order = [&](const generate_group& order) { groups.insert(order.group); };
+    REQUIRE(w.go());
+    std::size_t with = 0;
+    for (const group_id id : groups) {
+      const std::size_t count = w.head().rows().group(id).value().exemplars.size();
+      CHECK((count == 0 || count == static_cast<std::size_t>(shown)));
+      with += count > 0 ? 1 : 0;
+    }
+    CHECK(with > groups.size() / 2);
+  }
 }
 
 TEST_CASE("the lineage of the best has every ancestor once, parents before children") {

@@ -131,6 +131,32 @@ TEST_CASE("records hold what a policy learns from, and only verified kernels") {
   CHECK(with_exemplars < static_cast<int>(records.size()) / 2);
 }
 
+TEST_CASE("records show as many exemplars as the plan says, which the file remembers") {
+  const auto folder = base::temp_folder::make().value();
+  auto plan = small_plan();
+  plan.exemplar_task_share = 1;
+  for (const std::int64_t shown : {1, 2, 3}) {
+    knowing_judge judge;
+    plan.exemplars_shown = shown;
+    const auto file = folder.path() / fmt::format("{}.jsonl", shown);
+    make_all(plan, file, judge);
+    int with_exemplars = 0;
+    for (const auto& record : records_of(file)) {
+      CHECK(
+          (record.exemplars.empty() || record.exemplars.size() == static_cast<std::size_t>(shown)));
+      with_exemplars += record.exemplars.empty() ? 0 : 1;
+    }
+    CHECK(with_exemplars > 0);
+  }
+  knowing_judge judge;
+  const auto form = small_form();
+  const auto other = env::corpus_maker::open(plan, form, {}, folder.path() / "2.jsonl", judge);
+  REQUIRE_FALSE(other);
+  CHECK(test::contains(other.error().message, "exemplars_shown = 2, now it is 3"));
+  plan.exemplars_shown = 0;
+  CHECK(test::contains(env::validate(plan).error().message, "exemplars_shown is 0"));
+}
+
 TEST_CASE("a file that was torn anywhere ends up the same") {
   const auto folder = base::temp_folder::make().value();
   const auto whole = folder.path() / "whole.jsonl";
