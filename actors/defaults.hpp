@@ -1,4 +1,5 @@
-// Bounds, timeouts and credits that several actors share, with their reasons.
+// Bounds, timeouts and credits that several actors share, with their reasons. Those of the
+// evaluator hosts' protocol are in env/plugin/time_outs.hpp.
 #pragma once
 
 #include <chrono>

@@ -325,11 +325,10 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   }
   state.hosts = std::move(*started);
   state.sink->endpoints = state.hosts->endpoints();
-  evaluation_desk::limits limits;
+  evaluation_desk::limits limits(
+      {retry_limits::within(state.setup.config->env.max_attempts),
+       static_cast<base::nanoseconds_t>(state.setup.config->actors.lease_s * 1e9)});
   limits.queue.queue = state.setup.queue;
-  limits.leases.retries = retry_limits::within(state.setup.config->algorithm.max_attempts);
-  limits.leases.lease_ns =
-      static_cast<base::nanoseconds_t>(state.setup.config->actors.lease_s * 1e9);
   state.desk = std::make_unique<evaluation_desk>(state.setup.epoch, limits);
   state.epoch = state.setup.epoch;
   with->bound.set_value({});

@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "env/plugin/curve.hpp"
+#include "env/plugin/time_outs.hpp"
 
 namespace quern::actors {
 

@@ -28,6 +28,22 @@ const config_key* find_key(std::string_view path) {
   return found == keys.end() ? nullptr : &*found;
 }
 
+struct moved_key {
+  std::string_view earlier;
+  std::string_view path;
+};
+
+/// Keys of format 1 that earlier builds called otherwise. Files of their runs have every key, so
+/// files may have the earlier name; settings may not.
+constexpr moved_key moved_keys[] = {{"algorithm.max_attempts", "env.max_attempts"}};
+
+/// The present name of a key that was moved; empty: it was not.
+std::string_view present_name(std::string_view earlier) {
+  for (const moved_key& moved : moved_keys)
+    if (moved.earlier == earlier) return moved.path;
+  return {};
+}
+
 bool is_group(std::string_view path) {
   const auto& keys = config_keys();
   return std::any_of(keys.begin(), keys.end(), [&](const config_key& known) {
@@ -51,6 +67,8 @@ tl::unexpected<base::error> unknown_key(std::string_view path) {
     return fail(errc::invalid_argument, "'{}' is a group of keys: set one of {}", path,
                 fmt::join(below, ", "));
   }
+  if (const std::string_view now = present_name(path); !now.empty())
+    return fail(errc::invalid_argument, "{} is called {} now: use that name", path, now);
   // A key of earlier builds, which stands in the files of their runs.
   if (path == "algorithm.anchor")
     return fail(errc::invalid_argument,
@@ -115,16 +133,19 @@ base::status assign(const config_key& key, run_config& config, const std::string
   return read_number(key, value, "a finite number", *std::get<double*>(at));
 }
 
-base::status apply_node(run_config& config, const YAML::Node& node, const std::string& prefix) {
-  std::set<std::string> seen;
+base::status apply_node(run_config& config, const YAML::Node& node, const std::string& prefix,
+                        std::set<std::string>& seen) {
   for (const auto& entry : node) {
     if (!entry.first.IsScalar())
       return fail(
           errc::invalid_argument, "a key {} is no text: KEY: VALUE is needed",
           prefix.empty() ? "at the top" : "of '" + prefix.substr(0, prefix.size() - 1) + "'");
-    const std::string path = prefix + entry.first.Scalar();
+    const std::string written = prefix + entry.first.Scalar();
+    const std::string_view moved_to = present_name(written);
+    const std::string path = moved_to.empty() ? written : std::string(moved_to);
     if (!seen.insert(path).second)
-      return fail(errc::invalid_argument, "key '{}' stands twice: take one out", path);
+      return fail(errc::invalid_argument, "key '{}' stands twice{}: take one out", path,
+                  moved_to.empty() ? "" : fmt::format(", once as {}", written));
     const YAML::Node& value = entry.second;
     if (path == "quern_config") continue;
     const config_key* key = find_key(path);
@@ -142,7 +163,7 @@ base::status apply_node(run_config& config, const YAML::Node& node, const std::s
           "{}: keys are needed below it, as in `{}: {{KEY: VALUE}}`; configs/reference.yaml "
           "lists them",
           path, path);
-    QUERN_CHECK(apply_node(config, value, path + "."));
+    QUERN_CHECK(apply_node(config, value, path + ".", seen));
   }
   return {};
 }
@@ -214,7 +235,8 @@ base::status apply_yaml(run_config& config, std::string_view yaml) {
                   "configs/reference.yaml",
                   config_version);
     QUERN_CHECK(check_version(root));
-    return apply_node(config, root, "");
+    std::set<std::string> seen;
+    return apply_node(config, root, "", seen);
   });
 }
 

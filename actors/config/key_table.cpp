@@ -151,6 +151,10 @@ void tasks_and_env(keys& table) {
   QUERN_NUMBER(env.noise_limit, resume, 0.01, 0.5,
                "half-width of that interval above which a measurement is noisy: measured again, "
                "then dropped");
+  QUERN_NUMBER(env.max_attempts, resume, 1, 20,
+               "evaluations of a sample that end alike (noise, a lost host) before it is dropped; "
+               "after a fault of hosts they wait for up to 30 s in all; "
+               "an invalid reference and an unconfirmed claim are tried again once at most");
   QUERN_NUMBER(env.evaluators, resume, 0, 1024,
                "evaluator hosts started with the run; others may join at env.bind");
   QUERN_TEXT(env.evaluator_hosts, resume, {},
@@ -212,10 +216,6 @@ void method(keys& table) {
       "cap of the truncated importance weight between generator and learner (preset reinforce)");
   QUERN_NUMBER(algorithm.negative_scale, resume, 0, 1,
                "negative advantages are multiplied by this; 0: learn from successes only");
-  QUERN_NUMBER(algorithm.max_attempts, resume, 1, 20,
-               "evaluations of a sample that end alike (noise, a lost host) before it is dropped; "
-               "after a fault of hosts they wait for up to 30 s in all; "
-               "an invalid reference and an unconfirmed claim are tried again once at most");
   QUERN_NUMBER(learner.steps, resume, 0, 1e9, "optimiser steps of the run");
   QUERN_NUMBER(learner.learning_rate, resume, 0, 1,
                "after warm-up; a small policy is ruined within two steps by one too large");

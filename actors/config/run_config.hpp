@@ -63,6 +63,7 @@ struct run_config {
     double time_budget_s = 0.3;
     double precision = 0.02;
     double noise_limit = 0.06;
+    std::int64_t max_attempts = 3;
     std::int64_t evaluators = 1;
     std::string evaluator_hosts = "";
     std::string gpus = "0";
@@ -95,7 +96,6 @@ struct run_config {
     double kl_weight = 0.0;
     double importance_cap = 2.0;
     double negative_scale = 1.0;
-    std::int64_t max_attempts = 3;
   } algorithm;
 
   struct {

@@ -52,6 +52,7 @@ struct job_order {
 class evaluation_desk {
  public:
   struct limits {
+    explicit limits(lease_book::limits of_leases) : leases(of_leases) {}
     lease_book::limits leases;
     dispatcher::limits queue;
     retry_pause pause;

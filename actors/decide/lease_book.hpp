@@ -21,11 +21,12 @@ constexpr int retry_causes = 5;
 std::string_view to_string(retry_cause cause);
 
 /// How often a job is tried again for each cause before its sample is dropped with that reason.
+/// env.max_attempts decides it in a run (`within`); there are no defaults.
 struct retry_limits {
-  int noisy = 2;
-  int infra_error = 3;
-  int invalid_reference = 1;
-  int unconfirmed = 1;
+  int noisy;
+  int infra_error;
+  int invalid_reference;
+  int unconfirmed;
   [[nodiscard]] int of(retry_cause cause) const;
   /// Limits under which no cause takes more than `attempts` evaluations of a sample. A reference
   /// that does not hold and a claim that was not borne out are tried again once at most: a third
@@ -65,8 +66,10 @@ struct lease_result {
 class lease_book {
  public:
   struct limits {
+    /// `time`: how long a holder may keep a job, in ns.
+    limits(retry_limits most_retries, nanoseconds_t time) : retries(most_retries), lease_ns(time) {}
     retry_limits retries;
-    nanoseconds_t lease_ns = 60'000'000'000;
+    nanoseconds_t lease_ns;
     std::size_t remembered = 4096;
     int most_returns = 32;
   };

@@ -41,8 +41,8 @@ struct host_session {
 class session_book {
  public:
   struct limits {
-    nanoseconds_t silence_ns = 5'000'000'000;  ///< without a frame for so long: lost
-    std::size_t sessions = 1024;
+    nanoseconds_t silence_ns;  ///< without a frame for so long: lost
+    std::size_t sessions;      ///< the most that live at once
   };
 
   /// `first`: ids count from here. The epoch goes into the upper bits as with leases.

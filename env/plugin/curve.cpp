@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "env/plugin/time_outs.hpp"
 
 namespace quern::env {
 
@@ -19,7 +20,6 @@ namespace {
 
 constexpr const char* zap_endpoint = "inproc://zeromq.zap.01";
 constexpr std::size_t key_bytes = 32;
-constexpr long proof_ms = 1000;
 constexpr const char* proof_id = "proof";  // of a question that ask_zap puts
 
 std::string to_z85(const std::string& raw) {

@@ -18,6 +18,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "env/plugin/connection_watch.hpp"
+#include "env/plugin/time_outs.hpp"
 #include "env/plugin/worker_threads.hpp"
 
 namespace quern::env {
@@ -30,7 +31,6 @@ namespace {
 
 constexpr const char* component = "host";
 constexpr int ready_to_stop = 2;
-constexpr int goodbye_ms = 500;  // for the last frames, if the gateway still reads
 constexpr auto look_again = std::chrono::seconds(1);  // at a device that takes no work
 
 std::uint64_t fresh_nonce() {

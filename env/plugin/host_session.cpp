@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "env/plugin/time_outs.hpp"
+
 namespace quern::env {
 
 using base::nanoseconds_t;
@@ -14,7 +16,6 @@ namespace {
 
 constexpr std::size_t remembered_leases = 4096;
 constexpr std::size_t remembered_tasks = 256;
-constexpr nanoseconds_t first_heartbeat = 1'000'000'000;  // until WELCOME names the interval
 constexpr nanoseconds_t millisecond = 1'000'000;
 constexpr std::size_t longest_reason = 500;
 

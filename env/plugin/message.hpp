@@ -17,9 +17,6 @@ namespace quern::env {
 inline constexpr std::int64_t oldest_protocol = 1;
 inline constexpr std::int64_t newest_protocol = 1;
 
-/// Without a frame from the other side for so many of its heartbeats, it is gone.
-inline constexpr int missed_heartbeats = 5;
-
 struct host_device {
   std::int64_t id = 0;       ///< the host's own number
   std::string device_class;  ///< JSON "class"

@@ -30,10 +30,8 @@ base::json manifest_at(const std::filesystem::path& file) {
 }
 
 actors::evaluation_desk::limits desk_limits() {
-  actors::evaluation_desk::limits limits;
+  actors::evaluation_desk::limits limits({actors::retry_limits::within(4), lease_ns});
   limits.pause.patience_ns = 0;
-  limits.leases.lease_ns = lease_ns;
-  limits.leases.retries = actors::retry_limits::within(4);
   return limits;
 }
 

@@ -271,7 +271,7 @@ namespace {
 
 /// Every group has a task of its own, which the reference prepares; nothing is tried again, so that
 /// each failure of an evaluator shows.
-const std::vector<std::string> reference_at_work = {"tasks.count=64", "algorithm.max_attempts=1"};
+const std::vector<std::string> reference_at_work = {"tasks.count=64", "env.max_attempts=1"};
 
 }  // namespace
 

@@ -14,12 +14,12 @@ using actors::mutation;
 using storage::sample_state;
 
 actors::evaluation_desk::limits desk_limits(const scenario& plan) {
-  actors::evaluation_desk::limits limits;
-  limits.leases.lease_ns = lease_ns;
+  actors::retry_limits retries{2, 3, 1, 1};
+  // The result of a deterministic run must not depend on how many hosts died.
+  if (plan.deterministic) retries.infra_error = 1'000'000;
+  actors::evaluation_desk::limits limits({retries, lease_ns});
   limits.queue.queue = 64;
   limits.pause.patience_ns = pause_patience_ns;
-  // The result of a deterministic run must not depend on how many hosts died.
-  if (plan.deterministic) limits.leases.retries.infra_error = 1'000'000;
   return limits;
 }
 

@@ -14,6 +14,7 @@
 #include "actors/decide/offer_book.hpp"
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/session_book.hpp"
+#include "env/plugin/time_outs.hpp"
 #include "storage/database.hpp"
 #include "storage/ledger.hpp"
 #include "tools/sim/models.hpp"
@@ -23,10 +24,10 @@ namespace quern::sim {
 inline constexpr std::string_view lane = "cpp";
 inline constexpr std::string_view device_class = "cpp-sim";
 inline constexpr nanoseconds_t lease_ns = 250'000'000;
-inline constexpr nanoseconds_t silence_ns = 500'000'000;
 inline constexpr nanoseconds_t repeat_ns = 300'000'000;
 inline constexpr nanoseconds_t pause_patience_ns = 400'000'000;
 inline constexpr std::int64_t heartbeat_ms = 100;
+inline constexpr nanoseconds_t silence_ns = env::missed_heartbeats * heartbeat_ms * 1'000'000;
 
 actors::evaluation_desk::limits desk_limits(const scenario& plan);
 

@@ -14,10 +14,14 @@ using namespace quern;
 using namespace quern::actors;
 using base::operator""_s;
 
+constexpr retry_limits some_retries{2, 3, 1, 1};
+
 lease_book book(epoch_id epoch = 1) {
-  lease_book::limits bounds;
-  bounds.lease_ns = 10_s;
-  return {epoch, bounds};
+  return {epoch, {some_retries, 10_s}};
+}
+
+evaluation_desk usual_desk() {
+  return {1, evaluation_desk::limits({some_retries, 60_s})};
 }
 
 TEST_CASE("no cause takes more evaluations of a sample than are asked for") {
@@ -28,9 +32,7 @@ TEST_CASE("no cause takes more evaluations of a sample than are asked for") {
       CAPTURE(to_string(cause));
       const bool once_more =
           cause == retry_cause::invalid_reference || cause == retry_cause::unconfirmed;
-      lease_book::limits bounds;
-      bounds.retries = retry_limits::within(attempts);
-      lease_book leases(1, bounds);
+      lease_book leases(1, {retry_limits::within(attempts), 60_s});
       REQUIRE(leases.add(7));
       int made = 0;
       lease_outcome outcome = lease_outcome::retry;
@@ -90,7 +92,7 @@ TEST_CASE("each cause has its own bound") {
         retry_cause::unconfirmed, retry_cause::unsupported}) {
     auto leases = book();
     REQUIRE(leases.add(7));
-    const int most = retry_limits{}.of(cause);
+    const int most = some_retries.of(cause);
     for (int i = 0; i <= most; ++i) {
       const auto held = *leases.grant(7, 100, 0);
       CHECK(held.attempt == i + 1);
@@ -120,7 +122,7 @@ TEST_CASE("the death of a holder gives back its jobs and no others") {
 }
 
 TEST_CASE("a holder that leaves in order gives back what it has begun, and no attempt is used up") {
-  lease_book::limits bounds;
+  lease_book::limits bounds(some_retries, 60_s);
   bounds.most_returns = 2;
   lease_book leases(1, bounds);
   REQUIRE(leases.add(1));
@@ -173,7 +175,7 @@ TEST_CASE("a job that is taken out leaves a lease that is late") {
 }
 
 TEST_CASE("closed leases are forgotten in the end") {
-  lease_book::limits bounds;
+  lease_book::limits bounds(some_retries, 60_s);
   bounds.remembered = 8;
   lease_book leases(1, bounds);
   lease_id first = 0;
@@ -245,7 +247,7 @@ TEST_CASE("any order of calls: one holder, one counted result, attempts that onl
 }
 
 TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
-  evaluation_desk desk(1, {});
+  auto desk = usual_desk();
   for (session_id h : {1, 2}) {
     REQUIRE(desk.host_joined(h, {{"cpp"}, {{0, "c", 1}}}));
     REQUIRE(desk.credit({h, 0}, 1));
@@ -277,7 +279,7 @@ TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
 
 TEST_CASE("what no host can run is dropped at once, and has no result that counts") {
   for (const auto kind : {env::verdict_kind::unsupported, env::verdict_kind::wrong_value}) {
-    evaluation_desk desk(1, {});
+    auto desk = usual_desk();
     REQUIRE(desk.host_joined(1, {{"cpp"}, {{0, "c", 1}}}));
     REQUIRE(desk.credit({1, 0}, 1));
     REQUIRE(desk.submit({7, "cpp", "c", {}}));
@@ -293,7 +295,7 @@ TEST_CASE("what no host can run is dropped at once, and has no result that count
 }
 
 TEST_CASE("what waits is withdrawn, what a host holds is not, until it comes back") {
-  evaluation_desk desk(1, {});
+  auto desk = usual_desk();
   REQUIRE(desk.host_joined(1, {{"cpp"}, {{0, "c", 2}}}));
   REQUIRE(desk.credit({1, 0}, 2));
   for (sample_id s = 1; s <= 5; ++s)
@@ -324,8 +326,7 @@ TEST_CASE("what waits is withdrawn, what a host holds is not, until it comes bac
 /// Returns how many jobs were exhausted.
 template <class Sick>
 int judged_while_sick(int hosts, int jobs, int attempts, nanoseconds_t until, Sick is_sick) {
-  evaluation_desk::limits bounds;
-  bounds.leases.retries = retry_limits::within(attempts);
+  const evaluation_desk::limits bounds({retry_limits::within(attempts), 60_s});
   evaluation_desk desk(1, bounds);
   std::vector<std::int64_t> credit(static_cast<std::size_t>(hosts), 1);
   for (int h = 1; h <= hosts; ++h) {
@@ -364,7 +365,7 @@ TEST_CASE("a disk that is full for 20 s uses no job's attempts up, on one host o
 }
 
 TEST_CASE("what failed on one host is tried at once on another, and only there") {
-  evaluation_desk desk(1, {});
+  auto desk = usual_desk();
   for (session_id h : {1, 2}) {
     REQUIRE(desk.host_joined(h, {{"cpp"}, {{0, "c", 2}}}));
   }
@@ -422,8 +423,7 @@ TEST_CASE("pauses grow fourfold and add up to what they are to outlast") {
 }
 
 TEST_CASE("what is returned uses no attempt up, but is not sent about for ever") {
-  lease_book::limits bounds;
-  bounds.retries = retry_limits::within(2);
+  lease_book::limits bounds(retry_limits::within(2), 60_s);
   bounds.most_returns = 3;
   lease_book leases(1, bounds);
   REQUIRE(leases.add(7));
@@ -451,7 +451,7 @@ TEST_CASE("returned too late is late") {
 }
 
 TEST_CASE("the desk lets another device bear out a claim, once, and takes it as it is alone") {
-  evaluation_desk desk(1, {});
+  auto desk = usual_desk();
   REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
   REQUIRE(desk.credit({1, 0}, 1));
   REQUIRE(desk.submit({7, "cuda", "c", {}}));
@@ -484,7 +484,7 @@ TEST_CASE("the desk lets another device bear out a claim, once, and takes it as 
 }
 
 TEST_CASE("a claim that noise kept from being borne out still goes to another device") {
-  evaluation_desk desk(1, {});
+  auto desk = usual_desk();
   REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 4}, {1, "c", 4}}}));
   REQUIRE(desk.credit({1, 0}, 1));
   REQUIRE(desk.submit({7, "cuda", "c", {}}));
@@ -506,7 +506,7 @@ TEST_CASE("a claim that noise kept from being borne out still goes to another de
 }
 
 TEST_CASE("the desk gives a returned job to another device, as the same attempt") {
-  evaluation_desk desk(1, {});
+  auto desk = usual_desk();
   REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
   REQUIRE(desk.credit({1, 0}, 1));
   REQUIRE(desk.submit({7, "cuda", "c", {}}));

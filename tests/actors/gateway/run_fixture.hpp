@@ -138,8 +138,7 @@ class run_fixture final : public gateway_events {
 
  private:
   static evaluation_desk::limits limits(nanoseconds_t lease_ns) {
-    evaluation_desk::limits bounds;
-    bounds.leases.lease_ns = lease_ns;
+    evaluation_desk::limits bounds({{2, 3, 1, 1}, lease_ns});
     bounds.pause.patience_ns = 0;
     return bounds;
   }

@@ -29,7 +29,8 @@ class fed_desk {
     auto made = replay::open(config_, *run_, *f.tasks, "cpp-avx2");
     REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
     head = std::move(*made);
-    evaluation_desk::limits limits;
+    evaluation_desk::limits limits(
+        {retry_limits::within(config_.env.max_attempts), 60'000'000'000});
     limits.queue.queue = defaults::evaluation_queue;
     desk.emplace(head->epoch(), limits);
     REQUIRE(head->on_weights(head->epoch(), head->version(), weights_of(head->version())));
