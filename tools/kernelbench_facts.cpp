@@ -27,7 +27,7 @@ std::string torch_name(const env::module_tensor& tensor) {
     case env::dtype::f16:
       return "float16";
   }
-  return "?";
+  env::unknown_dtype(tensor.type);
 }
 
 std::int64_t bytes_of(const env::module_tensor& tensor) {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/random.hpp"
-#include "env/tensor_task/float_bits.hpp"
+#include "env/tensor_task/elements.hpp"
 
 namespace quern::env {
 namespace {
@@ -60,25 +60,17 @@ void change_one_element(const task_instance& instance, std::vector<tensor_bytes>
     return;
   }
   std::byte* const element = inputs[i].data() + at;
-  if (is_floating(layout.type)) {
-    switch (layout.type) {
-      case dtype::f32:
-        return change_in_place<float>(element, [](float v) { return another(v); });
-      case dtype::bf16:
-        return change_in_place<std::uint16_t>(
-            element, [](std::uint16_t v) { return to_bf16(another(from_bf16(v))); });
-      case dtype::f16:
-        return change_in_place<std::uint16_t>(
-            element, [](std::uint16_t v) { return to_f16(another(from_f16(v))); });
-      default:
-        return change_in_place<double>(element, [](double v) { return another(v); });
+  visit_element(layout.type, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (is_floating_element<T>) {
+      change_in_place<T>(element, [](T v) { return element_from<T>(another(value_of(v))); });
+    } else if (layout.below > 1) {
+      // Little endian: the lowest byte alone is 0 or 1, which every bound above 1 allows.
+      const bool was_zero = *element == std::byte{0};
+      std::fill_n(element, width, std::byte{0});
+      *element = was_zero ? std::byte{1} : std::byte{0};
     }
-  } else if (layout.below > 1) {
-    // Little endian: the lowest byte alone is 0 or 1, which every bound above 1 allows.
-    const bool was_zero = inputs[i][at] == std::byte{0};
-    std::fill_n(inputs[i].begin() + static_cast<std::ptrdiff_t>(at), width, std::byte{0});
-    inputs[i][at] = was_zero ? std::byte{1} : std::byte{0};
-  }
+  });
 }
 
 }  // namespace quern::env

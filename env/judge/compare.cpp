@@ -12,32 +12,12 @@
 #include <fmt/ranges.h>
 
 #include "env/judge/compare_block.hpp"
-#include "env/tensor_task/float_bits.hpp"
+#include "env/tensor_task/elements.hpp"
 
 namespace quern::env {
 namespace {
 
 constexpr std::size_t block = 2048;
-
-/// An element of two bytes.
-template <float (*Widen)(std::uint16_t)>
-struct half_word {
-  std::uint16_t bits;
-};
-using bf16_word = half_word<from_bf16>;
-using f16_word = half_word<from_f16>;
-
-/// What an element is compared and told as.
-template <class T>
-T value_of(T element) {
-  return element;
-}
-template <float (*Widen)(std::uint16_t)>
-float value_of(half_word<Widen> element) {
-  return Widen(element.bits);
-}
-template <class T>
-using value_type_of = decltype(value_of(T{}));
 
 template <class T>
 bool element_right(T got, T want, T atol, T rtol) {
@@ -52,21 +32,19 @@ bool element_right(T got, T want, T atol, T rtol) {
 
 /// By the finite rule; where it is false, the elements are looked at one by one.
 template <class T>
-bool stretch_right(const T* got, const T* want, std::size_t count, T atol, T rtol) {
-  if constexpr (std::is_floating_point_v<T>)
+bool stretch_right(const T* got, const T* want, std::size_t count, value_type_of<T> atol,
+                   value_type_of<T> rtol) {
+  if constexpr (std::is_floating_point_v<T>) {
     return block_right(got, want, count, atol, rtol);
-  else
+  } else if constexpr (is_floating_element<T>) {
+    std::array<float, block> wide_got, wide_want;
+    const auto widen = [](T element) { return value_of(element); };
+    std::transform(got, got + count, wide_got.begin(), widen);
+    std::transform(want, want + count, wide_want.begin(), widen);
+    return block_right(wide_got.data(), wide_want.data(), count, atol, rtol);
+  } else {
     return std::memcmp(got, want, count * sizeof(T)) == 0;
-}
-
-template <float (*Widen)(std::uint16_t)>
-bool stretch_right(const half_word<Widen>* got, const half_word<Widen>* want, std::size_t count,
-                   float atol, float rtol) {
-  std::array<float, block> wide_got, wide_want;
-  const auto widen = [](half_word<Widen> element) { return value_of(element); };
-  std::transform(got, got + count, wide_got.begin(), widen);
-  std::transform(want, want + count, wide_want.begin(), widen);
-  return block_right(wide_got.data(), wide_want.data(), count, atol, rtol);
+  }
 }
 
 template <class T>
@@ -138,27 +116,6 @@ std::optional<first_difference> compare_bits_as(const tensor_layout& layout,
   });
 }
 
-template <class Compare>
-std::optional<first_difference> by_type(dtype type, Compare&& compare) {
-  switch (type) {
-    case dtype::f32:
-      return compare(float{});
-    case dtype::f64:
-      return compare(double{});
-    case dtype::i32:
-      return compare(std::int32_t{});
-    case dtype::i64:
-      return compare(std::int64_t{});
-    case dtype::u8:
-      return compare(std::uint8_t{});
-    case dtype::bf16:
-      return compare(bf16_word{});
-    case dtype::f16:
-      return compare(f16_word{});
-  }
-  return std::nullopt;
-}
-
 template <class T>
 T element_of(std::span<const std::byte> bytes) {
   T value{};
@@ -178,46 +135,26 @@ std::string with_decimal(const std::string& text) {
 std::optional<first_difference> compare_tensor(const tensor_layout& layout, const tolerance& limit,
                                                std::span<const std::byte> got,
                                                std::span<const std::byte> want) {
-  return by_type(layout.type,
-                 [&](auto type) { return compare_as<decltype(type)>(layout, limit, got, want); });
+  return visit_element(
+      layout.type, [&](auto type) { return compare_as<decltype(type)>(layout, limit, got, want); });
 }
 
 std::optional<first_difference> compare_bits(const tensor_layout& layout,
                                              std::span<const std::byte> got,
                                              std::span<const std::byte> want) {
   if (std::memcmp(got.data(), want.data(), got.size()) == 0) return std::nullopt;
-  return by_type(layout.type,
-                 [&](auto type) { return compare_bits_as<decltype(type)>(layout, got, want); });
+  return visit_element(
+      layout.type, [&](auto type) { return compare_bits_as<decltype(type)>(layout, got, want); });
 }
 
 first_difference difference_between(const tensor_layout& layout, std::size_t index,
                                     std::span<const std::byte> got,
                                     std::span<const std::byte> want) {
-  const auto as = [&](auto tag) {
-    using T = decltype(tag);
-    return difference_at(layout, index, element_of<T>(got), element_of<T>(want));
-  };
-  const auto half = [&](float (*widen)(std::uint16_t)) {
-    return difference_at(layout, index, widen(element_of<std::uint16_t>(got)),
-                         widen(element_of<std::uint16_t>(want)));
-  };
-  switch (layout.type) {
-    case dtype::f32:
-      return as(float{});
-    case dtype::f64:
-      return as(double{});
-    case dtype::i32:
-      return as(std::int32_t{});
-    case dtype::i64:
-      return as(std::int64_t{});
-    case dtype::u8:
-      return as(std::uint8_t{});
-    case dtype::bf16:
-      return half(from_bf16);
-    case dtype::f16:
-      return half(from_f16);
-  }
-  return {};
+  return visit_element(layout.type, [&](auto type) {
+    using T = decltype(type);
+    return difference_at(layout, index, value_of(element_of<T>(got)),
+                         value_of(element_of<T>(want)));
+  });
 }
 
 std::string describe(const first_difference& what) {

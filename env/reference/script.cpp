@@ -35,7 +35,7 @@ c10::ScalarType scalar_type_of(dtype type) {
     case dtype::f16:
       return c10::ScalarType::Half;
   }
-  return c10::ScalarType::Undefined;
+  unknown_dtype(type);
 }
 
 at::Tensor tensor_at(const tensor_view& view, c10::ScalarType type, c10::Device device) {

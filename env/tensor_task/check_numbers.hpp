@@ -10,34 +10,17 @@
 
 #include "env/task/task.hpp"
 #include "env/tensor_task/dtype.hpp"
+#include "env/tensor_task/elements.hpp"
 #include "env/tensor_task/fill.hpp"
-#include "env/tensor_task/float_bits.hpp"
 
 namespace quern::env {
 
 /// Element `i` of a tensor.
 inline double value_at(const std::byte* data, dtype type, std::size_t i) {
-  const auto read = [&]<class T>(T value) {
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-    return value;
-  };
-  switch (type) {
-    case dtype::f32:
-      return static_cast<double>(read(float{}));
-    case dtype::f64:
-      return read(double{});
-    case dtype::i32:
-      return read(std::int32_t{});
-    case dtype::i64:
-      return static_cast<double>(read(std::int64_t{}));
-    case dtype::u8:
-      return read(std::uint8_t{});
-    case dtype::bf16:
-      return static_cast<double>(from_bf16(read(std::uint16_t{})));
-    case dtype::f16:
-      return static_cast<double>(from_f16(read(std::uint16_t{})));
-  }
-  return 0;
+  return visit_element(type, [&](auto element) {
+    std::memcpy(&element, data + i * sizeof element, sizeof element);
+    return static_cast<double>(value_of(element));
+  });
 }
 
 /// Elements of a tensor as doubles; `bytes` holds whole elements of `type`.

@@ -2,6 +2,9 @@
 #include "env/tensor_task/dtype.hpp"
 
 #include <array>
+#include <stdexcept>
+
+#include <fmt/core.h>
 
 namespace quern::env {
 
@@ -26,7 +29,9 @@ constexpr std::array<row, 7> rows{{
 }};
 
 const row& row_of(dtype type) {
-  return rows[static_cast<std::size_t>(type)];
+  const auto at = static_cast<std::size_t>(type);
+  if (at >= rows.size()) unknown_dtype(type);
+  return rows[at];
 }
 
 }  // namespace
@@ -52,6 +57,12 @@ std::optional<dtype> parse_dtype(std::string_view name) {
     if (one.name == name) return one.type;
   }
   return std::nullopt;
+}
+
+void unknown_dtype(dtype type) {
+  throw std::logic_error(
+      fmt::format("element type number {}, but there are {}: rows of env/tensor_task/dtype.cpp",
+                  static_cast<int>(type), rows.size()));
 }
 
 }  // namespace quern::env

@@ -23,4 +23,7 @@ bool is_floating(dtype type);
 
 std::optional<dtype> parse_dtype(std::string_view name);
 
+/// For a value of `dtype` that is none of its names: throws std::logic_error with the value.
+[[noreturn]] void unknown_dtype(dtype type);
+
 }  // namespace quern::env

@@ -8,7 +8,7 @@
 
 #include "base/random.hpp"
 #include "env/tensor_task/content_check.hpp"
-#include "env/tensor_task/float_bits.hpp"
+#include "env/tensor_task/elements.hpp"
 
 namespace quern::env {
 
@@ -165,52 +165,21 @@ base::status fill_input(const tensor_layout& layout, distribution kind, content_
                         std::span<std::byte> out) {
   QUERN_CHECK(check_content(layout, kind, out.size()));
   const auto address = base::random_address::of(where.seed, "inputs", {where.input, where.round});
-  const bool denormal = kind == distribution::denormal;
-  const auto floating = [&](const element& one) { return floating_value(kind, one); };
-  const auto integer = [&](const element& one) { return integer_value(kind, one, layout.below); };
-  const auto subnormal = [&]<class Bits>(int mantissa) {
-    write_each<Bits>(layout, address, out,
-                     [&](const element& one) { return denormal_bits<Bits>(one, mantissa); });
-  };
-  switch (layout.type) {
-    case dtype::f32:
-      if (denormal)
-        subnormal.operator()<std::uint32_t>(23);
-      else
-        write_each<float>(layout, address, out, floating);
-      break;
-    case dtype::f64:
-      if (denormal)
-        subnormal.operator()<std::uint64_t>(52);
-      else
-        write_each<double>(layout, address, out, floating);
-      break;
-    case dtype::bf16:
-      if (denormal)
-        subnormal.operator()<std::uint16_t>(7);
-      else
-        write_each<std::uint16_t>(layout, address, out, [&](const element& one) {
-          return to_bf16(static_cast<float>(floating(one)));
-        });
-      break;
-    case dtype::f16:
-      if (denormal)
-        subnormal.operator()<std::uint16_t>(10);
-      else
-        write_each<std::uint16_t>(layout, address, out, [&](const element& one) {
-          return to_f16(static_cast<float>(floating(one)));
-        });
-      break;
-    case dtype::i32:
-      write_each<std::int32_t>(layout, address, out, integer);
-      break;
-    case dtype::i64:
-      write_each<std::int64_t>(layout, address, out, integer);
-      break;
-    case dtype::u8:
-      write_each<std::uint8_t>(layout, address, out, integer);
-      break;
-  }
+  visit_element(layout.type, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (!is_floating_element<T>) {
+      write_each<T>(layout, address, out,
+                    [&](const element& one) { return integer_value(kind, one, layout.below); });
+    } else if (kind == distribution::denormal) {
+      write_each<element_bits_of<T>>(layout, address, out, [](const element& one) {
+        return denormal_bits<element_bits_of<T>>(one, mantissa_bits<T>);
+      });
+    } else {
+      write_each<T>(layout, address, out, [&](const element& one) {
+        return element_from<T>(static_cast<value_type_of<T>>(floating_value(kind, one)));
+      });
+    }
+  });
   return {};
 }
 

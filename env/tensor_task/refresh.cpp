@@ -10,13 +10,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <type_traits>
 
 #include "base/random.hpp"
 #include "env/tensor_task/content_check.hpp"
+#include "env/tensor_task/elements.hpp"
 #include "env/tensor_task/fill.hpp"
-#include "env/tensor_task/float_bits.hpp"
 
 namespace quern::env {
 
@@ -204,10 +203,10 @@ void copy_rows(const tensor_layout& layout, const call_keys& keys, std::span<con
 }
 
 /// Rows times a factor near one, plus a little.
-template <class T, class Wide, class Widen, class Narrow>
+template <class T>
 void refresh_sorted(const tensor_layout& layout, const call_keys& keys,
-                    std::span<const std::byte> base, std::span<std::byte> out, Widen widen,
-                    Narrow narrow) {
+                    std::span<const std::byte> base, std::span<std::byte> out) {
+  using Wide = value_type_of<T>;
   copy_rows<T>(layout, keys, base, out,
                [&](const T* from, T* to, std::size_t row, std::uint64_t bits) {
                  const auto unit = [](std::uint64_t some) {
@@ -216,7 +215,7 @@ void refresh_sorted(const tensor_layout& layout, const call_keys& keys,
                  const Wide factor = 1 + unit(bits >> 32) / 16;
                  const Wide offset = unit(bits & 0xFFFFFFFF) / 16;
                  for (std::size_t j = 0; j < row; ++j)
-                   to[j] = narrow(widen(from[j]) * factor + offset);
+                   to[j] = element_from<T>(value_of(from[j]) * factor + offset);
                });
 }
 
@@ -280,50 +279,19 @@ base::status refresh_input(const tensor_layout& layout, distribution kind, conte
   const call_keys keys{secret.next_u64(), secret.next_u64()};
   if (kind == distribution::constant) return refresh_constant(layout, where, keys, out);
   const bool sorted = kind == distribution::sorted;
-  switch (layout.type) {
-    case dtype::f32:
+  visit_element(layout.type, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (!is_floating_element<T>) {
       if (sorted)
-        refresh_sorted<float, float>(layout, keys, base, out, std::identity{}, std::identity{});
+        refresh_sorted_integer<T>(layout, keys, base, out);
       else
-        refresh_floating(kind, format_of<std::uint32_t>(23), keys, base, out);
-      break;
-    case dtype::f64:
-      if (sorted)
-        refresh_sorted<double, double>(layout, keys, base, out, std::identity{}, std::identity{});
-      else
-        refresh_floating(kind, format_of<std::uint64_t>(52), keys, base, out);
-      break;
-    case dtype::bf16:
-      if (sorted)
-        refresh_sorted<std::uint16_t, float>(layout, keys, base, out, from_bf16, to_bf16);
-      else
-        refresh_floating(kind, format_of<std::uint16_t>(7), keys, base, out);
-      break;
-    case dtype::f16:
-      if (sorted)
-        refresh_sorted<std::uint16_t, float>(layout, keys, base, out, from_f16, to_f16);
-      else
-        refresh_floating(kind, format_of<std::uint16_t>(10), keys, base, out);
-      break;
-    case dtype::i32:
-      if (sorted)
-        refresh_sorted_integer<std::int32_t>(layout, keys, base, out);
-      else
-        refresh_integer<std::int32_t>(kind, layout.below, keys, base, out);
-      break;
-    case dtype::i64:
-      if (sorted)
-        refresh_sorted_integer<std::int64_t>(layout, keys, base, out);
-      else
-        refresh_integer<std::int64_t>(kind, layout.below, keys, base, out);
-      break;
-    case dtype::u8:
-      if (sorted)
-        refresh_sorted_integer<std::uint8_t>(layout, keys, base, out);
-      else
-        refresh_integer<std::uint8_t>(kind, layout.below, keys, base, out);
-      break;
-  }
+        refresh_integer<T>(kind, layout.below, keys, base, out);
+    } else if (sorted) {
+      refresh_sorted<T>(layout, keys, base, out);
+    } else {
+      refresh_floating(kind, format_of<element_bits_of<T>>(mantissa_bits<T>), keys, base, out);
+    }
+  });
   return {};
 }
 

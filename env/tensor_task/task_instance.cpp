@@ -2,8 +2,11 @@
 #include "env/tensor_task/task_instance.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "base/text.hpp"
+#include "env/tensor_task/elements.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
@@ -37,10 +40,17 @@ base::expected<tensor_layout> lay_out(const task& what, std::span<const std::int
   return result;
 }
 
-/// Largest exclusive bound of an integer type's values.
-std::int64_t bound_of(dtype type) {
-  if (type == dtype::u8) return 256;
-  return type == dtype::i32 ? std::int64_t{1} << 31 : INT64_MAX;
+/// Largest exclusive bound of an integer type's values; none for a floating type.
+std::optional<std::int64_t> bound_of(dtype type) {
+  return visit_element(type, [](auto element) -> std::optional<std::int64_t> {
+    using T = decltype(element);
+    if constexpr (is_floating_element<T>)
+      return std::nullopt;
+    else if constexpr (sizeof(T) < sizeof(std::int64_t))
+      return std::int64_t{std::numeric_limits<T>::max()} + 1;
+    else
+      return std::numeric_limits<T>::max();
+  });
 }
 
 }  // namespace
@@ -57,12 +67,18 @@ base::expected<task_instance> instantiate(const task& what, std::span<const std:
     QUERN_TRY(tensor_layout layout, lay_out(what, sizes, input.name, input.type, input.shape));
     if (input.below) {
       QUERN_TRY(layout.below, input.below->evaluate(tensors.size_names, sizes));
-      if (layout.below < 1 || layout.below > bound_of(input.type)) {
+      const auto bound = bound_of(input.type);
+      if (!bound)
+        return base::fail(base::errc::invalid_argument,
+                          "input '{}' of task {} is {} and has 'below', which is for integers: "
+                          "leave it out",
+                          input.name, what.name, name_of(input.type));
+      if (layout.below < 1 || layout.below > *bound) {
         return base::fail(base::errc::invalid_argument,
                           "input '{}' of task {}: below '{}' is {} at these sizes, it must be "
                           "between 1 and {} for {}",
-                          input.name, what.name, input.below->text(), layout.below,
-                          bound_of(input.type), name_of(input.type));
+                          input.name, what.name, input.below->text(), layout.below, *bound,
+                          name_of(input.type));
       }
     }
     result.inputs.push_back(std::move(layout));
