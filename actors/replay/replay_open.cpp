@@ -1,4 +1,5 @@
 // Opening a run and recovering it: the beginning of an epoch.
+#include "actors/config/learner_setup.hpp"
 #include "actors/replay/replay.hpp"
 #include "actors/replay/sample_blob.hpp"
 #include "actors/replay/search_start.hpp"
@@ -10,12 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-policy::loss_parameters loss_of(const run_config& config) {
-  auto parameters = policy::preset_defaults(*policy::parse_preset(config.algorithm.preset));
-  if (parameters.name != policy::preset::group_smoothed) parameters.kl_coefficient = 0;
-  return parameters;
-}
-
 }  // namespace
 
 replay::replay(const run_config& config, storage::run_directory& run, const task_book& tasks)
@@ -24,7 +19,7 @@ replay::replay(const run_config& config, storage::run_directory& run, const task
       tasks_(tasks),
       blobs_(run.paths().blobs()),
       checkpoints_(run.paths().checkpoints(), config.storage.keep_checkpoints),
-      loss_(loss_of(config)) {}
+      loss_(loss_parameters_of(config)) {}
 
 base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
                                                      storage::run_directory& run,
