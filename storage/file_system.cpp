@@ -19,7 +19,7 @@ struct magic_number {
   std::string_view name;
 };
 
-/// Of linux/magic.h, and of file systems that are not in the kernel's tree, as coreutils' stat
+/// Of linux/magic.h, and of file systems that are not in Linux's tree, as coreutils' stat
 /// knows them (src/fs.h).
 constexpr std::array network_magics = {
     magic_number{NFS_SUPER_MAGIC, "NFS"},

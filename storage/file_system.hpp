@@ -25,7 +25,7 @@ file_system file_system_of(std::uint64_t magic, std::string_view mounted_as);
 /// point holds it the longest, of equal ones the last, which covers the others. Empty: none.
 std::string mount_type_of(std::string_view mountinfo, const std::filesystem::path& path);
 
-/// Asks the kernel about `path`, or its nearest parent that is there. What the kernel does not tell
+/// Asks Linux about `path`, or its nearest parent that is there. What Linux does not tell
 /// counts as local.
 file_system file_system_at(const std::filesystem::path& path);
 

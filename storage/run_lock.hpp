@@ -1,4 +1,4 @@
-// RUN/LOCK: one control process a run. A kernel lock (flock), so that it is free the moment its
+// RUN/LOCK: one control process a run. A lock of Linux (flock), so that it is free the moment its
 // holder dies; the text in the file is for people.
 #pragma once
 

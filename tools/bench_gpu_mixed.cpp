@@ -219,7 +219,7 @@ std::uint64_t take_all(int gpu) {
   return all;
 }
 
-/// Ends of processes are waited for by the kernel, memory is given back by the driver: not at once.
+/// Ends of processes are waited for by Linux, memory is given back by the driver: not at once.
 host_leftovers leftovers_once_settled(const host_snapshot& before, const std::string& bus_id,
                                       host_snapshot& after) {
   const base::steady_clock clock;

@@ -54,7 +54,7 @@ std::string file_of(const run_config& config, const std::string& task) {
 /// Nothing is known about the task, but it may be the cause.
 base::error could_not_try(const run_config& config, const env::task& what, base::error why) {
   why.message = fmt::format(
-      "tasks.suite: {}: trying it: {}; its reference may hold {} of memory, and the kernel's log "
+      "tasks.suite: {}: trying it: {}; its reference may hold {} of memory, and Linux's log "
       "(dmesg) names what it killed",
       file_of(config, what.name), why.message, base::human_bytes(env::reference_memory_bytes));
   return why;

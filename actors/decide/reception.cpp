@@ -28,7 +28,7 @@ base::expected<std::string> make_run_secret() {
   while (done < bytes.size()) {
     const ssize_t count = ::getrandom(bytes.data() + done, bytes.size() - done, 0);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return base::fail_errno("the kernel gives no random numbers");
+    if (count < 0) return base::fail_errno("Linux gives no random numbers");
     done += static_cast<std::size_t>(count);
   }
   std::string text;

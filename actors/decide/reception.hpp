@@ -10,7 +10,7 @@
 
 namespace quern::actors {
 
-/// 128 random bits of the kernel as text, which never stand in a command line, a log or a file.
+/// 128 random bits of Linux as text, which never stand in a command line, a log or a file.
 /// Error: io.
 base::expected<std::string> make_run_secret();
 

@@ -140,7 +140,7 @@ base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& s
       return base::fail(
           base::errc::unavailable,
           "{} was ended by another process, twice ({}): see what kills processes on this "
-          "host; the kernel's log names those it kills when memory is short",
+          "host; Linux's log names those it kills when memory is short",
           spec.argv[0], ran.end.text());
     if (then == next::repeat) continue;
     ran.process.reset();

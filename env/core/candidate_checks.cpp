@@ -236,7 +236,7 @@ finding candidate_checker::count_late(std::int64_t cpu_now) {
   if (counted_late_ || used_ns <= settle_ns) return {};
   counted_late_ = true;
   ++late_answers_;
-  // One late answer may be the kernel's own work on a busy host (a tick, a stolen slice that is
+  // One late answer may be Linux's own work on a busy host (a tick, a stolen slice that is
   // charged to the child); work that is deferred on purpose is there again and again.
   if (judges_with(judge_layer::late_answers) && late_answers_ >= least_late_answers &&
       4 * late_answers_ >= answers_)

@@ -55,7 +55,7 @@ struct timing_result {
   finding what;
   process_pairs pairs;  ///< the candidate's times with what it did behind its answers
   std::int64_t calls_per_window = 0;
-  std::int64_t disturbed = 0;  ///< pairs left out: the kernel had let somebody else run meanwhile
+  std::int64_t disturbed = 0;  ///< pairs left out: Linux had let somebody else run meanwhile
   std::uint64_t next_call = 0;
   double baseline_ns = 0;   ///< median for one call
   double handshake_ns = 0;  ///< of a question without calls, taken off every question of both sides

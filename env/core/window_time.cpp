@@ -15,7 +15,7 @@ constexpr double disturbed_share = 0.9;
 }  // namespace
 
 window_time time_of_window(const core_clocks& seen) {
-  // The kernel's books tell who waited for the core, not for whom: our question wakes the runner on
+  // Linux's books tell who waited for the core, not for whom: our question wakes the runner on
   // our core, so that we wait while it computes, and it may still have waited for us before the
   // question. What neither explains, others had, and never more than the runner left.
   const double waited =

@@ -18,7 +18,7 @@ struct window_time {
   bool disturbed = false;  ///< others had the core for most of it: caches are not what they were
 };
 
-/// The wall clock counts. Where the kernel had given the core to somebody else meanwhile, the
+/// The wall clock counts. Where Linux had given the core to somebody else meanwhile, the
 /// runner's own CPU time is what is left of it; nobody gains by waiting.
 window_time time_of_window(const core_clocks& seen);
 

@@ -22,14 +22,14 @@ auto zmq_failure(std::string_view doing) {
   return fail(errc::io, "{}: {}", doing, zmq_strerror(zmq_errno()));
 }
 
-/// What libzmq would take and read in another way: a path that the kernel cuts, a port beyond
+/// What libzmq would take and read in another way: a path that Linux cuts, a port beyond
 /// 65535.
 base::status check_place(const std::string& endpoint, base::endpoint_use use) {
   constexpr std::string_view ipc = "ipc://";
   if (endpoint.starts_with("tcp://")) return base::check_tcp_endpoint(endpoint, use);
   if (!endpoint.starts_with(ipc) || endpoint.size() - ipc.size() <= longest_ipc_path) return {};
   return fail(errc::invalid_argument,
-              "socket path '{}' has {} bytes; the kernel's limit is {}; use a shorter folder",
+              "socket path '{}' has {} bytes; Linux's limit is {}; use a shorter folder",
               endpoint.substr(ipc.size()), endpoint.size() - ipc.size(), longest_ipc_path);
 }
 

@@ -61,7 +61,7 @@ class zmq_socket {
   base::status be_curve_server(const curve_keys& keys);
   base::status be_curve_client(const curve_keys& keys, const std::string& server_public_key);
 
-  /// A path of ipc:// beyond 107 bytes is invalid_argument (the kernel would cut it), as is what is
+  /// A path of ipc:// beyond 107 bytes is invalid_argument (Linux would cut it), as is what is
   /// no tcp://HOST:PORT (base/endpoint.hpp). An address of IPv6 stands in brackets; names are those
   /// of IPv4.
   base::status bind(const std::string& endpoint);

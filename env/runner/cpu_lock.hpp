@@ -17,7 +17,7 @@ enum class cpu_lock {
   before_calling
 };
 
-/// Puts the lock on, for good. 0, or errno; EINVAL or ENOSYS: this kernel has no such filters.
+/// Puts the lock on, for good. 0, or errno; EINVAL or ENOSYS: this Linux has no such filters.
 ///
 /// The first lock is put on while the process is still its own, so that no candidate can undo it.
 /// The second is put on by a process whose constructors have run: one of them can keep it off, and

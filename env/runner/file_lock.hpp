@@ -5,10 +5,10 @@
 // leave /proc writable while a context is made: the driver names its threads there. Two locks, for
 // neither is enough alone:
 //
-//   undumpable   The kernel then gives /proc/self/mem and most of /proc/self to root, for the whole
+//   undumpable   Linux then gives /proc/self/mem and most of /proc/self to root, for the whole
 //                process: also for the thread on which the driver calls host functions of streams.
 //                It holds where the process is not root in its user namespace.
-//   landlock     Writing is for what lies below /dev, whoever the process is. The kernel binds the
+//   landlock     Writing is for what lies below /dev, whoever the process is. Linux binds the
 //                calling thread alone (and those that it makes), which a candidate is loaded into.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace quern::env::runner {
 /// The first lock. 0, or errno. It cannot be taken off: the sandbox's filter refuses that.
 int make_undumpable();
 
-/// The second one, for the calling thread. 0, or errno: ENOSYS and EOPNOTSUPP where the kernel has
+/// The second one, for the calling thread. 0, or errno: ENOSYS and EOPNOTSUPP where Linux has
 /// no Landlock.
 int keep_writing_to_devices();
 

@@ -50,7 +50,7 @@ struct question_limits {
   double stopped_s = 10;
 };
 
-/// How long a thread was ready to run and did not, by the kernel's account
+/// How long a thread was ready to run and did not, by Linux's account
 /// (/proc/.../schedstat): time that another process had the core.
 class waiting_time {
  public:
@@ -59,7 +59,7 @@ class waiting_time {
   explicit waiting_time(int pid);
   /// Of the calling thread.
   static waiting_time of_this_thread();
-  /// Nanoseconds so far; 0 where the kernel keeps no account.
+  /// Nanoseconds so far; 0 where Linux keeps no account.
   [[nodiscard]] std::int64_t ns() const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace quern::env {
 
-/// What a runner may do with a memory file. The seals are the kernel's and hold whatever a runner
+/// What a runner may do with a memory file. The seals are Linux's and hold whatever a runner
 /// tries: nobody can resize the file; `inputs` can be mapped for writing by nobody any more, since
 /// this process had mapped it before.
 enum class memory_use { inputs, outputs };

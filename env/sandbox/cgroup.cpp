@@ -27,7 +27,7 @@ std::string slurp(const fs::path& path) {
   return text.str();
 }
 
-/// What the kernel asks of a group at once, when it is nearly full, is smaller.
+/// What Linux asks of a group at once, when it is nearly full, is smaller.
 constexpr std::int64_t largest_charge = 256 << 10;
 
 // Of a file that is one number; 0 where it is not there.

@@ -32,7 +32,7 @@ class cgroup_leaf {
 
   /// Moves a process in; 0: the calling one.
   [[nodiscard]] base::status add(int pid) const;
-  /// The kernel killed inside because this group's own limit was reached, not because the machine,
+  /// Linux killed inside because this group's own limit was reached, not because the machine,
   /// or a group around this one, was short of memory.
   [[nodiscard]] bool had_oom_kill() const;
   /// Ends every process inside (version 2 only; version 1 has no such order).

@@ -121,7 +121,7 @@ struct child_end {
   };
   kind how = kind::exited;
   int code = 0;
-  /// The kernel killed in its control group, whose own limit was reached. A kill because the whole
+  /// Linux killed in its control group, whose own limit was reached. A kill because the whole
   /// machine was short of memory is a signal like any other.
   bool out_of_memory = false;
   /// timed_out: by the wall clock, with processor time left that it did not use. It stood still or
@@ -182,7 +182,7 @@ class child {
   std::shared_ptr<state> state_;
 };
 
-/// Starts children from one thread that lives as long as the spawner, because the kernel ties the
+/// Starts children from one thread that lives as long as the spawner, because Linux ties the
 /// parent-death signal to the thread that forked; also ends them when their wall clock is over.
 /// Children die with this process, however it ends. Thread-safe.
 class spawner {

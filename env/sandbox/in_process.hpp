@@ -25,7 +25,7 @@ struct late_spec {
 class sandbox_entry {
  public:
   /// Joins the group and new namespaces, makes the filter, closes what spec.keep does not name, and
-  /// has the process killed when its parent ends. These take most of the time: the kernel moves a
+  /// has the process killed when its parent ends. These take most of the time: Linux moves a
   /// process into a control group in some 10 ms. Arguments and errors as
   /// apply_sandbox_in_this_process(); spec.core is ignored.
   static base::expected<sandbox_entry> begin(const child_spec& spec, const host_facts& facts,

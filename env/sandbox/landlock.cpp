@@ -12,7 +12,7 @@
 namespace quern::env {
 namespace {
 
-// Values of the kernel's interface (include/uapi/linux/landlock.h), all versions up to 7.
+// Values of Linux's interface (include/uapi/linux/landlock.h), all versions up to 7.
 constexpr std::uint64_t execute = 1U << 0U, write_file = 1U << 1U, read_file = 1U << 2U,
                         read_dir = 1U << 3U, truncate_file = 1U << 14U;
 constexpr std::uint64_t first_version_rights = (1U << 13U) - 1U;  // execute … make_sym
@@ -66,7 +66,7 @@ int landlock_create(int abi) {
 
 int landlock_create_for_writing(int abi) {
   const ruleset_attr attr{writing_rights(abi), 0, 0};
-  // The first member alone: what a kernel of version 1 knows.
+  // The first member alone: what Landlock of version 1 knows.
   return static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.files, 0));
 }
 
@@ -86,7 +86,7 @@ bool landlock_allow(int ruleset, int abi, const char* path, landlock_right right
     rights = (read_file | write_file | read_dir | truncate_file) & file_rights(abi);
   if (right == landlock_right::write_what_is_there)
     rights = (write_file | truncate_file) & file_rights(abi);
-  // The kernel refuses rights of folders on anything else.
+  // Linux refuses rights of folders on anything else.
   if (!S_ISDIR(info.st_mode))
     rights &= read_file | write_file | execute | truncate_file | ioctl_dev;
   const path_attr attr{rights, fd};

@@ -4,7 +4,7 @@
 
 namespace quern::env {
 
-/// The version that the kernel offers; 0: none.
+/// The version that Linux offers; 0: none.
 int landlock_version();
 
 enum class landlock_right {

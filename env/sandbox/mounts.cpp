@@ -61,7 +61,7 @@ bool place(const setup_plan::visible& item) {
     if (fd < 0) return false;
     close(fd);
   }
-  // In a container whose own /proc is covered in places the kernel refuses a fresh one to a user
+  // In a container whose own /proc is covered in places Linux refuses a fresh one to a user
   // namespace; then it is the container's, with the processes that it shows.
   if (item.processes &&
       mount("proc", relative, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=2") == 0)

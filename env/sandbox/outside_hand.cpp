@@ -9,7 +9,7 @@
 namespace quern::env {
 namespace {
 
-/// Signals that the kernel sends to a process for what it does itself. The others, SIGKILL first of
+/// Signals that Linux sends to a process for what it does itself. The others, SIGKILL first of
 /// all, are sent by somebody: limits of the sandbox that end by SIGKILL are told apart before.
 bool is_of_its_own(int signal) {
   constexpr int own[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,  SIGABRT,

@@ -69,7 +69,7 @@ void miss(host_facts& facts, layer which, std::string why) {
   facts.why_missing.emplace(which, std::move(why));
 }
 
-// A limit of this process or machine: says nothing of what the kernel offers.
+// A limit of this process or machine: says nothing of what Linux offers.
 bool is_exhaustion(int error) {
   return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
@@ -160,7 +160,7 @@ host_facts probe() {
   facts.address_limit = address_limit_works();
   facts.landlock_abi = landlock_version();
   if (facts.landlock_abi == 0)
-    miss(facts, layer::landlock, fmt::format("the kernel says: {}", std::strerror(errno)));
+    miss(facts, layer::landlock, fmt::format("Linux says: {}", std::strerror(errno)));
   if (!has_descriptors(facts)) return facts;
   find_namespaces(facts);
   if (!facts.obstacle.empty()) return facts;

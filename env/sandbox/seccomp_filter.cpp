@@ -188,7 +188,7 @@ void add_clone_rules(builder& rules, bool processes, bool threads, std::uint32_t
              SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
-// The kernel looks at 32 bits of an ioctl's number. The driver's own have the type 'F'; those of
+// Linux looks at 32 bits of an ioctl's number. The driver's own have the type 'F'; those of
 // its unified memory (nvidia-uvm) are small bare numbers and 0x30000001, 0x30000002. All others,
 // those of terminals among them, are ENOSYS.
 void add_nvidia_orders(builder& rules) {

@@ -199,7 +199,7 @@ bool parent_is_gone(int life_fd) {
 }
 
 /// A group of its own, to be killed whole, and no terminal, in which it could type. Not a session
-/// of its own: where the kernel shares processors out by session (sched(7), autogroup), priorities
+/// of its own: where Linux shares processors out by session (sched(7), autogroup), priorities
 /// would say nothing between an evaluator and the runners that it times.
 bool leave_terminal(setup_failure& failure) {
   if (setpgid(0, 0) != 0) return fail_at(failure, layer::rlimits, "making a process group");

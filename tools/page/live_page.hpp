@@ -30,7 +30,7 @@ class live_page {
   /// All data as JSON, unless `since` is the revision that there is.
   answer data(std::optional<std::int64_t> since);
 
-  /// The whole page, with the data of now. Error: io, where the kernel gives no random bytes.
+  /// The whole page, with the data of now. Error: io, where Linux gives no random bytes.
   base::expected<std::string> html();
 
  private:

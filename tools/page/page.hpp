@@ -29,7 +29,7 @@ struct page_head {
 /// lets nothing else run.
 std::string render_page(const page_head& head, std::string_view json, std::string_view nonce);
 
-/// 32 random hexadecimal digits of the kernel. Error: io.
+/// 32 random hexadecimal digits of Linux. Error: io.
 base::expected<std::string> fresh_nonce();
 
 /// The static page of the run in `folder`, in `file`; `lock` as for run_view::open. Errors: what is

@@ -386,7 +386,7 @@ TEST_CASE("a wrong port, a wrong key of the run and a silent listener each name 
   run.close();
   const std::string wrong_port = why_not(endpoint, {friendly, gateway_keys.public_key});
   CHECK(test::contains(wrong_port, "nobody listens at " + endpoint));
-  // Connections are accepted by the kernel, and that is all.
+  // Connections are accepted by Linux, and that is all.
   const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in where{};
   where.sin_family = AF_INET;

@@ -130,7 +130,7 @@ TEST_CASE("profile gpu: orders to devices are those of NVIDIA's driver") {
     CAPTURE(order);
     CHECK(run(*children, gpu_deed("order", order)).end.text() == "exit status 0");
   }
-  // Terminals (also with more bits than the kernel looks at), file systems, networks.
+  // Terminals (also with more bits than Linux looks at), file systems, networks.
   for (const char* order : {"0x5412", "0x100005412", "0x541c", "0x5401", "0x40086602", "0x8913"}) {
     CAPTURE(order);
     CHECK(run(*children, gpu_deed("order", order)).end.text() == "exit status 42");
