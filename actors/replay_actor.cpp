@@ -1,16 +1,16 @@
 #include "actors/replay_actor.hpp"
 
+#include <map>
+#include <optional>
+
 #include "actors/actor_guard.hpp"
 #include "actors/config/learner_setup.hpp"
-#include "actors/decide/link_book.hpp"
-#include "actors/decide/offer_book.hpp"
-#include "actors/decide/step_watch.hpp"
+#include "actors/decide/worker_book.hpp"
 #include "actors/defaults.hpp"
 #include "actors/entrance.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/node.hpp"
 #include "actors/replay/rollout.hpp"
-#include "actors/replay_guests.hpp"
 #include "base/log.hpp"
 
 namespace quern::actors {
@@ -21,16 +21,13 @@ struct replay_state {
   // Not an aggregate: see QUERN_STATE.
   ~replay_state() {}
   replay_actor_setup setup;
-  generator_entries generators;
-  learner_entries learners;  ///< ranks of this epoch
   entrance door;
-  link_book links;
-  std::optional<weights_ready> newest;  ///< of this epoch, what was announced last
-  offer_book offers;                    ///< of this epoch
-  role_member learner_member = 0;       ///< all ranks, from learner_ready on
   base::steady_clock clock;
-  std::optional<step_watch> learner_watch;
-  bool evaluators_needed = true;  ///< what the supervisor knows
+  std::optional<worker_book> workers;
+  std::map<caf::actor_addr, worker_id> numbers;  ///< of those who were welcomed, the lost ones too
+  std::map<worker_id, generator_ref> generators;
+  std::map<worker_id, learner_ref> learners;  ///< ranks of this epoch
+  worker_id next_worker = 1;
   bool advancing = false;
   bool ended = false;
 };
@@ -78,25 +75,20 @@ void carry_out(replay_ptr self, replay_orders& orders) {
     self->send(state.setup.dispatch, verdict_committed{lease});
   }
   for (generate_group& group : orders.generate) {
-    generator_entry* target = with_room(state.generators);
-    if (target == nullptr) return fail_run(self, "a group was issued that no generator asked for");
-    ++target->sent;
-    target->samples.insert(group.samples.begin(), group.samples.end());
-    self->send(target->ref, std::move(group));
+    const auto target = state.workers->take_group(group.samples);
+    if (!target) return fail_run(self, "a group was issued that no generator asked for");
+    self->send(state.generators.at(*target), std::move(group));
   }
   for (evaluate_sample& scout : orders.scout)
     self->send(state.setup.dispatch, std::move(scout));
   send_completions(self, orders.judge);
   // A checkpoint is asked for before the next step, so that it holds the version it is named by.
-  for (const auto& [addr, rank] : state.learners) {
-    if (orders.save) self->send(rank.ref, *orders.save);
-    if (orders.train) self->send(rank.ref, *orders.train);
+  for (const worker_id rank : state.workers->ranks()) {
+    if (orders.save) self->send(state.learners.at(rank), *orders.save);
+    if (orders.train) self->send(state.learners.at(rank), *orders.train);
   }
-  if (orders.save) state.learner_watch->sent(learner_work::checkpoint, orders.save->version);
-  if (orders.train) {
-    state.learner_watch->sent(learner_work::step, orders.train->from);
-    state.setup.roles->working(state.learner_member, true);
-  }
+  if (orders.save) state.workers->sent_checkpoint(orders.save->version);
+  if (orders.train) state.workers->sent_step(orders.train->from);
   state.setup.watch->take_news(*state.setup.head);
   if (orders.end) {
     state.ended = true;
@@ -108,7 +100,7 @@ void advance(replay_ptr self) {
   self->state.advancing = false;
   if (self->state.ended) return;
   replay& head = *self->state.setup.head;
-  const offered_work offer = offer_of(self->state.generators, head.version());
+  const offered_work offer = self->state.workers->offer(head.version());
   head.generators(offer.free_groups, offer.oldest);
   auto orders = head.advance();
   if (!orders) return fail_run(self, orders.error().message);
@@ -116,14 +108,41 @@ void advance(replay_ptr self) {
   if (held_up != role_wait::unknown)
     self->state.setup.roles->waits_for(run_role::generator, held_up);
   carry_out(self, *orders);
-  if (const bool needed = head.wants_verdicts();
-      std::exchange(self->state.evaluators_needed, needed) != needed)
-    self->send(self->state.setup.supervisor, evaluators_needed{needed});
+  if (const auto needed = self->state.workers->verdicts_wanted(head.wants_verdicts()))
+    self->send(self->state.setup.supervisor, evaluators_needed{*needed});
 }
 
 /// Somebody who connected, but was not let in.
 bool stranger(replay_ptr self) {
   return !self->state.door.known(self);
+}
+
+/// The number of a worker, which it gets with its first hello.
+worker_id number_of(replay_state& state, const caf::actor_addr& who) {
+  const auto [known, fresh] = state.numbers.try_emplace(who, state.next_worker);
+  if (fresh) ++state.next_worker;
+  return known->second;
+}
+
+/// Of who sent the message that is handled; 0: it is no worker.
+worker_id sender_of(replay_ptr self) {
+  const auto known =
+      self->state.numbers.find(caf::actor_cast<caf::actor_addr>(self->current_sender()));
+  return known == self->state.numbers.end() ? 0 : known->second;
+}
+
+/// What a process starts from; where groups meet is not in it.
+welcome welcome_of(const starting_point& start, const std::string& config_yaml,
+                   const std::string& weights_folder) {
+  welcome answer;
+  answer.epoch = start.epoch;
+  answer.version = start.version;
+  answer.checkpoint = start.model;
+  answer.optimizer = start.optimizer;
+  answer.reference = start.reference;
+  answer.config_yaml = config_yaml;
+  answer.weights_folder = weights_folder;
+  return answer;
 }
 
 welcome greet(replay_ptr self) {
@@ -136,72 +155,57 @@ welcome greet(replay_ptr self) {
 /// To rank 0, which is there whenever a link is due.
 void open_links(replay_ptr self) {
   replay_state& state = self->state;
-  for (const std::string& address : state.links.take_due())
-    if (const learner_entry* first = rank_of(state.learners, 0))
-      self->send(first->ref, open_weight_link{state.setup.head->epoch(), address});
+  for (const std::string& address : state.workers->take_due_links())
+    if (const auto first = state.workers->first_rank())
+      self->send(state.learners.at(*first), open_weight_link{state.setup.head->epoch(), address});
 }
 
 welcome meet_generator(replay_ptr self, const generator_ref& ref) {
+  replay_state& state = self->state;
   welcome answer = greet(self);
-  generator_entry& entry = self->state.generators[ref.address()];
-  entry.ref = ref;
-  entry.link = self->state.links.add(answer.epoch, self->state.door.place());
-  answer.weights_link = entry.link;
+  const worker_id number = number_of(state, ref.address());
+  state.generators[number] = ref;
+  answer.weights_link = state.workers->generator_came(number, answer.epoch, state.door.place());
   open_links(self);
   return answer;
 }
 
-/// It begins with what the epoch began with, and hears of the newest weights once it has that.
-void on_installed(replay_ptr self, generator_entry& entry, const weights_installed& now) {
-  const auto& newest = self->state.newest;
-  if (entry.installed < 0 && newest && newest->version > now.version)
-    self->send(entry.ref, *newest);
-  if (entry.member == 0) {
-    entry.member = self->state.setup.roles->joined(run_role::generator);
-    entry.waited_before = entry.device_wait;
-  }
-  entry.installed = now.version;
-  settle(self, self->state.setup.head->on_weights(now.epoch, now.version, now.hash));
+void on_installed(replay_ptr self, const weights_installed& now) {
+  replay_state& state = self->state;
+  const worker_id who = sender_of(self);
+  const auto news = state.workers->on_installed(who, now);
+  if (!news.known) return;
+  if (news.newer) self->send(state.generators.at(who), *news.newer);
+  settle(self, state.setup.head->on_weights(now.epoch, now.version, now.hash));
 }
 
-/// One rank is gone, and with it the group and the weights above the last checkpoint: the other
-/// ranks and the generators that still hold them must start anew as well.
 void lose_learner(replay_ptr self) {
   replay_state& state = self->state;
-  const std::int64_t in_a_row = state.learner_watch->lost();
-  // One more than the supervisor starts again within its window: soon after each other is its news.
-  if (in_a_row > state.setup.config->actors.restarts + 1)
-    return fail_run(self, fmt::format("the learner was lost {} times without a step in between "
-                                      "(actors.restarts is {}); its log says what it was at",
-                                      in_a_row, state.setup.config->actors.restarts));
-  for (auto& [addr, rank] : state.learners) {
-    self->send_exit(rank.ref, caf::exit_reason::user_shutdown);
+  const learner_loss loss = state.workers->lose_learner();
+  if (!loss.fatal.empty()) return fail_run(self, loss.fatal);
+  for (const worker_id who : loss.ranks) {
+    const auto rank = state.learners.extract(who);
+    if (rank.empty()) continue;
+    self->send_exit(rank.mapped(), caf::exit_reason::user_shutdown);
     // It may hang in a collective with the lost one: the supervisor sees to it that it goes.
-    if (const auto start = state.door.start_of(addr))
+    if (const auto start = state.door.start_of(rank.mapped().address()))
       self->send(state.setup.supervisor, process_contact{*start, true});
   }
-  state.learners.clear();
   if (state.setup.spread) state.door.meet_at("");
-  state.setup.roles->left(std::exchange(state.learner_member, 0));
-  state.links.learner_lost();
-  state.newest.reset();
-  for (auto& [addr, entry] : state.generators) {
-    state.setup.roles->left(entry.member);
-    self->send_exit(entry.ref, caf::exit_reason::user_shutdown);
-  }
-  state.generators.clear();
+  for (const worker_id who : loss.generators)
+    if (const auto generator = state.generators.extract(who))
+      self->send_exit(generator.mapped(), caf::exit_reason::user_shutdown);
   settle(self, state.setup.head->learner_lost());
-  state.offers = offer_book(state.setup.head->version());
+  state.workers->epoch_began(state.setup.head->version());
   self->send(state.setup.dispatch, epoch_began{state.setup.head->epoch()});
 }
 
-/// A rank that comes while its predecessor is still counted tells that that one is gone.
 void join_learner(replay_ptr self, std::int32_t rank, const learner_ref& ref) {
   replay_state& state = self->state;
-  if (rank_of(state.learners, rank) != nullptr) lose_learner(self);
-  if (state.learners.empty())
-    state.learner_watch->sent(learner_work::load, state.setup.head->start().version);
-  state.learners[ref.address()] = {ref, rank};
+  if (state.workers->has_rank(rank)) lose_learner(self);
+  const worker_id number = number_of(state, ref.address());
+  state.workers->rank_came(number, rank, state.setup.head->start().version);
+  state.learners[number] = ref;
 }
 
 void on_down(replay_ptr self, const caf::actor_addr& who) {
@@ -210,37 +214,36 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
   // Also of a generator that was sent away with its learner and did not go.
   if (const auto start = state.door.forget(who))
     self->send(state.setup.supervisor, process_contact{*start, true});
-  if (const auto lost = state.generators.find(who); lost != state.generators.end()) {
-    base::log_warn("replay", "a generator is gone; {} samples are made again",
-                   lost->second.samples.size());
-    const std::vector<sample_id> samples(lost->second.samples.begin(), lost->second.samples.end());
-    state.links.drop(lost->second.link);
-    state.setup.roles->left(lost->second.member);
-    state.generators.erase(lost);
-    state.setup.head->generator_lost(samples);
-    return advance_soon(self);
+  const auto known = state.numbers.extract(who);
+  if (known.empty()) return;
+  state.generators.erase(known.mapped());
+  state.learners.erase(known.mapped());
+  const lost_worker lost = state.workers->gone(known.mapped());
+  switch (lost.was) {
+    case lost_worker::kind::stranger:
+      return;
+    case lost_worker::kind::generator:
+      base::log_warn("replay", "a generator is gone; {} samples are made again",
+                     lost.samples.size());
+      state.setup.head->generator_lost(lost.samples);
+      return advance_soon(self);
+    case lost_worker::kind::rank:
+      if (state.setup.config->learner.ranks > 1)
+        base::log_warn("replay", "rank {} of the learner is gone: all {} start again", lost.rank,
+                       state.setup.config->learner.ranks);
+      return lose_learner(self);
   }
-  const auto lost = state.learners.extract(who);
-  if (lost.empty()) return;
-  if (state.setup.config->learner.ranks > 1)
-    base::log_warn("replay", "rank {} of the learner is gone: all {} start again",
-                   lost.mapped().rank, state.setup.config->learner.ranks);
-  lose_learner(self);
 }
 
 void announce(replay_ptr self, const weights_ready& weights) {
-  replay_state& state = self->state;
-  state.newest = weights;
-  for (const auto& [addr, entry] : state.generators)
-    if (entry.installed >= 0) self->send(entry.ref, weights);
+  for (const worker_id who : self->state.workers->announce(weights))
+    self->send(self->state.generators.at(who), weights);
 }
 
-/// Not while it steps: what follows the step is offered with it.
 void ask_for_offer(replay_ptr self) {
   const replay& head = *self->state.setup.head;
-  const learner_entry* first = rank_of(self->state.learners, 0);
-  if (first != nullptr && self->state.offers.missing() && !head.stepping())
-    self->send(first->ref, offer_weights{head.epoch()});
+  if (const auto first = self->state.workers->to_be_asked_for_offer(head.stepping()))
+    self->send(self->state.learners.at(*first), offer_weights{head.epoch()});
 }
 
 /// One that hangs is treated as one that died: the supervisor kills it.
@@ -248,7 +251,7 @@ void look_at_learner(replay_ptr self) {
   replay_state& state = self->state;
   if (state.ended) return;
   state.setup.watch->look();
-  if (const auto late = state.learner_watch->look()) {
+  if (const auto late = state.workers->look()) {
     base::log_error("replay", "{}; it is killed and starts again from the last checkpoint",
                     late->text());
     lose_learner(self);
@@ -260,18 +263,13 @@ void look_at_learner(replay_ptr self) {
 void on_step_done(replay_ptr self, const step_done& step) {
   replay_state& state = self->state;
   if (step.epoch != state.setup.head->epoch()) return;
-  state.learner_watch->answered(learner_work::step, step.weights.version - (step.left_out ? 0 : 1));
-  state.setup.roles->waited_for_device(state.learner_member, step.device_wait_ns);
-  state.setup.roles->working(state.learner_member, false);
-  if (step.left_out) {
+  const bool to_be_announced = state.workers->on_step(step);
+  if (step.left_out)
     state.setup.watch->left_out();
-  } else {
-    state.setup.roles->did(run_role::learner, 1);
+  else
     state.setup.watch->stepped(finished_step_of(*state.setup.head, step));
-  }
   const base::status result = state.setup.head->on_step(step);
-  if (!step.left_out && state.offers.stepped(step.weights.version, step.offered))
-    announce(self, step.weights);
+  if (to_be_announced) announce(self, step.weights);
   state.setup.head->learner_ready(true);
   settle(self, result);
 }
@@ -280,19 +278,15 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
   end_on_exception(self, "replay", [self](const std::string& what) { fail_run(self, what); });
   self->state.setup = std::move(setup);
   const replay_actor_setup& with = self->state.setup;
-  self->state.offers = offer_book(with.head->version());
-  self->state.links = link_book(weights_by_link(*with.config).value_or(false));
+  self->state.workers.emplace(
+      worker_book::settings{weights_by_link(*with.config).value_or(false),
+                            with.config->actors.restarts},
+      step_watch(step_limits::of_model(bytes_at(with.head->start().model)), self->state.clock),
+      *with.roles, with.head->version());
   self->state.door = entrance({with.build, config_hash(with.config_yaml), with.secret});
   if (!with.spread) self->state.door.meet_at("unix:" + with.weights_folder);
-  self->state.learner_watch.emplace(step_limits::of_model(bytes_at(with.head->start().model)),
-                                    self->state.clock);
   self->delayed_send(self, defaults::look_interval, tick{look_tick});
   self->set_down_handler([=](const caf::down_msg& down) { on_down(self, down.source); });
-  const auto from_generator = [=]() -> generator_entry* {
-    const auto found =
-        self->state.generators.find(caf::actor_cast<caf::actor_addr>(self->current_sender()));
-    return found == self->state.generators.end() ? nullptr : &found->second;
-  };
   replay* head = self->state.setup.head;
   return {
       [=](const hello& from, const generator_ref& ref) -> caf::result<welcome> {
@@ -313,18 +307,16 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         return door.answer(self, ref.address(), true, [=] { return greet(self); });
       },
       [=](const generation_credit& credit) {
-        if (auto* entry = from_generator()) {
-          hear(*self->state.setup.roles, *self->state.setup.watch, *entry, credit);
-          advance_soon(self);
-        }
+        const auto news = self->state.workers->on_credit(sender_of(self), credit);
+        if (!news) return;
+        self->state.setup.watch->generated(*news);
+        advance_soon(self);
       },
-      [=](const weights_installed& installed) {
-        if (auto* entry = from_generator()) on_installed(self, *entry, installed);
-      },
+      [=](const weights_installed& installed) { on_installed(self, installed); },
       [=](const generated_sample& sample) {
         if (stranger(self)) return;
         const role_board::control_work now(*self->state.setup.roles);
-        if (auto* entry = from_generator()) entry->samples.erase(sample.sample);
+        self->state.workers->on_generated(sender_of(self), sample.sample);
         settle(self, head->on_generated(sample));
       },
       [=](const sample_verdict& verdict) {
@@ -340,10 +332,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       [=](const learner_ready& ready) {
         if (stranger(self) || ready.epoch != head->epoch()) return;
         head->learner_ready(true);
-        self->state.learner_watch->answered(learner_work::load, ready.version);
-        if (self->state.learner_member == 0)
-          self->state.learner_member = self->state.setup.roles->joined(run_role::learner);
-        self->state.links.learner_came();
+        self->state.workers->learner_is_ready(ready.version);
         open_links(self);
         settle(self, head->on_weights(ready.epoch, ready.version, ready.hash));
       },
@@ -354,12 +343,12 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       },
       [=](const weights_ready& offered) {
         if (stranger(self) || offered.epoch != head->epoch()) return;
-        if (self->state.offers.offered(offered.version)) announce(self, offered);
+        if (self->state.workers->on_offered(offered.version)) announce(self, offered);
       },
       [=](const checkpoint_saved& saved) {
         if (stranger(self) || saved.epoch != head->epoch()) return;
         const role_board::control_work now(*self->state.setup.roles);
-        self->state.learner_watch->answered(learner_work::checkpoint, saved.version);
+        self->state.workers->on_checkpoint(saved.version);
         settle(self, head->on_checkpoint(saved));
       },
       [=](const drain& order) {
