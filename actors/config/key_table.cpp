@@ -109,6 +109,9 @@ void tasks_and_env(keys& table) {
                "generated tasks that are trained on; each takes a few ms at every start");
   QUERN_NUMBER(tasks.held_out_count, fixed, 0, 5000,
                "generated tasks of held-out compositions, for the panel only");
+  QUERN_NUMBER(tasks.held_out_skip, fixed, 0, 5000,
+               "held-out compositions that are passed over before those are drawn: a later set, of "
+               "which none has the steps of one that was passed over, whatever its constants");
   QUERN_NUMBER(tasks.held_out_share, fixed, 0, 0.9,
                "share of all compositions that is held out, by hash of the canonical form");
   QUERN_NUMBER(tasks.held_out_seed, fixed, 0, 9e15,

@@ -44,6 +44,7 @@ struct run_config {
     std::int64_t seed = 1;
     std::int64_t count = 64;
     std::int64_t held_out_count = 32;
+    std::int64_t held_out_skip = 0;
     double held_out_share = 0.1;
     std::int64_t held_out_seed = 7;
     std::string held_out_families = "";

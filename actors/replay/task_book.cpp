@@ -34,14 +34,16 @@ base::expected<std::uint64_t> draws_for(const run_config& config, const env::hel
       static_cast<double>(spec.families.size()) / static_cast<double>(env::all_families().size());
   const double share = families + (1 - families) * spec.per_mille / 1000.0;
   double draws = static_cast<double>(config.tasks.count) / (1 - share);
-  if (held_out > 0) draws = std::max(draws, static_cast<double>(held_out) / share);
+  if (held_out > 0)
+    draws = std::max(draws, static_cast<double>(held_out + config.tasks.held_out_skip) / share);
   if (draws <= most_expected_draws) return static_cast<std::uint64_t>(draws);
   return base::fail(base::errc::invalid_argument,
-                    "tasks.held_out_count = {} with tasks.held_out_share = {} (counted in "
-                    "thousandths) and tasks.count = {} would take about {:.0f} draws, the limit is "
-                    "{:.0f}: ask for fewer tasks or hold out a larger share",
-                    config.tasks.held_out_count, config.tasks.held_out_share, config.tasks.count,
-                    draws, most_expected_draws);
+                    "tasks.held_out_count = {} after tasks.held_out_skip = {} with "
+                    "tasks.held_out_share = {} (counted in thousandths) and tasks.count = {} would "
+                    "take about {:.0f} draws, the limit is {:.0f}: ask for fewer tasks or hold out "
+                    "a larger share",
+                    config.tasks.held_out_count, config.tasks.held_out_skip,
+                    config.tasks.held_out_share, config.tasks.count, draws, most_expected_draws);
 }
 
 tl::unexpected<base::error> too_few(const run_config& config, std::int64_t train,
@@ -134,6 +136,8 @@ base::expected<task_book> task_book::make(const run_config& config) {
     std::int64_t train = config.tasks.count;
     const bool any = config.tasks.held_out_share > 0 || !spec.families.empty();
     std::int64_t held_out = any ? config.tasks.held_out_count : 0;
+    std::int64_t skip = held_out > 0 ? config.tasks.held_out_skip : 0;
+    std::unordered_set<base::hash128> passed_over;
     QUERN_TRY(const std::uint64_t expected, draws_for(config, spec, held_out));
     // The grammar is finite: without a bound a run that wants more would never begin.
     const std::uint64_t most_draws = 2000 + 4 * expected;
@@ -146,6 +150,12 @@ base::expected<task_book> task_book::make(const run_config& config) {
       std::int64_t& left = env::is_held_out(drawn, spec) ? held_out : train;
       if (left == 0 || !seen.insert(env::composition_hash(drawn)).second) continue;
       const bool is_held_out = &left == &held_out;
+      if (is_held_out && skip > 0) {
+        --skip;
+        passed_over.insert(env::skeleton_hash(drawn));
+        continue;
+      }
+      if (is_held_out && passed_over.contains(env::skeleton_hash(drawn))) continue;
       --left;
       QUERN_TRY(env::task made, env::make_task(drawn, making));
       book.add(std::move(made), std::move(drawn), is_held_out);

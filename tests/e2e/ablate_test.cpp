@@ -59,6 +59,21 @@ struct ablate_fixture {
   }
 };
 
+/// The processors that the process of a run may use, as /proc has them; empty while there is none.
+std::string processors_of(const fs::path& run) {
+  const std::string lock = base::read_file(run / "LOCK").value_or("");
+  const auto digits = lock.find_first_of("0123456789");
+  if (digits == std::string::npos) return "";
+  const std::string status =
+      base::read_file(fs::path("/proc") / std::to_string(std::stol(lock.substr(digits))) / "status")
+          .value_or("");
+  const std::string key = "Cpus_allowed_list:\t";
+  const auto at = status.find(key);
+  if (at == std::string::npos) return "";
+  const auto begin = at + key.size();
+  return status.substr(begin, status.find('\n', begin) - begin);
+}
+
 }  // namespace
 
 TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that it made once") {
@@ -131,6 +146,76 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
   CHECK(contains(lost.output, "put shared/seed-5/self_train back"));
 }
 
+TEST_CASE("runs side by side have processors of their own, pause together and go on") {
+  ablate_fixture f;
+  f.seeds = "5,6";
+  const std::string arms = "vanilla,+grpo";
+  const std::vector<std::string> two = {"--jobs", "2"};
+  const fs::path shared[] = {f.out / "shared/seed-5/self_train",
+                             f.out / "shared/seed-6/self_train"};
+  auto first = base::subprocess::start(
+      {.argv = f.command(arms, "8", two), .log = f.folder.path() / "first"});
+  REQUIRE(first);
+  // The stages that others wait for begin first, side by side.
+  std::string processors[2];
+  REQUIRE(wait_until(300_s, [&] {
+    for (int k = 0; k < 2; ++k)
+      processors[k] = processors_of(shared[k]);
+    return (!processors[0].empty() && !processors[1].empty()) || first->poll();
+  }));
+  first->send_signal(SIGINT);
+  const auto stopped = first->wait(120_s);
+  const std::string said = base::read_file(f.folder.path() / "first").value_or("");
+  CAPTURE(said);
+  REQUIRE(stopped);
+  CHECK(stopped->code == 3);
+  CHECK_FALSE(processors[0].empty());
+  CHECK(processors[0] != processors[1]);
+  CHECK(contains(said, "shared/seed-5/self_train begins on processors"));
+  CHECK(contains(said, "pausing 2 runs"));
+  CHECK(contains(said, "6 runs are left: the same quern ablate command goes on"));
+  f.refused(arms, "8", "no complete run of an arm", {"--so-far"});
+
+  const finished end = f.go(arms, "8", two);
+  CAPTURE(end.output);
+  REQUIRE(end.code == 0);
+  CHECK(contains(end.output, "+grpo against vanilla"));
+  CHECK_FALSE(contains(end.output, "left out"));
+  for (const char* run : {"grpo/seed-5", "grpo/seed-6"}) {
+    CHECK(version_of(f.out / run) == 2);
+    check_law(f.out / run);
+    CHECK(fs::exists(f.out / (std::string(run) + ".log")));
+  }
+  const auto read_table = [&] {
+    return base::parse_json(base::read_file(f.out / "ablation.json").value()).value();
+  };
+  CHECK(read_table()["missing"].empty());
+  CHECK(read_table()["arms"].size() == 2);
+
+  // A run that is not there is named, and the others make the table.
+  fs::rename(f.out / "grpo/seed-6", f.folder.path() / "moved");
+  const finished part = f.go(arms, "8", {"--so-far"});
+  CHECK(part.code == 0);
+  CHECK(contains(part.output, "not complete, and left out: grpo/seed-6"));
+  CHECK(read_table()["missing"] == base::json({"grpo/seed-6"}));
+  CHECK(read_table()["differences"][0]["pairs"] <= 4);
+}
+
+TEST_CASE("a run that fails beside others is told of, and the others are made") {
+  ablate_fixture f;
+  // Its configuration cannot be written.
+  fs::create_directories(f.out / "grpo/seed-5.yaml/in the way");
+  const finished end = f.go("vanilla,+grpo", "8", {"--jobs", "2"});
+  CAPTURE(end.output);
+  CHECK(end.code == 1);
+  CHECK(contains(end.output, "grpo/seed-5"));
+  CHECK(contains(end.output, "runs that failed: 1, that are left: 1"));
+  CHECK(contains(end.output, "vanilla/seed-5 is complete"));
+  const finished part = f.go("vanilla,+grpo", "8", {"--so-far"});
+  CHECK(part.code == 0);
+  CHECK(contains(part.output, "left out: grpo/seed-5"));
+}
+
 TEST_CASE("quern ablate refuses what it cannot compare, with the value and what to do") {
   ablate_fixture f;
   f.refused("grpo", "8", "--arms: 'grpo' is no arm: choose among");
@@ -144,5 +229,8 @@ TEST_CASE("quern ablate refuses what it cannot compare, with the value and what 
   f.refused("+grpo", "8", "learner.stepz", {"--set", "learner.stepz=3"});
   f.refused("+grpo", "8", "policy.model", {"--set", "self_train.policy.model=/nowhere"});
   f.refused("+grpo", "8", "no task is held out", {"--set", "tasks.held_out_share=0"});
+  f.refused("+grpo", "8", "1024 runs side by side on", {"--jobs", "1024"});
+  f.refused("+grpo", "8", "'x' is no GPU", {"--gpus", "x"});
+  f.refused("+grpo", "8", "--jobs", {"--jobs", "2", "--gpus", "0"});
   CHECK_FALSE(fs::exists(f.out));
 }

@@ -35,9 +35,10 @@ std::vector<actors::stage_plan> one_stage() {
 
 base::expected<tools::ablation_plan> plan_of(const std::vector<actors::stage_plan>& stages,
                                              const std::string& arms, const std::string& seeds,
-                                             std::int64_t budget = 0) {
+                                             std::int64_t budget = 0,
+                                             const std::string& vanilla = "") {
   return tools::plan_ablation(stages, tools::parse_arms(arms).value(),
-                              tools::parse_seeds(seeds).value(), budget, "/held_out");
+                              tools::parse_seeds(seeds).value(), budget, {"/held_out", vanilla});
 }
 
 std::vector<std::string> names_of(const tools::ablation_plan& plan) {
@@ -174,10 +175,29 @@ TEST_CASE("without early stages every arm begins with policy.model, at the file'
   CHECK(run_called(*plan, "evolve/seed-4").config.run.budget_evaluations == 48);
 }
 
+TEST_CASE("a policy of its own for arm vanilla makes policy.model that of stage 1") {
+  const std::string arms = "vanilla,stage1,evolve,+grpo";
+  const auto plan = plan_of(one_stage(), arms, "4", 0, "/first_weights");
+  REQUIRE(plan);
+  CHECK(run_called(*plan, "vanilla/seed-4").config.policy.model == "/first_weights");
+  for (const char* name : {"stage1/seed-4", "evolve/seed-4", "grpo/seed-4"})
+    CHECK(run_called(*plan, name).config.policy.model == "policy/demo");
+  CHECK(run_called(*plan, "stage1/seed-4").config.learner.learning_rate == 0);
+  // Beside stage sft, which makes a policy anew, it is the policy before that.
+  const auto with_sft = plan_of(three_stages(), "vanilla,stage1", "4", 0, "/first_weights");
+  REQUIRE(with_sft);
+  const auto& vanilla = run_called(*with_sft, "vanilla/seed-4");
+  CHECK(vanilla.config.policy.model == "/first_weights");
+  CHECK_FALSE(vanilla.begins_with);
+  CHECK(run_called(*with_sft, "stage1/seed-4").begins_with);
+}
+
 TEST_CASE("what a configuration lacks for an arm is refused with what to do") {
-  check_refused(plan_of(one_stage(), "stage1", "1"), {"stage1", "vanilla", "add that stage"});
+  check_refused(plan_of(one_stage(), "stage1", "1"),
+                {"stage1", "vanilla", "add that stage", "--vanilla FOLDER"});
   check_refused(plan_of(one_stage(), "stage1+2", "1"), {"stage1+2", "self_train"});
-  check_refused(plan_of(three_stages(), "vanilla", "1"), {"vanilla", "say stage1"});
+  check_refused(plan_of(three_stages(), "vanilla", "1"),
+                {"vanilla", "--vanilla FOLDER", "say stage1"});
   check_refused(plan_of({stage_of_kind("sft", 3)}, "stage1", "1"), {"no stage contrastive"});
   check_refused(plan_of({stage_of_kind("search", 3)}, "vanilla", "1"), {"stage search"});
   check_refused(
@@ -228,6 +248,10 @@ TEST_CASE("a run that is there with other settings is not taken for the planned 
   there.run.folder = "/elsewhere";
   there.observe.log_level = "warning";
   there.policy.model = "/shared/model";
+  // Where a run is made is no difference between arms.
+  there.env.gpus = "3";
+  there.learner.devices = "3";
+  there.actors.generator_gpu = 3;
   CHECK(tools::check_same_run(run, there));
   there.learner.steps = 7;
   const auto other = tools::check_same_run(run, there);

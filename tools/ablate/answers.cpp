@@ -1,6 +1,31 @@
 #include "tools/ablate/answers.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace quern::tools {
+namespace {
+
+base::expected<std::vector<base::json>> held_out_items(const base::json& written) {
+  const base::json items =
+      written.is_object() ? written.value("items", base::json()) : base::json();
+  if (!items.is_array()) return base::fail(base::errc::corrupt, "a panel without items");
+  std::vector<base::json> chosen;
+  for (const base::json& item : items) {
+    QUERN_TRY(const bool held_out, base::get<bool>(item, "held_out"));
+    if (held_out) chosen.push_back(item);
+  }
+  return chosen;
+}
+
+base::expected<env::verdict> last_verdict(const base::json& item, const std::string& task) {
+  const base::json last = item.value("last", base::json());
+  if (!last.is_object())
+    return base::fail(base::errc::corrupt, "a panel without the last weights' answer to {}", task);
+  return env::parse_verdict(base::dump(last.value("verdict", base::json())));
+}
+
+}  // namespace
 
 held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
                           std::int64_t ordinal) {
@@ -16,22 +41,14 @@ held_out_answer answer_of(const env::verdict& value, const env::reward_function&
 
 base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& written,
                                                               const env::reward_function& reward) {
-  const base::json items =
-      written.is_object() ? written.value("items", base::json()) : base::json();
-  if (!items.is_array()) return base::fail(base::errc::corrupt, "a panel without items");
+  QUERN_TRY(const std::vector<base::json> items, held_out_items(written));
   std::vector<held_out_answer> answers;
   std::map<std::string, std::int64_t> of_task;
   for (const base::json& item : items) {
-    QUERN_TRY(const bool held_out, base::get<bool>(item, "held_out"));
     QUERN_TRY(const bool swapped, base::get<bool>(item, "swapped"));
-    if (!held_out || swapped) continue;
+    if (swapped) continue;
     QUERN_TRY(const std::string task, base::get<std::string>(item, "task"));
-    const base::json last = item.value("last", base::json());
-    if (!last.is_object())
-      return base::fail(base::errc::corrupt, "a panel without the last weights' answer to {}",
-                        task);
-    QUERN_TRY(const env::verdict value,
-              env::parse_verdict(base::dump(last.value("verdict", base::json()))));
+    QUERN_TRY(const env::verdict value, last_verdict(item, task));
     answers.push_back(answer_of(value, reward, of_task[task]++));
     answers.back().task = task;
   }
@@ -39,6 +56,29 @@ base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& 
     return base::fail(base::errc::not_found,
                       "a panel without held-out prompts: the tasks need a held-out part, and "
                       "observe.panel_held_out 1 or more");
+  return answers;
+}
+
+base::expected<std::vector<shown_answer>> shown_answers_of_panel(
+    const base::json& written, const env::reward_function& reward) {
+  QUERN_TRY(const std::vector<base::json> items, held_out_items(written));
+  std::vector<shown_answer> answers;
+  std::map<std::pair<std::string, bool>, std::int64_t> of_task;
+  for (const base::json& item : items) {
+    const base::json shown = item.value("shown", base::json::array());
+    QUERN_TRY(const auto best, base::get<std::int64_t>(item, "best_own"));
+    if (!shown.is_array() || shown.empty() || best == 0) continue;
+    QUERN_TRY(const bool swapped, base::get<bool>(item, "swapped"));
+    QUERN_TRY(const std::string task, base::get<std::string>(item, "task"));
+    QUERN_TRY(const env::verdict value, last_verdict(item, task));
+    shown_answer made{swapped, answer_of(value, reward, of_task[{task, swapped}]++), {}};
+    made.answer.task = task;
+    made.use.right = value.kind == env::verdict_kind::ok;
+    made.use.speedup_e2 = value.speedup_e2.value_or(0);
+    made.use.copies = std::ranges::find(shown, base::json(value.source)) != shown.end();
+    made.use.best_e2 = best;
+    answers.push_back(std::move(made));
+  }
   return answers;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/replay/exemplar_use.hpp"
 #include "base/json.hpp"
 #include "base/status.hpp"
 #include "env/verdict/reward.hpp"
@@ -30,6 +31,19 @@ held_out_answer answer_of(const env::verdict& value, const env::reward_function&
 /// are left out. Errors: corrupt; not_found where there is none.
 base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& written,
                                                               const env::reward_function& reward);
+
+/// An answer to a held-out prompt that showed two kernels.
+struct shown_answer {
+  bool swapped = false;    ///< they were of another task: the control of observe.panel_swapped
+  held_out_answer answer;  ///< its ordinal counts prompts of the task that showed some, each of
+                           ///< the two kinds alone
+  actors::exemplar_answer use;
+};
+
+/// Those of the last weights in a panel.json, judged or not; none where no prompt showed kernels
+/// with a time. Errors: corrupt.
+base::expected<std::vector<shown_answer>> shown_answers_of_panel(
+    const base::json& written, const env::reward_function& reward);
 
 /// How many of `count` prompts the evaluation set gives to each of `tasks`, in turn.
 std::map<std::string, std::size_t> prompts_of_tasks(const std::vector<std::string>& tasks,

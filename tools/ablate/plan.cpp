@@ -9,6 +9,7 @@
 
 #include "actors/config/config_file.hpp"
 #include "base/text.hpp"
+#include "tools/ablate/places.hpp"
 
 namespace quern::tools {
 namespace {
@@ -83,16 +84,18 @@ base::status check_evaluation_set(const actors::run_config& config) {
 }
 
 /// What an arm asks of the configuration.
-base::status check_arm(std::string_view arm, const ablation_stages& have) {
-  if (arm == "vanilla" && have.sft != nullptr)
+base::status check_arm(std::string_view arm, const ablation_stages& have,
+                       const std::string& vanilla_model) {
+  if (arm == "vanilla" && have.sft != nullptr && vanilla_model.empty())
     return fail(errc::invalid_argument,
                 "--arms: vanilla is the policy before fine-tuning, but stage sft of the "
-                "configuration makes its policy anew: say stage1, or take that stage out and set "
-                "policy.model");
-  if (arm == "stage1" && have.sft == nullptr)
+                "configuration makes its policy anew: name a policy with --vanilla FOLDER, say "
+                "stage1, or take that stage out and set policy.model");
+  if (arm == "stage1" && have.sft == nullptr && vanilla_model.empty())
     return fail(errc::invalid_argument,
                 "--arms: stage1 is the policy of stage sft, which the configuration does not have: "
-                "say vanilla for policy.model as it is, or add that stage");
+                "say vanilla for policy.model as it is, add that stage, or, where policy.model is "
+                "fine-tuned already, name the policy before that with --vanilla FOLDER");
   if (arm == "stage1+2" && have.self_train == nullptr)
     return fail(errc::invalid_argument,
                 "--arms: stage1+2 needs stage self_train, which the configuration does not have: "
@@ -120,8 +123,8 @@ base::status check_budget(std::int64_t budget, const actors::run_config& config)
 
 class plan_maker {
  public:
-  plan_maker(ablation_plan& plan, const ablation_stages& have, std::string held_out_suite)
-      : plan_(plan), have_(have), held_out_suite_(std::move(held_out_suite)) {}
+  plan_maker(ablation_plan& plan, const ablation_stages& have, ablation_folders folders)
+      : plan_(plan), have_(have), folders_(std::move(folders)) {}
 
   void add(const std::string& arm, std::int64_t seed) {
     const auto begins_with = takes_stage_2(arm) ? stage_2(seed)
@@ -146,7 +149,8 @@ class plan_maker {
     made.env = have_.contrastive->env;
     made.observe = have_.contrastive->observe;
     made.policy = have_.contrastive->policy;
-    made.policy.model = first_model();
+    made.policy.model =
+        arm == "vanilla" && !folders_.vanilla.empty() ? folders_.vanilla : first_model();
     made.observe.panel = arm != "evolve";
     made.observe.panel_train = 0;
     if (arm == "evolve") return search_config(std::move(made));
@@ -171,7 +175,7 @@ class plan_maker {
     made.stage = "search";
     if (made.replay.exemplars == "none") made.replay.exemplars = "bucket";
     made.tasks.source = "suite";
-    made.tasks.suite = held_out_suite_;
+    made.tasks.suite = folders_.held_out_suite;
     // Those of stage 2 as well: the other arms have spent them, too.
     made.run.budget_evaluations = plan_.budget + stage_2_evaluations();
     return made;
@@ -224,7 +228,7 @@ class plan_maker {
 
   ablation_plan& plan_;
   const ablation_stages& have_;
-  std::string held_out_suite_;
+  ablation_folders folders_;
   std::map<std::string, std::size_t> shared_;
 };
 
@@ -308,7 +312,8 @@ base::expected<std::vector<std::size_t>> runs_left(const ablation_plan& plan,
 base::status check_same_run(const planned_run& run, const actors::run_config& there) {
   std::vector<std::string> changes;
   for (const actors::key_difference& one : actors::differences(there, run.config)) {
-    if (one.path == "run.folder" || one.path == "observe.log_level") continue;
+    if (one.path == "run.folder" || one.path == "observe.log_level" || is_placing(one.path))
+      continue;
     if (one.path == "policy.model" && run.begins_with) continue;
     changes.push_back(fmt::format("{} is {} there and {} here", one.path, one.before, one.after));
   }
@@ -322,19 +327,18 @@ base::status check_same_run(const planned_run& run, const actors::run_config& th
 base::expected<ablation_plan> plan_ablation(const std::vector<actors::stage_plan>& stages,
                                             const std::vector<std::string>& arms,
                                             const std::vector<std::int64_t>& seeds,
-                                            std::int64_t budget,
-                                            const std::string& held_out_suite) {
+                                            std::int64_t budget, const ablation_folders& folders) {
   QUERN_TRY(const ablation_stages have, stages_for(stages));
   QUERN_CHECK(check_evaluation_set(*have.contrastive));
   ablation_plan plan{arms, seeds, budget, have.contrastive->algorithm.reward, {}};
   if (budget == 0)
     plan.budget = have.contrastive->learner.steps * samples_of_step(*have.contrastive);
   for (const std::string& arm : arms) {
-    QUERN_CHECK(check_arm(arm, have));
+    QUERN_CHECK(check_arm(arm, have, folders.vanilla));
     if (arm.starts_with("+")) QUERN_CHECK(check_budget(plan.budget, *have.contrastive));
     if (arm == "stage1+2") QUERN_CHECK(check_budget(plan.budget, *have.self_train));
   }
-  plan_maker maker(plan, have, held_out_suite);
+  plan_maker maker(plan, have, folders);
   for (const std::string& arm : arms)
     for (const std::int64_t seed : seeds)
       maker.add(arm, seed);

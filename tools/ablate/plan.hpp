@@ -67,18 +67,23 @@ enum class plan_state { missing, begun, complete };
 base::expected<std::vector<std::size_t>> runs_left(const ablation_plan& plan,
                                                    const std::vector<plan_state>& states);
 
-/// Whether the run that is there is the planned one: its folder and log level may differ, and its
-/// policy.model where an earlier run gives it. Error: invalid_argument names the keys, and what to
-/// do.
+/// Whether the run that is there is the planned one: its folder, its log level and where it is made
+/// (is_placing) may differ, and its policy.model where an earlier run gives it. Error:
+/// invalid_argument names the keys, and what to do.
 base::status check_same_run(const planned_run& run, const actors::run_config& there);
 
+struct ablation_folders {
+  std::string held_out_suite;  ///< will hold the held-out tasks, which arm evolve searches
+  /// The policy of arm vanilla; policy.model is of stage 1 then. Empty: vanilla is policy.model.
+  std::string vanilla;
+};
+
 /// `stages`: of the configuration; its stage contrastive says tasks, environment and evaluation set
-/// of all arms. `budget` 0: that of its stage contrastive. `held_out_suite`: the folder that will
-/// hold the held-out tasks, which arm evolve searches. Errors: invalid_argument names what the
+/// of all arms. `budget` 0: that of its stage contrastive. Errors: invalid_argument names what the
 /// configuration lacks for an arm, or the budget that is no whole number of steps, and what to do.
 base::expected<ablation_plan> plan_ablation(const std::vector<actors::stage_plan>& stages,
                                             const std::vector<std::string>& arms,
                                             const std::vector<std::int64_t>& seeds,
-                                            std::int64_t budget, const std::string& held_out_suite);
+                                            std::int64_t budget, const ablation_folders& folders);
 
 }  // namespace quern::tools

@@ -18,10 +18,11 @@ namespace quern::tools {
 struct arm_result {
   std::int64_t seed = 0;
   std::vector<held_out_answer> answers;
-  std::int64_t evaluations = 0;         ///< judged samples of its own run
-  std::int64_t shared_evaluations = 0;  ///< of the stages before it
-  double seconds = 0;                   ///< of its own run, evaluation set included
-  double shared_seconds = 0;            ///< of the stages before it
+  std::int64_t evaluations = 0;          ///< judged samples of its own run
+  std::int64_t shared_evaluations = 0;   ///< of the stages before it
+  double seconds = 0;                    ///< of its own run, evaluation set included
+  double shared_seconds = 0;             ///< of the stages before it
+  std::vector<shown_answer> shown = {};  ///< to prompts that showed kernels, with the control's
 };
 
 struct ablation_arm {
@@ -80,5 +81,7 @@ std::string sentence_of(const arm_difference& of);
 std::string to_text(const ablation_table& table);
 /// ablation.json (docs/ablation.md).
 base::ordered_json to_json(const ablation_table& table);
+/// One of its "differences".
+base::ordered_json to_json(const arm_difference& one);
 
 }  // namespace quern::tools

@@ -55,26 +55,6 @@ base::ordered_json row_json(const arm_row& row) {
           {"shared_seconds", row.shared_seconds}};
 }
 
-base::ordered_json difference_json(const arm_difference& one) {
-  base::ordered_json made = {{"first", one.first},
-                             {"second", one.second},
-                             {"pairs", one.pairs},
-                             {"mean_reward_first", one.reward_first},
-                             {"mean_reward_second", one.reward_second},
-                             {"mean_reward", one.reward},
-                             {"mean_reward_interval", interval_json(one.reward_interval)},
-                             {"ratio", nullptr},
-                             {"ratio_interval", nullptr},
-                             {"success", one.success},
-                             {"success_interval", interval_json(one.success_interval)},
-                             {"holds", one.holds()}};
-  if (one.ratio) {
-    made["ratio"] = *one.ratio;
-    made["ratio_interval"] = interval_json(one.ratio_interval);
-  }
-  return made;
-}
-
 }  // namespace
 
 std::string sentence_of(const arm_difference& of) {
@@ -132,12 +112,32 @@ std::string to_text(const ablation_table& table) {
   return text;
 }
 
+base::ordered_json to_json(const arm_difference& one) {
+  base::ordered_json made = {{"first", one.first},
+                             {"second", one.second},
+                             {"pairs", one.pairs},
+                             {"mean_reward_first", one.reward_first},
+                             {"mean_reward_second", one.reward_second},
+                             {"mean_reward", one.reward},
+                             {"mean_reward_interval", interval_json(one.reward_interval)},
+                             {"ratio", nullptr},
+                             {"ratio_interval", nullptr},
+                             {"success", one.success},
+                             {"success_interval", interval_json(one.success_interval)},
+                             {"holds", one.holds()}};
+  if (one.ratio) {
+    made["ratio"] = *one.ratio;
+    made["ratio_interval"] = interval_json(one.ratio_interval);
+  }
+  return made;
+}
+
 base::ordered_json to_json(const ablation_table& table) {
   base::ordered_json rows = base::ordered_json::array(), differences = base::ordered_json::array();
   for (const arm_row& row : table.rows)
     rows.push_back(row_json(row));
   for (const arm_difference& one : table.differences)
-    differences.push_back(difference_json(one));
+    differences.push_back(to_json(one));
   return {
       {"quern_ablation", 1}, {"arms", std::move(rows)}, {"differences", std::move(differences)}};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "tools/ablate/places.hpp"
 #include "tools/ablate/plan.hpp"
 #include "tools/ablate/table.hpp"
 
@@ -26,8 +27,27 @@ base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>
 int make_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
               const std::filesystem::path& out);
 
-/// The arms of a plan whose runs are all complete. Errors: of their files.
+/// The same side by side, each at a place of its own, by `quern train` and `quern resume` of this
+/// build; what they say is in OUT/ARM/seed-N.log. Where one fails, those that do not need it are
+/// made all the same, and the code is `failed`.
+int make_runs_side_by_side(const ablation_plan& plan, const std::vector<plan_state>& states,
+                           const std::filesystem::path& out,
+                           const std::vector<ablation_place>& places);
+
+/// What is on the disk of one run of the plan. Errors: of check_same_run; a configuration that
+/// cannot be read.
+base::expected<plan_state> state_of_run(const planned_run& run,
+                                        const std::filesystem::path& folder);
+
+/// The configuration of a run that is to begin, with the weights of the run before it; writes the
+/// suite that arm evolve searches. Errors: of the run before it; of files.
+base::expected<actors::run_config> beginning_of_run(const ablation_plan& plan, std::size_t number,
+                                                    const std::filesystem::path& out);
+
+/// The arms of a plan, each with the seeds whose runs are complete; an arm without any is left out.
+/// Errors: of their files.
 base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
+                                                    const std::vector<plan_state>& states,
                                                     const std::filesystem::path& out);
 
 /// The folder of the tasks that arm evolve searches.

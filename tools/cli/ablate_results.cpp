@@ -34,11 +34,14 @@ base::expected<std::int64_t> evaluations_of(const planned_run& run, const fs::pa
   return from.rows->judged();
 }
 
-base::expected<std::vector<held_out_answer>> panel_answers(const fs::path& folder,
-                                                           const env::reward_function& reward) {
+/// Answers to the held-out prompts, and those to prompts that showed kernels.
+base::status add_panel_answers(const fs::path& folder, const env::reward_function& reward,
+                               arm_result& to) {
   QUERN_TRY(const std::string text, base::read_file(folder / "panel.json"));
   QUERN_TRY(const base::json written, base::parse_json(text));
-  return answers_of_panel(written, reward);
+  QUERN_TRY(to.answers, answers_of_panel(written, reward));
+  QUERN_TRY(to.shown, shown_answers_of_panel(written, reward));
+  return {};
 }
 
 base::expected<std::vector<held_out_answer>> search_answers(const planned_run& run,
@@ -76,9 +79,8 @@ base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t nu
   if (run.arm == "evolve") {
     QUERN_TRY(made.answers, search_answers(run, folder, reward));
   } else {
-    auto read = panel_answers(folder, reward);
-    if (!read) return base::in_context(run.name, read.error());
-    made.answers = std::move(*read);
+    if (auto read = add_panel_answers(folder, reward, made); !read)
+      return base::in_context(run.name, read.error());
   }
   QUERN_TRY(made.evaluations, evaluations_of(run, folder));
   made.seconds = took(run.name);
@@ -94,16 +96,19 @@ base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t nu
 }  // namespace
 
 base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
+                                                    const std::vector<plan_state>& states,
                                                     const fs::path& out) {
   QUERN_TRY(const auto seconds, read_seconds(out));
   std::vector<ablation_arm> arms;
   for (const std::string& name : plan.arms) {
     ablation_arm arm{name, {}};
     for (const std::int64_t seed : plan.seeds) {
-      QUERN_TRY(auto result, read_result(plan, plan.run_of(name, seed), out, seconds));
+      const std::size_t number = plan.run_of(name, seed);
+      if (states[number] != plan_state::complete) continue;
+      QUERN_TRY(auto result, read_result(plan, number, out, seconds));
       arm.seeds.push_back(std::move(result));
     }
-    arms.push_back(std::move(arm));
+    if (!arm.seeds.empty()) arms.push_back(std::move(arm));
   }
   return arms;
 }

@@ -22,14 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-base::expected<plan_state> state_of(const planned_run& run, const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder / "meta.json", ignored)) return plan_state::missing;
-  QUERN_TRY(const actors::run_config there, changed_config(folder, {}, false));
-  QUERN_CHECK(check_same_run(run, there));
-  return is_complete_run(there, folder) ? plan_state::complete : plan_state::begun;
-}
-
 /// As tasks of a suite, all of them for training: a search takes no other.
 base::status write_held_out_suite(const actors::run_config& searching, const fs::path& folder) {
   std::error_code ignored;
@@ -48,25 +40,11 @@ base::status write_held_out_suite(const actors::run_config& searching, const fs:
                                  "quern_suite: 1\nsplit: {by: task, held_out: []}\n");
 }
 
-/// The configuration of a run that is to begin, with the weights of the run before it.
-base::expected<actors::run_config> beginning_of(const ablation_plan& plan, std::size_t number,
-                                                const fs::path& out) {
-  const planned_run& run = plan.runs[number];
-  actors::run_config config = run.config;
-  config.run.folder = fs::absolute(out / run.name).string();
-  if (run.begins_with) {
-    QUERN_TRY(const fs::path model, actors::last_model(out / plan.runs[*run.begins_with].name));
-    config.policy.model = fs::absolute(model).string();
-  }
-  if (run.arm == "evolve") QUERN_CHECK(write_held_out_suite(config, config.tasks.suite));
-  return config;
-}
-
 run_outcome make_run(const ablation_plan& plan, std::size_t number, bool begun,
                      const fs::path& out) {
   const fs::path folder = out / plan.runs[number].name;
   if (begun) return go_on_with_run(folder, {}, folder);
-  const auto config = beginning_of(plan, number, out);
+  const auto config = beginning_of_run(plan, number, out);
   if (!config) return {report("ablate", config.error())};
   return begin_run(*config, folder, folder);
 }
@@ -83,11 +61,32 @@ fs::path held_out_suite_of(const fs::path& out) {
   return fs::absolute(out / "held_out_tasks");
 }
 
+base::expected<plan_state> state_of_run(const planned_run& run, const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder / "meta.json", ignored)) return plan_state::missing;
+  QUERN_TRY(const actors::run_config there, changed_config(folder, {}, false));
+  QUERN_CHECK(check_same_run(run, there));
+  return is_complete_run(there, folder) ? plan_state::complete : plan_state::begun;
+}
+
+base::expected<actors::run_config> beginning_of_run(const ablation_plan& plan, std::size_t number,
+                                                    const fs::path& out) {
+  const planned_run& run = plan.runs[number];
+  actors::run_config config = run.config;
+  config.run.folder = fs::absolute(out / run.name).string();
+  if (run.begins_with) {
+    QUERN_TRY(const fs::path model, actors::last_model(out / plan.runs[*run.begins_with].name));
+    config.policy.model = fs::absolute(model).string();
+  }
+  if (run.arm == "evolve") QUERN_CHECK(write_held_out_suite(config, config.tasks.suite));
+  return config;
+}
+
 base::expected<std::vector<plan_state>> look_at_runs(const ablation_plan& plan,
                                                      const fs::path& out) {
   std::vector<plan_state> states;
   for (const planned_run& run : plan.runs) {
-    QUERN_TRY(const plan_state state, state_of(run, out / run.name));
+    QUERN_TRY(const plan_state state, state_of_run(run, out / run.name));
     states.push_back(state);
   }
   QUERN_CHECK(runs_left(plan, states));
@@ -139,7 +138,7 @@ int make_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
       return report("ablate", kept.error());
     if (end.code == paused) return tell_ended(folder, left->size() - at);
     if (end.code != done) return end.code;
-    const auto state = state_of(run, folder);
+    const auto state = state_of_run(run, folder);
     if (!state) return report("ablate", state.error());
     if (*state != plan_state::complete) return tell_ended(folder, left->size() - at);
     const bool asked = end.asked || signals.arrived(0);

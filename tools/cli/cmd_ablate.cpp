@@ -5,6 +5,8 @@
 #include "actors/config/config_file.hpp"
 #include "base/file.hpp"
 #include "base/write_signals.hpp"
+#include "env/judge/core_lock.hpp"
+#include "tools/ablate/exemplar_table.hpp"
 #include "tools/cli/ablate.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
@@ -17,16 +19,26 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ablate_arguments {
-  std::string config, arms, seeds, out;
+  std::string config, arms, seeds, out, vanilla, gpus;
   std::int64_t budget = 0;  ///< 0: that of the configuration
+  std::int64_t jobs = 1;
   std::vector<std::string> settings;
-  bool dry_run = false;
+  bool dry_run = false, so_far = false;
 };
 
 struct planned_ablation {
   ablation_plan plan;
   fs::path out;
+  std::vector<ablation_place> places;  ///< none: one run after the other, wherever this one runs
 };
+
+base::expected<std::vector<ablation_place>> places_for(const ablate_arguments& a) {
+  if (a.jobs == 1 && a.gpus.empty()) return std::vector<ablation_place>{};
+  QUERN_TRY(const std::vector<int> processors, env::allowed_cores());
+  if (a.gpus.empty()) return places_on(processors, a.jobs);
+  QUERN_TRY(const std::vector<int> gpus, parse_gpus(a.gpus));
+  return places_on(processors, gpus);
+}
 
 base::expected<planned_ablation> plan_of(const ablate_arguments& a) {
   QUERN_TRY(const auto arms, parse_arms(a.arms));
@@ -37,8 +49,12 @@ base::expected<planned_ablation> plan_of(const ablate_arguments& a) {
   planned_ablation made;
   made.out = a.out.empty() ? fs::path("runs") / "ablate" / stages.front().config.run.name
                            : fs::path(a.out);
-  QUERN_TRY(made.plan,
-            plan_ablation(stages, arms, seeds, a.budget, held_out_suite_of(made.out).string()));
+  ablation_folders folders{held_out_suite_of(made.out).string(), a.vanilla};
+  if (!a.vanilla.empty()) folders.vanilla = fs::absolute(a.vanilla).string();
+  QUERN_TRY(made.plan, plan_ablation(stages, arms, seeds, a.budget, folders));
+  QUERN_TRY(made.places, places_for(a));
+  for (const planned_run& run : made.plan.runs)
+    QUERN_CHECK(check_places(made.places, run.config));
   return made;
 }
 
@@ -55,16 +71,40 @@ void print_runs(const planned_ablation& of, const std::vector<plan_state>& state
   }
 }
 
+/// Names of the arms' runs that are not complete.
+std::vector<std::string> missing_runs(const ablation_plan& plan,
+                                      const std::vector<plan_state>& states) {
+  std::vector<std::string> names;
+  for (std::size_t k = 0; k < plan.runs.size(); ++k)
+    if (!plan.runs[k].arm.empty() && states[k] != plan_state::complete)
+      names.push_back(plan.runs[k].name);
+  return names;
+}
+
+/// The table of the runs that are complete.
 base::status keep_table(const planned_ablation& of) {
-  QUERN_TRY(const auto arms, read_arms(of.plan, of.out));
+  QUERN_TRY(const auto states, look_at_runs(of.plan, of.out));
+  QUERN_TRY(const auto arms, read_arms(of.plan, states, of.out));
+  if (arms.empty())
+    return base::fail(base::errc::not_found,
+                      "{} has no complete run of an arm, of which a table could be made: make the "
+                      "runs, without --so-far",
+                      of.out.string());
   const ablation_table table = make_table(arms, 1);
+  const auto exemplars = exemplar_rows(arms, 1);
+  const auto missing = missing_runs(of.plan, states);
   base::ordered_json written = to_json(table);
+  written["exemplars"] = to_json(exemplars);
+  written["missing"] = missing;
   written["budget"] = of.plan.budget;
   written["seeds"] = of.plan.seeds;
   written["reward"] = of.plan.reward;
   const std::string text = fmt::format("seeds {}; {} evaluations of each arm's own\n\n",
                                        fmt::join(of.plan.seeds, ", "), of.plan.budget) +
-                           to_text(table);
+                           to_text(table) + to_text(exemplars) +
+                           (missing.empty() ? std::string()
+                                            : fmt::format("\nnot complete, and left out: {}\n",
+                                                          fmt::join(missing, ", ")));
   const fs::path file = of.out / "ablation.json";
   QUERN_CHECK(base::write_file_atomic(file, base::dump_pretty(written) + "\n"));
   QUERN_CHECK(base::write_file_atomic(of.out / "ablation.txt", text));
@@ -77,11 +117,18 @@ int ablate(const ablate_arguments& a) {
   if (!planned) return report("ablate", planned.error());
   const auto states = look_at_runs(planned->plan, planned->out);
   if (!states) return report("ablate", states.error());
+  if (a.so_far) {
+    const auto kept = keep_table(*planned);
+    return kept ? done : report("ablate", kept.error());
+  }
   if (auto ready = check_runs(planned->plan, *states, planned->out); !ready)
     return report("ablate", ready.error());
   print_runs(*planned, *states);
   if (a.dry_run) return done;
-  if (const int code = make_runs(planned->plan, *states, planned->out); code != done) return code;
+  const int code = planned->places.empty() ? make_runs(planned->plan, *states, planned->out)
+                                           : make_runs_side_by_side(planned->plan, *states,
+                                                                    planned->out, planned->places);
+  if (code != done) return code;
   const auto kept = keep_table(*planned);
   return kept ? done : report("ablate", kept.error());
 }
@@ -105,9 +152,23 @@ int cmd_ablate(int argc, char** argv) {
                  "contrastive")
       ->check(whole_within(1, 1'000'000'000));
   app.add_option("--out", a.out, "folder of all runs; default: runs/ablate/NAME");
+  app.add_option("--vanilla", a.vanilla,
+                 "folder of the policy of arm vanilla, where policy.model is fine-tuned already: "
+                 "that one is stage1 then");
+  auto* jobs = app.add_option("--jobs", a.jobs,
+                              "runs made side by side, each with an equal part of the processors "
+                              "as its own; default: one after the other")
+                   ->check(whole_within(1, 1024));
+  app.add_option("--gpus", a.gpus,
+                 "GPUs that runs are made on side by side, one a GPU, which has all of its roles, "
+                 "with an equal part of the processors: 0,1,...")
+      ->excludes(jobs);
   app.add_option("--set", a.settings, "KEY=VALUE, over the file; may be repeated")
       ->allow_extra_args(false);
-  app.add_flag("--dry-run", a.dry_run, "print the runs and what of them is there, start nothing");
+  auto* dry_run = app.add_flag("--dry-run", a.dry_run,
+                               "print the runs and what of them is there, start nothing");
+  app.add_flag("--so-far", a.so_far, "make the table of the runs that are complete, start nothing")
+      ->excludes(dry_run);
   if (const auto code = parse(app, argc, argv)) return *code;
   return ablate(a);
 }

@@ -1,0 +1,42 @@
+#include "tools/ablate/schedule.hpp"
+
+#include <algorithm>
+
+namespace quern::tools {
+
+ablation_schedule::ablation_schedule(const ablation_plan& plan,
+                                     const std::vector<plan_state>& states)
+    : plan_(plan), ahead_(plan.runs.size(), 0) {
+  for (const plan_state state : states)
+    stands_.push_back(state == plan_state::complete ? stand::complete : stand::waiting);
+  // A run stands after the one that it begins with.
+  for (std::size_t k = plan.runs.size(); k-- > 0;) {
+    ahead_[k] += plan.runs[k].evaluations;
+    if (const auto before = plan.runs[k].begins_with)
+      ahead_[*before] = std::max(ahead_[*before], ahead_[k]);
+  }
+}
+
+bool ablation_schedule::can_begin(std::size_t run) const {
+  const auto before = plan_.runs[run].begins_with;
+  return stands_[run] == stand::waiting && (!before || stands_[*before] == stand::complete);
+}
+
+std::optional<std::size_t> ablation_schedule::next() {
+  std::optional<std::size_t> best;
+  for (std::size_t k = 0; k < stands_.size(); ++k)
+    if (can_begin(k) && (!best || ahead_[k] > ahead_[*best])) best = k;
+  if (best) stands_[*best] = stand::under_way;
+  return best;
+}
+
+void ablation_schedule::ended(std::size_t run, bool complete) {
+  stands_[run] = complete ? stand::complete : stand::ended;
+}
+
+std::size_t ablation_schedule::left() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(stands_, [](stand one) { return one != stand::complete; }));
+}
+
+}  // namespace quern::tools
