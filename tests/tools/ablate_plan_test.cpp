@@ -36,9 +36,11 @@ std::vector<actors::stage_plan> one_stage() {
 base::expected<tools::ablation_plan> plan_of(const std::vector<actors::stage_plan>& stages,
                                              const std::string& arms, const std::string& seeds,
                                              std::int64_t budget = 0,
-                                             const std::string& vanilla = "") {
+                                             const std::string& vanilla = "",
+                                             const std::string& stage1 = "") {
   return tools::plan_ablation(stages, tools::parse_arms(arms).value(),
-                              tools::parse_seeds(seeds).value(), budget, {"/held_out", vanilla});
+                              tools::parse_seeds(seeds).value(), budget,
+                              {"/held_out", vanilla, stage1});
 }
 
 std::vector<std::string> names_of(const tools::ablation_plan& plan) {
@@ -192,9 +194,27 @@ TEST_CASE("a policy of its own for arm vanilla makes policy.model that of stage 
   CHECK(run_called(*with_sft, "stage1/seed-4").begins_with);
 }
 
+TEST_CASE("a fine-tuned policy takes the place of stage sft") {
+  const std::string arms = "stage1,evolve,stage1+2,+grpo";
+  const auto plan = plan_of(three_stages(), arms, "4", 0, "", "/tuned");
+  REQUIRE(plan);
+  CHECK(names_of(*plan) == std::vector<std::string>{"stage1/seed-4", "evolve/seed-4",
+                                                    "shared/seed-4/self_train", "stage1-2/seed-4",
+                                                    "grpo/seed-4"});
+  for (const char* name : {"stage1/seed-4", "evolve/seed-4", "shared/seed-4/self_train"})
+    CHECK(run_called(*plan, name).config.policy.model == "/tuned");
+  CHECK(run_called(*plan, "grpo/seed-4").begins_with);
+  const auto alone = plan_of(one_stage(), "stage1,+grpo", "4", 0, "", "/tuned");
+  REQUIRE(alone);
+  CHECK(run_called(*alone, "grpo/seed-4").config.policy.model == "/tuned");
+  check_refused(plan_of(three_stages(), "vanilla", "1", 0, "", "/tuned"),
+                {"vanilla", "--vanilla FOLDER"});
+  CHECK(plan_of(three_stages(), "vanilla,stage1", "1", 0, "/first_weights", "/tuned"));
+}
+
 TEST_CASE("what a configuration lacks for an arm is refused with what to do") {
   check_refused(plan_of(one_stage(), "stage1", "1"),
-                {"stage1", "vanilla", "add that stage", "--vanilla FOLDER"});
+                {"stage1", "vanilla", "add that stage", "--stage1 FOLDER"});
   check_refused(plan_of(one_stage(), "stage1+2", "1"), {"stage1+2", "self_train"});
   check_refused(plan_of(three_stages(), "vanilla", "1"),
                 {"vanilla", "--vanilla FOLDER", "say stage1"});

@@ -85,17 +85,21 @@ base::status check_evaluation_set(const actors::run_config& config) {
 
 /// What an arm asks of the configuration.
 base::status check_arm(std::string_view arm, const ablation_stages& have,
-                       const std::string& vanilla_model) {
-  if (arm == "vanilla" && have.sft != nullptr && vanilla_model.empty())
+                       const ablation_folders& folders) {
+  if (arm == "vanilla" && folders.vanilla.empty() && !folders.stage1.empty())
+    return fail(errc::invalid_argument,
+                "--arms: vanilla is the policy before that of --stage1: name it with --vanilla "
+                "FOLDER, or leave the arm out");
+  if (arm == "vanilla" && have.sft != nullptr && folders.vanilla.empty())
     return fail(errc::invalid_argument,
                 "--arms: vanilla is the policy before fine-tuning, but stage sft of the "
                 "configuration makes its policy anew: name a policy with --vanilla FOLDER, say "
                 "stage1, or take that stage out and set policy.model");
-  if (arm == "stage1" && have.sft == nullptr && vanilla_model.empty())
+  if (arm == "stage1" && have.sft == nullptr && folders.vanilla.empty() && folders.stage1.empty())
     return fail(errc::invalid_argument,
                 "--arms: stage1 is the policy of stage sft, which the configuration does not have: "
                 "say vanilla for policy.model as it is, add that stage, or, where policy.model is "
-                "fine-tuned already, name the policy before that with --vanilla FOLDER");
+                "fine-tuned already, say --stage1 FOLDER");
   if (arm == "stage1+2" && have.self_train == nullptr)
     return fail(errc::invalid_argument,
                 "--arms: stage1+2 needs stage self_train, which the configuration does not have: "
@@ -188,6 +192,7 @@ class plan_maker {
 
   [[nodiscard]] std::string first_model() const {
     if (have_.sft != nullptr) return "";
+    if (!folders_.stage1.empty()) return folders_.stage1;
     return (have_.self_train != nullptr ? have_.self_train : have_.contrastive)->policy.model;
   }
 
@@ -328,13 +333,14 @@ base::expected<ablation_plan> plan_ablation(const std::vector<actors::stage_plan
                                             const std::vector<std::string>& arms,
                                             const std::vector<std::int64_t>& seeds,
                                             std::int64_t budget, const ablation_folders& folders) {
-  QUERN_TRY(const ablation_stages have, stages_for(stages));
+  QUERN_TRY(ablation_stages have, stages_for(stages));
+  if (!folders.stage1.empty()) have.sft = nullptr;
   QUERN_CHECK(check_evaluation_set(*have.contrastive));
   ablation_plan plan{arms, seeds, budget, have.contrastive->algorithm.reward, {}};
   if (budget == 0)
     plan.budget = have.contrastive->learner.steps * samples_of_step(*have.contrastive);
   for (const std::string& arm : arms) {
-    QUERN_CHECK(check_arm(arm, have, folders.vanilla));
+    QUERN_CHECK(check_arm(arm, have, folders));
     if (arm.starts_with("+")) QUERN_CHECK(check_budget(plan.budget, *have.contrastive));
     if (arm == "stage1+2") QUERN_CHECK(check_budget(plan.budget, *have.self_train));
   }

@@ -75,7 +75,9 @@ base::status check_same_run(const planned_run& run, const actors::run_config& th
 struct ablation_folders {
   std::string held_out_suite;  ///< will hold the held-out tasks, which arm evolve searches
   /// The policy of arm vanilla; policy.model is of stage 1 then. Empty: vanilla is policy.model.
-  std::string vanilla;
+  std::string vanilla = {};
+  /// The policy of stage 1, which takes the place of stage sft or of policy.model. Empty: none.
+  std::string stage1 = {};
 };
 
 /// `stages`: of the configuration; its stage contrastive says tasks, environment and evaluation set

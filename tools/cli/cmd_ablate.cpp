@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ablate_arguments {
-  std::string config, arms, seeds, out, vanilla, gpus;
+  std::string config, arms, seeds, out, vanilla, stage1, gpus;
   std::int64_t budget = 0;  ///< 0: that of the configuration
   std::int64_t jobs = 1;
   std::vector<std::string> settings;
@@ -49,8 +49,11 @@ base::expected<planned_ablation> plan_of(const ablate_arguments& a) {
   planned_ablation made;
   made.out = a.out.empty() ? fs::path("runs") / "ablate" / stages.front().config.run.name
                            : fs::path(a.out);
-  ablation_folders folders{held_out_suite_of(made.out).string(), a.vanilla};
-  if (!a.vanilla.empty()) folders.vanilla = fs::absolute(a.vanilla).string();
+  const auto absolute = [](const std::string& folder) {
+    return folder.empty() ? folder : fs::absolute(folder).string();
+  };
+  const ablation_folders folders{held_out_suite_of(made.out).string(), absolute(a.vanilla),
+                                 absolute(a.stage1)};
   QUERN_TRY(made.plan, plan_ablation(stages, arms, seeds, a.budget, folders));
   QUERN_TRY(made.places, places_for(a));
   for (const planned_run& run : made.plan.runs)
@@ -152,9 +155,13 @@ int cmd_ablate(int argc, char** argv) {
                  "contrastive")
       ->check(whole_within(1, 1'000'000'000));
   app.add_option("--out", a.out, "folder of all runs; default: runs/ablate/NAME");
-  app.add_option("--vanilla", a.vanilla,
-                 "folder of the policy of arm vanilla, where policy.model is fine-tuned already: "
-                 "that one is stage1 then");
+  app.add_option(
+      "--vanilla", a.vanilla,
+      "folder of the policy of arm vanilla; policy.model is fine-tuned already then, and "
+      "is stage1");
+  app.add_option("--stage1", a.stage1,
+                 "folder of a fine-tuned policy, which takes the place of stage sft or of "
+                 "policy.model");
   auto* jobs = app.add_option("--jobs", a.jobs,
                               "runs made side by side, each with an equal part of the processors "
                               "as its own; default: one after the other")
