@@ -53,6 +53,21 @@ TEST_CASE("the longest chain begins first, and a run waits for the one that give
   CHECK_FALSE(schedule.next());
 }
 
+TEST_CASE("of equal runs those of the first seed begin first, whatever their arm") {
+  tools::ablation_plan plan;
+  plan.seeds = {7, 3};
+  for (const char* arm : {"grpo", "contrastive"})
+    for (const std::int64_t seed : {3, 7}) {
+      plan.runs.push_back(run_of(arm, 100));
+      plan.runs.back().seed = seed;
+    }
+  tools::ablation_schedule schedule(plan, std::vector<plan_state>(4, plan_state::missing));
+  std::vector<std::size_t> order;
+  while (const auto run = schedule.next())
+    order.push_back(*run);
+  CHECK(order == std::vector<std::size_t>{1, 3, 0, 2});
+}
+
 TEST_CASE("what is complete is not made again, what has begun is") {
   const auto plan = small_plan();
   auto states = all_missing();

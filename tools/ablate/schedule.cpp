@@ -22,10 +22,18 @@ bool ablation_schedule::can_begin(std::size_t run) const {
   return stands_[run] == stand::waiting && (!before || stands_[*before] == stand::complete);
 }
 
+bool ablation_schedule::comes_before(std::size_t run, std::size_t other) const {
+  if (ahead_[run] != ahead_[other]) return ahead_[run] > ahead_[other];
+  const auto place_of_seed = [&](std::size_t one) {
+    return std::ranges::find(plan_.seeds, plan_.runs[one].seed) - plan_.seeds.begin();
+  };
+  return place_of_seed(run) < place_of_seed(other);
+}
+
 std::optional<std::size_t> ablation_schedule::next() {
   std::optional<std::size_t> best;
   for (std::size_t k = 0; k < stands_.size(); ++k)
-    if (can_begin(k) && (!best || ahead_[k] > ahead_[*best])) best = k;
+    if (can_begin(k) && (!best || comes_before(k, *best))) best = k;
   if (best) stands_[*best] = stand::under_way;
   return best;
 }

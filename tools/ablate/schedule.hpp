@@ -16,8 +16,9 @@ class ablation_schedule {
 
   /// The run to begin, or to go on with, now: of those whose first weights are there, the one with
   /// most evaluations ahead, its own and those of the longest chain of runs after it, so that the
-  /// longest chain does not begin last. None: each that is left waits for one under way, or for one
-  /// that ended before it was complete.
+  /// longest chain does not begin last. Of equal ones that of the first seed, so that seeds become
+  /// complete one after the other, with all arms. None: each that is left waits for one under way,
+  /// or for one that ended before it was complete.
   std::optional<std::size_t> next();
 
   /// A run that `next` gave out has ended. One that is not complete is not given out again.
@@ -29,6 +30,7 @@ class ablation_schedule {
  private:
   enum class stand { waiting, under_way, complete, ended };
   [[nodiscard]] bool can_begin(std::size_t run) const;
+  [[nodiscard]] bool comes_before(std::size_t run, std::size_t other) const;
   const ablation_plan& plan_;
   std::vector<stand> stands_;
   std::vector<std::int64_t> ahead_;
