@@ -170,6 +170,16 @@ base::expected<std::unique_ptr<device_module>> reference_process(
   return left;
 }
 
+/// The same for content alone: no model is made there.
+base::expected<std::unique_ptr<device_module>> content_process(std::unique_ptr<device_module> left,
+                                                               python_zygote& zygote,
+                                                               const device_module_task& of) {
+  QUERN_TRY(auto process, reference_process(std::move(left), zygote, of.subject->reference, -1));
+  if (const auto told = process->child().take_arguments(of.making, of.sheet, of_reference); !told)
+    return tl::make_unexpected(reference_error(told.error()));
+  return process;
+}
+
 /// Null where it cannot go on with another module.
 std::unique_ptr<device_module> without_its_module(std::unique_ptr<device_module> process) {
   if (process && process->child().forget(of_reference).value_or(false)) return process;
@@ -289,13 +299,9 @@ module_processes leave(device_module_task& of) {
 base::status resume(device_module_task& of, module_processes left, python_zygote& zygote,
                     module_memory& memory, const module_terms& terms) {
   const std::string& text = of.subject->reference;
-  QUERN_TRY(of.processes.content, reference_process(std::move(left.content), zygote, text, -1));
+  QUERN_TRY(of.processes.content, content_process(std::move(left.content), zygote, of));
   QUERN_TRY(of.processes.reference,
             reference_process(std::move(left.reference), zygote, text, terms.core));
-  if (const auto told =
-          of.processes.content->child().take_arguments(of.making, of.sheet, of_reference);
-      !told)
-    return tl::make_unexpected(reference_error(told.error()));
   const auto made =
       of.processes.reference->child().construct(of.making, of.sheet, of.weights, of_reference);
   if (!made) return tl::make_unexpected(reference_error(made.error()));
@@ -310,15 +316,16 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   base::random_stream numbers(terms.input_seed, "weights of a module");
   const module_making making{std::string(name_of(pytorch_of(*subject).precision)),
                              numbers.next_u64() >> 2};
-  QUERN_TRY(auto content,
-            reference_process(std::move(left.content), zygote, subject->reference, -1));
-  if (const auto sizes = content->child().describe_without_values(making, of_reference)) {
+  QUERN_TRY(auto reference,
+            reference_process(std::move(left.reference), zygote, subject->reference, terms.core));
+  if (const auto sizes = reference->child().describe_without_values(making, of_reference)) {
     // Before memory is taken. Where a module cannot be described so, it is found out below.
     const auto sheet = parse_module_sheet(*sizes);
     const auto at = sheet ? instance_of(*sheet) : base::expected<task_instance>();
     if (sheet && at) QUERN_CHECK(check_fits_device(*sheet, *at, desk.facts()));
   }
-  const auto text = content->child().describe(making, of_reference);
+  // The model that it is described by stays, and is called.
+  const auto text = reference->child().describe(making, of_reference);
   if (!text) return tl::make_unexpected(reference_error(text.error()));
   QUERN_TRY(auto sheet, parse_module_sheet(*text));
   QUERN_CHECK(check_use_of(sheet));
@@ -328,21 +335,16 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
                       "alone: judge it there, without --gpu");
   QUERN_TRY(auto at, instance_of(sheet));
   QUERN_CHECK(check_fits_device(sheet, at, desk.facts()));
-  QUERN_TRY(auto weights, weights_of(content->child(), sheet));
+  QUERN_TRY(auto weights, weights_of(reference->child(), sheet));
 
   auto made = std::make_unique<device_module_task>(std::move(weights), std::move(at));
   made->subject = std::move(subject);
   made->id = task_id(*made->subject);
   made->sheet = std::move(sheet);
   made->making = making;
-  module_processes& processes = made->processes;
-  processes.content = std::move(content);
-  QUERN_TRY(processes.reference, reference_process(std::move(left.reference), zygote,
-                                                   made->subject->reference, terms.core));
+  made->processes.reference = std::move(reference);
+  QUERN_TRY(made->processes.content, content_process(std::move(left.content), zygote, *made));
   QUERN_CHECK(lend_again(*made, memory));
-  const auto constructed = processes.reference->child().construct(made->making, made->sheet,
-                                                                  made->weights, of_reference);
-  if (!constructed) return tl::make_unexpected(reference_error(constructed.error()));
   made->cases = cases_of(*made, base::hasher().add(terms.input_seed).add(made->id).digest().low);
   QUERN_CHECK(check_contents_differ(*made, desk, memory));
   QUERN_CHECK(find_limits(*made, desk, memory));

@@ -358,8 +358,6 @@ class Child:
         for place, (_, _, value) in zip(asked["offsets"], tensors_of(self.model), strict=True):
             number, as_bool = element_type(value)
             view(asked["address"] + place, number, tuple(value.shape), as_bool).copy_(value)
-        if self.memory.is_lent:
-            self.model = self.state = None  # from here on this process makes content
         self.memory.give_back()
         return {}
 
