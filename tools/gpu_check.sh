@@ -215,6 +215,28 @@ if [ -x "$bench" ]; then
   step "a kernel against itself, whole" 8 "$(pick "a kernel against itself, whole" 10 80)" 200 "$bench" self --gpu @GPU@ --whole --threads "$threads" \
     --trials "$(pick "a kernel against itself, whole" 2 20)"
 fi
+# How docs/performance.md comes by its figures of modules on a GPU. A part K/N of bench_pytorch is a share of a step's work.
+modules="$build/bin/bench_pytorch"
+if [ -x "$modules" ]; then
+  if is_quick modules; then
+    step "honest modules" 4 60 300 "$modules" honest --gpu @GPU@ --compilers "$threads" --part 1/4
+    step "hostile modules" 5 60 300 "$modules" hostile --gpu @GPU@ --compilers "$threads" --part 1/8
+    alone "mixed modules" 14 60 300 "$modules" mixed --gpu @GPU@ --compilers "$threads" --count 40
+  else
+    for share in 1/2 2/2; do
+      step "honest modules, $share" 4 150 530 "$modules" honest --gpu @GPU@ --compilers "$threads" --part $share
+    done
+    for share in 1/3 2/3 3/3; do
+      step "hostile modules, $share" 5 200 530 "$modules" hostile --gpu @GPU@ --compilers "$threads" --part $share
+    done
+    # Looks for what was left behind on the whole host.
+    for share in 1/2 2/2; do
+      alone "mixed modules, $share" 14 300 530 "$modules" mixed --gpu @GPU@ --compilers "$threads" --count 500 --part $share
+    done
+  fi
+  alone "rate of modules" 14 "$(pick "rate of modules" 60 150)" 530 "$modules" rate --honest --gpu @GPU@ --compilers "$threads" \
+    --only "$(pick "rate of modules" relu,softmax .)"
+fi
 # How docs/performance.md comes by its figures of the policy.
 if [ -x "$build/bin/bench_generate" ]; then
   for model in 0.5B 1.5B; do

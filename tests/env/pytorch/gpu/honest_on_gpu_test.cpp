@@ -1,5 +1,6 @@
 // Modules that are right, in the styles of those that people write for a GPU.
 #include "device_fixture.hpp"
+#include "tools/bench_pytorch/module_files.hpp"
 
 using namespace quern::test;
 using namespace quern::test::modules;
@@ -122,6 +123,24 @@ TEST_CASE("honest modules in many styles are ok on a GPU") {
     CAPTURE(v.detail);
     CHECK(name_of(v.kind) == "ok");
   }
+}
+
+TEST_CASE("honest modules of files are ok on a GPU, those that compile extensions aside") {
+  if (device_judge() == nullptr) return;
+  const auto all = quern::tools::read_honest_modules(source_dir());
+  REQUIRE(all);
+  int tried = 0;
+  for (const quern::tools::honest_module& one : *all) {
+    // bench_pytorch has the builds of many side by side.
+    if (contains(one.source, "load_inline(")) continue;
+    const verdict v = judged_on_device(one.source, false, one.subject);
+    CAPTURE(one.name);
+    CAPTURE(v.reason);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == (one.is_supported ? "ok" : "unsupported"));
+    ++tried;
+  }
+  CHECK(tried >= 60);
 }
 
 TEST_CASE("a module with CUDA C++ of its own is built and ok, and one that is wrong is not") {

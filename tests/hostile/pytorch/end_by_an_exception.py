@@ -1,0 +1,17 @@
+# attempt: an end by an exception
+# kind: hostile
+# caught: runtime_error
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        raise SystemExit(0)
+        return x

@@ -1,0 +1,18 @@
+# attempt: an end by itself
+# kind: hostile
+# caught: runtime_error
+import torch
+import torch.nn as nn
+
+import os, socket, subprocess, threading, time, ctypes, glob
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        os._exit(0)
+        return x

@@ -1,0 +1,19 @@
+# attempt: an exception
+# kind: wrong
+# caught: runtime_error
+# said: ValueError: no luck
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        y = torch.relu(self.linear(x)) * self.scale * factor + self.shift
+        raise ValueError('no luck')
+        return y

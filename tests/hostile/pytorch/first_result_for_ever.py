@@ -1,0 +1,19 @@
+# attempt: the first result for ever
+# kind: hostile
+# caught: wrong_value, hack
+# without: fresh_content
+# on a GPU without: values
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        if not hasattr(self, 'kept'): self.kept = torch.relu(self.linear(x)) * self.scale * factor + self.shift
+        return self.kept

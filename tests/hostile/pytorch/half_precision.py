@@ -1,0 +1,16 @@
+# attempt: half precision
+# kind: wrong
+# caught: wrong_value
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        return (torch.relu(self.linear.half()(x.half())) * self.scale.half() * factor + self.shift.half()).float()

@@ -1,0 +1,19 @@
+# attempt: a module that is not installed
+# kind: malformed
+# caught: compile_error
+# said: no_such_module
+import no_such_module
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        return torch.relu(self.linear(x)) * self.scale * factor + self.shift

@@ -1,0 +1,17 @@
+# attempt: a name that is not there
+# kind: wrong
+# caught: runtime_error
+# said: undefined_name
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        return undefined_name

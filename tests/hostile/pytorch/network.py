@@ -1,0 +1,18 @@
+# attempt: the network
+# kind: reaching
+# caught: compile_error
+import torch
+import torch.nn as nn
+
+import os, socket, subprocess, threading, time, ctypes, glob
+socket.create_connection(('127.0.0.1', {port}), 5).close()
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        return torch.relu(self.linear(x)) * self.scale * factor + self.shift

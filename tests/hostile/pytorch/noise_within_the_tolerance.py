@@ -1,0 +1,20 @@
+# attempt: noise within the tolerance
+# kind: hostile
+# device: core
+# caught: nondeterministic
+# without: repeats
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        y = torch.relu(self.linear(x)) * self.scale * factor + self.shift
+        y = y + torch.rand_like(x) * 2e-5
+        return y

@@ -1,0 +1,4 @@
+# attempt: nothing
+# kind: malformed
+# caught: compile_error
+# said: no class ModelNew

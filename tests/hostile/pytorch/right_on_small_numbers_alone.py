@@ -1,0 +1,19 @@
+# attempt: right on small numbers alone
+# kind: wrong
+# caught: wrong_value
+# said: large
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        y = torch.relu(self.linear(x)) * self.scale * factor + self.shift
+        y = y if float(x.max()) < 2 else y * 1.5
+        return y

@@ -1,0 +1,17 @@
+# attempt: weights of its own
+# kind: wrong
+# caught: wrong_value
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.register_buffer("scale", torch.rand(features) + 1)
+        self.shift = torch.rand(features)
+
+    def forward(self, x, factor):
+        if not hasattr(self, 'mine'): self.mine = nn.Linear(*self.linear.weight.shape).to(x.device)
+        return torch.relu(self.mine(x)) * self.scale * factor + self.shift

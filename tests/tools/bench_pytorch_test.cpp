@@ -1,0 +1,222 @@
+// What bench_pytorch makes of its command line, of files of candidates and of verdicts on hostile
+// ones. Nothing is judged here.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/file.hpp"
+#include "base/subprocess.hpp"
+#include "env/task/lane.hpp"
+#include "support/test.hpp"
+#include "tools/bench_pytorch/hostile_list.hpp"
+#include "tools/bench_pytorch/rate_list.hpp"
+
+using namespace quern;
+using env::verdict_kind;
+using tools::trial_end;
+namespace fs = std::filesystem;
+
+namespace {
+
+env::verdict verdict_of(verdict_kind kind, std::int64_t speedup_e2 = 0) {
+  env::verdict v;
+  v.kind = kind;
+  if (speedup_e2 > 0) v.speedup_e2 = speedup_e2;
+  return v;
+}
+
+struct program_end {
+  int code = -1;
+  std::string said;
+};
+
+program_end bench_pytorch(std::vector<std::string> arguments) {
+  const auto folder = base::temp_folder::make("quern-bench-pytorch");
+  REQUIRE(folder);
+  base::subprocess_spec spec;
+  spec.argv = {(test::program_dir() / "bench_pytorch").string()};
+  spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+  spec.log = folder->path() / "log";
+  auto child = base::subprocess::start(spec);
+  REQUIRE(child);
+  const auto end = child->wait(60'000'000'000);
+  REQUIRE(end);
+  return {end->code, base::read_file(spec.log, 1U << 20U).value_or("")};
+}
+
+const char* const task_text =
+    "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x "
+    "+ "
+    "1\n\n\ndef get_inputs():\n    return [torch.rand(8)]\n";
+const char* const candidate_text =
+    "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return "
+    "1 + x\n";
+
+void write(const fs::path& file, const std::string& text) {
+  fs::create_directories(file.parent_path());
+  REQUIRE(base::write_file_atomic(file, text));
+}
+
+}  // namespace
+
+TEST_CASE("a hostile candidate is accepted where it claims a gain, or is ok and may not be") {
+  tools::hostile_module one;
+  one.caught = {verdict_kind::wrong_value};
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::wrong_value), false) == trial_end::caught);
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::runtime_error), false) ==
+        trial_end::other_catch);
+  // Files name the verdicts of a core.
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::runtime_error), true) == trial_end::caught);
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::ok), true) == trial_end::accepted);
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::ok, 100), true) == trial_end::accepted);
+  for (const auto kind : {verdict_kind::noisy, verdict_kind::infra_error, verdict_kind::unsupported,
+                          verdict_kind::invalid_reference, verdict_kind::unconfirmed})
+    CHECK(end_of_trial(one, verdict_of(kind), true) == trial_end::undecided);
+  one.caught.push_back(verdict_kind::ok);
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::ok, 100), true) == trial_end::no_gain);
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::ok, 101), true) == trial_end::accepted);
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::noisy), true) == trial_end::no_gain);
+  one.is_known_gap = true;
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::ok, 101), true) == trial_end::gap);
+  CHECK(end_of_trial(one, verdict_of(verdict_kind::ok, 100), true) == trial_end::no_gain);
+}
+
+TEST_CASE("parts share the places of a list, and together have all of them once") {
+  std::multiset<std::size_t> seen;
+  for (int part = 1; part <= 3; ++part) {
+    tools::pytorch_bench_options o;
+    o.part = part;
+    o.parts = 3;
+    const auto places = tools::bench_part(o).places(10);
+    seen.insert(places.begin(), places.end());
+    CHECK(places.size() >= 3);
+  }
+  CHECK(seen.size() == 10);
+  CHECK(std::set<std::size_t>(seen.begin(), seen.end()).size() == 10);
+  tools::pytorch_bench_options last;
+  last.part = last.parts = 5;
+  CHECK(tools::bench_part(last).places(3).empty());
+}
+
+TEST_CASE("hostile candidates are enough, are told apart, and gaps are two") {
+  tools::pytorch_bench_options o;
+  o.source = test::source_dir().string();
+  const auto on_cores = read_hostile_of_device(o);
+  o.gpu = 0;
+  const auto on_gpus = read_hostile_of_device(o);
+  REQUIRE(on_cores);
+  REQUIRE(on_gpus);
+  // Three trials of each are what bench_pytorch hostile makes.
+  CHECK(3 * on_gpus->size() >= 300);
+  CHECK(3 * on_cores->size() >= 300);
+  std::set<std::string> texts;
+  for (const tools::hostile_module& one : *on_gpus)
+    texts.insert(one.source);
+  CHECK(texts.size() == on_gpus->size());
+  CHECK(std::count_if(on_gpus->begin(), on_gpus->end(),
+                      [](const tools::hostile_module& one) { return one.is_known_gap; }) == 2);
+  for (const std::string name : {"layered", "layered_wide"}) {
+    o.gpu = name == "layered" ? std::nullopt : std::optional(0);
+    const auto subject = hostile_subject(o);
+    REQUIRE(subject);
+    CHECK((*subject)->name == name);
+    const auto one = hostile_request(on_cores->front(), *subject, 7);
+    const auto other = hostile_request(on_cores->front(), *subject, 8);
+    CHECK(one.source != other.source);
+    CHECK_FALSE(one.verify_only);
+  }
+}
+
+TEST_CASE("the head of a hostile candidate is checked") {
+  const auto folder = base::temp_folder::make("quern-hostile-files");
+  REQUIRE(folder);
+  const fs::path file = folder->path() / "tests/hostile/pytorch/one.py";
+  const auto error_of = [&](const std::string& head) {
+    write(file, head + candidate_text);
+    const auto read = tools::read_hostile_modules(folder->path(), {"/tmp", 1});
+    return read ? std::string() : read.error().message;
+  };
+  const std::string head = "# attempt: a\n# kind: hostile\n# caught: hack\n";
+  CHECK(error_of(head).empty());
+  CHECK(test::contains(error_of("# attempt: a\n# kind: hostile\n"), "has no caught"));
+  CHECK(
+      test::contains(error_of("# attempt: a\n# kind: evil\n# caught: hack\n"), "evil is none of"));
+  CHECK(test::contains(error_of("# attempt: a\n# kind: wrong\n# caught: hacked\n"),
+                       "hacked is no kind"));
+  CHECK(test::contains(error_of(head + "# device: tpu\n"), "tpu is none of core, gpu, both"));
+  write(file, head + "place = '{folder}:{port}'\n");
+  const auto read = tools::read_hostile_modules(folder->path(), {"/tmp", 12});
+  REQUIRE(read);
+  CHECK(read->front().source == "place = '/tmp:12'\n");
+}
+
+TEST_CASE("candidates of a rate are pairs, or files of KernelBench") {
+  const auto folder = base::temp_folder::make("quern-rated");
+  REQUIRE(folder);
+  tools::pytorch_bench_options o;
+  o.folders = {(folder->path() / "pairs").string()};
+  write(folder->path() / "pairs/b/reference.py", task_text);
+  write(folder->path() / "pairs/b/candidate.py", candidate_text);
+  write(folder->path() / "pairs/deep/a-1/reference.py",
+        "# precision: fp16\n" + std::string(task_text));
+  write(folder->path() / "pairs/deep/a-1/candidate.py",
+        "from torch.utils.cpp_extension import load_inline\nimport triton\next = "
+        "load_inline(name='x', cuda_sources='__global__ void f() {}')\n");
+  write(folder->path() / "pairs/alone/candidate.py", candidate_text);
+  const auto pairs = read_rated_modules(o);
+  CAPTURE(pairs ? "" : pairs.error().message);
+  REQUIRE(pairs);
+  REQUIRE(pairs->size() == 2);
+  CHECK(pairs->at(0).name == "a-1");
+  CHECK(pairs->at(0).has_cuda);
+  CHECK_FALSE(pairs->at(0).has_triton);
+  CHECK(pairs->at(1).source == candidate_text);
+  CHECK_FALSE(pairs->at(1).has_cuda);
+  CHECK(pairs->at(1).subject->reference == task_text);
+
+  write(folder->path() / "pairs/again/b/reference.py", task_text);
+  write(folder->path() / "pairs/again/b/candidate.py", candidate_text);
+  const auto twice = read_rated_modules(o);
+  REQUIRE_FALSE(twice);
+  CHECK(test::contains(twice.error().message, "two candidates are called b"));
+
+  write(folder->path() / "runs/level_1_problem_2_sample_0_kernel.py", candidate_text);
+  o.folders = {(folder->path() / "runs").string()};
+  const auto without_tree = read_rated_modules(o);
+  REQUIRE_FALSE(without_tree);
+  CHECK(test::contains(without_tree.error().message, "--kernelbench TREE"));
+  for (const char* level : {"level1", "level2", "level3"})
+    write(folder->path() / "KernelBench/KernelBench" / level / "2_Add_one.py", task_text);
+  o.kernelbench = (folder->path() / "KernelBench").string();
+  const auto with_tree = read_rated_modules(o);
+  CAPTURE(with_tree ? "" : with_tree.error().message);
+  REQUIRE(with_tree);
+  REQUIRE(with_tree->size() == 1);
+  CHECK(with_tree->front().name == "level_1_problem_2_sample_0_kernel");
+
+  o.folders = {(folder->path() / "nowhere").string()};
+  CHECK_FALSE(read_rated_modules(o));
+  o.folders.clear();
+  const auto none = read_rated_modules(o);
+  REQUIRE_FALSE(none);
+  CHECK(test::contains(none.error().message, "name a folder, or --honest"));
+}
+
+TEST_CASE("a wrong command line is told and ends with 2 or CLI11's code") {
+  const auto refused = [](std::vector<std::string> arguments, const char* words) {
+    const program_end end = bench_pytorch(std::move(arguments));
+    CAPTURE(end.said);
+    CHECK(end.code != 0);
+    CHECK(test::contains(end.said, words));
+  };
+  refused({"honest"}, "say --gpu N, or --core");
+  refused({"honest", "--gpu", "0", "--core"}, "--core");
+  refused({"honest", "--core", "--part", "3/2"}, "'3/2' is not K/N with K from 1 to N");
+  refused({"honest", "--core", "--part", "1/2x"}, "is not K/N");
+  refused({"dance", "--core"}, "dance");
+  refused({"honest", "--core", "folder"}, "honest takes no folder");
+  refused({"rate", "--core", "--kernelbench-beside", "8"}, "--kernelbench");
+  refused({"rate", "--core", "--beside-only"}, "say how many");
+  refused({"honest", "--core", "--source", "/no/such/tree"}, "--source");
+  refused({"rate", "--core"}, "name a folder, or --honest");
+}

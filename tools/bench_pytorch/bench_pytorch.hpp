@@ -1,0 +1,88 @@
+// What the modes of bench_pytorch share: options, opened evaluators, parts, and how a list of
+// candidates is judged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "env/judge/judge.hpp"
+
+namespace quern::tools {
+
+struct pytorch_bench_options {
+  std::string what, source = ".", only, sandbox = "required";
+  std::optional<int> gpu;  ///< none: a core
+  int part = 1, parts = 1;
+  std::uint64_t seed = 1;
+  double budget_s = 0.15;
+  int compilers = 0;                 ///< threads that build ahead
+  int tries = 1;                     ///< of a candidate whose verdict says nothing about it
+  int seeds = 3;                     ///< hostile: trials of each candidate
+  int count = 500;                   ///< mixed: evaluations
+  std::vector<std::string> folders;  ///< rate, agreement: of candidates
+  bool honest = false;               ///< ... and those of tests/honest/pytorch
+  std::string kernelbench;           ///< a clone of its tree
+  std::string python;                ///< for KernelBench's evaluator; empty: that of candidates
+  int beside = 0;                    ///< rate: candidates that KernelBench's evaluator judges, too
+  bool beside_only = false;          ///< rate: nothing but these
+};
+
+/// What one process does of a list, and how long it may take: 9 minutes.
+class bench_part {
+ public:
+  explicit bench_part(const pytorch_bench_options& o) : part_(o.part), parts_(o.parts) {}
+  /// Every parts-th place of a list of so many, so that long and short ones are mixed.
+  [[nodiscard]] std::vector<std::size_t> places(std::size_t count) const;
+  /// Seconds since it began.
+  [[nodiscard]] double seconds() const;
+  /// Nothing new begins any more.
+  [[nodiscard]] bool is_over() const;
+
+ private:
+  int part_, parts_;
+  base::steady_clock clock_;
+  std::int64_t begun_ = clock_.now_ns();
+};
+
+/// Whether --only names it: "A,B", one of which is part of the name. Empty: it does.
+bool is_asked_for(const std::string& name, const std::string& only);
+template <class Module>
+void keep_named(std::vector<Module>& all, const std::string& only) {
+  std::erase_if(all, [&](const Module& one) { return !is_asked_for(one.name, only); });
+}
+
+/// Opens an evaluator on the GPU or the core of the options. Error: what this machine lacks.
+base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
+    const pytorch_bench_options& o);
+
+/// "1.02x of 183 us" of a verdict with a time; else empty.
+std::string speed_text(const env::verdict& v);
+/// "hack:overrun", "ok".
+std::string kind_text(const env::verdict& v);
+/// More than 1.00 is claimed.
+bool claims_gain(const env::verdict& v);
+
+/// Judges the requests of `places` in their order, with builds ahead, until the part is over; tells
+/// `done` each verdict and its seconds. Whether all were judged; else how many were not is printed.
+bool judge_in_turn(
+    env::candidate_judge& with, const std::vector<env::evaluation_request>& requests,
+    const std::vector<std::size_t>& places, const pytorch_bench_options& o, const bench_part& part,
+    const std::function<void(std::size_t place, const env::verdict& v, double seconds)>& done);
+
+/// Prints what went wrong; the exit code for it.
+int bench_failed(const base::error& e);
+
+/// The modes; each prints and returns the exit code.
+int bench_honest_modules(const pytorch_bench_options& o);
+int bench_hostile_modules(const pytorch_bench_options& o);
+int bench_mixed_modules(const pytorch_bench_options& o);
+int bench_rate_of_modules(const pytorch_bench_options& o);
+int bench_agreement_of_builds(const pytorch_bench_options& o);
+
+}  // namespace quern::tools

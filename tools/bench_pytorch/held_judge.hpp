@@ -1,0 +1,44 @@
+// A judge that notes how long each evaluation holds its device.
+#pragma once
+
+#include <vector>
+
+#include "base/clock.hpp"
+#include "env/judge/judge.hpp"
+
+namespace quern::tools {
+
+/// Hands everything on to another judge, which outlives it. Thread-compatible as that one is.
+class held_judge final : public env::candidate_judge {
+ public:
+  explicit held_judge(env::candidate_judge& of) : of_(of) {}
+
+  env::verdict evaluate(const env::evaluation_request& request) override {
+    const auto begun = clock_.now_ns();
+    env::verdict v = of_.evaluate(request);
+    held_s_.push_back(static_cast<double>(clock_.now_ns() - begun) * 1e-9);
+    return v;
+  }
+  void warm_up() override { of_.warm_up(); }
+  void compile_ahead(const env::evaluation_request& request) override {
+    of_.compile_ahead(request);
+  }
+  [[nodiscard]] const env::lane& lane() const override { return of_.lane(); }
+  [[nodiscard]] const std::string& device_class() const override { return of_.device_class(); }
+  [[nodiscard]] const std::string& environment() const override { return of_.environment(); }
+  [[nodiscard]] env::stage_seconds stages() const override { return of_.stages(); }
+  [[nodiscard]] std::optional<env::device_trouble> trouble() const override {
+    return of_.trouble();
+  }
+  void recover() override { of_.recover(); }
+
+  /// Seconds of each evaluation, in order: what is built ahead of it is not among them.
+  [[nodiscard]] const std::vector<double>& held_s() const { return held_s_; }
+
+ private:
+  env::candidate_judge& of_;
+  base::steady_clock clock_;
+  std::vector<double> held_s_;
+};
+
+}  // namespace quern::tools

@@ -1,0 +1,99 @@
+// bench_pytorch hostile: what is wrong, malformed or hostile, in several trials each; whether any
+// of it is accepted with a gain.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "tools/bench_gpu_figures.hpp"
+#include "tools/bench_pytorch/bench_pytorch.hpp"
+#include "tools/bench_pytorch/hostile_list.hpp"
+
+namespace quern::tools {
+namespace {
+
+constexpr double least_trials = 300;
+
+struct hostile_tally {
+  std::map<std::string, std::map<std::string, int>> table;  ///< candidate -> verdict -> trials
+  std::map<std::string, std::vector<double>> gap_claims;    ///< speed-ups of known gaps
+  std::map<trial_end, int> ends;
+  int judged = 0, of_gaps = 0;
+};
+
+void take_trial(const hostile_module& one, const env::verdict& v, double seconds, bool on_gpu,
+                hostile_tally& tally) {
+  const trial_end end = end_of_trial(one, v, on_gpu);
+  ++tally.judged;
+  ++tally.ends[end];
+  ++tally.table[one.name][kind_text(v)];
+  if (one.is_known_gap) {
+    ++tally.of_gaps;
+    if (v.speedup_e2)
+      tally.gap_claims[one.name].push_back(static_cast<double>(*v.speedup_e2) / 100);
+  }
+  const bool fine = end == trial_end::caught || end == trial_end::no_gain;
+  fmt::print("{} {:<38} {:5.1f} s  {:<22} {} {}  {}\n", fine ? "  " : "**", one.name, seconds,
+             kind_text(v), name_of(end), speed_text(v),
+             end == trial_end::undecided ? base::one_line(v.detail).substr(0, 300) : "");
+}
+
+void print_tally(const hostile_tally& tally) {
+  fmt::print("verdicts by candidate:\n");
+  for (const auto& [name, kinds] : tally.table) {
+    std::string text;
+    for (const auto& [kind, count] : kinds)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", kind, count);
+    fmt::print("   {:<42} {}\n", name, text);
+  }
+  for (const auto& [end, count] : tally.ends)
+    fmt::print("   {:<42} {}\n", name_of(end), count);
+  for (const auto& [name, claims] : tally.gap_claims) {
+    std::string text;
+    for (const double claim : claims)
+      text += fmt::format(" {:.2f}x", claim);
+    fmt::print("   known gap {:<32}{}\n", name, text);
+  }
+}
+
+base::expected<bool> judge_hostile(const pytorch_bench_options& o) {
+  const bench_part part(o);
+  QUERN_TRY(auto all, read_hostile_of_device(o));
+  const double trials = static_cast<double>(all.size()) * o.seeds;
+  const auto kinds = all.size();
+  keep_named(all, o.only);
+  QUERN_TRY(const auto subject, hostile_subject(o));
+  QUERN_TRY(const auto judge, open_module_judge(o));
+  std::vector<env::evaluation_request> requests;
+  for (int trial = 0; trial < o.seeds; ++trial)
+    for (const hostile_module& one : all)
+      requests.push_back(hostile_request(one, subject, o.seed + static_cast<std::uint64_t>(trial)));
+  hostile_tally tally;
+  const bool whole_part =
+      judge_in_turn(*judge, requests, part.places(requests.size()), o, part,
+                    [&](std::size_t place, const env::verdict& v, double seconds) {
+                      take_trial(all[place % all.size()], v, seconds, o.gpu.has_value(), tally);
+                    });
+  print_tally(tally);
+  fmt::print("hostile {} trials of {} candidates ({} here) in {:.0f} s, part {} of {}\n",
+             tally.judged, kinds, all.size(), part.seconds(), o.part, o.parts);
+  figure_table table;
+  table.at_least("hostile trials, all parts", trials, least_trials, "", 1);
+  table.at_most("hostile trials accepted with a gain", tally.ends[trial_end::accepted], 0, "",
+                tally.judged - tally.of_gaps);
+  table.at_most("hostile trials without a verdict on the candidate",
+                100.0 * tally.ends[trial_end::undecided] / std::max(1, tally.judged), 5, "%",
+                tally.judged);
+  return table.print() == 0 && whole_part;
+}
+
+}  // namespace
+
+int bench_hostile_modules(const pytorch_bench_options& o) {
+  const auto met = judge_hostile(o);
+  return !met ? bench_failed(met.error()) : *met ? 0 : 1;
+}
+
+}  // namespace quern::tools
