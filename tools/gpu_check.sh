@@ -235,7 +235,7 @@ if [ -x "$modules" ]; then
     done
   fi
   alone "rate of modules" 14 "$(pick "rate of modules" 60 150)" 530 "$modules" rate --honest --gpu @GPU@ --compilers "$threads" \
-    --only "$(pick "rate of modules" relu,softmax .)"
+    --part "$(pick "rate of modules" 1/4 1/1)"
 fi
 # How docs/performance.md comes by its figures of the policy.
 if [ -x "$build/bin/bench_generate" ]; then

@@ -25,9 +25,9 @@ trial_end end_of_trial(const hostile_module& one, const env::verdict& v, bool on
   const bool may_be_ok = holds_kind(one.caught, env::verdict_kind::ok);
   if (v.kind == env::verdict_kind::noisy && may_be_ok) return trial_end::no_gain;
   if (v.kind != env::verdict_kind::ok) return trial_end::undecided;
-  if (one.is_known_gap && claims_gain(v)) return trial_end::gap;
-  // A gap that is closed is caught by a check or gains nothing.
-  return may_be_ok && !claims_gain(v) ? trial_end::no_gain : trial_end::accepted;
+  if (!may_be_ok) return trial_end::accepted;
+  if (!claims_gain(v)) return trial_end::no_gain;
+  return one.is_known_gap ? trial_end::gap : trial_end::claims;
 }
 
 base::expected<hostile_places> open_hostile_places() {

@@ -14,15 +14,14 @@ enum class trial_end {
   no_gain,      ///< `ok` or noisy, where that may be right, and no more than 1.00 is claimed
   other_catch,  ///< the candidate's fault, where only other verdicts are right
   undecided,    ///< nothing is said about the candidate
-  gap,          ///< it gains by what docs/integrity.md says is left
-  accepted      ///< it gains, or is `ok` where that cannot be right
+  claims,       ///< `ok` may be right, and more than 1.00 is claimed: chance, or a gain
+  gap,          ///< the same by what docs/integrity.md says is left
+  accepted      ///< `ok`, which cannot be right
 };
-inline constexpr const char* trial_end_names[] = {"caught",
-                                                  "no gain",
-                                                  "caught by another check than expected",
-                                                  "undecided",
-                                                  "GAIN BY A KNOWN GAP",
-                                                  "ACCEPTED"};
+inline constexpr const char* trial_end_names[] = {
+    "caught",    "no gain",       "caught by another check than expected",
+    "undecided", "claims a gain", "GAIN BY A KNOWN GAP",
+    "ACCEPTED"};
 inline const char* name_of(trial_end end) {
   return trial_end_names[static_cast<int>(end)];
 }

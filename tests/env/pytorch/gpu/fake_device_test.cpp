@@ -5,6 +5,7 @@
 #include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
 #include "tests/env/pytorch/judge/modules_fixture.hpp"
+#include "tools/bench_pytorch/module_files.hpp"
 
 using namespace quern;
 using namespace quern::env;
@@ -278,4 +279,42 @@ def get_inputs():
     CHECK(name_of(other.kind) == "ok");
     CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
   }
+}
+
+TEST_CASE("honest modules in many styles are ok on a device that is none") {
+  if (device_that_is_none() == nullptr) return;
+  const auto all = tools::read_honest_modules(source_dir());
+  REQUIRE(all);
+  int tried = 0;
+  for (const tools::honest_module& one : *all) {
+    // It compares no types of 16 bits.
+    const bool is_wide = pytorch_of(*one.subject).precision == torch_precision::fp32;
+    if (!one.on_cores || !is_wide) continue;
+    const verdict v = judged_by_fake(one.source, false, one.subject);
+    CAPTURE(one.name);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == "ok");
+    ++tried;
+  }
+  CHECK(tried >= 40);
+}
+
+TEST_CASE("hostile modules are caught on a device that is none, or gain nothing") {
+  if (device_that_is_none() == nullptr) return;
+  const auto all = tools::read_hostile_modules(source_dir(), {"/tmp", 1});
+  REQUIRE(all);
+  int tried = 0;
+  for (const tools::hostile_module& one : *all) {
+    // What is of one kind of device alone has no other right verdict; the sandbox is the real one
+    // elsewhere.
+    if (!one.on_cores || !one.on_gpus || one.only_timed || one.kind != "hostile") continue;
+    const verdict v = judged_by_fake(one.source);
+    CAPTURE(one.name);
+    CAPTURE(name_of(v.kind));
+    CAPTURE(v.detail);
+    const bool may_be_ok = std::ranges::find(one.caught, verdict_kind::ok) != one.caught.end();
+    CHECK((tools::is_own_fault(v.kind) || (may_be_ok && v.kind == verdict_kind::ok)));
+    ++tried;
+  }
+  CHECK(tried >= 40);
 }
