@@ -117,16 +117,20 @@ TEST_CASE("hostile candidates are enough, are told apart, and gaps are three") {
   CHECK(texts.size() == on_gpus->size());
   CHECK(std::count_if(on_gpus->begin(), on_gpus->end(),
                       [](const tools::hostile_module& one) { return one.is_known_gap; }) == 3);
-  for (const std::string name : {"layered", "layered_wide"}) {
-    o.gpu = name == "layered" ? std::nullopt : std::optional(0);
-    const auto subject = hostile_subject(o);
-    REQUIRE(subject);
-    CHECK((*subject)->name == name);
-    const auto one = hostile_request(on_cores->front(), *subject, 7);
-    const auto other = hostile_request(on_cores->front(), *subject, 8);
-    CHECK(one.source != other.source);
-    CHECK_FALSE(one.verify_only);
-  }
+  const auto of_gpus = read_hostile_subjects(o);
+  o.gpu.reset();
+  const auto of_cores = read_hostile_subjects(o);
+  REQUIRE(of_gpus);
+  REQUIRE(of_cores);
+  CHECK(of_cores->usual->name == "layered");
+  CHECK(of_gpus->usual->name == "layered_wide");
+  const auto one = hostile_request(on_cores->front(), *of_gpus, 7);
+  CHECK(one.subject == of_gpus->usual);
+  CHECK(one.source != hostile_request(on_cores->front(), *of_gpus, 8).source);
+  CHECK_FALSE(one.verify_only);
+  tools::hostile_module small = on_cores->front();
+  small.is_small = true;
+  CHECK(hostile_request(small, *of_gpus, 7).subject == of_gpus->small);
 }
 
 TEST_CASE("the head of a hostile candidate is checked") {

@@ -41,8 +41,10 @@ class bench_part {
   [[nodiscard]] std::vector<std::size_t> places(std::size_t count) const;
   /// Seconds since it began.
   [[nodiscard]] double seconds() const;
-  /// Nothing new begins any more.
-  [[nodiscard]] bool is_over() const;
+  /// Nothing new begins any more that may take so long.
+  [[nodiscard]] bool is_over(double seconds_needed = 0) const;
+  /// Until the 9 minutes are over.
+  [[nodiscard]] double seconds_left() const;
 
  private:
   int part_, parts_;

@@ -64,13 +64,13 @@ void print_tally(const hostile_tally& tally) {
 /// A claim of a candidate that does the reference's work lies above 1.00 by chance at times; what
 /// pays does so each time. How many of `claiming` claim a gain in each of some more trials.
 int count_confirmed(env::candidate_judge& judge, const std::vector<hostile_module>& all,
-                    const std::shared_ptr<const env::task>& subject, const pytorch_bench_options& o,
+                    const hostile_subjects& subjects, const pytorch_bench_options& o,
                     const bench_part& part, const std::set<std::size_t>& claiming) {
   std::vector<env::evaluation_request> requests;
   std::vector<std::size_t> places, of;
   for (const std::size_t which : claiming)
     for (std::uint64_t again = 0; again < trials_again; ++again) {
-      requests.push_back(hostile_request(all[which], subject, o.seed + 1000 + again));
+      requests.push_back(hostile_request(all[which], subjects, o.seed + 1000 + again));
       places.push_back(of.size());
       of.push_back(which);
     }
@@ -95,12 +95,13 @@ base::expected<bool> judge_hostile(const pytorch_bench_options& o) {
   const double trials = static_cast<double>(all.size()) * o.seeds;
   const auto kinds = all.size();
   keep_named(all, o.only);
-  QUERN_TRY(const auto subject, hostile_subject(o));
+  QUERN_TRY(const auto subjects, read_hostile_subjects(o));
   QUERN_TRY(const auto judge, open_module_judge(o));
   std::vector<env::evaluation_request> requests;
   for (int trial = 0; trial < o.seeds; ++trial)
     for (const hostile_module& one : all)
-      requests.push_back(hostile_request(one, subject, o.seed + static_cast<std::uint64_t>(trial)));
+      requests.push_back(
+          hostile_request(one, subjects, o.seed + static_cast<std::uint64_t>(trial)));
   hostile_tally tally;
   const bool whole_part =
       judge_in_turn(*judge, requests, part.places(requests.size()), o, part,
@@ -111,7 +112,7 @@ base::expected<bool> judge_hostile(const pytorch_bench_options& o) {
                       take_trial(all[which], v, seconds, end, tally);
                     });
   print_tally(tally);
-  const int paid = count_confirmed(*judge, all, subject, o, part, tally.claiming);
+  const int paid = count_confirmed(*judge, all, subjects, o, part, tally.claiming);
   fmt::print("hostile {} trials of {} candidates ({} here) in {:.0f} s, part {} of {}\n",
              tally.judged, kinds, all.size(), part.seconds(), o.part, o.parts);
   figure_table table;

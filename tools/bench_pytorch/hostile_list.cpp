@@ -17,6 +17,14 @@ bool holds_kind(const std::vector<env::verdict_kind>& kinds, env::verdict_kind k
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
+base::expected<std::shared_ptr<const env::task>> read_hostile_task(const pytorch_bench_options& o,
+                                                                   const std::string& name) {
+  const std::filesystem::path tree(o.source);
+  QUERN_TRY(const auto text,
+            base::read_file(tree / "tests/hostile/pytorch/tasks" / (name + ".py"), 1U << 16U));
+  return module_task_of(name, text);
+}
+
 }  // namespace
 
 trial_end end_of_trial(const hostile_module& one, const env::verdict& v, bool on_gpu) {
@@ -51,19 +59,17 @@ base::expected<std::vector<hostile_module>> read_hostile_of_device(const pytorch
   return all;
 }
 
-base::expected<std::shared_ptr<const env::task>> hostile_subject(const pytorch_bench_options& o) {
-  const std::string name = o.gpu ? "layered_wide" : "layered";
-  const std::filesystem::path folder(o.source);
-  QUERN_TRY(const auto text,
-            base::read_file(folder / "tests/hostile/pytorch/tasks" / (name + ".py"), 1U << 16U));
-  return module_task_of(name, text);
+base::expected<hostile_subjects> read_hostile_subjects(const pytorch_bench_options& o) {
+  hostile_subjects subjects;
+  QUERN_TRY(subjects.small, read_hostile_task(o, "layered"));
+  QUERN_TRY(subjects.usual, read_hostile_task(o, o.gpu ? "layered_wide" : "layered"));
+  return subjects;
 }
 
-env::evaluation_request hostile_request(const hostile_module& one,
-                                        std::shared_ptr<const env::task> subject,
+env::evaluation_request hostile_request(const hostile_module& one, const hostile_subjects& subjects,
                                         std::uint64_t trial) {
   env::evaluation_request request;
-  request.subject = std::move(subject);
+  request.subject = one.is_small ? subjects.small : subjects.usual;
   request.source = one.source + fmt::format("\ntrial_of_quern = {}\n", trial);
   request.seed = trial;
   return request;

@@ -35,12 +35,15 @@ base::expected<hostile_places> open_hostile_places();
 /// Those that the device of the options can be asked about.
 base::expected<std::vector<hostile_module>> read_hostile_of_device(const pytorch_bench_options& o);
 
-/// The task of all of them: on a GPU with calls of some 100 us.
-base::expected<std::shared_ptr<const env::task>> hostile_subject(const pytorch_bench_options& o);
+/// The task of all of them in the sizes in which it is asked.
+struct hostile_subjects {
+  std::shared_ptr<const env::task> small;  ///< of a core
+  std::shared_ptr<const env::task> usual;  ///< of the device: on a GPU with calls of some 100 us
+};
+base::expected<hostile_subjects> read_hostile_subjects(const pytorch_bench_options& o);
 
 /// With a clock. Each trial is a text of its own, so that no verdict is taken from another.
-env::evaluation_request hostile_request(const hostile_module& one,
-                                        std::shared_ptr<const env::task> subject,
+env::evaluation_request hostile_request(const hostile_module& one, const hostile_subjects& subjects,
                                         std::uint64_t trial);
 
 }  // namespace quern::tools

@@ -1,5 +1,6 @@
 #include "tools/bench_pytorch/kernelbench_beside.hpp"
 
+#include <cmath>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -13,7 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr base::nanoseconds_t longest_kernelbench = 400'000'000'000;
 constexpr std::size_t longest_answer = std::size_t{1} << 20;
 
 base::expected<kernelbench_ran> read_answer(const fs::path& file, const fs::path& log) {
@@ -35,7 +35,7 @@ base::expected<kernelbench_ran> read_answer(const fs::path& file, const fs::path
 
 base::expected<kernelbench_ran> evaluate_by_kernelbench(const pytorch_bench_options& o,
                                                         const env::task& subject,
-                                                        const std::string& source) {
+                                                        const std::string& source, double limit_s) {
   QUERN_TRY(const auto folder, base::temp_folder::make("quern-kernelbench"));
   const fs::path at = folder.path();
   QUERN_CHECK(base::write_file_atomic(at / "reference.py", subject.reference));
@@ -54,10 +54,10 @@ base::expected<kernelbench_ran> evaluate_by_kernelbench(const pytorch_bench_opti
     spec.argv.push_back(word);
   spec.log = at / "log";
   QUERN_TRY(auto child, base::subprocess::start(spec));
-  if (!child.wait(longest_kernelbench)) {
+  if (!child.wait(std::llround(limit_s * 1e9))) {
     child.send_signal(9);
     (void)child.wait(base::nanoseconds_t{10'000'000'000});
-    return kernelbench_ran{static_cast<double>(longest_kernelbench) * 1e-9, "out of time"};
+    return kernelbench_ran{limit_s, "out of time"};
   }
   return read_answer(at / "answer.json", spec.log);
 }

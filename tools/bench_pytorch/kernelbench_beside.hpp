@@ -15,9 +15,10 @@ struct kernelbench_ran {
 };
 
 /// Runs eval_kernel_against_ref of the options' tree, with 5 checks and 100 timed calls and a fresh
-/// folder for builds. It has no sandbox: the candidate is trusted. Error: it cannot be run here.
+/// folder for builds. It has no sandbox: the candidate is trusted. It is ended after `limit_s`,
+/// which are its seconds then. Error: it cannot be run here.
 base::expected<kernelbench_ran> evaluate_by_kernelbench(const pytorch_bench_options& o,
                                                         const env::task& subject,
-                                                        const std::string& source);
+                                                        const std::string& source, double limit_s);
 
 }  // namespace quern::tools

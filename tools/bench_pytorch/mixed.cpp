@@ -76,7 +76,7 @@ base::status mixed_modules::draw() {
   QUERN_TRY(hostile_, read_hostile_of_device(o_));
   // A gap that is known would be told as what it is in each run.
   std::erase_if(hostile_, [](const hostile_module& one) { return one.is_known_gap; });
-  QUERN_TRY(const auto subject, hostile_subject(o_));
+  QUERN_TRY(const auto subjects, read_hostile_subjects(o_));
   base::random_stream random(o_.seed, "mixed modules");
   for (int i = 0; i < o_.count; ++i) {
     drawn_module one;
@@ -84,7 +84,7 @@ base::status mixed_modules::draw() {
     const auto trial = o_.seed * 1000000 + static_cast<std::uint64_t>(i);
     if (random.chance(share_of_hostile)) {
       one.hostile = &hostile_[random.below(hostile_.size())];
-      request = hostile_request(*one.hostile, subject, trial);
+      request = hostile_request(*one.hostile, subjects, trial);
     } else {
       one.honest = &honest_[random.below(honest_.size())];
       request.subject = one.honest->subject;

@@ -100,10 +100,11 @@ base::expected<honest_module> honest_of(
 base::expected<hostile_module> hostile_of(const fs::path& file, const hostile_places& places) {
   QUERN_TRY(const auto read, read_headed(file,
                                          {"attempt", "kind", "device", "caught", "said", "reason",
-                                          "without", "on a GPU without", "timed", "gap"},
+                                          "without", "on a GPU without", "timed", "gap", "size"},
                                          {"attempt", "kind", "caught"}));
   QUERN_TRY(const auto device, choice(file, read, "device", {"core", "gpu", "both"}, "both"));
   QUERN_TRY(const auto timed, choice(file, read, "timed", {"yes", "no"}, "no"));
+  QUERN_TRY(const auto size, choice(file, read, "size", {"small", "usual"}, "usual"));
   QUERN_TRY(const auto gap, choice(file, read, "gap", {"yes", "no"}, "no"));
   hostile_module one;
   QUERN_TRY(one.kind,
@@ -113,6 +114,7 @@ base::expected<hostile_module> hostile_of(const fs::path& file, const hostile_pl
   one.on_cores = device != "gpu";
   one.on_gpus = device != "core";
   one.only_timed = timed == "yes";
+  one.is_small = size == "small";
   one.is_known_gap = gap == "yes";
   for (const std::string& word : words_of(value_of(read, "caught"))) {
     const auto kind = env::parse_verdict_kind(word);

@@ -44,6 +44,7 @@ struct hostile_module {
   std::string kind;     ///< wrong, malformed, hostile, reaching
   bool on_cores = true, on_gpus = true;
   bool only_timed = false;  ///< what it does wrong shows among timed calls alone
+  bool is_small = false;    ///< it is after calls that are short, also on a GPU
   /// The verdicts that are right on a core; several: a race. `ok` is right where it does not pay.
   std::vector<env::verdict_kind> caught;
   std::string said, reason;  ///< parts of the verdict on a core; empty: any
