@@ -6,9 +6,10 @@
 
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
-#include "env/task/lane.hpp"
+#include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "support/test.hpp"
 #include "tools/bench_pytorch/hostile_list.hpp"
+#include "tools/bench_pytorch/kernelbench_beside.hpp"
 #include "tools/bench_pytorch/rate_list.hpp"
 
 using namespace quern;
@@ -206,6 +207,52 @@ TEST_CASE("candidates of a rate are pairs, or files of KernelBench") {
   const auto none = read_rated_modules(o);
   REQUIRE_FALSE(none);
   CHECK(test::contains(none.error().message, "name a folder, or --honest"));
+}
+
+TEST_CASE("KernelBench's evaluator is asked as its scripts ask it, in a process of its own") {
+  if (const auto python = env::find_module_python(); !python) {
+    test::skip(python.error().message);
+    return;
+  }
+  const auto folder = base::temp_folder::make("quern-made-up-kernelbench");
+  REQUIRE(folder);
+  tools::pytorch_bench_options o;
+  o.source = test::source_dir().string();
+  o.kernelbench = folder->path().string();
+  const auto subject =
+      tools::module_task_of("task", "# precision: bf16\n" + std::string(task_text));
+  REQUIRE(subject);
+  const auto ask = [&](const std::string& evaluator, double limit_s) {
+    write(folder->path() / "src/kernelbench/eval.py", evaluator);
+    return tools::evaluate_by_kernelbench(o, **subject, candidate_text, limit_s);
+  };
+  const std::string imports = "import os, time, types, requests, torch\n";
+  const std::string head =
+      imports + "def eval_kernel_against_ref(reference, candidate, **asked):\n";
+  const auto ran =
+      ask(head +
+              "    assert 'class Model(' in reference and 'class ModelNew(' in candidate\n"
+              "    assert asked['num_correct_trials'] == 5 and asked['num_perf_trials'] == 100\n"
+              "    assert asked['measure_performance'] and asked['backend'] == 'cuda'\n"
+              "    assert asked['precision'] == torch.bfloat16 and asked['device'].index == 0\n"
+              "    assert os.listdir(asked['build_dir']) == []\n"
+              "    time.sleep(0.2)\n"
+              "    return types.SimpleNamespace(compiled=True, correctness=False, runtime=-1.0)\n",
+          60);
+  CAPTURE(ran ? ran->outcome : ran.error().message);
+  REQUIRE(ran);
+  CHECK(ran->outcome == "compiled True, correct False, -1.0 ms");
+  CHECK(ran->seconds > 0.1);
+  const auto raised = ask(head + "    raise KeyError('no luck')\n", 60);
+  REQUIRE(raised);
+  CHECK(test::contains(raised->outcome, "raised KeyError"));
+  const auto late = ask(head + "    time.sleep(600)\n", 0.5);
+  REQUIRE(late);
+  CHECK(late->outcome == "out of time");
+  CHECK(late->seconds == 0.5);
+  const auto broken = ask("import no_such_module\n", 60);
+  REQUIRE_FALSE(broken);
+  CHECK(test::contains(broken.error().message, "no_such_module"));
 }
 
 TEST_CASE("a wrong command line is told and ends with 2 or CLI11's code") {
