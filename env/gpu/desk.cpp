@@ -2,6 +2,7 @@
 #include "env/gpu/desk.hpp"
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <utility>
 
@@ -42,6 +43,12 @@ namespace {
 
 std::filesystem::path cuda_part_file() {
   return base::program_folder() / "libquern_cuda.so";
+}
+
+/// Contexts of this process that were ended, by device (any number: two of them may share one).
+std::atomic<std::uint64_t>& ended_contexts(int device) {
+  static std::array<std::atomic<std::uint64_t>, 64> ended{};
+  return ended[static_cast<std::size_t>(device) % ended.size()];
 }
 
 template <class F>
@@ -110,6 +117,7 @@ base::expected<std::unique_ptr<device_desk>> device_desk::open(
   std::unique_ptr<device_desk> desk(new device_desk);
   desk->call_ = call;
   desk->device_ = device;
+  desk->contexts_before_ = ended_contexts(device);
   std::array<char, 512> problem{};
   if (call->open(device, &desk->desk_, problem.data(), problem.size()) != 0)
     return base::fail(base::errc::unavailable, "GPU {}: {}", device, problem.data());
@@ -118,16 +126,26 @@ base::expected<std::unique_ptr<device_desk>> device_desk::open(
 }
 
 base::status device_desk::end_context(int device) {
-  QUERN_TRY(const auto call, functions::load(cuda_part_file()));
+  return end_context(device, cuda_part_file());
+}
+
+base::status device_desk::end_context(int device, const std::filesystem::path& library) {
+  QUERN_TRY(const auto call, functions::load(library));
+  ++ended_contexts(device);
   if (call->end_context(device) != 0)
     return base::fail(base::errc::unavailable, "GPU {}: its context cannot be ended", device);
   return {};
 }
 
+bool device_desk::lost_context() const {
+  return contexts_before_ != ended_contexts(device_);
+}
+
 device_desk::~device_desk() {
   // Nobody asks any more.
   if (!failed_.empty()) base::log_warn("evaluator", "GPU {}: {}", device_, failed_);
-  if (desk_ != nullptr) call_->close(desk_);
+  // What is left of one without a context is a stream and memory that are gone.
+  if (desk_ != nullptr && !lost_context()) call_->close(desk_);
 }
 
 base::error device_desk::problem() const {

@@ -52,8 +52,13 @@ class device_desk {
   /// The same by another file, which must be of this build, too.
   static base::expected<std::unique_ptr<device_desk>> open(int device,
                                                            const std::filesystem::path& library);
-  /// Ends this process's context on the device, with whatever error it has. No desk may be open.
+  /// Ends this process's context on the device, with whatever error it has. Desks that are open
+  /// there have lost it: nothing may be asked of them any more.
   static base::status end_context(int device);
+  /// The same by another file.
+  static base::status end_context(int device, const std::filesystem::path& library);
+  /// Whether its context was ended: there is nothing to do but to open another desk.
+  [[nodiscard]] bool lost_context() const;
   ~device_desk();
   device_desk(const device_desk&) = delete;
   device_desk& operator=(const device_desk&) = delete;
@@ -99,6 +104,7 @@ class device_desk {
   std::shared_ptr<const functions> call_;
   quern_desk* desk_ = nullptr;
   int device_ = 0;
+  std::uint64_t contexts_before_ = 0;  ///< of this process, that were ended on the device
   quern_desk_facts facts_{};
   std::string failed_;  ///< message of the first queued step that failed since the last wait
 };

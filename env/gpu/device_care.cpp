@@ -52,6 +52,21 @@ void device_care::enter(quarantine_cause cause, std::string reason) {
   quarantine_.enter(cause, std::move(reason), now());
 }
 
+base::status device_care::take_up() {
+  if (!owner_->desk().lost_context()) return {};
+  base::log_info("evaluator", "GPU {}: another lane's self-test ended the context: a new one",
+                 gpu_);
+  owner_->take_down();
+  auto desk = device_desk::open(gpu_);
+  if (!desk) {
+    // Nothing is there any more for an evaluation: a self-test comes first.
+    quarantine_.enter(quarantine_cause::context, desk.error().message, now());
+    return tl::make_unexpected(desk.error());
+  }
+  owner_->set_up(std::move(*desk));
+  return {};
+}
+
 std::optional<std::string> device_care::self_test() {
   owner_->take_down();
   if (auto ended = device_desk::end_context(gpu_); !ended) return ended.error().message;
@@ -98,6 +113,7 @@ void device_care::look_after(verdict& v, runner::cause why) {
   watch_.look_for_faults(quarantine_, now());
   auto turn = device_turn::open(watch_.bus_id());
   if (!turn || !turn->wait(turn_wait_s)) return;
+  if (!take_up()) return;
   // An error of the context stays with it: everything on the device is made anew.
   if (auto broken = computes(owner_->desk())) {
     base::log_warn("evaluator", "GPU {}: {}; making a new context", gpu_, *broken);

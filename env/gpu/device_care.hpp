@@ -43,6 +43,9 @@ class device_care {
   /// The device may not be used, for this cause.
   void enter(quarantine_cause cause, std::string reason);
 
+  /// By whoever has the device's turn, before the desk is used: another evaluator of this process
+  /// may have ended the context in a self-test. Error: it cannot be made anew.
+  base::status take_up();
   /// What an evaluation that used the device says about it; `why` of its last finding. The verdict
   /// becomes the host's where the driver blames the device.
   void look_after(verdict& v, runner::cause why);

@@ -180,7 +180,7 @@ void cuda_evaluation::run() {
     fail_host({base::errc::unavailable, "the device is in quarantine: " + out->reason});
     return;
   }
-  auto turn = device_turn::open(with_.stand->desk().facts().bus_id);
+  auto turn = device_turn::open(with_.care->watch().bus_id());
   if (!turn) {
     fail_host({base::errc::unavailable, turn.error().message});
     return;
@@ -193,6 +193,10 @@ void cuda_evaluation::run() {
     return;
   }
   waiting.reset();
+  if (const auto up = with_.care->take_up(); !up) {
+    fail_host(up.error());
+    return;
+  }
   stage_clock device(with_.device.leased);
   used_device_ = true;
   auto prepared = with_.stand->prepare(request_.subject);

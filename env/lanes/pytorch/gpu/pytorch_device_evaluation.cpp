@@ -20,6 +20,8 @@ constexpr question_limits module_loading = device_limits(120);
 constexpr question_limits module_recording = device_limits(60);
 /// Of a first call: libraries choose their kernels.
 constexpr double first_call_s = 60;
+/// For the device: the others have it for an evaluation each.
+constexpr double longest_wait_s = 300, measurements_waited_for = 4;
 
 /// What no host of this device class can run yet, as far as the text shows it.
 std::string cannot_run_on_device(const python_facts& facts) {
@@ -45,6 +47,29 @@ interruption pytorch_device_evaluation::interrupted() const {
                                                             : interruption::none;
 }
 
+bool pytorch_device_evaluation::settle_call(const finding& f) {
+  // Its process is gone, or the desk does not answer: both are made anew with the task.
+  lost_reference_ = f.kind == verdict_kind::infra_error;
+  return settle(f);
+}
+
+bool pytorch_device_evaluation::take_device() {
+  if (const auto& out = with_.care->quarantine().entry())
+    return fail_host({base::errc::unavailable, "the device is in quarantine: " + out->reason});
+  if (!turn_) {
+    auto turn = device_turn::open(with_.care->watch().bus_id());
+    if (!turn) return fail_host({base::errc::unavailable, turn.error().message});
+    turn_.emplace(std::move(*turn));
+  }
+  stage_clock waiting(with_.waited_s);
+  const double patience_s = longest_wait_s + measurements_waited_for * with_.options.time_budget_s;
+  if (!turn_->wait(patience_s))
+    return fail_host(
+        {base::errc::timeout, fmt::format("the GPU was used by others for {:g} s", patience_s)});
+  const auto up = with_.care->take_up();
+  return up || fail_host(up.error());
+}
+
 bool pytorch_device_evaluation::prepare() {
   stage_clock clock(with_.seconds.reference);
   used_device_ = true;
@@ -55,12 +80,19 @@ bool pytorch_device_evaluation::prepare() {
 }
 
 bool pytorch_device_evaluation::build() {
-  stage_clock clock(with_.seconds.compile);
   const python_facts facts = facts_of_python(tokenize_python(request_.source));
   if (std::string why = cannot_run_on_device(facts); !why.empty())
     return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
-  if (facts.uses_triton_jit && !build_kernels()) return false;
-  return (!facts.uses_load && !facts.uses_load_inline) || build_extensions();
+  const bool extensions = facts.uses_load || facts.uses_load_inline;
+  if (!extensions && !facts.uses_triton_jit) return true;
+  // Compilers may take a minute, and others may wait for the device.
+  turn_->give_back();
+  {
+    stage_clock clock(with_.seconds.compile);
+    if (facts.uses_triton_jit && !build_kernels()) return false;
+    if (extensions && !build_extensions()) return false;
+  }
+  return take_device() && prepare();
 }
 
 bool pytorch_device_evaluation::build_kernels() {
@@ -121,13 +153,13 @@ bool pytorch_device_evaluation::start() {
   stage_clock clock(with_.seconds.start);
   candidate_.reset();
   auto zygote = with_.stand->zygote();
-  if (!zygote) return fail_host(zygote.error());
+  if (!zygote) return fail_task(zygote.error());
   python_start how = device_start(!built_.folder.empty());
   how.classes = {"ModelNew", "Model"};
   how.kernels = kernels_.has_value();
   how.core = with_.core.core();
   auto child = (*zygote)->fork(how);
-  if (!child) return fail_host(child.error());
+  if (!child) return fail_task(child.error());
   ++with_.asked;
   with_.stood_ready += child->stood_ready() ? 1 : 0;
   candidate_ = std::make_unique<device_module>(**zygote, std::move(*child));
@@ -163,7 +195,7 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
   if (f.ok()) f = calls.candidate(1, first_call_s, took);
   if (f.ok()) f = calls.compare(window, name);
   verdict_.checks.push_back({name, f.ok(), f.detail});
-  return settle(f);
+  return settle_call(f);
 }
 
 bool pytorch_device_evaluation::verify() {
@@ -207,7 +239,7 @@ bool pytorch_device_evaluation::measure_once(std::uint64_t round, process_pairs&
                                       "around it",
                                       result.calls, result.delivery_ns / 1000)
                         : result.what.detail});
-  if (!settle(result.what)) return false;
+  if (!settle_call(result.what)) return false;
   into = std::move(result.pairs);
   // What was right before the clock ran must be right after it.
   stage_clock clock(with_.seconds.reverify);
@@ -245,8 +277,10 @@ void pytorch_device_evaluation::time() {
 }
 
 void pytorch_device_evaluation::run() {
-  if (prepare() && build() && start() && verify() && is_measured(request_, how_)) time();
+  if (take_device() && prepare() && build() && start() && verify() && is_measured(request_, how_))
+    time();
   candidate_.reset();
+  turn_.reset();
 }
 
 }  // namespace quern::env

@@ -5,10 +5,9 @@
 #include "base/program.hpp"
 #include "env/build/python.hpp"
 #include "env/build/tool.hpp"
-#include "env/device/gpu_class.hpp"
-#include "env/device/gpu_probe.hpp"
 #include "env/device/part_build.hpp"
 #include "env/judge/machine.hpp"
+#include "env/lanes/pytorch/gpu/module_gpu.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
 
 namespace quern::env {
@@ -64,14 +63,14 @@ base::expected<device_module_task*> module_stand::change_to(
 
 void module_stand::stand_ready() {
   if (!zygote_) return;
-  if (!making_) making_.emplace(quiet_, [this](bool still) { zygote_->stand_still(still); });
-  zygote_->stand_ready(device_start(false), candidates_ahead);
+  if (!ahead_) ahead_.emplace(quiet_, *zygote_);
+  ahead_->order(device_start(false), candidates_ahead);
 }
 
 void module_stand::renew() {
   current_ = nullptr;
   tasks_.reset();
-  making_.reset();
+  ahead_.reset();
   zygote_.reset();
 }
 
@@ -83,20 +82,17 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
     evaluator_options options) {
   auto s = std::make_unique<state>();
   QUERN_CHECK(fill_in(options));
-  if (!has_nvidia_driver())
-    return base::fail(base::errc::unavailable,
-                      "lane pytorch on GPU {}: no NVIDIA driver is loaded (/dev/nvidiactl is not "
-                      "there); quern doctor tells more. Without --gpu it judges on a core",
-                      options.gpu);
+  if (auto there = check_module_gpus(); !there)
+    return base::in_context(fmt::format("GPU {}", options.gpu), std::move(there).error());
   s->options = std::move(options);
   s->mode = s->options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_CHECK(env::admit(probe_host(), s->mode, sandboxed_code::host_code_on_gpu));
   QUERN_TRY(auto desk, device_desk::open(s->options.gpu));
   const auto& facts = desk->facts();
-  QUERN_TRY(s->gpu.access, gpu_sandbox_paths(facts.bus_id));
+  QUERN_TRY(s->gpu.access, module_gpu_access(facts));
   QUERN_TRY(s->core, core_choice::choose(s->options.core));
   s->gpu.library = base::program_folder() / "libquern_cuda.so";
-  s->device_class = gpu_device_class(facts.name) + "-torch";
+  s->device_class = module_device_class(facts.name);
   QUERN_TRY(const auto processes, python_fingerprint());
   QUERN_TRY(s->children, spawner::create(s->mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
@@ -185,6 +181,10 @@ const std::string& pytorch_device_evaluator::device_class() const {
 
 const std::string& pytorch_device_evaluator::environment() const {
   return state_->environment;
+}
+
+double pytorch_device_evaluator::waited_for_device_s() const {
+  return state_->waited_s;
 }
 
 double pytorch_device_evaluator::ready_share() const {

@@ -34,6 +34,7 @@ class pytorch_device_evaluator final : public staged_judge {
   /// Of the GPU, with "-torch": times of modules are not those of lane `cuda`.
   [[nodiscard]] const std::string& device_class() const override;
   [[nodiscard]] const std::string& environment() const override;
+  [[nodiscard]] double waited_for_device_s() const override;
   /// Evaluations whose candidate's process stood ready when it was asked for, of all that asked.
   [[nodiscard]] double ready_share() const;
 

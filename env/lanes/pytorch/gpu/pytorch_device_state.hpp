@@ -9,10 +9,12 @@
 #include "env/gpu/device_care.hpp"
 #include "env/gpu/quiet.hpp"
 #include "env/judge/core_lock.hpp"
+#include "env/judge/device_turn.hpp"
 #include "env/judge/recently_used.hpp"
 #include "env/judge/staged_evaluation.hpp"
 #include "env/lanes/pytorch/candidate_builds.hpp"
 #include "env/lanes/pytorch/candidate_kernels.hpp"
+#include "env/lanes/pytorch/gpu/contexts_ahead.hpp"
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
@@ -43,8 +45,7 @@ class module_stand {
   /// The task with the processes of its reference, which have the memory of its calls. Of the last
   /// few what was learnt about them is kept. Valid until the next call.
   base::expected<device_module_task*> get(const std::shared_ptr<const task>& subject);
-  /// Has processes stand ready in the place of those that were taken. They make their contexts
-  /// beside what comes next, and stand still while anything is timed.
+  /// Has processes stand ready in the place of those that were taken (contexts_ahead).
   void stand_ready();
   /// Forgets tasks and ends the processes.
   void renew();
@@ -61,7 +62,7 @@ class module_stand {
   module_memory memory_;
   device_quiet quiet_;
   std::optional<python_zygote> zygote_;
-  std::optional<device_quiet::interruptible> making_;
+  std::optional<contexts_ahead> ahead_;
   std::optional<recently_used<std::unique_ptr<device_module_task>>> tasks_;
   device_module_task* current_ = nullptr;  ///< of tasks_, the one that has the processes
 };
@@ -84,6 +85,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   std::unique_ptr<module_stand> stand;
   std::optional<device_care> care;
   std::int64_t asked = 0, stood_ready = 0;  ///< of candidates' processes
+  double waited_s = 0;                      ///< for turns on the device
 
   device_desk& desk() override { return stand->desk(); }
   void take_down() override { stand.reset(); }
@@ -105,8 +107,14 @@ class pytorch_device_evaluation final : public staged_evaluation {
   [[nodiscard]] interruption interrupted() const override;
 
  private:
+  /// The device for this evaluation alone. False: it cannot be had.
+  bool take_device();
+  /// The task with its processes; with the device in hand.
   bool prepare();
   bool fail_task(const base::error& e);
+  /// As settle(). What was not the candidate's was the reference's.
+  bool settle_call(const finding& f);
+  /// Gives the device back while compilers run.
   bool build();
   bool build_extensions();
   bool build_kernels();
@@ -123,6 +131,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   [[nodiscard]] estimate_limits measuring_limits() const;
 
   pytorch_device_evaluator::state& with_;
+  std::optional<device_turn> turn_;
   device_module_task* task_ = nullptr;
   std::optional<text_file> file_;
   candidate_extensions built_;

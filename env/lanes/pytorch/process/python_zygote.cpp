@@ -116,6 +116,7 @@ base::json python_zygote::limits_of(const python_start& how) const {
 
 base::expected<base::json> python_zygote::ask(const base::json& question, base::unique_fd socket) {
   const std::string text = base::dump(question);
+  const std::lock_guard lock(*asking_);
   QUERN_TRY(const auto answer, parent_.ask(std::as_bytes(std::span(text)), std::move(socket)));
   return base::parse_json(answer);
 }
@@ -144,7 +145,10 @@ void python_zygote::stand_ready(const python_start& how, int children) {
   base::json order = limits_of(how);
   order["stand_ready"] = children;
   const std::string text = base::dump(order);
-  if (!parent_.tell(std::as_bytes(std::span(text)))) return;
+  {
+    const std::lock_guard lock(*asking_);
+    if (!parent_.tell(std::as_bytes(std::span(text)))) return;
+  }
   while (sheets_.size() < static_cast<std::size_t>(std::max(children, 0))) {
     auto sheet = memory_file::create(memory_use::outputs, max_sheet_bytes);
     if (!sheet) return;

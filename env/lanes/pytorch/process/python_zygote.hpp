@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,7 +50,8 @@ struct python_gpu {
 /// memory have torch import modules for some seconds.
 enum class warm_up { operators, without_memory };
 
-/// Starts and owns the warm parent. Thread-compatible.
+/// Starts and owns the warm parent. Thread-compatible; ready_children(), stand_still() and end()
+/// may be called beside the others.
 class python_zygote {
  public:
   /// Imports torch and what candidates import most, by the Python of find_module_python(): some
@@ -100,6 +103,8 @@ class python_zygote {
 
   /// Of the folders of its children; it goes last.
   std::optional<base::temp_folder> folders_;
+  /// Held from a question to its answer: the parent answers in order.
+  std::unique_ptr<std::mutex> asking_ = std::make_unique<std::mutex>();
   warm_process parent_;
   /// Files for answers, for children that stand ready: 4 MiB take 3 ms to be filled with zeros.
   std::vector<memory_file> sheets_;

@@ -4,6 +4,7 @@
 
 #include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
+#include "tests/env/pytorch/gpu/fake_share.hpp"
 #include "tests/env/pytorch/judge/modules_fixture.hpp"
 #include "tools/bench_pytorch/module_files.hpp"
 
@@ -15,26 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The Python of this lane with fake_device.py in the place of module_device.py.
-base::temp_folder python_with_a_fake_device() {
-  auto folder = base::temp_folder::make("quern-fake-device");
-  REQUIRE(folder);
-  const fs::path lane = fs::path("env/lanes/pytorch");
-  for (const char* part : {"process", "build"}) {
-    fs::create_directories(folder->path() / lane / part);
-    for (const auto& one : fs::directory_iterator(source_dir() / lane / part))
-      if (one.path().extension() == ".py")
-        fs::copy_file(one.path(), folder->path() / lane / part / one.path().filename());
-  }
-  const fs::path process = folder->path() / lane / "process";
-  fs::rename(process / "module_device.py", process / "module_device_of_gpus.py");
-  fs::copy_file(source_dir() / "tests/env/pytorch/gpu/fake_device.py",
-                process / "module_device.py");
-  return std::move(*folder);
-}
-
 struct fake_host {
-  base::temp_folder share = python_with_a_fake_device();
+  base::temp_folder share = share_with_a_fake_device();
   pytorch_device_evaluator::state state;
 };
 
@@ -65,6 +48,9 @@ pytorch_device_evaluator::state* device_that_is_none() {
   auto desk = device_desk::open(0, s.gpu.library);
   CAPTURE(desk ? "" : desk.error().message);
   REQUIRE(desk);
+  auto care = device_care::begin(s, 0, **desk);
+  REQUIRE(care);
+  s.care.emplace(std::move(*care));
   s.set_up(std::move(*desk));
   return &s;
 }
@@ -256,6 +242,23 @@ TEST_CASE("a candidate cannot see inputs before it is asked for their call") {
   turn(check_layer::content, true);
   CAPTURE(stale.detail);
   CHECK(name_of(stale.kind) == "wrong_value");
+}
+
+TEST_CASE("a desk knows that somebody ended its context, and does not use it any more") {
+  const fs::path library = program_dir() / "libquern_fake_device.so";
+  auto first = device_desk::open(3, library), second = device_desk::open(3, library);
+  auto elsewhere = device_desk::open(4, library);
+  REQUIRE(first);
+  REQUIRE(second);
+  REQUIRE(elsewhere);
+  CHECK_FALSE((*second)->lost_context());
+  first->reset();
+  REQUIRE(device_desk::end_context(3, library));
+  CHECK((*second)->lost_context());
+  CHECK_FALSE((*elsewhere)->lost_context());
+  auto third = device_desk::open(3, library);
+  REQUIRE(third);
+  CHECK_FALSE((*third)->lost_context());
 }
 
 TEST_CASE("two tasks share the evaluator's memory, and their processes find it again") {

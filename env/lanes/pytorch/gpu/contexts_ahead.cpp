@@ -1,0 +1,79 @@
+// Children that make their contexts beside what comes next.
+#include "env/lanes/pytorch/gpu/contexts_ahead.hpp"
+
+#include <chrono>
+
+namespace quern::env {
+namespace {
+
+using base::operator""_ms;
+
+/// By then most contexts are made. Whoever asks sooner lets nobody stop them meanwhile.
+constexpr base::nanoseconds_t usual_making = 1500_ms;
+
+}  // namespace
+
+contexts_ahead::contexts_ahead(device_quiet& quiet, python_zygote& zygote)
+    : quiet_(quiet),
+      zygote_(zygote),
+      watcher_([this](const std::stop_token& over) { watch(over); }) {}
+
+contexts_ahead::~contexts_ahead() {
+  watcher_.request_stop();
+  watcher_.join();
+}
+
+void contexts_ahead::stand_still(bool still) {
+  const std::lock_guard lock(asking_);
+  still_ = still;
+  zygote_.stand_still(still);
+}
+
+void contexts_ahead::order(const python_start& how, int children) {
+  // Those that stand still because an evaluator of another process had begun to measure.
+  quiet_.let_go_on();
+  const std::lock_guard lock(guard_);
+  if (!noise_) noise_.emplace(quiet_, [this](bool still) { stand_still(still); });
+  zygote_.stand_ready(how, children);
+  ordered_at_ = clock_.now_ns();
+  ++orders_;
+  ordered_.notify_all();
+}
+
+bool contexts_ahead::in_making() const {
+  const std::lock_guard lock(guard_);
+  return noise_.has_value();
+}
+
+bool contexts_ahead::all_stand() {
+  const std::lock_guard lock(asking_);
+  if (still_) return false;
+  // What is wrong shows when a child is asked for. A zygote that is gone has nothing in making.
+  (void)zygote_.ready_children();
+  return true;
+}
+
+void contexts_ahead::watch(const std::stop_token& over) {
+  std::unique_lock lock(guard_);
+  while (ordered_.wait(lock, over, [&] { return noise_.has_value(); })) {
+    const std::uint64_t seen = orders_;
+    const base::nanoseconds_t left = ordered_at_ + usual_making - clock_.now_ns();
+    if (left > 0)
+      ordered_.wait_for(lock, over, std::chrono::nanoseconds(left),
+                        [&] { return orders_ != seen; });
+    if (over.stop_requested()) return;
+    if (orders_ != seen) continue;
+    lock.unlock();
+    quiet_.let_go_on();
+    const bool stand = all_stand();
+    lock.lock();
+    if (orders_ != seen) continue;
+    if (stand) {
+      noise_.reset();
+    } else {
+      ordered_at_ = clock_.now_ns();
+    }
+  }
+}
+
+}  // namespace quern::env
