@@ -114,7 +114,7 @@ base::expected<process_plan> plan_evaluator(const run_config& config, const run_
   if (!host.empty())
     argv.insert(argv.end(), {"--keys", keys_of_evaluators(paths).string(), "--gateway-key",
                              entrance.gateway_key, "--until-input-ends"});
-  if (lane_of(config).device == env::device_kind::gpu) {
+  if (on_gpus(config)) {
     QUERN_TRY(const int gpu, gpu_of_evaluator(config, number));
     argv.insert(argv.end(), {"--gpus", std::to_string(gpu)});
   }

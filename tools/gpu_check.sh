@@ -290,6 +290,9 @@ if [ -x "$build/bin/test_kill_e2e" ] && [ -n "$policy" ]; then
     QUERN_TEST_SETTINGS="policy.model=$policy policy.max_new_tokens=640 env.gpus=@GPU@ learner.devices=@GPU@ actors.generator_gpu=@GPU@" \
     "$build/bin/test_kill_e2e" --test-case="kill -9 of every process*"
 fi
+if [ -x "$build/bin/test_module_gpu_runs" ]; then
+  step "kills of a run in lane pytorch" 12 200 530 env QUERN_TEST_MODULE_GPU=@GPU@ "$build/bin/test_module_gpu_runs"
+fi
 if [ -x "$build/bin/test_ranks_e2e" ] && [ ${#gpus[@]} -gt 1 ]; then
   alone "kills of ranks on two GPUs" 12 120 530 \
     env QUERN_TEST_SETTINGS="$on_gpus learner.devices=${gpus[0]},${gpus[1]} actors.generator_gpu=${gpus[1]}" \

@@ -49,9 +49,8 @@ std::string describe_hosts(const run_config& config) {
       config.actors.generator_device == "cuda" ? std::to_string(config.actors.generator_gpu) : "");
   for (std::size_t i = 0; i < where->evaluators.size(); ++i) {
     const auto gpu = gpu_of_evaluator(config, static_cast<std::int64_t>(i));
-    text +=
-        line(fmt::format("evaluator {}", i), where->evaluators[i],
-             lane_of(config).device == env::device_kind::gpu && gpu ? std::to_string(*gpu) : "");
+    text += line(fmt::format("evaluator {}", i), where->evaluators[i],
+                 on_gpus(config) && gpu ? std::to_string(*gpu) : "");
   }
   return text;
 }

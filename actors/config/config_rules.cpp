@@ -82,8 +82,7 @@ base::status check_effect(const run_config& config) {
     const std::string& other_value;
     const char* needed;
   };
-  const bool elsewhere = !config.env.bind.empty(),
-             on_gpus = lane_of(config).device == env::device_kind::gpu;
+  const bool elsewhere = !config.env.bind.empty();
   const rule rules[] = {
       {"policy.recorded", config.policy.recorded, config.policy.engine == "recorded",
        "policy.engine", config.policy.engine, "set policy.engine to recorded"},
@@ -95,8 +94,8 @@ base::status check_effect(const run_config& config) {
        "set env.bind to the address where hosts connect"},
       {"env.hosts", config.env.hosts, elsewhere, "env.bind", config.env.bind,
        "set env.bind to the address where hosts connect"},
-      {"env.device_class", config.env.device_class, on_gpus, "env.lane", config.env.lane,
-       "set env.lane to a lane of GPUs"},
+      {"env.device_class", config.env.device_class, on_gpus(config), "env.lane", config.env.lane,
+       "set env.lane to a lane of GPUs, or env.device to gpu"},
   };
   for (const rule& one : rules)
     if (!one.value.empty() && !one.read)
@@ -129,6 +128,7 @@ base::status check_config(const run_config& config) {
   if (env::find_lane(config.env.lane) == nullptr)
     return fail(errc::invalid_argument, "env.lane is '{}', which this program lacks; it has {}",
                 config.env.lane, fmt::join(env::lane_names(), ", "));
+  QUERN_CHECK(check_device_of_lane(config));
   QUERN_CHECK(check_effect(config));
   if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
     return fail(errc::invalid_argument,

@@ -163,14 +163,16 @@ void tasks_and_env(keys& table) {
   QUERN_TEXT(env.evaluator_hosts, resume, {},
              "names of the hosts where these are started, in turn, with commas between; empty: "
              "here; key pairs are made in the run's folder");
-  QUERN_TEXT(
-      env.gpus, resume, {},
-      "lanes on a GPU: GPUs of their host that measure, 0,1,...; evaluator hosts take them in "
-      "turn, one GPU each");
+  QUERN_TEXT(env.device, fixed, QUERN_WORDS("lane", "gpu"),
+             "what candidates are measured on: lane (what their lane has: a core, or a GPU), or "
+             "gpu, for a lane of cores that can be judged on the GPUs of env.gpus, too");
+  QUERN_TEXT(env.gpus, resume, {},
+             "on GPUs: those of their host that measure, 0,1,...; evaluator hosts take them in "
+             "turn, one GPU each");
   QUERN_TEXT(
       env.device_class, fixed, {},
-      "lanes on a GPU: class of the GPUs that measure, as quern doctor tells it; empty: that of "
-      "the first of env.gpus");
+      "on GPUs: class of the GPUs that measure, as quern doctor tells it; empty: that of the first "
+      "of env.gpus");
   QUERN_NUMBER(env.core, resume, -1, 4095, "core that measures; -1: the first that is free");
   QUERN_NUMBER(env.static_screen, resume, 0, 1, "refuse sources by rule before they are compiled");
   QUERN_NUMBER(

@@ -147,7 +147,7 @@ base::expected<int> gpu_of_evaluator(const run_config& config, std::int64_t numb
 
 base::expected<std::vector<int>> measuring_gpus(const run_config& config, const std::string& host) {
   std::vector<int> found;
-  if (lane_of(config).device != env::device_kind::gpu) return found;
+  if (!on_gpus(config)) return found;
   QUERN_TRY(const placement where, placement_of(config));
   for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
     if (where.evaluators[static_cast<std::size_t>(i)] != host) continue;

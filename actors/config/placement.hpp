@@ -31,12 +31,12 @@ struct placement {
 /// name that is none, a host without cluster.launch or cluster.address.
 base::expected<placement> placement_of(const run_config& config);
 
-/// The GPUs of `host` that evaluators of the run measure on; none in a lane on a core. Errors: as
+/// The GPUs of `host` that evaluators of the run measure on; none where that is cores. Errors: as
 /// gpus_of and placement_of.
 base::expected<std::vector<int>> measuring_gpus(const run_config& config, const std::string& host);
 
-/// The GPU of an evaluator in a lane on a GPU: those of one host take the GPUs of env.gpus in turn.
-/// `number` is below env.evaluators.
+/// The GPU of an evaluator that measures on one: those of one host take the GPUs of env.gpus in
+/// turn. `number` is below env.evaluators.
 base::expected<int> gpu_of_evaluator(const run_config& config, std::int64_t number);
 
 /// Addresses in numbers, by host; that of "" is control's, 127.0.0.1 where nothing is elsewhere.

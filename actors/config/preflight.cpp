@@ -311,18 +311,11 @@ base::expected<std::string> check_device_class(const run_config& config,
   QUERN_CHECK(gpus_of(config));
   auto found = device_class_of(config);
   QUERN_TRY(const bool evaluates, evaluates_here(config));
-  if (lane_of(config).device == env::device_kind::gpu && evaluates && found &&
-      ::access("/dev/nvidiactl", F_OK) != 0) {
-    found = fail(errc::unavailable,
-                 "env.evaluators is {}, but no NVIDIA driver is loaded here (no /dev/nvidiactl): "
-                 "evaluators of lane {} need a GPU; with env.evaluators: 0 others join at "
-                 "env.bind",
-                 config.env.evaluators, config.env.lane);
-  }
+  if (evaluates && found)
+    if (auto there = check_gpus_here(config); !there) found = tl::make_unexpected(there.error());
   if (found || missing == nullptr) return found;
   missing->push_back(found.error().message);
-  return config.env.device_class.empty() ? std::string(lane_of(config).usual_device_class)
-                                         : config.env.device_class;
+  return usual_device_class(config);
 }
 
 base::expected<task_book> check_all(const run_config& config, const fs::path& folder,
@@ -382,7 +375,7 @@ base::expected<policy::model_config> policy_shape(const run_config& config) {
 
 env::sandboxed_code sandboxed_code_of(const run_config& config) {
   const env::lane& lane = lane_of(config);
-  if (lane.device != env::device_kind::gpu) return env::sandboxed_code::on_core;
+  if (!on_gpus(config)) return env::sandboxed_code::on_core;
   const bool any_host_code = config.env.host_entry || !lane.host_code_is_optional;
   return any_host_code ? env::sandboxed_code::host_code_on_gpu : env::sandboxed_code::on_gpu;
 }

@@ -33,6 +33,7 @@ base::expected<std::unique_ptr<env::task_checker>> open_checker_for(const run_co
   env::evaluator_options options;
   options.sandbox_required = evaluates && config.env.sandbox == "required";
   options.core = evaluates ? static_cast<int>(config.env.core) : -1;
+  options.on_gpu = on_gpus(config);
   return lane_of(config).open_quick_checker(options);
 }
 
@@ -61,7 +62,9 @@ base::error could_not_try(const run_config& config, const env::task& what, base:
 }
 
 /// Of tasks, of which `plain` have a baseline to be compiled.
-std::string tried_text(int plain, bool compiles) {
+std::string tried_text(const run_config& config, int plain, bool compiles) {
+  if (on_gpus(config) && lane_of(config).on_gpus_too != nullptr)
+    return "references loaded and described, not tried (they are for GPUs)";
   if (plain == 0) return "references compiled and tried";
   return compiles ? "references and plain baselines compiled and tried"
                   : "references compiled and tried, no plain baselines (what compiles them is not "
@@ -112,7 +115,7 @@ base::expected<std::string> check_references(const run_config& config, const tas
   }
   if (refused == 0)
     return fmt::format("{} tasks: {} in {}", tasks.tasks().size(),
-                       checker == nullptr ? "references read" : tried_text(plain, compiles),
+                       checker == nullptr ? "references read" : tried_text(config, plain, compiles),
                        base::human_duration(clock.now_ns() - begin));
   if (refused > 1) problem += fmt::format("; {} more tasks are refused", refused - 1);
   if (!is_suite(config))

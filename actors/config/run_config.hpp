@@ -67,6 +67,7 @@ struct run_config {
     std::int64_t max_attempts = 3;
     std::int64_t evaluators = 1;
     std::string evaluator_hosts = "";
+    std::string device = "lane";
     std::string gpus = "0";
     std::string device_class = "";
     std::int64_t core = -1;

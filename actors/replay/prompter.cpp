@@ -57,8 +57,9 @@ base::expected<prompter> prompter::make(const run_config& config, std::string de
     QUERN_TRY(const env::suite members, suite_of(config));
     allowed = members.policy;
   }
-  env::prompt_facts facts{std::move(device_class),
-                          env::default_restrictions(lane_of(config), allowed_by(config, allowed))};
+  env::prompt_facts facts{
+      std::move(device_class),
+      env::default_restrictions(lane_of(config), allowed_by(config, allowed), on_gpus(config))};
   facts.baseline = env::parse_baseline(config.env.baseline).value_or(facts.baseline);
   prompter made(config, std::move(form), std::move(facts), std::move(length));
   if (!made.none_) {

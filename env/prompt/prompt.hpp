@@ -76,8 +76,9 @@ struct prompt_facts {
 };
 
 /// The rules of a lane under a suite's policy, one sentence each: what gives no reward, and why.
-/// A copy may be added to.
-std::vector<std::string> default_restrictions(const lane& where, const suite_policy& allowed = {});
+/// `on_gpu`: as measures_on_gpu() has it. A copy may be added to.
+std::vector<std::string> default_restrictions(const lane& where, const suite_policy& allowed = {},
+                                              bool on_gpu = false);
 
 /// The prompt's text. Exemplars are shown in the order given. Hidden sizes and distributions never
 /// appear.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "env/prompt/prompt.hpp"
+#include "env/task/lane_on_gpus.hpp"
 
 namespace quern::env {
 
@@ -72,7 +73,8 @@ std::string exemplar_value(std::string_view name, const exemplar& shown, std::si
 
 }  // namespace
 
-std::vector<std::string> default_restrictions(const lane& where, const suite_policy& allowed) {
+std::vector<std::string> default_restrictions(const lane& where, const suite_policy& allowed,
+                                              bool on_gpu) {
   std::vector<std::string> rules{
       "The results must equal the reference's within the tolerance, at these sizes and at others "
       "that you do not see, for inputs of any magnitude; a wrong element makes the score 0.",
@@ -80,7 +82,9 @@ std::vector<std::string> default_restrictions(const lane& where, const suite_pol
       "results nor anything derived from inputs, and nothing may go on after the call has "
       "returned.",
   };
-  std::ranges::move(where.restrictions(allowed), std::back_inserter(rules));
+  const bool other = where.device == device_kind::core && measures_on_gpu(where, on_gpu);
+  std::ranges::move(other ? where.on_gpus_too->restrictions(allowed) : where.restrictions(allowed),
+                    std::back_inserter(rules));
   return rules;
 }
 

@@ -22,6 +22,7 @@ class task_checker;
 enum class dtype;
 struct body_format;
 struct evaluator_options;
+struct lane_on_gpus;
 struct suite_policy;
 struct task;
 struct task_source;
@@ -45,8 +46,9 @@ struct lane {
   /// whatever its fence says.
   std::string_view fence;
   device_kind device;
-  /// Of a lane on cores: whether its judge can be opened on a GPU, too (evaluator_options::on_gpu).
-  bool on_gpus_too = false;
+  /// Of a lane on cores whose judge can be opened on a GPU, too (evaluator_options::on_gpu): what
+  /// differs there (env/task/lane_on_gpus.hpp). Null: it judges on its device alone.
+  const lane_on_gpus* on_gpus_too = nullptr;
   /// Device class that prompts name where the machine has no such device (`--dry-run`).
   std::string_view usual_device_class;
   /// What its tasks have beyond the head, and how that is read from a task file

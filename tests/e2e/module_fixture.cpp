@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "support/test.hpp"
 
@@ -42,6 +43,17 @@ def get_init_inputs():
     return [{0}]
 )",
                                                   width);
+}
+
+std::string looped_module::task_file() const {
+  std::string text = "quern_task: 1\nname: " + name +
+                     "\nlane: pytorch\nfamily: modules\nprecision: fp32\n"
+                     "tolerance: {atol: 1.0e-4, rtol: 1.0e-4}\nbaseline: reference\n"
+                     "reference: |\n";
+  const std::string module = reference();
+  for (const std::string_view line : base::split(module, '\n'))
+    text += line.empty() ? "\n" : "  " + std::string(line) + "\n";
+  return text;
 }
 
 std::vector<looped_module> looped_modules(int times) {

@@ -17,8 +17,9 @@ struct looped_module {
   /// A module of class `as`: `rounds` of the loop, then `result`.
   [[nodiscard]] std::string model(const std::string& as, int rounds,
                                   const std::string& result) const;
-  /// The task's file.
+  /// The task as a module, and as a task file with this reference.
   [[nodiscard]] std::string reference() const;
+  [[nodiscard]] std::string task_file() const;
 };
 
 /// Two of them, with `times` rounds.

@@ -14,7 +14,7 @@
 #include "env/runner/reference_service.hpp"
 #include "env/sandbox/child.hpp"
 #include "env/sandbox/probe.hpp"
-#include "env/task/lane.hpp"
+#include "env/task/lane_on_gpus.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -103,8 +103,8 @@ bool check_lanes() {
 std::string classes_of(int gpu) {
   std::set<std::string> classes;
   for (const env::lane* lane : env::all_lanes()) {
-    if (lane->device != env::device_kind::gpu) continue;
-    if (auto one = lane->device_class(gpu)) classes.insert(std::move(*one));
+    if (!env::measures_on_gpu(*lane, true)) continue;
+    if (auto one = env::device_class_on(*lane, true, gpu)) classes.insert(std::move(*one));
   }
   return fmt::format("{}", fmt::join(classes, ", "));
 }

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "actors/config/gpus.hpp"
 #include "base/children.hpp"
 #include "base/endpoint.hpp"
 #include "base/file.hpp"
@@ -20,6 +21,7 @@
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/build/python.hpp"
+#include "env/judge/device_offer.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
@@ -123,64 +125,32 @@ constexpr int most_compilers = 32;
 /// after them.
 using judge_list = std::map<std::int64_t, std::unique_ptr<env::candidate_judge>>;
 
-/// What was asked for: lanes whose candidates run on a core, lanes whose run on GPUs, or both.
-struct asked_devices {
-  std::vector<const env::lane*> lanes;  ///< each once
-  std::vector<int> gpus;
-};
-
-/// The first lane of a kind of device.
-const env::lane* first_on(env::device_kind device) {
-  const auto all = env::all_lanes();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const env::lane* one) { return one->device == device; });
-  return found == all.end() ? nullptr : *found;
-}
-
-/// Error: a lane and devices that do not go together.
-base::expected<asked_devices> asked_for(const std::vector<std::string>& names,
-                                        const std::vector<int>& gpus) {
-  asked_devices asked;
-  for (const int gpu : gpus)
-    if (std::find(asked.gpus.begin(), asked.gpus.end(), gpu) == asked.gpus.end())
-      asked.gpus.push_back(gpu);
-  for (const env::lane* one : env::all_lanes())
-    if (std::find(names.begin(), names.end(), one->name) != names.end()) asked.lanes.push_back(one);
-  const env::lane* const on_gpus = first_on(env::device_kind::gpu);
-  if (names.empty()) {
-    const env::lane* const usual = asked.gpus.empty() ? first_on(env::device_kind::core) : on_gpus;
-    if (usual == nullptr)
-      return base::fail(base::errc::invalid_argument,
-                        "no lane of this program runs on {}: name one with --lanes",
-                        asked.gpus.empty() ? "a core" : "a GPU");
-    asked.lanes = {usual};
-  }
-  const auto user = std::find_if(asked.lanes.begin(), asked.lanes.end(), [](const env::lane* one) {
-    return one->device == env::device_kind::gpu;
-  });
-  if (user != asked.lanes.end() && asked.gpus.empty())
-    return base::fail(base::errc::invalid_argument,
-                      "--lanes names {}, but no GPU is named: add --gpus 0,1,…", (*user)->name);
-  if (user == asked.lanes.end() && !asked.gpus.empty())
-    return base::fail(base::errc::invalid_argument,
-                      "--gpus names GPUs, but --lanes has no lane that uses them{}",
-                      on_gpus == nullptr ? std::string() : fmt::format(": add {}", on_gpus->name));
-  return asked;
+/// A GPU that several lanes are offered on must have room for all of them. Before CUDA is asked for
+/// anything here.
+base::status check_room(const env::device_offer& offer) {
+  if (offer.lanes_on_gpus().size() < 2) return {};
+  const std::vector<std::int64_t>& sizes = actors::gpu_memory();
+  for (const int gpu : offer.gpus)
+    if (static_cast<std::size_t>(gpu) < sizes.size())
+      QUERN_CHECK(env::check_room_on_gpu(
+          offer, gpu, static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(gpu)])));
+  return {};
 }
 
 base::expected<judge_list> open_devices(env::evaluator_options options,
-                                        const asked_devices& asked) {
+                                        const env::device_offer& offer) {
+  QUERN_CHECK(check_room(offer));
   judge_list judges;
   std::int64_t next = 0;
-  for (const int gpu : asked.gpus)
+  for (const int gpu : offer.gpus)
     next = std::max<std::int64_t>(next, gpu + 1);
-  for (const env::lane* lane : asked.lanes) {
-    const bool on_gpus = lane->device == env::device_kind::gpu;
-    for (const int gpu : on_gpus ? asked.gpus : std::vector<int>{0}) {
+  for (const auto& [lane, on_gpu] : offer.lanes) {
+    options.on_gpu = on_gpu;
+    for (const int gpu : on_gpu ? offer.gpus : std::vector<int>{0}) {
       options.gpu = gpu;
       QUERN_TRY(auto judge, lane->open_judge(options));
-      // A second lane on a GPU is another device for the gateway: each judges one at a time.
-      const bool taken = !on_gpus || judges.contains(gpu);
+      // A second lane on a GPU is another device for the gateway: they take turns there.
+      const bool taken = !on_gpu || judges.contains(gpu);
       judges.emplace(taken ? next++ : gpu, std::move(judge));
     }
   }
@@ -285,7 +255,9 @@ int cmd_evaluator(int argc, char** argv) {
   app.add_option("--core", options.core, "core that measures; -1: the first that is free")
       ->check(whole_within(-1, 4095))
       ->capture_default_str();
-  app.add_option("--gpus", gpus, lanes_on(env::device_kind::gpu) + ": GPUs that measure, 0,1,…")
+  app.add_option("--gpus", gpus,
+                 "GPUs that measure, 0,1,…: " + lanes_on(env::device_kind::gpu) +
+                     ", and lanes that can be judged on either")
       ->delimiter(',')
       ->check(whole_within(0, 63));
   app.add_option("--lanes", lanes,
@@ -332,7 +304,7 @@ int cmd_evaluator(int argc, char** argv) {
     if (!key) return report("evaluator", base::in_context("--gateway-key", key.error()).value());
     gateway_key = std::move(*key);
   }
-  const auto asked = asked_for(lanes, gpus);
+  const auto asked = env::device_offer_of(lanes, gpus);
   if (!asked) return report("evaluator", asked.error());
   base::set_log_level(log_level);
   options.static_screen = screen == "on";

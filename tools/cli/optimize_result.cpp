@@ -60,9 +60,10 @@ base::expected<env::verdict> judge_again(const actors::run_config& config,
   options.core = static_cast<int>(config.env.core);
   options.confirm_at_once = true;
   const env::lane& lane = actors::lane_of(config);
-  if (lane.device == env::device_kind::gpu) {
+  if (actors::on_gpus(config)) {
     QUERN_TRY(const auto gpus, actors::gpus_of(config));
     options.gpu = gpus.front();
+    options.on_gpu = true;
   }
   QUERN_TRY(const auto judge, lane.open_judge(options));
   QUERN_TRY(const env::suite of, actors::suite_of(config));

@@ -28,6 +28,7 @@ base::expected<actors::run_config> prompt_config(const task_prompt_order& order,
   QUERN_TRY(auto config, actors::load_config_text("quern_config: 1\n", "quern sample", {}));
   if (run) {
     config.policy.template_name = run->policy.template_name;
+    if (run->env.lane == found.task.lane->name) config.env.device = run->env.device;
     config.env.device_class = run->env.device_class;
     config.env.host_entry = run->env.host_entry;
   }

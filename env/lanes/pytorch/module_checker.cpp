@@ -116,8 +116,10 @@ struct task_limits {
 
 class module_checker final : public task_checker {
  public:
-  module_checker(python_zygote zygote, sandbox_mode mode, task_limits limits)
-      : zygote_(std::move(zygote)), timer_(zygote_), mode_(mode), limits_(limits) {
+  /// `on_gpu`: of tasks for GPUs a quick check asks what can be told without values. How much fits
+  /// there, and whether results repeat, is found out there.
+  module_checker(python_zygote zygote, sandbox_mode mode, task_limits limits, bool on_gpu)
+      : zygote_(std::move(zygote)), timer_(zygote_), mode_(mode), limits_(limits), on_gpu_(on_gpu) {
     limit_memory();
   }
 
@@ -150,6 +152,7 @@ class module_checker final : public task_checker {
   module_timer timer_;
   sandbox_mode mode_;
   task_limits limits_;
+  bool on_gpu_;
   core_peak peak_;
 };
 
@@ -263,8 +266,8 @@ base::expected<bool> module_checker::may_run(const task& what, const module_maki
     if (!sheet) return true;
     const auto at = instance_of(*sheet);
     if (!at) return true;
-    fits = check_size_of(*sheet, *at);
-    if (!fits) report.facts = facts_of(*sheet, *at);
+    if (!on_gpu_) fits = check_size_of(*sheet, *at);
+    if (!fits || on_gpu_) report.facts = facts_of(*sheet, *at);
   }
   if (!fits) skip(report, fits.error());
   return fits.has_value();
@@ -284,7 +287,7 @@ base::status module_checker::look(const task& what, std::uint64_t seed, bool who
   }
   const module_making making{std::string(name_of(pytorch_of(what).precision)), seed >> 2};
   QUERN_TRY(const bool runs, may_run(what, making, *child, report));
-  if (!runs) return {};
+  if (!runs || (on_gpu_ && !whole)) return {};
   const auto text = child->describe(making, checker_limits);
   if (!text && reference_error(text.error()).code == base::errc::unavailable)
     return tl::make_unexpected(reference_error(text.error()));
@@ -345,7 +348,8 @@ base::expected<std::unique_ptr<task_checker>> open_module_checker(
   QUERN_CHECK(admit(probe_host(), mode));
   QUERN_TRY(auto zygote, python_zygote::start(mode));
   return std::make_unique<module_checker>(
-      std::move(zygote), mode, task_limits{options.task_seconds, options.task_memory_bytes});
+      std::move(zygote), mode, task_limits{options.task_seconds, options.task_memory_bytes},
+      options.on_gpu);
 }
 
 }  // namespace quern::env

@@ -9,6 +9,7 @@
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 #include "env/judge/runner_end.hpp"
+#include "env/lanes/pytorch/gpu/module_gpu.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
 #include "env/lanes/pytorch/module_checker.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
@@ -17,6 +18,7 @@
 #include "env/lanes/pytorch/tasks/pytorch_tasks.hpp"
 #include "env/lanes/pytorch/text/python_identity.hpp"
 #include "env/measure/protocols.hpp"
+#include "env/task/lane_on_gpus.hpp"
 #include "env/task/task_codec.hpp"
 
 namespace quern::env {
@@ -100,6 +102,32 @@ base::status check_module_programs() {
   return {};
 }
 
+constexpr std::string_view same_parameters =
+    "ModelNew has the constructor and the forward of Model; its parameters have the names and "
+    "shapes of Model's.";
+
+std::vector<std::string> rules_on_core(const suite_policy& /*allowed*/) {
+  return {std::string(same_parameters),
+          "Inputs are read-only. Results have the shapes and types that Model's have.",
+          "The module runs on one core, with one thread, and starts no process."};
+}
+
+std::vector<std::string> rules_on_gpu(const suite_policy& /*allowed*/) {
+  return {std::string(same_parameters),
+          "Inputs are read-only tensors on the GPU. Results have the shapes and types that Model's "
+          "have.",
+          "Triton kernels and extensions of torch.utils.cpp_extension (load_inline) are compiled "
+          "before the module runs; torch.compile, CuTe and TileLang cannot be used.",
+          "The module starts no process and no thread."};
+}
+
+const lane_on_gpus modules_on_gpus{
+    .usual_device_class = "H200-SXM-torch",
+    .device_class = module_device_class_of,
+    .restrictions = rules_on_gpu,
+    .check_devices = check_module_gpus,
+};
+
 base::expected<std::unique_ptr<candidate_judge>> open_module_judge(evaluator_options options) {
   if (options.on_gpu) {
     QUERN_TRY(auto opened, pytorch_device_evaluator::open(std::move(options)));
@@ -117,12 +145,12 @@ std::string torch_device_class() {
 
 const lane pytorch_lane{
     .name = "pytorch",
-    .summary = "Python modules with PyTorch on one core",
+    .summary = "Python modules with PyTorch, on a GPU or on one core",
     .language = "Python with PyTorch",
     .file_ending = ".py",
     .fence = "python",
     .device = device_kind::core,
-    .on_gpus_too = true,
+    .on_gpus_too = &modules_on_gpus,
     .usual_device_class = "cpu-torch-avx2",
     .body = &pytorch_format,
     .tasks_from = &pytorch_tasks,
@@ -136,15 +164,7 @@ const lane pytorch_lane{
     .identity = python_hash,
     .entry = [](const task&) { return std::string("class ModelNew(torch.nn.Module)"); },
     .optional_entry = nullptr,
-    .restrictions =
-        [](const suite_policy&) {
-          return std::vector<std::string>{
-              "ModelNew has the constructor and the forward of Model; its parameters have the "
-              "names "
-              "and shapes of Model's.",
-              "Inputs are read-only. Results have the shapes and types that Model's have.",
-              "The module runs on one core, with one thread, and starts no process."};
-        },
+    .restrictions = rules_on_core,
     .advice = module_advice,
     .new_task = new_module_task,
     .open_judge = open_module_judge,

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/device_class.hpp"
 #include "actors/config/key_words.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
@@ -444,6 +445,46 @@ TEST_CASE("no bytes make the parser throw") {
     const auto result = apply_yaml(config, text);
     if (!result) CHECK_FALSE(result.error().message.empty());
   }
+}
+
+TEST_CASE("a lane of cores is measured on GPUs where that is asked for and it can be") {
+  run_config config;
+  config.tasks.source = "suite";
+  config.tasks.suite = "env/suites/cpu";
+  config.env.device = "gpu";
+  const auto refused = check_config(config);
+  REQUIRE_FALSE(refused);
+  CAPTURE(refused.error().message);
+  CHECK(contains(refused.error().message, "env.device is gpu, but lane cpp is measured on a core"));
+  CHECK(contains(refused.error().message, "on GPUs are cuda, pytorch"));
+  CHECK(contains(refused.error().message, "leave env.device out"));
+  config.env.lane = "pytorch";
+  CHECK(check_config(config));
+  CHECK(on_gpus(config));
+  CHECK(measuring_gpus(config, "").value() == std::vector<int>{0});
+  config.env.device_class = "H200-SXM-torch";
+  CHECK(check_config(config));
+  CHECK(device_class_of(config).value() == "H200-SXM-torch");
+  // The controls: on a core the same lane has another class, and no use for that of a GPU.
+  config.env.device = "lane";
+  CHECK_FALSE(on_gpus(config));
+  CHECK(measuring_gpus(config, "").value().empty());
+  CHECK(device_class_of(config).value().starts_with("cpu-torch-"));
+  const auto useless = check_config(config);
+  REQUIRE_FALSE(useless);
+  CHECK(contains(useless.error().message, "or env.device to gpu"));
+  // A lane of GPUs needs no word.
+  config.env.lane = "cuda";
+  for (const char* device : {"lane", "gpu"}) {
+    config.env.device = device;
+    CHECK(check_config(config));
+    CHECK(on_gpus(config));
+    CHECK(usual_device_class(config) == "H200-SXM-torch");
+  }
+  config.env.device_class = "";
+  CHECK(usual_device_class(config) == "H200-SXM");
+  config.env.lane = "pytorch";
+  CHECK(usual_device_class(config) == "H200-SXM-torch");
 }
 
 TEST_CASE("how a run measures: lane, protocol, baseline and reward go together") {

@@ -105,6 +105,11 @@ TEST_CASE("what a run asks of the sandbox follows its device and form") {
   CHECK(sandboxed_code_of(config) == sandboxed_code::on_gpu);
   config.env.host_entry = true;
   CHECK(sandboxed_code_of(config) == sandboxed_code::host_code_on_gpu);
+  config.env.host_entry = false;
+  config.env.lane = "pytorch";
+  CHECK(sandboxed_code_of(config) == sandboxed_code::on_core);
+  config.env.device = "gpu";
+  CHECK(sandboxed_code_of(config) == sandboxed_code::host_code_on_gpu);
 }
 
 TEST_CASE("the reward's name, the template's name and the suite") {

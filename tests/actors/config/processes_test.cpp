@@ -66,6 +66,24 @@ TEST_CASE("on one machine nothing is launched, and control is at the loopback") 
   CHECK_FALSE(gateway.keys);
 }
 
+TEST_CASE("evaluators of a lane of cores get GPUs in turn where env.device is gpu") {
+  if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
+  planned f;
+  f.config.env.lane = "pytorch";
+  f.config.env.gpus = "2,5";
+  f.config.env.evaluators = 3;
+  const auto gpus_of_plans = [&] {
+    texts found;
+    for (const process_plan& plan : f.plans({}))
+      found.push_back(value_of(plan.spec.argv, "--gpus"));
+    return found;
+  };
+  CHECK(gpus_of_plans() == texts{"", "", ""});
+  f.config.env.device = "gpu";
+  CHECK(gpus_of_plans() == texts{"2", "5", "2"});
+  CHECK(value_of(f.plans({}).front().spec.argv, "--lanes") == "pytorch");
+}
+
 TEST_CASE("numbers of GPUs here count within CUDA_VISIBLE_DEVICES") {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   CHECK(only_gpu(1, "").value() == "CUDA_VISIBLE_DEVICES=1");

@@ -58,6 +58,7 @@ class run_fixture final : public gateway_events {
   std::optional<std::string> task = "a task";
   std::map<std::string, std::string> tasks = {};  ///< by lanes; `task` of all others
   std::string source;                       ///< of every job; empty: one that names the sample
+  env::job_message terms = {};              ///< of every job, where the fixture knows nothing else
   std::string device_class;                 ///< of the host that joined last
   env::hello_message hello;                 ///< likewise
   std::map<sample_id, device_key> sent_to;  ///< the device of each sample's last job
@@ -165,7 +166,7 @@ class run_fixture final : public gateway_events {
     while (const auto order = desk_.next(clock_.now_ns())) {
       holder[order->held.sample] = order->device.session;
       sent_to[order->held.sample] = order->device;
-      env::job_message job;
+      env::job_message job = terms;
       job.session = order->device.session;
       job.lease = order->held.id;
       job.device = order->device.device;
@@ -173,7 +174,7 @@ class run_fixture final : public gateway_events {
       job.protocol = "paired/1";
       job.sample = static_cast<std::uint64_t>(order->held.sample);
       job.attempt = order->held.attempt;
-      job.deadline_ms = 20'000;
+      if (job.deadline_ms == 0) job.deadline_ms = 20'000;
       job.task_hash = base::xxh128(job.lane);
       job.source = source.empty() ? "source " + std::to_string(order->held.sample) : source;
       gateway_->send_job(std::move(job));

@@ -6,6 +6,7 @@
 
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/measure/measure_name.hpp"
+#include "env/task/lane_on_gpus.hpp"
 #include "env/task/task_codec.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 #include "support/test.hpp"
@@ -37,6 +38,14 @@ TEST_CASE("every lane has a name of its own, and all that is asked of it") {
     REQUIRE((one->open_judge != nullptr));
     REQUIRE((one->device_class != nullptr));
     REQUIRE((one->new_task != nullptr));
+    if (one->on_gpus_too != nullptr) {
+      CHECK(one->device == env::device_kind::core);
+      CHECK_FALSE(one->on_gpus_too->usual_device_class.empty());
+      CHECK(one->on_gpus_too->usual_device_class != one->usual_device_class);
+      REQUIRE((one->on_gpus_too->device_class != nullptr));
+      REQUIRE((one->on_gpus_too->restrictions != nullptr));
+      REQUIRE((one->on_gpus_too->check_devices != nullptr));
+    }
     const auto text = one->new_task("begun");
     REQUIRE(text);
     const auto parsed = env::parse_task(*text);

@@ -2,12 +2,25 @@
 #include <array>
 #include <string_view>
 
+#include <fmt/ranges.h>
+
 #include "env/prompt/completion.hpp"
 #include "env/prompt/prompt.hpp"
 #include "modules_fixture.hpp"
 
 using namespace quern::test;
 using namespace quern::test::modules;
+
+TEST_CASE("the rules say where a module runs") {
+  const auto said = [](bool on_gpu) {
+    return fmt::format("{}", fmt::join(default_restrictions(pytorch_lane, {}, on_gpu), "\n"));
+  };
+  CHECK(contains(said(false), "on one core"));
+  CHECK_FALSE(contains(said(false), "GPU"));
+  CHECK(contains(said(true), "tensors on the GPU"));
+  CHECK(contains(said(true), "load_inline"));
+  CHECK_FALSE(contains(said(true), "on one core"));
+}
 
 TEST_CASE("prompts for modules show the reference, the entry and earlier modules, or an example") {
   const auto of = task_of(layered);
