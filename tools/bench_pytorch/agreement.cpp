@@ -74,7 +74,7 @@ base::expected<route_verdicts> judge_route(const pytorch_bench_options& o, const
     requests.back().verify_only = true;
   }
   route_verdicts found;
-  judge_in_turn(*judge, requests, places, o, part,
+  judge_in_turn({judge.get()}, requests, places, o, part,
                 [&](std::size_t place, const env::verdict& v, double seconds) {
                   fmt::print("   {} {:<44} {:5.1f} s  {}\n", route, all[place].name, seconds,
                              kind_text(v));

@@ -80,7 +80,11 @@ int bench_pytorch(int argc, char** argv) {
   app.add_option("--budget-s", o.budget_s, "seconds of measuring one candidate")
       ->check(CLI::Range(0.05, 60.0))
       ->capture_default_str();
-  app.add_option("--compilers", o.compilers, "threads that build ahead; 0: by the cores")
+  app.add_option("--evaluators", o.evaluators, "rate: side by side on the device")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  app.add_option("--compilers", o.compilers,
+                 "threads that build ahead, of all evaluators together; 0: by the cores")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
   app.add_option("--sandbox", o.sandbox, "required or best_effort")

@@ -21,10 +21,11 @@ struct pytorch_bench_options {
   int part = 1, parts = 1;
   std::uint64_t seed = 1;
   double budget_s = 0.15;
-  int compilers = 0;                 ///< threads that build ahead
-  int tries = 1;                     ///< of a candidate whose verdict says nothing about it
-  int seeds = 3;                     ///< hostile: trials of each candidate
-  int count = 500;                   ///< mixed: evaluations
+  int evaluators = 1;  ///< rate: side by side on the device
+  int compilers = 0;   ///< threads that build ahead, of all evaluators together; 0: by the cores
+  int tries = 1;       ///< of a candidate whose verdict says nothing about it
+  int seeds = 3;       ///< hostile: trials of each candidate
+  int count = 500;     ///< mixed: evaluations
   std::vector<std::string> folders;  ///< rate, agreement: of candidates
   bool honest = false;               ///< ... and those of tests/honest/pytorch
   std::string kernelbench;           ///< a clone of its tree
@@ -71,10 +72,12 @@ std::string kind_text(const env::verdict& v);
 bool claims_gain(const env::verdict& v);
 
 /// Judges the requests of `places` in their order, with builds ahead, until the part is over; tells
-/// `done` each verdict and its seconds. Whether all were judged; else how many were not is printed.
+/// `done` each verdict and the seconds since the one before. `with`: they share the work, a thread
+/// each. Whether all were judged; else how many were not is printed.
 bool judge_in_turn(
-    env::candidate_judge& with, const std::vector<env::evaluation_request>& requests,
-    const std::vector<std::size_t>& places, const pytorch_bench_options& o, const bench_part& part,
+    const std::vector<env::candidate_judge*>& with,
+    const std::vector<env::evaluation_request>& requests, const std::vector<std::size_t>& places,
+    const pytorch_bench_options& o, const bench_part& part,
     const std::function<void(std::size_t place, const env::verdict& v, double seconds)>& done);
 
 /// Prints what went wrong; the exit code for it.

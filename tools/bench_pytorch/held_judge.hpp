@@ -15,8 +15,10 @@ class held_judge final : public env::candidate_judge {
 
   env::verdict evaluate(const env::evaluation_request& request) override {
     const auto begun = clock_.now_ns();
+    const double elsewhere = without_device_s();
     env::verdict v = of_.evaluate(request);
-    held_s_.push_back(static_cast<double>(clock_.now_ns() - begun) * 1e-9);
+    const double all = static_cast<double>(clock_.now_ns() - begun) * 1e-9;
+    held_s_.push_back(all - (without_device_s() - elsewhere));
     return v;
   }
   void warm_up() override { of_.warm_up(); }
@@ -32,10 +34,17 @@ class held_judge final : public env::candidate_judge {
   }
   void recover() override { of_.recover(); }
 
-  /// Seconds of each evaluation, in order: what is built ahead of it is not among them.
+  [[nodiscard]] double waited_for_device_s() const override { return of_.waited_for_device_s(); }
+
+  /// Seconds of each evaluation for which it has the device, in order.
   [[nodiscard]] const std::vector<double>& held_s() const { return held_s_; }
 
  private:
+  /// It is given back while compilers run, and others may have it.
+  [[nodiscard]] double without_device_s() const {
+    return of_.stages().compile + of_.waited_for_device_s();
+  }
+
   env::candidate_judge& of_;
   base::steady_clock clock_;
   std::vector<double> held_s_;

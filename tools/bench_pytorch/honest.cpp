@@ -79,7 +79,7 @@ base::expected<bool> judge_honest(const pytorch_bench_options& o) {
     if (o.gpu || all[place].on_cores) places.push_back(place);
   honest_counts counts;
   const bool whole_part =
-      judge_in_turn(*judge, requests_of_honest(all, o), places, o, part,
+      judge_in_turn({judge.get()}, requests_of_honest(all, o), places, o, part,
                     [&](std::size_t place, const env::verdict& v, double seconds) {
                       const bool fine = take_honest(all[place], v, counts);
                       fmt::print("{} {:<38} {:5.1f} s  {} {}  {}\n", fine ? "  " : "**",

@@ -77,7 +77,7 @@ int count_confirmed(env::candidate_judge& judge, const std::vector<hostile_modul
   if (places.empty()) return 0;
   std::map<std::size_t, std::uint64_t> confirmed;
   const bool whole = judge_in_turn(
-      judge, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double) {
+      {&judge}, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double) {
         const hostile_module& one = all[of[place]];
         confirmed[of[place]] += claims_gain(v) ? 1 : 0;
         fmt::print("   again: {:<42} {} {}\n", one.name, kind_text(v), speed_text(v));
@@ -104,7 +104,7 @@ base::expected<bool> judge_hostile(const pytorch_bench_options& o) {
           hostile_request(one, subjects, o.seed + static_cast<std::uint64_t>(trial)));
   hostile_tally tally;
   const bool whole_part =
-      judge_in_turn(*judge, requests, part.places(requests.size()), o, part,
+      judge_in_turn({judge.get()}, requests, part.places(requests.size()), o, part,
                     [&](std::size_t place, const env::verdict& v, double seconds) {
                       const std::size_t which = place % all.size();
                       const trial_end end = end_of_trial(all[which], v, o.gpu.has_value());

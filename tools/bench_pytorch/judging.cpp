@@ -79,20 +79,21 @@ bool claims_gain(const env::verdict& v) {
   return v.kind == env::verdict_kind::ok && v.speedup_e2.value_or(0) > 100;
 }
 
-bool judge_in_turn(env::candidate_judge& with, const std::vector<env::evaluation_request>& requests,
+bool judge_in_turn(const std::vector<env::candidate_judge*>& with,
+                   const std::vector<env::evaluation_request>& requests,
                    const std::vector<std::size_t>& places, const pytorch_bench_options& o,
                    const bench_part& part,
                    const std::function<void(std::size_t, const env::verdict&, double)>& done) {
   bench_run_options how;
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  how.compilers = o.compilers > 0 ? o.compilers : std::clamp(cores - 2, 1, most_compilers);
+  const int compilers = o.compilers > 0 ? o.compilers : std::clamp(cores - 2, 1, most_compilers);
+  how.compilers = std::max(1, compilers / static_cast<int>(with.size()));
   how.tries = o.tries;
   how.recover_within = 60'000'000'000;
-  env::candidate_judge* const judge = &with;
   const std::atomic<bool> stop = false;
   std::size_t judged = 0;
   double before = part.seconds();
-  const auto given_up = run_bench(std::span(&judge, 1), requests, places, how, stop,
+  const auto given_up = run_bench(with, requests, places, how, stop,
                                   [&](std::size_t place, const env::verdict& v, std::size_t) {
                                     const double now = part.seconds();
                                     done(place, v, now - before);

@@ -130,7 +130,7 @@ void mixed_modules::take(std::size_t place, const env::verdict& v, double second
 base::expected<bool> mixed_modules::judge_all() {
   QUERN_TRY(const auto judge, open_module_judge(o_));
   return judge_in_turn(
-      *judge, requests_, part_.places(requests_.size()), o_, part_,
+      {judge.get()}, requests_, part_.places(requests_.size()), o_, part_,
       [&](std::size_t place, const env::verdict& v, double seconds) { take(place, v, seconds); });
 }
 

@@ -30,7 +30,8 @@ struct rated_run {
   bool whole = true;
   double seconds = 0;
   std::vector<double> held_s;
-  env::stage_seconds stages;
+  env::stage_seconds stages;  ///< of all evaluators
+  double waited_s = 0;        ///< for the device, by one that another one had
   std::optional<double> ready_share;
   std::map<std::string, int> kinds;
 
@@ -39,30 +40,66 @@ struct rated_run {
   }
 };
 
-/// By an evaluator of its own, whose caches are empty. The clock starts when it is open.
+/// Evaluators on one device, whose caches are empty, and what they noted.
+struct opened_evaluators {
+  std::vector<std::unique_ptr<env::candidate_judge>> judges;
+  std::vector<std::unique_ptr<held_judge>> held;
+};
+
+base::expected<opened_evaluators> open_evaluators(const pytorch_bench_options& o) {
+  opened_evaluators all;
+  for (int i = 0; i < o.evaluators; ++i) {
+    QUERN_TRY(auto judge, open_module_judge(o));
+    all.held.push_back(std::make_unique<held_judge>(*judge));
+    all.judges.push_back(std::move(judge));
+  }
+  return all;
+}
+
+void add_stages(env::stage_seconds& to, const env::stage_seconds& one) {
+  to.screen += one.screen, to.compile += one.compile, to.start += one.start;
+  to.reference += one.reference, to.verify += one.verify, to.probe += one.probe;
+  to.time += one.time, to.reverify += one.reverify;
+}
+
+/// What all evaluators together have to tell.
+void take_notes(const opened_evaluators& from, rated_run& run) {
+  std::vector<double> ready;
+  for (std::size_t i = 0; i < from.judges.size(); ++i) {
+    const auto& held = from.held[i]->held_s();
+    run.held_s.insert(run.held_s.end(), held.begin(), held.end());
+    add_stages(run.stages, from.judges[i]->stages());
+    run.waited_s += from.judges[i]->waited_for_device_s();
+    if (const auto* device =
+            dynamic_cast<const env::pytorch_device_evaluator*>(from.judges[i].get()))
+      ready.push_back(device->ready_share());
+  }
+  if (!ready.empty()) run.ready_share = *std::min_element(ready.begin(), ready.end());
+}
+
+/// The clock starts when the evaluators are open.
 base::expected<rated_run> run_rate(const pytorch_bench_options& o,
                                    const std::vector<rated_module>& all,
                                    const std::vector<std::size_t>& places, const bench_part& part) {
-  QUERN_TRY(const auto judge, open_module_judge(o));
+  QUERN_TRY(const auto opened, open_evaluators(o));
+  std::vector<env::candidate_judge*> with;
+  for (const auto& one : opened.held)
+    with.push_back(one.get());
   std::vector<env::evaluation_request> requests;
   for (const rated_module& one : all)
     requests.push_back(rated_request(one, o.seed));
-  held_judge held(*judge);
   rated_run run;
   const double begun = part.seconds();
   run.whole = judge_in_turn(
-      held, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double s) {
+      with, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double s) {
         ++run.judged;
         ++run.kinds[kind_text(v)];
         run.seconds = part.seconds() - begun;
-        fmt::print("   {:<44} {:5.2f} s, held {:5.2f} s  {} {}  {}\n", all[place].name, s,
-                   held.held_s().empty() ? 0 : held.held_s().back(), kind_text(v), speed_text(v),
+        fmt::print("   {:<44} {:5.2f} s  {} {}  {}\n", all[place].name, s, kind_text(v),
+                   speed_text(v),
                    v.kind == env::verdict_kind::ok ? "" : base::one_line(v.detail).substr(0, 200));
       });
-  run.held_s = held.held_s();
-  run.stages = judge->stages();
-  if (const auto* device = dynamic_cast<const env::pytorch_device_evaluator*>(judge.get()))
-    run.ready_share = device->ready_share();
+  take_notes(opened, run);
   return run;
 }
 
@@ -79,8 +116,9 @@ void print_stages(const rated_run& run) {
     line(name, seconds);
   });
   const double held = std::accumulate(run.held_s.begin(), run.held_s.end(), 0.0);
-  line("held, in no stage", held - in_stages);
-  line("not held (waits for builds)", run.seconds - held);
+  line("with the device, in no stage", held + run.stages.compile - in_stages);
+  line("waits for the device", run.waited_s);
+  line("the device is held", held);
 }
 
 void print_kinds(const rated_run& run) {
@@ -160,10 +198,12 @@ base::expected<bool> rate_all(const pytorch_bench_options& o) {
   if (!o.beside_only) {
     QUERN_TRY(const auto run, run_rate(o, all, part.places(all.size()), part));
     whole = run.whole;
-    fmt::print("rate   {:.0f} an hour: {} in {:.1f} s; held: median {:.2f} s, P90 {:.2f} s\n",
-               run.an_hour(), run.judged, run.seconds,
-               run.held_s.empty() ? 0 : env::median_of(run.held_s),
-               run.held_s.empty() ? 0 : env::quantile_of(run.held_s, 0.9));
+    fmt::print(
+        "rate   {:.0f} an hour by {} evaluators: {} in {:.1f} s; the device held: median {:.2f} s, "
+        "P90 {:.2f} s\n",
+        run.an_hour(), o.evaluators, run.judged, run.seconds,
+        run.held_s.empty() ? 0 : env::median_of(run.held_s),
+        run.held_s.empty() ? 0 : env::quantile_of(run.held_s, 0.9));
     print_stages(run);
     print_kinds(run);
     add_rate(run, all.size(), table);
