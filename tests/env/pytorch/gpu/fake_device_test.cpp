@@ -1,5 +1,6 @@
 // An evaluation of a module on a GPU from task to verdict, on a device that is none: what the
 // evaluator lends, asks, compares and charges. Its processes, their sandbox and Python are real.
+#include <csignal>
 #include <cstdlib>
 
 #include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
@@ -242,6 +243,37 @@ TEST_CASE("a candidate cannot see inputs before it is asked for their call") {
   turn(check_layer::content, true);
   CAPTURE(stale.detail);
   CHECK(name_of(stale.kind) == "wrong_value");
+}
+
+TEST_CASE("a warm Python or a reference that is lost is made anew, and no verdict on a candidate") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  evaluation_request request;
+  request.subject = task_of(layered);
+  request.source = candidate(honest);
+  request.verify_only = true;
+  const measure_name how;
+  for (const bool warm_python : {true, false}) {
+    CAPTURE(warm_python);
+    REQUIRE(name_of(judged_by_fake(request.source).kind) == "ok");
+    const auto task = with->stand->get(request.subject);
+    REQUIRE(task);
+    const int victim = warm_python ? with->stand->zygote().value()->pid()
+                                   : (*task)->processes.reference->child().pid();
+    REQUIRE(::kill(victim, SIGKILL) == 0);
+    verdict v;
+    pytorch_device_evaluation one(*with, request, how, v);
+    one.run();
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == "infra_error");
+    CHECK(one.interrupted() == interruption::reference_lost);
+    // The control: a soak takes away what mends this.
+    with->options.restart_reference = false;
+    CHECK(one.interrupted() == interruption::none);
+    with->options.restart_reference = true;
+    with->stand->renew();
+  }
+  CHECK(name_of(judged_by_fake(request.source).kind) == "ok");
 }
 
 TEST_CASE("a desk knows that somebody ended its context, and does not use it any more") {
