@@ -96,13 +96,13 @@ struct module_hosts {
     run.submit(sample, on, lane);
     return verdict_on(sample);
   }
-  /// A verdict on a fast candidate that a machine with other work was able to measure. Each try is
-  /// another text, which no cache knows.
+  /// A verdict on a candidate that is twice as fast, which a machine with other work was able to
+  /// measure. Each try is another text, which no cache knows.
   base::json measured(actors::sample_id& sample) {
     base::json v;
     for (int tries = 0; tries < 10; ++tries) {
       ++sample;
-      take(module.times / 10 - static_cast<int>(sample));
+      take(module.times / 2 - static_cast<int>(sample));
       v = judged(sample, "pytorch", "none-torch");
       const bool uneven = contains(v.value("detail", std::string()), "uneven");
       if (v["verdict"] != "noisy" && !uneven) break;
@@ -123,16 +123,18 @@ TEST_CASE("a host offers two lanes on one GPU; one evaluation at a time has it")
   auto turn = env::device_turn::open(w.programs.bus_id());
   REQUIRE(turn);
   REQUIRE(turn->wait(30));
-  w.run.submit(1, "none-torch", "pytorch");
-  const base::json toy = w.judged(2, "toy_gpu", "toy-gpu-0");
-  CHECK(toy["verdict"] == "ok");
   const auto queue = env::device_lock::open(w.programs.bus_id(), env::device_lock::use::queue);
   REQUIRE(queue);
-  const bool waits = wait_until(120_s, [&] {
+  const auto somebody_waits = [&] {
     if (!queue->try_take()) return true;
     queue->give_back();
     return false;
-  });
+  };
+  CHECK_FALSE(somebody_waits());
+  w.run.submit(1, "none-torch", "pytorch");
+  const base::json toy = w.judged(2, "toy_gpu", "toy-gpu-0");
+  CHECK(toy["verdict"] == "ok");
+  const bool waits = wait_until(120_s, somebody_waits);
   CAPTURE(w.said());
   CHECK(waits);
   CHECK(w.run.wait([&] { return !w.run.verdicts.contains(1); }));
@@ -143,14 +145,10 @@ TEST_CASE("a host offers two lanes on one GPU; one evaluation at a time has it")
   CHECK((v["verdict"] == "ok" || v["verdict"] == "noisy"));
   CHECK(v["device_class"] == "none-torch");
   CHECK(w.run.sent_to.at(1).device == 0);
-  CHECK(v.value("device_wait_ns", std::int64_t{0}) > 0);
-  // The control: where nobody has it, nobody waits.
   w.take(1, "y * 1.5");
   const base::json wrong = w.judged(3, "pytorch", "none-torch");
   CAPTURE(base::dump(wrong));
   CHECK(wrong["verdict"] == "wrong_value");
-  CHECK(wrong.value("device_wait_ns", std::int64_t{0}) <
-        v.value("device_wait_ns", std::int64_t{0}));
 
   w.run.door().drain_hosts();
   const auto end = host.wait(60_s);

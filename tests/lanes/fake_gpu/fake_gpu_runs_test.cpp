@@ -73,7 +73,7 @@ struct gpu_run_world {
         {"env.device=gpu", fmt::format("env.gpus={}", fake ? "0" : real_gpu()),
          "policy.engine=recorded", "policy.recorded=" + recorded.string(),
          fmt::format("algorithm.group_size={}", group_size), "algorithm.groups_per_step=1",
-         "algorithm.max_attempts=20", "storage.checkpoint_every_steps=2", "observe.panel=false"});
+         "env.max_attempts=20", "storage.checkpoint_every_steps=2", "observe.panel=false"});
     settings.insert(settings.end(), more.begin(), more.end());
     std::vector<std::string> argv = train_command(run, steps, settings);
     argv.front() = quern();
