@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "actors/config/run_config.hpp"
@@ -18,21 +17,23 @@
 #include "actors/decide/queue_depths.hpp"
 #include "actors/decide/replay_book.hpp"
 #include "actors/decide/role_times.hpp"
+#include "actors/decide/scout_book.hpp"
 #include "actors/decide/search_book.hpp"
 #include "actors/decide/success_watch.hpp"
 #include "actors/decide/task_sampler.hpp"
 #include "actors/decide/unjudged_streak.hpp"
 #include "actors/messages.hpp"
 #include "actors/replay/exemplar_use.hpp"
+#include "actors/replay/live_samples.hpp"
 #include "actors/replay/prompter.hpp"
 #include "actors/replay/recorded_book.hpp"
+#include "actors/replay/run_checkpoints.hpp"
 #include "actors/replay/task_book.hpp"
 #include "env/verdict/reward.hpp"
 #include "env/verdict/verdict.hpp"
 #include "policy/loss/advantage.hpp"
 #include "policy/loss/preset.hpp"
 #include "storage/archive.hpp"
-#include "storage/checkpoint.hpp"
 #include "storage/ledger.hpp"
 #include "storage/run_directory.hpp"
 
@@ -156,29 +157,9 @@ class replay {
   base::status close();
 
  private:
-  struct group_info {
-    std::string task;
-    std::string prompt;
-    std::vector<std::int64_t> exemplars;
-    std::vector<sample_id> samples;
-  };
-  struct sample_info {
-    group_id group = 0;
-    generated_sample made;     ///< empty until generated
-    std::int32_t attempt = 0;  ///< the next one
-    std::optional<double> reward;
-    env::verdict_kind kind = env::verdict_kind::ok;  ///< where there is a reward
-    bool judging = false;                            ///< the dispatcher has it
-  };
-  struct scouting {
-    std::size_t missing = 0;  ///< verdicts still out
-  };
-
   replay(const run_config& config, storage::run_directory& run, const task_book& tasks);
   base::status begin_epoch(const std::string& reason);
-  base::status clear_checkpoints(weights_version version);
   base::expected<std::vector<storage::group_row>> groups_to_restore();
-  void forget(sample_id sample);
   base::status restore_group(const storage::group_row& row);
   void queue_generation(group_id group);
   base::status apply(const std::vector<transition>& changes);
@@ -205,14 +186,14 @@ class replay {
   /// Samples of the next group; 0: all that the run needs are issued.
   [[nodiscard]] std::int64_t next_group_size() const;
   [[nodiscard]] bool has_exemplars(const book_task& task) const;
-  base::expected<generate_group> order_of(const group_info& group, group_id id,
+  base::expected<generate_group> order_of(const live_group& group, group_id id,
                                           std::vector<sample_id> samples) const;
 
   const run_config& config_;
   storage::run_directory& run_;
   const task_book& tasks_;
   storage::blob_store blobs_;
-  storage::checkpoint_store checkpoints_;
+  run_checkpoints checkpoints_;
   std::unique_ptr<storage::database> db_;
   std::unique_ptr<storage::ledger> ledger_;
   std::unique_ptr<storage::archive> archive_;
@@ -226,27 +207,20 @@ class replay {
   policy::reward_statistics smoothing_;
   starting_point start_;
 
-  std::unordered_map<group_id, group_info> groups_;
-  std::unordered_map<sample_id, sample_info> samples_;
-  std::unordered_map<std::string, scouting> scouting_;                         ///< by task id
-  std::unordered_map<sample_id, std::pair<std::string, std::string>> scouts_;  ///< task, source
-  std::deque<evaluate_sample> held_scouts_;  ///< not yet with the dispatcher
-  sample_id next_scout_ = first_scout;
+  live_samples samples_;
+  scout_book scouts_;
   group_id newest_group_ = 0;         ///< issued or restored by this process
   std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
   std::vector<std::uint64_t> leases_to_commit_;
   unjudged_streak unjudged_{config_.algorithm.group_size};
   drop_tally drops_;
   std::vector<judged_sample> judged_;
-  int left_out_in_a_row_ = 0;                             ///< batches
-  std::vector<double> stepping_rewards_;                  ///< of the batch under way, in its order
-  std::map<weights_version, base::json> states_to_save_;  ///< state.json of versions being saved
+  int left_out_in_a_row_ = 0;             ///< batches
+  std::vector<double> stepping_rewards_;  ///< of the batch under way, in its order
   std::int64_t free_groups_ = 0;
   role_wait held_up_ = role_wait::unknown;
   weights_version installed_ = 0;
-  weights_version last_checkpoint_ = 0;
   bool learner_ready_ = false;
-  std::optional<weights_version> saving_;
   std::optional<ending> draining_;
 };
 
