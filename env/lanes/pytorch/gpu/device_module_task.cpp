@@ -24,7 +24,7 @@ constexpr std::uint64_t bandwidth_footprint = std::uint64_t{1} << 30;
 /// A window lasts so long, in calls of the reference, that what stands around it says little: the
 /// device changes between the contexts of the evaluator and of a process in some 150 us, unevenly.
 constexpr double window_ns = 1e6;
-constexpr int most_slots = 8;
+constexpr int most_slots = 32;
 /// Share of the device that the contents and results of one window may take.
 constexpr double most_of_device_for_window = 0.35;
 
