@@ -200,9 +200,9 @@ QUERN_MESSAGE(jobs_withdrawn, epoch, samples)
 
 /// An actor to itself: the next piece of work, after the messages that are already there.
 struct tick {
-  std::int32_t what = 0;
+  std::int32_t purpose = 0;
 };
-QUERN_MESSAGE(tick, what)
+QUERN_MESSAGE(tick, purpose)
 
 /// A generator to itself: weights have come over its link, or that is over.
 struct weights_arrived {
@@ -282,31 +282,31 @@ enum class ending : std::uint8_t { pause, stop };
 /// Issue nothing more, let the evaluations that run come in, take a checkpoint, say `drained`. The
 /// dispatcher sends hosts nothing more and gives back what waits for one.
 struct drain {
-  std::uint8_t how = 0;  ///< ending
+  std::uint8_t ending_kind = 0;  ///< ending
 };
-QUERN_MESSAGE(drain, how)
+QUERN_MESSAGE(drain, ending_kind)
 
 /// The run came to its end in order: all steps done, paused or stopped.
 struct drained {
-  std::uint8_t how = 0;
-  bool finished = false;  ///< all steps were done, and nobody had asked for an end
+  std::uint8_t ending_kind = 0;  ///< ending
+  bool finished = false;         ///< all steps were done, and nobody had asked for an end
 };
-QUERN_MESSAGE(drained, how, finished)
+QUERN_MESSAGE(drained, ending_kind, finished)
 
 /// Something that no retry mends; the run ends with exit code 1 and can be resumed.
 struct fatal_problem {
   std::string where;
-  std::string what;
+  std::string message;
 };
-QUERN_MESSAGE(fatal_problem, where, what)
+QUERN_MESSAGE(fatal_problem, where, message)
 
 /// A process of ours ended.
 struct process_ended {
   std::string role;
-  std::string how;
+  std::string exit_text;
   std::int32_t start = 0;
 };
-QUERN_MESSAGE(process_ended, role, how, start)
+QUERN_MESSAGE(process_ended, role, exit_text, start)
 
 /// Whether a process answers: told to the supervisor by who talks to it. One that does not, though
 /// it lives, is frozen and is killed after a grace. `start` is the number that it was started with;

@@ -207,14 +207,14 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
       [](const checkpoint_saved&) {},
       [=](const drain& order) {
         if (stranger(self)) return;
-        self->send(self->state.setup.supervisor, drained{order.how, false});
+        self->send(self->state.setup.supervisor, drained{order.ending_kind, false});
       },
       [=](const process_check& asked) {
         if (stranger(self)) return;
         self->send(self->state.setup.supervisor, process_check{asked.role, asked.start, true});
       },
       [=](const fatal_problem& problem) {
-        if (!stranger(self)) fail_panel(self, problem.where + ": " + problem.what);
+        if (!stranger(self)) fail_panel(self, problem.where + ": " + problem.message);
       },
       [](const tick&) {},
   };

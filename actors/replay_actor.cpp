@@ -353,7 +353,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       },
       [=](const drain& order) {
         if (stranger(self)) return;
-        head->drain(static_cast<ending>(order.how));
+        head->drain(static_cast<ending>(order.ending_kind));
         self->send(self->state.setup.dispatch, order);
         // From now on nobody is to be kept at work.
         self->state.setup.roles->pause(true);
@@ -365,12 +365,12 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       },
       [=](const fatal_problem& problem) {
         if (stranger(self)) return;
-        base::log_error(problem.where, "{}", problem.what);
-        fail_run(self, problem.where + ": " + problem.what);
+        base::log_error(problem.where, "{}", problem.message);
+        fail_run(self, problem.where + ": " + problem.message);
       },
       [=](const tick& due) {
         if (stranger(self)) return;
-        if (due.what == look_tick) return look_at_learner(self);
+        if (due.purpose == look_tick) return look_at_learner(self);
         const role_board::control_work now(*self->state.setup.roles);
         advance(self);
       },

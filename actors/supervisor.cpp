@@ -270,7 +270,7 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
   self->state.shortage.emplace(setup->evaluators.unsaid_ns);
   return {
       [=](const process_ended& news) {
-        if (news.how != "restart") return on_end(self, news);
+        if (news.exit_text != "restart") return on_end(self, news);
         for (const process_plan& plan : *self->state.setup.processes) {
           if (plan.role == news.role) start(self, plan);
         }
@@ -288,13 +288,13 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
         if (!self->state.ended) self->send(*self->state.setup.replay, order);
       },
       [=](const drained& how) {
-        finish(self, {static_cast<ending>(how.how), how.finished, ""});
+        finish(self, {static_cast<ending>(how.ending_kind), how.finished, ""});
       },
       [=](const fatal_problem& problem) {
-        finish(self, {ending::pause, false, problem.where + ": " + problem.what});
+        finish(self, {ending::pause, false, problem.where + ": " + problem.message});
       },
       [=](const tick& due) {
-        if (due.what == absence_tick) return look_at_absence(self);
+        if (due.purpose == absence_tick) return look_at_absence(self);
         const auto& plans = *self->state.setup.processes;
         self->state.evaluators->expect(static_cast<std::size_t>(std::count_if(
             plans.begin(), plans.end(), [](const process_plan& plan) { return plan.evaluator; })));

@@ -339,7 +339,7 @@ inline weights_version paused_at(const fixture& f, const std::filesystem::path& 
   const auto end = w.go();
   REQUIRE(end);
   CHECK_FALSE(end->finished);
-  CHECK(static_cast<ending>(end->how) == ending::pause);
+  CHECK(static_cast<ending>(end->ending_kind) == ending::pause);
   CHECK(w.head().counts()->of(storage::sample_state::consumed) == 0);
   CHECK(w.head().close());
   return w.head().version();

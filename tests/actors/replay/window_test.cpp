@@ -195,7 +195,7 @@ TEST_CASE("a pause takes 2,000 queued candidates back and waits for the two that
     run.answer(running[1]);
     run.turn();
     REQUIRE(run.end);
-    CHECK(static_cast<ending>(run.end->how) == ending::pause);
+    CHECK(static_cast<ending>(run.end->ending_kind) == ending::pause);
     CHECK(run.desk->idle());
     CHECK(run.in_state(storage::sample_state::generated) == 2'002);
     CHECK(run.in_state(storage::sample_state::evaluated) == 2);

@@ -56,7 +56,7 @@ replay_ref::behavior_type listener(replay_ref::pointer, told* ears, welcome star
       [](const checkpoint_saved&) {},
       [](const process_check&) {},
       [](const drain&) {},
-      [](const fatal_problem& problem) { FAIL_CHECK(problem.what); },
+      [](const fatal_problem& problem) { FAIL_CHECK(problem.message); },
       [](const tick&) {},
   };
 }
