@@ -145,10 +145,10 @@ TEST_CASE("values that the loss would refuse at its start are refused before, wi
   }
 }
 
-TEST_CASE("the dry run of the README's example works beside the quickstart's run") {
-  const std::string readme = base::read_file(source_dir() / "README.md").value();
+TEST_CASE("the dry run of the page of commands works beside the quickstart's run") {
+  const std::string page = base::read_file(source_dir() / "docs/commands.md").value();
   std::string example;
-  for (const auto line : base::split(readme, '\n'))
+  for (const auto line : base::split(page, '\n'))
     if (line.starts_with("    quern train ") && line.ends_with(" --dry-run"))
       example = line.substr(4);
   REQUIRE_FALSE(example.empty());

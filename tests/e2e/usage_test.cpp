@@ -449,7 +449,7 @@ TEST_CASE("the other commands refuse such numbers too") {
   host("--lanes", "opencl");
   host("--lanes", "cuda");
   f.refused({"evaluator", "--connect", "ipc:///nowhere", "--lanes", "cpp", "--gpus", "0"},
-            {"--gpus names GPUs", "add cuda"});
+            {"--gpus names GPUs", "add one of cuda, pytorch"});
   host("--log-level", "loud");
   f.refused({"evaluator", "--connect", "ipc:///nowhere", "--core", "4000"}, {"core 4000"});
   for (const char* option : {"--seed", "--first", "--count"})
