@@ -25,7 +25,7 @@ null_distribution null_distribution::of_gpus() {
 
 null_distribution null_distribution::of_modules_on_gpus() {
   null_distribution result;
-  result.points_ = {{5e4, 0.04}, {2e5, 0.022}, {1e6, 0.012}, {1e7, 0.006}};
+  result.points_ = {{5e4, 0.04}, {2e5, 0.022}, {1e6, 0.016}};
   return result;
 }
 

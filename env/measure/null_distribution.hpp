@@ -35,8 +35,8 @@ class null_distribution {
   /// allocate their results, on a core without a calibration of its own.
   static null_distribution of_modules();
 
-  /// What was measured by `tools/bench_modules --gpu` on an H100; for modules on a GPU without a
-  /// calibration of its own.
+  /// What was measured by `tools/bench_modules --gpu` on an H100 at 200 us and at 1 ms; the point
+  /// below was not measured, and is wider. For modules on a GPU without a calibration of its own.
   static null_distribution of_modules_on_gpus();
 
   /// Points in any order; at least one, call_ns > 0, 0 <= p99 < 1.

@@ -15,8 +15,8 @@ class ablation_schedule {
   ablation_schedule(const ablation_plan& plan, const std::vector<plan_state>& states);
 
   /// The run to begin, or to go on with, now: of those whose first weights are there, the one with
-  /// most evaluations ahead, its own and those of the longest chain of runs after it, so that the
-  /// longest chain does not begin last. Of equal ones that of the first seed, so that seeds become
+  /// most evaluations ahead. They are its own and those of the longest chain of runs after it: that
+  /// chain is not to begin last. Of equal ones that of the first seed, so that seeds become
   /// complete one after the other, with all arms. None: each that is left waits for one under way,
   /// or for one that ended before it was complete.
   std::optional<std::size_t> next();

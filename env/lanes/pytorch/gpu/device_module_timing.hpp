@@ -20,15 +20,19 @@ struct module_timing_request {
 };
 
 /// A window has n calls (device_module_task::slots); each is asked for and answered by itself, one
-/// right behind the other. Symbols: w from the first question to the last answer; d what the
-/// reference takes to deliver n times once more, the median of this measurement; u the tail of a
-/// window of the candidate (device_window); q the 90th percentile of the reference's tails. A call
-/// takes
+/// right behind the other. Symbols, in ns:
+///
+///     w   from the first question to the last answer
+///     d   what the reference takes to deliver n times once more: median of this measurement
+///     u   the tail of a window of the candidate (device_window)
+///     q   90th percentile of the reference's tails
+///
+/// A call takes
 ///
 ///     reference: (w - d) / n        candidate: (w - d) / n + max(0, u - q)
 ///
-/// The whole of max(0, u - q) is charged to each call: what is put off behind the last answer was
-/// put off behind each, where it hid in the time between answer and question, which d takes off.
+/// max(0, u - q) is charged once per call, not once per window: who answers early does so in every
+/// call, and d would hide the deferred work.
 struct module_timing_result {
   finding what;
   process_pairs pairs;
