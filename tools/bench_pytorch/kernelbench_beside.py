@@ -13,15 +13,24 @@ import time
 import types
 from pathlib import Path
 
-# kernelbench.eval imports these and its evaluation does not call them.
-UNUSED = ("requests",)
+# kernelbench.eval and what it imports want these for language models and files of settings; its evaluation does not.
+UNUSED = ("requests", "dotenv", "openai", "litellm", "datasets", "tqdm")
+
+
+class Unused(types.ModuleType):
+    """A module that is not installed: whatever is taken from it does nothing."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *words, **named: None
 
 
 def evaluator(tree):
     """kernelbench.eval without its package's own imports, which ask for clients of language models."""
     for name in UNUSED:
         if importlib.util.find_spec(name) is None:
-            sys.modules[name] = types.ModuleType(name)
+            sys.modules[name] = Unused(name)
     package = types.ModuleType("kernelbench")
     package.__path__ = [str(tree / "src/kernelbench")]
     sys.modules["kernelbench"] = package
