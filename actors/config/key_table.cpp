@@ -334,6 +334,13 @@ void system(keys& table) {
                "measure the first and the last weights on a fixed panel: same prompts, same seeds");
   QUERN_NUMBER(observe.panel_train, fixed, 0, 1e5, "prompts of the panel from training tasks");
   QUERN_NUMBER(observe.panel_held_out, fixed, 0, 1e5, "prompts from held-out compositions");
+  QUERN_NUMBER(observe.panel_exemplars_share, fixed, 0, 1,
+               "share of the panel's prompts that show exemplars, evenly spread; none where "
+               "replay.exemplars is none");
+  QUERN_NUMBER(observe.panel_exemplars_fastest, fixed, 0, 1,
+               "measure all replay.seed_variants of a task that the panel shows exemplars of, and "
+               "show the fastest; off: the panel measures replay.exemplars_shown of them and shows "
+               "these");
   QUERN_NUMBER(observe.panel_swapped, fixed, 0, 1,
                "ask each prompt of the panel that shows exemplars once more with those of another "
                "task: a control, which tells whether they are read");

@@ -152,6 +152,8 @@ struct run_config {
     bool panel = true;
     std::int64_t panel_train = 128;
     std::int64_t panel_held_out = 64;
+    double panel_exemplars_share = 0.5;
+    bool panel_exemplars_fastest = false;
     bool panel_swapped = false;
     std::int64_t panel_seed = 99;
     std::string prometheus = "";

@@ -1,6 +1,7 @@
 #include "actors/replay/panel.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -14,6 +15,13 @@ namespace {
 double mean(const std::vector<double>& values) {
   if (values.empty()) return 0;
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Whether prompt `index` is one of those `share` of the prompts, evenly spread, that show
+/// exemplars.
+bool shows_exemplars(std::int64_t index, double share) {
+  const auto before = static_cast<double>(index);
+  return std::floor((before + 1) * share) > std::floor(before * share);
 }
 
 }  // namespace
@@ -108,8 +116,9 @@ void panel::add_items(const std::vector<const book_task*>& tasks, std::int64_t c
     for (std::int64_t round = 0; round * tasks_count + at < count; ++round) {
       item one;
       one.task = tasks[static_cast<std::size_t>(at)];
-      // Each task is asked with and without exemplars.
-      if ((at + round) % 2 == 1) one.own = scouts_of(*one.task);
+      // By default each task is asked with and without exemplars.
+      if (shows_exemplars(at + round, config_->observe.panel_exemplars_share))
+        one.own = scouts_of(*one.task);
       one.with_exemplars = !one.own.empty();
       items_.push_back(one);
       if (!config_->observe.panel_swapped || !one.with_exemplars) continue;
@@ -123,7 +132,9 @@ std::vector<sample_id> panel::scouts_of(const book_task& task) {
   auto& shown = scouts_of_task_[&task];
   if (!shown.empty()) return shown;
   for (std::string& source : prompts_->scouts(task)) {
-    if (std::ssize(shown) == config_->replay.exemplars_shown) break;
+    if (!config_->observe.panel_exemplars_fastest &&
+        std::ssize(shown) == config_->replay.exemplars_shown)
+      break;
     const sample_id id = first_scout + static_cast<sample_id>(scouts_.size());
     scouts_[id] = {&task, std::move(source), 0};
     shown.push_back(id);
@@ -152,9 +163,11 @@ std::vector<shown_exemplar> panel::timed(const item& one) const {
     const scout& shown = scouts_.at(id);
     if (shown.speedup_e2 > 0) exemplars.push_back({0, {shown.source, shown.speedup_e2}});
   }
-  if (std::ssize(exemplars) < config_->replay.exemplars_shown) exemplars.clear();
+  const std::int64_t spare = std::ssize(exemplars) - config_->replay.exemplars_shown;
+  if (spare < 0) exemplars.clear();
   std::sort(exemplars.begin(), exemplars.end(),
             [](const auto& a, const auto& b) { return a.text.speedup_e2 < b.text.speedup_e2; });
+  if (spare > 0) exemplars.erase(exemplars.begin(), exemplars.begin() + spare);
   return exemplars;
 }
 

@@ -46,8 +46,9 @@ struct panel_half {
 class panel {
  public:
   /// `observe.panel_train` prompts over the training tasks in turn and `observe.panel_held_out`
-  /// over the held-out ones, every second one with exemplars; with `observe.panel_swapped` each of
-  /// these once more with exemplars of another task. Error: unknown reward.
+  /// over the held-out ones, `observe.panel_exemplars_share` of them with exemplars; with
+  /// `observe.panel_swapped` each of these once more with exemplars of another task. Error: unknown
+  /// reward.
   static base::expected<panel> make(const run_config& config, const task_book& tasks,
                                     const prompter& prompts);
 
@@ -56,11 +57,11 @@ class panel {
   static base::expected<panel> read(const run_config& config, const task_book& tasks,
                                     const base::json& written);
 
-  /// Kernels that have to be timed first, to be shown; replay.exemplars_shown for each task
-  /// that shows any.
+  /// Kernels that have to be timed first, to be shown: replay.exemplars_shown for each task that
+  /// shows any, or replay.seed_variants with observe.panel_exemplars_fastest.
   [[nodiscard]] std::vector<evaluate_sample> scouts() const;
-  /// Their verdicts, by the sample numbers given in `scouts`. A task of whose
-  /// kernels one was not timed shows none.
+  /// Their verdicts, by the sample numbers given in `scouts`. A task of whose kernels fewer than
+  /// replay.exemplars_shown were timed shows none.
   void scored(sample_id id, const env::verdict& verdict);
   /// Prompts are fixed from here on.
   void freeze();
@@ -125,7 +126,8 @@ class panel {
   void add_items(const std::vector<const book_task*>& tasks, std::int64_t count);
   /// The sources that prompts of this task show, in order; the same in all of them.
   std::vector<sample_id> scouts_of(const book_task& task);
-  /// Those of an item that were timed, the slower first; none where not both were.
+  /// What prompts of an item's task show, the slowest first: the fastest
+  /// replay.exemplars_shown of its scouts that were timed; none where fewer were.
   [[nodiscard]] std::vector<shown_exemplar> timed(const item& one) const;
   /// An item of another task whose exemplars were timed, drawn; null: there is none.
   [[nodiscard]] const item* other_than(std::size_t index) const;

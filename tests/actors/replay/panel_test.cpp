@@ -68,6 +68,72 @@ TEST_CASE("prompts of the panel show as many kernels as replay.exemplars_shown, 
   }
 }
 
+namespace {
+
+/// For each prompt of a panel of `prompts` prompts over six training tasks: the scouts that its
+/// text has, by their number within the task. Scout k of a task was timed at a speed-up of 1 + k,
+/// but for `untimed`.
+std::vector<std::vector<std::size_t>> scouts_in_prompts(test::fixture& f, std::int64_t prompts,
+                                                        std::size_t untimed = 99) {
+  f.config.policy.max_prompt_tokens = 100'000;
+  f.config.observe.panel_train = prompts;
+  f.config.observe.panel_held_out = 0;
+  const auto made = must(prompter::make(f.config, "cpp-avx2"));
+  panel asked = must(panel::make(f.config, *f.tasks, made));
+  std::map<std::string, std::vector<std::string>> sources;
+  for (const evaluate_sample& order : asked.scouts()) {
+    auto& of_task = sources[order.task];
+    env::verdict right;
+    right.kind = env::verdict_kind::ok;
+    right.speedup_e2 = 100 + 100 * static_cast<std::int64_t>(of_task.size());
+    if (of_task.size() != untimed) asked.scored(order.sample, right);
+    of_task.push_back(order.source);
+  }
+  asked.freeze();
+  std::vector<std::vector<std::size_t>> shown;
+  for (const generate_group& question : asked.questions()) {
+    auto& numbers = shown.emplace_back();
+    for (const auto& [task, of_task] : sources)
+      for (std::size_t k = 0; k < of_task.size(); ++k)
+        if (question.prompt.find(of_task[k]) != std::string::npos) numbers.push_back(k);
+  }
+  return shown;
+}
+
+}  // namespace
+
+TEST_CASE("observe.panel_exemplars_share of the prompts show exemplars, evenly spread") {
+  for (const auto& [share, wanted] :
+       std::map<double, std::size_t>{{0, 0}, {0.25, 3}, {0.5, 6}, {1, 12}}) {
+    test::fixture f;
+    f.config.observe.panel_exemplars_share = share;
+    std::size_t showing = 0;
+    for (const auto& numbers : scouts_in_prompts(f, 12))
+      showing += numbers.empty() ? 0 : 1;
+    CHECK(showing == wanted);
+  }
+}
+
+TEST_CASE("with observe.panel_exemplars_fastest a prompt shows the fastest of all seed variants") {
+  using numbers = std::vector<std::size_t>;
+  const auto shown = [](bool fastest, std::size_t untimed) {
+    test::fixture f;
+    f.config.replay.seed_variants = 4;
+    f.config.observe.panel_exemplars_share = 1;
+    f.config.observe.panel_exemplars_fastest = fastest;
+    const auto all = scouts_in_prompts(f, 6, untimed);
+    CHECK(all.size() == 6);
+    for (const numbers& one : all)
+      CHECK(one == all.front());
+    return all.front();
+  };
+  CHECK(shown(true, 99) == numbers{2, 3});
+  CHECK(shown(true, 3) == numbers{1, 2});
+  // Control: without it the first two are all that is measured, and one of them alone is not shown.
+  CHECK(shown(false, 99) == numbers{0, 1});
+  CHECK(shown(false, 1).empty());
+}
+
 TEST_CASE("gain is the ratio of means") {
   panel_half half{{1, 0, 1, 0}, {2, 0, 1, 0}};
   CHECK(half.gain() == doctest::Approx(1.5));
