@@ -26,10 +26,10 @@ base::status check_measuring(const run_config& config) {
   if (auto name = env::parse_measure_name(measured_as(config)); !name)
     return refuse("env.protocol", name.error().message);
   const env::lane& lane = lane_of(config);
-  if (auto fits = env::check_protocol(lane, config.env.protocol); !fits)
+  if (auto fits = env::check_protocol(lane, on_gpus(config), config.env.protocol); !fits)
     return refuse("env.protocol", fits.error().message);
   const auto baseline = env::parse_baseline(config.env.baseline);
-  if (auto fits = env::check_baseline(lane, *baseline); !fits)
+  if (auto fits = env::check_baseline(lane, on_gpus(config), *baseline); !fits)
     return refuse("env.baseline", fits.error().message);
   if (lane.grammar == nullptr && config.stage == "sft")
     return refuse("stage",

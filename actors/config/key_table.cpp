@@ -144,9 +144,13 @@ void tasks_and_env(keys& table) {
       "how time is measured; cost_model/1 replaces only the time by a documented function of "
       "task and source, for runs that must repeat; those of the papers are for lanes on a GPU and "
       "take env.time_budget_s, where the papers have 30 and 20 minutes");
-  QUERN_TEXT(env.baseline, fixed, QUERN_WORDS("task", "eager", "graph", "compile", "plain"),
-             "what speed-up is over: task (what its file says), the reference by ATen, the same "
-             "under a CUDA graph, by torch.compile (needs Python with torch), or the plain kernel");
+  QUERN_TEXT(
+      env.baseline, fixed,
+      QUERN_WORDS("task", "eager", "graph", "compile", "plain", "reduce-overhead", "max-autotune"),
+      "what speed-up is over: task (what its file says), the reference by ATen, the same "
+      "under a CUDA graph, by torch.compile (needs Python with torch), or the plain kernel; "
+      "reduce-overhead and max-autotune are modes of torch.compile, for modules on a "
+      "GPU");
   QUERN_NUMBER(env.time_budget_s, resume, 0.05, 3600, "longest measuring of one candidate");
   QUERN_NUMBER(env.precision, resume, 0.001, 0.06,
                "measuring ends before the budget once the 95 % interval of ln(speed-up) is this "

@@ -83,7 +83,8 @@ base::status check_lane(const run_config& config, const task_book& tasks) {
   }
   const auto asked = env::parse_baseline(config.env.baseline);
   for (const book_task& each : tasks.tasks())
-    if (auto fits = env::check_baseline(*each.task, asked.value_or(env::baseline_choice::of_task));
+    if (auto fits = env::check_baseline(*each.task, on_gpus(config),
+                                        asked.value_or(env::baseline_choice::of_task));
         !fits)
       return base::in_context("env.baseline", std::move(fits).error());
   return {};

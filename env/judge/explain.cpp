@@ -60,6 +60,10 @@ std::string_view over_text(const verdict& v, const task& what) {
       return "reference (ATen under a CUDA graph)";
     case baseline_choice::compile:
       return "reference (torch.compile)";
+    case baseline_choice::reduce_overhead:
+      return "reference (torch.compile, reduce-overhead)";
+    case baseline_choice::max_autotune:
+      return "reference (torch.compile, max-autotune)";
     case baseline_choice::plain:
       return "plain baseline";
     default:

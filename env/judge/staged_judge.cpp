@@ -38,8 +38,8 @@ base::expected<measure_name> staged_judge::admit(const evaluation_request& reque
                       "task {} is of lane {}; this evaluator has lane {}", subject.name,
                       subject.lane->name, lane().name);
   QUERN_TRY(measure_name how, parse_measure_name(request.protocol));
-  QUERN_CHECK(check_protocol(lane(), how.protocol));
-  QUERN_CHECK(check_baseline(subject, how.baseline));
+  QUERN_CHECK(check_protocol(lane(), options_.on_gpu, how.protocol));
+  QUERN_CHECK(check_baseline(subject, options_.on_gpu, how.baseline));
   if (how.baseline == baseline_choice::of_task) how.baseline = own_baseline(subject);
   if (!is_measured(request, how)) return how;
   QUERN_TRY(baseline_terms terms, terms_of(how.baseline));

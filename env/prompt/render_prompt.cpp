@@ -34,7 +34,11 @@ std::string restrictions_text(const prompt_facts& facts) {
 
 std::string baseline_text(const task& what, baseline_choice asked) {
   if (asked == baseline_choice::graph) return "the PyTorch reference under a CUDA graph";
-  if (asked == baseline_choice::compile) return "the PyTorch reference through torch.compile";
+  const bool tuned =
+      asked == baseline_choice::reduce_overhead || asked == baseline_choice::max_autotune;
+  if (asked == baseline_choice::compile || tuned)
+    return fmt::format("the PyTorch reference through torch.compile{}",
+                       tuned ? fmt::format("(mode=\"{}\")", name_of(asked)) : "");
   const bool own = asked == baseline_choice::of_task;
   const bool plain = own ? what.baseline == baseline_kind::plain : asked == baseline_choice::plain;
   return plain ? "a plain scalar kernel" : "the PyTorch reference";

@@ -60,6 +60,7 @@ struct lane {
   /// Types that arguments of kernels may have; empty where tasks name no types.
   std::span<const dtype> element_types;
   /// What a run or a suite may name to measure over. A task's own baseline is always allowed.
+  /// These and `protocols` are those of its device; of a GPU too: lane_on_gpus.
   std::span<const baseline_choice> baselines;
   /// Protocols that it measures by (env/measure/protocols.hpp).
   std::span<const std::string_view> protocols;
@@ -124,11 +125,13 @@ std::vector<std::string_view> lane_names();
 /// What speed-ups of the task are over unless somebody asks for another baseline: eager or plain.
 baseline_choice own_baseline(const task& what);
 
-/// Error: invalid_argument, saying which baselines the lane has, or which the task has.
-base::status check_baseline(const lane& where, baseline_choice asked);
-base::status check_baseline(const task& what, baseline_choice asked);
+/// `on_gpu`: whether a GPU is asked for (evaluator_options::on_gpu), which matters to lanes that
+/// have both (lane::on_gpus_too). Error: invalid_argument, saying which baselines the lane has
+/// there, or which the task has, and where else the one that is asked for is.
+base::status check_baseline(const lane& where, bool on_gpu, baseline_choice asked);
+base::status check_baseline(const task& what, bool on_gpu, baseline_choice asked);
 
-/// Error: invalid_argument, naming the protocols that the lane has.
-base::status check_protocol(const lane& where, std::string_view protocol);
+/// Error: invalid_argument, naming the protocols that the lane has there.
+base::status check_protocol(const lane& where, bool on_gpu, std::string_view protocol);
 
 }  // namespace quern::env

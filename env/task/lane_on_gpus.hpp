@@ -1,6 +1,7 @@
 // Lanes of cores that judge on a GPU, too: what differs there.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace quern::env {
 struct lane_on_gpus {
   /// Device class that prompts name where the machine has no such GPU (`--dry-run`).
   std::string_view usual_device_class;
+  /// As lane::protocols and lane::baselines, in their place.
+  std::span<const std::string_view> protocols;
+  std::span<const baseline_choice> baselines;
   /// As lane::device_class, of a GPU by its number.
   base::expected<std::string> (*device_class)(int gpu);
   /// As lane::restrictions, in its place.
@@ -26,6 +30,14 @@ struct lane_on_gpus {
 /// (evaluator_options::on_gpu); lanes of GPUs need not be asked.
 inline bool measures_on_gpu(const lane& where, bool on_gpu) {
   return where.device == device_kind::gpu || (on_gpu && where.on_gpus_too != nullptr);
+}
+
+/// What it measures by, and over what, where it does so.
+inline std::span<const std::string_view> protocols_on(const lane& where, bool on_gpu) {
+  return on_gpu && where.on_gpus_too != nullptr ? where.on_gpus_too->protocols : where.protocols;
+}
+inline std::span<const baseline_choice> baselines_on(const lane& where, bool on_gpu) {
+  return on_gpu && where.on_gpus_too != nullptr ? where.on_gpus_too->baselines : where.baselines;
 }
 
 /// Class of the device that they are measured on; `gpu` is read where that is a GPU. Error:

@@ -9,8 +9,8 @@
 namespace quern::env {
 namespace {
 
-constexpr std::array<std::string_view, 5> baseline_name_list{"task", "eager", "graph", "compile",
-                                                             "plain"};
+constexpr std::array<std::string_view, 7> baseline_name_list{
+    "task", "eager", "graph", "compile", "plain", "reduce-overhead", "max-autotune"};
 
 }  // namespace
 

@@ -12,11 +12,13 @@ namespace quern::env {
 /// Names as verdicts, protocols (`paired/1@graph`) and rewards (`speedup/1@graph`) store them.
 /// Grows at the end.
 enum class baseline_choice {
-  of_task,  ///< what the task file says: its reference, run by ATen, or its plain kernel
-  eager,    ///< the reference, run by ATen one operator at a time
-  graph,    ///< the same call, captured once as a CUDA graph and replayed (on a GPU)
-  compile,  ///< the reference through torch.compile, in a Python child (on a GPU)
-  plain     ///< the task's plain kernel, compiled and run as a candidate is
+  of_task,          ///< what the task file says: its reference, run by ATen, or its plain kernel
+  eager,            ///< the reference, run by ATen one operator at a time
+  graph,            ///< the same call, captured once as a CUDA graph and replayed (on a GPU)
+  compile,          ///< the reference through torch.compile, in a Python child (on a GPU)
+  plain,            ///< the task's plain kernel, compiled and run as a candidate is
+  reduce_overhead,  ///< torch.compile(mode="reduce-overhead") of a module (on a GPU)
+  max_autotune      ///< torch.compile(mode="max-autotune") of a module (on a GPU)
 };
 
 /// All names, in order; the first is "task".

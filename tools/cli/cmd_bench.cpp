@@ -245,7 +245,8 @@ base::expected<std::vector<bench_candidate>> candidates_of(const bench_arguments
 
 base::expected<int> bench(bench_arguments a) {
   QUERN_TRY(env::suite suite, find_suite(a.suite, base::share_folder("env/suites"), a.tasks));
-  QUERN_TRY(a.measured, measure_of(a.how, suite.baseline, *suite.members.front().task.lane));
+  QUERN_TRY(a.measured,
+            measure_of(a.how, suite.baseline, *suite.members.front().task.lane, !a.gpus.empty()));
   QUERN_TRY(suite.policy, policy_of(a.how, suite.policy));
   if (a.budget_s == 0)
     a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);
@@ -266,7 +267,7 @@ base::expected<int> bench(bench_arguments a) {
     return int{nothing};
   }
   for (const bench_candidate& one : candidates)
-    QUERN_CHECK(check_baseline(a.measured, suite.members[one.member].task));
+    QUERN_CHECK(check_baseline(a.measured, suite.members[one.member].task, !a.gpus.empty()));
   QUERN_TRY(const auto given, prepare_kernelbench(a, suite));
   QUERN_TRY(const env::suite reported, with_degenerate(suite, a.degenerate));
   if (a.out.empty()) a.out = "bench-" + suite.name + "/results.jsonl";

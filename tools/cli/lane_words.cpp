@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include "env/task/lane_on_gpus.hpp"
+
 namespace quern::tools {
 
 namespace {
@@ -40,7 +42,10 @@ std::string file_endings() {
 
 std::string lane_protocols() {
   return of_all_lanes("; ", [](const env::lane& one) {
-    return fmt::format("lane {}: {}", one.name, fmt::join(one.protocols, ", "));
+    std::string known = fmt::format("lane {}: {}", one.name, fmt::join(one.protocols, ", "));
+    if (one.on_gpus_too != nullptr)
+      known += fmt::format(" (on a GPU {})", fmt::join(one.on_gpus_too->protocols, ", "));
+    return known;
   });
 }
 

@@ -16,7 +16,7 @@ std::string lane_summaries();
 /// ".ENDING (LANGUAGE), .ENDING (LANGUAGE)".
 std::string file_endings();
 
-/// "lane NAME: PROTOCOL, PROTOCOL; lane NAME: ...".
+/// "lane NAME: PROTOCOL, PROTOCOL (on a GPU PROTOCOL, ...); lane NAME: ...".
 std::string lane_protocols();
 
 }  // namespace quern::tools

@@ -15,7 +15,7 @@ void add_measure_options(CLI::App& app, measure_options& options) {
       ->capture_default_str();
   app.add_option("--baseline", options.baseline,
                  "what speed-up is over: task (what its file says) | eager | graph | compile | "
-                 "plain; default: the suite's");
+                 "plain | reduce-overhead | max-autotune; default: the suite's");
 }
 
 void add_timeout_option(CLI::App& app, double& seconds) {
@@ -32,7 +32,8 @@ void add_policy_options(CLI::App& app, measure_options& options) {
 }
 
 base::expected<env::measure_name> measure_of(const measure_options& options,
-                                             env::baseline_choice of_suite, const env::lane& lane) {
+                                             env::baseline_choice of_suite, const env::lane& lane,
+                                             bool on_gpu) {
   std::string whole = options.protocol;
   if (!options.baseline.empty() && whole.find('@') != std::string::npos)
     return base::fail(base::errc::invalid_argument,
@@ -44,13 +45,13 @@ base::expected<env::measure_name> measure_of(const measure_options& options,
   if (options.baseline.empty() && name->baseline == env::baseline_choice::of_task &&
       name->protocol != env::protocol_cost_model)
     name->baseline = of_suite;
-  if (auto known = env::check_protocol(lane, name->protocol); !known)
+  if (auto known = env::check_protocol(lane, on_gpu, name->protocol); !known)
     return base::in_context("--protocol", std::move(known).error());
   return name;
 }
 
-base::status check_baseline(const env::measure_name& measured, const env::task& what) {
-  auto fits = env::check_baseline(what, measured.baseline);
+base::status check_baseline(const env::measure_name& measured, const env::task& what, bool on_gpu) {
+  auto fits = env::check_baseline(what, on_gpu, measured.baseline);
   return fits ? fits : base::in_context("the baseline", std::move(fits).error());
 }
 

@@ -24,11 +24,13 @@ void add_measure_options(CLI::App& app, measure_options& options);
 void add_timeout_option(CLI::App& app, double& seconds);
 void add_policy_options(CLI::App& app, measure_options& options);
 
-/// Errors: invalid_argument, with the known names, or with those that the lane has.
+/// `on_gpu`: whether a GPU is asked for. Errors: invalid_argument, with the known names, or with
+/// those that the lane has there.
 base::expected<env::measure_name> measure_of(const measure_options& options,
-                                             env::baseline_choice of_suite, const env::lane& lane);
+                                             env::baseline_choice of_suite, const env::lane& lane,
+                                             bool on_gpu);
 /// Whether the task can be measured over that.
-base::status check_baseline(const env::measure_name& measured, const env::task& what);
+base::status check_baseline(const env::measure_name& measured, const env::task& what, bool on_gpu);
 base::expected<env::suite_policy> policy_of(const measure_options& options,
                                             const env::suite_policy& of_suite);
 

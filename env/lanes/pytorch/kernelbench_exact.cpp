@@ -25,7 +25,6 @@ constexpr std::size_t longest_term = 4096;
 /// Sums of such times are finite. A clock of the candidate's own may go back.
 constexpr double longest_time_ms = 1e12;
 constexpr std::size_t most_metadata = 32, longest_metadata = std::size_t{64} << 10;
-constexpr std::string_view exact_device = "cpu";
 
 tl::unexpected<base::error> bad_term(std::string_view key, const base::json& found,
                                      std::string_view allowed) {
@@ -98,11 +97,12 @@ base::expected<std::vector<double>> read_times(const base::json& answer, const c
   return times;
 }
 
-base::json statistics_json(std::span<const double> times, std::string_view device_class) {
+base::json statistics_json(std::span<const double> times, std::string_view device_class,
+                           std::string_view device) {
   const run_statistics of = run_statistics_of(times);
-  return {{"mean", of.mean},       {"std", of.deviation},        {"min", of.least},
-          {"max", of.largest},     {"num_trials", times.size()}, {"hardware", device_class},
-          {"device", exact_device}};
+  return {{"mean", of.mean},   {"std", of.deviation},        {"min", of.least},
+          {"max", of.largest}, {"num_trials", times.size()}, {"hardware", device_class},
+          {"device", device}};
 }
 
 base::json end_json(std::string_view end) {
@@ -216,7 +216,7 @@ base::json exact_without_result(exact_loss how, std::string_view why) {
 }
 
 base::json exact_result(const exact_answer& answer, const exact_terms& terms,
-                        std::string_view device_class) {
+                        std::string_view device_class, std::string_view device) {
   if (answer.how == exact_answer::end::retry) return end_json("retry");
   if (answer.how == exact_answer::end::raised) return exact_raised(answer.raised);
   constexpr double not_timed = -1;
@@ -225,10 +225,10 @@ base::json exact_result(const exact_answer& answer, const exact_terms& terms,
   told["correctness"] = answer.correctness;
   told["metadata"] = answer.metadata;
   told["metadata"]["hardware"] = device_class;
-  told["metadata"]["device"] = exact_device;
+  told["metadata"]["device"] = device;
   const auto put = [&](const char* key, std::span<const double> times) {
     const base::json of =
-        times.empty() ? base::json::object() : statistics_json(times, device_class);
+        times.empty() ? base::json::object() : statistics_json(times, device_class, device);
     const double mean = times.empty() ? not_timed : of["mean"].get<double>();
     told[key] = mean;
     told[std::string(key) + "_stats"] = of;

@@ -71,9 +71,10 @@ struct exact_answer {
 base::expected<exact_answer> parse_exact_answer(std::string_view text);
 
 /// The object of an answer (docs/bench.md, "KernelBench's own protocol"): `end`, and with
-/// "result" the fields of KernelBench's result. `device_class` is its `hardware`.
+/// "result" the fields of KernelBench's result. `device_class` is its `hardware`, `device` as torch
+/// names it.
 base::json exact_result(const exact_answer& answer, const exact_terms& terms,
-                        std::string_view device_class);
+                        std::string_view device_class, std::string_view device = "cpu");
 base::json exact_raised(const raised_exception& what);
 
 /// Ends that KernelBench has no word for.

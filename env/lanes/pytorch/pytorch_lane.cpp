@@ -26,6 +26,11 @@ namespace quern::env {
 namespace {
 
 constexpr std::array<std::string_view, 1> module_protocols{protocol_paired};
+constexpr std::array<std::string_view, 4> module_protocols_on_gpus{
+    protocol_paired, protocol_cuda_l1_train, protocol_cuda_l1_report, protocol_kernelbench};
+constexpr std::array module_baselines_on_gpus{
+    baseline_choice::eager, baseline_choice::graph, baseline_choice::compile,
+    baseline_choice::reduce_overhead, baseline_choice::max_autotune};
 
 constexpr std::string_view new_module_text =
     R"yaml(# A task whose reference is a Python module, as KernelBench has them.
@@ -123,6 +128,8 @@ std::vector<std::string> rules_on_gpu(const suite_policy& /*allowed*/) {
 
 const lane_on_gpus modules_on_gpus{
     .usual_device_class = "H200-SXM-torch",
+    .protocols = module_protocols_on_gpus,
+    .baselines = module_baselines_on_gpus,
     .device_class = module_device_class_of,
     .restrictions = rules_on_gpu,
     .check_devices = check_module_gpus,

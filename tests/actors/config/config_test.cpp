@@ -500,9 +500,19 @@ TEST_CASE("how a run measures: lane, protocol, baseline and reward go together")
   CHECK(contains(said({"env.protocol=cuda_l1_trian/1"}), "did you mean 'cuda_l1_train/1'"));
   CHECK(contains(said({"env.baseline=grpah"}), "did you mean 'graph'"));
   CHECK(contains(said({"env.protocol=cuda_l1_train/1"}),
-                 "no protocol of lane cpp, which has paired/1, cost_model/1; lane cuda has it"));
+                 "no protocol of lane cpp, which has paired/1, cost_model/1; lane cuda, "
+                 "lane pytorch on a GPU has it"));
   CHECK(contains(said({"env.baseline=graph"}),
-                 "no baseline of lane cpp, which has task, eager, plain; lane cuda has it"));
+                 "no baseline of lane cpp, which has task, eager, plain; lane cuda, lane "
+                 "pytorch on a GPU has it"));
+  // Modules have on a GPU what they do not have on a core.
+  const auto of_modules = [&](const char* device) {
+    return said({"env.lane=pytorch", device, "env.protocol=cuda_l1_train/1",
+                 "env.baseline=reduce-overhead", "tasks.source=suite"});
+  };
+  CHECK(contains(of_modules("env.device=core"), "no protocol of lane pytorch on a core"));
+  CHECK_FALSE(contains(of_modules("env.device=gpu"), "env.protocol"));
+  CHECK_FALSE(contains(of_modules("env.device=gpu"), "env.baseline"));
   CHECK(contains(said({"env.baseline=eager"}), "generated tasks of lane cpp"));
   CHECK(said({"env.baseline=eager", "tasks.source=suite", "tasks.suite=env/suites/cpu"}).empty());
   CHECK(contains(said({"env.protocol=cost_model/1", "env.baseline=plain"}), "measures nothing"));

@@ -199,7 +199,8 @@ TEST_CASE("a suite's baseline: known, possible for its tasks, the task's own by 
   folder.header("quern_suite: 1\nbaseline: graph\n");
   CHECK(contains(
       folder.error(),
-      "have the baseline of their file, which is 'eager' for a_soft: say task; lane cuda has it"));
+      "have the baseline of their file, which is 'eager' for a_soft: say task; lane cuda, lane "
+      "pytorch on a GPU has it"));
   suite_folder device;
   device.add("g", "softmax", soft, env::cuda_lane);
   device.header("quern_suite: 1\nbaseline: eager\n");

@@ -25,6 +25,8 @@ finding of_error(const base::error& e) {
 /// NaN, or -1; and a large finite number. Of every type.
 constexpr std::array<std::uint32_t, 2> poison_words{0xFFFFFFFF, 0x5F5F5F5F};
 
+constexpr double reference_call_s = 300;
+
 constexpr std::uint64_t in_words(std::int64_t bytes) {
   return (static_cast<std::uint64_t>(bytes) + 3) / 4 * 4;
 }
@@ -38,7 +40,8 @@ device_module_calls::device_module_calls(device_module_task& of, device_desk& de
       desk_(desk),
       memory_(memory),
       candidate_(candidate),
-      random_(secret, "calls of a module on a device") {
+      random_(secret, "calls of a module on a device"),
+      reference_(of.processes.reference.get()) {
   if (auto flush = desk_.allocate(2 * desk_.facts().l2_bytes)) {
     flush_ = std::move(*flush);
     flush_bytes_ = 2 * desk_.facts().l2_bytes;
@@ -47,8 +50,8 @@ device_module_calls::device_module_calls(device_module_task& of, device_desk& de
   slot_view(memory_.candidate_outputs(), of_.places.at.outputs, of_.slots).set_guards(desk_);
 }
 
-std::vector<module_case> device_module_calls::fresh() {
-  std::vector<module_case> window(static_cast<std::size_t>(of_.slots), of_.cases.front());
+std::vector<module_case> device_module_calls::fresh(std::size_t calls) {
+  std::vector<module_case> window(calls, of_.cases.front());
   if (is_on(check_layer::content))
     for (module_case& one : window)
       one.seed = random_.next_u64() >> 2;
@@ -71,7 +74,7 @@ void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
 
 /// With nothing left to do on the device, and nothing in its cache.
 finding device_module_calls::get_ready() {
-  if (flush_bytes_ > 0) desk_.check_pattern(flush_.address(), flush_bytes_, 0);
+  if (flush_bytes_ > 0 && flushes_) desk_.check_pattern(flush_.address(), flush_bytes_, 0);
   const auto waited = desk_.wait();
   return waited ? finding{} : of_host(waited.error().message);
 }
@@ -85,12 +88,11 @@ finding device_module_calls::failed_reference(const runner_failure& why) {
 
 finding device_module_calls::reference(std::size_t calls, bool copies, device_window& took) {
   poison(memory_.reference_outputs(), calls);
-  if (const auto awake = of_.processes.reference->wake(); !awake)
-    return failed_reference(awake.error());
+  if (const auto awake = reference_->wake(); !awake) return failed_reference(awake.error());
   // As for the candidate: what a copy leaves in the device's caches is there for both.
   desk_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = call_reference(of_, static_cast<int>(calls));
+  const auto ns = reference_->run(static_cast<int>(calls), device_limits(reference_call_s));
   if (!ns) return failed_reference(ns.error());
   took = {static_cast<double>(*ns), 0};
   if (!copies) return {};
@@ -103,10 +105,9 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
 }
 
 finding device_module_calls::delivery(std::size_t calls, double& took_ns) {
-  if (const auto awake = of_.processes.reference->wake(); !awake)
-    return failed_reference(awake.error());
+  if (const auto awake = reference_->wake(); !awake) return failed_reference(awake.error());
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = of_.processes.reference->deliver(static_cast<int>(calls), device_limits(60));
+  const auto ns = reference_->deliver(static_cast<int>(calls), device_limits(60));
   if (!ns) return failed_reference(ns.error());
   took_ns = static_cast<double>(*ns);
   return {};
@@ -144,7 +145,7 @@ finding device_module_calls::compare(std::span<const module_case> window,
   for (std::size_t n = 0; n < window.size() * outputs.size(); ++n) {
     const std::size_t o = n % outputs.size();
     desk_.compare(at(memory_.snapshot(), n), at(memory_.reference_outputs(), n), outputs[o],
-                  window[n / outputs.size()].limit.at(o));
+                  window[n / outputs.size()].limit.widened(limits_wider_).at(o));
   }
   const auto found = desk_.wait();
   if (!found) return of_host(found.error().message);

@@ -26,13 +26,23 @@ struct device_window {
 /// Thread-compatible.
 class device_module_calls {
  public:
-  /// All outlive it, and the candidate has the memory of this task. `flush_bytes`: read before each
-  /// call, so that neither side finds in the cache what the other left.
+  /// All outlive it, and the candidate has the memory of this task.
   device_module_calls(device_module_task& of, device_desk& desk, module_memory& memory,
                       device_module& candidate, std::uint64_t secret);
 
-  /// Contents that no call had before, of the nominal distribution; as many as a window has.
-  std::vector<module_case> fresh();
+  /// Whether twice the second-level cache is read before each window, so that neither side finds
+  /// there what the other left. It is, unless this says otherwise.
+  void flush_before_windows(bool flushes) { flushes_ = flushes; }
+  /// The reference is called by another process of its task (module_baseline.hpp), which has its
+  /// memory. Its results are within the limits of a call themselves, so a candidate's may lie twice
+  /// as far from them.
+  void measure_over(device_module& baseline) {
+    reference_ = &baseline;
+    limits_wider_ = 2;
+  }
+
+  /// Contents that no call had before, of the nominal distribution, for `calls` calls.
+  std::vector<module_case> fresh(std::size_t calls);
   /// Makes them. A finding is the task's or the host's.
   finding make(std::span<const module_case> window);
   /// Calls of the reference on the first contents that were made. `copies`: its outputs, too, as
@@ -72,6 +82,9 @@ class device_module_calls {
   base::random_stream random_;
   device_piece flush_;
   std::uint64_t flush_bytes_ = 0;
+  bool flushes_ = true;
+  device_module* reference_;
+  double limits_wider_ = 1;
 };
 
 }  // namespace quern::env

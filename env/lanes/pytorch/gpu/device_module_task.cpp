@@ -280,6 +280,7 @@ answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls) 
 base::status lend_again(device_module_task& of, module_memory& memory) {
   QUERN_CHECK(memory.reserve(of.places, of.slots));
   if (of.processes.lent == memory.making()) return {};
+  of.processes.baseline.reset();  // what it compiled or captured is for memory that is gone
   if (auto done = memory.lend_to_content(*of.processes.content, of.places); !done)
     return tl::make_unexpected(lending_error(done.error()));
   if (auto done = memory.lend_to_reference(*of.processes.reference, of.places); !done)

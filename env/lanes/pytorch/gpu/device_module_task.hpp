@@ -13,6 +13,7 @@
 #include "env/core/output_limits.hpp"
 #include "env/lanes/pytorch/gpu/device_module.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
+#include "env/verdict/baseline.hpp"
 
 namespace quern::env {
 
@@ -30,6 +31,10 @@ struct module_case {
 struct module_processes {
   std::unique_ptr<device_module> content;    ///< makes content
   std::unique_ptr<device_module> reference;  ///< is called
+  /// Is called as the baseline that is measured, where that is not eager (module_baseline.hpp). It
+  /// ends with the task.
+  std::unique_ptr<device_module> baseline;
+  baseline_choice baseline_is = baseline_choice::eager;
   std::uint64_t lent = 0;  ///< module_memory::making() of what they have mapped; 0: nothing
 };
 

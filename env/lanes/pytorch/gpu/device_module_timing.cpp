@@ -1,11 +1,12 @@
 // Times a module against its reference on one device.
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 
-#include <algorithm>
 #include <vector>
 
 #include "env/gpu/check_layer.hpp"
 #include "env/judge/timing_session.hpp"
+#include "env/lanes/pytorch/gpu/module_window_times.hpp"
+#include "env/measure/round_schedule.hpp"
 #include "env/measure/stats.hpp"
 
 namespace quern::env {
@@ -19,44 +20,70 @@ constexpr double warm_up_s = 0.06;
 /// Share of pairs before which there are windows with a call of a hidden distribution.
 constexpr double hidden_call_share = 1.0 / 16;
 constexpr double least_wall_s = 30, most_slower = 200;
-/// Share of pairs behind which it is measured what deliveries cost, and how often at least.
+/// Share of windows behind which it is measured what deliveries cost, and how often at least.
 constexpr double delivery_share = 0.25;
 constexpr std::size_t least_deliveries = 3;
-/// What is left of a call when what stands around it is taken off, at least: below it nothing is
-/// told apart from nothing.
-constexpr double least_call_ns = 500;
 
-class module_sides final : public timed_sides {
+class module_sides final : public timed_sides, private single_windows {
  public:
   explicit module_sides(const module_timing_request& r)
-      : r_(r), order_(r.order_seed, "order of a module's calls") {}
+      : r_(r),
+        schedule_(r.protocol, r.budget_s),
+        slots_(schedule_.every_call_counts() ? 1 : static_cast<std::size_t>(r.task->slots)),
+        order_(r.order_seed, "order of a module's calls") {
+    r.calls->flush_before_windows(r.protocol.flushes_l2);
+  }
 
   module_timing_result measure();
 
   finding rehearse() override;
-  finding between() override;
+  void begin() override;
   finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
+  [[nodiscard]] std::size_t counted_calls() const override { return slots_; }
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
-    return narrow_enough(net(lists.front()), r_.limits);
+    return narrow_enough(times_.net(lists.front(), charges()), r_.limits);
   }
+  single_windows* singly() override { return this; }
 
  private:
+  void draw() override { drawn_.push_back(r_.calls->fresh(slots_)); }
+  finding window(bool candidate, std::size_t drawn, std::vector<double>& call_ns) override;
+  finding compare() override { return r_.calls->compare(drawn_[last_drawn_], timed_call_is_wrong); }
+
+  finding side(bool candidate, bool copies, std::size_t calls, device_window& took);
   finding pair_of_windows(std::span<const module_case> window, bool candidate_first,
                           window_pair& took, double& tail_ns);
-  finding deliver(std::size_t calls);
+  finding deliver_at_times();
+  finding deliver();
   finding hidden_call();
-  [[nodiscard]] process_pairs net(process_pairs pairs) const;
+  static bool charges() { return is_on(check_layer::charge); }
   [[nodiscard]] double limit_s() const {
     return least_wall_s + most_slower * r_.task->baseline_ns * 1e-9;
   }
 
+  static constexpr const char* timed_call_is_wrong =
+      "a timed call is wrong, though the checks before were right";
+
   const module_timing_request& r_;
+  round_schedule schedule_;
+  std::size_t slots_;  ///< calls of a window
   base::random_stream order_;
-  std::vector<double> deliveries_;
-  idle_charge charge_;
+  module_window_times times_;
+  std::vector<std::vector<module_case>> drawn_;  ///< contents of windows of one side alone
+  std::size_t last_drawn_ = 0;
+  bool candidates_began_ = false;  ///< all windows of the reference that count are over
   std::size_t next_hidden_ = 1;
   module_timing_result result_;
 };
+
+/// A window of one side, whose contents were made. `copies`: of the reference, its outputs are
+/// copied as those of a candidate are.
+finding module_sides::side(bool candidate, bool copies, std::size_t calls, device_window& took) {
+  if (candidate) return r_.calls->candidate(calls, limit_s(), took);
+  auto f = r_.calls->reference(calls, copies, took);
+  if (f.ok() && took.tail_ns > 0) times_.reference_tail(took.tail_ns);
+  return f;
+}
 
 finding module_sides::pair_of_windows(std::span<const module_case> window, bool candidate_first,
                                       window_pair& took, double& tail_ns) {
@@ -64,33 +91,35 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
   device_window reference, candidate;
   for (const bool is_candidate : {candidate_first, !candidate_first}) {
     // Its copy would lie where that of the candidate does.
-    auto f = is_candidate ? r_.calls->candidate(window.size(), limit_s(), candidate)
-                          : r_.calls->reference(window.size(), !candidate_first, reference);
+    auto f =
+        side(is_candidate, !candidate_first, window.size(), is_candidate ? candidate : reference);
     if (!f.ok()) return f;
   }
-  auto f = r_.calls->compare(window, "a timed call is wrong, though the checks before were right");
-  if (!f.ok()) return f;
-  if (deliveries_.size() < least_deliveries || order_.chance(delivery_share))
-    if (f = deliver(window.size()); !f.ok()) return f;
+  if (auto f = r_.calls->compare(window, timed_call_is_wrong); !f.ok()) return f;
+  if (auto f = deliver_at_times(); !f.ok()) return f;
   const auto calls = static_cast<double>(window.size());
-  if (reference.tail_ns > 0) charge_.saw_trusted(reference.tail_ns);
   took = {reference.answer_ns / calls, candidate.answer_ns / calls};
   tail_ns = candidate.tail_ns;
   result_.calls += static_cast<std::int64_t>(window.size());
   return {};
 }
 
+finding module_sides::deliver_at_times() {
+  const bool now = times_.deliveries() < least_deliveries || order_.chance(delivery_share);
+  return now ? deliver() : finding{};
+}
+
 /// By both sides, in random order: which of them the processor's caches served last is to be
 /// chance, for who comes next to the pair that follows is faster by some microseconds.
-finding module_sides::deliver(std::size_t calls) {
+finding module_sides::deliver() {
   double took_ns = 0;
   const bool candidate_last = order_.chance(0.5);
   for (const bool is_candidate : {!candidate_last, candidate_last}) {
     auto f =
-        is_candidate ? r_.calls->candidate_delivery(calls) : r_.calls->delivery(calls, took_ns);
+        is_candidate ? r_.calls->candidate_delivery(slots_) : r_.calls->delivery(slots_, took_ns);
     if (!f.ok()) return f;
   }
-  deliveries_.push_back(took_ns / static_cast<double>(calls));
+  times_.delivered(took_ns / static_cast<double>(slots_));
   return {};
 }
 
@@ -102,15 +131,15 @@ finding module_sides::rehearse() {
   for (int i = 0; i < most_warm_ups; ++i) {
     if (i >= least_warm_ups && static_cast<double>(clock.now_ns() - begin) * 1e-9 > warm_up_s)
       break;
-    if (auto f = pair_of_windows(r_.calls->fresh(), i % 2 == 0, took, tail_ns); !f.ok()) return f;
+    if (auto f = pair_of_windows(r_.calls->fresh(slots_), i % 2 == 0, took, tail_ns); !f.ok())
+      return f;
   }
-  deliveries_.clear();
-  charge_ = {};
   return {};
 }
 
-finding module_sides::between() {
-  return order_.chance(hidden_call_share) ? hidden_call() : finding{};
+void module_sides::begin() {
+  times_.forget();
+  result_.calls = 0;
 }
 
 /// Windows that do not count, in which one call has a hidden distribution: a module that is careful
@@ -119,7 +148,7 @@ finding module_sides::hidden_call() {
   const auto& cases = r_.task->cases;
   if (cases.size() < 2) return {};
   next_hidden_ = 1 + next_hidden_ % (cases.size() - 1);
-  auto window = r_.calls->fresh();
+  auto window = r_.calls->fresh(slots_);
   window[order_.below(window.size())] = cases[next_hidden_];
   window_pair took;
   double tail_ns = 0;
@@ -127,41 +156,57 @@ finding module_sides::hidden_call() {
 }
 
 finding module_sides::pair(std::size_t, bool candidate_first, std::optional<window_pair>& took) {
+  if (order_.chance(hidden_call_share))
+    if (auto f = hidden_call(); !f.ok()) return f;
   window_pair times;
   double tail_ns = 0;
-  if (auto f = pair_of_windows(r_.calls->fresh(), candidate_first, times, tail_ns); !f.ok())
+  if (auto f = pair_of_windows(r_.calls->fresh(slots_), candidate_first, times, tail_ns); !f.ok())
     return f;
   took = times;
-  charge_.begin_pair();
-  charge_.end_pair(tail_ns);
+  times_.pair_tail(tail_ns);
   return {};
 }
 
-process_pairs module_sides::net(process_pairs pairs) const {
-  const double around = median_of(deliveries_);
-  for (window_pair& one : pairs) {
-    one.ref_ns = std::max(least_call_ns, one.ref_ns - around);
-    one.cand_ns = std::max(least_call_ns, one.cand_ns - around);
-  }
-  return is_on(check_layer::charge) ? charge_.charged(std::move(pairs), 1) : pairs;
+finding module_sides::window(bool candidate, std::size_t drawn, std::vector<double>& call_ns) {
+  // Hidden calls come while the candidate is measured, before any window of its own.
+  if (candidate && order_.chance(hidden_call_share))
+    if (auto f = hidden_call(); !f.ok()) return f;
+  last_drawn_ = drawn;
+  // Behind a window of the candidate the reference says what is right, and copies nothing: the copy
+  // would lie where that of the candidate does.
+  const bool copies = !candidate && !candidates_began_;
+  candidates_began_ |= candidate;
+  device_window took;
+  // The same contents are there for the reference behind it.
+  if (candidate || !candidates_began_)
+    if (auto f = r_.calls->make(drawn_[drawn]); !f.ok()) return f;
+  if (auto f = side(candidate, copies, slots_, took); !f.ok()) return f;
+  call_ns.assign(slots_, took.answer_ns / static_cast<double>(slots_));
+  if (!candidate) return candidates_began_ ? finding{} : deliver_at_times();
+  times_.window_tail(drawn, took.tail_ns);
+  result_.calls += static_cast<std::int64_t>(slots_);
+  return {};
 }
 
 module_timing_result module_sides::measure() {
   const base::steady_clock clock;
   // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
   const device_quiet::hold quiet(*r_.quiet);
-  timing_session session(*this, paired_protocol, r_.budget_s, order_, clock);
+  timing_session session(*this, r_.protocol, r_.budget_s, order_, clock);
   result_.what = session.run();
   result_.seconds = session.seconds();
   if (result_.what.ok()) result_.what = r_.calls->look_at_guards();
-  if (!result_.what.ok() || deliveries_.empty()) return std::move(result_);
-  result_.pairs = net(std::move(session.times().pairs.front()));
+  if (!result_.what.ok() || times_.deliveries() == 0) return std::move(result_);
+  if (schedule_.one_after_the_other())
+    result_.pairs = times_.net(session.times(), schedule_, charges());
+  else
+    result_.pairs = times_.net(std::move(session.times().pairs.front()), charges());
   std::vector<double> refs;
   for (const window_pair& one : result_.pairs)
     refs.push_back(one.ref_ns);
   if (!refs.empty()) result_.baseline_ns = median_of(refs);
-  result_.delivery_ns = median_of(deliveries_);
-  result_.tail_ns = charge_.forgiven_ns();
+  result_.delivery_ns = times_.delivery_ns();
+  result_.tail_ns = times_.forgiven_ns();
   return std::move(result_);
 }
 

@@ -1,6 +1,5 @@
 // One evaluation on a GPU, stage by stage.
 #include <cmath>
-#include <filesystem>
 
 #include "base/random.hpp"
 #include "base/thread_deadline.hpp"
@@ -9,12 +8,11 @@
 #include "env/gpu/device_peak.hpp"
 #include "env/judge/claim.hpp"
 #include "env/judge/judgement.hpp"
+#include "env/lanes/pytorch/gpu/candidate_files.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
 
 namespace quern::env {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr question_limits module_loading = device_limits(120);
 constexpr question_limits module_recording = device_limits(60);
@@ -22,14 +20,6 @@ constexpr question_limits module_recording = device_limits(60);
 constexpr double first_call_s = 60;
 /// For the device: the others have it for an evaluation each.
 constexpr double longest_wait_s = 300, measurements_waited_for = 4;
-
-/// What no host of this device class can run yet, as far as the text shows it.
-std::string cannot_run_on_device(const python_facts& facts) {
-  if (facts.uses_cute) return "kernels in CuTe need a compiler where the module runs";
-  if (facts.uses_tilelang) return "kernels in TileLang need a compiler where the module runs";
-  if (facts.uses_torch_compile) return "torch.compile needs a compiler where the module runs";
-  return {};
-}
 
 }  // namespace
 
@@ -125,30 +115,6 @@ bool pytorch_device_evaluation::build_extensions() {
   return true;
 }
 
-base::status pytorch_device_evaluation::give_extensions() {
-  if (built_.folder.empty()) return {};
-  constexpr std::size_t longest_index = std::size_t{64} << 20;
-  QUERN_TRY(const auto text,
-            base::read_file(fs::path(built_.folder) / "index.json", longest_index));
-  QUERN_TRY(auto index, base::parse_json(text));
-  for (std::size_t i = 0; i < index.size(); ++i) {
-    if (!index[i].contains("file")) continue;
-    const std::string name = fmt::format("extension{}.so", i);
-    QUERN_CHECK(candidate_->put_file(name, index[i]["file"].get<std::string>()));
-    index[i]["file"] = name;
-  }
-  QUERN_CHECK(candidate_->put("index.json", base::dump(index)));
-  return {};
-}
-
-base::status pytorch_device_evaluation::give_kernels() {
-  if (!kernels_) return {};
-  QUERN_CHECK(candidate_->put("kernels.json", kernels_->index));
-  for (const built_kernels::file& one : kernels_->files)
-    QUERN_CHECK(candidate_->put(one.name, one.bytes));
-  return {};
-}
-
 bool pytorch_device_evaluation::start() {
   stage_clock clock(with_.seconds.start);
   candidate_.reset();
@@ -167,8 +133,11 @@ bool pytorch_device_evaluation::start() {
   // Before anything of the candidate is in the process, which could keep what it is lent by.
   const auto lent = with_.stand->memory().lend_to_candidate(*candidate_, task_->places);
   if (!lent) return fail_host({base::errc::unavailable, "lending memory: " + lent.error().text});
-  if (const auto given = give_extensions(); !given) return fail_host(given.error());
-  if (const auto given = give_kernels(); !given) return fail_host(given.error());
+  if (const auto given = put_extensions(*candidate_, built_); !given)
+    return fail_host(given.error());
+  if (kernels_)
+    if (const auto given = put_kernels(*candidate_, *kernels_); !given)
+      return fail_host(given.error());
   const auto path = candidate_->put("candidate.py", request_.source);
   if (!path) return fail_host(path.error());
   candidate_checker checker(candidate_->process(), module_loading);
@@ -216,10 +185,23 @@ estimate_limits pytorch_device_evaluation::measuring_limits() const {
   return limits;
 }
 
-bool pytorch_device_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
+bool pytorch_device_evaluation::take_baseline() {
+  const bool eager =
+      how_.baseline == baseline_choice::of_task || how_.baseline == baseline_choice::eager;
+  if (eager) return true;
+  stage_clock clock(with_.seconds.reference);
+  const auto taken = with_.stand->baseline(how_.baseline);
+  if (!taken) return fail_task(taken.error());
+  baseline_ = *taken;
+  return true;
+}
+
+bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, std::uint64_t round,
+                                             process_pairs& into) {
   if (round > 0 && !start()) return false;
   device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
                             request_.seed + round);
+  if (baseline_ != nullptr) calls.measure_over(*baseline_);
   base::random_stream addresses(request_.seed, "timing", {round});
   module_timing_request timed;
   timed.calls = &calls;
@@ -228,6 +210,7 @@ bool pytorch_device_evaluation::measure_once(std::uint64_t round, process_pairs&
   timed.order_seed = addresses.next_u64();
   timed.budget_s = with_.options.time_budget_s;
   timed.limits = measuring_limits();
+  timed.protocol = protocol;
   module_timing_result result;
   {
     stage_clock clock(with_.seconds.time);
@@ -243,28 +226,40 @@ bool pytorch_device_evaluation::measure_once(std::uint64_t round, process_pairs&
   into = std::move(result.pairs);
   // What was right before the clock ran must be right after it.
   stage_clock clock(with_.seconds.reverify);
-  return check(calls, task_->cases.back(), task_->cases.back().name + ", behind the clock");
+  device_module_calls by_eager(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
+                               request_.seed + round);
+  return check(by_eager, task_->cases.back(), task_->cases.back().name + ", behind the clock");
 }
 
 void pytorch_device_evaluation::time() {
+  if (!take_baseline()) return;
+  // The lane measures by it, or the request had been refused.
+  const measure_protocol protocol = find_protocol(how_.protocol).value();
+  const bool paired = protocol.how == aggregation::paired_log_ratio;
   judgement_rules rules;
   rules.null = with_.null;
   rules.limits = measuring_limits();
   rules.charge_noise = true;
-  rules.claims = {std::llround(100 * request_.recheck_above), request_.best_known_e2};
+  rules.claims =
+      claims_under(protocol, {std::llround(100 * request_.recheck_above), request_.best_known_e2});
   rules.floor_ns = is_on(check_layer::floor) ? task_->floor_ns : 0;
   measuring steps;
   steps.measure = [&](std::uint64_t round, std::vector<process_pairs>& into) {
     process_pairs pairs;
-    if (!measure_once(round, pairs)) return false;
+    if (!measure_once(protocol, round, pairs)) return false;
     into.push_back(std::move(pairs));
     return true;
   };
-  steps.judge = [&](std::span<const process_pairs> all) { return judge_times(all, rules); };
+  steps.judge = [&](std::span<const process_pairs> all) {
+    return paired ? judge_times(all, rules) : judge_rounds(protocol, all, rules);
+  };
   steps.claims = rules.claims;
   steps.recheck = request_.recheck;
   steps.confirm_at_once = with_.options.confirm_at_once;
   measure_and_settle(steps, runs_, claim_e2_, verdict_);
+  if (!looks_twice(protocol)) verdict_.confirmed.reset();
+  // Nothing is pooled, and half an hour of rounds is no small thing to keep.
+  if (!paired) runs_.clear();
   if (!verdict_.time) return;
   work_report work;
   const auto& facts = with_.stand->desk().facts();

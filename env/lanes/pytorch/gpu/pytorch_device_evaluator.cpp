@@ -61,6 +61,13 @@ base::expected<device_module_task*> module_stand::change_to(
   return current_;
 }
 
+base::expected<device_module*> module_stand::baseline(baseline_choice which) {
+  QUERN_TRY(auto* from, zygote());
+  if (current_ == nullptr)
+    return base::fail(base::errc::unavailable, "baseline {} of no task", name_of(which));
+  return baseline_of(*current_, which, *from, *desk_, memory_, core_);
+}
+
 void module_stand::stand_ready() {
   if (!zygote_) return;
   if (!ahead_) ahead_.emplace(quiet_, *zygote_);
@@ -140,8 +147,24 @@ std::unique_ptr<staged_evaluation> pytorch_device_evaluator::begin(
   return std::make_unique<pytorch_device_evaluation>(*state_, request, how, v);
 }
 
-base::expected<baseline_terms> pytorch_device_evaluator::terms_of(baseline_choice /*baseline*/) {
-  return baseline_terms{"PyTorch on this GPU, its settings as they are: " + state_->versions,
+base::expected<baseline_terms> pytorch_device_evaluator::terms_of(baseline_choice baseline) {
+  std::string by = "PyTorch on this GPU";
+  if (baseline == baseline_choice::graph) by += " by CUDA graphs";
+  if (is_compiled(baseline)) {
+    // What its process will look for, before a candidate is built for nothing.
+    if (const auto compiler = find_compiler(); !compiler)
+      return base::in_context(fmt::format("baseline {}", name_of(baseline)), compiler.error());
+    const auto versions = base::parse_json(state_->versions);
+    if (!versions || !versions->contains("triton"))
+      return base::fail(base::errc::unavailable,
+                        "baseline {} needs Triton, which the Python of lane pytorch has not: "
+                        "tools/setup.sh --pytorch",
+                        name_of(baseline));
+    const std::string mode =
+        baseline == baseline_choice::compile ? "default" : std::string(name_of(baseline));
+    by += fmt::format(" by torch.compile(mode=\"{}\")", mode);
+  }
+  return baseline_terms{by + ", its settings as they are: " + state_->versions,
                         state_->environment};
 }
 

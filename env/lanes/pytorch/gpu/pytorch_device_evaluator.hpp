@@ -9,6 +9,7 @@
 #include "base/status.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
+#include "env/judge/exact_request.hpp"
 #include "env/judge/staged_judge.hpp"
 #include "env/lanes/pytorch/pytorch_lane.hpp"
 #include "env/verdict/verdict.hpp"
@@ -26,6 +27,8 @@ class pytorch_device_evaluator final : public staged_judge {
   ~pytorch_device_evaluator() override;
 
   void warm_up() override;
+  /// kernelbench_exact/1 (kernelbench_exact.hpp), with tensors of the GPU.
+  base::expected<base::json> evaluate_exactly(const exact_request& request) override;
   /// Builds its extensions and its Triton kernels.
   void compile_ahead(const evaluation_request& request) override;
   [[nodiscard]] const env::lane& lane() const override { return pytorch_lane; }

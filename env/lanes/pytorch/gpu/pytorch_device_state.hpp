@@ -17,6 +17,7 @@
 #include "env/lanes/pytorch/gpu/contexts_ahead.hpp"
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
+#include "env/lanes/pytorch/gpu/module_baseline.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
 #include "env/lanes/pytorch/task_sheets.hpp"
 #include "env/measure/null_distribution.hpp"
@@ -45,6 +46,9 @@ class module_stand {
   /// The task with the processes of its reference, which have the memory of its calls. Of the last
   /// few what was learnt about them is kept. Valid until the next call.
   base::expected<device_module_task*> get(const std::shared_ptr<const task>& subject);
+  /// The process in which the reference of the task that get() gave last is called as this baseline
+  /// (baseline_of()).
+  base::expected<device_module*> baseline(baseline_choice which);
   /// Has processes stand ready in the place of those that were taken (contexts_ahead).
   void stand_ready();
   /// Forgets tasks and ends the processes.
@@ -96,6 +100,12 @@ struct pytorch_device_evaluator::state final : public device_owner {
   base::expected<python_zygote*> recording();
 };
 
+/// The answer of kernelbench_exact/1 (kernelbench_exact.hpp): both modules in one process, which
+/// has the device for itself. Errors: invalid_argument: the terms, or a task of another lane; else
+/// of this host.
+base::expected<base::json> evaluate_exactly_on_device(pytorch_device_evaluator::state& with,
+                                                      const exact_request& request);
+
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
 class pytorch_device_evaluation final : public staged_evaluation {
  public:
@@ -120,13 +130,12 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool build_kernels();
   /// A process in which the candidate is loaded and its model made; false: the verdict stands.
   bool start();
-  /// What was built, in the folder of its process.
-  base::status give_extensions();
-  base::status give_kernels();
   bool verify();
   /// A call on this content beside the reference's.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name);
-  bool measure_once(std::uint64_t round, process_pairs& into);
+  /// The process of the baseline, where that is not eager; false: the verdict stands.
+  bool take_baseline();
+  bool measure_once(const measure_protocol& protocol, std::uint64_t round, process_pairs& into);
   void time();
   [[nodiscard]] estimate_limits measuring_limits() const;
 
@@ -137,6 +146,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   candidate_extensions built_;
   std::optional<built_kernels> kernels_;
   std::unique_ptr<device_module> candidate_;
+  device_module* baseline_ = nullptr;  ///< of the task; null: eager, by its reference
   bool lost_reference_ = false;
 };
 

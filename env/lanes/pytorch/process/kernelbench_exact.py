@@ -1,10 +1,11 @@
-"""The child's side of protocol kernelbench_exact/1: KernelBench's own evaluation on tensors of the CPU, defects included.
+"""The child's side of protocol kernelbench_exact/1: KernelBench's own evaluation, defects included, on tensors of the CPU or,
+in a process with a GPU, of that (kernelbench_clocks.py).
 
 Reference and candidate share this process, one namespace, one clock and one set of inputs, as they do in KernelBench. So
 whatever this file answers may be the candidate's doing. The answer is reported beside a verdict and is never part of one.
 It runs in a forked child of zygote.py, behind the sandbox, and the process ends with the answer.
 
-run(asked) takes a question `kernelbench_exact` (kernelbench_exact.hpp) and returns one of these. With `reference_only` it
+run(asked, device) takes a question `kernelbench_exact` (kernelbench_exact.hpp) and returns one of these. With `reference_only` it
 does what KernelBench does for its baselines: the candidate's text is not read, and the result has reference_ms alone.
   {"end": "result", "compiled", "correctness", "metadata", "candidate_ms", "reference_ms"}: times of single calls
   {"end": "retry"}: KernelBench returns None for this exception
@@ -14,19 +15,17 @@ Statistics and the flag for large speed-ups are made of the times on the evaluat
 
 import importlib.util
 import math
-import time
 import traceback
 
 import torch
 
+from kernelbench_clocks import METHODS, clocks_of
 from module_tensors import PRECISIONS
 
 TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 # Languages whose candidates KernelBench imports as a module; all others run in the reference's namespace.
 IMPORTED = ("triton", "tilelang", "cute")
 MOST_TEXT = 16_000
-FLUSHED_WORDS = 32 << 20  # of 8 bytes: the buffer that is written before each timed call
-DO_BENCH_WARM_UP_MS, DO_BENCH_MS, DO_BENCH_FIRST, DO_BENCH_MOST = 25, 100, 5, 10_000
 
 
 class Retry(Exception):
@@ -39,11 +38,6 @@ def name_of(problem):
 
 def text_of(problem):
     return str(problem)[:MOST_TEXT]
-
-
-def cast(value, precision):
-    """Every tensor, whole numbers and bools, too."""
-    return value.to(dtype=precision) if isinstance(value, torch.Tensor) else value
 
 
 def load_reference(text, context):
@@ -79,48 +73,12 @@ def read(path):
         return file.read()
 
 
-def flush():
-    torch.empty(FLUSHED_WORDS, dtype=torch.int64).fill_(42)
-
-
-def timed_call(call):
-    """Milliseconds, by the clock of the process: a candidate may have put another in its place."""
-    flush()
-    begin = time.perf_counter()
-    call()
-    return 1000 * (time.perf_counter() - begin)
-
-
-def by_counts(call, warm_ups, discarded, trials):
-    for _ in range(warm_ups):
-        call()
-    return [timed_call(call) for _ in range(discarded + trials)][discarded:]
-
-
-def by_do_bench(call):
-    """As many calls as fit into a budget of time, which Triton's do_bench fixes by a first look."""
-    call()
-    begin = time.perf_counter()
-    for _ in range(DO_BENCH_FIRST):
-        flush()
-        call()
-    one_ms = max(1000 * (time.perf_counter() - begin) / DO_BENCH_FIRST, 1e-6)
-    for _ in range(min(DO_BENCH_MOST, max(1, int(DO_BENCH_WARM_UP_MS / one_ms)))):
-        call()
-    return [timed_call(call) for _ in range(min(DO_BENCH_MOST, max(1, int(DO_BENCH_MS / one_ms))))]
-
-
-def times_of(model, inputs, asked):
-    """Milliseconds of calls on the same inputs. On a core the device's events and the host's clock are one."""
-    method, warm_ups, trials = asked["timing_method"], asked["warm_ups"], asked["perf_trials"]
-    if method in ("cuda_event", "host_time"):
-        found = by_counts(lambda: model(*inputs), warm_ups, asked["discarded"], trials)
-    elif method == "do_bench_impl":
-        found = by_counts(lambda: model(*inputs), warm_ups + 1, 0, trials)
-    elif method == "do_bench":
-        found = by_do_bench(lambda: model(*inputs))
-    else:
-        raise ValueError(f"timing method {method} is not there for tensors of the CPU: cuda_event, host_time, do_bench or do_bench_impl")
+def times_of(host, model, inputs, asked):
+    """Milliseconds of calls on the same inputs."""
+    method = asked["timing_method"]
+    if method not in METHODS:
+        raise ValueError(f"timing method {method} is not there for {host.where}: {', '.join(METHODS[:-1])} or {METHODS[-1]}")
+    found = getattr(host, method)(lambda: model(*inputs), asked["warm_ups"], asked["discarded"], asked["perf_trials"])
     if not all(math.isfinite(one) for one in found):
         raise ValueError("a time is not finite")
     return found
@@ -129,8 +87,8 @@ def times_of(model, inputs, asked):
 class Evaluation:
     """One candidate beside its reference."""
 
-    def __init__(self, asked):
-        self.asked = asked
+    def __init__(self, asked, device):
+        self.asked, self.host = asked, clocks_of(device)
         self.precision, self.seed = PRECISIONS[asked["precision"]], asked["seed"]
         self.reference, self.candidate, self.get_inputs = None, None, None
         self.answer = {"end": "result", "compiled": False, "correctness": False, "metadata": {}, "candidate_ms": [], "reference_ms": []}
@@ -139,9 +97,13 @@ class Evaluation:
     def metadata(self):
         return self.answer["metadata"]
 
+    def taken(self, value):
+        """Every tensor, whole numbers and bools, too. What is drawn is drawn on the CPU, and brought to the device then."""
+        return value.to(device=self.host.device, dtype=self.precision) if isinstance(value, torch.Tensor) else value
+
     def inputs(self, seed):
         torch.manual_seed(seed)
-        return [cast(value, self.precision) for value in self.get_inputs()]
+        return [self.taken(value) for value in self.get_inputs()]
 
     def run(self):
         if self.asked["reference_only"]:
@@ -162,7 +124,7 @@ class Evaluation:
         context = {}
         model, get_init_inputs, self.get_inputs = load_reference(read(self.asked["reference"]), context)
         torch.manual_seed(self.seed)
-        init = [cast(value, self.precision) for value in get_init_inputs()]
+        init = [self.taken(value) for value in get_init_inputs()]
         with torch.no_grad():
             torch.manual_seed(self.seed)
             self.reference = model(*init)
@@ -183,8 +145,9 @@ class Evaluation:
                 torch.manual_seed(self.seed)
                 self.candidate = made(*init)
                 assert hasattr(self.candidate, "forward")
-                self.reference = self.reference.to(dtype=self.precision)
-                self.candidate = self.candidate.to(dtype=self.precision)
+                self.reference = self.reference.to(device=self.host.device, dtype=self.precision)
+                self.candidate = self.candidate.to(device=self.host.device, dtype=self.precision)
+            self.host.wait()
         except RuntimeError as e:
             self.metadata.update(runtime_error=text_of(e), runtime_error_name=name_of(e))
             return False
@@ -200,8 +163,10 @@ class Evaluation:
                 inputs = self.inputs(seed)
                 torch.manual_seed(seed)
                 expected = self.reference(*inputs)
+                self.host.wait()
                 try:
                     got = self.candidate(*inputs)  # the same objects, which either side may have changed
+                    self.host.wait()
                     if expected.shape != got.shape:
                         self.metadata.update(correctness_issue=f"Output shape mismatch: Expected {expected.shape}, got {got.shape}",
                                              correctness_issue_name="correctness_issue")
@@ -230,28 +195,29 @@ class Evaluation:
         if self.answer["correctness"]:
             try:
                 inputs = self.inputs(self.seed)
-                self.answer["candidate_ms"] = times_of(self.candidate, inputs, self.asked)
+                self.answer["candidate_ms"] = times_of(self.host, self.candidate, inputs, self.asked)
             except Exception as e:
                 self.metadata["error_during_performance"] = text_of(e)
         if self.asked["check_speedup"]:
             inputs = self.inputs(self.seed)
-            self.answer["reference_ms"] = times_of(self.reference, inputs, self.asked)
+            self.answer["reference_ms"] = times_of(self.host, self.reference, inputs, self.asked)
 
     def time_reference_alone(self):
         model, get_init_inputs, self.get_inputs = load_reference(read(self.asked["reference"]), {})
         with torch.no_grad():
             inputs = self.inputs(self.seed)
             torch.manual_seed(self.seed)
-            made = model(*[cast(value, self.precision) for value in get_init_inputs()])
-            self.answer["reference_ms"] = times_of(made.to(dtype=self.precision), inputs, self.asked)
+            made = model(*[self.taken(value) for value in get_init_inputs()])
+            made = made.to(device=self.host.device, dtype=self.precision)
+            self.answer["reference_ms"] = times_of(self.host, made, inputs, self.asked)
 
 
-def run(asked):
+def run(asked, device):
     # The warm Python has them off.
     torch.set_grad_enabled(True)
     torch.set_printoptions(precision=4, threshold=10, edgeitems=3, linewidth=80)
     try:
-        return Evaluation(asked).run()
+        return Evaluation(asked, device).run()
     except Retry:
         return {"end": "retry"}
     except BaseException as e:  # SystemExit, too

@@ -15,6 +15,8 @@ kernelbench_exact  of a reference and a candidate together, in a process of thei
 construct  makes the model as the sheet of the reference says, with the weights of file 2
 take_arguments  of a reference that only makes content: what it would know from describe
 forget     of a reference on a GPU: gives up module and model for the next task's, and says whether torch's settings are as they were
+call_as    of a reference on a GPU, in a process of its own: calls are those of another baseline than eager from now on
+           (module_baselines.py)
 calibrate  of a reference on a GPU: calls its model in its precision and in f64 on the inputs that are there, and says how
            large the results are and how far they are apart (module_device.scales)
 
@@ -37,6 +39,7 @@ import torch
 import built_extensions
 import extension_recorder
 import kernelbench_exact
+import module_baselines
 from module_device import HostMemory, scales
 from module_distributions import changed
 from module_repeats import State, seed_all, seed_of
@@ -90,6 +93,7 @@ class Child:
     def begin(self):
         """As a process that has loaded nothing."""
         self.last = None  # results of the last call, where they may have to be delivered again
+        self.baseline = None  # what is called in the model's place
         self.path, self.module, self.model, self.wide = None, None, None, None
         self.recording, self.without_memory = None, False
         # Of a model that keeps state; whether each call has random numbers by its inputs.
@@ -158,12 +162,27 @@ class Child:
                 seed_all(seed_of(inputs))
             if self.in_f64:
                 inputs = [x.double() if x.is_floating_point() else x for x in inputs]
-            given = iter(inputs)
             with torch.no_grad():
-                result = flattened(model(*[next(given) if value is None else value[0] for value in self.arguments]))
+                called = model if self.baseline is None else self.baseline.of_call(call)
+                result = flattened(called(*self.arguments_of(inputs)))
                 self.deliver(result, outputs)
             if self.memory.is_lent:
                 self.last = (result, outputs)
+        self.memory.wait()
+
+    def arguments_of(self, tensors):
+        given = iter(tensors)
+        return [next(given) if value is None else value[0] for value in self.arguments]
+
+    def computed(self, call):
+        """What the model returns for a call."""
+        with torch.no_grad():
+            return self.model(*self.arguments_of(self.call_views(call)[0]))
+
+    def call_by(self, baseline, call):
+        """A call whose results go nowhere."""
+        with torch.no_grad():
+            baseline.of_call(call)(*self.arguments_of(self.call_views(call)[0]))
         self.memory.wait()
 
     def deliver_again(self):
@@ -361,14 +380,19 @@ class Child:
         self.memory.give_back()
         return {}
 
+    def call_as(self, asked):
+        if self.model is None:
+            raise Unusable("a baseline before a model")
+        self.baseline = module_baselines.make(asked["baseline"], self, asked["calls"])
+        self.memory.wait()
+        return {}
+
     def calibrate(self, _):
         inputs, _ = self.call_views(0)
-        given = [value[0] if value is not None else None for value in self.arguments]
 
         def results(model, tensors):
-            left = iter(tensors)
             with torch.no_grad():
-                return flattened(model(*[next(left) if one is None else value for one, value in zip(self.arguments, given)]))
+                return flattened(model(*self.arguments_of(tensors)))
 
         wide = None
         self.restore()
@@ -457,14 +481,15 @@ class Child:
 
     def kernelbench_exact(self, asked):
         self.install_extensions()
-        return kernelbench_exact.run(asked)
+        return kernelbench_exact.run(asked, self.memory.device)
 
     def ask(self, text, sheet, room):
         asked = json.loads(text)
         if "long" in asked:
             asked = json.loads(ctypes.string_at(sheet, asked["long"]))
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
-                    "construct": self.construct, "take_arguments": self.take_arguments, "forget": self.forget, "calibrate": self.calibrate, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
+                    "construct": self.construct, "take_arguments": self.take_arguments, "forget": self.forget, "calibrate": self.calibrate,
+                    "call_as": self.call_as, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
                     "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
         if self.module is None and asked["ask"] not in ("record", "record_making", "record_call", "kernelbench_exact"):
             raise Unusable("a question before a module")

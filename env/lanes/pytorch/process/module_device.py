@@ -13,6 +13,7 @@ import torch
 from module_tensors import DTYPES, Unusable, view as host_view
 
 ROOM = 400
+WARM_UPS = 3  # of a model before its launches are captured: libraries have chosen their kernels by then
 INPUTS = 0  # QUERN_INPUTS of env/device/window_part.h
 
 
@@ -38,6 +39,7 @@ class DeviceMemory:
 
     def __init__(self, library):
         self.library, self.window = library, ctypes.c_void_p()
+        self.graph_memory = None
         self.waits = torch.cuda.synchronize  # kept here, out of reach of what a module does to torch
         library.quern_window_address.restype = ctypes.c_uint64
         library.quern_window_problem.restype = ctypes.c_char_p
@@ -89,6 +91,23 @@ class DeviceMemory:
 
     def wait(self):
         self.waits()
+
+    def capture(self, work):
+        """A CUDA graph of what `work` launches: (replay, its results, which each replay writes anew). The graphs of a process
+        share what they compute in, since they are replayed one after the other."""
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UPS):
+                work()
+        torch.cuda.current_stream().wait_stream(side)
+        self.waits()
+        if self.graph_memory is None:
+            self.graph_memory = torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.graph_memory):
+            results = work()
+        return graph.replay, results
 
     def give_back(self):
         """What torch keeps of memory that nothing uses any more."""

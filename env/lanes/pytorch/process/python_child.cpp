@@ -166,6 +166,11 @@ answered<std::string> python_child::construct(const module_making& how, const mo
              limits);
 }
 
+answered<std::string> python_child::call_as(std::string_view baseline, int calls,
+                                            question_limits limits) {
+  return ask({{"ask", "call_as"}, {"baseline", baseline}, {"calls", calls}}, limits);
+}
+
 answered<std::string> python_child::calibrate(question_limits limits) {
   return ask({{"ask", "calibrate"}}, limits);
 }

@@ -81,6 +81,10 @@ class python_child {
   /// Of a reference with a GPU whose inputs are in place: calls its model in its precision and in
   /// f64. The text is for parse_scales().
   answered<std::string> calibrate(question_limits limits);
+  /// Of a reference with a GPU that has a plan and a model: from now on it is called as this
+  /// baseline (a name of baseline.hpp), in windows of `calls` calls. What compiles, tunes or
+  /// captures does so here.
+  answered<std::string> call_as(std::string_view baseline, int calls, question_limits limits);
   /// In a process that has loaded nothing: runs the module with builds of extensions replaced, to
   /// learn which it asks for. The text is for parse_recorded_extensions().
   answered<std::string> record(const std::string& path, question_limits limits);

@@ -247,6 +247,8 @@ void tell_python_faults() {
 
 /// The driver opens some dozens, and modules of libraries.
 constexpr int most_files_with_gpu = 1024;
+/// Where no control group counts them.
+constexpr int most_processes_with_compilers = 256;
 
 /// What has begun to lock this process in.
 std::optional<sandbox_entry> python_entry;
@@ -282,6 +284,11 @@ base::status begin_entry(const char* text, const cgroup_leaf* group) {
                           {}};
     here.limits.open_files = most_files_with_gpu;
     here.limits.file_bytes = 0;
+    QUERN_TRY(const bool compilers, base::get<bool>(spec, "compilers"));
+    if (compilers) {
+      here.profile = syscall_profile::gpu_compiler;
+      here.limits.processes = most_processes_with_compilers;
+    }
   }
   const auto mode = required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_TRY(auto begun, sandbox_entry::begin(here, probe_host(), mode, group));
@@ -318,7 +325,10 @@ void* quern_python_group(int64_t memory_bytes, int32_t processes) {
 }
 
 void quern_python_group_end(void* group) {
-  delete static_cast<env::cgroup_leaf*>(group);
+  const auto* const leaf = static_cast<env::cgroup_leaf*>(group);
+  if (leaf == nullptr) return;
+  leaf->kill();  // compilers that outlived who started them
+  delete leaf;
 }
 
 int32_t quern_python_group_ran_out(void* group) {

@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "base/program.hpp"
 #include "env/build/python.hpp"
+#include "env/build/tool.hpp"
 
 namespace quern::env {
 namespace {
@@ -34,6 +35,15 @@ base::expected<fs::path> python_library() {
     return base::fail(base::errc::not_found, "{} is not there: build all of Quern (tools/setup.sh)",
                       path.string());
   return path;
+}
+
+/// What torch.compile needs beyond Python: compilers, links to them (Debian's cc), and what tells
+/// where the driver's libraries are.
+std::vector<std::string> shown_to_compile() {
+  std::vector<std::string> shown = compiler_folders();
+  for (const char* path : {"/etc/alternatives", "/sbin", "/usr/sbin", "/usr/local/cuda"})
+    shown.emplace_back(path);
+  return shown;
 }
 
 }  // namespace
@@ -99,6 +109,7 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, warm_up ho
     more["gpu"] = {{"library", gpu->library.string()},
                    {"devices", gpu->access.devices},
                    {"read_only", shown},
+                   {"compilers", shown_to_compile()},
                    {"folders", folders->path().string()}};
   }
   command.push_back(base::dump(more));
@@ -111,7 +122,8 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, warm_up ho
 base::json python_zygote::limits_of(const python_start& how) const {
   return {{"memory_bytes", std::min(how.memory_bytes, most_memory_)},
           {"work_bytes", how.work_bytes},
-          {"required", required_}};
+          {"required", required_},
+          {"compilers", how.compilers}};
 }
 
 base::expected<base::json> python_zygote::ask(const base::json& question, base::unique_fd socket) {

@@ -38,6 +38,8 @@ struct python_start {
   std::string extensions;
   /// Of a child with a GPU: whether its own folder will have Triton kernels (built_kernels.py).
   bool kernels = false;
+  /// Of a child with a GPU: it may start compilers, and is shown them. Of references alone.
+  bool compilers = false;
 };
 
 /// The GPU of a warm parent whose children have one.

@@ -37,6 +37,7 @@ class Limits:
     memory_bytes: int
     work_bytes: int
     required: bool
+    compilers: bool  # of a reference with a GPU: it may start compilers and see them
 
     @classmethod
     def of(cls, asked):
@@ -102,6 +103,13 @@ def use_work_folder():
     os.environ.update(HOME=here, TMPDIR=here, TRITON_CACHE_DIR=os.path.join(here, "triton"), TORCHINDUCTOR_CACHE_DIR=here)
 
 
+def use_compilers():
+    """Of a reference that torch.compile is used on. One compiler at a time: a pool would be processes that wait."""
+    for name in ("LD_PRELOAD", "PYTORCH_NVML_BASED_CUDA_CHECK"):  # what the warm Python has for itself
+        os.environ.pop(name, None)
+    os.environ.update(PATH="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", TORCHINDUCTOR_COMPILE_THREADS="1")
+
+
 def wait_and_serve(library, control, limits, own_files, group):
     """In the child, right behind the fork. The status to exit with. `control`: its end of the warm Python's socket."""
     import module_child
@@ -123,12 +131,16 @@ def wait_and_serve(library, control, limits, own_files, group):
         if library.gpu is None:
             library.begin(spec | {"read_only": own_files}, group)
         else:
-            library.begin(spec | {"read_only": own_files + [library.gpu["library"]]}, group)
+            shown = own_files + [library.gpu["library"]] + (library.gpu["compilers"] if limits.compilers else [])
+            library.begin(spec | {"read_only": shown}, group)
             layers = library.complete({"core": -1, "read_only": [], "keep": [own]})
             use_work_folder()
             memory = module_device.DeviceMemory(library.window)
             memory.open()
-            library.lock()
+            if limits.compilers:
+                use_compilers()  # which are processes, that the lock below forbids
+            else:
+                library.lock()
         touch_pages()
         tell(None)
         message, channels, _, _ = socket.recv_fds(control, MOST_MESSAGE, 1)

@@ -1,15 +1,15 @@
 """The parent of the Python processes of lane `pytorch`: `zygote.py LIBRARY [GPU]`, started by an evaluator.
 
-GPU is JSON, for processes with a GPU: {"library", "devices", "read_only", "folders"}. `library` is libquern_cuda.so, the
-next two are those of env::gpu_access, and `folders` is where each child gets a folder of its own, which its sandbox shows:
+GPU is JSON, for processes with a GPU: {"library", "devices", "read_only", "compilers", "folders"}. `library` is libquern_cuda.so, the
+next two are those of env::gpu_access, `compilers` is what a child is shown, too, that may start them, and `folders` is where each child gets a folder of its own, which its sandbox shows:
 the evaluator puts the candidate's files there.
 
 It imports torch and what candidates import most, and never runs a text of theirs. On descriptor 3 it is asked for
 children, to have some stand ready, to end one and how it ended:
 
-  {"core", "memory_bytes", "work_bytes", "required", "classes", "extensions", "kernels", "read_only"} with the child's end of a socket
+  {"core", "memory_bytes", "work_bytes", "required", "compilers", "classes", "extensions", "kernels", "read_only"} with the child's end of a socket
                         pair: {"pid", "stood_ready", "folder"}; {"pid": -1, "error"}
-  {"stand_ready": N, "memory_bytes", "work_bytes", "required"}: no answer
+  {"stand_ready": N, "memory_bytes", "work_bytes", "required", "compilers"}: no answer
   {"ready": true}: {"ready": [PID, ...]}, once all that were ordered stand
   {"still": BOOL}: the same; those that are in making stand still from then on, or go on
   {"end": PID}: {"code", "signal", "out_of_memory", "killed"}; {}: nobody knows it
@@ -41,7 +41,7 @@ from ready_children import ChildIsGone, Limits, ReadyChild, wait_and_serve
 CONTROL = 3
 ROOM = 480
 # A child's processes and threads together: one, and what LibTorch may start where no filter forbids it; or the driver's.
-MOST_PROCESSES, MOST_WITH_GPU = 4, 64
+MOST_PROCESSES, MOST_WITH_GPU, MOST_WITH_COMPILERS = 4, 64, 256
 MOST_ENDS = 64
 
 
@@ -61,9 +61,9 @@ class Library:
     def probe(self):
         self.check(self.so.quern_python_probe)
 
-    def group(self, memory_bytes):
-        most = MOST_PROCESSES if self.gpu is None else MOST_WITH_GPU
-        return self.so.quern_python_group(ctypes.c_int64(memory_bytes), ctypes.c_int32(most))
+    def group(self, limits):
+        most = MOST_PROCESSES if self.gpu is None else MOST_WITH_COMPILERS if limits.compilers else MOST_WITH_GPU
+        return self.so.quern_python_group(ctypes.c_int64(limits.memory_bytes), ctypes.c_int32(most))
 
     def lock(self):
         self.check(self.so.quern_python_lock)
@@ -184,7 +184,7 @@ class Zygote:
 
     def begin(self, limits):
         """A child that is forked and does not stand yet."""
-        group, folder = self.library.group(limits.memory_bytes), self.new_folder()
+        group, folder = self.library.group(limits), self.new_folder()
         try:
             ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             pid = os.fork()

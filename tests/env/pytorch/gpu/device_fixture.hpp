@@ -37,20 +37,22 @@ inline pytorch_device_evaluator* device_judge() {
   return go_on_with_gpu(opened != nullptr, problem) ? opened.get() : nullptr;
 }
 
-/// As large as a task whose call takes some 100 us.
-inline std::string wide() {
+/// As large as a task whose call takes some 100 us; of more rows, in proportion.
+inline std::string wide(int rows = 8192) {
   std::string text = layered;
   const auto put = [&](std::string_view from, std::string_view to) {
     text.replace(text.find(from), from.size(), to);
   };
-  put("torch.rand(24, 32)", "torch.rand(8192, 512)");
+  put("torch.rand(24, 32)", fmt::format("torch.rand({}, 512)", rows));
   put("return [32]", "return [512]");
   return text;
 }
 
 inline verdict judged_on_device(const std::string& source, bool timed = false,
-                                std::shared_ptr<const task> of = task_of(layered)) {
+                                std::shared_ptr<const task> of = task_of(layered),
+                                const std::string& protocol = "paired/1") {
   evaluation_request request;
+  request.protocol = protocol;
   request.subject = std::move(of);
   request.source = source;
   request.verify_only = !timed;

@@ -5,7 +5,7 @@ import torch
 
 import module_device_of_gpus
 from module_device_of_gpus import HostMemory, scales  # noqa: F401
-from module_tensors import view
+from module_tensors import flattened, view
 
 
 class DeviceMemory(module_device_of_gpus.DeviceMemory):
@@ -22,6 +22,16 @@ class DeviceMemory(module_device_of_gpus.DeviceMemory):
         if self.library.quern_window_open(0, 0, ctypes.byref(self.window), problem, 400):
             raise OSError(problem.value.decode())
         self.scratch = torch.zeros(64)
+
+    def capture(self, work):
+        if getattr(torch, "refuses_graphs", False):
+            raise RuntimeError("operation not permitted when stream is capturing")
+        results = work()
+
+        def replay():
+            for into, value in zip(flattened(results), flattened(work()), strict=True):
+                into.copy_(value)
+        return replay, results
 
     def give_back(self):
         pass

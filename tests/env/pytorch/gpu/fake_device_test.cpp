@@ -1,12 +1,9 @@
 // An evaluation of a module on a GPU from task to verdict, on a device that is none: what the
 // evaluator lends, asks, compares and charges. Its processes, their sandbox and Python are real.
 #include <csignal>
-#include <cstdlib>
 
-#include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
-#include "tests/env/pytorch/gpu/fake_share.hpp"
-#include "tests/env/pytorch/judge/modules_fixture.hpp"
+#include "tests/env/pytorch/gpu/fake_fixture.hpp"
 #include "tools/bench_pytorch/module_files.hpp"
 
 using namespace quern;
@@ -14,62 +11,6 @@ using namespace quern::env;
 using namespace quern::test;
 using namespace quern::test::modules;
 namespace fs = std::filesystem;
-
-namespace {
-
-struct fake_host {
-  base::temp_folder share = share_with_a_fake_device();
-  pytorch_device_evaluator::state state;
-};
-
-/// Null: this machine has no Python with torch, and the case is skipped.
-pytorch_device_evaluator::state* device_that_is_none() {
-  static std::unique_ptr<fake_host> host;
-  if (host) return &host->state;
-  if (const auto python = find_module_python(); !python) {
-    skip(python.error().message);
-    return nullptr;
-  }
-  host = std::make_unique<fake_host>();
-  ::setenv("QUERN_SHARE", host->share.path().c_str(), 1);
-  auto& s = host->state;
-  s.options.input_seed = 7;
-  s.options.time_budget_s = 0.3;
-  s.options.noise_limit = 0.5;  // three processes on two cores: nothing here is about speed
-  s.mode = sandbox_mode::best_effort;
-  auto children = spawner::create(s.mode);
-  REQUIRE(children);
-  s.children = std::move(*children);
-  s.builds = std::make_unique<candidate_builds>(*s.children, fs::path());
-  s.kernels = std::make_unique<candidate_kernels>(*s.children, fs::path());
-  s.sheets = std::make_unique<task_sheets>(s.mode);
-  s.null = null_distribution::of_modules_on_gpus();
-  s.gpu.library = program_dir() / "libquern_fake_device.so";
-  s.gpu.access.devices = {"/dev/zero"};
-  auto desk = device_desk::open(0, s.gpu.library);
-  CAPTURE(desk ? "" : desk.error().message);
-  REQUIRE(desk);
-  auto care = device_care::begin(s, 0, **desk);
-  REQUIRE(care);
-  s.care.emplace(std::move(*care));
-  s.set_up(std::move(*desk));
-  return &s;
-}
-
-verdict judged_by_fake(const std::string& source, bool timed = false,
-                       const std::shared_ptr<const task>& of = task_of(layered)) {
-  evaluation_request request;
-  request.subject = of;
-  request.source = source;
-  request.verify_only = !timed;
-  verdict v;
-  const measure_name how;
-  pytorch_device_evaluation one(*device_that_is_none(), request, how, v);
-  one.run();
-  return v;
-}
-
-}  // namespace
 
 TEST_CASE("a right module is ok, is timed on content of its own, and its process stood ready") {
   auto* with = device_that_is_none();

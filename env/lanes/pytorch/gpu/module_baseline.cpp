@@ -1,0 +1,137 @@
+// The reference as a baseline other than eager.
+#include "env/lanes/pytorch/gpu/module_baseline.hpp"
+
+#include <utility>
+
+#include <sched.h>
+
+#include "env/gpu/read_difference.hpp"
+#include "env/judge/compare.hpp"
+
+namespace quern::env {
+namespace {
+
+constexpr question_limits making_a_baseline = device_limits(make_baseline_s);
+constexpr question_limits calling_a_baseline = device_limits(300);
+/// Files of compilers and what they make.
+constexpr std::int64_t compiling_work_bytes = std::int64_t{2} << 30;
+
+/// What a process that refused, died or took too long means for the baseline.
+base::error baseline_error(baseline_choice which, const runner_failure& why) {
+  using enum runner_failure::kind;
+  if (why.what == timeout)
+    return {base::errc::invalid_argument,
+            fmt::format("baseline {}: it was not made of this reference within {:g} s. Choose "
+                        "another baseline",
+                        name_of(which), make_baseline_s)};
+  const bool own = why.what == refused || why.what == fault;
+  return {
+      own ? base::errc::invalid_argument : base::errc::unavailable,
+      fmt::format("baseline {} cannot be made of this reference: {}", name_of(which), why.text)};
+}
+
+/// Waits for what was asked of it, where nothing is to be found.
+base::status desk_is_done(device_desk& desk) {
+  if (const auto found = desk.wait(); !found) return tl::make_unexpected(found.error());
+  return {};
+}
+
+/// One call on the content that is there, whose results are copied to `to` where that is not 0.
+base::status call_on_poison(device_module& process, baseline_choice which,
+                            const device_module_task& of, device_desk& desk, module_memory& memory,
+                            std::uint64_t to) {
+  constexpr std::uint32_t not_a_number = 0xFFFFFFFF;
+  for (std::size_t o = 0; o < of.places.at.outputs.size(); ++o)
+    desk.set(memory.reference_outputs() + of.places.outputs.offset(o),
+             (static_cast<std::uint64_t>(of.places.at.outputs[o].bytes) + 3) / 4 * 4, not_a_number);
+  QUERN_CHECK(desk_is_done(desk));
+  if (const auto done = process.run(1, calling_a_baseline); !done)
+    return tl::make_unexpected(baseline_error(which, done.error()));
+  if (to == 0) return {};
+  desk.copy(to, memory.reference_outputs(), of.places.outputs.stride());
+  return desk_is_done(desk);
+}
+
+/// Whether it computes what eager does, on every case of the task.
+base::status check_against_eager(device_module& process, baseline_choice which,
+                                 device_module_task& of, device_desk& desk, module_memory& memory) {
+  for (const module_case& one : of.cases) {
+    QUERN_CHECK(make_content(of, {&one, 1}, desk, memory));
+    desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+    QUERN_CHECK(
+        call_on_poison(*of.processes.reference, which, of, desk, memory, memory.snapshot()));
+    QUERN_CHECK(call_on_poison(process, which, of, desk, memory, 0));
+    const auto& outputs = of.places.at.outputs;
+    const auto at = [&](std::uint64_t base, std::size_t o) {
+      return base + of.places.outputs.offset(o);
+    };
+    for (std::size_t o = 0; o < outputs.size(); ++o)
+      desk.compare(at(memory.reference_outputs(), o), at(memory.snapshot(), o), outputs[o],
+                   one.limit.at(o));
+    QUERN_TRY(const auto found, desk.wait());
+    for (std::size_t o = 0; o < found.size(); ++o) {
+      if (found[o].clean()) continue;
+      const auto difference = read_difference(desk, outputs[o], at(memory.reference_outputs(), o),
+                                              at(memory.snapshot(), o), found[o].first);
+      return base::fail(base::errc::invalid_argument,
+                        "baseline {} gives other results than the reference does: {}: {} ({} of {} "
+                        "elements). Choose another baseline",
+                        name_of(which), one.name, describe(difference), found[o].wrong,
+                        outputs[o].elements);
+    }
+  }
+  return {};
+}
+
+/// Where models are called, its thread, once compilers are done with all others. A process of
+/// another user stays where it is, unless this one is root's: times are less even then.
+void call_on_core(device_module& process, int core) {
+  if (core < 0) return;
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(static_cast<std::size_t>(core), &only);
+  (void)::sched_setaffinity(process.child().pid(), sizeof only, &only);
+}
+
+}  // namespace
+
+base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
+                                           python_zygote& zygote, device_desk& desk,
+                                           module_memory& memory, int core) {
+  module_processes& processes = of.processes;
+  if (processes.baseline && processes.baseline_is == which) return processes.baseline.get();
+  processes.baseline.reset();  // first: its memory on the device is needed
+  python_start how = device_start(false);
+  how.core = core;
+  if (is_compiled(which)) {
+    how.compilers = true;
+    how.core = -1;  // until it is made
+    how.work_bytes = compiling_work_bytes;
+  }
+  QUERN_TRY(auto child, zygote.fork(how));
+  auto made = std::make_unique<device_module>(zygote, std::move(child));
+  if (const auto lent = memory.lend_to_reference(*made, of.places); !lent)
+    return base::fail(base::errc::unavailable, "lending memory to baseline {}: {}", name_of(which),
+                      lent.error().text);
+  QUERN_TRY(const auto path, made->put("reference.py", of.subject->reference));
+  if (const auto loaded = made->child().load(path, making_a_baseline); !loaded)
+    return tl::make_unexpected(baseline_error(which, loaded.error()));
+  const auto model = made->child().construct(of.making, of.sheet, of.weights, making_a_baseline);
+  if (!model) return tl::make_unexpected(baseline_error(which, model.error()));
+  // Compilers see values that a call may have.
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
+  for (int slot = 0; slot < of.slots; ++slot)
+    desk.copy(
+        memory.reference_inputs() + static_cast<std::uint64_t>(slot) * of.places.inputs.stride(),
+        memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(desk_is_done(desk));
+  const auto called = made->child().call_as(name_of(which), of.slots, making_a_baseline);
+  if (!called) return tl::make_unexpected(baseline_error(which, called.error()));
+  call_on_core(*made, core);
+  QUERN_CHECK(check_against_eager(*made, which, of, desk, memory));
+  processes.baseline = std::move(made);
+  processes.baseline_is = which;
+  return processes.baseline.get();
+}
+
+}  // namespace quern::env

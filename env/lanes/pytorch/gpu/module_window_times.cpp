@@ -1,0 +1,55 @@
+// What calls took by what was recorded of windows.
+#include "env/lanes/pytorch/gpu/module_window_times.hpp"
+
+#include <algorithm>
+
+#include "env/measure/stats.hpp"
+
+namespace quern::env {
+namespace {
+
+/// What is left of a call when what stands around it is taken off, at least: below it nothing is
+/// told apart from nothing.
+constexpr double least_call_ns = 500;
+
+}  // namespace
+
+void module_window_times::pair_tail(double ns) {
+  charge_.begin_pair();
+  charge_.end_pair(ns);
+}
+
+void module_window_times::window_tail(std::size_t drawn, double ns) {
+  if (tails_.size() <= drawn) tails_.resize(drawn + 1, 0);
+  tails_[drawn] = ns;
+}
+
+double module_window_times::delivery_ns() const {
+  return deliveries_.empty() ? 0 : median_of(deliveries_);
+}
+
+process_pairs module_window_times::net(process_pairs pairs, bool charges) const {
+  const double around = delivery_ns();
+  for (window_pair& one : pairs) {
+    one.ref_ns = std::max(least_call_ns, one.ref_ns - around);
+    one.cand_ns = std::max(least_call_ns, one.cand_ns - around);
+  }
+  return charges ? charge_.charged(std::move(pairs), 1) : pairs;
+}
+
+process_pairs module_window_times::net(const timed_lists& times, const round_schedule& schedule,
+                                       bool charges) const {
+  const double around = delivery_ns(), forgiven = forgiven_ns();
+  const auto less = [&](double ns) { return std::max(least_call_ns, ns - around); };
+  std::vector<double> refs, cands;
+  for (const double ns : times.reference_ns)
+    refs.push_back(less(ns));
+  for (std::size_t w = times.warm_ups; w < times.candidate_ns.size(); ++w)
+    for (const double ns : times.candidate_ns[w]) {
+      const double tail = charges && w < tails_.size() ? tails_[w] : 0;
+      cands.push_back(less(ns) + std::max(0.0, tail - forgiven));
+    }
+  return schedule.rounds(refs, cands);
+}
+
+}  // namespace quern::env

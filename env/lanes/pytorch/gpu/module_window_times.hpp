@@ -1,0 +1,60 @@
+// What was recorded of a module's windows on a GPU, and what its calls took by it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "env/core/idle_charge.hpp"
+#include "env/judge/timing_session.hpp"
+#include "env/measure/estimate.hpp"
+#include "env/measure/round_schedule.hpp"
+
+namespace quern::env {
+
+/// Of one measurement. A window has n calls, each asked for when the one before was answered. With
+/// the symbols, in ns,
+///
+///     w   from the first question to the last answer
+///     d   what the reference takes to deliver n times once more: median of this measurement
+///     u   the tail of a window of the candidate (device_window)
+///     q   90th percentile of the reference's tails
+///
+/// a call takes, and at least 500 ns,
+///
+///     reference: (w - d) / n        candidate: (w - d) / n + max(0, u - q)
+///
+/// max(0, u - q) is charged once per call, not once per window: who answers early does so in every
+/// call, and d would hide the deferred work. Thread-compatible.
+class module_window_times {
+ public:
+  /// What was recorded up to here does not count.
+  void forget() { *this = {}; }
+  /// d / n of one delivery.
+  void delivered(double call_ns) { deliveries_.push_back(call_ns); }
+  void reference_tail(double ns) { charge_.saw_trusted(ns); }
+  /// u of the pair that was recorded last.
+  void pair_tail(double ns);
+  /// u of window `drawn` of the candidate, where sides are measured one after the other.
+  void window_tail(std::size_t drawn, double ns);
+
+  [[nodiscard]] std::size_t deliveries() const { return deliveries_.size(); }
+  /// Median of d / n; 0 without one.
+  [[nodiscard]] double delivery_ns() const;
+  /// q; without bound where too few tails were seen.
+  [[nodiscard]] double forgiven_ns() const { return charge_.forgiven_ns(); }
+
+  /// `pairs`: w / n of either side, in the order of pair_tail(). `charges`: whether candidates are
+  /// charged for their tails.
+  [[nodiscard]] process_pairs net(process_pairs pairs, bool charges) const;
+  /// Of a protocol that has the reference first: run i of either side is a pair. `times`: w / n.
+  [[nodiscard]] process_pairs net(const timed_lists& times, const round_schedule& schedule,
+                                  bool charges) const;
+
+ private:
+  std::vector<double> deliveries_;
+  std::vector<double> tails_;  ///< of windows of the candidate alone, by their number
+  idle_charge charge_;
+};
+
+}  // namespace quern::env

@@ -1,0 +1,163 @@
+// Protocols and baselines of modules on a GPU, from request to verdict, on a device that is none.
+#include <algorithm>
+
+#include "tests/env/gpu/layer_switches.hpp"
+#include "tests/env/pytorch/gpu/fake_fixture.hpp"
+
+using namespace quern;
+using namespace quern::env;
+using namespace quern::test;
+using namespace quern::test::modules;
+
+namespace {
+
+constexpr std::array others{protocol_cuda_l1_train, protocol_cuda_l1_report, protocol_kernelbench};
+
+measure_name by(std::string_view protocol, baseline_choice over = baseline_choice::eager) {
+  return {std::string(protocol), over};
+}
+
+verdict measured(const std::string& source, const measure_name& how,
+                 const std::shared_ptr<const task>& of = task_of(layered)) {
+  return judged_by_fake(source, true, of, how);
+}
+
+const check_result& timed_outputs(const verdict& v) {
+  const auto timed = std::ranges::find(v.checks, "timed outputs", &check_result::name);
+  REQUIRE(timed != v.checks.end());
+  return *timed;
+}
+
+/// Right in its first calls, which are those of the checks, and wrong from then on.
+std::string wrong_later(int from_call) {
+  return candidate("y", "",
+                   "        y = " + std::string(honest) +
+                       "\n        self.calls = getattr(self, 'calls', 0) + 1\n" +
+                       fmt::format("        if self.calls > {}: y = y * 1.5\n", from_call));
+}
+
+/// A task whose reference knows how it is called.
+std::shared_ptr<const task> task_with(const std::string& head, const std::string& in_forward,
+                                      const std::string& result = "x * 2") {
+  return task_of(head +
+                 "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n" +
+                 in_forward + "        return " + result +
+                 "\n\ndef get_inputs():\n    return [torch.rand(64, 64)]\n");
+}
+const char* const doubles =
+    "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+    "        return x + x\n";
+
+}  // namespace
+
+TEST_CASE("an honest module is timed by every protocol, and one that is slow is told") {
+  if (device_that_is_none() == nullptr) return;
+  for (const auto protocol : others) {
+    CAPTURE(protocol);
+    const verdict v = measured(candidate(honest), by(protocol));
+    CAPTURE(v.detail);
+    // On a busy machine cuda_l1_train/1 has buckets that differ, and still no wrong result.
+    CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+    CHECK(timed_outputs(v).pass);
+    CHECK_FALSE(v.confirmed.has_value());
+    if (protocol == protocol_cuda_l1_train) continue;
+    // A pause of 20 ms a call is longer than any call of the reference. Neither of these is noisy.
+    const std::string pauses = candidate(honest, "import time\n", "        time.sleep(0.02)\n");
+    const verdict slow = measured(pauses, by(protocol));
+    CAPTURE(slow.detail);
+    REQUIRE(name_of(slow.kind) == "ok");
+    CHECK(slow.speedup_e2.value_or(1000) < 50);
+  }
+}
+
+TEST_CASE("every protocol compares each call that it times") {
+  if (device_that_is_none() == nullptr) return;
+  for (const auto protocol : others) {
+    CAPTURE(protocol);
+    const verdict v = measured(wrong_later(40), by(protocol));
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == "wrong_value");
+    CHECK(contains(v.detail, "a timed call is wrong"));
+    // The control.
+    turn(check_layer::values, false);
+    const verdict through = measured(wrong_later(40), by(protocol));
+    turn(check_layer::values, true);
+    CAPTURE(through.detail);
+    CHECK((through.kind == verdict_kind::ok || through.kind == verdict_kind::noisy));
+  }
+}
+
+TEST_CASE("kernelbench/1 has calls one by one and one hundred of them; the others windows") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const verdict v = measured(candidate(honest), by(protocol_kernelbench));
+  REQUIRE(name_of(v.kind) == "ok");
+  REQUIRE(v.time);
+  CHECK(v.time->windows == 100);
+}
+
+TEST_CASE("a baseline of CUDA graphs is captured, stays, and is measured over") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto how = by(protocol_paired, baseline_choice::graph);
+  const auto process = [&] {
+    const auto& kept = (*with->stand->get(task_of(layered)))->processes;
+    CHECK(kept.baseline_is == baseline_choice::graph);
+    return kept.baseline ? kept.baseline->child().pid() : -1;
+  };
+  int pid = 0;
+  for (int round = 0; round < 2; ++round) {
+    const verdict v = measured(candidate(honest), how);
+    CAPTURE(v.detail);
+    CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+    CHECK(timed_outputs(v).pass);
+    CHECK((round == 0 || pid == process()));
+    pid = process();
+    CHECK(pid > 0);
+  }
+  CHECK(name_of(measured(wrong_later(40), how).kind) == "wrong_value");
+  // It ends with its task.
+  CHECK(name_of(judged_by_fake(doubles, false, task_with("", "")).kind) == "ok");
+  CHECK((*with->stand->get(task_of(layered)))->processes.baseline == nullptr);
+}
+
+TEST_CASE("a baseline that cannot be made is a refusal that names it, and says why") {
+  if (device_that_is_none() == nullptr) return;
+  const auto how = by(protocol_kernelbench, baseline_choice::graph);
+  const auto refuses = task_with("import torch\ntorch.refuses_graphs = True\n", "");
+  const verdict refused = measured(doubles, how, refuses);
+  CHECK(name_of(refused.kind) == "invalid_reference");
+  CHECK(contains(refused.detail, "baseline graph cannot be made of this reference"));
+  CHECK(contains(refused.detail, "when stream is capturing"));
+  // The control: over eager the same reference is measured, and graphs of another one are.
+  CHECK(name_of(measured(doubles, by(protocol_kernelbench), refuses).kind) == "ok");
+  CHECK(name_of(measured(doubles, how, task_with("", "")).kind) == "ok");
+}
+
+TEST_CASE("torch.compile of a reference has its compilers, in its own process alone") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto how = by(protocol_kernelbench, baseline_choice::compile);
+  const auto plain = task_with("", "");
+  const verdict v = measured(doubles, how, plain);
+  CAPTURE(v.detail);
+  REQUIRE(name_of(v.kind) == "ok");
+  CHECK((*with->stand->get(plain))->processes.baseline_is == baseline_choice::compile);
+
+  // That it was compiled shows where it then gives something else, which is no baseline.
+  const auto differs = task_with("", "        if torch.compiler.is_compiling(): return x * 3\n");
+  const verdict refused = measured(doubles, how, differs);
+  CAPTURE(refused.detail);
+  CHECK(name_of(refused.kind) == "invalid_reference");
+  CHECK(contains(refused.detail, "baseline compile gives other results than the reference does"));
+  // The control.
+  CHECK(name_of(measured(doubles, by(protocol_kernelbench), differs).kind) == "ok");
+
+  // A candidate beside it starts no process.
+  const std::string starts =
+      "import subprocess\nsubprocess.run(['/bin/true'])\n" + std::string(doubles);
+  const verdict forbidden = measured(starts, how, plain);
+  CAPTURE(forbidden.detail);
+  CHECK((forbidden.kind == verdict_kind::compile_error ||
+         forbidden.kind == verdict_kind::runtime_error));
+}

@@ -1,0 +1,144 @@
+// What recorded windows of modules on a GPU come to under each protocol: units, what is taken off,
+// what is charged. No clock and no process.
+#include "env/judge/judgement.hpp"
+#include "env/lanes/pytorch/gpu/module_window_times.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::env;
+
+namespace {
+
+constexpr double delivery_ns = 40'000;  // a call
+constexpr std::size_t recorded_pairs = 70;
+
+/// A measurement in pairs of windows, times of a call with what stands around it. Pairs differ by
+/// half a percent to either side.
+struct recorded_measurement {
+  module_window_times windows;
+  process_pairs pairs;
+
+  recorded_measurement(double ref_ns, double cand_ns, double tail_ns = 1000) {
+    for (std::size_t i = 0; i < recorded_pairs; ++i) {
+      const double uneven = i % 2 == 0 ? 1.005 : 0.995;
+      windows.delivered(delivery_ns);
+      windows.reference_tail(1000);
+      windows.pair_tail(tail_ns);
+      pairs.push_back({ref_ns * uneven + delivery_ns, cand_ns * uneven + delivery_ns});
+    }
+  }
+  [[nodiscard]] process_pairs net(bool charges = true) const { return windows.net(pairs, charges); }
+};
+
+/// The same for a protocol that has the reference first, a call a window.
+struct recorded_calls {
+  module_window_times windows;
+  timed_lists times;
+
+  recorded_calls(double ref_ns, double cand_ns, double tail_ns = 1000) {
+    times.warm_ups = kernelbench_protocol.warm_ups;
+    const std::size_t counted = kernelbench_protocol.runs + kernelbench_protocol.discarded;
+    for (std::size_t i = 0; i < counted; ++i) {
+      // What is discarded is ten times as long.
+      const double first = i == 0 ? 10 : 1;
+      windows.delivered(delivery_ns);
+      windows.reference_tail(1000);
+      times.reference_ns.push_back(first * ref_ns + delivery_ns);
+    }
+    for (std::size_t w = 0; w < times.warm_ups + counted; ++w) {
+      // Warm-ups count nowhere.
+      const double first = w < times.warm_ups ? 50 : w == times.warm_ups ? 10 : 1;
+      times.candidate_ns.push_back({first * cand_ns + delivery_ns});
+      windows.window_tail(w, tail_ns);
+    }
+  }
+  [[nodiscard]] process_pairs net(bool charges = true) const {
+    return windows.net(times, round_schedule(kernelbench_protocol, 1), charges);
+  }
+};
+
+judgement_rules rules_of_modules() {
+  judgement_rules rules;
+  rules.null = null_distribution::of_modules_on_gpus();
+  return rules;
+}
+
+std::int64_t claim(const measure_protocol& protocol, const process_pairs& net) {
+  const std::vector<process_pairs> lists{net};
+  const judgement j = protocol.how == aggregation::paired_log_ratio
+                          ? judge_times(lists, rules_of_modules())
+                          : judge_rounds(protocol, lists, rules_of_modules());
+  CAPTURE(j.detail);
+  REQUIRE(j.kind == verdict_kind::ok);
+  return j.speedup_e2;
+}
+
+/// The claim of a measurement with these times of a call.
+std::int64_t claim_of(const measure_protocol& protocol, double ref_ns, double cand_ns) {
+  return protocol.order == call_order::reference_first
+             ? claim(protocol, recorded_calls(ref_ns, cand_ns).net())
+             : claim(protocol, recorded_measurement(ref_ns, cand_ns).net());
+}
+
+}  // namespace
+
+TEST_CASE(
+    "under every protocol a call against itself is 1.00, and a slower or faster one is told") {
+  for (const measure_protocol& protocol : all_protocols()) {
+    CAPTURE(protocol.name);
+    CHECK(claim_of(protocol, 1e6, 1e6) == 100);
+    CHECK(claim_of(protocol, 1e6, 2e6) == 50);
+    CHECK(claim_of(protocol, 3e6, 1e6) == 300);
+  }
+}
+
+TEST_CASE("a time is of one call, less what its delivery takes") {
+  const recorded_measurement one(100'000, 50'000);
+  const auto net = one.net();
+  CHECK(net[0].ref_ns == doctest::Approx(100'500));
+  CHECK(net[0].cand_ns == doctest::Approx(50'250));
+  CHECK(one.windows.delivery_ns() == delivery_ns);
+  for (const measure_protocol& protocol : all_protocols()) {
+    CAPTURE(protocol.name);
+    CHECK(claim_of(protocol, 1e5, 5e4) == 200);
+  }
+  // The control: with it left on, twice as fast is no longer twice as fast.
+  CHECK(claim(cuda_l1_report_protocol, one.pairs) == 156);
+}
+
+TEST_CASE("kernelbench/1 has its runs without warm-ups and without the one that it discards") {
+  const auto net = recorded_calls(2e6, 1e6).net();
+  REQUIRE(net.size() == kernelbench_protocol.runs);
+  for (const window_pair& one : net) {
+    CHECK(one.ref_ns == doctest::Approx(2e6));
+    CHECK(one.cand_ns == doctest::Approx(1e6));
+  }
+}
+
+TEST_CASE("what a candidate does behind its answer is charged once a call, and is more than q") {
+  constexpr double late = 901'000;
+  const recorded_measurement pairs(1e6, 1e5, late);
+  const recorded_calls calls(1e6, 1e5, late);
+  CHECK(pairs.windows.forgiven_ns() == doctest::Approx(1000));
+  for (const measure_protocol& protocol : all_protocols()) {
+    CAPTURE(protocol.name);
+    const bool alone = protocol.order == call_order::reference_first;
+    const std::int64_t charged = claim(protocol, alone ? calls.net() : pairs.net());
+    CHECK(charged == 100);
+    // The control.
+    const std::int64_t uncharged = claim(protocol, alone ? calls.net(false) : pairs.net(false));
+    CHECK(uncharged > 900);
+  }
+}
+
+TEST_CASE("what was recorded before a measurement does not count, nor does less than nothing") {
+  recorded_measurement one(1e5, 1e5);
+  one.windows.forget();
+  CHECK(one.windows.delivery_ns() == 0);
+  CHECK(one.windows.deliveries() == 0);
+  one.windows.delivered(1e9);
+  for (const window_pair& pair : one.windows.net({{1e5, 2e5}}, true)) {
+    CHECK(pair.ref_ns == 500);
+    CHECK(pair.cand_ns == 500);
+  }
+}
