@@ -91,3 +91,13 @@ TEST_CASE("what was put off is no part of the other work, and comes in the order
   CHECK_FALSE(list.any_left());
   CHECK_FALSE(list.claim_put_off().has_value());
 }
+
+TEST_CASE("a worker does next what is ready, and the first where nothing is") {
+  const std::vector<std::size_t> task_of(6, 0);
+  tools::work_list list(task_of, 1);
+  REQUIRE(list.claim(0, 4).size() == 4);
+  CHECK(list.next(0, [](std::size_t item) { return item == 2; }) == std::size_t{2});
+  CHECK(list.next(0, [](std::size_t) { return false; }) == std::size_t{0});
+  CHECK(list.next(0, [](std::size_t item) { return item >= 1; }) == std::size_t{1});
+  CHECK(list.next(0) == std::size_t{3});
+}

@@ -54,12 +54,24 @@ class ahead_compilers {
     waiting_.clear();
   }
 
+  /// Waits until something is compiled that was not settled, or nothing will be.
+  void wait_for_one() {
+    std::unique_lock lock(guard_);
+    changed_.wait(lock, [&] { return !done_.empty() || (waiting_.empty() && running_.empty()); });
+  }
+
+  [[nodiscard]] bool is_done(std::size_t item) {
+    const std::lock_guard lock(guard_);
+    return done_.contains(item);
+  }
+
   /// Call before `item` is evaluated: waits for a compilation of it that has begun, and prevents
   /// one that has not, since evaluate() would do the same work beside it.
   void settle(std::size_t item) {
     std::unique_lock lock(guard_);
     waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), item), waiting_.end());
     changed_.wait(lock, [&] { return !running_.contains(item); });
+    done_.erase(item);
   }
 
  private:
@@ -78,6 +90,7 @@ class ahead_compilers {
       }
       lock.lock();
       running_.erase(item);
+      done_.insert(item);
       changed_.notify_all();
     }
   }
@@ -87,7 +100,7 @@ class ahead_compilers {
   std::mutex guard_;
   std::condition_variable changed_;
   std::deque<std::size_t> waiting_;
-  std::set<std::size_t> running_;
+  std::set<std::size_t> running_, done_;
   bool end_ = false;
   std::vector<std::thread> threads_;
 };
@@ -260,7 +273,8 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
     }
     for (const std::size_t item : run.work.claim(worker, ahead))
       compilers.add(item);
-    auto next = run.work.next(worker);
+    compilers.wait_for_one();
+    auto next = run.work.next(worker, [&](std::size_t item) { return compilers.is_done(item); });
     if (!next) next = run.work.claim_put_off();
     if (!next) {
       if (run.wait_for_work()) continue;

@@ -53,7 +53,8 @@ std::vector<std::size_t> work_list::claim(std::size_t worker, std::size_t most) 
   return taken;
 }
 
-std::optional<std::size_t> work_list::next(std::size_t worker) {
+std::optional<std::size_t> work_list::next(std::size_t worker,
+                                           const std::function<bool(std::size_t)>& is_ready) {
   const std::lock_guard lock(guard_);
   auto* from = &held_[worker];
   if (from->empty() && left_ == 0)
@@ -61,9 +62,11 @@ std::optional<std::size_t> work_list::next(std::size_t worker) {
       return one.size() < other.size();
     });
   if (from->empty()) return std::nullopt;
-  // The first: it was compiled first.
-  const std::size_t item = from->front();
-  from->pop_front();
+  // A compilation may take a minute, and nobody is to wait for it while another one is done.
+  auto chosen = is_ready ? std::find_if(from->begin(), from->end(), is_ready) : from->begin();
+  if (chosen == from->end()) chosen = from->begin();
+  const std::size_t item = *chosen;
+  from->erase(chosen);
   return item;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -23,10 +24,11 @@ class work_list {
   /// so that the compilers of all have something to do. Result: those it did not hold before.
   /// worker < workers.
   std::vector<std::size_t> claim(std::size_t worker, std::size_t most);
-  /// What the worker does next of what it holds, in the order claimed. Where it holds nothing and
-  /// nobody can claim anything, it gets what the one would do next that holds most. None: nobody
-  /// holds any, or there is something to claim.
-  std::optional<std::size_t> next(std::size_t worker);
+  /// What the worker does next of what it holds: the first in the order claimed that `is_ready`
+  /// says yes to, else the first. Where it holds nothing and nobody can claim anything, it gets what
+  /// the one would do next that holds most. None: nobody holds any, or there is something to claim.
+  std::optional<std::size_t> next(std::size_t worker,
+                                  const std::function<bool(std::size_t)>& is_ready = {});
 
   /// Takes back what a worker holds and will not do.
   void give_back(std::size_t worker);

@@ -6,11 +6,37 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/program.hpp"
+#include "env/lanes/pytorch/module_task.hpp"
 
 namespace quern::env {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// By a child that has no module yet and is shown the file.
+base::expected<std::vector<extension_request>> recorded_by(python_child& child,
+                                                           const std::string& path,
+                                                           const module_sheet* sheet,
+                                                           const recording_limits& limits) {
+  const auto imported = child.record(path, limits.load);
+  if (!imported && imported.error().what == runner_failure::kind::timeout)
+    return base::fail(base::errc::timeout, "{}", imported.error().text);
+  if (!imported) return std::vector<extension_request>();
+  QUERN_TRY(auto recorded, parse_recorded_extensions(*imported));
+  // What a stage breaks off leaves the requests of those before it.
+  if (recorded.asks_later) {
+    const auto made = child.record_making(sheet != nullptr ? sheet->init : "[]", limits.load);
+    if (!made) return std::move(recorded.requests);
+    QUERN_TRY(recorded, parse_recorded_extensions(*made));
+  }
+  if (recorded.asks_later) {
+    const auto called =
+        child.record_call(sheet != nullptr ? arguments_json(*sheet) : base::json(), limits.call);
+    if (!called) return std::move(recorded.requests);
+    QUERN_TRY(recorded, parse_recorded_extensions(*called));
+  }
+  return std::move(recorded.requests);
+}
 
 }  // namespace
 
@@ -38,24 +64,20 @@ base::expected<std::vector<extension_request>> recorded_extensions(python_zygote
   how.read_only = {path};
   auto child = zygote.fork(how);
   if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
-  const auto imported = child->record(path, limits.load);
-  if (!imported && imported.error().what == runner_failure::kind::timeout)
-    return base::fail(base::errc::timeout, "{}", imported.error().text);
-  if (!imported) return std::vector<extension_request>();
-  QUERN_TRY(auto recorded, parse_recorded_extensions(*imported));
-  // What a stage breaks off leaves the requests of those before it.
-  if (recorded.asks_later) {
-    const auto made = child->record_making(sheet != nullptr ? sheet->init : "[]", limits.load);
-    if (!made) return std::move(recorded.requests);
-    QUERN_TRY(recorded, parse_recorded_extensions(*made));
-  }
-  if (recorded.asks_later) {
-    const auto called =
-        child->record_call(sheet != nullptr ? arguments_json(*sheet) : base::json(), limits.call);
-    if (!called) return std::move(recorded.requests);
-    QUERN_TRY(recorded, parse_recorded_extensions(*called));
-  }
-  return std::move(recorded.requests);
+  return recorded_by(*child, path, sheet, limits);
+}
+
+base::expected<std::vector<extension_request>> recorded_extensions(recording_python& python,
+                                                                   const std::string& path,
+                                                                   const module_sheet* sheet,
+                                                                   const recording_limits& limits) {
+  python_start how;
+  how.read_only = {path};
+  auto child = python.fork(how);
+  if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
+  auto recorded = recorded_by(*child, path, sheet, limits);
+  python.end(*child);
+  return recorded;
 }
 
 std::optional<finding> finding_of_recording(const base::error& e) {
@@ -118,17 +140,29 @@ base::expected<candidate_extensions> candidate_builds::build(
   return built;
 }
 
-base::status candidate_builds::build_ahead(std::string_view source, bool on_gpu) {
+base::status candidate_builds::build_ahead(std::string_view source) {
   const python_facts facts = facts_of_python(tokenize_python(source));
   if (!(facts.uses_load || facts.uses_load_inline)) return {};
-  if (!on_gpu && !cannot_run_here(facts).empty()) return {};
+  if (!cannot_run_here(facts).empty()) return {};
   QUERN_TRY(auto* with, builder());
   QUERN_TRY(const auto python, find_python_torch(with->python()));
   QUERN_TRY(const auto scripts, base::share_folder("env/lanes/pytorch/build"));
   QUERN_TRY(const auto recorded,
             record_extensions(children_, python, scripts.string(), source, "null"));
-  if (!on_gpu && !cannot_run_here(recorded.requests).empty()) return {};
+  if (!cannot_run_here(recorded.requests).empty()) return {};
   for (const extension_request& one : recorded.requests)
+    QUERN_CHECK(with->build(one));
+  return {};
+}
+
+base::status candidate_builds::build_ahead_for_gpu(std::string_view source,
+                                                   recording_python& python,
+                                                   const module_sheet* sheet,
+                                                   const recording_limits& limits) {
+  QUERN_TRY(auto* with, builder());
+  QUERN_TRY(const auto file, write_module("candidate.py", std::string(source)));
+  QUERN_TRY(const auto requests, recorded_extensions(python, file.path.string(), sheet, limits));
+  for (const extension_request& one : requests)
     QUERN_CHECK(with->build(one));
   return {};
 }

@@ -12,6 +12,7 @@
 #include "env/lanes/pytorch/build/extension_builder.hpp"
 #include "env/lanes/pytorch/build/extension_recording.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
+#include "env/lanes/pytorch/recording_python.hpp"
 #include "env/lanes/pytorch/text/python_facts.hpp"
 #include "env/sandbox/child.hpp"
 #include "env/verdict/finding.hpp"
@@ -37,6 +38,11 @@ struct recording_limits {
 /// runs. `sheet`: of the task; null: the reference has none. Errors: invalid_argument: a request
 /// that is none; timeout: its import took too long; others are of this host.
 base::expected<std::vector<extension_request>> recorded_extensions(python_zygote& zygote,
+                                                                   const std::string& path,
+                                                                   const module_sheet* sheet,
+                                                                   const recording_limits& limits);
+/// The same in a child of `python`.
+base::expected<std::vector<extension_request>> recorded_extensions(recording_python& python,
                                                                    const std::string& path,
                                                                    const module_sheet* sheet,
                                                                    const recording_limits& limits);
@@ -69,9 +75,13 @@ class candidate_builds {
   /// of the index, which the candidate may catch. Error: of this host.
   base::expected<candidate_extensions> build(const std::vector<extension_request>& requests,
                                              const std::filesystem::path& folder);
-  /// Learns what a text asks for, in a process of its own, and builds it into the cache. `on_gpu`:
-  /// also what only a GPU can run.
-  base::status build_ahead(std::string_view source, bool on_gpu = false);
+  /// Learns what a text asks for, in a process of its own, and builds it into the cache. What only
+  /// a GPU can run is left out.
+  base::status build_ahead(std::string_view source);
+  /// The same for a host with a GPU, by a child of `python`. `sheet`: as recorded_extensions() has
+  /// it, so that what is built is what is asked for when the candidate's turn has come.
+  base::status build_ahead_for_gpu(std::string_view source, recording_python& python,
+                                   const module_sheet* sheet, const recording_limits& limits);
 
  private:
   base::expected<extension_builder*> builder();

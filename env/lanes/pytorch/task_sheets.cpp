@@ -24,23 +24,15 @@ base::expected<module_sheet> task_sheets::of(const task& subject) {
 }
 
 base::expected<module_sheet> task_sheets::describe(const task& subject) {
-  if (!zygote_) {
-    QUERN_TRY(auto started, python_zygote::start(mode_, warm_up::without_memory));
-    zygote_.emplace(std::move(started));
-  }
   QUERN_TRY(const auto file, write_module("reference.py", subject.reference));
   python_start how;
   how.read_only = {file.path.string()};
-  auto child = zygote_->fork(how);
-  if (!child) {
-    zygote_.reset();  // a fresh one for the next
-    return tl::make_unexpected(child.error());
-  }
-  if (const auto loaded = child->load(file.path.string(), of_sheets); !loaded)
+  QUERN_TRY(auto child, python_.fork(how));
+  if (const auto loaded = child.load(file.path.string(), of_sheets); !loaded)
     return tl::make_unexpected(error_of(loaded.error()));
   const module_making making{std::string(name_of(pytorch_of(subject).precision)), 1};
-  const auto text = child->describe_without_values(making, of_sheets);
-  (void)zygote_->end(*child);
+  const auto text = child.describe_without_values(making, of_sheets);
+  python_.end(child);
   if (!text) return tl::make_unexpected(error_of(text.error()));
   return parse_module_sheet(*text);
 }

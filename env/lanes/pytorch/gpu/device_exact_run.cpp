@@ -44,8 +44,7 @@ class device_exact_run {
 base::expected<std::string> device_exact_run::build_extensions(const module_sheet* sheet) {
   QUERN_TRY(auto file, write_module("candidate.py", request_.source));
   file_.emplace(std::move(file));
-  QUERN_TRY(auto* recorder, with_.recording());
-  const auto requests = recorded_extensions(*recorder, file_->path.string(), sheet,
+  const auto requests = recorded_extensions(*with_.recorder, file_->path.string(), sheet,
                                             {device_exact_recording, device_exact_recording});
   // What is no request, or takes too long, fails where the candidate runs.
   if (!requests && finding_of_recording(requests.error())) return std::string();

@@ -145,7 +145,7 @@ finding device_module_calls::compare(std::span<const module_case> window,
   for (std::size_t n = 0; n < window.size() * outputs.size(); ++n) {
     const std::size_t o = n % outputs.size();
     desk_.compare(at(memory_.snapshot(), n), at(memory_.reference_outputs(), n), outputs[o],
-                  window[n / outputs.size()].limit.widened(limits_wider_).at(o));
+                  window[n / outputs.size()].limit->widened(limits_wider_).at(o));
   }
   const auto found = desk_.wait();
   if (!found) return of_host(found.error().message);

@@ -23,7 +23,7 @@ struct module_case {
   std::uint64_t seed = 0;
   std::string_view family = "nominal";
   bool changed = false;  ///< one element differs from what the seed gives
-  output_limits limit;
+  std::optional<output_limits> limit;  ///< find_limit() finds it when it is first needed
 };
 
 /// The processes of a reference. They stay when the task changes: to make a context takes half a
@@ -62,6 +62,13 @@ base::status make_content(device_module_task& of, std::span<const module_case> w
 /// So many calls of the reference on it: their outputs are in memory.reference_outputs().
 answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls);
 
+/// How far results may be from the reference's on the case at this place, by running it in f64, too,
+/// which takes longer than anything else of a task: so it is done for the cases that a candidate
+/// comes to. False: the reference itself is too far from what it computes there to judge anybody,
+/// and the case is left out from now on. Errors as prepare_device_module()'s.
+base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_desk& desk,
+                                module_memory& memory);
+
 /// Lends the memory of the task's calls to its processes, where they do not have it. Reserves it.
 base::status lend_again(device_module_task& of, module_memory& memory);
 
@@ -75,8 +82,8 @@ struct module_terms {
 /// one, since the module changed torch's settings or failed, have ended.
 module_processes leave(device_module_task& of);
 
-/// Describes the module, finds how far results may be from the reference's, by running it in f64,
-/// too, and how many calls a window has. `left`: of leave(); what is not there is started. Errors:
+/// Describes the module, finds how far results may be from the reference's on content as get_inputs
+/// makes it (find_limit()), and how many calls a window has. `left`: of leave(); what is not there is started. Errors:
 /// invalid_argument says what is wrong with the task or its reference; exhausted: it needs more
 /// than this device has; anything else is of this host.
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(

@@ -67,7 +67,7 @@ base::status check_against_eager(device_module& process, baseline_choice which,
     };
     for (std::size_t o = 0; o < outputs.size(); ++o)
       desk.compare(at(memory.reference_outputs(), o), at(memory.snapshot(), o), outputs[o],
-                   one.limit.at(o));
+                   one.limit->at(o));
     QUERN_TRY(const auto found, desk.wait());
     for (std::size_t o = 0; o < found.size(); ++o) {
       if (found[o].clean()) continue;

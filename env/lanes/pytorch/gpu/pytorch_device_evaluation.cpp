@@ -15,7 +15,6 @@ namespace quern::env {
 namespace {
 
 constexpr question_limits module_loading = device_limits(120);
-constexpr question_limits module_recording = device_limits(60);
 /// Of a first call: libraries choose their kernels.
 constexpr double first_call_s = 60;
 /// For the device: the others have it for an evaluation each.
@@ -98,9 +97,7 @@ bool pytorch_device_evaluation::build_extensions() {
   auto file = write_module("candidate.py", request_.source);
   if (!file) return fail_host(file.error());
   file_.emplace(std::move(*file));
-  auto recorder = with_.recording();
-  if (!recorder) return fail_host(recorder.error());
-  const auto requests = recorded_extensions(**recorder, file_->path.string(), &task_->sheet,
+  const auto requests = recorded_extensions(*with_.recorder, file_->path.string(), &task_->sheet,
                                             {module_recording, module_recording});
   if (!requests)
     if (const auto found = finding_of_recording(requests.error())) return settle(*found);
@@ -167,12 +164,26 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
   return settle_call(f);
 }
 
+bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
+  stage_clock clock(with_.seconds.reference);
+  const auto found = find_limit(*task_, place, with_.stand->desk(), with_.stand->memory());
+  if (!found) return fail_task(found.error());
+  can_judge = *found;
+  return true;
+}
+
 bool pytorch_device_evaluation::verify() {
-  stage_clock clock(with_.seconds.verify);
   device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
                             request_.seed);
-  for (const module_case& one : task_->cases)
-    if (!check(calls, one, one.name)) return false;
+  for (std::size_t i = 0; i < task_->cases.size();) {
+    bool can_judge = false;
+    if (!limit_case(i, can_judge)) return false;
+    if (!can_judge) continue;
+    stage_clock clock(with_.seconds.verify);
+    if (!check(calls, task_->cases[i], task_->cases[i].name)) return false;
+    ++i;
+  }
+  stage_clock clock(with_.seconds.verify);
   const module_case& first = task_->cases.front();
   return check(calls, first, first.name + ", again") && settle(calls.look_at_guards());
 }

@@ -104,7 +104,9 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
   QUERN_TRY(s->children, spawner::create(s->mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
   s->kernels = std::make_unique<candidate_kernels>(*s->children, s->options.cache_dir);
-  s->sheets = std::make_unique<task_sheets>(s->mode);
+  s->recorder = std::make_unique<recording_python>(s->mode);
+  s->recorder->warm_up();  // beside what follows
+  s->sheets = std::make_unique<task_sheets>(*s->recorder);
   s->null = null_distribution::of_modules_on_gpus();
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(s->options.null_file, s->device_class));
@@ -125,14 +127,6 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
   }
   s->stand->stand_ready();
   return std::unique_ptr<pytorch_device_evaluator>(new pytorch_device_evaluator(std::move(s)));
-}
-
-base::expected<python_zygote*> pytorch_device_evaluator::state::recording() {
-  if (!recorder) {
-    QUERN_TRY(auto started, python_zygote::start(mode, warm_up::without_memory));
-    recorder.emplace(std::move(started));
-  }
-  return &*recorder;
 }
 
 std::optional<std::string> pytorch_device_evaluator::state::try_out() {
@@ -185,17 +179,21 @@ void pytorch_device_evaluator::recover() {
 }
 
 void pytorch_device_evaluator::warm_up() {
-  (void)state_->recording();
+  state_->recorder->warm_up();
 }
 
 void pytorch_device_evaluator::compile_ahead(const evaluation_request& request) {
   if (request.subject->lane != &pytorch_lane) return;
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
   const python_facts facts = facts_of_python(tokenize_python(request.source));
-  if (facts.uses_triton_jit)
-    if (const auto sheet = state_->sheets->of(*request.subject))
-      (void)state_->kernels->build(request.source, *sheet);
-  (void)state_->builds->build_ahead(request.source, true);
+  const bool extensions = facts.uses_load || facts.uses_load_inline;
+  if (!extensions && !facts.uses_triton_jit) return;
+  const auto sheet = state_->sheets->of(*request.subject);
+  if (facts.uses_triton_jit && sheet) (void)state_->kernels->build(request.source, *sheet);
+  if (extensions)
+    (void)state_->builds->build_ahead_for_gpu(request.source, *state_->recorder,
+                                              sheet ? &*sheet : nullptr,
+                                              {module_recording, module_recording});
 }
 
 const std::string& pytorch_device_evaluator::device_class() const {

@@ -24,6 +24,9 @@
 
 namespace quern::env {
 
+/// Of a candidate whose extensions are learnt, and of a call of its model.
+inline constexpr question_limits module_recording = device_limits(60);
+
 /// What lives on the device, and ends with this object.
 class module_stand {
  public:
@@ -84,8 +87,8 @@ struct pytorch_device_evaluator::state final : public device_owner {
   python_gpu gpu;
   std::unique_ptr<candidate_builds> builds;
   std::unique_ptr<candidate_kernels> kernels;
+  std::unique_ptr<recording_python> recorder;
   std::unique_ptr<task_sheets> sheets;
-  std::optional<python_zygote> recorder;  ///< without a device
   std::unique_ptr<module_stand> stand;
   std::optional<device_care> care;
   std::int64_t asked = 0, stood_ready = 0;  ///< of candidates' processes
@@ -97,7 +100,6 @@ struct pytorch_device_evaluator::state final : public device_owner {
     stand = std::make_unique<module_stand>(std::move(desk), mode, gpu, options, core.core());
   }
   std::optional<std::string> try_out() override;
-  base::expected<python_zygote*> recording();
 };
 
 /// The answer of kernelbench_exact/1 (kernelbench_exact.hpp): both modules in one process, which
@@ -131,6 +133,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// A process in which the candidate is loaded and its model made; false: the verdict stands.
   bool start();
   bool verify();
+  /// The limits of a case of the task; `can_judge`: as find_limit() says. False: the verdict stands.
+  bool limit_case(std::size_t place, bool& can_judge);
   /// A call on this content beside the reference's.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name);
   /// The process of the baseline, where that is not eager; false: the verdict stands.

@@ -38,7 +38,8 @@ inline pytorch_device_evaluator::state* device_that_is_none() {
   s.children = std::move(*children);
   s.builds = std::make_unique<candidate_builds>(*s.children, std::filesystem::path());
   s.kernels = std::make_unique<candidate_kernels>(*s.children, std::filesystem::path());
-  s.sheets = std::make_unique<task_sheets>(s.mode);
+  s.recorder = std::make_unique<recording_python>(s.mode);
+  s.sheets = std::make_unique<task_sheets>(*s.recorder);
   s.null = null_distribution::of_modules_on_gpus();
   s.gpu.library = program_dir() / "libquern_fake_device.so";
   s.gpu.access.devices = {"/dev/zero"};
