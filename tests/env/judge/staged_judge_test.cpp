@@ -127,7 +127,7 @@ TEST_CASE("what is not of the lane is refused unjudged, with what there is") {
   foreign.protocol = "kernelbench/1";
   CHECK(contains(other.evaluate(foreign).detail, "no protocol of lane cpp"));
   foreign.protocol = "paired/1@graph";
-  CHECK(contains(other.evaluate(foreign).detail, "lane cuda has it"));
+  CHECK(contains(other.evaluate(foreign).detail, "; lane cuda, lane pytorch on a GPU has it"));
   CHECK(judge.begun + other.begun == 0);
   CHECK(judge.looks + other.looks == 0);
   CHECK(judge.stages().evaluations == 3);
