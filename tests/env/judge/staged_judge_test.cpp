@@ -6,6 +6,7 @@
 #include "env/judge/cost_model.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
+#include "env/lanes/pytorch/pytorch_lane.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -108,6 +109,25 @@ const finding lost{verdict_kind::infra_error, "", "somebody ended it", std::null
 
 }  // namespace
 
+TEST_CASE("a judge on a core refuses by name what its lane has on a GPU alone") {
+  for (const char* asked : {"kernelbench/1", "cuda_l1_train/1", "cuda_l1_report/1",
+                            "paired/1@graph", "paired/1@reduce-overhead"}) {
+    CAPTURE(asked);
+    auto request = request_of(pytorch_lane);
+    request.protocol = asked;
+    scripted_judge on_core(pytorch_lane), on_gpu(pytorch_lane);
+    on_gpu.options_.on_gpu = true;
+    const verdict refused = on_core.evaluate(request);
+    CHECK(refused.kind == verdict_kind::infra_error);
+    CHECK_MESSAGE(test::contains(refused.detail, "pytorch on a core"), refused.detail);
+    CHECK_MESSAGE(test::contains(refused.detail, "pytorch on a GPU has it"), refused.detail);
+    CHECK(on_core.begun == 0);
+    // The control.
+    CHECK(on_gpu.evaluate(request).kind == verdict_kind::ok);
+    CHECK(on_gpu.begun == 1);
+  }
+}
+
 TEST_CASE("what is not of the lane is refused unjudged, with what there is") {
   scripted_judge judge(cuda_lane);
   const auto refused = [&](const evaluation_request& request, const char* word) {
@@ -127,7 +147,7 @@ TEST_CASE("what is not of the lane is refused unjudged, with what there is") {
   foreign.protocol = "kernelbench/1";
   CHECK(contains(other.evaluate(foreign).detail, "no protocol of lane cpp"));
   foreign.protocol = "paired/1@graph";
-  CHECK(contains(other.evaluate(foreign).detail, "lane cuda has it"));
+  CHECK(contains(other.evaluate(foreign).detail, "; lane cuda, lane pytorch on a GPU has it"));
   CHECK(judge.begun + other.begun == 0);
   CHECK(judge.looks + other.looks == 0);
   CHECK(judge.stages().evaluations == 3);

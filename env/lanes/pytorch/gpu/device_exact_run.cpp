@@ -7,7 +7,7 @@
 namespace quern::env {
 namespace {
 
-constexpr double device_exact_wait_s = 300;
+constexpr double device_exact_wait_s = 300 + make_baseline_s;
 constexpr question_limits device_exact_recording = device_limits(60);
 
 }  // namespace

@@ -100,7 +100,6 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
   const auto calls = static_cast<double>(window.size());
   took = {reference.answer_ns / calls, candidate.answer_ns / calls};
   tail_ns = candidate.tail_ns;
-  result_.calls += static_cast<std::int64_t>(window.size());
   return {};
 }
 
@@ -164,6 +163,7 @@ finding module_sides::pair(std::size_t, bool candidate_first, std::optional<wind
     return f;
   took = times;
   times_.pair_tail(tail_ns);
+  result_.calls += static_cast<std::int64_t>(slots_);
   return {};
 }
 

@@ -38,8 +38,10 @@ TEST_CASE("a module against itself is 1.00 under every protocol on a GPU, and mo
   for (const char* protocol :
        {"paired/1", "cuda_l1_train/1", "cuda_l1_report/1", "kernelbench/1"}) {
     const std::int64_t same = claim_on_device(candidate(honest), protocol, "eager");
-    CHECK(same >= 93);
-    CHECK(same <= 107);
+    // One call a window, and one side after the other: KernelBench's way is less even.
+    const bool one_by_one = std::string_view(protocol) == protocol_kernelbench;
+    CHECK(same >= (one_by_one ? 87 : 93));
+    CHECK(same <= (one_by_one ? 115 : 107));
     const std::int64_t slow = claim_on_device(four_times, protocol, "eager");
     CHECK(slow >= 15);
     CHECK(slow < 45);
