@@ -95,6 +95,15 @@ base::expected<output_limits> limits_from(const task_instance& at, const toleran
   return output_limits(std::move(limits));
 }
 
+/// Of what elements of any size are allowed: those that are not small are allowed more.
+double largest_share_of(std::span<const result_scale> scales, const output_limits& limits) {
+  double largest = 0;
+  for (std::size_t o = 0; o < scales.size(); ++o)
+    if (const double allowed = limits.at(o).atol; allowed > 0)
+      largest = std::max(largest, scales[o].worst_error / allowed);
+  return largest;
+}
+
 /// Waits for what was asked of the device, where nothing is to be found.
 base::status waited(device_desk& desk) {
   if (const auto found = desk.wait(); !found) return tl::make_unexpected(found.error());
@@ -132,6 +141,7 @@ base::status find_limits(device_module_task& of, device_desk& desk, module_memor
     const bool finite = std::ranges::all_of(results.scales, &result_scale::finite);
     if (kept.empty() && !limit) return tl::make_unexpected(limit.error());
     if (!limit || (!kept.empty() && !finite)) continue;
+    if (kept.empty()) of.share_of_limit = largest_share_of(results.scales, *limit);
     one.limit = std::move(*limit);
     kept.push_back(std::move(one));
   }
