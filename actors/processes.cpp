@@ -101,6 +101,8 @@ base::expected<process_plan> plan_evaluator(const run_config& config, const run_
                               fmt::format("{}", config.env.precision),
                               "--noise-limit",
                               fmt::format("{}", config.env.noise_limit),
+                              "--evidence-share",
+                              fmt::format("{}", config.env.evidence_share),
                               "--static-screen",
                               config.env.static_screen ? "on" : "off",
                               "--core",

@@ -158,6 +158,10 @@ void tasks_and_env(keys& table) {
   QUERN_NUMBER(env.noise_limit, resume, 0.01, 0.5,
                "half-width of that interval above which a measurement is noisy: measured again, "
                "then dropped");
+  QUERN_NUMBER(env.evidence_share, resume, 0, 1,
+               "modules on a GPU: share of evaluations that end with a profiled call in a process "
+               "of its own, whose evidence is in the verdict; all do where the suite has "
+               "by_evidence");
   QUERN_NUMBER(env.max_attempts, resume, 1, 20,
                "evaluations of a sample that end alike (noise, a lost host) before it is dropped; "
                "after a fault of hosts they wait for up to 30 s in all; "

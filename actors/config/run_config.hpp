@@ -64,6 +64,7 @@ struct run_config {
     double time_budget_s = 0.3;
     double precision = 0.02;
     double noise_limit = 0.06;
+    double evidence_share = 0.02;
     std::int64_t max_attempts = 3;
     std::int64_t evaluators = 1;
     std::string evaluator_hosts = "";

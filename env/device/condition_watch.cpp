@@ -1,7 +1,10 @@
 // Looks at a device, gathered and judged.
 #include "env/device/condition_watch.hpp"
 
+#include <algorithm>
 #include <cmath>
+
+#include <fmt/ranges.h>
 
 #include "env/measure/stats.hpp"
 
@@ -86,6 +89,19 @@ std::optional<device_conditions> condition_watch::conditions(const std::string& 
   result.baseline_memory_mhz = median_clock(baseline_.memory_mhz);
   result.candidate_memory_mhz = median_clock(candidate_.memory_mhz);
   return result;
+}
+
+std::string what_disturbed(const device_conditions& seen) {
+  std::vector<std::string> causes;
+  for (const device_look& look : seen.looks)
+    for (const std::string& reason : look.throttle)
+      if (seen.throttled && std::find(causes.begin(), causes.end(), reason) == causes.end())
+        causes.push_back(reason);
+  std::string text;
+  if (seen.throttled)
+    text = fmt::format("; the device was throttled ({})", fmt::join(causes, ", "));
+  if (seen.shared.value_or(false)) text += "; processes of others were on the device";
+  return text;
 }
 
 }  // namespace quern::env

@@ -57,4 +57,8 @@ class condition_watch {
   side_clocks baseline_, candidate_;
 };
 
+/// What of this may have made windows uneven, for the detail of a noisy verdict: "; the device was
+/// throttled (sw_thermal_slowdown), and others used it". Empty: nothing that is known.
+std::string what_disturbed(const device_conditions& seen);
+
 }  // namespace quern::env

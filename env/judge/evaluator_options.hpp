@@ -57,6 +57,9 @@ struct evaluator_options {
   double remeasure_probability = 0.125;
   /// A large claim is measured again at once, in fresh processes, instead of being returned capped.
   bool confirm_at_once = false;
+  /// Share of evaluations that end with evidence (verdict::evidence), where a lane collects it and
+  /// the suite does not need it anyway (suite_policy::by_evidence).
+  double evidence_share = 0;
   /// A kernel against itself on this device class (env/measure/null_distribution.hpp); empty: as
   /// it was calibrated on this host, or the built-in table.
   std::filesystem::path null_file;

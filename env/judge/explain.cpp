@@ -223,6 +223,7 @@ std::string explain_verdict(const verdict& v, const task& what) {
                         fmt::join(v.time->cand_ns, " "));
   }
   text += roofline_text(v);
+  if (v.evidence) text += evidence_text(*v.evidence);
   if (v.device) text += device_text(*v.device);
   if (v.compiler) {
     text +=

@@ -25,8 +25,8 @@ constexpr auto suite_keys = std::to_array<std::string_view>(
     {"quern_suite", "split", "recheck_above", "policy", "baseline"});
 constexpr auto split_keys = std::to_array<std::string_view>({"by", "held_out"});
 constexpr auto split_names = std::to_array<std::string_view>({"family", "composition", "task"});
-constexpr auto policy_keys =
-    std::to_array<std::string_view>({"library_calls", "lower_precision", "graphs", "host_entry"});
+constexpr auto policy_keys = std::to_array<std::string_view>(
+    {"library_calls", "lower_precision", "graphs", "host_entry", "by_evidence"});
 
 base::status read_flag(const yaml_map& map, std::string_view key, bool& value) {
   if (!map.has(key)) return {};
@@ -79,7 +79,8 @@ base::status read_header(const YAML::Node& root, suite& result) {
   QUERN_CHECK(read_flag(policy, "library_calls", result.policy.library_calls));
   QUERN_CHECK(read_flag(policy, "lower_precision", result.policy.lower_precision));
   QUERN_CHECK(read_flag(policy, "graphs", result.policy.graphs));
-  return read_flag(policy, "host_entry", result.policy.host_entry);
+  QUERN_CHECK(read_flag(policy, "host_entry", result.policy.host_entry));
+  return read_flag(policy, "by_evidence", result.policy.by_evidence);
 }
 
 base::expected<std::vector<std::filesystem::path>> task_files(const std::filesystem::path& folder) {

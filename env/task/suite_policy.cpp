@@ -16,11 +16,12 @@ struct policy_switch {
   bool suite_policy::*value;
 };
 
-constexpr std::array<policy_switch, 4> switches{
+constexpr std::array<policy_switch, 5> switches{
     {{"library_calls", &suite_policy::library_calls},
      {"lower_precision", &suite_policy::lower_precision},
      {"graphs", &suite_policy::graphs},
-     {"host_entry", &suite_policy::host_entry}}};
+     {"host_entry", &suite_policy::host_entry},
+     {"by_evidence", &suite_policy::by_evidence}}};
 constexpr std::string_view no_switch = "none";
 
 }  // namespace

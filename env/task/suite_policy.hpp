@@ -16,6 +16,9 @@ struct suite_policy {
   bool graphs = false;           ///< candidates may capture CUDA graphs
   bool host_entry =
       true;  ///< candidates may have host code of their own (some lanes have nothing else)
+  /// Modules on a GPU are held to the first three by what a profile of a call shows. Off: nothing
+  /// holds them to these, since their libraries are how they are written.
+  bool by_evidence = false;
   friend bool operator==(const suite_policy&, const suite_policy&) = default;
 };
 

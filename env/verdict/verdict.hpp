@@ -10,6 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/status.hpp"
+#include "env/verdict/evidence.hpp"
 
 namespace quern::env {
 
@@ -176,6 +177,7 @@ struct verdict {
   std::optional<compiler_report> compiler;
   std::optional<work_report> work;          ///< lanes on a GPU
   std::optional<device_conditions> device;  ///< lanes on a GPU, where the driver tells it
+  std::optional<evidence_report> evidence;  ///< modules on a GPU, where it was collected
   bool cached = false;
   friend bool operator==(const verdict&, const verdict&) = default;
 };

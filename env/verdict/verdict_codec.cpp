@@ -181,7 +181,7 @@ base::expected<work_report> read_work(const json& value) {
   return work;
 }
 
-base::status read_evidence(const json& value, verdict& result) {
+base::status read_findings(const json& value, verdict& result) {
   QUERN_TRY(result.sandbox, texts_of(value, "sandbox"));
   QUERN_TRY(result.checks, list_of<check_result>(value, "checks", read_check));
   if (value.contains("first_diff")) {
@@ -224,6 +224,10 @@ base::status read_evidence(const json& value, verdict& result) {
   if (value.contains("device")) {
     QUERN_TRY(const json* found, object_at(value, "device"));
     QUERN_TRY(result.device, read_device(*found));
+  }
+  if (value.contains("evidence")) {
+    QUERN_TRY(const json* found, object_at(value, "evidence"));
+    QUERN_TRY(result.evidence, evidence_from_json(*found));
   }
   return {};
 }
@@ -338,6 +342,7 @@ json to_json(const verdict& what) {
   }
   if (what.device) result["device"] = device_json(*what.device);
   if (what.work) result["work"] = work_json(*what.work);
+  if (what.evidence) result["evidence"] = to_json(*what.evidence);
   return result;
 }
 
@@ -376,7 +381,7 @@ base::expected<verdict> verdict_from_json(const json& value) {
     QUERN_TRY(result.speedup_e2, integer_of(value, "speedup_e2", 0));
   }
   QUERN_CHECK(read_optional(value, "claim_e2", result.claim_e2));
-  QUERN_CHECK(read_evidence(value, result));
+  QUERN_CHECK(read_findings(value, result));
   if (result.kind == verdict_kind::ok && result.time && !result.speedup_e2) {
     return refuse_verdict("verdict: ok with 'time' needs 'speedup_e2'");
   }

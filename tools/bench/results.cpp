@@ -103,8 +103,9 @@ std::string suite_hash(const env::suite& suite) {
     all.add(member.id);
   const env::suite_policy& policy = suite.policy;
   return base::to_hex(
-      all.add(fmt::format("{} {} {} {} {}", suite.recheck_above_e2, policy.library_calls,
-                          policy.lower_precision, policy.graphs, policy.host_entry))
+      all.add(fmt::format("{} {} {} {} {}{}", suite.recheck_above_e2, policy.library_calls,
+                          policy.lower_precision, policy.graphs, policy.host_entry,
+                          policy.by_evidence ? " by_evidence" : ""))
           .digest());
 }
 

@@ -163,7 +163,8 @@ int check_tasks(const std::vector<std::string>& paths, const check_options& how,
                 const env::source_options& from) {
   env::evaluator_options options;
   options.sandbox_required = how.sandbox_required;
-  options.gpu = how.gpu;
+  options.gpu = how.gpu.value_or(0);
+  options.on_gpu = how.gpu.has_value();
   options.task_seconds = how.task_seconds;
   options.task_memory_bytes = how.task_gib << 30;
   checkers by_lane(std::move(options));

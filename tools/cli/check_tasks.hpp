@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,9 @@ namespace quern::tools {
 
 struct check_options {
   bool sandbox_required = true;
-  int gpu = 0;  ///< where a lane uses one
+  /// Tasks that can be judged on a core or a GPU are checked on this one, those of lanes on a GPU,
+  /// too; none: on a core, and on GPU 0.
+  std::optional<int> gpu;
   /// Of one task whose reference is a module: wall seconds, and memory of a process of its.
   double task_seconds = 600;
   std::int64_t task_gib = 8;

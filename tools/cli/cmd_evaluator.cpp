@@ -249,6 +249,10 @@ int cmd_evaluator(int argc, char** argv) {
                  "half-width of the interval above which a measurement is noisy")
       ->check(number_within(0.01, 0.5))
       ->capture_default_str();
+  app.add_option("--evidence-share", options.evidence_share,
+                 "share of evaluations of modules on a GPU that end with a profiled call")
+      ->check(number_within(0, 1))
+      ->capture_default_str();
   app.add_option("--static-screen", screen, "refuse sources by rule before they are compiled")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();

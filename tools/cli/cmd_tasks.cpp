@@ -277,7 +277,10 @@ int cmd_tasks(int argc, char** argv) {
   checking->add_option("paths", paths, "task files or suites" + env::foreign_forms())->required();
   checking->add_option("--sandbox", sandbox, "required | best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}));
-  checking->add_option("--gpu", how.gpu, "number of the GPU, for tasks that run on one")
+  checking
+      ->add_option("--gpu", how.gpu,
+                   "number of the GPU, for tasks that run on one; modules are checked on it "
+                   "instead of on a core")
       ->check(whole_within(0, 63));
   checking
       ->add_option("--task-s", how.task_seconds,

@@ -51,6 +51,7 @@ env::evaluator_options judge_options(const eval_arguments& a, const env::measure
                      : env::usual_seconds(measured, env::evaluator_options{}.time_budget_s);
   options.core = a.core;
   options.confirm_at_once = true;
+  options.evidence_share = 1;
   options.gpu = a.gpu.value_or(0);
   options.on_gpu = a.gpu.has_value();
   return options;

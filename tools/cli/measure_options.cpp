@@ -26,8 +26,10 @@ void add_timeout_option(CLI::App& app, double& seconds) {
 }
 
 void add_policy_options(CLI::App& app, measure_options& options) {
-  app.add_option("--allow", options.allow,
-                 "switches of the suite's policy to turn on: library_calls, graphs, host_entry");
+  app.add_option(
+      "--allow", options.allow,
+      "switches of the suite's policy to turn on: library_calls, lower_precision, graphs, "
+      "host_entry, by_evidence");
   app.add_option("--forbid", options.forbid, "the same, to turn off");
 }
 

@@ -39,41 +39,6 @@ std::int64_t bytes_in(const std::vector<tensor_layout>& tensors) {
   return bytes;
 }
 
-/// What the module is, a line each.
-std::vector<std::string> facts_of(const module_sheet& sheet, const task_instance& at) {
-  std::vector<std::string> inputs, outputs;
-  for (const module_argument& one : sheet.arguments)
-    inputs.push_back(one.value.empty() ? shape_text(one.tensor) : one.value);
-  bool contiguous = true;
-  for (const module_output& one : sheet.outputs) {
-    outputs.push_back(shape_text(one.tensor));
-    contiguous &= one.contiguous;
-  }
-  std::int64_t parameters = 0;
-  std::vector<std::string> attributes;
-  for (const module_weight& one : sheet.weights) {
-    std::int64_t elements = 1;
-    for (const std::int64_t n : one.tensor.shape)
-      elements *= n;
-    if (one.kind == "parameter") parameters += elements;
-    if (one.kind == "attribute") attributes.push_back(one.name);
-  }
-  std::vector<std::string> facts{
-      fmt::format("inputs {}", fmt::join(inputs, ", ")),
-      fmt::format("outputs {}{}{}", fmt::join(outputs, ", "), contiguous ? "" : ", not contiguous",
-                  sheet.returns_tuple ? ", a tuple" : ""),
-      fmt::format("{} parameters", parameters),
-      fmt::format("{} MiB of inputs and outputs",
-                  (bytes_in(at.inputs) + bytes_in(at.outputs)) >> 20)};
-  if (!attributes.empty())
-    facts.push_back(fmt::format("tensors outside of state_dict: {}", fmt::join(attributes, ", ")));
-  if (sheet.keeps_state)
-    facts.emplace_back("keeps state between calls: each question begins with the first one");
-  if (sheet.draws)
-    facts.emplace_back("draws random numbers in forward: each call has a seed by its inputs");
-  return facts;
-}
-
 bool all_zero_is_right(const module_task& prepared) {
   const expected_case& first = prepared.timed.cases.front();
   for (std::size_t o = 0; o < first.want.size(); ++o) {
@@ -341,6 +306,40 @@ base::status module_checker::look(const task& what, std::uint64_t seed, bool who
 }
 
 }  // namespace
+
+std::vector<std::string> facts_of(const module_sheet& sheet, const task_instance& at) {
+  std::vector<std::string> inputs, outputs;
+  for (const module_argument& one : sheet.arguments)
+    inputs.push_back(one.value.empty() ? shape_text(one.tensor) : one.value);
+  bool contiguous = true;
+  for (const module_output& one : sheet.outputs) {
+    outputs.push_back(shape_text(one.tensor));
+    contiguous &= one.contiguous;
+  }
+  std::int64_t parameters = 0;
+  std::vector<std::string> attributes;
+  for (const module_weight& one : sheet.weights) {
+    std::int64_t elements = 1;
+    for (const std::int64_t n : one.tensor.shape)
+      elements *= n;
+    if (one.kind == "parameter") parameters += elements;
+    if (one.kind == "attribute") attributes.push_back(one.name);
+  }
+  std::vector<std::string> facts{
+      fmt::format("inputs {}", fmt::join(inputs, ", ")),
+      fmt::format("outputs {}{}{}", fmt::join(outputs, ", "), contiguous ? "" : ", not contiguous",
+                  sheet.returns_tuple ? ", a tuple" : ""),
+      fmt::format("{} parameters", parameters),
+      fmt::format("{} MiB of inputs and outputs",
+                  (bytes_in(at.inputs) + bytes_in(at.outputs)) >> 20)};
+  if (!attributes.empty())
+    facts.push_back(fmt::format("tensors outside of state_dict: {}", fmt::join(attributes, ", ")));
+  if (sheet.keeps_state)
+    facts.emplace_back("keeps state between calls: each question begins with the first one");
+  if (sheet.draws)
+    facts.emplace_back("draws random numbers in forward: each call has a seed by its inputs");
+  return facts;
+}
 
 base::expected<std::unique_ptr<task_checker>> open_module_checker(
     const evaluator_options& options) {

@@ -88,7 +88,7 @@ std::string advice_on_ended_module(const verdict& v) {
 std::string module_advice(const verdict& v, const task& /*what*/) {
   switch (v.kind) {
     case verdict_kind::oom:
-      return "use less memory: a process has 8 GiB";
+      return "use less memory: a process has 8 GiB on a core, and half of a GPU's memory";
     case verdict_kind::noisy:
       return "the machine was too busy to measure: try again, measure longer (--budget-s), or give "
              "the evaluator a quieter core";
@@ -117,13 +117,30 @@ std::vector<std::string> rules_on_core(const suite_policy& /*allowed*/) {
           "The module runs on one core, with one thread, and starts no process."};
 }
 
-std::vector<std::string> rules_on_gpu(const suite_policy& /*allowed*/) {
-  return {std::string(same_parameters),
-          "Inputs are read-only tensors on the GPU. Results have the shapes and types that Model's "
-          "have.",
-          "Triton kernels and extensions of torch.utils.cpp_extension (load_inline) are compiled "
-          "before the module runs; torch.compile, CuTe and TileLang cannot be used.",
-          "The module starts no process and no thread."};
+std::vector<std::string> rules_by_evidence(const suite_policy& allowed) {
+  std::vector<std::string> rules;
+  if (!allowed.by_evidence) return rules;
+  if (!allowed.library_calls)
+    rules.emplace_back(
+        "No kernel of cuBLAS, cuDNN or another vendor's library runs, and PyTorch's own kernels "
+        "take at most half of the device time.");
+  if (!allowed.lower_precision)
+    rules.emplace_back("No kernel computes in a narrower type than the task's.");
+  if (!allowed.graphs) rules.emplace_back("No CUDA graph is replayed.");
+  return rules;
+}
+
+std::vector<std::string> rules_on_gpu(const suite_policy& allowed) {
+  std::vector<std::string> rules{
+      std::string(same_parameters),
+      "Inputs are read-only tensors on the GPU. Results have the shapes and types that Model's "
+      "have.",
+      "Triton kernels and extensions of torch.utils.cpp_extension (load_inline) are compiled "
+      "before the module runs; torch.compile, CuTe and TileLang cannot be used.",
+      "The module starts no process and no thread."};
+  for (std::string& one : rules_by_evidence(allowed))
+    rules.push_back(std::move(one));
+  return rules;
 }
 
 const lane_on_gpus modules_on_gpus{
@@ -142,6 +159,10 @@ base::expected<std::unique_ptr<candidate_judge>> open_module_judge(evaluator_opt
   }
   QUERN_TRY(auto opened, pytorch_evaluator::open(std::move(options)));
   return opened;
+}
+
+base::expected<std::unique_ptr<task_checker>> open_whole_checker(const evaluator_options& options) {
+  return options.on_gpu ? open_device_module_checker(options) : open_module_checker(options);
 }
 
 }  // namespace
@@ -175,7 +196,7 @@ const lane pytorch_lane{
     .advice = module_advice,
     .new_task = new_module_task,
     .open_judge = open_module_judge,
-    .open_checker = open_module_checker,
+    .open_checker = open_whole_checker,
     .open_quick_checker = open_module_checker,
     .check_programs = check_module_programs,
     .try_compiler = nullptr,

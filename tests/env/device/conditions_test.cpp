@@ -48,6 +48,25 @@ measured measure(test::fake_nvml_state& state, std::uint32_t baseline_mhz,
 
 }  // namespace
 
+TEST_CASE(
+    "what may have disturbed a measurement is said once each, and nothing that is not known") {
+  auto& state = fresh_device();
+  state.reasons = 0x4;
+  const auto throttled = measure(state, 1980, 1980).seen.conditions(watched_bus);
+  REQUIRE(throttled);
+  CHECK(what_disturbed(*throttled) == "; the device was throttled (sw_power_cap)");
+  state.reasons = 0;
+  const auto calm = measure(state, 1980, 1980).seen.conditions(watched_bus);
+  REQUIRE(calm);
+  CHECK(what_disturbed(*calm).empty());
+  state.processes[1] = {1, 1ULL << 30};
+  state.process_count = 2;
+  const auto beside = measure(state, 1980, 1980).seen.conditions(watched_bus);
+  REQUIRE(beside);
+  CHECK(what_disturbed(*beside) == "; processes of others were on the device");
+  CHECK(what_disturbed(device_conditions{}).empty());
+}
+
 TEST_CASE("clocks, power, heat and reasons are recorded before and after") {
   auto& state = fresh_device();
   state.reasons = 0x4;

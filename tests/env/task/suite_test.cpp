@@ -91,11 +91,12 @@ TEST_CASE("splits hold out by family, task and composition") {
   fill(folder);
   folder.header(
       "quern_suite: 1\nsplit: {by: family, held_out: [softmax]}\nrecheck_above: 7.5\npolicy: "
-      "{graphs: true}\n");
+      "{graphs: true, by_evidence: true}\n");
   CHECK(held_out_names(folder) == "a_soft b_soft ");
   const auto loaded = env::load_suite(folder.path()).value();
   CHECK(loaded.recheck_above_e2 == 750);
   CHECK(loaded.policy.graphs);
+  CHECK(loaded.policy.by_evidence);
   CHECK_FALSE(loaded.policy.library_calls);
   folder.header("quern_suite: 1\nsplit: {by: task, held_out: [c_tanh]}\n");
   CHECK(held_out_names(folder) == "c_tanh ");
@@ -169,6 +170,9 @@ TEST_CASE("what a suite allows as text, and switches turned on and off") {
   CHECK(env::with_switches(policy, "graphs, host_entry", false).value() ==
         env::parse_suite_policy("library_calls").value());
   CHECK(env::with_switches(policy, "", false).value() == policy);
+  policy.by_evidence = true;
+  CHECK(env::to_text(policy) == "library_calls,graphs,host_entry,by_evidence");
+  CHECK(env::parse_suite_policy(env::to_text(policy)) == policy);
   const auto nothing = env::parse_suite_policy("none");
   REQUIRE(nothing.has_value());
   CHECK_FALSE(nothing->host_entry);

@@ -80,7 +80,8 @@ void mutate(base::json& value, base::random_stream& random) {
 }  // namespace
 
 TEST_CASE("golden verdicts read and write to the same bytes") {
-  for (const auto* name : {"ok.json", "wrong_value.json", "malformed.json", "device.json"}) {
+  for (const auto* name :
+       {"ok.json", "wrong_value.json", "malformed.json", "device.json", "evidence.json"}) {
     CAPTURE(name);
     const auto parsed = env::parse_verdict(golden(name));
     REQUIRE_MESSAGE(parsed.has_value(), parsed.error().message);
@@ -117,6 +118,33 @@ TEST_CASE("the device's conditions, as they are stored") {
                    o["device"] = {{"bus_id", "x"}, {"throttled", false}, {"windows_sm_mhz", {1}}};
                  }),
                  "must have 2"));
+}
+
+TEST_CASE("evidence, as it is stored, and what of it is refused") {
+  const verdict v = env::parse_verdict(golden("evidence.json")).value();
+  REQUIRE(v.evidence);
+  CHECK(env::share_of(*v.evidence, env::own_kernels).value() == doctest::Approx(8000.0 / 41200));
+  CHECK(env::share_of(*v.evidence, "cudnn") == 0.0);
+  const std::string text = env::evidence_text(*v.evidence);
+  CHECK(contains(text, "cublas 73 %"));
+  CHECK(contains(text, "one buffer for all results: yes"));
+  CHECK(contains(text, "43.1 % of the roofline"));
+  env::evidence_report unknown;
+  unknown.unknown = "no CUPTI\x1b[2J";
+  CHECK_FALSE(env::share_of(unknown, env::own_kernels));
+  CHECK(env::evidence_from_json(env::to_json(unknown)).value() == unknown);
+  CHECK_FALSE(contains(env::evidence_text(unknown), "\x1b"));
+  const auto refused = [](const char* key, const base::json& value) {
+    return error_with([&](base::json& o) { o["evidence"] = {{key, value}}; });
+  };
+  CHECK(contains(refused("device_ns", -1), "'device_ns' is -1"));
+  CHECK(contains(refused("kernels", 3), "'kernels'"));
+  CHECK(contains(refused("kernels", base::json::array({1})), "no object"));
+  CHECK(contains(refused("kinds", {{"own", "x"}}), "'own'"));
+  CHECK(contains(refused("lower_precision", {1}), "no type"));
+  CHECK(contains(refused("graphs", 1), "'graphs'"));
+  CHECK(contains(refused("unknown", std::string(2000, 'x')), "at most 1024"));
+  CHECK(contains(error_with([](base::json& o) { o["evidence"] = 3; }), "'evidence'"));
 }
 
 TEST_CASE("a verdict with nothing in it round-trips") {

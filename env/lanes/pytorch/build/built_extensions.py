@@ -24,6 +24,7 @@ class BuiltExtensions:
         with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
             self._entries = json.load(file)
         self._loaded = {}
+        self.in_calls, self.late = False, 0  # how many were first asked for in a call of the model
 
     def _module(self, request):
         for at, entry in enumerate(self._entries):
@@ -36,6 +37,7 @@ class BuiltExtensions:
         if "error" in entry:
             raise RuntimeError(f"Error building extension '{request['name']}': {entry['error']}")
         if at not in self._loaded:
+            self.late += self.in_calls
             path = os.path.join(self.folder, entry["file"])
             loader = importlib.machinery.ExtensionFileLoader(request["name"], path)
             spec = importlib.util.spec_from_file_location(request["name"], path, loader=loader)

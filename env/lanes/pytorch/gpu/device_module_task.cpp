@@ -95,6 +95,15 @@ base::expected<output_limits> limits_from(const task_instance& at, const toleran
   return output_limits(std::move(limits));
 }
 
+/// Of what elements of any size are allowed: those that are not small are allowed more.
+double largest_share_of(std::span<const result_scale> scales, const output_limits& limits) {
+  double largest = 0;
+  for (std::size_t o = 0; o < scales.size(); ++o)
+    if (const double allowed = limits.at(o).atol; allowed > 0)
+      largest = std::max(largest, scales[o].worst_error / allowed);
+  return largest;
+}
+
 /// Waits for what was asked of the device, where nothing is to be found.
 base::status waited(device_desk& desk) {
   if (const auto found = desk.wait(); !found) return tl::make_unexpected(found.error());
@@ -278,6 +287,7 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
     of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
     return false;
   }
+  if (place == 0) of.share_of_limit = largest_share_of(results.scales, *limit);
   one.limit = std::move(*limit);
   return true;
 }

@@ -46,10 +46,12 @@ struct device_module_task {
   module_weights weights;
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
-  double floor_ns = 0;             ///< least time of a call, by the roofline
-  double baseline_ns = 0;          ///< a first idea of a call of the reference
-  int slots = 1;                   ///< calls of a timed window
-  module_processes processes;      ///< of the task that is judged; none of the others
+  /// Largest error of the reference against itself in f64, over what a candidate may be off.
+  double share_of_limit = 0;
+  double floor_ns = 0;         ///< least time of a call, by the roofline
+  double baseline_ns = 0;      ///< a first idea of a call of the reference
+  int slots = 1;               ///< calls of a timed window
+  module_processes processes;  ///< of the task that is judged; none of the others
 
   device_module_task(module_weights of, task_instance at)
       : weights(std::move(of)), places(std::move(at)) {}

@@ -94,6 +94,7 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
     auto f =
         side(is_candidate, !candidate_first, window.size(), is_candidate ? candidate : reference);
     if (!f.ok()) return f;
+    if (r_.after_window) r_.after_window(is_candidate);
   }
   if (auto f = r_.calls->compare(window, timed_call_is_wrong); !f.ok()) return f;
   if (auto f = deliver_at_times(); !f.ok()) return f;

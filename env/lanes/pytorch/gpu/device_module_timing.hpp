@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "env/gpu/quiet.hpp"
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
@@ -21,6 +22,8 @@ struct module_timing_request {
   /// Order, length and flush. A protocol that counts calls has windows of one, so that the cache is
   /// read before each.
   measure_protocol protocol = paired_protocol;
+  /// Behind each window of either side, outside of what is timed.
+  std::function<void(bool candidate)> after_window;
 };
 
 /// Times are of one call (module_window_times).

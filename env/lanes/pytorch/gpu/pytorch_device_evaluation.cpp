@@ -1,4 +1,5 @@
 // One evaluation on a GPU, stage by stage.
+#include <array>
 #include <cmath>
 
 #include "base/random.hpp"
@@ -19,6 +20,14 @@ constexpr question_limits module_loading = device_limits(120);
 constexpr double first_call_s = 60;
 /// For the device: the others have it for an evaluation each, and while a baseline is made.
 constexpr double longest_wait_s = 300 + make_baseline_s, measurements_waited_for = 4;
+/// Share of the device's memory that a candidate may take beyond what it is lent.
+constexpr double most_of_device_for_candidate = 0.5;
+/// What making the contexts of those that stand ready may take, and what the reference may take
+/// while it is measured.
+constexpr std::uint64_t moved_by_contexts = std::uint64_t{2} << 30;
+constexpr std::uint64_t moved_by_reference = std::uint64_t{4} << 30;
+/// Windows of a side from one look at its clocks to the next.
+constexpr std::size_t windows_a_clock_look = 3;
 
 }  // namespace
 
@@ -40,6 +49,11 @@ bool pytorch_device_evaluation::settle_call(const finding& f) {
   // Its process is gone, or the desk does not answer: both are made anew with the task.
   lost_reference_ = f.kind == verdict_kind::infra_error;
   return settle(f);
+}
+
+finding pytorch_device_evaluation::qualified(const finding& f) const {
+  if (f.cause != runner::cause::not_here || obstacle_.empty()) return f;
+  return {verdict_kind::unsupported, "", obstacle_, std::nullopt};
 }
 
 bool pytorch_device_evaluation::take_device() {
@@ -70,8 +84,7 @@ bool pytorch_device_evaluation::prepare() {
 
 bool pytorch_device_evaluation::build() {
   const python_facts facts = facts_of_python(tokenize_python(request_.source));
-  if (std::string why = cannot_run_on_device(facts); !why.empty())
-    return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
+  obstacle_ = cannot_run_on_device(facts);
   const bool extensions = facts.uses_load || facts.uses_load_inline;
   if (!extensions && !facts.uses_triton_jit) return true;
   // Compilers may take a minute, and others may wait for the device.
@@ -112,44 +125,77 @@ bool pytorch_device_evaluation::build_extensions() {
   return true;
 }
 
-bool pytorch_device_evaluation::start() {
-  stage_clock clock(with_.seconds.start);
+base::status pytorch_device_evaluation::take_process(bool profiled) {
   candidate_.reset();
-  auto zygote = with_.stand->zygote();
-  if (!zygote) return fail_task(zygote.error());
+  QUERN_TRY(auto* zygote, with_.stand->zygote());
   python_start how = device_start(!built_.folder.empty());
   how.classes = {"ModelNew", "Model"};
   how.kernels = kernels_.has_value();
   how.core = with_.core.core();
-  auto child = (*zygote)->fork(how);
-  if (!child) return fail_task(child.error());
-  ++with_.asked;
-  with_.stood_ready += child->stood_ready() ? 1 : 0;
-  candidate_ = std::make_unique<device_module>(**zygote, std::move(*child));
-  with_.stand->stand_ready();
+  how.profiled = profiled;
+  QUERN_TRY(auto child, zygote->fork(how));
+  if (!profiled) {
+    ++with_.asked;
+    with_.stood_ready += child.stood_ready() ? 1 : 0;
+  }
+  candidate_ = std::make_unique<device_module>(*zygote, std::move(child));
+  if (!profiled) with_.stand->stand_ready();
   // Before anything of the candidate is in the process, which could keep what it is lent by.
   const auto lent = with_.stand->memory().lend_to_candidate(*candidate_, task_->places);
-  if (!lent) return fail_host({base::errc::unavailable, "lending memory: " + lent.error().text});
-  if (const auto given = put_extensions(*candidate_, built_); !given)
-    return fail_host(given.error());
-  if (kernels_)
-    if (const auto given = put_kernels(*candidate_, *kernels_); !given)
-      return fail_host(given.error());
+  if (!lent) return base::fail(base::errc::unavailable, "lending memory: {}", lent.error().text);
+  QUERN_CHECK(put_extensions(*candidate_, built_));
+  return kernels_ ? put_kernels(*candidate_, *kernels_) : base::status();
+}
+
+answered<void> pytorch_device_evaluation::load_candidate() {
   const auto path = candidate_->put("candidate.py", request_.source);
-  if (!path) return fail_host(path.error());
-  candidate_checker checker(candidate_->process(), module_loading);
+  if (!path) {
+    runner_failure failure;
+    failure.what = runner_failure::kind::host;
+    failure.text = path.error().message;
+    return tl::make_unexpected(std::move(failure));
+  }
   const auto loaded = candidate_->child().load(*path, module_loading);
+  if (!loaded) return tl::make_unexpected(loaded.error());
+  return {};
+}
+
+bool pytorch_device_evaluation::start() {
+  stage_clock clock(with_.seconds.start);
+  if (const auto taken = take_process(false); !taken) return fail_task(taken.error());
+  own_memory_.emplace([this] { return with_.stand->desk().free_bytes().value_or(0); },
+                      with_.stand->quiet(), moved_by_contexts);
+  std::optional<process_memory::question> look(std::in_place, &*own_memory_);
+  candidate_checker checker(candidate_->process(), module_loading);
+  const auto loaded = load_candidate();
   verdict_.sandbox = candidate_->process().layers().names();
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
-    if (loaded.error().what == runner_failure::kind::refused)
+    if (loaded.error().what == runner_failure::kind::refused) {
       f = {verdict_kind::compile_error, "", why_not_loaded(built_, loaded.error().text),
            std::nullopt};
+      f.cause = loaded.error().last.why;
+    }
     return settle(f);
   }
   const auto made =
       candidate_->child().construct(task_->making, task_->sheet, task_->weights, module_loading);
+  look.reset();
+  if (!within_memory()) return false;
   return made || settle(checker.explain(made.error(), nullptr, nullptr, "load"));
+}
+
+bool pytorch_device_evaluation::within_memory() {
+  if (!own_memory_ || !is_on(check_layer::memory)) return true;
+  const auto most = static_cast<std::uint64_t>(
+      most_of_device_for_candidate * static_cast<double>(with_.stand->desk().facts().memory_bytes));
+  const std::uint64_t taken = own_memory_->bytes();
+  if (taken <= most) return true;
+  return settle({verdict_kind::oom, "",
+                 fmt::format("the candidate's process took {} MiB of device memory beyond what it "
+                             "is lent, the limit is {} MiB",
+                             taken >> 20, most >> 20),
+                 std::nullopt});
 }
 
 bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
@@ -158,7 +204,11 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
   const std::span<const module_case> window(&one, 1);
   finding f = calls.make(window);
   if (f.ok()) f = calls.reference(1, false, took);
-  if (f.ok()) f = calls.candidate(1, first_call_s, took);
+  if (f.ok()) {
+    const process_memory::question look(&*own_memory_);
+    f = calls.candidate(1, first_call_s, took);
+  }
+  if (!within_memory()) return false;
   if (f.ok()) f = calls.compare(window, name);
   verdict_.checks.push_back({name, f.ok(), f.detail});
   return settle_call(f);
@@ -222,11 +272,23 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   timed.budget_s = with_.options.time_budget_s;
   timed.limits = measuring_limits();
   timed.protocol = protocol;
+  auto& watch = with_.care->watch();
+  std::array<std::size_t, 2> windows{};
+  timed.after_window = [&](bool candidate) {
+    if (windows.at(candidate ? 1 : 0)++ % windows_a_clock_look == 0) watch.window(seen_, candidate);
+  };
   module_timing_result result;
+  watch.begin(seen_, with_.care->quarantine(), with_.care->now());
   {
     stage_clock clock(with_.seconds.time);
+    const process_memory::question look(&*own_memory_, moved_by_reference);
     result = time_module(timed);
   }
+  watch.end(seen_, with_.care->quarantine(), with_.care->now());
+  verdict_.device = seen_.conditions(watch.bus_id());
+  if (!within_memory()) return false;
+  if (auto why = seen_.unfair(); why && result.what.ok())
+    result.what = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
   verdict_.checks.push_back(
       {"timed outputs", result.what.ok(),
        result.what.ok() ? fmt::format("{} calls of each; {:.1f} us taken off each for what stands "
@@ -271,6 +333,8 @@ void pytorch_device_evaluation::time() {
   if (!looks_twice(protocol)) verdict_.confirmed.reset();
   // Nothing is pooled, and half an hour of rounds is no small thing to keep.
   if (!paired) runs_.clear();
+  if (verdict_.kind == verdict_kind::noisy && verdict_.device)
+    verdict_.detail += what_disturbed(*verdict_.device);
   if (!verdict_.time) return;
   work_report work;
   const auto& facts = with_.stand->desk().facts();
@@ -285,6 +349,7 @@ void pytorch_device_evaluation::time() {
 void pytorch_device_evaluation::run() {
   if (take_device() && prepare() && build() && start() && verify() && is_measured(request_, how_))
     time();
+  if (verdict_.kind == verdict_kind::ok && candidate_ && wants_evidence()) add_evidence();
   candidate_.reset();
   turn_.reset();
 }

@@ -85,9 +85,9 @@ pytorch_device_evaluator::pytorch_device_evaluator(std::unique_ptr<state> s)
     : staged_judge(s->options, s->seconds), state_(std::move(s)) {}
 pytorch_device_evaluator::~pytorch_device_evaluator() = default;
 
-base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluator::open(
+base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_state(
     evaluator_options options) {
-  auto s = std::make_unique<state>();
+  auto s = std::make_unique<pytorch_device_evaluator::state>();
   QUERN_CHECK(fill_in(options));
   if (auto there = check_module_gpus(); !there)
     return base::in_context(fmt::format("GPU {}", options.gpu), std::move(there).error());
@@ -125,6 +125,12 @@ base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluat
     s->environment =
         environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   }
+  return s;
+}
+
+base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluator::open(
+    evaluator_options options) {
+  QUERN_TRY(auto s, open_device_state(std::move(options)));
   s->stand->stand_ready();
   return std::unique_ptr<pytorch_device_evaluator>(new pytorch_device_evaluator(std::move(s)));
 }
@@ -139,6 +145,11 @@ std::optional<std::string> pytorch_device_evaluator::state::try_out() {
 std::unique_ptr<staged_evaluation> pytorch_device_evaluator::begin(
     const evaluation_request& request, const measure_name& how, verdict& v) {
   return std::make_unique<pytorch_device_evaluation>(*state_, request, how, v);
+}
+
+std::string pytorch_device_evaluator::key_suffix(const evaluation_request& request) const {
+  const suite_policy policy = request.policy.value_or(state_->options.policy);
+  return policy.by_evidence ? "+" + to_text(policy) : std::string();
 }
 
 base::expected<baseline_terms> pytorch_device_evaluator::terms_of(baseline_choice baseline) {

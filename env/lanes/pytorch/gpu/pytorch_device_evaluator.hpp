@@ -46,6 +46,7 @@ class pytorch_device_evaluator final : public staged_judge {
 
  private:
   explicit pytorch_device_evaluator(std::unique_ptr<state> s);
+  [[nodiscard]] std::string key_suffix(const evaluation_request& request) const override;
   std::unique_ptr<staged_evaluation> begin(const evaluation_request& request,
                                            const measure_name& how, verdict& v) override;
   base::expected<baseline_terms> terms_of(baseline_choice baseline) override;
@@ -54,5 +55,9 @@ class pytorch_device_evaluator final : public staged_judge {
 
   std::unique_ptr<state> state_;
 };
+
+/// The checks of `quern tasks check` on GPU `options.gpu`. Error: as open()'s.
+base::expected<std::unique_ptr<task_checker>> open_device_module_checker(
+    const evaluator_options& options);
 
 }  // namespace quern::env

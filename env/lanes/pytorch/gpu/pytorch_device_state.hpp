@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "env/device/condition_watch.hpp"
 #include "env/gpu/device_care.hpp"
+#include "env/gpu/process_memory.hpp"
 #include "env/gpu/quiet.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/device_turn.hpp"
@@ -108,12 +110,19 @@ struct pytorch_device_evaluator::state final : public device_owner {
 base::expected<base::json> evaluate_exactly_on_device(pytorch_device_evaluator::state& with,
                                                       const exact_request& request);
 
+/// What an evaluator of this GPU works with. Errors: what is missing on this machine and what to
+/// do.
+base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_state(
+    evaluator_options options);
+
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
 class pytorch_device_evaluation final : public staged_evaluation {
  public:
   pytorch_device_evaluation(pytorch_device_evaluator::state& with,
                             const evaluation_request& request, const measure_name& how, verdict& v)
-      : staged_evaluation(request, how, v), with_(with) {}
+      : staged_evaluation(request, how, v),
+        with_(with),
+        policy_(request.policy.value_or(with.options.policy)) {}
 
   void run() override;
   [[nodiscard]] interruption interrupted() const override;
@@ -124,6 +133,9 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// The task with its processes; with the device in hand.
   bool prepare();
   bool fail_task(const base::error& e);
+  [[nodiscard]] finding qualified(const finding& f) const override;
+  /// Whether the candidate keeps to its share of the device's memory; false: the verdict stands.
+  bool within_memory();
   /// As settle(). What was not the candidate's was the reference's.
   bool settle_call(const finding& f);
   /// Gives the device back while compilers run.
@@ -132,6 +144,9 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool build_kernels();
   /// A process in which the candidate is loaded and its model made; false: the verdict stands.
   bool start();
+  /// The same in steps. `profiled`: a process for evidence. Error: of this host.
+  base::status take_process(bool profiled);
+  answered<void> load_candidate();
   bool verify();
   /// The limits of a case of the task; `can_judge`: as find_limit() says. False: the verdict stands.
   bool limit_case(std::size_t place, bool& can_judge);
@@ -142,15 +157,25 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool measure_once(const measure_protocol& protocol, std::uint64_t round, process_pairs& into);
   void time();
   [[nodiscard]] estimate_limits measuring_limits() const;
+  /// Whether this evaluation ends with evidence: by its seed, or because the policy needs it.
+  [[nodiscard]] bool wants_evidence() const;
+  /// Behind everything that counts. Nothing that goes wrong here changes the verdict; what the
+  /// policy does not allow does.
+  void add_evidence();
+  base::expected<evidence_report> collect_evidence();
 
   pytorch_device_evaluator::state& with_;
+  suite_policy policy_;
   std::optional<device_turn> turn_;
   device_module_task* task_ = nullptr;
   std::optional<text_file> file_;
   candidate_extensions built_;
   std::optional<built_kernels> kernels_;
   std::unique_ptr<device_module> candidate_;
-  device_module* baseline_ = nullptr;  ///< of the task; null: eager, by its reference
+  device_module* baseline_ = nullptr;         ///< of the task; null: eager, by its reference
+  std::optional<process_memory> own_memory_;  ///< of the candidate's process
+  condition_watch seen_;
+  std::string obstacle_;  ///< why the candidate may not run here, by its text
   bool lost_reference_ = false;
 };
 

@@ -17,6 +17,7 @@ take_arguments  of a reference that only makes content: what it would know from 
 forget     of a reference on a GPU: gives up module and model for the next task's, and says whether torch's settings are as they were
 call_as    of a reference on a GPU, in a process of its own: calls are those of another baseline than eager from now on
            (module_baselines.py)
+evidence   of a candidate on a GPU, in a process of its own that profiles: which kernels a call runs (module_evidence.py)
 calibrate  of a reference on a GPU: calls its model in its precision and in f64 on the inputs that are there, and says how
            large the results are and how far they are apart (module_device.scales)
 
@@ -40,24 +41,14 @@ import built_extensions
 import extension_recorder
 import kernelbench_exact
 import module_baselines
+import module_evidence
+import refused_compile
 from module_device import HostMemory, scales
 from module_distributions import changed
 from module_repeats import State, seed_all, seed_of
 from module_settings import settings_of_torch
-from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE, Unusable, WrongResult, element_type, flattened,
+from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE, Unusable, WrongResult, element_type, flattened, literal,
                             plain_tensors, same, tensors_of, view)
-
-
-def literal(value):
-    """Text of a value that the other side reads by ast.literal_eval."""
-    text = repr(value)
-    try:
-        again = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        again = None
-    if again is None and value is not None or repr(again) != text:
-        raise Unusable(f"{text[:80]}: only numbers, texts, None, lists, tuples and dictionaries are passed to the other process")
-    return text
 
 
 def recorded_input(one):
@@ -95,7 +86,7 @@ class Child:
         self.last = None  # results of the last call, where they may have to be delivered again
         self.baseline = None  # what is called in the model's place
         self.path, self.module, self.model, self.wide = None, None, None, None
-        self.recording, self.without_memory = None, False
+        self.recording, self.without_memory, self.built = None, False, None
         # Of a model that keeps state; whether each call has random numbers by its inputs.
         self.state, self.wide_state, self.reseeds = None, None, False
         self.precision = torch.float32
@@ -122,8 +113,10 @@ class Child:
         self.module, self.path = module, path
 
     def install_extensions(self):
+        if self.memory.is_lent and "ModelNew" in self.asked["classes"]:
+            refused_compile.install()  # a candidate's extensions and kernels are compiled ahead, where a compiler is
         if self.asked["extensions"]:
-            built_extensions.install(self.asked["extensions"])
+            self.built = built_extensions.install(self.asked["extensions"])
         if self.asked.get("kernels"):
             import built_kernels
             built_kernels.install(self.asked["kernels"])
@@ -490,6 +483,7 @@ class Child:
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
                     "construct": self.construct, "take_arguments": self.take_arguments, "forget": self.forget, "calibrate": self.calibrate,
                     "call_as": self.call_as, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
+                    "evidence": lambda _: module_evidence.evidence(self),
                     "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
         if self.module is None and asked["ask"] not in ("record", "record_making", "record_call", "kernelbench_exact"):
             raise Unusable("a question before a module")

@@ -10,6 +10,7 @@ import os
 
 import torch
 
+import module_evidence
 from module_tensors import DTYPES, Unusable, view as host_view
 
 ROOM = 400
@@ -36,6 +37,7 @@ class DeviceMemory:
 
     device = torch.device("cuda", 0)
     is_lent = True  # pieces of memory are, by the evaluator
+    profile = None
 
     def __init__(self, library):
         self.library, self.window = library, ctypes.c_void_p()
@@ -59,6 +61,10 @@ class DeviceMemory:
             torch.ones(2, 2, device=self.device, dtype=torch.float64).sum().item()
         self.scratch = torch.zeros(64, device=self.device)
         self.waits()
+
+    def begin_profile(self):
+        """Of a process that is asked for evidence. It starts threads: before the process is locked in."""
+        self.profile = module_evidence.Profile()
 
     def wake(self):
         """Launches and waits, as a call does, so that the next one finds the processor's caches with what it passes through."""

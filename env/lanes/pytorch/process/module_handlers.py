@@ -8,6 +8,7 @@ import traceback
 import torch
 
 from module_tensors import DONE, FAILED, NO_MEMORY, NOT_HERE, Unusable, WrongResult
+from refused_compile import NotHere
 
 ROOM = 480  # of a text that says what failed, its end included
 OURS = os.path.dirname(os.path.abspath(__file__))
@@ -60,11 +61,17 @@ def words_of(problem):
     return shortened(told, ROOM - 1 - len(encoded(where))) + where
 
 
-# What needs a compiler or a GPU; kept here, out of reach of what a module does to torch.
-NEED_A_HOST = tuple(os.path.join(folder, "") for folder in (
-    *(os.path.join(os.path.dirname(torch.__file__), part) for part in ("_dynamo", "_inductor", "cuda")),
-    *(place for name in ("triton", "cutlass", "tilelang") for spec in [importlib.util.find_spec(name)]
-      if spec is not None for place in spec.submodule_search_locations or ())))
+def folders_of(torch_parts, modules):
+    return tuple(os.path.join(folder, "") for folder in (
+        *(os.path.join(os.path.dirname(torch.__file__), part) for part in torch_parts),
+        *(place for name in modules for spec in [importlib.util.find_spec(name)]
+          if spec is not None for place in spec.submodule_search_locations or ())))
+
+
+# What needs a compiler or a GPU; kept here, out of reach of what a module does to torch. Errors of torch.cuda and of Triton
+# are a module's own where there is a GPU.
+NEED_A_HOST = folders_of(("_dynamo", "_inductor", "cuda"), ("triton", "cutlass", "tilelang"))
+NEED_A_COMPILER = folders_of(("_dynamo", "_inductor"), ("cutlass", "tilelang"))
 STANDARD, PACKAGES = os.path.join(os.path.dirname(os.__file__), ""), f"{os.sep}site-packages{os.sep}"
 NOT_INSTALLED = ("triton", "cutlass", "tilelang")
 OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
@@ -82,23 +89,26 @@ def came_up_in(problem):
     return found
 
 
-def came_from_what_is_not_here(problem):
-    """Whether an exception, or one that it was raised from, came up in what needs a compiler or a GPU, or is its import.
-    Where it passed through does not count: a module's own error in a compiled function is its own."""
+def came_from_what_is_not_here(problem, not_here):
+    """Whether an exception, or one that it was raised from, came up in one of the folders `not_here`, is the import of what
+    is not installed, or says so itself. Where it passed through does not count: a module's own error in a compiled function
+    is its own."""
     for _ in range(MOST_IN_CHAIN):
         if problem is None:
             return False
+        if isinstance(problem, NotHere):
+            return True
         if isinstance(problem, ImportError) and str(problem.name).split(".", 1)[0] in NOT_INSTALLED:
             return True
-        if came_up_in(problem).startswith(NEED_A_HOST):
+        if came_up_in(problem).startswith(not_here):
             return True
         problem = problem.__cause__ or problem.__context__
     return False
 
 
-def guarded(problem, work, refused):
+def guarded(problem, work, refused, not_here):
     """(outcome, result) of a piece of work; a text in `problem` where it fails. `refused`: how often this process was
-    refused memory."""
+    refused memory. `not_here`: folders of what this process cannot run."""
     before, outcome = refused(), FAILED
     try:
         return DONE, work()
@@ -112,7 +122,7 @@ def guarded(problem, work, refused):
             # torch's allocator of the CPU raises a plain RuntimeError, and so may anybody.
             if isinstance(e, OF_MEMORY) or type(e) is RuntimeError and refused() > before:
                 outcome = NO_MEMORY
-            elif came_from_what_is_not_here(e):
+            elif came_from_what_is_not_here(e, not_here):
                 outcome = NOT_HERE
             text = words_of(e)
         except BaseException:  # an exception of the module's own, whose parts may be anything
@@ -127,30 +137,35 @@ def serve(library, channel, child):
     refused = library.quern_python_refused_memory
     refused.restype = ctypes.c_uint64
 
+    not_here = NEED_A_COMPILER if child.memory.is_lent else NEED_A_HOST
+
+    def guard(said, work):
+        return guarded(said, work, refused, not_here)
+
     def load(path, said):
-        return guarded(said, lambda: child.load(path.decode()), refused)[0]
+        return guard(said, lambda: child.load(path.decode()))[0]
 
     def ask(text, size, sheet, room, value, said):
-        outcome, answered = guarded(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room), refused)
+        outcome, answered = guard(said, lambda: child.ask(ctypes.string_at(text, size), sheet, room))
         value[0] = answered or 0
         return outcome
 
     def plan(tensors, inputs, outputs, in_f64, said):
-        return guarded(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64), refused)[0]
+        return guard(said, lambda: child.plan(tensors[:inputs + outputs], inputs, outputs, in_f64))[0]
 
     def run(begin, end, said):
-        return guarded(said, lambda: child.run(begin, end), refused)[0]
+        return guard(said, lambda: child.run(begin, end))[0]
 
     def import_piece(piece, fd, size, hint, writable_hint, address, said):
-        outcome, at = guarded(said, lambda: child.import_piece(piece, fd, size, hint, writable_hint), refused)
+        outcome, at = guard(said, lambda: child.import_piece(piece, fd, size, hint, writable_hint))
         address[0] = at or 0
         return outcome
 
     def deliver(said):
-        return guarded(said, child.deliver_again, refused)[0]
+        return guard(said, child.deliver_again)[0]
 
     def wake(said):
-        return guarded(said, child.memory.wake, refused)[0]
+        return guard(said, child.memory.wake)[0]
 
     handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))  # a null function: the process cannot do that
     if child.memory.is_lent:

@@ -1,5 +1,6 @@
 """Tensors as the evaluator names them, in a forked child: types, views of its memory, what a model holds and returns."""
 
+import ast
 import ctypes
 
 import torch
@@ -70,3 +71,15 @@ def flattened(result):
 def same(one, other):
     """Whether two calls gave equal tensors."""
     return all(torch.equal(a, b) or torch.allclose(a, b, equal_nan=True, rtol=0, atol=0) for a, b in zip(one, other))
+
+
+def literal(value):
+    """Text of a value that the other side reads by ast.literal_eval."""
+    text = repr(value)
+    try:
+        again = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        again = None
+    if again is None and value is not None or repr(again) != text:
+        raise Unusable(f"{text[:80]}: only numbers, texts, None, lists, tuples and dictionaries are passed to the other process")
+    return text

@@ -175,4 +175,8 @@ answered<std::string> python_child::calibrate(question_limits limits) {
   return ask({{"ask", "calibrate"}}, limits);
 }
 
+answered<std::string> python_child::evidence(question_limits limits) {
+  return ask({{"ask", "evidence"}}, limits);
+}
+
 }  // namespace quern::env

@@ -98,6 +98,9 @@ class python_child {
   /// candidate, which share the process. `question`: of exact_question(); the text is for
   /// parse_exact_answer().
   answered<std::string> kernelbench_exact(const base::json& question, question_limits limits);
+  /// Of a candidate with a GPU that was started to profile, whose inputs are in place and which has
+  /// made no call: what it tells of how it computes. The text is for parse_evidence().
+  answered<std::string> evidence(question_limits limits);
   /// Gives it a file for answers; load() does so, too.
   answered<runner::reply> open(question_limits limits);
 

@@ -123,7 +123,8 @@ base::json python_zygote::limits_of(const python_start& how) const {
   return {{"memory_bytes", std::min(how.memory_bytes, most_memory_)},
           {"work_bytes", how.work_bytes},
           {"required", required_},
-          {"compilers", how.compilers}};
+          {"compilers", how.compilers},
+          {"profiled", how.profiled}};
 }
 
 base::expected<base::json> python_zygote::ask(const base::json& question, base::unique_fd socket) {

@@ -40,6 +40,10 @@ struct python_start {
   bool kernels = false;
   /// Of a child with a GPU: it may start compilers, and is shown them. Of references alone.
   bool compilers = false;
+  /// Of a child with a GPU: it profiles from before it has a candidate, for
+  /// python_child::evidence(). None of these stands ready, and to begin a profile takes some tenths
+  /// of a second.
+  bool profiled = false;
 };
 
 /// The GPU of a warm parent whose children have one.

@@ -38,6 +38,7 @@ class Limits:
     work_bytes: int
     required: bool
     compilers: bool  # of a reference with a GPU: it may start compilers and see them
+    profiled: bool  # of a child with a GPU: it is asked for evidence
 
     @classmethod
     def of(cls, asked):
@@ -137,6 +138,8 @@ def wait_and_serve(library, control, limits, own_files, group):
             use_work_folder()
             memory = module_device.DeviceMemory(library.window)
             memory.open()
+            if limits.profiled:
+                memory.begin_profile()
             if limits.compilers:
                 use_compilers()  # which are processes, that the lock below forbids
             else:

@@ -7,9 +7,9 @@ the evaluator puts the candidate's files there.
 It imports torch and what candidates import most, and never runs a text of theirs. On descriptor 3 it is asked for
 children, to have some stand ready, to end one and how it ended:
 
-  {"core", "memory_bytes", "work_bytes", "required", "compilers", "classes", "extensions", "kernels", "read_only"} with the child's end of a socket
+  {"core", "memory_bytes", "work_bytes", "required", "compilers", "profiled", "classes", "extensions", "kernels", "read_only"} with the child's end of a socket
                         pair: {"pid", "stood_ready", "folder"}; {"pid": -1, "error"}
-  {"stand_ready": N, "memory_bytes", "work_bytes", "required", "compilers"}: no answer
+  {"stand_ready": N, "memory_bytes", "work_bytes", "required", "compilers", "profiled"}: no answer
   {"ready": true}: {"ready": [PID, ...]}, once all that were ordered stand
   {"still": BOOL}: the same; those that are in making stand still from then on, or go on
   {"end": PID}: {"code", "signal", "out_of_memory", "killed"}; {}: nobody knows it

@@ -4,6 +4,7 @@ import ctypes
 import torch
 
 import module_device_of_gpus
+import module_evidence
 from module_device_of_gpus import HostMemory, scales  # noqa: F401
 from module_tensors import flattened, view
 
@@ -35,3 +36,34 @@ class DeviceMemory(module_device_of_gpus.DeviceMemory):
 
     def give_back(self):
         pass
+
+    def begin_profile(self):
+        self.profile = Profile()
+
+
+class Kernel:
+    """An operator of the host in the place of a kernel."""
+
+    def __init__(self, event, name):
+        self.event, self.kernel = event, name
+        self.start_ns, self.duration_ns = event.start_ns, event.duration_ns
+
+    def name(self):
+        return self.kernel
+
+
+# What these operators launch on a device. Those of a library of the candidate's own are its kernels.
+LAUNCHED = {"aten::addmm": "ampere_sgemm_32x32_sliced1x4_tn",
+            "aten::clamp_min": "void at::native::vectorized_elementwise_kernel<4, at::native::launch_clamp_scalar>",
+            "aten::mul": "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float> >"}
+OWN = "mine::"
+
+
+class Profile(module_evidence.Profile):
+    def __init__(self):
+        super().__init__("cpu")
+
+    def end(self):
+        events, asked = super().end()
+        own = [Kernel(one, one.name().removeprefix(OWN) + "(float const*)") for one in events if one.name().startswith(OWN)]
+        return own + [Kernel(one, LAUNCHED[one.name()]) for one in events if one.name() in LAUNCHED], asked

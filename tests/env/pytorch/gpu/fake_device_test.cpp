@@ -2,6 +2,11 @@
 // evaluator lends, asks, compares and charges. Its processes, their sandbox and Python are real.
 #include <csignal>
 
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "env/device/fake_nvml.hpp"
+#include "env/lanes/pytorch/gpu/device_module_checker.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
 #include "tests/env/pytorch/gpu/fake_fixture.hpp"
 #include "tools/bench_pytorch/module_files.hpp"
@@ -184,6 +189,226 @@ TEST_CASE("a candidate cannot see inputs before it is asked for their call") {
   turn(check_layer::content, true);
   CAPTURE(stale.detail);
   CHECK(name_of(stale.kind) == "wrong_value");
+}
+
+namespace {
+
+constexpr suite_policy goes_by_evidence{.by_evidence = true};
+constexpr suite_policy libraries_allowed{.library_calls = true, .by_evidence = true};
+
+/// Computes the whole result by an operator of its own.
+const std::string by_own_kernel = candidate(
+    "torch.ops.mine.finish(x, self.linear.weight, self.linear.bias, self.scale, self.shift, "
+    "float(factor))",
+    R"(
+@torch.library.custom_op("mine::finish", mutates_args=())
+def finish(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, scale: torch.Tensor, shift: torch.Tensor, factor: float) -> torch.Tensor:
+    return torch.from_numpy((x.numpy() @ w.numpy().T + b.numpy()).clip(min=0) * scale.numpy() * factor + shift.numpy())
+)");
+
+}  // namespace
+
+TEST_CASE("a verdict has evidence of how its result was computed, where it is asked for") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  CHECK_FALSE(judged_by_fake(candidate(honest)).evidence);  // the share is 0
+  with->options.evidence_share = 1;
+  const verdict plain = judged_by_fake(candidate(honest));
+  const verdict own = judged_by_fake(by_own_kernel);
+  const verdict kept = judged_by_fake(
+      candidate("self.out", "",
+                "        y = " + std::string(honest) +
+                    "\n        if not hasattr(self, 'out'): self.out = torch.empty_like(y)\n"
+                    "        self.out.copy_(y)\n"));
+  const verdict wrong = judged_by_fake(candidate("x * 2"));
+  with->options.evidence_share = 0;
+  CAPTURE(plain.detail);
+  REQUIRE(name_of(plain.kind) == "ok");
+  REQUIRE(plain.evidence);
+  CAPTURE(plain.evidence->unknown);
+  CHECK(plain.evidence->unknown.empty());
+  CHECK(plain.evidence->device_ns > 0);
+  CHECK(plain.evidence->ns_by_kind.contains("cublas"));
+  CHECK(plain.evidence->ns_by_kind.contains("torch"));
+  CHECK(share_of(*plain.evidence, own_kernels) == 0.0);
+  REQUIRE(!plain.evidence->kernels.empty());
+  CHECK(plain.evidence->graphs == false);
+  CHECK(plain.evidence->aliases_output == false);
+  CHECK(plain.evidence->late_builds == 0);
+  CAPTURE(own.detail);
+  REQUIRE(name_of(own.kind) == "ok");
+  REQUIRE(own.evidence);
+  CAPTURE(own.evidence->unknown);
+  CHECK(share_of(*own.evidence, own_kernels).value_or(0) > 0.9);
+  REQUIRE(name_of(kept.kind) == "ok");
+  CHECK(kept.evidence.value().aliases_output == true);
+  CHECK_FALSE(wrong.evidence);  // it is not asked of what is not right
+}
+
+TEST_CASE("a suite that goes by evidence refuses what it forbids, and names it") {
+  if (device_that_is_none() == nullptr) return;
+  const auto kind_under = [](const std::string& source, const suite_policy& policy) {
+    const verdict v = judged_by_fake(source, false, task_of(layered), {}, policy);
+    CAPTURE(v.detail);
+    CHECK(v.evidence.has_value());
+    return std::string(name_of(v.kind)) + (v.reason.empty() ? "" : "(" + v.reason + ")");
+  };
+  CHECK(kind_under(candidate(honest), goes_by_evidence) == "rejected_static(library_calls)");
+  CHECK(kind_under(by_own_kernel, goes_by_evidence) == "ok");
+  CHECK(kind_under(candidate(honest), libraries_allowed) == "ok");
+  // A policy that does not go by evidence forbids a module nothing.
+  CHECK(name_of(
+            judged_by_fake(candidate(honest), false, task_of(layered), {}, suite_policy{}).kind) ==
+        "ok");
+}
+
+TEST_CASE("evidence that cannot be had, or that a process forges, changes no other verdict") {
+  if (device_that_is_none() == nullptr) return;
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"torch.autograd.profiler.profile.__exit__ = lambda *unused: None\n",
+       "the profile cannot be read"},
+      {"import module_evidence\nmodule_evidence.evidence = lambda child: {}\n", "aliases_output"},
+      {"import module_evidence, os\nmodule_evidence.evidence = lambda child: os._exit(3)\n",
+       "a profiled call"},
+      {"import module_evidence\nmodule_evidence.evidence = lambda child: {'aliases_output': True, "
+       "'late_builds': 0, 'graphs': False, 'kernels': [['x', 1, -5]]}\n",
+       "no call has"}};
+  for (const auto& [forges, why] : rows) {
+    CAPTURE(forges);
+    const verdict v = judged_by_fake(candidate(honest, forges), false, task_of(layered), {},
+                                     suite_policy(goes_by_evidence));
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == "ok");
+    REQUIRE(v.evidence);
+    CHECK(contains(v.evidence->unknown, why));
+  }
+  CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
+}
+
+TEST_CASE("a line of torch.compile that is not called makes no module unsupported") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string unused =
+      "fast = torch.compile(lambda x: x)\n"
+      "@torch.compile(mode='max-autotune')\ndef faster(x): return x\n";
+  const std::string computes = "        y = " + std::string(honest) + "\n";
+  const std::string wrong = "torch.relu(self.linear(x))";
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {candidate(honest, unused), "ok"},
+      {candidate(wrong, unused), "wrong_value"},
+      {candidate(honest, "import torch._dynamo\n"), "ok"},
+      {candidate("y", unused,
+                 "        try: y = fast(x)\n        except RuntimeError:\n    " + computes),
+       "ok"},
+      {candidate("y", unused, computes + "        torch.nn.ReLU().compile()\n"), "ok"},
+      {candidate("faster(x)", unused), "unsupported"},
+      {candidate("y", unused, computes + "        self.linear.compile()\n        self.linear(x)\n"),
+       "unsupported"},
+      {candidate("y", unused, computes + "        raise ValueError('its own')\n"), "runtime_error"},
+      // It hides the word: then it is what it does.
+      {candidate("getattr(torch, 'comp' + 'ile')(self.linear)(x)"), "runtime_error"},
+      {candidate(honest, "try:\n    import tilelang\nexcept ImportError: pass\n"), "ok"}};
+  for (const auto& [source, kind] : rows) {
+    const verdict v = judged_by_fake(source);
+    CAPTURE(source);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == kind);
+  }
+}
+
+TEST_CASE("a module that takes more of the device's memory than it may is told the limit") {
+  if (device_that_is_none() == nullptr) return;
+  ::setenv("QUERN_TEST_DEVICE_MEMORY", "1", 1);
+  const std::string computes = "        y = " + std::string(honest) + "\n";
+  const std::string takes =
+      "        import mmap\n        if not hasattr(self, 'kept'):\n"
+      "            self.kept = mmap.mmap(-1, 384 << 20)\n"
+      "            self.kept.write(bytes(384 << 20))\n";
+  const verdict greedy = judged_by_fake(candidate("y", "", computes + takes));
+  CAPTURE(greedy.detail);
+  CHECK(name_of(greedy.kind) == "oom");
+  CHECK(contains(greedy.detail, "the limit is 512 MiB"));
+  CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
+  // The control.
+  turn(check_layer::memory, false);
+  const verdict through = judged_by_fake(candidate("y", "", computes + takes));
+  turn(check_layer::memory, true);
+  ::unsetenv("QUERN_TEST_DEVICE_MEMORY");
+  CAPTURE(through.detail);
+  CHECK(name_of(through.kind) == "ok");
+}
+
+TEST_CASE("how the device was while a module was timed stands in its verdict") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  void* handle = ::dlopen(FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(handle != nullptr);
+  using get = fake_nvml_state* (*)();
+  fake_nvml_state& state = *reinterpret_cast<get>(::dlsym(handle, "quern_fake_nvml"))();
+  state = {};
+  state.reasons = 0x4;
+  state.process_count = 2;
+  state.processes[0] = {static_cast<std::uint32_t>(::getpid()), 1ULL << 30};
+  state.processes[1] = {1, 1ULL << 30};
+  device_watch kept = std::exchange(with->care->watch(), device_watch("0000:0F:00.0", FAKE_NVML));
+  REQUIRE(with->care->watch().problem().empty());
+  const verdict v = judged_by_fake(candidate(honest), true);
+  const verdict untimed = judged_by_fake(candidate(honest));
+  with->care->watch() = std::move(kept);
+  CAPTURE(v.detail);
+  REQUIRE(v.device);
+  CHECK(v.device->throttled);
+  CHECK(v.device->shared == true);
+  REQUIRE(v.device->looks.size() >= 2);
+  CHECK(v.device->looks.back().after);
+  CHECK(v.device->candidate_sm_mhz == 1120);
+  CHECK(v.device->baseline_sm_mhz == 1120);
+  if (v.kind == verdict_kind::noisy) CHECK(contains(v.detail, "throttled (sw_power_cap)"));
+  CHECK_FALSE(untimed.device);
+  // Without NVML nothing is known.
+  CHECK_FALSE(judged_by_fake(candidate(honest), true).device);
+}
+
+TEST_CASE("tasks are checked on the device that they are judged on") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  device_module_checker checker(*with);
+  const auto rules = [&](const std::string& reference, bool whole = true) {
+    const task what = *task_of(reference);
+    const auto report =
+        whole ? checker.check(what, 1) : checker.check_quickly(what, 1, plain_baselines::leave_out);
+    CAPTURE(report ? "" : report.error().message);
+    REQUIRE(report);
+    std::string text;
+    for (const task_finding& one : report->findings)
+      if (one.fatal) text += (text.empty() ? "" : " ") + one.rule;
+    return text;
+  };
+  const auto module_with = [](const std::string& forward) {
+    return "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x, y):\n"
+           "        return " +
+           forward + "\n\ndef get_inputs():\n    return [torch.rand(16, 16), torch.rand(16, 16)]\n";
+  };
+  const auto good = checker.check(*task_of(layered), 1);
+  REQUIRE(good);
+  CHECK(good->ok());
+  CHECK(good->baseline_ns > 0);
+  CHECK(good->floor_ns > 0);
+  CHECK(good->worst_error > 0);
+  CHECK(good->worst_error < 0.5);
+  CHECK(std::ranges::any_of(
+      good->facts, [](const std::string& fact) { return contains(fact, "timed window on this"); }));
+  CHECK(rules(module_with("x * y")).empty());
+  CHECK(rules(module_with("x * 2")) == "ignored_input");
+  CHECK(rules(module_with("x * 2"), false).empty());
+  CHECK(rules(module_with("x * 0 + y * 0")) == "constant_output ignored_input ignored_input");
+  CHECK(rules(module_with("no_such_name")) == "failed");
+  CHECK(
+      rules("import torch\n\nclass Model(torch.nn.Module):\n"
+            "    def __init__(self):\n        super().__init__()\n        self.calls = 0\n"
+            "    def forward(self, x):\n        self.calls += 1\n        return x * self.calls\n\n"
+            "def get_inputs():\n    return [torch.rand(8, 8)]\n") == "skipped");
+  // What was checked is judged as before.
+  CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
 }
 
 TEST_CASE("a warm Python or a reference that is lost is made anew, and no verdict on a candidate") {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
@@ -55,11 +56,13 @@ inline pytorch_device_evaluator::state* device_that_is_none() {
 
 inline verdict judged_by_fake(const std::string& source, bool timed = false,
                               const std::shared_ptr<const task>& of = task_of(layered),
-                              const measure_name& how = {}) {
+                              const measure_name& how = {},
+                              std::optional<suite_policy> policy = std::nullopt) {
   evaluation_request request;
   request.subject = of;
   request.source = source;
   request.verify_only = !timed;
+  request.policy = policy;
   verdict v;
   pytorch_device_evaluation one(*device_that_is_none(), request, how, v);
   one.run();

@@ -1,0 +1,145 @@
+// The checks of tasks on a GPU.
+#include "env/lanes/pytorch/gpu/device_module_checker.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "env/lanes/pytorch/module_checker.hpp"
+#include "env/lanes/pytorch/module_content.hpp"
+
+namespace quern::env {
+namespace {
+
+/// For the device: evaluators have it for an evaluation each.
+constexpr double longest_wait_to_check_s = 300;
+
+void add_finding(task_report& report, bool fatal, std::string rule, std::string text) {
+  report.findings.push_back({fatal, std::move(rule), std::move(text)});
+}
+
+bool all_clean(const std::vector<device_finding>& found) {
+  return std::ranges::all_of(found, [](const device_finding& one) { return one.clean(); });
+}
+
+}  // namespace
+
+base::expected<task_report> device_module_checker::check(const task& what, std::uint64_t /*seed*/) {
+  return look(what, true);
+}
+
+base::expected<task_report> device_module_checker::check_quickly(const task& what,
+                                                                 std::uint64_t /*seed*/,
+                                                                 plain_baselines /*plain*/) {
+  return look(what, false);
+}
+
+base::expected<task_report> device_module_checker::look(const task& what, bool whole) {
+  QUERN_CHECK(validate(what));
+  task_report report;
+  report.findings = what.body->check_texts(what);
+  QUERN_TRY(auto turn, device_turn::open(with_.care->watch().bus_id()));
+  if (!turn.wait(longest_wait_to_check_s))
+    return base::fail(base::errc::timeout,
+                      "the GPU was used by others for {:g} s: try again when they have ended",
+                      longest_wait_to_check_s);
+  QUERN_CHECK(with_.care->take_up());
+  const auto prepared = with_.stand->get(std::make_shared<const task>(what));
+  if (!prepared) {
+    const base::error& why = prepared.error();
+    if (why.code == base::errc::unavailable) return tl::make_unexpected(why);
+    add_finding(report, true, why.code == base::errc::exhausted ? "skipped" : "failed",
+                why.message);
+    return report;
+  }
+  device_module_task& of = **prepared;
+  report.facts = facts_of(of.sheet, of.places.at);
+  report.facts.push_back(fmt::format("{} calls in a timed window on this GPU", of.slots));
+  report.baseline_ns = std::llround(of.baseline_ns);
+  report.floor_ns = std::llround(of.floor_ns);
+  report.worst_error = of.share_of_limit;
+  if (of.sheet.is_constant)
+    add_finding(report, !what.degenerate, "constant_output",
+                "every output has one value everywhere: a kernel that computes nothing would be "
+                "right");
+  if (whole) QUERN_CHECK(look_at_results(of, report));
+  if (report.baseline_ns < what.lane->least_baseline_ns)
+    add_finding(
+        report, false, "baseline",
+        fmt::format("a call takes {:.1f} us, at least {:.1f} can be measured well: larger "
+                    "inputs",
+                    of.baseline_ns / 1e3, static_cast<double>(what.lane->least_baseline_ns) / 1e3));
+  return report;
+}
+
+base::status device_module_checker::call_on_inputs(device_module_task& of) {
+  auto& desk = with_.stand->desk();
+  QUERN_CHECK(desk.wait());
+  if (const auto called = call_reference(of, 1); !called)
+    return tl::make_unexpected(reference_error(called.error()));
+  return {};
+}
+
+base::status device_module_checker::look_at_results(device_module_task& of, task_report& report) {
+  auto& desk = with_.stand->desk();
+  auto& memory = with_.stand->memory();
+  const task& what = *of.subject;
+  QUERN_TRY(const auto unused, inputs_without_use(of));
+  for (const std::size_t i : unused)
+    add_finding(report, !what.degenerate, "ignored_input",
+                fmt::format("the results do not depend on {}: a kernel need not read it",
+                            of.places.at.inputs[i].name));
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
+  desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(call_on_inputs(of));
+  desk.set(memory.snapshot(), of.places.outputs.stride(), 0);
+  for (std::size_t o = 0; o < of.places.at.outputs.size(); ++o)
+    desk.compare(memory.snapshot() + of.places.outputs.offset(o),
+                 memory.reference_outputs() + of.places.outputs.offset(o), of.places.at.outputs[o],
+                 what.tolerance);
+  QUERN_TRY(const auto found, desk.wait());
+  if (all_clean(found))
+    add_finding(report, false, "zeros",
+                "zeros are within the task's tolerance where that is not relative to the results' "
+                "scale, as in KernelBench: it is relative here");
+  return {};
+}
+
+base::expected<std::vector<std::size_t>> device_module_checker::inputs_without_use(
+    device_module_task& of) {
+  std::vector<std::size_t> unused;
+  // Other inputs would have other random numbers.
+  if (of.cases.size() < 2 || of.sheet.draws || of.places.at.inputs.empty()) return unused;
+  auto& desk = with_.stand->desk();
+  auto& memory = with_.stand->memory();
+  const module_places& places = of.places;
+  // One content stays where a candidate's inputs would be, its results in the snapshot; the other
+  // one is in the staging.
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
+  desk.copy(memory.candidate_inputs(), memory.staging(), places.inputs.stride());
+  desk.copy(memory.reference_inputs(), memory.staging(), places.inputs.stride());
+  QUERN_CHECK(call_on_inputs(of));
+  desk.copy(memory.snapshot(), memory.reference_outputs(), places.outputs.stride());
+  QUERN_CHECK(desk.wait());
+  QUERN_CHECK(make_content(of, std::span(of.cases).subspan(1, 1), desk, memory));
+  for (std::size_t i = 0; i < places.at.inputs.size(); ++i) {
+    const std::uint64_t from = places.inputs.offset(i);
+    desk.copy(memory.reference_inputs(), memory.candidate_inputs(), places.inputs.stride());
+    desk.copy(memory.reference_inputs() + from, memory.staging() + from,
+              static_cast<std::uint64_t>(places.at.inputs[i].bytes));
+    QUERN_CHECK(call_on_inputs(of));
+    for (std::size_t o = 0; o < places.at.outputs.size(); ++o)
+      desk.same_bits(memory.reference_outputs() + places.outputs.offset(o),
+                     memory.snapshot() + places.outputs.offset(o), places.at.outputs[o]);
+    QUERN_TRY(const auto found, desk.wait());
+    if (all_clean(found)) unused.push_back(i);
+  }
+  return unused;
+}
+
+base::expected<std::unique_ptr<task_checker>> open_device_module_checker(
+    const evaluator_options& options) {
+  QUERN_TRY(auto with, open_device_state(options));
+  return std::make_unique<device_module_checker>(std::move(with));
+}
+
+}  // namespace quern::env
