@@ -49,11 +49,6 @@ success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t 
   return watch;
 }
 
-finished_step finished_step_of(const replay& head, const step_done& step) {
-  return {step.weights.version, head.epoch(),      head.in_flight(), head.batch_ages(),
-          head.batch_results(), head.batch_form(), head.queues(),    step.metrics};
-}
-
 monitor::monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
                  const monitor_sources& from, success_watch watch)
     : config_(config),

@@ -24,6 +24,7 @@
 #include "actors/decide/success_watch.hpp"
 #include "actors/replay/exemplar_use.hpp"
 #include "actors/replay/replay.hpp"
+#include "actors/replay/run_observer.hpp"
 #include "base/json.hpp"
 #include "storage/metrics_writer.hpp"
 
@@ -33,21 +34,6 @@ namespace quern::actors {
 /// again count as they were the last time; lines that cannot be read are left out, with a warning.
 success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t steps);
 
-/// A step that was made.
-struct finished_step {
-  weights_version version = 0;  ///< that it made
-  epoch_id epoch = 0;
-  std::size_t in_flight = 0;                  ///< samples, those of the step among them
-  std::map<std::int64_t, std::int64_t> ages;  ///< its samples by steps behind
-  step_results results;
-  batch_shape form;
-  queue_depths queues;
-  std::string learner;  ///< the learner's metrics, a JSON object
-};
-
-/// Of the batch under way in `head`, which `step` has answered and `head` does not know of yet.
-finished_step finished_step_of(const replay& head, const step_done& step);
-
 /// What a monitor reads beside what it is told; all of it outlives the monitor.
 struct monitor_sources {
   role_board& roles;
@@ -56,7 +42,7 @@ struct monitor_sources {
 };
 
 /// Thread-safe: the replay actor writes, the console reads.
-class monitor {
+class monitor final : public run_observer {
  public:
   static base::expected<std::unique_ptr<monitor>> make(const run_config& config,
                                                        const storage::run_paths& paths,
@@ -68,20 +54,20 @@ class monitor {
   /// Samples that were dropped since the last call, by reason.
   void dropped(const drop_counts& counts);
   /// What a generator did since it told last.
-  void generated(const generator_work& news);
+  void generated(const generator_work& news) override;
   /// Prints the step's line and appends that of metrics.jsonl; warns of what its results show.
-  void stepped(const finished_step& step);
+  void stepped(const finished_step& step) override;
   /// What a search has found so far (stage search; null: the run is none, nothing happens). The
   /// first call prints the head of the table. Each group's worth of evaluations prints a row and
   /// appends a line to metrics.jsonl.
   void searched(const search_book* book, epoch_id epoch, const queue_depths& queues);
   /// A batch was dropped since its gradient was not finite.
-  void left_out();
+  void left_out() override;
   /// Warns where nothing was judged and no step was made for long, with the reason where no device
   /// takes work; asked now and then.
-  void look();
+  void look() override;
   /// What `head` has to tell since the last call, by `judged`, `dropped` and `searched`.
-  void take_news(replay& head);
+  void take_news(replay& head) override;
   /// Makes what was appended survive a power cut.
   void finish();
 

@@ -22,7 +22,7 @@ struct total {
                dropped = 0, epochs = 0, masked = 0, at_bound = 0;
   std::int64_t with_lost = 0, with_doubled = 0, with_late = 0, with_reordered = 0, with_control = 0,
                with_generator = 0, with_learner = 0, with_host = 0, with_freeze = 0, with_spell = 0,
-               mostly_lost = 0;
+               with_hang = 0, with_doomed = 0, with_broken = 0, mostly_lost = 0;
 
   void add(const quern::sim::scenario& plan, const outcome& one) {
     least_events = schedules == 0 ? one.events : std::min(least_events, one.events);
@@ -45,6 +45,9 @@ struct total {
     with_host += one.faults.host_deaths > 0;
     with_freeze += one.faults.host_freezes > 0;
     with_spell += one.faults.sick_spells > 0;
+    with_hang += one.faults.learner_hangs > 0;
+    with_doomed += one.faults.doomed_starts > 0;
+    with_broken += one.faults.broken_hosts > 0;
     mostly_lost += one.mostly_lost > 0;
   }
 };
@@ -99,10 +102,13 @@ int main(int argc, char** argv) {
       "share of schedules with: lost {:.0f} %, doubled {:.0f} %, late {:.0f} %, reordered {:.0f} "
       "%, "
       "death of control {:.0f} %, generator {:.0f} %, learner {:.0f} %, host {:.0f} %, frozen host "
-      "{:.0f} %, hosts that can judge nothing for a while {:.0f} %\n",
+      "{:.0f} %, hosts that can judge nothing for a while {:.0f} %, hung learner {:.0f} %, starts "
+      "that fail "
+      "at once {:.0f} %, broken host {:.0f} %\n",
       share(sum.with_lost), share(sum.with_doubled), share(sum.with_late),
       share(sum.with_reordered), share(sum.with_control), share(sum.with_generator),
-      share(sum.with_learner), share(sum.with_host), share(sum.with_freeze), share(sum.with_spell));
+      share(sum.with_learner), share(sum.with_host), share(sum.with_freeze), share(sum.with_spell),
+      share(sum.with_hang), share(sum.with_doomed), share(sum.with_broken));
   fmt::print(
       "the age bound was reached in {:.0f} %, tokens were masked in {:.0f} %, groups were dropped "
       "for what they had lost in {:.0f} %\n",

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "actors/decide/mutation.hpp"
+
 namespace quern::actors {
 
 evaluation_desk::evaluation_desk(epoch_id epoch, limits bounds)
@@ -57,8 +59,8 @@ bool evaluation_desk::send_elsewhere(evaluation& work, const lease_result& resul
   const bool sick =
       result.outcome == lease_outcome::retry && result.cause == retry_cause::infra_error;
   if (!claimed) {
-    work.job.avoid = work.last;
-    work.job.elsewhere = sick;
+    if (!mutated(mutation::failure_stays_here)) work.job.avoid = work.last;
+    work.job.elsewhere = sick && !mutated(mutation::failure_stays_here);
   }
   if (!sick) return false;
   const bool other = work.last && queue_.has_other(work.job.lane, *work.last);

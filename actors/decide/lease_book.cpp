@@ -64,9 +64,9 @@ std::optional<lease> lease_book::remove(sample_id sample) {
   std::optional<lease> held;
   if (const auto open = open_.find(found->second.open); open != open_.end()) {
     held = open->second;
-    close(held->id, closing::lost);
+    if (!mutated(mutation::withdrawn_answer_used)) close(held->id, closing::lost);
   }
-  jobs_.erase(found);
+  if (!mutated(mutation::withdrawn_slot_kept)) jobs_.erase(found);
   return held;
 }
 

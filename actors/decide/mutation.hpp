@@ -23,7 +23,15 @@ enum class mutation {
   lonely_group_trained,      ///< a group trains with a single member
   sick_group_trained,        ///< a group trains though most of it was lost to infrastructure
   unoffered_announced,       ///< generators are told of weights that nobody offers them
-  unoffered_forgotten        ///< a version that was not offered is never asked for again
+  unoffered_forgotten,       ///< a version that was not offered is never asked for again
+  restarted_at_once,         ///< a process that died is started again without a pause
+  quarantine_ignored,        ///< a device that takes no work is sent jobs
+  failure_stays_here,        ///< what a host failed at goes back to it though another one works
+  withdrawn_awaited,         ///< a drain waits for verdicts of jobs that were given back
+  withdrawn_answer_used,     ///< a host's answer to a job that was cancelled counts
+  withdrawn_slot_kept,       ///< a cancelled job keeps its place among the known ones
+  doomed_group_kept,         ///< a group that can never train keeps its samples
+  doomed_slot_kept           ///< and its slot in the window
 };
 
 #ifdef QUERN_MUTATIONS

@@ -261,7 +261,8 @@ base::status replay_book::resolve(const group_resolution& resolution,
 base::status replay_book::settle(const group_resolution& resolution,
                                  std::vector<transition>& changes) {
   if (options_.fixed_policy) return close_judged(resolution, changes);
-  for (const auto sample : resolution.leftover) {
+  const bool kept = mutated(mutation::doomed_group_kept);
+  for (const auto sample : kept ? std::vector<sample_id>() : resolution.leftover) {
     changes.push_back(
         {sample, sample_state::dropped,
          resolution.mostly_lost ? drop_reason::group_mostly_lost : drop_reason::group_too_small});
@@ -293,6 +294,7 @@ base::status replay_book::close_judged(const group_resolution& resolution,
 
 base::status replay_book::finish_group(group_id group) {
   open_.erase(group);
+  if (mutated(mutation::doomed_slot_kept)) return {};
   return window_.release(group);
 }
 

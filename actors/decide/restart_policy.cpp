@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "actors/decide/mutation.hpp"
+
 namespace quern::actors {
 
 restart_policy::decision restart_policy::died(const std::string& role, nanoseconds_t now) {
@@ -12,6 +14,7 @@ restart_policy::decision restart_policy::died(const std::string& role, nanosecon
   deaths.push_back(now);
   const auto count = static_cast<int>(deaths.size());
   if (count > limits_.most) return {false, 0, count};
+  if (mutated(mutation::restarted_at_once)) return {true, 0, count};
   nanoseconds_t delay = limits_.first_delay_ns;
   for (int i = 1; i < count && delay < limits_.longest_delay_ns; ++i)
     delay *= 2;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/learner_setup.hpp"
+#include "actors/decide/mutation.hpp"
 #include "actors/defaults.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/replay/sample_blob.hpp"
@@ -51,8 +52,9 @@ replay::replay(const run_config& config, storage::run_directory& run, const task
 base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
                                                      storage::run_directory& run,
                                                      const task_book& tasks,
-                                                     std::string device_class) {
+                                                     std::string device_class, bool deterministic) {
   std::unique_ptr<replay> made(new replay(config, run, tasks));
+  made->deterministic_ = deterministic;
   QUERN_TRY(made->reward_, env::find_reward(config.algorithm.reward));
   QUERN_TRY(made->db_,
             storage::database::open(run.paths().database(), storage::database::access::write));
@@ -109,6 +111,7 @@ base::status replay::begin_epoch(const std::string& reason) {
                    report.epoch, version, report.readmitted, report.reissued, report.unreadable);
   }
   start_.epoch = report.epoch;
+  if (mutated(mutation::epoch_not_bumped) && report.epoch > 1) --start_.epoch;
   start_.version = version;
   QUERN_TRY(const storage::ledger_position position, ledger_->position());
   replay_options options;
@@ -116,10 +119,11 @@ base::status replay::begin_epoch(const std::string& reason) {
   options.staleness.groups_per_step = config_.algorithm.groups_per_step;
   QUERN_TRY(options.staleness.policy, parse_staleness_policy(config_.actors.stale_groups));
   options.fixed_policy = is_search(config_);
+  options.deterministic = deterministic_;
   if (is_search(config_)) {
     QUERN_TRY(search_, search_so_far(config_, *ledger_, *archive_, sampler_->pass_length()));
   }
-  QUERN_TRY(book_, replay_book::make(report.epoch, version, options, position.next_seq));
+  QUERN_TRY(book_, replay_book::make(start_.epoch, version, options, position.next_seq));
   samples_.clear();
   scouts_.clear();
   to_generate_.clear();
@@ -228,7 +232,8 @@ base::status replay::on_weights(epoch_id of, weights_version version, const base
 
 base::status replay::on_generated(const generated_sample& sample) {
   live_sample* const known = samples_.find(sample.sample);
-  if (known == nullptr || sample.epoch != epoch()) return {};
+  const bool old = sample.epoch != epoch() && !mutated(mutation::old_epoch_accepted);
+  if (known == nullptr || old) return {};
   if (auto whole = check_segments(sample.segments, sample.tokens, sample.log_probs); !whole)
     return base::in_context(fmt::format("sample {}", sample.sample), std::move(whole.error()));
   QUERN_TRY(const sample_news news,
@@ -321,7 +326,7 @@ base::status replay::apply(const std::vector<transition>& changes) {
 }
 
 void replay::on_withdrawn(const jobs_withdrawn& news) {
-  if (news.epoch != epoch()) return;
+  if (news.epoch != epoch() || mutated(mutation::withdrawn_awaited)) return;
   for (const sample_id id : news.samples)
     if (live_sample* known = samples_.find(id)) known->judging = false;
 }

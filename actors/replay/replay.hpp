@@ -88,10 +88,13 @@ class replay {
  public:
   /// Opens run.db in `run` (creating it), begins an epoch from the newest readable checkpoint, and
   /// takes up every live group. `run`, `config` and `tasks` must outlive it.
+  /// `deterministic`: groups follow the logical schedule (decide/schedule.hpp); no run does so, the
+  /// simulation compares lives of a run by it.
   static base::expected<std::unique_ptr<replay>> open(const run_config& config,
                                                       storage::run_directory& run,
                                                       const task_book& tasks,
-                                                      std::string device_class);
+                                                      std::string device_class,
+                                                      bool deterministic = false);
 
   [[nodiscard]] const starting_point& start() const { return start_; }
 
@@ -127,6 +130,10 @@ class replay {
   /// A batch is with the learner.
   [[nodiscard]] bool stepping() const { return book_->under_way().has_value(); }
   [[nodiscard]] std::size_t in_flight() const { return book_->live(); }
+  /// What a live sample has to be sampled by; null: it is not live.
+  [[nodiscard]] const issue_permit* permit_of(sample_id sample) const {
+    return book_->permit_of(sample);
+  }
   /// Evaluators have something to do, or will have.
   [[nodiscard]] bool wants_verdicts() const {
     return search_ ? !goal_reached() : book_->wants_verdicts(config_.learner.steps);
@@ -222,6 +229,7 @@ class replay {
   weights_version installed_ = 0;
   bool learner_ready_ = false;
   std::optional<ending> draining_;
+  bool deterministic_ = false;
 };
 
 }  // namespace quern::actors

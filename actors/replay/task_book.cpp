@@ -13,6 +13,7 @@
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/grammar/draw.hpp"
+#include "env/grammar/kernel_grammar.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/task/find_tasks.hpp"
 #include "env/task/suite.hpp"

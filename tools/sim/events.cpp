@@ -44,6 +44,22 @@ void event_queue::send(const std::string& link, std::function<void()> what) {
   }
 }
 
+void event_queue::send_in_order(const std::string& link, bool may_double,
+                                const std::function<void()>& what) {
+  // More often than on links that lose: there are few of these messages, and fewer that matter.
+  const bool twice = may_double && random_.chance(4 * rates.doubled);
+  auto& last = last_arrival_[link];
+  last = std::max(last, now() + between_ms(1, 5));
+  at(last, [this, what] {
+    ++delivered;
+    what();
+  });
+  if (!twice) return;
+  ++counts.doubled;
+  // The second one comes behind others that were sent meanwhile.
+  in(between_ms(5, 60), [this, link, what] { send_in_order(link, false, what); });
+}
+
 bool event_queue::step() {
   if (queue_.empty()) return false;
   auto next = queue_.top();

@@ -26,7 +26,8 @@ struct fault_rates {
 struct fault_counts {
   std::int64_t lost = 0, doubled = 0, late = 0, reordered = 0;
   std::int64_t control_deaths = 0, generator_deaths = 0, learner_deaths = 0, host_deaths = 0,
-               host_freezes = 0, sick_spells = 0;
+               host_freezes = 0, sick_spells = 0, learner_hangs = 0, doomed_starts = 0,
+               broken_hosts = 0;
 };
 
 /// Events happen in the order of their times; equal times in the order in which they were planned.
@@ -45,6 +46,10 @@ class event_queue {
 
   /// Sends over a link: `what` happens at the other end after a delay, or never, or twice.
   void send(const std::string& link, std::function<void()> what);
+
+  /// Sends over a link that keeps order and loses nothing, as CAF's do; `may_double`: it may happen
+  /// twice, which is more than CAF does.
+  void send_in_order(const std::string& link, bool may_double, const std::function<void()>& what);
 
   /// The next event; false if there is none.
   bool step();
@@ -70,6 +75,7 @@ class event_queue {
   std::priority_queue<planned> queue_;
   std::uint64_t order_ = 0;
   std::map<std::string, std::uint64_t> last_sent_, last_seen_;
+  std::map<std::string, nanoseconds_t> last_arrival_;  ///< on links that keep order
 };
 
 }  // namespace quern::sim

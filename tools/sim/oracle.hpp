@@ -47,30 +47,32 @@ struct oracle {
   std::map<weights_version, weights_ptr> checkpoints;  ///< on disk
   /// What generators can have: what an epoch begins with, and what the learner wrote into a copy.
   std::set<std::pair<epoch_id, base::hash128>> offered;
-  std::int64_t not_offered = 0;    ///< steps
-  std::set<std::uint64_t> leases;  ///< every lease that was ever given
-  std::int64_t oldest_age = 0;     ///< at which a token was trained on
-  std::int64_t masked = 0;         ///< tokens
-  std::int64_t left_out = 0;       ///< steps whose gradient was not finite
-  std::int64_t sick_until_ns = 0;  ///< no host can judge anything before
-  std::string violation;           ///< the first one
+  std::int64_t not_offered = 0;  ///< steps
+  /// Every job that was ever sent, by its lease.
+  struct sent_job {
+    sample_id sample = 0;
+    int host = 0;
+    base::hash128 source;  ///< of its text
+    std::int64_t deadline_ns = 0;
+  };
+  std::map<std::uint64_t, sent_job> jobs;
+  std::map<sample_id, base::hash128> source_of;  ///< what control asked about last, by sample
+  std::map<sample_id, std::int64_t> attempts;    ///< jobs since control asked
+  /// The session of the host that said FAILED last; a host that starts again is another one.
+  std::map<sample_id, actors::session_id> failed_at;
+  std::int64_t most_attempts = 0;                  ///< that a sample may have
+  std::map<epoch_id, weights_version> steps_made;  ///< the newest version that its learner made
+  int left_out_in_a_row = 0;                       ///< steps
+  std::int64_t oldest_age = 0;                     ///< at which a token was trained on
+  std::int64_t masked = 0;                         ///< tokens
+  std::int64_t left_out = 0;                       ///< steps whose gradient was not finite
+  std::int64_t sick_until_ns = 0;                  ///< no host can judge anything before
+  bool run_over = false;                           ///< control has said so
+  std::string violation;                           ///< the first one
 
   void violated(std::string what) {
     if (violation.empty()) violation = std::move(what);
   }
-};
-
-/// What control asks the learner to train on.
-struct step_request {
-  epoch_id epoch = 0;
-  weights_version from = 0;
-  std::int64_t number = 0;
-  struct member {
-    sample_id sample;
-    base::hash128 tokens;
-    std::int64_t masked;
-  };
-  std::vector<std::vector<member>> groups;
 };
 
 }  // namespace quern::sim

@@ -1,5 +1,5 @@
-// A run in one thread: the production classes of control (replay book, evaluation desk, session
-// book, ledger) with models of generators, learner and hosts around them, under a fake clock, while
+// A run in one thread: the head of the run and the head of dispatch as they are, on a real run
+// directory, with models of generators, learner and hosts around them, under a fake clock, while
 // processes die and messages go astray. An oracle that shares no code with them watches.
 #pragma once
 
@@ -26,6 +26,10 @@ struct scenario {
   fault_rates rates;
   int control_deaths = 0, generator_deaths = 0, learner_deaths = 0, host_deaths = 0,
       host_freezes = 0;
+  bool exemplars = false;  ///< prompts show kernels, which have to be timed first
+  int learner_hangs = 0;   ///< it lives and answers nothing
+  int doomed_starts = 0;   ///< spells in which a process of one role dies as soon as it is started
+  int broken_hosts = 0;    ///< one host fails at every job for a while
   int sick_spells = 0;  ///< in which no host can judge anything, as if a disk they share were full
 
   /// All of it drawn from the seed; every fault is on in about half of the schedules.

@@ -15,7 +15,7 @@ using quern::sim::simulate;
 /// QUERN_SIM_SCHEDULES asks for another number; tools/bench_sim runs 100,000.
 std::int64_t schedules() {
   const char* asked = std::getenv("QUERN_SIM_SCHEDULES");
-  return asked != nullptr ? std::strtoll(asked, nullptr, 10) : 5000;
+  return asked != nullptr ? std::strtoll(asked, nullptr, 10) : 3000;
 }
 
 TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth of them") {
@@ -25,7 +25,8 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   std::string violation;
   std::int64_t lost = 0, doubled = 0, late = 0, reordered = 0, control = 0, generator = 0,
                learner = 0, host = 0, frozen = 0, sick = 0, short_ones = 0, trained = 0,
-               at_bound = 0, mostly_lost = 0, left_out = 0, not_offered = 0;
+               at_bound = 0, mostly_lost = 0, left_out = 0, not_offered = 0, hung = 0, doomed = 0,
+               broken = 0;
   const auto work = [&] {
     for (auto seed = ++next; seed <= count; seed = ++next) {
       const auto plan = scenario::drawn(static_cast<std::uint64_t>(seed));
@@ -45,6 +46,9 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
       host += one.faults.host_deaths > 0;
       frozen += one.faults.host_freezes > 0;
       sick += one.faults.sick_spells > 0;
+      hung += one.faults.learner_hangs > 0;
+      doomed += one.faults.doomed_starts > 0;
+      broken += one.faults.broken_hosts > 0;
       mostly_lost += one.mostly_lost > 0;
       short_ones += one.events < 200;
       left_out += one.left_out > 0;
@@ -59,7 +63,7 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   CHECK(violation == "");
   CHECK(short_ones == 0);
   for (const auto with : {lost, doubled, late, reordered, control, generator, learner, host, frozen,
-                          sick, left_out, not_offered}) {
+                          sick, left_out, not_offered, hung, doomed, broken}) {
     CHECK(with * 10 >= count);
   }
   // The bound is tight: runs that never come near it would prove nothing.
