@@ -273,7 +273,10 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   sink->supervisor = supervisor;
   sink->replay = asking;
   QUERN_TRY(entrance.port, listen_for_processes(system, asking, hosts.control()));
-  QUERN_TRY(*run_roles, plan_roles(config, hosts, run.paths(), entrance, {"generator"}));
+  // One asks all the questions, whatever the run had.
+  run_config with_one = config;
+  with_one.actors.generators = 1;
+  QUERN_TRY(*run_roles, plan_roles(with_one, hosts, run.paths(), entrance, {"generator"}));
   // A panel that is not complete is measured anew, so that stopping it is pausing it.
   const console_commands commands{[&]() -> base::json {
                                     return {{"progress", position_text(position, all)},

@@ -80,16 +80,20 @@ base::status plan_ranks(const run_config& config, const run_hosts& hosts,
   return {};
 }
 
+/// "generator" is the first, the others are generator-1 and so on.
 base::status plan_generators(const run_config& config, const run_hosts& hosts,
                              const storage::run_paths& paths, const run_entrance& entrance,
                              std::vector<process_plan>& plans) {
-  QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "generator", "generator",
-                                           hosts.where.generator));
-  if (config.actors.generator_device == "cuda") {
-    QUERN_TRY(std::string gpu, only_gpu(config.actors.generator_gpu, plan.host));
-    plan.spec.environment.push_back(std::move(gpu));
+  for (std::int64_t number = 0; number < config.actors.generators; ++number) {
+    const std::string name = number == 0 ? "generator" : fmt::format("generator-{}", number);
+    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "generator", name,
+                                             hosts.where.generator));
+    if (config.actors.generator_device == "cuda") {
+      QUERN_TRY(std::string gpu, only_gpu(config.actors.generator_gpu, plan.host));
+      plan.spec.environment.push_back(std::move(gpu));
+    }
+    plans.push_back(std::move(plan));
   }
-  plans.push_back(std::move(plan));
   return {};
 }
 

@@ -46,6 +46,27 @@ struct planned {
 
 }  // namespace
 
+TEST_CASE("generators are as many as is said, on one host, each with a name and a log") {
+  if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
+  planned f;
+  f.config.env.evaluators = 0;
+  f.config.actors.generators = 3;
+  const auto roles = plan_roles(f.config, hosts_of_run(f.config).value(), {f.folder.path()},
+                                f.entrance, {"learner", "generator"})
+                         .value();
+  REQUIRE(roles.size() == 3);
+  CHECK(roles[1].name == "generator");
+  CHECK(roles[1].restarts == role_restarts::alone);
+  CHECK(roles[2].restarts == role_restarts::aside);
+  const auto plans = roles[1].plan({}).value();
+  REQUIRE(plans.size() == 3);
+  CHECK(plans[0].name == "generator");
+  CHECK(plans[2].name == "generator-2");
+  CHECK(plans[0].spec.argv == plans[2].spec.argv);
+  CHECK(plans[0].spec.log != plans[2].spec.log);
+  CHECK(f.plans({"generator"}).size() == 3);
+}
+
 TEST_CASE("on one machine nothing is launched, and control is at the loopback") {
   if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
   planned f;
