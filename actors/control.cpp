@@ -99,8 +99,8 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   supervising.evaluators.restarts = supervising.restarts;
   supervising.hosts_join_at = config.env.bind;
   supervising.board = board;
-  const auto plans = std::make_shared<std::vector<process_plan>>();
-  supervising.processes = plans;
+  const auto run_roles = std::make_shared<std::vector<role>>();
+  supervising.roles = run_roles;
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);
   self.owns(supervisor);
 
@@ -115,7 +115,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   QUERN_TRY(entrance.port, listen_for_processes(system, replaying, hosts.control()));
   std::vector<std::string> workers = {"learner", "generator"};
   if (is_search(config)) workers = {"generator"};
-  QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, workers));
+  QUERN_TRY(*run_roles, plan_roles(config, hosts, run.paths(), entrance, workers));
   end_order asked_to_end;
   const console_commands commands{[&] {
                                     base::json now = watch->snapshot();

@@ -280,11 +280,13 @@ QUERN_MESSAGE(host_leaves, session, draining, why, gives_back)
 enum class ending : std::uint8_t { pause, stop };
 
 /// Issue nothing more, let the evaluations that run come in, take a checkpoint, say `drained`. The
-/// dispatcher sends hosts nothing more and gives back what waits for one.
+/// dispatcher sends hosts nothing more and gives back what waits for one. Processes that work to an
+/// end of their own are asked to pause.
 struct drain {
   std::uint8_t ending_kind = 0;  ///< ending
+  bool at_once = false;          ///< of those: kill who has not paused
 };
-QUERN_MESSAGE(drain, ending_kind)
+QUERN_MESSAGE(drain, ending_kind, at_once)
 
 /// The run came to its end in order: all steps done, paused or stopped.
 struct drained {

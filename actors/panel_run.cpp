@@ -252,9 +252,9 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   setup.who = {base::build_id(), config_hash(setup.config_yaml), entrance.secret};
   const auto replay_slot = std::make_shared<replay_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
-  const auto plans = std::make_shared<std::vector<process_plan>>();
+  const auto run_roles = std::make_shared<std::vector<role>>();
   supervisor_setup supervising;
-  supervising.processes = plans;
+  supervising.roles = run_roles;
   supervising.replay = replay_slot;
   supervising.restarts = supervising.evaluators.restarts = restart_limits_of(config);
   supervising.hosts_join_at = config.env.bind;
@@ -273,7 +273,10 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   sink->supervisor = supervisor;
   sink->replay = asking;
   QUERN_TRY(entrance.port, listen_for_processes(system, asking, hosts.control()));
-  QUERN_TRY(*plans, plan_processes(config, hosts, run.paths(), entrance, {"generator"}));
+  // One asks all the questions, whatever the run had.
+  run_config with_one = config;
+  with_one.actors.generators = 1;
+  QUERN_TRY(*run_roles, plan_roles(with_one, hosts, run.paths(), entrance, {"generator"}));
   // A panel that is not complete is measured anew, so that stopping it is pausing it.
   const console_commands commands{[&]() -> base::json {
                                     return {{"progress", position_text(position, all)},

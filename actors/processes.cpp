@@ -42,13 +42,13 @@ void settle_at(process_plan& plan, const run_config& config, const std::string& 
 base::expected<process_plan> plan_worker(const run_config& config, const run_hosts& hosts,
                                          const storage::run_paths& paths,
                                          const run_entrance& entrance, const std::string& kind,
-                                         const std::string& role, const std::string& host) {
+                                         const std::string& name, const std::string& host) {
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
-  process_plan plan{role,
+  process_plan plan{name,
                     {.argv = {torch.string(), kind, "--control",
                               fmt::format("{}:{}", hosts.control(), entrance.port), "--config",
                               paths.config().string()},
-                     .log = paths.log_of(role),
+                     .log = paths.log_of(name),
                      .input = entrance.secret + "\n"}};
   settle_at(plan, config, host);
   if (hosts.where.spread())
@@ -66,8 +66,8 @@ base::status plan_ranks(const run_config& config, const run_hosts& hosts,
   QUERN_TRY(const auto devices, learner_devices(config));
   for (std::int64_t rank = 0; rank < config.learner.ranks; ++rank) {
     const auto place = static_cast<std::size_t>(rank);
-    const std::string role = rank == 0 ? "learner" : fmt::format("learner-{}", rank);
-    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "learner", role,
+    const std::string name = rank == 0 ? "learner" : fmt::format("learner-{}", rank);
+    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "learner", name,
                                              hosts.where.ranks[place]));
     if (config.learner.ranks > 1)
       plan.spec.argv.insert(plan.spec.argv.end(), {"--rank", fmt::format("{}", rank)});
@@ -80,13 +80,30 @@ base::status plan_ranks(const run_config& config, const run_hosts& hosts,
   return {};
 }
 
+/// "generator" is the first, the others are generator-1 and so on.
+base::status plan_generators(const run_config& config, const run_hosts& hosts,
+                             const storage::run_paths& paths, const run_entrance& entrance,
+                             std::vector<process_plan>& plans) {
+  for (std::int64_t number = 0; number < config.actors.generators; ++number) {
+    const std::string name = number == 0 ? "generator" : fmt::format("generator-{}", number);
+    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "generator", name,
+                                             hosts.where.generator));
+    if (config.actors.generator_device == "cuda") {
+      QUERN_TRY(std::string gpu, only_gpu(config.actors.generator_gpu, plan.host));
+      plan.spec.environment.push_back(std::move(gpu));
+    }
+    plans.push_back(std::move(plan));
+  }
+  return {};
+}
+
 base::expected<process_plan> plan_evaluator(const run_config& config, const run_hosts& hosts,
                                             const storage::run_paths& paths,
                                             const run_entrance& entrance, std::int64_t number) {
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
-  const std::string role = fmt::format("evaluator-{}", number);
+  const std::string name = fmt::format("evaluator-{}", number);
   const std::string& host = hosts.where.evaluators[static_cast<std::size_t>(number)];
-  process_plan plan{role,
+  process_plan plan{name,
                     {.argv = {quern.string(),
                               "evaluator",
                               "--connect",
@@ -109,8 +126,8 @@ base::expected<process_plan> plan_evaluator(const run_config& config, const run_
                               fmt::format("{}", config.env.core),
                               "--log-level",
                               config.observe.log_level},
-                     .log = paths.log_of(role)}};
-  plan.evaluator = true;
+                     .log = paths.log_of(name)}};
+  plan.says_hello = introduction::to_gateway;
   settle_at(plan, config, host);
   std::vector<std::string>& argv = plan.spec.argv;
   if (!host.empty())
@@ -132,30 +149,24 @@ base::expected<run_hosts> hosts_of_run(const run_config& config) {
   return made;
 }
 
-base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
-                                                         const run_hosts& hosts,
-                                                         const storage::run_paths& paths,
-                                                         const run_entrance& entrance,
-                                                         const std::vector<std::string>& workers) {
-  std::vector<process_plan> plans;
-  for (const std::string& role : workers) {
-    if (role == "learner") {
-      QUERN_CHECK(plan_ranks(config, hosts, paths, entrance, plans));
-      continue;
-    }
-    QUERN_TRY(process_plan plan,
-              plan_worker(config, hosts, paths, entrance, role, role, hosts.where.generator));
-    if (config.actors.generator_device == "cuda") {
-      QUERN_TRY(std::string gpu, only_gpu(config.actors.generator_gpu, plan.host));
-      plan.spec.environment.push_back(std::move(gpu));
-    }
-    plans.push_back(std::move(plan));
+base::expected<std::vector<role>> plan_roles(const run_config& config, const run_hosts& hosts,
+                                             const storage::run_paths& paths,
+                                             const run_entrance& entrance,
+                                             const std::vector<std::string>& workers) {
+  std::vector<role> roles;
+  for (const std::string& name : workers) {
+    std::vector<process_plan> plans;
+    QUERN_CHECK(name == "learner" ? plan_ranks(config, hosts, paths, entrance, plans)
+                                  : plan_generators(config, hosts, paths, entrance, plans));
+    roles.push_back(role_of(name, role_restarts::alone, std::move(plans)));
   }
+  std::vector<process_plan> evaluators;
   for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
     QUERN_TRY(process_plan plan, plan_evaluator(config, hosts, paths, entrance, i));
-    plans.push_back(std::move(plan));
+    evaluators.push_back(std::move(plan));
   }
-  return plans;
+  roles.push_back(role_of("evaluator", role_restarts::aside, std::move(evaluators)));
+  return roles;
 }
 
 base::expected<gateway_options> gateway_of(const run_config& config, const run_hosts& hosts,

@@ -1,5 +1,5 @@
-// Which processes a run consists of, on which hosts, how each is started, and the limits that they
-// are held to.
+// Which roles a run consists of, on which hosts, how each process is started, and the limits that
+// they are held to.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "actors/config/placement.hpp"
-#include "actors/config/process_plan.hpp"
 #include "actors/config/run_config.hpp"
 #include "actors/decide/restart_policy.hpp"
 #include "actors/gateway.hpp"
+#include "actors/role.hpp"
 #include "base/status.hpp"
 #include "storage/run_directory.hpp"
 
@@ -37,13 +37,13 @@ struct run_entrance {
   std::string secret;                  ///< of reception: written to the input of each worker
 };
 
-/// `workers` are roles of quern-torch that connect to control (a learner: one process a rank);
-/// evaluator hosts connect to the gateway. Error: a program that is not beside this one.
-base::expected<std::vector<process_plan>> plan_processes(const run_config& config,
-                                                         const run_hosts& hosts,
-                                                         const storage::run_paths& paths,
-                                                         const run_entrance& entrance,
-                                                         const std::vector<std::string>& workers);
+/// The roles of a run that learns or compares: `workers` are those of quern-torch that connect to
+/// control ("learner": one process a rank; "generator"); evaluator hosts connect to the gateway.
+/// Error: a program that is not beside this one.
+base::expected<std::vector<role>> plan_roles(const run_config& config, const run_hosts& hosts,
+                                             const storage::run_paths& paths,
+                                             const run_entrance& entrance,
+                                             const std::vector<std::string>& workers);
 
 /// Where evaluator hosts connect: those of this machine over ipc://, which is the first endpoint;
 /// others with keys at env.bind; those that the run starts elsewhere with keys of the run's folder

@@ -3,62 +3,57 @@
 #include <algorithm>
 #include <future>
 #include <map>
-#include <thread>
 
-#include <poll.h>
 #include <signal.h>
 
 #include "actors/actor_guard.hpp"
+#include "actors/child_processes.hpp"
 #include "actors/decide/shortage_watch.hpp"
 #include "actors/defaults.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "base/thread.hpp"
 
 namespace quern::actors {
 namespace {
 
-constexpr std::int32_t absence_tick = 1;  ///< others start the processes
+constexpr std::int32_t absence_tick = 1, joint_tick = 2;  ///< others start the processes
 constexpr base::nanoseconds_t timer_tolerance = 1'000'000;
+/// Between two looks at processes that work together.
+constexpr auto joint_look = std::chrono::milliseconds(50);
+/// The text of a process_ended that asks for the next start.
+constexpr const char* restart = "restart";
 
 /// What is known of whether a process answers.
 enum class answering { awaited, yes, no };
 
-struct running {
+/// Of a process that was started, beside what child_processes knows.
+struct watched {
   process_plan plan;
-  base::subprocess process;  ///< or the launch command of one on another host
-  std::int32_t start = 0;
-  std::thread watcher;
+  role_restarts restarts = role_restarts::alone;
   answering answers = answering::awaited;
   std::optional<base::nanoseconds_t> killed_at = {};  ///< it was asked to end, on another host
 };
 
+/// The role whose processes work together now.
+struct joint_work {
+  std::size_t place = 0;  ///< in the setup's roles
+  joint_policy policy;
+  std::int64_t starts = 0;
+};
+
 struct supervisor_state {
   supervisor_state() = default;
-  // Not an aggregate: see QUERN_STATE. Kills what still runs and joins the watchers.
-  ~supervisor_state() { end_all(); }
+  // Not an aggregate: see QUERN_STATE. What still runs ends with `children`.
+  ~supervisor_state() {}
   supervisor_state(const supervisor_state&) = delete;
   supervisor_state& operator=(const supervisor_state&) = delete;
 
-  void end_all() {
-    // A launch command ends when the process has that it stands for.
-    for (auto& [role, child] : children)
-      child.plan.host.empty() ? child.process.send_signal(SIGTERM) : child.process.close_input();
-    const base::nanoseconds_t deadline =
-        clock.now_ns() + std::chrono::nanoseconds(defaults::exit_grace).count();
-    for (auto& [role, child] : children) {
-      child.process.wait(std::max<base::nanoseconds_t>(deadline - clock.now_ns(), 0));
-      child.process.send_signal(SIGKILL);
-      child.process.wait(base::operator""_s(5));
-      if (child.watcher.joinable()) child.watcher.join();
-    }
-    children.clear();
-  }
-
   supervisor_setup setup;
-  std::map<std::string, running> children;
-  std::int32_t starts = 0;
+  std::optional<child_processes> children;
+  std::map<std::string, watched> known;  ///< by the names of processes
+  std::optional<joint_work> joint;
+  std::optional<drain> asked_to_end;
   std::optional<restart_policy> restarts;
   std::optional<plural_policy> evaluators;
   std::map<std::string, std::string> ended_how;  ///< of evaluators set aside
@@ -76,29 +71,17 @@ using supervisor_ptr = supervisor_ref::stateful_pointer<supervisor_state>;
 void finish(supervisor_ptr self, run_end how) {
   if (self->state.ended) return;
   self->state.ended = true;
-  self->state.end_all();
+  self->state.children->end_all();
   self->state.setup.end->set_value(std::move(how));
 }
 
-void start(supervisor_ptr self, const process_plan& plan) {
+void start(supervisor_ptr self, const process_plan& plan, role_restarts restarts) {
   if (self->state.ended) return;
-  const std::int32_t start = ++self->state.starts;
-  const auto spec = started_as(plan, start);
-  if (!spec) return finish(self, {ending::pause, false, spec.error().message});
-  auto child = base::subprocess::start(*spec);
-  if (!child) return finish(self, {ending::pause, false, child.error().message});
-  const int fd = child->pid_fd();
-  const auto me = caf::actor_cast<supervisor_ref>(self);
-  auto watcher = base::start_thread("watching " + plan.role, [fd, start, me, role = plan.role] {
-    pollfd watched{fd, POLLIN, 0};
-    while (::poll(&watched, 1, -1) < 0) {
-    }
-    caf::anon_send(me, process_ended{role, "", start});
-  });
-  if (!watcher) return finish(self, {ending::pause, false, watcher.error().message});
-  self->state.children.emplace(plan.role,
-                               running{plan, std::move(*child), start, std::move(*watcher)});
-  self->delayed_send(self, defaults::start_timeout, process_check{plan.role, start});
+  const auto start = self->state.children->start(plan);
+  if (!start) return finish(self, {ending::pause, false, start.error().message});
+  self->state.known[plan.name] = {plan, restarts};
+  if (plan.says_hello != introduction::to_nobody)
+    self->delayed_send(self, defaults::start_timeout, process_check{plan.name, *start});
 }
 
 void back_from_aside(supervisor_ptr self, const std::string& role) {
@@ -110,36 +93,39 @@ void back_from_aside(supervisor_ptr self, const std::string& role) {
 }
 
 void on_contact(supervisor_ptr self, const process_contact& news) {
-  for (auto& [role, child] : self->state.children) {
-    if (child.start != news.start || (news.evaluator && !child.plan.evaluator)) continue;
-    child.answers = news.lost ? answering::no : answering::yes;
-    if (!news.lost && child.plan.evaluator) back_from_aside(self, role);
-    if (!news.lost) return;
-    // It may be on its way out, or come back with a new session.
-    return self->delayed_send(self, defaults::exit_grace, process_check{role, news.start});
-  }
+  const child_process* child = self->state.children->find(news.start);
+  if (child == nullptr) return;
+  const bool evaluator = child->plan.says_hello == introduction::to_gateway;
+  if (news.evaluator && !evaluator) return;
+  const std::string& name = child->plan.name;
+  self->state.known[name].answers = news.lost ? answering::no : answering::yes;
+  if (!news.lost && evaluator) back_from_aside(self, name);
+  // It may be on its way out, or come back with a new session.
+  if (news.lost) self->delayed_send(self, defaults::exit_grace, process_check{name, news.start});
 }
 
 /// Kills a process that lives and does not answer; its end is news like any other. A launch command
 /// is asked first: one that is killed at once may leave alive, beside its successor, what it has
 /// started.
 void kill_frozen(supervisor_ptr self, const process_check& doubt) {
-  const auto found = self->state.children.find(doubt.role);
-  if (found == self->state.children.end() || found->second.start != doubt.start) return;
-  running& child = found->second;
+  child_process* child = self->state.children->find(doubt.start);
+  if (child == nullptr) return;
+  watched& about = self->state.known[doubt.role];
+  const auto& replay = self->state.setup.replay;
   // Evaluators say hello to a gateway, which never waits for run.db.
-  if (child.answers == answering::awaited && !child.killed_at && !doubt.heard &&
-      !child.plan.evaluator && *self->state.setup.replay)
-    return self->send(*self->state.setup.replay, doubt);
+  const bool by_control = about.plan.says_hello == introduction::to_control;
+  if (about.answers == answering::awaited && !about.killed_at && !doubt.heard && by_control &&
+      replay && *replay)
+    return self->send(*replay, doubt);
   const base::nanoseconds_t now = self->state.clock.now_ns();
-  if (child.killed_at ? now < *child.killed_at : child.answers == answering::yes) return;
-  const bool asked = child.killed_at || child.plan.host.empty();
+  if (about.killed_at ? now < *about.killed_at : about.answers == answering::yes) return;
+  const bool asked = about.killed_at || about.plan.host.empty();
   base::log_warn("supervisor", "{} (process {}) lives and does not answer: {}", doubt.role,
-                 child.process.pid(), asked ? "killed" : "its launch command is to end");
-  if (asked) return child.process.send_signal(SIGKILL);
-  child.killed_at = now + std::chrono::nanoseconds(defaults::exit_grace).count();
-  child.process.close_input();
-  child.process.send_signal(SIGTERM);
+                 child->process.pid(), asked ? "killed" : "its launch command is to end");
+  if (asked) return child->process.send_signal(SIGKILL);
+  about.killed_at = now + std::chrono::nanoseconds(defaults::exit_grace).count();
+  child->process.close_input();
+  child->process.send_signal(SIGTERM);
   self->delayed_send(self, defaults::exit_grace, doubt);
 }
 
@@ -214,45 +200,179 @@ void look_at_absence(supervisor_ptr self) {
 /// An evaluator ended: the others go on, and this one is tried again.
 void on_evaluator_end(supervisor_ptr self, const process_plan& plan, const std::string& how) {
   supervisor_state& state = self->state;
-  const auto decision = state.evaluators->died(plan.role, state.clock.now_ns());
+  const auto decision = state.evaluators->died(plan.name, state.clock.now_ns());
   const std::string story = fmt::format(
       "ended {} times within {} (last: {}); its log is {}", decision.deaths,
       base::human_duration(state.setup.evaluators.restarts.window_ns), how, plan.spec.log.string());
-  if (decision.end) return finish(self, {ending::pause, false, plan.role + " " + story});
+  if (decision.end) return finish(self, {ending::pause, false, plan.name + " " + story});
   if (decision.aside) {
     const std::string reason =
         fmt::format("{}; tried again in {}", story, base::human_duration(decision.delay_ns));
-    base::log_error("supervisor", "{} is set aside: it {}", plan.role, reason);
-    state.ended_how[plan.role] = story;
-    if (state.setup.board) state.setup.board->set_aside(plan.role, {reason, base::unix_time_ns()});
+    base::log_error("supervisor", "{} is set aside: it {}", plan.name, reason);
+    state.ended_how[plan.name] = story;
+    if (state.setup.board) state.setup.board->set_aside(plan.name, {reason, base::unix_time_ns()});
   } else {
-    base::log_warn("supervisor", "{} ended ({}); starting it again", plan.role, how);
+    base::log_warn("supervisor", "{} ended ({}); starting it again", plan.name, how);
   }
   self->delayed_send(self, std::chrono::nanoseconds(decision.delay_ns),
-                     process_ended{plan.role, "restart", 0});
+                     process_ended{plan.name, "restart", 0});
   watch_absence(self);
+}
+
+/// A process ended without which the run cannot go on.
+void on_lone_end(supervisor_ptr self, const process_plan& plan, const std::string& how) {
+  const auto decision = self->state.restarts->died(plan.name, self->state.clock.now_ns());
+  if (!decision.restart) {
+    return finish(self,
+                  {ending::pause, false,
+                   fmt::format("{} ended {} times within the window (last: {}); its log is {}",
+                               plan.name, decision.deaths, how, plan.spec.log.string())});
+  }
+  base::log_warn("supervisor", "{} ended ({}); starting it again", plan.name, how);
+  self->delayed_send(self, std::chrono::nanoseconds(decision.delay_ns),
+                     process_ended{plan.name, restart, 0});
+}
+
+void settle_joint(supervisor_ptr self);
+
+/// Starts all processes of the role that works now, unless the run is to end.
+void start_joint(supervisor_ptr self) {
+  supervisor_state& state = self->state;
+  if (state.ended) return;
+  if (state.asked_to_end) return finish(self, {ending::pause, false, ""});
+  joint_work& work = *state.joint;
+  const role& now = (*state.setup.roles)[work.place];
+  const auto plans = now.plan({work.starts++, work.policy.in_vain()});
+  if (!plans) return finish(self, {ending::pause, false, plans.error().message});
+  std::vector<std::string> names;
+  for (const process_plan& plan : *plans) {
+    start(self, plan, role_restarts::together);
+    names.push_back(plan.name);
+  }
+  work.policy.started(names, state.clock.now_ns());
+  // Nothing is left to be done.
+  if (names.empty()) return settle_joint(self);
+  self->send(self, tick{joint_tick});
+}
+
+/// The first role at `place` or behind whose processes work together; there is none: false.
+bool begin_joint(supervisor_ptr self, std::size_t place) {
+  supervisor_state& state = self->state;
+  const auto& roles = *state.setup.roles;
+  while (place < roles.size() && roles[place].restarts != role_restarts::together)
+    ++place;
+  if (place == roles.size()) return false;
+  const role& next = roles[place];
+  state.joint.emplace(
+      joint_work{place, joint_policy(next.name, next.kept.name, next.limits, next.kept.reached())});
+  start_joint(self);
+  return true;
+}
+
+void settle_joint(supervisor_ptr self) {
+  supervisor_state& state = self->state;
+  joint_work& work = *state.joint;
+  const role& now = (*state.setup.roles)[work.place];
+  const auto outcome = work.policy.settle(now.kept.reached, state.clock.now_ns());
+  switch (outcome.how) {
+    case joint_policy::outcome::kind::finished:
+      if (!begin_joint(self, work.place + 1)) finish(self, {ending::stop, true, ""});
+      return;
+    case joint_policy::outcome::kind::paused:
+      return finish(self, {ending::pause, false, ""});
+    case joint_policy::outcome::kind::failed:
+      return finish(self, {ending::pause, false, outcome.message});
+    case joint_policy::outcome::kind::again:
+      base::log_warn(now.name, "{}", outcome.message);
+      self->delayed_send(self, std::chrono::nanoseconds(outcome.delay_ns),
+                         process_ended{now.name, restart, 0});
+  }
+}
+
+/// Carries out what is due among processes that work together, as long as one of them lives.
+void look_at_joint(supervisor_ptr self) {
+  supervisor_state& state = self->state;
+  if (state.ended || !state.joint || state.joint->policy.all_ended()) return;
+  joint_policy& policy = state.joint->policy;
+  const base::nanoseconds_t now = state.clock.now_ns();
+  for (const std::string& name : policy.to_be_heard(now))
+    if (const child_process* child = state.children->find(name))
+      policy.heard(name, used_time_of(child->process.pid()), now);
+  const joint_policy::orders due = policy.look(now);
+  if (!due.warning.empty()) base::log_warn("control", "{}", due.warning);
+  for (auto& [name, about] : state.known) {
+    child_process* child = state.children->find(name);
+    if (!due.pause || about.restarts != role_restarts::together || child == nullptr) continue;
+    child->process.send_signal(SIGTERM);
+    // One that is stopped would take note of it when it is too late.
+    child->process.send_signal(SIGCONT);
+  }
+  for (const std::string& name : due.kill)
+    if (child_process* child = state.children->find(name)) child->process.send_signal(SIGKILL);
+  self->delayed_send(self, joint_look, tick{joint_tick});
+}
+
+void on_joint_end(supervisor_ptr self, const process_plan& plan, const base::exit_state& how) {
+  supervisor_state& state = self->state;
+  joint_policy& policy = state.joint->policy;
+  policy.ended({plan.name, how, plan.spec.log.string(), last_words(plan.spec.log)},
+               state.clock.now_ns());
+  if (policy.all_ended()) settle_joint(self);
 }
 
 void on_end(supervisor_ptr self, const process_ended& news) {
   supervisor_state& state = self->state;
   if (state.ended) return;
-  const auto child = state.children.find(news.role);
-  if (child == state.children.end() || child->second.start != news.start) return;
-  const std::string how = base::describe(child->second.process.poll().value_or(base::exit_state{}));
-  const process_plan plan = child->second.plan;
-  child->second.watcher.join();
-  state.children.erase(child);
-  if (plan.evaluator) return on_evaluator_end(self, plan, how);
-  const auto decision = state.restarts->died(plan.role, state.clock.now_ns());
-  if (!decision.restart) {
-    return finish(self,
-                  {ending::pause, false,
-                   fmt::format("{} ended {} times within the window (last: {}); its log is {}",
-                               plan.role, decision.deaths, how, plan.spec.log.string())});
+  const auto how = state.children->take_end(news.role, news.start);
+  if (!how) return;
+  const watched about = state.known.at(news.role);
+  switch (about.restarts) {
+    case role_restarts::alone:
+      return on_lone_end(self, about.plan, base::describe(*how));
+    case role_restarts::aside:
+      return on_evaluator_end(self, about.plan, base::describe(*how));
+    case role_restarts::together:
+      return on_joint_end(self, about.plan, *how);
   }
-  base::log_warn("supervisor", "{} ended ({}); starting it again", plan.role, how);
-  const auto delay = std::chrono::nanoseconds(decision.delay_ns);
-  self->delayed_send(self, delay, process_ended{plan.role, "restart", 0});
+}
+
+void start_again(supervisor_ptr self, const std::string& name) {
+  supervisor_state& state = self->state;
+  if (state.joint && (*state.setup.roles)[state.joint->place].name == name)
+    return start_joint(self);
+  const watched about = state.known.at(name);
+  start(self, about.plan, about.restarts);
+}
+
+void start_run(supervisor_ptr self) {
+  supervisor_state& state = self->state;
+  std::size_t set_aside = 0;
+  for (const role& one : *state.setup.roles) {
+    if (state.ended || one.restarts == role_restarts::together) continue;
+    const auto plans = one.plan({});
+    if (!plans) return finish(self, {ending::pause, false, plans.error().message});
+    if (one.restarts == role_restarts::aside) set_aside += plans->size();
+    state.evaluators->expect(set_aside);
+    for (const process_plan& plan : *plans)
+      start(self, plan, one.restarts);
+  }
+  if (begin_joint(self, 0)) return;
+  tell_shortage(self);
+  watch_absence(self);
+}
+
+void on_drain(supervisor_ptr self, const drain& order) {
+  supervisor_state& state = self->state;
+  if (state.ended) return;
+  state.evaluators->draining();
+  state.asked_to_end = order;
+  if (state.joint) {
+    state.joint->policy.asked_to_pause(order.at_once ? pause_request::at_once
+                                                     : pause_request::in_order);
+    // Between two starts nobody is there to be asked.
+    if (state.joint->policy.all_ended()) finish(self, {ending::pause, false, ""});
+  }
+  if (state.setup.replay && *state.setup.replay) self->send(*state.setup.replay, order);
 }
 
 supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
@@ -265,15 +385,17 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
     }
   });
   self->state.setup = *setup;
+  self->state.children.emplace(
+      [me = caf::actor_cast<supervisor_ref>(self)](const std::string& name, std::int32_t start) {
+        caf::anon_send(me, process_ended{name, "", start});
+      });
   self->state.restarts.emplace(setup->restarts);
   self->state.evaluators.emplace(setup->evaluators);
   self->state.shortage.emplace(setup->evaluators.unsaid_ns);
   return {
       [=](const process_ended& news) {
-        if (news.exit_text != "restart") return on_end(self, news);
-        for (const process_plan& plan : *self->state.setup.processes) {
-          if (plan.role == news.role) start(self, plan);
-        }
+        if (news.exit_text != restart) return on_end(self, news);
+        start_again(self, news.role);
       },
       [=](const process_contact& news) { on_contact(self, news); },
       [=](const process_check& doubt) { kill_frozen(self, doubt); },
@@ -283,10 +405,7 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
         if (!self->state.ended) tell_shortage(self);
         watch_absence(self);
       },
-      [=](const drain& order) {
-        self->state.evaluators->draining();
-        if (!self->state.ended) self->send(*self->state.setup.replay, order);
-      },
+      [=](const drain& order) { on_drain(self, order); },
       [=](const drained& how) {
         finish(self, {static_cast<ending>(how.ending_kind), how.finished, ""});
       },
@@ -295,13 +414,8 @@ supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,
       },
       [=](const tick& due) {
         if (due.purpose == absence_tick) return look_at_absence(self);
-        const auto& plans = *self->state.setup.processes;
-        self->state.evaluators->expect(static_cast<std::size_t>(std::count_if(
-            plans.begin(), plans.end(), [](const process_plan& plan) { return plan.evaluator; })));
-        for (const process_plan& plan : plans)
-          start(self, plan);
-        tell_shortage(self);
-        watch_absence(self);
+        if (due.purpose == joint_tick) return look_at_joint(self);
+        start_run(self);
       },
   };
 }

@@ -1,5 +1,5 @@
-// The supervisor: starts the run's processes, starts them again within limits, and ends the run in
-// order: intake closed, evaluations in, checkpoint, processes down.
+// The supervisor of every run: starts the processes of its roles, starts them again as the roles
+// say, and ends the run in order: intake closed, evaluations in, checkpoint, processes down.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "actors/config/process_plan.hpp"
 #include "actors/decide/device_board.hpp"
 #include "actors/decide/plural_policy.hpp"
 #include "actors/protocol.hpp"
+#include "actors/role.hpp"
 
 namespace quern::actors {
 
@@ -23,11 +23,14 @@ struct run_end {
 };
 
 struct supervisor_setup {
-  /// What to start and who is asked to drain; filled in before the first `tick`.
-  std::shared_ptr<std::vector<process_plan>> processes;
+  /// What the run is made of; filled in before the first `tick`. Roles whose processes are started
+  /// together come one after the other, each when the one before is done; with the last one the run
+  /// has finished. All others are there from the start to the end.
+  std::shared_ptr<std::vector<role>> roles;
+  /// Who is asked to drain, and whether a process has said hello; filled in likewise. Null: nobody.
   std::shared_ptr<replay_ref> replay;
-  restart_limits restarts;  ///< of roles without which the run cannot go on
-  plural_limits evaluators;
+  restart_limits restarts;    ///< of processes that are started again alone
+  plural_limits evaluators;   ///< of those that are set aside
   std::string hosts_join_at;  ///< address where others' evaluators may join; empty: nowhere
   /// Is told which evaluators are set aside; may be null.
   std::shared_ptr<device_board> board = {};

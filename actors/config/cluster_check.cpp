@@ -45,7 +45,9 @@ std::string describe_hosts(const run_config& config) {
         line(fmt::format("rank {}", rank), where->ranks[rank],
              config.learner.device == "cuda" && devices ? std::to_string((*devices)[rank]) : "");
   text += line(
-      "generator", where->generator,
+      config.actors.generators == 1 ? "generator"
+                                    : fmt::format("{} generators", config.actors.generators),
+      where->generator,
       config.actors.generator_device == "cuda" ? std::to_string(config.actors.generator_gpu) : "");
   for (std::size_t i = 0; i < where->evaluators.size(); ++i) {
     const auto gpu = gpu_of_evaluator(config, static_cast<std::int64_t>(i));

@@ -72,6 +72,14 @@ base::status check_exact(const run_config& config) {
   return {};
 }
 
+base::status check_generators(const run_config& config) {
+  if (config.actors.generators == 1 || config.actors.generator_device == "cpu") return {};
+  return fail(errc::invalid_argument,
+              "actors.generators is {}, but actors.generator_device is {}: several generators "
+              "compute on the CPU only; set actors.generators to 1",
+              config.actors.generators, config.actors.generator_device);
+}
+
 /// Keys that are set, but that another one keeps without effect.
 base::status check_effect(const run_config& config) {
   struct rule {
@@ -176,6 +184,7 @@ base::status check_config(const run_config& config) {
   }
   QUERN_CHECK(check_search(config));
   QUERN_CHECK(check_exact(config));
+  QUERN_CHECK(check_generators(config));
   return check_loss(config);
 }
 

@@ -283,8 +283,11 @@ void system(keys& table) {
              "dropped; wait: the learner takes no step that would make a group under way too old, "
              "and waits for that group; mask_tokens: its tokens that are too old are not trained, "
              "and a sample without any other token is dropped");
+  QUERN_NUMBER(actors.generators, resume, 1, 64,
+               "processes that generate, all on one host; several on the CPU only: each has "
+               "actors.generator_threads cores and memory of its own");
   QUERN_TEXT(actors.generator_host, resume, {},
-             "name of the host where the generator is; empty: here");
+             "name of the host where the generators are; empty: here");
   QUERN_NUMBER(
       actors.generator_threads, resume, 1, 1024,
       "cores of the generator; with several, samples on a CPU may depend in their last bits on "

@@ -41,6 +41,11 @@ std::int64_t bytes_of_file(const run_config& config, const policy::model_config&
   return (config.learner.precision == "bfloat16" ? 2 : 4) * policy::parameter_count(model);
 }
 
+/// Files of new weights at once: each generator may still read one that was replaced.
+std::int64_t weight_files(const run_config& config) {
+  return policy::published_copies + config.actors.generators - 1;
+}
+
 /// Host memory of a generator on a GPU: where new weights come as files, they pass through a copy
 /// there (workers/weight_file_reader).
 std::int64_t weights_on_their_way(const run_config& config, const policy::model_config& model) {
@@ -65,7 +70,7 @@ policy::learner_demand rank_demand(const run_config& config, const machine_memor
 
 base::status check_shared(const run_config& config, const policy::model_config& model,
                           const machine_memory& machine) {
-  const std::int64_t file = bytes_of_file(config, model), needed = policy::published_copies * file;
+  const std::int64_t file = bytes_of_file(config, model), needed = weight_files(config) * file;
   if (!machine.shared || needed <= static_cast<std::int64_t>(*machine.shared)) return {};
   return fail(
       errc::exhausted,
@@ -74,7 +79,7 @@ base::status check_shared(const run_config& config, const policy::model_config& 
       "are gone), make it larger (mount -o remount,size=..., --shm-size of a container), or "
       "set actors.weights to link",
       machine.shared_place, show_size(static_cast<std::int64_t>(*machine.shared)),
-      show_size(needed), policy::published_copies, show_size(file));
+      show_size(needed), weight_files(config), show_size(file));
 }
 
 std::string smaller_model(const run_config& config) {
@@ -152,11 +157,14 @@ base::status check_generator_on_gpu(const run_config& config, const policy::mode
 /// Its cache has room for all sequences from the start, unlike that on a GPU.
 base::status check_generator_on_cpu(const run_config& config, const policy::model_config& model,
                                     const machine_memory& machine) {
+  const std::int64_t count = config.actors.generators;
   const auto fits =
-      policy::check_generator(model, generator_demand_of(config, model), machine.host);
+      policy::check_generator(model, generator_demand_of(config, model), machine.host / count);
   if (fits) return {};
-  return fail(errc::exhausted, "actors.generator_device is cpu, and this machine has {}: {}",
-              show_host(machine), fits.error().message);
+  return fail(errc::exhausted, "actors.generator_device is cpu, and this machine has {}{}: {}",
+              show_host(machine),
+              count == 1 ? "" : fmt::format(" for {} generators (actors.generators)", count),
+              fits.error().message);
 }
 
 std::int64_t ranks_here(const placement& where) {
@@ -182,16 +190,19 @@ policy::memory_plan plan_host(const run_config& config, const policy::model_conf
       plan.items.back().bytes += bytes;
   }
   if (!tunes(config) && where.generator.empty()) {
+    const std::string generators = config.actors.generators == 1
+                                       ? "generator: "
+                                       : fmt::format("{} generators: ", config.actors.generators);
     if (!generates_on_gpu(config))
       for (auto& item : policy::plan_generator(model, generator_demand_of(config, model)).items)
-        plan.items.push_back({"generator: " + item.what, item.bytes, item.setting});
+        plan.items.push_back(
+            {generators + item.what, config.actors.generators * item.bytes, item.setting});
     plan.items.push_back({"new weights on their way to the generator's GPU",
                           weights_on_their_way(config, model), "actors.weights"});
   }
   if (machine.shared)
-    plan.items.push_back({fmt::format("{} files of new weights", policy::published_copies),
-                          policy::published_copies * bytes_of_file(config, model),
-                          "actors.weights"});
+    plan.items.push_back({fmt::format("{} files of new weights", weight_files(config)),
+                          weight_files(config) * bytes_of_file(config, model), "actors.weights"});
   return plan;
 }
 
@@ -369,7 +380,8 @@ std::string describe_memory(const run_config& config, const policy::model_config
   text += plan_lines(
       plan,
       on_gpu ? "memory of the generator, at most: with less room fewer sequences decode together"
-             : "memory of the generator",
+             : (config.actors.generators == 1 ? "memory of the generator"
+                                              : "memory of each generator"),
       on_gpu ? of_gpu(machine, config.actors.generator_gpu, where->generator.empty()) : "");
   if (const std::int64_t passing = weights_on_their_way(config, model); passing > 0)
     text += plan_lines({{{"new weights on their way", passing, "actors.weights=link"}}},

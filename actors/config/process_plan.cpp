@@ -8,7 +8,8 @@ namespace quern::actors {
 
 base::expected<base::subprocess_spec> started_as(const process_plan& plan, std::int32_t start) {
   base::subprocess_spec spec = plan.spec;
-  spec.argv.insert(spec.argv.end(), {"--start", fmt::format("{}", start)});
+  if (plan.says_hello != introduction::to_nobody)
+    spec.argv.insert(spec.argv.end(), {"--start", fmt::format("{}", start)});
   if (plan.host.empty()) return spec;
   auto environment = travelling_environment();
   environment.insert(environment.end(), spec.environment.begin(), spec.environment.end());

@@ -125,6 +125,7 @@ struct run_config {
   struct {
     std::int64_t staleness = 2;
     std::string stale_groups = "drop";
+    std::int64_t generators = 1;
     std::string generator_host = "";
     std::int64_t generator_threads = 1;
     std::string generator_device = "cpu";

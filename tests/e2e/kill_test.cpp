@@ -224,6 +224,68 @@ TEST_CASE("kill -9 of every process, three times each: runs end, the law holds, 
   CHECK(hit.size() >= 3);
 }
 
+namespace {
+
+/// Samples that were made again since a generator was gone, as the log of a run says.
+std::int64_t made_again(const fs::path& log) {
+  constexpr std::string_view before = "a generator is gone; ";
+  const std::string text = base::read_file(log).value_or("");
+  std::int64_t sum = 0;
+  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at + 1))
+    sum += std::strtoll(text.c_str() + at + before.size(), nullptr, 10);
+  return sum;
+}
+
+std::int64_t ends_told(const fs::path& log, std::string_view how) {
+  std::int64_t count = 0;
+  for (const std::string& line : whole_lines_of(log))
+    count += line.find(how) != std::string::npos ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("kill -9 of one of two generators: the other one goes on, and nothing is lost") {
+  auto folder = base::temp_folder::make();
+  REQUIRE(folder);
+  const fs::path log = folder->path() / "log";
+  victim_run one(folder->path(), 12, {"actors.generators=2"});
+  std::vector<pid_t> both;
+  REQUIRE(wait_until(120_s, [&] {
+    both = one.processes("generator");
+    return one.over() || (both.size() == 2 && counts_of(one.run()).issued_ever > 0);
+  }));
+  REQUIRE_FALSE(one.over());
+  const pid_t survivor = both.front();
+  const auto other = [&] {
+    const auto alive = one.processes("generator");
+    const auto found =
+        std::find_if(alive.begin(), alive.end(), [&](pid_t pid) { return pid != survivor; });
+    return found == alive.end() ? pid_t{0} : *found;
+  };
+  // Until one is hit that has samples in the making.
+  int kills = 0;
+  while (kills < 4 && made_again(log) == 0) {
+    one.wait_for(sample_state::issued);
+    const pid_t victim = other();
+    REQUIRE(victim != 0);
+    REQUIRE(::kill(victim, SIGKILL) == 0);
+    ++kills;
+    REQUIRE(wait_until(60_s, [&] {
+      const pid_t next = other();
+      return one.over() || (next != 0 && next != victim);
+    }));
+    REQUIRE_FALSE(one.over());
+  }
+  CHECK(made_again(log) > 0);
+  CHECK(::kill(survivor, 0) == 0);
+  one.finish();
+  CHECK(one.lost() == 0);
+  // Nobody else ended: neither the other generator nor the learner.
+  CHECK(ends_told(log, "ended (killed by signal 9") == kills);
+  CHECK(ends_told(log, "; starting it again") == kills);
+}
+
 TEST_CASE("a process that is frozen is killed and started again") {
   auto folder = base::temp_folder::make();
   REQUIRE(folder);

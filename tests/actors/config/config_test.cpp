@@ -303,6 +303,20 @@ TEST_CASE("exact mode wants what can agree to the bit") {
   CHECK(check_config(config));
 }
 
+TEST_CASE("several generators compute on the CPU, and their number may change") {
+  run_config config;
+  config.actors.generators = 4;
+  CHECK(check_config(config));
+  config.actors.generator_device = "cuda";
+  const auto on_gpu = check_config(config);
+  REQUIRE_FALSE(on_gpu);
+  CHECK(contains(on_gpu.error().message, "actors.generators is 4"));
+  CHECK(contains(on_gpu.error().message, "set actors.generators to 1"));
+  config.actors.generators = 1;
+  CHECK(check_config(config));
+  CHECK_FALSE(load_config_text("quern_config: 1\n", "c", {"actors.generators=0"}));
+}
+
 TEST_CASE("exact mode keeps room for what was sampled before") {
   run_config before;
   before.policy.max_prompt_tokens = 900;

@@ -206,6 +206,17 @@ TEST_CASE("the roles on the CPU of a machine must fit into it together") {
   CHECK(refusal_of(config, machine).empty());
   --machine.host;
   check_parts(refusal_of(config, machine), {"4 files of new weights", "actors.weights"});
+  // Each generator has a cache and weights of its own, and may hold a file that was replaced.
+  run_config two = config;
+  two.actors.generators = 2;
+  const std::int64_t more =
+      policy::plan_generator(model, generator_demand_of(config, model)).total() + files / 4;
+  machine.shared = static_cast<std::uint64_t>(files + files / 4);
+  machine.host = sum + files + more;
+  CHECK(refusal_of(two, machine).empty());
+  --machine.host;
+  check_parts(refusal_of(two, machine),
+              {"2 generators: keys and values", "5 files of new weights"});
   machine.host = 2048 * gib;
   check_parts(describe_memory(config, model, machine),
               {"# memory of this machine, all roles that are here together: ",

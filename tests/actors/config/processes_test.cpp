@@ -33,12 +33,39 @@ struct planned {
   run_entrance entrance{4000, {"ipc:///hosts", "tcp://127.0.0.1:5000"}, "PUBLIC", "hush"};
 
   std::vector<process_plan> plans(const texts& workers) const {
-    return plan_processes(config, hosts_of_run(config).value(), {folder.path()}, entrance, workers)
-        .value();
+    std::vector<process_plan> all;
+    const auto roles =
+        plan_roles(config, hosts_of_run(config).value(), {folder.path()}, entrance, workers);
+    for (const role& one : roles.value()) {
+      const auto made = one.plan({});
+      all.insert(all.end(), made->begin(), made->end());
+    }
+    return all;
   }
 };
 
 }  // namespace
+
+TEST_CASE("generators are as many as is said, on one host, each with a name and a log") {
+  if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
+  planned f;
+  f.config.env.evaluators = 0;
+  f.config.actors.generators = 3;
+  const auto roles = plan_roles(f.config, hosts_of_run(f.config).value(), {f.folder.path()},
+                                f.entrance, {"learner", "generator"})
+                         .value();
+  REQUIRE(roles.size() == 3);
+  CHECK(roles[1].name == "generator");
+  CHECK(roles[1].restarts == role_restarts::alone);
+  CHECK(roles[2].restarts == role_restarts::aside);
+  const auto plans = roles[1].plan({}).value();
+  REQUIRE(plans.size() == 3);
+  CHECK(plans[0].name == "generator");
+  CHECK(plans[2].name == "generator-2");
+  CHECK(plans[0].spec.argv == plans[2].spec.argv);
+  CHECK(plans[0].spec.log != plans[2].spec.log);
+  CHECK(f.plans({"generator"}).size() == 3);
+}
 
 TEST_CASE("on one machine nothing is launched, and control is at the loopback") {
   if (!base::sibling_program("quern-torch")) return test::skip("quern-torch is not built");
@@ -57,7 +84,7 @@ TEST_CASE("on one machine nothing is launched, and control is at the loopback") 
   }
   CHECK(value_of(plans[0].spec.argv, "--control") == "127.0.0.1:4000");
   CHECK(plans[0].spec.input == "hush\n");
-  CHECK(plans[3].role == "evaluator-1");
+  CHECK(plans[3].name == "evaluator-1");
   CHECK(value_of(plans[3].spec.argv, "--connect") == "ipc:///hosts");
   CHECK_FALSE(plans[3].spec.input);
   const auto gateway =
@@ -150,7 +177,7 @@ TEST_CASE("on several hosts each process has its host, its address and what it n
   REQUIRE(plans.size() == 5);
   CHECK(plans[0].host.empty());
   CHECK(value_of(plans[0].spec.argv, "--host") == "127.0.0.1");
-  CHECK(plans[1].role == "learner-1");
+  CHECK(plans[1].name == "learner-1");
   CHECK(plans[1].host == "127.0.0.3");
   CHECK(plans[1].launch == f.config.cluster.launch);
   CHECK(value_of(plans[1].spec.argv, "--host") == "127.0.0.3");
@@ -161,8 +188,8 @@ TEST_CASE("on several hosts each process has its host, its address and what it n
   CHECK(value_of(plans[3].spec.argv, "--connect") == "tcp://127.0.0.1:5000");
   CHECK(value_of(plans[3].spec.argv, "--gateway-key") == "PUBLIC");
   CHECK(says(plans[3].spec.argv, "--until-input-ends"));
-  CHECK(plans[3].evaluator);
-  CHECK_FALSE(plans[2].evaluator);
+  CHECK(plans[3].says_hello == introduction::to_gateway);
+  CHECK(plans[2].says_hello == introduction::to_control);
   CHECK(plans[4].host.empty());
   CHECK(value_of(plans[4].spec.argv, "--connect") == "ipc:///hosts");
   const storage::run_paths paths{f.folder.path()};

@@ -20,9 +20,20 @@ using namespace quern::actors;
 
 namespace {
 
-process_plan script(const std::string& role, const std::string& text,
+process_plan script(const std::string& name, const std::string& text,
                     const std::filesystem::path& log) {
-  return {role, {.argv = {"/bin/sh", "-c", text}, .log = log}};
+  return {name, {.argv = {"/bin/sh", "-c", text}, .log = log}};
+}
+
+/// One role for each process, in order.
+std::shared_ptr<std::vector<role>> roles_of(std::vector<process_plan> plans) {
+  auto roles = std::make_shared<std::vector<role>>();
+  for (process_plan& plan : plans) {
+    const bool evaluates = plan.says_hello == introduction::to_gateway;
+    roles->push_back(role_of(plan.name, evaluates ? role_restarts::aside : role_restarts::alone,
+                             {std::move(plan)}));
+  }
+  return roles;
 }
 
 /// Processes under a supervisor; numbers of starts are those of `plans`, from 1.
@@ -41,7 +52,7 @@ struct supervised {
     setup.hosts_join_at = hosts_join_at;
     setup.evaluators = evaluators;
     setup.board = board;
-    setup.processes = std::make_shared<std::vector<process_plan>>(std::move(plans));
+    setup.roles = roles_of(std::move(plans));
     setup.replay = std::make_shared<replay_ref>();
     if (replay) {
       *setup.replay = replay(self.system());
@@ -62,7 +73,7 @@ struct supervised {
 process_plan evaluator(const std::string& role, const std::string& text,
                        const std::filesystem::path& log) {
   auto plan = script(role, text, log);
-  plan.evaluator = true;
+  plan.says_hello = introduction::to_gateway;
   return plan;
 }
 
@@ -341,8 +352,7 @@ TEST_CASE(
   node self;
   supervisor_setup setup;
   const std::string text = "trap 'echo asked; exit 0' TERM; while true; do sleep 0.05; done";
-  setup.processes = std::make_shared<std::vector<process_plan>>(
-      std::vector{script("learner", text, folder.path() / "log")});
+  setup.roles = roles_of({script("learner", text, folder.path() / "log")});
   setup.replay = std::make_shared<replay_ref>();
   setup.end = std::make_shared<std::promise<run_end>>();
   const auto supervisor = spawn_supervisor(self.system(), setup);
