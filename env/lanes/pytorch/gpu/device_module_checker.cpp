@@ -83,6 +83,11 @@ base::status device_module_checker::look_at_results(device_module_task& of, task
   auto& desk = with_.stand->desk();
   auto& memory = with_.stand->memory();
   const task& what = *of.subject;
+  // A candidate comes to all of them: what goes wrong there is to show here.
+  for (std::size_t place = 1; place < of.cases.size();) {
+    QUERN_TRY(const bool judges, find_limit(of, place, desk, memory));
+    place += judges ? 1 : 0;
+  }
   QUERN_TRY(const auto unused, inputs_without_use(of));
   for (const std::size_t i : unused)
     add_finding(report, !what.degenerate, "ignored_input",
