@@ -27,7 +27,7 @@ static_assert(defaults::welcome_timeout >=
                   defaults::start_slack);
 
 /// Waits for the end; a signal pauses, however the run was asked to end before: who sends one has
-/// no time for a panel.
+/// no time for an evaluation set.
 run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
                      base::pause_signals& signals, double max_time_s, end_order& asked_to_end) {
   const base::steady_clock clock;
@@ -82,9 +82,10 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   caf::actor_system& system = self.system();
   const auto sink = std::make_shared<dispatch_sink>();
   dispatch_setup dispatching{
-      &config, &tasks, device_class, head->epoch(), {}, defaults::evaluation_queue, board, roles};
+      &config, &tasks, device_class, head->incarnation(), {}, defaults::evaluation_queue,
+      board,   roles};
   QUERN_TRY(dispatching.gateway,
-            gateway_of(config, hosts, run.paths(), hosts_socket, head->epoch()));
+            gateway_of(config, hosts, run.paths(), hosts_socket, head->incarnation()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(dispatch);
   run_entrance entrance = entrance_of(dispatching.gateway, sink->endpoints);
@@ -138,7 +139,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
 
   watch->finish();
   self.end_actors();
-  // Memory, as large as the policy: not for as long as a panel takes.
+  // Memory, as large as the policy: not for as long as an evaluation set takes.
   std::error_code ignored;
   std::filesystem::remove_all(weights_folder, ignored);
   if (ended.problem.empty()) QUERN_CHECK(head->close());

@@ -1,5 +1,5 @@
-// The control process: one run from its first epoch to its end in this process. The only writer of
-// the ledger; generators, learners and evaluator hosts are other processes.
+// The control process: one run from its first incarnation to its end in this process. The only
+// writer of the ledger; generators, learners and evaluator hosts are other processes.
 #pragma once
 
 #include <filesystem>

@@ -96,7 +96,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   limits.queue.queue = setup.queue;
   state.head.emplace(
       dispatch_head::settings{
-          setup.config, setup.tasks, setup.device_class, setup.epoch, setup.gateway.lease_ms,
+          setup.config, setup.tasks, setup.device_class, setup.incarnation, setup.gateway.lease_ms,
           setup.board ? setup.board : std::make_shared<device_board>(),
           setup.roles ? setup.roles : std::make_shared<role_board>(state.clock)},
       limits);
@@ -112,8 +112,8 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
         head->on_committed(done);
         carry_out_dispatch(self);
       },
-      [=](const epoch_began& began) {
-        head->on_epoch(began);
+      [=](const incarnation_began& began) {
+        head->on_incarnation(began);
         carry_out_dispatch(self);
       },
       [=](const drain&) {

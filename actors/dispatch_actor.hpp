@@ -21,7 +21,7 @@ struct dispatch_setup {
   const run_config* config = nullptr;  ///< outlives the actor
   const task_book* tasks = nullptr;    ///< likewise
   std::string device_class;
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   gateway_options gateway;
   /// Jobs that may wait for an evaluator at once; whoever sends more ends the run.
   std::size_t queue = defaults::evaluation_queue;

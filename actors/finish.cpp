@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
+#include "actors/evaluation_set_run.hpp"
 #include "actors/inspect/closing_words.hpp"
 #include "actors/inspect/ledger_state.hpp"
 #include "actors/monitor.hpp"
-#include "actors/panel_run.hpp"
 #include "actors/replay/best_kernels.hpp"
 #include "actors/replay/search_start.hpp"
 #include "actors/sft_run.hpp"
@@ -37,8 +37,8 @@ base::expected<reading> read_run(const storage::run_paths& paths) {
   return made;
 }
 
-fs::path panel_file(const storage::run_paths& paths) {
-  return paths.root / "panel.json";
+fs::path evaluation_set_file(const storage::run_paths& paths) {
+  return paths.root / "evaluation_set.json";
 }
 
 /// For the words of a table: one, or more.
@@ -51,48 +51,49 @@ std::int64_t searched_tasks(const run_config& config) {
 }
 
 /// What an earlier call measured; none: nothing, or it cannot be read.
-std::optional<panel> read_panel(const run_config& config, const storage::run_paths& paths,
-                                const task_book& tasks) {
-  const auto read = [&]() -> base::expected<panel> {
-    QUERN_TRY(const std::string text, base::read_file(panel_file(paths)));
+std::optional<evaluation_set> read_evaluation_set(const run_config& config,
+                                                  const storage::run_paths& paths,
+                                                  const task_book& tasks) {
+  const auto read = [&]() -> base::expected<evaluation_set> {
+    QUERN_TRY(const std::string text, base::read_file(evaluation_set_file(paths)));
     QUERN_TRY(const base::json written, base::parse_json(text));
-    return panel::read(config, tasks, written);
+    return evaluation_set::read(config, tasks, written);
   }();
   if (read) return *read;
-  if (!lacks_panel(config, paths))
-    base::log_warn("panel", "{} cannot be used: {}", panel_file(paths).string(),
+  if (!lacks_evaluation_set(config, paths))
+    base::log_warn("evaluation_set", "{} cannot be used: {}", evaluation_set_file(paths).string(),
                    read.error().message);
   return std::nullopt;
 }
 
 /// None: it was interrupted.
-base::expected<std::optional<panel>> measure_panel(const run_config& config,
-                                                   storage::run_directory& run,
-                                                   const task_book& tasks) {
-  base::log_info("panel", "measuring the first and the last weights on {} prompts{}",
-                 config.observe.panel_train + config.observe.panel_held_out,
-                 config.observe.panel_swapped ? ", those with exemplars twice" : "");
+base::expected<std::optional<evaluation_set>> measure_evaluation_set(const run_config& config,
+                                                                     storage::run_directory& run,
+                                                                     const task_book& tasks) {
+  base::log_info("evaluation_set", "measuring the first and the last weights on {} prompts{}",
+                 config.observe.evaluation_set_train + config.observe.evaluation_set_held_out,
+                 config.observe.evaluation_set_swapped ? ", those with exemplars twice" : "");
   const storage::checkpoint_store checkpoints(run.paths().checkpoints());
   QUERN_TRY(const std::int64_t last, checkpoints.latest());
   fs::path first = config.policy.model;
   if (!fs::exists(first / "config.json")) {
     QUERN_TRY(first, base::share_folder(config.policy.model));
   }
-  QUERN_TRY(auto measured, run_panel(config, run, tasks, first.string(),
-                                     (checkpoints.folder_of(last) / "model").string()));
+  QUERN_TRY(auto measured, run_evaluation_set(config, run, tasks, first.string(),
+                                              (checkpoints.folder_of(last) / "model").string()));
   if (measured)
-    QUERN_CHECK(
-        base::write_file_atomic(panel_file(run.paths()), base::dump_pretty(measured->to_json())));
+    QUERN_CHECK(base::write_file_atomic(evaluation_set_file(run.paths()),
+                                        base::dump_pretty(measured->to_json())));
   return measured;
 }
 
 /// What the first and the last weights make of exemplars; empty where no prompt showed any.
-std::string use_text(const panel& measured) {
+std::string use_text(const evaluation_set& measured) {
   std::string text;
   for (const bool held_out : {false, true})
     for (const bool swapped : {false, true}) {
-      const exemplar_use before = measured.use(panel_side::first, held_out, swapped);
-      const exemplar_use after = measured.use(panel_side::last, held_out, swapped);
+      const exemplar_use before = measured.use(evaluation_set_side::first, held_out, swapped);
+      const exemplar_use after = measured.use(evaluation_set_side::last, held_out, swapped);
       if (before.judged() + after.judged() == 0) continue;
       text += fmt::format("{:<22} {}, {} prompts\n",
                           fmt::format("{}, {}", swapped ? "swapped" : "exemplars",
@@ -102,11 +103,11 @@ std::string use_text(const panel& measured) {
   return text;
 }
 
-std::string panel_text(const run_config& config, const panel& measured) {
-  const auto seed = static_cast<std::uint64_t>(config.observe.panel_seed);
+std::string evaluation_set_text(const run_config& config, const evaluation_set& measured) {
+  const auto seed = static_cast<std::uint64_t>(config.observe.evaluation_set_seed);
   std::string text = "\n" + measured.table() + "\n";
   // A half that was not asked has no line.
-  const auto add_gain = [&](std::string_view name, const panel_half& half) {
+  const auto add_gain = [&](std::string_view name, const evaluation_set_half& half) {
     if (!half.first.empty() || half.left_out > 0) text += gain_words(name, half, seed);
   };
   add_gain("mean reward, trained", measured.train());
@@ -159,7 +160,8 @@ base::expected<bool> is_untouched(const storage::run_paths& paths) {
 
 base::expected<std::optional<std::string>> finish_run(const run_config& config,
                                                       storage::run_directory& run,
-                                                      const task_book& tasks, missing_panel how) {
+                                                      const task_book& tasks,
+                                                      missing_evaluation_set how) {
   QUERN_TRY(const auto from, read_run(run.paths()));
   QUERN_TRY(const ledger_state state, read_ledger_state(run.paths()));
   QUERN_TRY(const auto verdicts, count_verdicts(*from.ledger));
@@ -174,15 +176,17 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
   for (const std::string& remark :
        success_so_far(run.paths().metrics(), config.learner.steps).remarks())
     text += fmt::format("warning: {}\n", remark);
-  std::optional<panel> measured;
-  if (config.observe.panel) {
-    measured = read_panel(config, run.paths(), tasks);
-    if (!measured && how == missing_panel::measure) {
-      QUERN_TRY(measured, measure_panel(config, run, tasks));
+  std::optional<evaluation_set> measured;
+  if (config.observe.evaluation_set) {
+    measured = read_evaluation_set(config, run.paths(), tasks);
+    if (!measured && how == missing_evaluation_set::measure) {
+      QUERN_TRY(measured, measure_evaluation_set(config, run, tasks));
       if (!measured) return std::optional<std::string>();
     }
-    text += measured ? panel_text(config, *measured)
-                     : "the first and the last weights were not compared: there is no panel yet\n";
+    text +=
+        measured
+            ? evaluation_set_text(config, *measured)
+            : "the first and the last weights were not compared: there is no evaluation set yet\n";
   }
   const storage::blob_store blobs(run.paths().blobs());
   QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
@@ -203,17 +207,17 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
 void unfinish_run(const storage::run_paths& paths) {
   std::error_code ignored;
   fs::remove(paths.report(), ignored);
-  fs::remove(panel_file(paths), ignored);
+  fs::remove(evaluation_set_file(paths), ignored);
 }
 
-bool lacks_panel(const run_config& config, const storage::run_paths& paths) {
+bool lacks_evaluation_set(const run_config& config, const storage::run_paths& paths) {
   std::error_code ignored;
-  return config.observe.panel && !fs::exists(panel_file(paths), ignored);
+  return config.observe.evaluation_set && !fs::exists(evaluation_set_file(paths), ignored);
 }
 
 bool is_finished(const run_config& config, const storage::run_paths& paths) {
   std::error_code ignored;
-  return !lacks_panel(config, paths) && fs::exists(paths.report(), ignored);
+  return !lacks_evaluation_set(config, paths) && fs::exists(paths.report(), ignored);
 }
 
 }  // namespace quern::actors

@@ -1,4 +1,4 @@
-// After the last step: the panel, the report, the best kernels as files.
+// After the last step: the evaluation set, the report, the best kernels as files.
 #pragma once
 
 #include <cstdint>
@@ -42,19 +42,18 @@ base::status check_ledger(const storage::run_paths& paths);
 /// of. Error: not_found, when the ledger is gone and something is there that it knew.
 base::expected<bool> is_untouched(const storage::run_paths& paths);
 
-enum class missing_panel {
+enum class missing_evaluation_set {
   measure,   ///< with evaluators and a generator: minutes
   leave_out  ///< the report says that there is none
 };
 
-/// Makes what a run leaves for people: RUN/panel.json (where `observe.panel` says so and it is not
-/// there yet), the best kernel of each task with its verdict in RUN/kernels/, and last
-/// RUN/report.txt. Returns the text of the report. None: a signal or `quern pause` came before the
-/// panel was complete; call it again to finish.
-base::expected<std::optional<std::string>> finish_run(const run_config& config,
-                                                      storage::run_directory& run,
-                                                      const task_book& tasks,
-                                                      missing_panel how = missing_panel::measure);
+/// Makes what a run leaves for people: RUN/evaluation_set.json (where `observe.evaluation_set` says
+/// so and it is not there yet), the best kernel of each task with its verdict in RUN/kernels/, and
+/// last RUN/report.txt. Returns the text of the report. None: a signal or `quern pause` came before
+/// the evaluation set was complete; call it again to finish.
+base::expected<std::optional<std::string>> finish_run(
+    const run_config& config, storage::run_directory& run, const task_book& tasks,
+    missing_evaluation_set how = missing_evaluation_set::measure);
 
 /// Before steps are added to a run that had been finished: takes back what finish_run says of it.
 void unfinish_run(const storage::run_paths& paths);
@@ -62,7 +61,7 @@ void unfinish_run(const storage::run_paths& paths);
 /// Whether there is nothing left for finish_run to do.
 bool is_finished(const run_config& config, const storage::run_paths& paths);
 
-/// Whether finish_run would have to measure a panel.
-bool lacks_panel(const run_config& config, const storage::run_paths& paths);
+/// Whether finish_run would have to measure an evaluation set.
+bool lacks_evaluation_set(const run_config& config, const storage::run_paths& paths);
 
 }  // namespace quern::actors

@@ -61,7 +61,7 @@ struct gateway::state {
       : options(std::move(o)),
         events(e),
         time(t),
-        sessions(options.epoch,
+        sessions(options.incarnation,
                  {env::missed_heartbeats * options.heartbeat_ms * millisecond, options.most_hosts}),
         wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 

@@ -27,7 +27,7 @@ struct gateway_options {
   std::vector<std::string> endpoints;  ///< ipc://PATH (at most 107 bytes) and tcp://ADDRESS:PORT
   std::optional<gateway_keys> keys;    ///< required by tcp://, unused over ipc://
   std::string run = {};                ///< its name, for people at the hosts
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   std::int64_t lease_ms = 60'000;
   std::int64_t heartbeat_ms = 1'000;
   std::size_t most_hosts = 1024;

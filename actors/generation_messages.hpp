@@ -30,7 +30,7 @@ QUERN_MESSAGE(generation_credit, granted, working, tokens, device_wait_ns, work)
 /// `recorded`: one text for each of `samples`, which is scored and not sampled; empty: all are
 /// sampled.
 struct generate_group {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   group_id group = 0;
   std::vector<sample_id> samples;
   std::string prompt;
@@ -39,7 +39,7 @@ struct generate_group {
   float_bits temperature = 1.0;
   std::vector<std::string> recorded;
 };
-QUERN_MESSAGE(generate_group, epoch, group, samples, prompt, seed, max_tokens, temperature,
+QUERN_MESSAGE(generate_group, incarnation, group, samples, prompt, seed, max_tokens, temperature,
               recorded)
 
 /// A stretch of the policy's tokens by one version.
@@ -52,7 +52,7 @@ QUERN_MESSAGE(wire_segment, first_token, version, weights)
 
 /// One finished sample, of any number of turns.
 struct generated_sample {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   sample_id sample = 0;
   std::string tokens;                   ///< all of them in order; block of int32
   std::vector<token_segment> segments;  ///< who made them, and which are trained
@@ -61,7 +61,7 @@ struct generated_sample {
   std::string text;                    ///< of the policy's last turn: what is judged
   bool truncated = false;              ///< that turn has no end token
 };
-QUERN_MESSAGE(generated_sample, epoch, sample, tokens, segments, log_probs, versions, text,
+QUERN_MESSAGE(generated_sample, incarnation, sample, tokens, segments, log_probs, versions, text,
               truncated)
 
 /// Stop working on a sample; no answer follows.

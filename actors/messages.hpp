@@ -15,9 +15,9 @@
 namespace quern::actors {
 
 /// Samples outside the ledger have numbers of their own: kernels that are timed to be shown in
-/// prompts, and the panel's.
+/// prompts, and the evaluation set's.
 inline constexpr sample_id first_scout = sample_id{1} << 60;
-inline constexpr sample_id first_panel = sample_id{1} << 61;
+inline constexpr sample_id first_evaluation_set = sample_id{1} << 61;
 
 // ---- joining -------------------------------------------------------------------------------
 
@@ -35,56 +35,56 @@ struct hello {
 };
 QUERN_MESSAGE(hello, role, build, config, start, rank, secret, meetings)
 
-/// What it works on. `checkpoint`: folder of the weights that the epoch begins with.
+/// What it works on. `checkpoint`: folder of the weights that the incarnation begins with.
 struct welcome {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   weights_version version = 0;
   std::string checkpoint;
   std::string optimizer;  ///< file or folder of the optimiser's state; empty: fresh
   std::string reference;  ///< folder of the run's first weights, for presets with a KL term
   std::string config_yaml;
   std::string weights_folder;  ///< where weights are exchanged on this host
-  std::string meeting;         ///< where the learner's ranks of this epoch meet
+  std::string meeting;         ///< where the learner's ranks of this incarnation meet
   std::string weights_link;    ///< of a generator: where its link is; empty: weights are in files
 };
-QUERN_MESSAGE(welcome, epoch, version, checkpoint, optimizer, reference, config_yaml,
+QUERN_MESSAGE(welcome, incarnation, version, checkpoint, optimizer, reference, config_yaml,
               weights_folder, meeting, weights_link)
 
 // ---- weights -------------------------------------------------------------------------------
 
-/// To rank 0 of the learner: a generator of this epoch waits for weights at `address`.
+/// To rank 0 of the learner: a generator of this incarnation waits for weights at `address`.
 struct open_weight_link {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   std::string address;
 };
-QUERN_MESSAGE(open_weight_link, epoch, address)
+QUERN_MESSAGE(open_weight_link, incarnation, address)
 
 /// New weights lie ready, or come over the generator's link: first half of the installation. A
 /// version is announced once. Rank 0 says the same to control, of a version that it offers after
 /// its step.
 struct weights_ready {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   weights_version version = 0;
   base::hash128 hash;
   /// In the weights folder, good until the next but one is announced. Empty: they come over links.
   std::string file;
 };
-QUERN_MESSAGE(weights_ready, epoch, version, hash, file)
+QUERN_MESSAGE(weights_ready, incarnation, version, hash, file)
 
 /// To rank 0, once each look_interval: its newest version is not offered to generators yet. No
 /// answer: it still cannot be.
 struct offer_weights {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
 };
-QUERN_MESSAGE(offer_weights, epoch)
+QUERN_MESSAGE(offer_weights, incarnation)
 
 /// A generator samples with them from the next token on: second half.
 struct weights_installed {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   weights_version version = 0;
   base::hash128 hash;
 };
-QUERN_MESSAGE(weights_installed, epoch, version, hash)
+QUERN_MESSAGE(weights_installed, incarnation, version, hash)
 
 // ---- learning ------------------------------------------------------------------------------
 
@@ -103,24 +103,24 @@ QUERN_MESSAGE(training_sample, sample, group, tokens, segments, log_probs, versi
 
 /// The batch of the step from version `from` to `from + 1`.
 struct train_batch {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   weights_version from = 0;
   std::vector<training_sample> samples;
-  std::int64_t number = 0;  ///< among the batches of the epoch
+  std::int64_t number = 0;  ///< among the batches of the incarnation
 };
-QUERN_MESSAGE(train_batch, epoch, from, samples, number)
+QUERN_MESSAGE(train_batch, incarnation, from, samples, number)
 
 /// Rank 0: all ranks of the learner have loaded what they were welcomed with, and wait for a batch.
 struct learner_ready {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   weights_version version = 0;
   base::hash128 hash;
 };
-QUERN_MESSAGE(learner_ready, epoch, version, hash)
+QUERN_MESSAGE(learner_ready, incarnation, version, hash)
 
 /// Rank 0: the step is done; weights are in memory, and published where `offered`.
 struct step_done {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   weights_ready weights;
   std::string metrics;              ///< JSON object
   std::int64_t device_wait_ns = 0;  ///< for its turn on a GPU that it shares, since its hello
@@ -131,31 +131,31 @@ struct step_done {
   /// that were not offered.
   bool offered = true;
 };
-QUERN_MESSAGE(step_done, epoch, weights, metrics, device_wait_ns, batch, left_out, offered)
+QUERN_MESSAGE(step_done, incarnation, weights, metrics, device_wait_ns, batch, left_out, offered)
 
 /// To every rank: write its part of model/ and optimizer/ of the current version into `folder`,
 /// while steps go on.
 struct save_checkpoint {
   weights_version version = 0;
   std::string folder;
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
 };
-QUERN_MESSAGE(save_checkpoint, version, folder, epoch)
+QUERN_MESSAGE(save_checkpoint, version, folder, incarnation)
 
 /// Rank 0, when the parts of all ranks are durable.
 struct checkpoint_saved {
   weights_version version = 0;
   std::string folder;
-  std::string problem;  ///< empty: all is well
-  epoch_id epoch = 0;   ///< of the order
+  std::string problem;             ///< empty: all is well
+  incarnation_id incarnation = 0;  ///< of the order
 };
-QUERN_MESSAGE(checkpoint_saved, version, folder, problem, epoch)
+QUERN_MESSAGE(checkpoint_saved, version, folder, problem, incarnation)
 
 // ---- evaluation (inside control) -----------------------------------------------------------
 
 /// A candidate for the evaluators. Attempts are numbered by the dispatcher.
 struct evaluate_sample {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   sample_id sample = 0;
   std::string task;  ///< id
   std::string source;
@@ -163,11 +163,11 @@ struct evaluate_sample {
   std::int64_t best_known_e2 = 0;
   std::int64_t turn = 0;  ///< lower ones are evaluated first: the group that waits for it
 };
-QUERN_MESSAGE(evaluate_sample, epoch, sample, task, source, attempt, best_known_e2, turn)
+QUERN_MESSAGE(evaluate_sample, incarnation, sample, task, source, attempt, best_known_e2, turn)
 
 /// A verdict under a living lease. `lease` is committed by the replay actor when it is durable.
 struct sample_verdict {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   sample_id sample = 0;
   std::uint64_t lease = 0;  ///< 0: made in control (malformed), nothing to acknowledge
   std::int32_t attempt = 0;
@@ -175,26 +175,26 @@ struct sample_verdict {
   bool exhausted = false;  ///< it does not, and there will be no further attempt
   std::string json;        ///< the verdict
 };
-QUERN_MESSAGE(sample_verdict, epoch, sample, lease, attempt, counts, exhausted, json)
+QUERN_MESSAGE(sample_verdict, incarnation, sample, lease, attempt, counts, exhausted, json)
 
 struct verdict_committed {
   std::uint64_t lease = 0;
 };
 QUERN_MESSAGE(verdict_committed, lease)
 
-/// A new epoch has begun: evaluations of an older one are of no use any more.
-struct epoch_began {
-  epoch_id epoch = 0;
+/// A new incarnation has begun: evaluations of an older one are of no use any more.
+struct incarnation_began {
+  incarnation_id incarnation = 0;
 };
-QUERN_MESSAGE(epoch_began, epoch)
+QUERN_MESSAGE(incarnation_began, incarnation)
 
 /// The run drains, and no host holds these: they have no verdict and get none in this life of the
 /// run.
 struct jobs_withdrawn {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   std::vector<sample_id> samples;
 };
-QUERN_MESSAGE(jobs_withdrawn, epoch, samples)
+QUERN_MESSAGE(jobs_withdrawn, incarnation, samples)
 
 // ---- inside an actor ------------------------------------------------------------------------
 

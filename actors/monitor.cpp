@@ -126,7 +126,7 @@ void monitor::stepped(const finished_step& step) {
   version_ = step.version;
   progress_.stepped(step.version, now);
   base::ordered_json line = {{"step", step.version},
-                             {"epoch", step.epoch},
+                             {"incarnation", step.incarnation},
                              {"seconds", static_cast<double>(now - started_) / 1e9},
                              {"batch", to_json(step.results)}};
   line.update(take_judged());
@@ -162,7 +162,8 @@ base::ordered_json monitor::take_judged() {
   return told;
 }
 
-void monitor::searched(const search_book* book, epoch_id epoch, const queue_depths& queues) {
+void monitor::searched(const search_book* book, incarnation_id incarnation,
+                       const queue_depths& queues) {
   if (book == nullptr) return;
   const std::lock_guard lock(guard_);
   if (!search_) {
@@ -170,11 +171,12 @@ void monitor::searched(const search_book* book, epoch_id epoch, const queue_dept
     if (book->spent() > 0) base::print_line(book->table_row());
     row_ = *book;
   }
-  if (book->row_due(row_.spent())) write_row(*book, epoch, queues);
+  if (book->row_due(row_.spent())) write_row(*book, incarnation, queues);
   search_ = *book;
 }
 
-void monitor::write_row(const search_book& book, epoch_id epoch, const queue_depths& queues) {
+void monitor::write_row(const search_book& book, incarnation_id incarnation,
+                        const queue_depths& queues) {
   base::ordered_json improved = base::ordered_json::array();
   for (const auto& [task, kernel] : book.best()) {
     const auto before = row_.best().find(task);
@@ -186,7 +188,7 @@ void monitor::write_row(const search_book& book, epoch_id epoch, const queue_dep
     verdicts[name] = count;
   base::ordered_json line = {{"spent", book.spent()},
                              {"budget", book.budget()},
-                             {"epoch", epoch},
+                             {"incarnation", incarnation},
                              {"seconds", static_cast<double>(clock_.now_ns() - started_) / 1e9},
                              {"verdicts", std::move(verdicts)},
                              {"improved", std::move(improved)}};
@@ -203,7 +205,7 @@ void monitor::write_row(const search_book& book, epoch_id epoch, const queue_dep
 void monitor::take_news(replay& head) {
   judged(head.take_judged());
   dropped(head.take_dropped());
-  if (const search_book* found = head.search()) searched(found, head.epoch(), head.queues());
+  if (const search_book* found = head.search()) searched(found, head.incarnation(), head.queues());
 }
 
 void monitor::left_out() {

@@ -60,7 +60,7 @@ class monitor final : public run_observer {
   /// What a search has found so far (stage search; null: the run is none, nothing happens). The
   /// first call prints the head of the table. Each group's worth of evaluations prints a row and
   /// appends a line to metrics.jsonl.
-  void searched(const search_book* book, epoch_id epoch, const queue_depths& queues);
+  void searched(const search_book* book, incarnation_id incarnation, const queue_depths& queues);
   /// A batch was dropped since its gradient was not finite.
   void left_out() override;
   /// Warns where nothing was judged and no step was made for long, with the reason where no device
@@ -78,7 +78,7 @@ class monitor final : public run_observer {
   monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
           const monitor_sources& from, success_watch watch);
   void watch_losses(const judged_sample& sample);
-  void write_row(const search_book& book, epoch_id epoch, const queue_depths& queues);
+  void write_row(const search_book& book, incarnation_id incarnation, const queue_depths& queues);
   /// Keys of a line about what was judged and dropped since the line before.
   base::ordered_json take_judged();
 

@@ -171,10 +171,11 @@ base::expected<std::vector<role>> plan_roles(const run_config& config, const run
 
 base::expected<gateway_options> gateway_of(const run_config& config, const run_hosts& hosts,
                                            const storage::run_paths& paths,
-                                           const std::string& hosts_socket, epoch_id epoch) {
+                                           const std::string& hosts_socket,
+                                           incarnation_id incarnation) {
   gateway_options options;
   options.endpoints = {"ipc://" + hosts_socket};
-  options.epoch = epoch;
+  options.incarnation = incarnation;
   options.run = config.run.name;
   options.lease_ms = static_cast<std::int64_t>(config.actors.lease_s * 1000);
   options.heartbeat_ms = static_cast<std::int64_t>(config.actors.heartbeat_s * 1000);

@@ -50,7 +50,8 @@ base::expected<std::vector<role>> plan_roles(const run_config& config, const run
 /// at the last endpoint, a free port of cluster.address. Errors: keys that cannot be read or made.
 base::expected<gateway_options> gateway_of(const run_config& config, const run_hosts& hosts,
                                            const storage::run_paths& paths,
-                                           const std::string& hosts_socket, epoch_id epoch);
+                                           const std::string& hosts_socket,
+                                           incarnation_id incarnation);
 
 /// What a gateway of these options has opened; port and secret are the caller's.
 run_entrance entrance_of(const gateway_options& opened, std::vector<std::string> endpoints);

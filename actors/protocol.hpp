@@ -27,7 +27,7 @@ CAF_ADD_TYPE_ID(quern, (quern::actors::checkpoint_saved))
 CAF_ADD_TYPE_ID(quern, (quern::actors::evaluate_sample))
 CAF_ADD_TYPE_ID(quern, (quern::actors::sample_verdict))
 CAF_ADD_TYPE_ID(quern, (quern::actors::verdict_committed))
-CAF_ADD_TYPE_ID(quern, (quern::actors::epoch_began))
+CAF_ADD_TYPE_ID(quern, (quern::actors::incarnation_began))
 CAF_ADD_TYPE_ID(quern, (quern::actors::jobs_withdrawn))
 CAF_ADD_TYPE_ID(quern, (quern::actors::tick))
 CAF_ADD_TYPE_ID(quern, (quern::actors::weights_arrived))
@@ -65,7 +65,7 @@ using learner_ref =
 /// from the gateway's thread.
 using dispatch_ref =
     caf::typed_actor<caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>,
-                     caf::reacts_to<epoch_began>, caf::reacts_to<drain>,
+                     caf::reacts_to<incarnation_began>, caf::reacts_to<drain>,
                      caf::reacts_to<host_joined>, caf::reacts_to<host_credit>,
                      caf::reacts_to<host_answer>, caf::reacts_to<host_leaves>,
                      caf::reacts_to<host_devices>, caf::reacts_to<tick>>;

@@ -24,7 +24,7 @@ struct replay_state {
   std::optional<run_head> head;
   std::map<caf::actor_addr, worker_id> numbers;  ///< of those who were welcomed, the lost ones too
   std::map<worker_id, generator_ref> generators;
-  std::map<worker_id, learner_ref> learners;  ///< ranks of this epoch
+  std::map<worker_id, learner_ref> learners;  ///< ranks of this incarnation
   worker_id next_worker = 1;
 };
 QUERN_STATE(replay_state);
@@ -168,7 +168,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       [=](const hello& from, const learner_ref& ref) -> caf::result<welcome> {
         entrance& door = self->state.door;
         if (auto no = door.refuse(from, "learner", ref.address())) return std::move(*no);
-        // It may begin an epoch, and what it is welcomed with is of that one.
+        // It may begin an incarnation, and what it is welcomed with is of that one.
         join_learner(self, from.rank, ref);
         self->send(self->state.setup.supervisor, process_contact{from.start, false});
         self->monitor(ref);

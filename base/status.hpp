@@ -18,7 +18,7 @@ enum class errc {
   io,                ///< the operating system refused; the message has its text
   corrupt,           ///< stored data do not pass their own check
   version,           ///< a format version that this build does not know
-  conflict,          ///< another owner, epoch or state than the operation needs
+  conflict,          ///< another owner, incarnation or state than the operation needs
   unavailable,       ///< something this host lacks (a sandbox layer, a GPU), or a peer that is gone
   timeout,           ///< a deadline passed
   exhausted,         ///< a bounded queue, budget or retry count is used up

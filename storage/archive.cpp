@@ -17,14 +17,14 @@ base::expected<variant> read_variant(const statement& row) {
   found.verdict_id = row.maybe_integer(6);
   found.speedup_e2 = row.maybe_integer(7);
   found.version = row.integer(8);
-  found.epoch = row.integer(9);
+  found.incarnation = row.integer(9);
   found.sample = row.integer(10);
   QUERN_TRY(found.parents, parse_ids(row.text(11)));
   return found;
 }
 
 struct archive::statements {
-  statement by_id, by_source, best, add, revive, rescore, last_epoch;
+  statement by_id, by_source, best, add, revive, rescore, last_incarnation;
 };
 
 archive::archive(database& db, const blob_store& blobs, archive_options options)
@@ -50,25 +50,27 @@ base::expected<std::unique_ptr<archive>> archive::open(database& db, const blob_
                                              variant_columns)));
   QUERN_TRY(sql.add,
             db.prepare("INSERT INTO variants(task, device_class, protocol, source_hash, "
-                       "text_hash, verdict_id, speedup_e2, version, epoch, sample, parents) "
+                       "text_hash, verdict_id, speedup_e2, version, incarnation, sample, parents) "
                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   QUERN_TRY(sql.revive, db.prepare("UPDATE variants SET text_hash = ?, verdict_id = ?, "
-                                   "speedup_e2 = ?, version = ?, epoch = ?, sample = ?, "
+                                   "speedup_e2 = ?, version = ?, incarnation = ?, sample = ?, "
                                    "parents = ? WHERE id = ?"));
   QUERN_TRY(sql.rescore,
             db.prepare("UPDATE variants SET verdict_id = ?, speedup_e2 = ? WHERE id = ?"));
-  QUERN_TRY(sql.last_epoch, db.prepare("SELECT id FROM epochs ORDER BY id DESC LIMIT 1"));
+  QUERN_TRY(sql.last_incarnation,
+            db.prepare("SELECT id FROM incarnations ORDER BY id DESC LIMIT 1"));
   QUERN_CHECK(opened->rebuild());
   return opened;
 }
 
-bool archive::is_lost(std::int64_t version, std::int64_t epoch) const {
-  return version > known_from(version, epoch);
+bool archive::is_lost(std::int64_t version, std::int64_t incarnation) const {
+  return version > known_from(version, incarnation);
 }
 
-std::int64_t archive::known_from(std::int64_t version, std::int64_t epoch) const {
-  // The first epoch after `epoch` has the lowest version that any later one went back to.
-  const auto later = cut_.upper_bound(epoch);
+std::int64_t archive::known_from(std::int64_t version, std::int64_t incarnation) const {
+  // The first incarnation after `incarnation` has the lowest version that any later one went back
+  // to.
+  const auto later = cut_.upper_bound(incarnation);
   return later == cut_.end() ? version : std::min(version, later->second);
 }
 
@@ -79,20 +81,22 @@ score_buckets& archive::buckets_for(const variant_key& key) {
 base::status archive::rebuild() {
   cut_.clear();
   buckets_.clear();
-  epoch_ = 0;
-  QUERN_TRY(statement epochs, db_.prepare("SELECT id, from_version FROM epochs ORDER BY id DESC"));
+  incarnation_ = 0;
+  QUERN_TRY(statement incarnations,
+            db_.prepare("SELECT id, from_version FROM incarnations ORDER BY id DESC"));
   std::int64_t lowest = INT64_MAX;
   while (true) {
-    QUERN_TRY(const bool row, epochs.next());
+    QUERN_TRY(const bool row, incarnations.next());
     if (!row) break;
-    epoch_ = std::max(epoch_, epochs.integer(0));
-    lowest = std::min(lowest, epochs.integer(1));
-    cut_[epochs.integer(0)] = lowest;
+    incarnation_ = std::max(incarnation_, incarnations.integer(0));
+    lowest = std::min(lowest, incarnations.integer(1));
+    cut_[incarnations.integer(0)] = lowest;
   }
   // In the order in which members lie in their buckets, so that each goes to an end.
-  QUERN_TRY(statement rows, db_.prepare("SELECT task, device_class, protocol, id, sample, version, "
-                                        "speedup_e2, epoch FROM variants WHERE speedup_e2 IS NOT "
-                                        "NULL ORDER BY version, sample, id"));
+  QUERN_TRY(statement rows,
+            db_.prepare("SELECT task, device_class, protocol, id, sample, version, "
+                        "speedup_e2, incarnation FROM variants WHERE speedup_e2 IS NOT "
+                        "NULL ORDER BY version, sample, id"));
   while (true) {
     QUERN_TRY(const bool row, rows.next());
     if (!row) return {};
@@ -101,10 +105,10 @@ base::status archive::rebuild() {
   }
 }
 
-void archive::place(const variant_key& key, bucket_member member, std::int64_t epoch) {
-  if (is_lost(member.version, epoch)) {
+void archive::place(const variant_key& key, bucket_member member, std::int64_t incarnation) {
+  if (is_lost(member.version, incarnation)) {
     if (options_.lost == lost_variants::forget) return;
-    member.version = known_from(member.version, epoch);
+    member.version = known_from(member.version, incarnation);
   }
   buckets_for(key).insert(member);
 }
@@ -114,14 +118,14 @@ void archive::displace(const variant& known) {
   const auto home = buckets_.find(known.key);
   if (home == buckets_.end()) return;
   home->second.erase(
-      {known.id, known.sample, known_from(known.version, known.epoch), *known.speedup_e2});
+      {known.id, known.sample, known_from(known.version, known.incarnation), *known.speedup_e2});
 }
 
 base::expected<recorded> archive::record(const variant& fresh, std::string_view text) {
-  QUERN_CHECK(follow_epoch());
+  QUERN_CHECK(follow_incarnation());
   QUERN_TRY(const auto known, find_any(fresh.key, fresh.source_hash));
-  const bool forgotten =
-      known && options_.lost == lost_variants::forget && is_lost(known->version, known->epoch);
+  const bool forgotten = known && options_.lost == lost_variants::forget &&
+                         is_lost(known->version, known->incarnation);
   if (known && !forgotten) return recorded{known->id, false};
   QUERN_TRY(const base::hash128 text_hash, blobs_.put(text));
   recorded result{known ? known->id : 0, true};
@@ -131,7 +135,7 @@ base::expected<recorded> archive::record(const variant& fresh, std::string_view 
           .bind(2, fresh.verdict_id)
           .bind(3, fresh.speedup_e2)
           .bind(4, fresh.version)
-          .bind(5, epoch_)
+          .bind(5, incarnation_)
           .bind(6, fresh.sample)
           .bind(7, ids_text(fresh.parents))
           .bind(8, known->id)
@@ -145,7 +149,7 @@ base::expected<recorded> archive::record(const variant& fresh, std::string_view 
                     .bind(6, fresh.verdict_id)
                     .bind(7, fresh.speedup_e2)
                     .bind(8, fresh.version)
-                    .bind(9, epoch_)
+                    .bind(9, incarnation_)
                     .bind(10, fresh.sample)
                     .bind(11, ids_text(fresh.parents))
                     .run());
@@ -154,30 +158,32 @@ base::expected<recorded> archive::record(const variant& fresh, std::string_view 
   });
   QUERN_CHECK(done);
   if (fresh.speedup_e2) {
-    place(fresh.key, {result.id, fresh.sample, fresh.version, *fresh.speedup_e2}, epoch_);
+    place(fresh.key, {result.id, fresh.sample, fresh.version, *fresh.speedup_e2}, incarnation_);
   }
   return result;
 }
 
-base::status archive::follow_epoch() {
-  QUERN_TRY(const bool row, sql_->last_epoch.next());
-  const std::int64_t now = row ? sql_->last_epoch.integer(0) : 0;
-  sql_->last_epoch.reset();
+base::status archive::follow_incarnation() {
+  QUERN_TRY(const bool row, sql_->last_incarnation.next());
+  const std::int64_t now = row ? sql_->last_incarnation.integer(0) : 0;
+  sql_->last_incarnation.reset();
   if (now == 0) {
-    return base::fail(base::errc::conflict, "no epoch is open: open one before a variant is kept");
+    return base::fail(base::errc::conflict,
+                      "no incarnation is open: open one before a variant is kept");
   }
-  return now == epoch_ ? base::status() : rebuild();
+  return now == incarnation_ ? base::status() : rebuild();
 }
 
 base::status archive::rescore(std::int64_t id, std::int64_t verdict_id,
                               std::optional<std::int64_t> speedup_e2) {
-  QUERN_CHECK(follow_epoch());
+  QUERN_CHECK(follow_incarnation());
   QUERN_TRY(const variant known, get(id));
   const base::status done = db_.atomically(
       1, [&] { return sql_->rescore.bind(1, verdict_id).bind(2, speedup_e2).bind(3, id).run(); });
   QUERN_CHECK(done);
   displace(known);
-  if (speedup_e2) place(known.key, {id, known.sample, known.version, *speedup_e2}, known.epoch);
+  if (speedup_e2)
+    place(known.key, {id, known.sample, known.version, *speedup_e2}, known.incarnation);
   return {};
 }
 
@@ -210,8 +216,8 @@ base::expected<std::optional<variant>> archive::find_any(const variant_key& key,
 base::expected<std::optional<variant>> archive::find(const variant_key& key,
                                                      const base::hash128& source) const {
   QUERN_TRY(auto known, find_any(key, source));
-  const bool forgotten =
-      known && options_.lost == lost_variants::forget && is_lost(known->version, known->epoch);
+  const bool forgotten = known && options_.lost == lost_variants::forget &&
+                         is_lost(known->version, known->incarnation);
   if (forgotten) known.reset();
   return known;
 }
@@ -224,10 +230,10 @@ base::expected<std::optional<variant>> archive::best(const variant_key& key, std
     QUERN_TRY(const bool row, rows.next());
     if (!row) return std::optional<variant>();
     const std::int64_t made = rows.integer(8);
-    const std::int64_t epoch = rows.integer(9);
+    const std::int64_t incarnation = rows.integer(9);
     if (whose == variants_of::the_policy && rows.integer(10) == 0) continue;
-    if (known_from(made, epoch) > version) continue;
-    if (is_lost(made, epoch) && options_.lost == lost_variants::forget) continue;
+    if (known_from(made, incarnation) > version) continue;
+    if (is_lost(made, incarnation) && options_.lost == lost_variants::forget) continue;
     auto found = read_variant(rows);
     rows.reset();
     if (!found) return tl::make_unexpected(found.error());

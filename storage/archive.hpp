@@ -34,7 +34,7 @@ struct variant {
   std::optional<std::int64_t> verdict_id;
   std::optional<std::int64_t> speedup_e2;  ///< none: not ok, never an exemplar
   std::int64_t version = 0;                ///< the first policy version whose prompts may show it
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
   std::int64_t sample = 0;            ///< that made it; 0: it was brought along
   std::vector<std::int64_t> parents;  ///< exemplars of its prompt
 };
@@ -69,7 +69,7 @@ class archive {
                                                        archive_options options = {});
   ~archive();
 
-  /// Remembers a variant (`id`, `epoch` and `text_hash` are filled in here). One with a known
+  /// Remembers a variant (`id`, `incarnation` and `text_hash` are filled in here). One with a known
   /// canonical source changes nothing and gives the known id.
   base::expected<recorded> record(const variant& fresh, std::string_view text);
 
@@ -77,8 +77,8 @@ class archive {
   base::status rescore(std::int64_t id, std::int64_t verdict_id,
                        std::optional<std::int64_t> speedup_e2);
 
-  /// Reads all rows again. For reads after an epoch was opened over a living archive (versions may
-  /// have gone back); writes notice a new epoch by themselves.
+  /// Reads all rows again. For reads after an incarnation was opened over a living archive
+  /// (versions may have gone back); writes notice a new incarnation by themselves.
   base::status rebuild();
 
   [[nodiscard]] base::expected<variant> get(std::int64_t id) const;
@@ -100,14 +100,14 @@ class archive {
  private:
   struct statements;
   archive(database& db, const blob_store& blobs, archive_options options);
-  base::status follow_epoch();
-  [[nodiscard]] bool is_lost(std::int64_t version, std::int64_t epoch) const;
-  [[nodiscard]] std::int64_t known_from(std::int64_t version, std::int64_t epoch) const;
+  base::status follow_incarnation();
+  [[nodiscard]] bool is_lost(std::int64_t version, std::int64_t incarnation) const;
+  [[nodiscard]] std::int64_t known_from(std::int64_t version, std::int64_t incarnation) const;
   [[nodiscard]] base::expected<std::optional<variant>> find_any(const variant_key& key,
                                                                 const base::hash128& source) const;
   score_buckets& buckets_for(const variant_key& key);
   /// Into its bucket, and out of it again.
-  void place(const variant_key& key, bucket_member member, std::int64_t epoch);
+  void place(const variant_key& key, bucket_member member, std::int64_t incarnation);
   void displace(const variant& known);
 
   database& db_;
@@ -115,8 +115,8 @@ class archive {
   archive_options options_;
   std::unique_ptr<statements> sql_;
   std::map<variant_key, score_buckets> buckets_;
-  std::int64_t epoch_ = 0;  ///< the current one
-  /// For each epoch the lowest version that it or a later one went back to.
+  std::int64_t incarnation_ = 0;  ///< the current one
+  /// For each incarnation the lowest version that it or a later one went back to.
   std::map<std::int64_t, std::int64_t> cut_;
 };
 

@@ -54,7 +54,7 @@ class checkpoint_store {
       std::int64_t version, const std::function<base::status(const std::filesystem::path&)>& fill);
 
   /// `publish` never deletes this one, until another is held: what a process that dies late in an
-  /// epoch starts from again.
+  /// incarnation starts from again.
   void hold(std::int64_t version) { held_ = version; }
 
   /// Points LATEST at `version` and deletes all but the newest `kept` up to it, of which it is

@@ -7,11 +7,11 @@
 namespace quern::storage {
 
 base::status ledger::statements::prepare(database& db) {
-  QUERN_TRY(
-      new_group,
-      db.prepare("INSERT INTO groups(seq, task, exemplars, prompt_hash, template_hash, epoch) "
-                 "VALUES (?, ?, ?, ?, ?, ?)"));
-  QUERN_TRY(new_sample, db.prepare("INSERT INTO samples(id, grp, k, state, epoch, t_ns) "
+  QUERN_TRY(new_group,
+            db.prepare(
+                "INSERT INTO groups(seq, task, exemplars, prompt_hash, template_hash, incarnation) "
+                "VALUES (?, ?, ?, ?, ?, ?)"));
+  QUERN_TRY(new_sample, db.prepare("INSERT INTO samples(id, grp, k, state, incarnation, t_ns) "
                                    "VALUES (?, ?, ?, 'issued', ?, ?)"));
   QUERN_TRY(where_is, db.prepare("SELECT state, v_max FROM samples WHERE id = ?"));
   QUERN_TRY(
@@ -20,19 +20,21 @@ base::status ledger::statements::prepare(database& db) {
                  "tokens_hash = ?, t_ns = ? WHERE id = ?"));
   QUERN_TRY(judge, db.prepare("UPDATE samples SET state = 'evaluated', source_hash = ?, "
                               "verdict_id = ?, t_ns = ? WHERE id = ?"));
-  QUERN_TRY(new_verdict,
-            db.prepare("INSERT INTO verdicts(sample, epoch, attempt, task, source_hash, protocol, "
-                       "device_class, env, speedup_e2, confirmed, json) "
-                       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                       "ON CONFLICT(sample, epoch, attempt) DO NOTHING"));
+  QUERN_TRY(
+      new_verdict,
+      db.prepare("INSERT INTO verdicts(sample, incarnation, attempt, task, source_hash, protocol, "
+                 "device_class, env, speedup_e2, confirmed, json) "
+                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                 "ON CONFLICT(sample, incarnation, attempt) DO NOTHING"));
   QUERN_TRY(admit, db.prepare("UPDATE samples SET state = 'admitted', reward = ?, t_ns = ? "
                               "WHERE id = ?"));
   QUERN_TRY(consume, db.prepare("UPDATE samples SET state = 'consumed', step = ?, t_ns = ? "
                                 "WHERE id = ?"));
   QUERN_TRY(drop, db.prepare("UPDATE samples SET state = 'dropped', drop_reason = ?, t_ns = ? "
                              "WHERE id = ?"));
-  QUERN_TRY(new_checkpoint, db.prepare("INSERT INTO checkpoints(version, epoch, path, hash, t_ns) "
-                                       "VALUES (?, ?, ?, ?, ?)"));
+  QUERN_TRY(new_checkpoint,
+            db.prepare("INSERT INTO checkpoints(version, incarnation, path, hash, t_ns) "
+                       "VALUES (?, ?, ?, ?, ?)"));
   QUERN_TRY(train, db.prepare("UPDATE samples SET state = 'trained', t_ns = ? "
                               "WHERE state = 'consumed' AND step <= ?"));
   return prepare_turns(db);
@@ -50,7 +52,7 @@ base::expected<std::unique_ptr<ledger>> ledger::open(database& db) {
 
 base::status ledger::load() {
   QUERN_TRY(const ledger_position here, position());
-  epoch_ = here.epoch;
+  incarnation_ = here.incarnation;
   version_ = here.version;
   next_seq_ = here.next_seq;
   QUERN_TRY(statement last, db_.prepare("SELECT coalesce(max(id), 0) + 1 FROM samples"));
@@ -59,13 +61,14 @@ base::status ledger::load() {
   return {};
 }
 
-base::status ledger::need_epoch() const {
-  if (epoch_ > 0) return {};
-  return base::fail(base::errc::conflict, "no epoch is open: open one before anything is written");
+base::status ledger::need_incarnation() const {
+  if (incarnation_ > 0) return {};
+  return base::fail(base::errc::conflict,
+                    "no incarnation is open: open one before anything is written");
 }
 
 base::expected<issued_group> ledger::issue(const group_spec& group) {
-  QUERN_CHECK(need_epoch());
+  QUERN_CHECK(need_incarnation());
   if (group.size < 1) {
     return base::fail(base::errc::invalid_argument, "a group has at least 1 sample, not {}",
                       group.size);
@@ -81,14 +84,14 @@ base::expected<issued_group> ledger::issue(const group_spec& group) {
                     .bind(3, ids_text(group.exemplars))
                     .bind(4, group.prompt_hash)
                     .bind(5, group.template_hash)
-                    .bind(6, epoch_)
+                    .bind(6, incarnation_)
                     .run());
     issued.group = db_.last_row_id();
     for (int k = 0; k < group.size; ++k) {
       QUERN_CHECK(sql_->new_sample.bind(1, issued.first_sample + k)
                       .bind(2, issued.group)
                       .bind(3, std::int64_t{k})
-                      .bind(4, epoch_)
+                      .bind(4, incarnation_)
                       .bind(5, db_.now_ns())
                       .run());
     }
@@ -100,15 +103,15 @@ base::expected<issued_group> ledger::issue(const group_spec& group) {
   return issued;
 }
 
-base::expected<arrival> ledger::judge_arrival(std::int64_t sample, std::int64_t epoch,
+base::expected<arrival> ledger::judge_arrival(std::int64_t sample, std::int64_t incarnation,
                                               sample_state wanted) {
-  QUERN_CHECK(need_epoch());
-  if (epoch > epoch_ || epoch < 1) {
+  QUERN_CHECK(need_incarnation());
+  if (incarnation > incarnation_ || incarnation < 1) {
     return base::fail(base::errc::internal,
-                      "sample {}: an answer of epoch {}, but this is epoch {}", sample, epoch,
-                      epoch_);
+                      "sample {}: an answer of incarnation {}, but this is incarnation {}", sample,
+                      incarnation, incarnation_);
   }
-  if (epoch < epoch_) {
+  if (incarnation < incarnation_) {
     ++ignored_.stale;
     return arrival::stale;
   }
@@ -136,7 +139,7 @@ base::expected<ledger::located> ledger::locate(std::int64_t sample) {
 
 base::expected<arrived> ledger::generated(const generation& tokens) {
   QUERN_TRY(const arrival outcome,
-            judge_arrival(tokens.sample, tokens.epoch, sample_state::issued));
+            judge_arrival(tokens.sample, tokens.incarnation, sample_state::issued));
   if (outcome != arrival::accepted) return arrived{outcome, 0};
   if (tokens.segments.empty() || tokens.segments.front().first_token != 0 ||
       tokens.segments.front().version < 0) {
@@ -170,12 +173,12 @@ base::expected<arrived> ledger::generated(const generation& tokens) {
 
 base::expected<arrived> ledger::evaluated(const verdict_row& verdict) {
   QUERN_TRY(const arrival outcome,
-            judge_arrival(verdict.sample, verdict.epoch, sample_state::generated));
+            judge_arrival(verdict.sample, verdict.incarnation, sample_state::generated));
   if (outcome != arrival::accepted) return arrived{outcome, 0};
   arrived result;
   const base::status done = db_.atomically(verdict.counts ? 2 : 1, [&]() -> base::status {
     QUERN_CHECK(sql_->new_verdict.bind(1, verdict.sample)
-                    .bind(2, verdict.epoch)
+                    .bind(2, verdict.incarnation)
                     .bind(3, verdict.attempt)
                     .bind(4, verdict.task)
                     .bind(5, verdict.source_hash)
@@ -210,16 +213,17 @@ base::status ledger::need_state(std::int64_t sample, sample_state wanted, std::i
                       to_string(found.state), to_string(wanted));
   }
   if (step > 0 && found.newest.value_or(0) >= step) {
-    return base::fail(base::errc::internal,
-                      "sample {} was made by version {}, newer than version {} that the step "
-                      "starts from: its age is negative; versions went back without a new epoch",
-                      sample, *found.newest, step - 1);
+    return base::fail(
+        base::errc::internal,
+        "sample {} was made by version {}, newer than version {} that the step "
+        "starts from: its age is negative; versions went back without a new incarnation",
+        sample, *found.newest, step - 1);
   }
   return {};
 }
 
 base::status ledger::admit(std::span<const admission> samples) {
-  QUERN_CHECK(need_epoch());
+  QUERN_CHECK(need_incarnation());
   return db_.atomically(static_cast<std::int64_t>(samples.size()), [&]() -> base::status {
     for (const admission& each : samples) {
       if (!std::isfinite(each.reward)) {
@@ -235,7 +239,7 @@ base::status ledger::admit(std::span<const admission> samples) {
 }
 
 base::status ledger::consume(std::span<const std::int64_t> samples, std::int64_t step) {
-  QUERN_CHECK(need_epoch());
+  QUERN_CHECK(need_incarnation());
   if (step != version_ + 1) {
     return base::fail(base::errc::internal, "a step to version {}, but the next version is {}",
                       step, version_ + 1);
@@ -257,7 +261,7 @@ base::status ledger::consume(std::span<const std::int64_t> samples, std::int64_t
 }
 
 base::status ledger::drop(std::span<const std::int64_t> samples, std::string_view reason) {
-  QUERN_CHECK(need_epoch());
+  QUERN_CHECK(need_incarnation());
   if (reason.empty()) {
     return base::fail(base::errc::invalid_argument, "a sample is dropped with a reason");
   }

@@ -41,7 +41,7 @@ class ledger final : public ledger_view, public ledger_sink {
   [[nodiscard]] base::expected<std::vector<sample_row>> in_state(sample_state state) const override;
   [[nodiscard]] base::expected<std::vector<group_row>> live_groups() const override;
 
-  base::expected<epoch_report> open_epoch(const epoch_request& request) override;
+  base::expected<incarnation_report> open_incarnation(const incarnation_request& request) override;
   base::expected<issued_group> issue(const group_spec& group) override;
   base::expected<arrived> generated(const generation& tokens) override;
   base::expected<arrived> evaluated(const verdict_row& verdict) override;
@@ -72,15 +72,15 @@ class ledger final : public ledger_view, public ledger_sink {
   [[nodiscard]] ignored_arrivals ignored() const { return ignored_; }
 
   /// Walks every event: chains are unbroken, legal and end in the state of their sample, backward
-  /// steps lie in the opening of an epoch, SQLite's own check passes. `corrupt` names the first
-  /// sample that does not fit. Seconds on a large run.
+  /// steps lie in the opening of an incarnation, SQLite's own check passes. `corrupt` names the
+  /// first sample that does not fit. Seconds on a large run.
   [[nodiscard]] base::status audit() const;
 
  private:
   struct statements;
   explicit ledger(database& db);
   base::status load();
-  [[nodiscard]] base::status need_epoch() const;
+  [[nodiscard]] base::status need_incarnation() const;
   [[nodiscard]] base::status can_start_from(std::int64_t version) const;
 
   struct located {
@@ -89,14 +89,14 @@ class ledger final : public ledger_view, public ledger_sink {
   };
   base::expected<located> locate(std::int64_t sample);
   /// What to do with an answer for a sample that should be `wanted`; counts the ignored.
-  base::expected<arrival> judge_arrival(std::int64_t sample, std::int64_t epoch,
+  base::expected<arrival> judge_arrival(std::int64_t sample, std::int64_t incarnation,
                                         sample_state wanted);
   /// `step` > 0: also that the weights before it are not older than the sample.
   base::status need_state(std::int64_t sample, sample_state wanted, std::int64_t step = 0);
 
   database& db_;
   std::unique_ptr<statements> sql_;
-  std::int64_t epoch_ = 0;
+  std::int64_t incarnation_ = 0;
   std::int64_t version_ = 0;
   std::int64_t next_seq_ = 0;
   std::int64_t next_sample_ = 1;

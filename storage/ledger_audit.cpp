@@ -25,17 +25,18 @@ using state_map = std::unordered_map<std::int64_t, sample_state>;
 /// Follows all events in order; returns where each sample ends.
 base::expected<state_map> follow_events(database& db) {
   state_map states;
-  std::int64_t epoch = 0;
-  bool opening = false;  // nothing but backward steps so far in this epoch
+  std::int64_t incarnation = 0;
+  bool opening = false;  // nothing but backward steps so far in this incarnation
   QUERN_TRY(statement events,
-            db.prepare("SELECT sample, old, new, epoch FROM events ORDER BY seq"));
+            db.prepare("SELECT sample, old, new, incarnation FROM events ORDER BY seq"));
   while (true) {
     QUERN_TRY(const bool row, events.next());
     if (!row) return states;
     const std::int64_t sample = events.integer(0);
-    if (events.integer(3) < epoch) return broken(sample, "an event of an earlier epoch follows");
-    if (events.integer(3) > epoch) opening = true;
-    epoch = events.integer(3);
+    if (events.integer(3) < incarnation)
+      return broken(sample, "an event of an earlier incarnation follows");
+    if (events.integer(3) > incarnation) opening = true;
+    incarnation = events.integer(3);
     QUERN_TRY(const sample_state to, parse_sample_state(events.text(2)));
     if (events.is_null(1)) {
       if (to != sample_state::issued || !states.emplace(sample, to).second) {

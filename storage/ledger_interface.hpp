@@ -42,11 +42,12 @@ class ledger_sink {
  public:
   virtual ~ledger_sink() = default;
 
-  /// Starts an epoch, which must be done before anything else is written. Rolls back what did not
-  /// survive: samples made by weights above `from_version` go back to `issued` and their tokens are
-  /// forgotten; samples used by steps above it go back to `admitted`; samples with unreadable
+  /// Starts an incarnation, which must be done before anything else is written. Rolls back what did
+  /// not survive: samples made by weights above `from_version` go back to `issued` and their tokens
+  /// are forgotten; samples used by steps above it go back to `admitted`; samples with unreadable
   /// tokens go back to `issued`. Commits.
-  virtual base::expected<epoch_report> open_epoch(const epoch_request& request) = 0;
+  virtual base::expected<incarnation_report> open_incarnation(
+      const incarnation_request& request) = 0;
 
   virtual base::expected<issued_group> issue(const group_spec& group) = 0;
 

@@ -11,7 +11,7 @@ base::expected<sample_row> read_sample(const statement& row) {
   sample.group = row.integer(1);
   sample.k = static_cast<int>(row.integer(2));
   QUERN_TRY(sample.state, parse_sample_state(row.text(3)));
-  sample.epoch = row.integer(4);
+  sample.incarnation = row.integer(4);
   sample.v_min = row.maybe_integer(5);
   sample.v_max = row.maybe_integer(6);
   if (!row.is_null(7)) {
@@ -31,7 +31,7 @@ base::expected<stored_verdict> read_verdict(const statement& row) {
   found.id = row.integer(0);
   verdict_row& verdict = found.row;
   verdict.sample = row.integer(1);
-  verdict.epoch = row.integer(2);
+  verdict.incarnation = row.integer(2);
   verdict.attempt = row.integer(3);
   verdict.task = row.text(4);
   QUERN_TRY(verdict.source_hash, row.maybe_hash(5));
@@ -67,7 +67,7 @@ base::expected<group_row> read_group(const statement& row) {
   QUERN_TRY(const auto form, row.maybe_hash(5));
   group.prompt_hash = prompt.value_or(base::hash128{});
   group.template_hash = form.value_or(base::hash128{});
-  group.epoch = row.integer(6);
+  group.incarnation = row.integer(6);
   return group;
 }
 
@@ -75,7 +75,7 @@ base::expected<std::vector<group_row>> read_groups(database& db, std::string_vie
   std::vector<group_row> groups;
   QUERN_TRY(statement heads,
             db.prepare(fmt::format("SELECT id, seq, task, exemplars, prompt_hash, template_hash, "
-                                   "epoch FROM groups WHERE {} ORDER BY seq",
+                                   "incarnation FROM groups WHERE {} ORDER BY seq",
                                    which)));
   const base::status read = for_rows(heads, [&]() -> base::status {
     QUERN_TRY(auto group, read_group(heads));
@@ -122,11 +122,11 @@ base::expected<state_counts> ledger::counts() const {
 
 base::expected<ledger_position> ledger::position() const {
   ledger_position here;
-  QUERN_TRY(statement last, db_.prepare("SELECT id, from_version FROM epochs "
+  QUERN_TRY(statement last, db_.prepare("SELECT id, from_version FROM incarnations "
                                         "ORDER BY id DESC LIMIT 1"));
   QUERN_TRY(const bool begun, last.next());
   if (begun) {
-    here.epoch = last.integer(0);
+    here.incarnation = last.integer(0);
     here.version = last.integer(1);
   }
   QUERN_TRY(const auto used,
@@ -205,7 +205,7 @@ base::expected<std::map<std::string, std::int64_t>> ledger::drop_reasons() const
 base::expected<std::vector<event_row>> ledger::events_of(std::int64_t sample, std::int64_t first,
                                                          std::int64_t last) const {
   std::vector<event_row> events;
-  QUERN_TRY(statement query, db_.prepare("SELECT seq, old, new, epoch, t_ns FROM events "
+  QUERN_TRY(statement query, db_.prepare("SELECT seq, old, new, incarnation, t_ns FROM events "
                                          "WHERE sample = ? AND seq >= ? AND seq <= ? "
                                          "ORDER BY seq"));
   query.bind(1, sample).bind(2, first).bind(3, last);
@@ -266,9 +266,9 @@ base::status ledger::visit_judged(
 
 base::expected<std::vector<checkpoint_row>> ledger::checkpoints() const {
   std::vector<checkpoint_row> rows;
-  QUERN_TRY(statement query, db_.prepare(fmt::format("SELECT version, epoch, path, hash "
+  QUERN_TRY(statement query, db_.prepare(fmt::format("SELECT version, incarnation, path, hash "
                                                      "FROM checkpoints AS c WHERE {} "
-                                                     "ORDER BY version DESC, epoch DESC",
+                                                     "ORDER BY version DESC, incarnation DESC",
                                                      survives)));
   const base::status read = for_rows(query, [&]() -> base::status {
     QUERN_TRY(const auto hash, query.maybe_hash(3));

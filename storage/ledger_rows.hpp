@@ -41,11 +41,11 @@ struct issued_group {
   std::int64_t first_sample = 0;
 };
 
-/// Tokens of a sample that have arrived and are stored as a blob. `epoch`: when they were asked
-/// for.
+/// Tokens of a sample that have arrived and are stored as a blob. `incarnation`: when they were
+/// asked for.
 struct generation {
   std::int64_t sample = 0;
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
   std::vector<segment> segments;  ///< first starts at token 0; tokens and versions ascend
   base::hash128 tokens_hash;
 };
@@ -55,7 +55,7 @@ struct generation {
 /// again as attempt + 1 or dropped.
 struct verdict_row {
   std::int64_t sample = 0;
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
   std::int64_t attempt = 0;
   bool counts = true;
   std::string task;
@@ -72,7 +72,7 @@ struct verdict_row {
 enum class arrival : std::uint8_t {
   accepted,
   late,  ///< the sample or the attempt has its answer already: ignored
-  stale  ///< asked for in an earlier epoch: ignored
+  stale  ///< asked for in an earlier incarnation: ignored
 };
 
 struct arrived {
@@ -87,22 +87,22 @@ struct admission {
 
 struct checkpoint_row {
   std::int64_t version = 0;
-  std::int64_t epoch = 0;  ///< filled in by the ledger
-  std::string path;        ///< relative to the run directory
-  base::hash128 hash;      ///< of its MANIFEST.json
+  std::int64_t incarnation = 0;  ///< filled in by the ledger
+  std::string path;              ///< relative to the run directory
+  base::hash128 hash;            ///< of its MANIFEST.json
 };
 
-/// How a new epoch is opened. `from_version`: the checkpoint that the run goes on from, 0 for the
-/// weights it began with. `tokens_readable` says whether a sample's tokens can still be read; empty
-/// means yes for all.
-struct epoch_request {
+/// How a new incarnation is opened. `from_version`: the checkpoint that the run goes on from, 0 for
+/// the weights it began with. `tokens_readable` says whether a sample's tokens can still be read;
+/// empty means yes for all.
+struct incarnation_request {
   std::string reason;
   std::int64_t from_version = 0;
   std::function<bool(std::int64_t sample, const base::hash128& tokens)> tokens_readable;
 };
 
-struct epoch_report {
-  std::int64_t epoch = 0;
+struct incarnation_report {
+  std::int64_t incarnation = 0;
   std::int64_t from_version = 0;
   std::int64_t readmitted = 0;  ///< gradient steps that were lost: back to admitted
   std::int64_t reissued = 0;    ///< made by weights that no longer exist: back to issued
@@ -114,7 +114,7 @@ struct sample_row {
   std::int64_t group = 0;
   int k = 0;
   sample_state state = sample_state::issued;
-  std::int64_t epoch = 0;  ///< in which it was last issued
+  std::int64_t incarnation = 0;  ///< in which it was last issued
   std::optional<std::int64_t> v_min;
   std::optional<std::int64_t> v_max;
   std::vector<segment> segments;
@@ -133,7 +133,7 @@ struct group_row {
   std::vector<std::int64_t> exemplars;
   base::hash128 prompt_hash;
   base::hash128 template_hash;
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
   std::vector<sample_row> samples;  ///< in the order of k
 };
 
@@ -142,13 +142,13 @@ struct event_row {
   std::int64_t sample = 0;
   std::optional<sample_state> from;  ///< none: the sample was born
   sample_state to = sample_state::issued;
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
   base::nanoseconds_t t_ns = 0;
 };
 
 /// Where the run stands.
 struct ledger_position {
-  std::int64_t epoch = 0;                    ///< 0: none opened yet
+  std::int64_t incarnation = 0;              ///< 0: none opened yet
   std::int64_t version = 0;                  ///< of the newest gradient step that survives
   std::optional<checkpoint_row> checkpoint;  ///< the newest that survives
   std::int64_t next_seq = 0;

@@ -25,14 +25,15 @@ base::json note_of(const std::filesystem::path& file) {
   return note && note->is_object() ? *note : base::json();
 }
 
-/// "process 12 on host x, epoch 3, for 5 min", as far as the file tells.
+/// "process 12 on host x, incarnation 3, for 5 min", as far as the file tells.
 std::string holder(const base::json& note) {
   if (note.is_null()) return "another process";
   std::string who = "another process";
   if (const auto pid = base::get<std::int64_t>(note, "pid")) who = fmt::format("process {}", *pid);
   if (const auto host = base::get<std::string>(note, "host")) who += " on " + *host;
-  if (const auto epoch = base::get<std::int64_t>(note, "epoch"); epoch && *epoch > 0) {
-    who += fmt::format(", epoch {}", *epoch);
+  if (const auto incarnation = base::get<std::int64_t>(note, "incarnation");
+      incarnation && *incarnation > 0) {
+    who += fmt::format(", incarnation {}", *incarnation);
   }
   if (const auto since = base::get<std::int64_t>(note, "since_ns")) {
     who += fmt::format(", for {}", base::human_duration(base::unix_time_ns() - *since));
@@ -105,15 +106,15 @@ base::expected<run_lock> run_lock::take(const std::filesystem::path& file,
   }
   run_lock lock(std::move(handle));
   lock.since_ns_ = base::unix_time_ns();
-  QUERN_CHECK(lock.note_epoch(0));
+  QUERN_CHECK(lock.note_incarnation(0));
   return lock;
 }
 
-base::status run_lock::note_epoch(std::int64_t epoch) {
+base::status run_lock::note_incarnation(std::int64_t incarnation) {
   base::ordered_json note;
   note["pid"] = ::getpid();
   note["host"] = host_name();
-  note["epoch"] = epoch;
+  note["incarnation"] = incarnation;
   note["since_ns"] = since_ns_;
   // The file itself carries the lock: it is rewritten, never replaced.
   if (::ftruncate(file_.get(), 0) != 0 || ::lseek(file_.get(), 0, SEEK_SET) != 0) {

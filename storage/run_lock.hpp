@@ -15,14 +15,14 @@ namespace quern::storage {
 /// must call `forget`, or the lock lives on in it.
 class run_lock {
  public:
-  /// `conflict` when another process holds it, saying which, since when and in which epoch. If that
-  /// one is dead, a child of its own may have the lock for a moment: it waits for that, at most
-  /// `patience`.
+  /// `conflict` when another process holds it, saying which, since when and in which incarnation.
+  /// If that one is dead, a child of its own may have the lock for a moment: it waits for that, at
+  /// most `patience`.
   static base::expected<run_lock> take(const std::filesystem::path& file,
                                        base::nanoseconds_t patience = 5'000'000'000);
 
-  /// Notes the epoch in the file.
-  base::status note_epoch(std::int64_t epoch);
+  /// Notes the incarnation in the file.
+  base::status note_incarnation(std::int64_t incarnation);
 
   /// In a forked child: gives up the descriptor without unlocking the parent's lock.
   void forget() { file_.reset(); }

@@ -51,13 +51,14 @@ base::expected<std::optional<variant>> find_variant(statement& query) {
   return std::optional<variant>(std::move(found));
 }
 
-/// A step that a later epoch went back behind was made again, if at all, as a step above the
+/// A step that a later incarnation went back behind was made again, if at all, as a step above the
 /// version that it went back to. So the number that stands in the row is that of the event in
-/// `epoch` if no later epoch went back to less.
-bool was_lost(const sample_record& found, std::int64_t epoch, std::int64_t step) {
-  return std::any_of(found.epochs.begin(), found.epochs.end(), [&](const epoch_row& later) {
-    return later.id > epoch && later.from_version < step;
-  });
+/// `incarnation` if no later incarnation went back to less.
+bool was_lost(const sample_record& found, std::int64_t incarnation, std::int64_t step) {
+  return std::any_of(found.incarnations.begin(), found.incarnations.end(),
+                     [&](const incarnation_row& later) {
+                       return later.id > incarnation && later.from_version < step;
+                     });
 }
 
 }  // namespace
@@ -77,12 +78,13 @@ base::expected<std::vector<listed_sample>> sample_reader::page_of(std::string_vi
                                                                   std::int64_t step) const {
   QUERN_TRY(const moment now, moment::of(*db_));
   QUERN_TRY(statement query,
-            db_->prepare(fmt::format("SELECT {}, (SELECT seq FROM groups WHERE id = samples.grp), "
-                                     "(SELECT task FROM groups WHERE id = samples.grp), "
-                                     "coalesce(verdict_id, (SELECT max(v.id) FROM verdicts AS v "
-                                     "WHERE v.sample = samples.id AND v.epoch >= samples.epoch)) "
-                                     "FROM samples WHERE {} LIMIT {}",
-                                     sample_columns, which, page_)));
+            db_->prepare(fmt::format(
+                "SELECT {}, (SELECT seq FROM groups WHERE id = samples.grp), "
+                "(SELECT task FROM groups WHERE id = samples.grp), "
+                "coalesce(verdict_id, (SELECT max(v.id) FROM verdicts AS v "
+                "WHERE v.sample = samples.id AND v.incarnation >= samples.incarnation)) "
+                "FROM samples WHERE {} LIMIT {}",
+                sample_columns, which, page_)));
   QUERN_TRY(statement by_id, db_->prepare(fmt::format("SELECT {}{} FROM verdicts WHERE id = ?",
                                                       verdict_columns, verdict_counts)));
   query.bind(1, bound);
@@ -195,17 +197,18 @@ base::status sample_reader::read_variants(sample_record& found) const {
   return {};
 }
 
-base::status sample_reader::read_epochs(sample_record& found) const {
-  QUERN_TRY(statement epochs,
-            db_->prepare("SELECT id, from_version, reason, t_ns FROM epochs ORDER BY id"));
+base::status sample_reader::read_incarnations(sample_record& found) const {
+  QUERN_TRY(statement incarnations,
+            db_->prepare("SELECT id, from_version, reason, t_ns FROM incarnations ORDER BY id"));
   while (true) {
-    QUERN_TRY(const bool row, epochs.next());
+    QUERN_TRY(const bool row, incarnations.next());
     if (!row) break;
-    found.epochs.push_back(
-        {epochs.integer(0), epochs.integer(1), epochs.text(2), epochs.integer(3)});
+    found.incarnations.push_back({incarnations.integer(0), incarnations.integer(1),
+                                  incarnations.text(2), incarnations.integer(3)});
   }
-  QUERN_TRY(statement checkpoints,
-            db_->prepare("SELECT version, epoch FROM checkpoints ORDER BY epoch, version"));
+  QUERN_TRY(
+      statement checkpoints,
+      db_->prepare("SELECT version, incarnation FROM checkpoints ORDER BY incarnation, version"));
   while (true) {
     QUERN_TRY(const bool row, checkpoints.next());
     if (!row) return {};
@@ -221,27 +224,28 @@ base::status sample_reader::read_rows(sample_record& found, std::int64_t seen) c
   QUERN_TRY(found.group, ledger_->group(found.row.group));
   QUERN_TRY(found.verdicts, ledger_->verdicts_of(found.row.id));
   QUERN_CHECK(read_variants(found));
-  return read_epochs(found);
+  return read_incarnations(found);
 }
 
 base::status sample_reader::read_issuing(sample_record& found) const {
   const event_row birth = found.events.front();
-  QUERN_TRY(statement before, db_->prepare("SELECT sample, epoch FROM events WHERE seq >= ? AND "
-                                           "seq < ? AND new = 'consumed' ORDER BY seq DESC "
-                                           "LIMIT 1"));
+  QUERN_TRY(statement before,
+            db_->prepare("SELECT sample, incarnation FROM events WHERE seq >= ? AND "
+                         "seq < ? AND new = 'consumed' ORDER BY seq DESC "
+                         "LIMIT 1"));
   for (std::int64_t end = birth.seq; end > 1; end -= stretch_) {
     QUERN_TRY(const bool row, before.bind(1, end - stretch_).bind(2, end).next());
     if (!row) continue;
-    const std::int64_t sample = before.integer(0), epoch = before.integer(1);
+    const std::int64_t sample = before.integer(0), incarnation = before.integer(1);
     before.reset();
-    if (epoch != birth.epoch) break;
+    if (incarnation != birth.incarnation) break;
     QUERN_TRY(const sample_row used, ledger_->sample(sample));
-    if (used.step && !was_lost(found, epoch, *used.step)) found.issued_at = used.step;
+    if (used.step && !was_lost(found, incarnation, *used.step)) found.issued_at = used.step;
     return {};
   }
-  // No step was made in its epoch before.
-  for (const epoch_row& one : found.epochs)
-    if (one.id == birth.epoch) found.issued_at = one.from_version;
+  // No step was made in its incarnation before.
+  for (const incarnation_row& one : found.incarnations)
+    if (one.id == birth.incarnation) found.issued_at = one.from_version;
   return {};
 }
 

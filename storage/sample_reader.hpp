@@ -25,7 +25,7 @@ struct listed_sample {
   std::optional<stored_verdict> verdict;
 };
 
-struct epoch_row {
+struct incarnation_row {
   std::int64_t id = 0;
   std::int64_t from_version = 0;
   std::string reason;
@@ -34,7 +34,7 @@ struct epoch_row {
 
 struct dated_checkpoint {
   std::int64_t version = 0;
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
 };
 
 /// All that run.db knows of one sample, as of one moment.
@@ -42,11 +42,11 @@ struct sample_record {
   sample_row row;
   group_row group;
   std::vector<event_row> events;         ///< in order
-  std::vector<stored_verdict> verdicts;  ///< all attempts of all epochs, in order
+  std::vector<stored_verdict> verdicts;  ///< all attempts of all incarnations, in order
   std::vector<variant> exemplars;        ///< that its prompt showed, in its order
   /// Its kernel in the archive, whoever wrote it first; none: it is not there.
   std::optional<variant> kernel;
-  std::vector<epoch_row> epochs;
+  std::vector<incarnation_row> incarnations;
   std::vector<dated_checkpoint> checkpoints;  ///< also those that were lost since
   /// The newest version when its group was issued; none: a rollback took the rows away that told.
   std::optional<std::int64_t> issued_at;
@@ -102,7 +102,7 @@ class sample_reader {
   /// What stands in other tables, and events after `seen`, as of one moment.
   base::status read_rows(sample_record& found, std::int64_t seen) const;
   base::status read_variants(sample_record& found) const;
-  base::status read_epochs(sample_record& found) const;
+  base::status read_incarnations(sample_record& found) const;
   base::status read_issuing(sample_record& found) const;
   [[nodiscard]] base::expected<std::int64_t> count_births(std::int64_t last) const;
   base::status add_stretch(sample_totals& sum, std::int64_t first, std::int64_t last) const;

@@ -42,7 +42,7 @@ base::expected<sample_scan> sample_scan::make(database& db, const std::string& v
                        "LEFT JOIN verdicts AS v ON v.id = s.verdict_id "
                        "WHERE s.id >= ?1 ORDER BY s.id LIMIT ?2"));
   made.stretch_.bind(3, "$." + verdict_key);
-  QUERN_TRY(made.epoch_, db.prepare("SELECT max(id) FROM epochs"));
+  QUERN_TRY(made.incarnation_, db.prepare("SELECT max(id) FROM incarnations"));
   QUERN_TRY(made.checkpoint_, db.prepare(fmt::format(
                                   "SELECT max(version) FROM checkpoints AS c WHERE {}", survives)));
   QUERN_TRY(made.text_, db.prepare("SELECT text_hash FROM variants WHERE task = ? AND "
@@ -68,8 +68,8 @@ base::expected<std::vector<scanned_sample>> sample_scan::from(std::int64_t first
   }
 }
 
-base::expected<std::int64_t> sample_scan::epoch() {
-  QUERN_TRY(const auto newest, ask_number(epoch_));
+base::expected<std::int64_t> sample_scan::incarnation() {
+  QUERN_TRY(const auto newest, ask_number(incarnation_));
   return newest.value_or(0);
 }
 

@@ -39,8 +39,9 @@ class sample_scan {
   /// milliseconds for 500.
   base::expected<std::vector<scanned_sample>> from(std::int64_t first, std::int64_t most);
 
-  /// The newest epoch; 0 where none was opened. Samples change backwards only when one is opened.
-  base::expected<std::int64_t> epoch();
+  /// The newest incarnation; 0 where none was opened. Samples change backwards only when one is
+  /// opened.
+  base::expected<std::int64_t> incarnation();
 
   /// The newest version that a checkpoint of the present weights holds; -1: none does.
   base::expected<std::int64_t> checkpoint();
@@ -53,7 +54,7 @@ class sample_scan {
   base::expected<std::string> verdict_json(std::int64_t id);
 
  private:
-  statement stretch_, epoch_, checkpoint_, text_, verdict_;
+  statement stretch_, incarnation_, checkpoint_, text_, verdict_;
 };
 
 }  // namespace quern::storage

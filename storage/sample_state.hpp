@@ -31,7 +31,7 @@ inline constexpr std::array<sample_state, 7> all_sample_states = {
 enum class step_kind : std::uint8_t {
   illegal,
   forward,  ///< at any time
-  backward  ///< only in the transaction that opens an epoch
+  backward  ///< only in the transaction that opens an incarnation
 };
 
 step_kind step_between(sample_state from, sample_state to);

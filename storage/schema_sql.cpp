@@ -6,13 +6,13 @@ namespace {
 
 // STRICT: a column holds what it says. Hashes are 32 hexadecimal digits, times nanoseconds since
 // 1970 UTC, lists JSON. "opening" refers to a table that stays empty, by a foreign key that is
-// checked at commit: an epoch can be open for backward steps only inside the transaction that makes
-// it, whoever writes. No IN with three names or more in a CHECK: SQLite would build a temporary
-// table for it at every write.
+// checked at commit: an incarnation can be open for backward steps only inside the transaction that
+// makes it, whoever writes. No IN with three names or more in a CHECK: SQLite would build a
+// temporary table for it at every write.
 constexpr const char* sql = R"sql(
 CREATE TABLE never(id INTEGER PRIMARY KEY CHECK (0)) STRICT;
 
-CREATE TABLE epochs(
+CREATE TABLE incarnations(
   id INTEGER PRIMARY KEY,
   from_version INTEGER NOT NULL CHECK (from_version >= 0),
   reason TEXT NOT NULL CHECK (reason <> ''),
@@ -27,7 +27,7 @@ CREATE TABLE groups(
   exemplars TEXT NOT NULL,
   prompt_hash TEXT NOT NULL,
   template_hash TEXT NOT NULL,
-  epoch INTEGER NOT NULL REFERENCES epochs(id)
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id)
 ) STRICT;
 
 CREATE TABLE samples(
@@ -35,7 +35,7 @@ CREATE TABLE samples(
   grp INTEGER NOT NULL REFERENCES groups(id),
   k INTEGER NOT NULL CHECK (k >= 0),
   state TEXT NOT NULL,
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   v_min INTEGER,
   v_max INTEGER,
   segments TEXT,
@@ -71,7 +71,7 @@ CREATE TABLE events(
   sample INTEGER NOT NULL,
   old TEXT,
   new TEXT NOT NULL,
-  epoch INTEGER NOT NULL,
+  incarnation INTEGER NOT NULL,
   t_ns INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX events_born ON events(seq) WHERE old IS NULL;
@@ -79,7 +79,7 @@ CREATE INDEX events_born ON events(seq) WHERE old IS NULL;
 CREATE TABLE verdicts(
   id INTEGER PRIMARY KEY,
   sample INTEGER NOT NULL REFERENCES samples(id),
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   attempt INTEGER NOT NULL CHECK (attempt >= 1),
   task TEXT NOT NULL,
   source_hash TEXT,
@@ -89,7 +89,7 @@ CREATE TABLE verdicts(
   speedup_e2 INTEGER,
   confirmed INTEGER NOT NULL CHECK (confirmed IN (0, 1)),
   json TEXT NOT NULL,
-  UNIQUE (sample, epoch, attempt)
+  UNIQUE (sample, incarnation, attempt)
 ) STRICT;
 
 CREATE TABLE variants(
@@ -101,7 +101,7 @@ CREATE TABLE variants(
   verdict_id INTEGER REFERENCES verdicts(id),
   speedup_e2 INTEGER CHECK (speedup_e2 >= 0),
   version INTEGER NOT NULL CHECK (version >= 0),
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   parents TEXT NOT NULL,
   sample INTEGER NOT NULL,
   text_hash TEXT NOT NULL,
@@ -111,11 +111,11 @@ CREATE INDEX variants_best ON variants(task, device_class, protocol, speedup_e2 
 
 CREATE TABLE checkpoints(
   version INTEGER NOT NULL CHECK (version >= 0),
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   path TEXT NOT NULL,
   hash TEXT NOT NULL,
   t_ns INTEGER NOT NULL,
-  PRIMARY KEY (version, epoch)
+  PRIMARY KEY (version, incarnation)
 ) STRICT;
 
 CREATE TRIGGER samples_are_born_so BEFORE INSERT ON samples
@@ -124,32 +124,32 @@ BEGIN SELECT RAISE(ABORT, 'a sample is born issued'); END;
 
 CREATE TRIGGER samples_are_born AFTER INSERT ON samples
 BEGIN
-  INSERT INTO events(sample, old, new, epoch, t_ns)
-    VALUES (NEW.id, NULL, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns);
+  INSERT INTO events(sample, old, new, incarnation, t_ns)
+    VALUES (NEW.id, NULL, NEW.state, (SELECT max(id) FROM incarnations), NEW.t_ns);
 END;
 
 CREATE TRIGGER samples_step AFTER UPDATE OF state ON samples
 BEGIN
   SELECT RAISE(ABORT, 'this pair of states is not legal now') WHERE NOT EXISTS
     (SELECT 1 FROM pairs WHERE old = OLD.state AND new = NEW.state AND (kind = 'forward' OR
-      (SELECT opening FROM epochs ORDER BY id DESC LIMIT 1) IS NOT NULL));
+      (SELECT opening FROM incarnations ORDER BY id DESC LIMIT 1) IS NOT NULL));
   SELECT RAISE(ABORT, 'trained without a checkpoint that holds the step')
     WHERE NEW.state = 'trained' AND NOT EXISTS (SELECT 1 FROM checkpoints
-      WHERE version >= NEW.step AND epoch = (SELECT max(id) FROM epochs));
-  INSERT INTO events(sample, old, new, epoch, t_ns)
-    VALUES (NEW.id, OLD.state, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns);
+      WHERE version >= NEW.step AND incarnation = (SELECT max(id) FROM incarnations));
+  INSERT INTO events(sample, old, new, incarnation, t_ns)
+    VALUES (NEW.id, OLD.state, NEW.state, (SELECT max(id) FROM incarnations), NEW.t_ns);
 END;
 
 CREATE TRIGGER samples_keep_identity BEFORE UPDATE OF id, grp, k ON samples
 BEGIN SELECT RAISE(ABORT, 'a sample keeps its id, group and place'); END;
 
-CREATE TRIGGER epochs_follow BEFORE INSERT ON epochs
-WHEN NEW.id <> (SELECT coalesce(max(id), 0) + 1 FROM epochs)
-BEGIN SELECT RAISE(ABORT, 'epochs follow each other'); END;
+CREATE TRIGGER incarnations_follow BEFORE INSERT ON incarnations
+WHEN NEW.id <> (SELECT coalesce(max(id), 0) + 1 FROM incarnations)
+BEGIN SELECT RAISE(ABORT, 'incarnations follow each other'); END;
 
-CREATE TRIGGER epochs_close BEFORE UPDATE ON epochs
+CREATE TRIGGER incarnations_close BEFORE UPDATE ON incarnations
 WHEN NEW.opening IS NOT NULL OR NEW.id <> OLD.id OR NEW.from_version <> OLD.from_version
-BEGIN SELECT RAISE(ABORT, 'an epoch can only be closed'); END;
+BEGIN SELECT RAISE(ABORT, 'an incarnation can only be closed'); END;
 
 CREATE TRIGGER samples_stay BEFORE DELETE ON samples
 BEGIN SELECT RAISE(ABORT, 'samples are never deleted'); END;
@@ -157,8 +157,8 @@ CREATE TRIGGER groups_stay BEFORE DELETE ON groups
 BEGIN SELECT RAISE(ABORT, 'groups are never deleted'); END;
 CREATE TRIGGER groups_keep BEFORE UPDATE ON groups
 BEGIN SELECT RAISE(ABORT, 'groups are never changed'); END;
-CREATE TRIGGER epochs_stay BEFORE DELETE ON epochs
-BEGIN SELECT RAISE(ABORT, 'epochs are never deleted'); END;
+CREATE TRIGGER incarnations_stay BEFORE DELETE ON incarnations
+BEGIN SELECT RAISE(ABORT, 'incarnations are never deleted'); END;
 CREATE TRIGGER events_stay BEFORE DELETE ON events
 BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
 CREATE TRIGGER events_keep BEFORE UPDATE ON events

@@ -41,7 +41,7 @@ class bench_run final : public actors::gateway_events {
   base::status open(const std::string& endpoint) {
     actors::gateway_options options;
     options.endpoints = {endpoint};
-    options.epoch = 1;
+    options.incarnation = 1;
     const std::lock_guard lock(mutex_);  // hosts may come before `start` has returned
     QUERN_TRY(gateway_, actors::gateway::start(options, *this, clock_));
     return {};

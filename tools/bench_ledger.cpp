@@ -57,7 +57,7 @@ base::expected<double> sync_ms(const std::filesystem::path& folder) {
 verdict_row a_verdict(std::int64_t sample) {
   verdict_row verdict;
   verdict.sample = sample;
-  verdict.epoch = 1;
+  verdict.incarnation = 1;
   verdict.attempt = 1;
   verdict.task = "softmax_rows@0123456789abcdef0123456789abcdef";
   verdict.source_hash = base::hash128{7, static_cast<std::uint64_t>(sample)};
@@ -73,7 +73,7 @@ verdict_row a_verdict(std::int64_t sample) {
 /// The whole life of `samples` samples, each operation as the control process gives it.
 base::status live(ledger& book, std::int64_t samples) {
   std::int64_t step = 0;
-  QUERN_CHECK(book.open_epoch({"start", 0, {}}));
+  QUERN_CHECK(book.open_incarnation({"start", 0, {}}));
   for (std::int64_t done = 0; done < samples; done += samples_per_step) {
     std::vector<std::int64_t> ids;
     for (int g = 0; g < samples_per_step / group_size; ++g) {
@@ -140,7 +140,7 @@ base::status fill(database& db, int tasks, int each) {
   QUERN_TRY(
       statement add,
       db.prepare("INSERT INTO variants(task, source_hash, device_class, protocol, speedup_e2, "
-                 "version, epoch, parents, sample, text_hash) "
+                 "version, incarnation, parents, sample, text_hash) "
                  "VALUES (?, ?, 'cpu-avx512', 'paired/1', ?, ?, 1, '[]', ?, ?)"));
   for (int task = 0; task < tasks; ++task) {
     for (int i = 0; i < each; ++i) {
@@ -183,7 +183,7 @@ base::expected<base::ordered_json> bench_archive(const std::filesystem::path& fo
   const auto name = fmt::format("{}x{}", tasks, each);
   QUERN_TRY(auto db, database::open(folder / (name + ".db"), database::access::write));
   QUERN_TRY(auto book, ledger::open(*db));
-  QUERN_CHECK(book->open_epoch({"start", 0, {}}));
+  QUERN_CHECK(book->open_incarnation({"start", 0, {}}));
   QUERN_CHECK(fill(*db, tasks, each));
   const blob_store blobs(folder / "blobs");
   const auto start = base::steady_clock().now_ns();

@@ -19,7 +19,7 @@ using quern::sim::outcome;
 
 struct total {
   std::int64_t schedules = 0, events = 0, least_events = 0, steps = 0, issued = 0, trained = 0,
-               dropped = 0, epochs = 0, masked = 0, at_bound = 0;
+               dropped = 0, incarnations = 0, masked = 0, at_bound = 0;
   std::int64_t with_lost = 0, with_doubled = 0, with_late = 0, with_reordered = 0, with_control = 0,
                with_generator = 0, with_learner = 0, with_host = 0, with_freeze = 0, with_spell = 0,
                with_hang = 0, with_doomed = 0, with_broken = 0, mostly_lost = 0;
@@ -32,7 +32,7 @@ struct total {
     issued += one.issued;
     trained += one.trained;
     dropped += one.dropped;
-    epochs += one.epochs;
+    incarnations += one.incarnations;
     masked += one.masked_tokens > 0;
     at_bound += one.oldest_age == plan.staleness.max_age;
     with_lost += one.faults.lost > 0;
@@ -95,8 +95,8 @@ int main(int argc, char** argv) {
              took.count(), threads,
              took.count() * 1e3 * static_cast<double>(threads) /
                  static_cast<double>(std::max<std::int64_t>(1, sum.schedules)));
-  fmt::print("{} messages delivered, at least {} in each; {} steps, {} epochs\n", sum.events,
-             sum.least_events, sum.steps, sum.epochs);
+  fmt::print("{} messages delivered, at least {} in each; {} steps, {} incarnations\n", sum.events,
+             sum.least_events, sum.steps, sum.incarnations);
   fmt::print("{} samples issued = {} trained + {} dropped\n", sum.issued, sum.trained, sum.dropped);
   fmt::print(
       "share of schedules with: lost {:.0f} %, doubled {:.0f} %, late {:.0f} %, reordered {:.0f} "

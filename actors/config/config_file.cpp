@@ -185,7 +185,7 @@ base::status check_version(const YAML::Node& root) {
 /// Self-training follows correct samples alone: reward 1 or 0, no baseline.
 void apply_stage_defaults(run_config& config, const std::string& stage) {
   // The first weights are the last ones: there is nothing to compare.
-  if (stage == "search") config.observe.panel = false;
+  if (stage == "search") config.observe.evaluation_set = false;
   if (stage != "self_train") return;
   config.algorithm.preset = "reinforce";
   config.algorithm.reward = "correct/1";

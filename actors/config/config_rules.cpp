@@ -123,10 +123,11 @@ base::status check_search(const run_config& config) {
                 "run.budget_evaluations is {}, but algorithm.group_size is {}: a search needs one "
                 "group at least; raise the budget or lower the size",
                 config.run.budget_evaluations, config.algorithm.group_size);
-  if (config.observe.panel)
-    return fail(errc::invalid_argument,
-                "observe.panel is true, but stage search has one set of weights and nothing to "
-                "compare them with: set it to false, or leave it out");
+  if (config.observe.evaluation_set)
+    return fail(
+        errc::invalid_argument,
+        "observe.evaluation_set is true, but stage search has one set of weights and nothing to "
+        "compare them with: set it to false, or leave it out");
   return {};
 }
 

@@ -31,7 +31,7 @@ std::int64_t checkpoints_to_come(const run_config& config, const std::filesystem
   const std::int64_t every = config.storage.checkpoint_every_steps,
                      made = (config.learner.steps + every - 1) / every,
                      kept = std::max(config.storage.keep_checkpoints, store.fewest_kept),
-                     // What an epoch began with stays beside them (checkpoint_store::hold).
+                     // What an incarnation began with stays beside them (checkpoint_store::hold).
       held = config.stage == "sft" ? 0 : 1;
   return std::max<std::int64_t>(std::min(made, kept + held + 1) - there, 1);
 }

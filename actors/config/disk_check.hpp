@@ -17,9 +17,9 @@ namespace quern::actors {
 std::int64_t checkpoint_bytes(const run_config& config, const policy::model_config& model);
 
 /// Whether `free` bytes of the disk of `folder` hold the checkpoints that the run in it will keep
-/// at a time, the one that an epoch begins with, and the one that is written before an old one
-/// goes; those that are there are counted. None: nobody knows, which is no error. Error: exhausted,
-/// with bytes, folder and keys.
+/// at a time, the one that an incarnation begins with, and the one that is written before an old
+/// one goes; those that are there are counted. None: nobody knows, which is no error. Error:
+/// exhausted, with bytes, folder and keys.
 base::status check_disk(const run_config& config, const policy::model_config& model,
                         const std::filesystem::path& folder, std::optional<std::uint64_t> free);
 

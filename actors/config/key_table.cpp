@@ -108,7 +108,7 @@ void tasks_and_env(keys& table) {
   QUERN_NUMBER(tasks.count, fixed, 1, 5000,
                "generated tasks that are trained on; each takes a few ms at every start");
   QUERN_NUMBER(tasks.held_out_count, fixed, 0, 5000,
-               "generated tasks of held-out compositions, for the panel only");
+               "generated tasks of held-out compositions, for the evaluation set only");
   QUERN_NUMBER(tasks.held_out_skip, fixed, 0, 5000,
                "held-out compositions that are passed over before those are drawn: a later set, of "
                "which none has the steps of one that was passed over, whatever its constants");
@@ -341,21 +341,28 @@ void system(keys& table) {
                "newest ones that stay; the last of them is where a resume goes on");
   QUERN_NUMBER(storage.shard_mb, resume, 1, 1e6,
                "largest file of weights, in MB; more of them go into several");
-  QUERN_NUMBER(observe.panel, fixed, 0, 1,
-               "measure the first and the last weights on a fixed panel: same prompts, same seeds");
-  QUERN_NUMBER(observe.panel_train, fixed, 0, 1e5, "prompts of the panel from training tasks");
-  QUERN_NUMBER(observe.panel_held_out, fixed, 0, 1e5, "prompts from held-out compositions");
-  QUERN_NUMBER(observe.panel_exemplars_share, fixed, 0, 1,
-               "share of the panel's prompts that show exemplars, evenly spread; none where "
-               "replay.exemplars is none");
-  QUERN_NUMBER(observe.panel_exemplars_fastest, fixed, 0, 1,
-               "measure all replay.seed_variants of a task that the panel shows exemplars of, and "
-               "show the fastest; off: the panel measures replay.exemplars_shown of them and shows "
-               "these");
-  QUERN_NUMBER(observe.panel_swapped, fixed, 0, 1,
-               "ask each prompt of the panel that shows exemplars once more with those of another "
-               "task: a control, which tells whether they are read");
-  QUERN_NUMBER(observe.panel_seed, fixed, 0, 9e15, "address of the panel's random numbers");
+  QUERN_NUMBER(
+      observe.evaluation_set, fixed, 0, 1,
+      "measure the first and the last weights on a fixed evaluation set: same prompts, same seeds");
+  QUERN_NUMBER(observe.evaluation_set_train, fixed, 0, 1e5,
+               "prompts of the evaluation set from training tasks");
+  QUERN_NUMBER(observe.evaluation_set_held_out, fixed, 0, 1e5,
+               "prompts from held-out compositions");
+  QUERN_NUMBER(
+      observe.evaluation_set_exemplars_share, fixed, 0, 1,
+      "share of the evaluation set's prompts that show exemplars, evenly spread; none where "
+      "replay.exemplars is none");
+  QUERN_NUMBER(
+      observe.evaluation_set_exemplars_fastest, fixed, 0, 1,
+      "measure all replay.seed_variants of a task that the evaluation set shows exemplars of, and "
+      "show the fastest; off: the evaluation set measures replay.exemplars_shown of them and shows "
+      "these");
+  QUERN_NUMBER(
+      observe.evaluation_set_swapped, fixed, 0, 1,
+      "ask each prompt of the evaluation set that shows exemplars once more with those of another "
+      "task: a control, which tells whether they are read");
+  QUERN_NUMBER(observe.evaluation_set_seed, fixed, 0, 9e15,
+               "address of the evaluation set's random numbers");
   QUERN_TEXT(
       observe.prometheus, resume, {},
       "ADDRESS:PORT where Prometheus finds the numbers of the run while it goes, at /metrics "

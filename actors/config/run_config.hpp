@@ -151,13 +151,13 @@ struct run_config {
   } storage;
 
   struct {
-    bool panel = true;
-    std::int64_t panel_train = 128;
-    std::int64_t panel_held_out = 64;
-    double panel_exemplars_share = 0.5;
-    bool panel_exemplars_fastest = false;
-    bool panel_swapped = false;
-    std::int64_t panel_seed = 99;
+    bool evaluation_set = true;
+    std::int64_t evaluation_set_train = 128;
+    std::int64_t evaluation_set_held_out = 64;
+    double evaluation_set_exemplars_share = 0.5;
+    bool evaluation_set_exemplars_fastest = false;
+    bool evaluation_set_swapped = false;
+    std::int64_t evaluation_set_seed = 99;
     std::string prometheus = "";
     std::string log_level = "info";
   } observe;

@@ -37,7 +37,7 @@ struct batch_group {
 struct batch {
   weights_version from = 0;
   std::vector<batch_group> groups;
-  std::int64_t number = 0;  ///< among the batches of the epoch, from 1
+  std::int64_t number = 0;  ///< among the batches of the incarnation, from 1
 };
 
 struct batch_plan {

@@ -7,8 +7,8 @@
 
 namespace quern::actors {
 
-evaluation_desk::evaluation_desk(epoch_id epoch, limits bounds)
-    : leases_(epoch, bounds.leases), queue_(bounds.queue), pause_(bounds.pause) {}
+evaluation_desk::evaluation_desk(incarnation_id incarnation, limits bounds)
+    : leases_(incarnation, bounds.leases), queue_(bounds.queue), pause_(bounds.pause) {}
 
 base::status evaluation_desk::submit(job_request job, int attempt) {
   const auto sample = job.sample;

@@ -58,10 +58,10 @@ class evaluation_desk {
     retry_pause pause;
   };
 
-  evaluation_desk(epoch_id epoch, limits bounds);
+  evaluation_desk(incarnation_id incarnation, limits bounds);
 
   /// Errors: exhausted (queue full), conflict (sample known). `attempt`: the first number that the
-  /// ledger does not hold for this sample in this epoch.
+  /// ledger does not hold for this sample in this incarnation.
   base::status submit(job_request job, int attempt = 1);
   /// The sample was dropped elsewhere. The lease to cancel at its holder, if there is one.
   std::optional<lease> cancel(sample_id sample);

@@ -46,8 +46,8 @@ retry_limits retry_limits::within(std::int64_t attempts) {
   return {again, again, std::min(again, 1), std::min(again, 1)};
 }
 
-lease_book::lease_book(epoch_id epoch, limits bounds)
-    : epoch_(epoch), limits_(bounds), next_(first_lease(epoch)) {}
+lease_book::lease_book(incarnation_id incarnation, limits bounds)
+    : incarnation_(incarnation), limits_(bounds), next_(first_lease(incarnation)) {}
 
 base::status lease_book::add(sample_id sample, int attempt) {
   job fresh;
@@ -122,9 +122,10 @@ lease_result lease_book::fail(const lease& held, retry_cause cause) {
 lease_result lease_book::result(lease_id id, session_id holder, std::optional<retry_cause> cause,
                                 nanoseconds_t now) {
   lease_result answer;
-  if (mutated(mutation::old_epoch_accepted) && epoch_of(id) < epoch_) {
-    // The lease of an earlier epoch is taken for the one of this epoch with the same counter.
-    id = first_lease(epoch_) | (id & (first_lease(1) - 1));
+  if (mutated(mutation::old_incarnation_accepted) && incarnation_of(id) < incarnation_) {
+    // The lease of an earlier incarnation is taken for the one of this incarnation with the same
+    // counter.
+    id = first_lease(incarnation_) | (id & (first_lease(1) - 1));
     if (const auto alias = open_.find(id); alias != open_.end()) holder = alias->second.holder;
   }
   const auto found = open_.find(id);

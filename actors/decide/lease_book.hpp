@@ -37,7 +37,7 @@ struct retry_limits {
 struct lease {
   lease_id id = 0;
   sample_id sample = 0;
-  int attempt = 1;  ///< counted from 1; (sample, epoch, attempt) is unique in the ledger
+  int attempt = 1;  ///< counted from 1; (sample, incarnation, attempt) is unique in the ledger
   session_id holder = 0;
   nanoseconds_t deadline = 0;
 };
@@ -50,7 +50,7 @@ enum class lease_outcome {
   retry,      ///< the attempt gave nothing; the job has to be queued again
   exhausted,  ///< the attempt gave nothing and was the last: drop the sample with the cause
   late,       ///< the lease has expired or was taken back: logged, acknowledged as not accepted
-  unknown,    ///< never given, forgotten, or given to another session or in another epoch
+  unknown,    ///< never given, forgotten, or given to another session or in another incarnation
   returned,   ///< given back; the job has to be queued again, and the attempt is not used up
 };
 
@@ -74,7 +74,7 @@ class lease_book {
     int most_returns = 32;
   };
 
-  lease_book(epoch_id epoch, limits bounds);
+  lease_book(incarnation_id incarnation, limits bounds);
 
   /// Makes a job known; conflict if it already is. `attempt`: the first number that the ledger does
   /// not hold yet.
@@ -142,7 +142,7 @@ class lease_book {
   [[nodiscard]] const lease* answerable(lease_id id, session_id holder, nanoseconds_t now) const;
   void close(lease_id id, closing state);
 
-  epoch_id epoch_;
+  incarnation_id incarnation_;
   limits limits_;
   lease_id next_;
   std::unordered_map<sample_id, job> jobs_;

@@ -6,9 +6,9 @@
 
 namespace quern::actors {
 
-std::string link_book::add(epoch_id epoch, const std::string& place) {
+std::string link_book::add(incarnation_id incarnation, const std::string& place) {
   if (!wanted_) return "";
-  due_.push_back(fmt::format("{}/weights-{}-{}", place, epoch, ++made_));
+  due_.push_back(fmt::format("{}/weights-{}-{}", place, incarnation, ++made_));
   return due_.back();
 }
 

@@ -19,7 +19,7 @@ class link_book {
 
   /// The address for a generator that came; `place` is where the run's groups meet: "unix:/FOLDER"
   /// on one host, "tcp://HOST:PORT" of the learner's directory otherwise.
-  std::string add(epoch_id epoch, const std::string& place);
+  std::string add(incarnation_id incarnation, const std::string& place);
   /// Its generator is gone.
   void drop(const std::string& address);
   /// Rank 0 is there, or is lost and with it all links.

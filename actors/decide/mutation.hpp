@@ -15,8 +15,8 @@ enum class mutation {
   version_stamped_at_end,    ///< a sample's age is judged by its last token
   credit_added_not_raised,   ///< a doubled CREDIT counts twice
   dropped_sample_trained,    ///< a batch takes members that were dropped
-  epoch_not_bumped,          ///< recovery goes on in the old epoch
-  old_epoch_accepted,        ///< messages of an earlier epoch are taken for this one's
+  incarnation_not_bumped,    ///< recovery goes on in the old incarnation
+  old_incarnation_accepted,  ///< messages of an earlier incarnation are taken for this one's
   late_verdict_accepted,     ///< a verdict is taken although its lease has expired
   step_applied_twice,        ///< a doubled "stepped" consumes a batch again
   age_not_checked,           ///< a batch is formed without looking at ages

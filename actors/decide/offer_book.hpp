@@ -16,7 +16,7 @@ namespace quern::actors {
 class offer_book {
  public:
   offer_book() = default;
-  /// Of an epoch: all of its processes begin with `version`.
+  /// Of an incarnation: all of its processes begin with `version`.
   explicit offer_book(weights_version version) : made_(version), announced_(version) {}
 
   /// A step made `version`, and it is offered or not. Whether it is to be announced.

@@ -18,7 +18,7 @@ loss loss_by(std::string_view reason) {
 
 }  // namespace
 
-base::expected<replay_book> replay_book::make(epoch_id epoch, weights_version version,
+base::expected<replay_book> replay_book::make(incarnation_id incarnation, weights_version version,
                                               replay_options options, std::int64_t next_sequence) {
   QUERN_TRY(auto plan,
             schedule::make(options.staleness.groups_per_step, options.staleness.max_age));
@@ -27,12 +27,12 @@ base::expected<replay_book> replay_book::make(epoch_id epoch, weights_version ve
                 "deterministic mode fixes every age; its staleness policy is drop, not {}",
                 to_string(options.staleness.policy));
   }
-  return replay_book(epoch, version, options, next_sequence, plan);
+  return replay_book(incarnation, version, options, next_sequence, plan);
 }
 
-replay_book::replay_book(epoch_id epoch, weights_version version, replay_options options,
-                         std::int64_t next_sequence, schedule plan)
-    : epoch_(epoch),
+replay_book::replay_book(incarnation_id incarnation, weights_version version,
+                         replay_options options, std::int64_t next_sequence, schedule plan)
+    : incarnation_(incarnation),
       version_(version),
       options_(options),
       next_sequence_(next_sequence),
@@ -181,12 +181,12 @@ base::status replay_book::stamp(group_id group) {
   return oldest ? window_.stamp(group, *oldest, version_) : base::status{};
 }
 
-base::expected<sample_news> replay_book::generated(epoch_id epoch, sample_id sample,
+base::expected<sample_news> replay_book::generated(incarnation_id incarnation, sample_id sample,
                                                    std::int64_t tokens,
                                                    std::vector<segment> segments) {
   sample_news news;
   const auto found = live_.find(sample);
-  const bool old = epoch != epoch_ && !mutated(mutation::old_epoch_accepted);
+  const bool old = incarnation != incarnation_ && !mutated(mutation::old_incarnation_accepted);
   if (old || found == live_.end() || found->second.state != sample_state::issued) return news;
   if (segments.empty() || tokens <= 0) {
     return fail(errc::invalid_argument,
@@ -200,7 +200,7 @@ base::expected<sample_news> replay_book::generated(epoch_id epoch, sample_id sam
         "age",
         sample, segments.back().version, version_);
   }
-  if (!of_this_lineage(segments) && !mutated(mutation::old_epoch_accepted)) return news;
+  if (!of_this_lineage(segments) && !mutated(mutation::old_incarnation_accepted)) return news;
   auto& state = found->second;
   state.state = sample_state::generated;
   state.tokens = tokens;
@@ -211,10 +211,11 @@ base::expected<sample_news> replay_book::generated(epoch_id epoch, sample_id sam
   return news;
 }
 
-base::expected<sample_news> replay_book::evaluated(epoch_id epoch, sample_id sample) {
+base::expected<sample_news> replay_book::evaluated(incarnation_id incarnation, sample_id sample) {
   sample_news news;
   const auto found = live_.find(sample);
-  if (epoch != epoch_ || found == live_.end() || found->second.state != sample_state::generated) {
+  if (incarnation != incarnation_ || found == live_.end() ||
+      found->second.state != sample_state::generated) {
     return news;
   }
   found->second.state = sample_state::evaluated;
@@ -225,11 +226,11 @@ base::expected<sample_news> replay_book::evaluated(epoch_id epoch, sample_id sam
   return news;
 }
 
-base::expected<sample_news> replay_book::dropped(epoch_id epoch, sample_id sample,
+base::expected<sample_news> replay_book::dropped(incarnation_id incarnation, sample_id sample,
                                                  std::string_view reason) {
   sample_news news;
   const auto found = live_.find(sample);
-  if (epoch != epoch_ || found == live_.end() ||
+  if (incarnation != incarnation_ || found == live_.end() ||
       (found->second.state != sample_state::issued &&
        found->second.state != sample_state::generated)) {
     return news;
@@ -251,7 +252,7 @@ base::status replay_book::resolve(const group_resolution& resolution,
   QUERN_CHECK(order_.finish(resolution.sequence, resolution.group));
   for (const auto group : order_.take()) {
     const auto open = open_.find(group);
-    if (open == open_.end()) continue;  // all of it was dropped in an earlier epoch
+    if (open == open_.end()) continue;  // all of it was dropped in an earlier incarnation
     const auto turn = resolved_.extract(open->second.permit.sequence);
     QUERN_CHECK(settle(turn.mapped(), changes));
   }
@@ -328,10 +329,10 @@ base::expected<batch_news> replay_book::next_batch() {
   return news;
 }
 
-base::expected<sample_news> replay_book::stepped(epoch_id epoch, weights_version from,
+base::expected<sample_news> replay_book::stepped(incarnation_id incarnation, weights_version from,
                                                  const base::hash128& weights) {
   sample_news news;
-  if (epoch != epoch_ || !under_way_ ||
+  if (incarnation != incarnation_ || !under_way_ ||
       (under_way_->from != from && !mutated(mutation::step_applied_twice)))
     return news;
   QUERN_CHECK(know_weights(from + 1, weights));
@@ -348,9 +349,9 @@ base::expected<sample_news> replay_book::stepped(epoch_id epoch, weights_version
   return news;
 }
 
-base::expected<sample_news> replay_book::left_out(epoch_id epoch, std::int64_t number) {
+base::expected<sample_news> replay_book::left_out(incarnation_id incarnation, std::int64_t number) {
   sample_news news;
-  if (epoch != epoch_ || !under_way_ || under_way_->number != number) return news;
+  if (incarnation != incarnation_ || !under_way_ || under_way_->number != number) return news;
   for (const auto& group : under_way_->groups) {
     for (const auto& member : group.members) {
       news.changes.push_back({member.sample, sample_state::dropped, drop_reason::non_finite});

@@ -42,7 +42,8 @@ struct transition {
 
 /// What a message about a sample led to.
 struct sample_news {
-  bool counted = false;  ///< false: doubled, late, or of another epoch; to be logged and ignored
+  bool counted =
+      false;  ///< false: doubled, late, or of another incarnation; to be logged and ignored
   std::vector<transition> changes;
 };
 
@@ -66,16 +67,16 @@ struct issue_permit {
   weights_version version = 0;  ///< deterministic: exactly this one; else: this one or newer
 };
 
-/// Lives as long as an epoch. Not thread-safe. Errors `internal` are fatal: an invariant of the run
-/// is broken and it must end.
+/// Lives as long as an incarnation. Not thread-safe. Errors `internal` are fatal: an invariant of
+/// the run is broken and it must end.
 class replay_book {
  public:
-  /// The epoch goes on from `version`; `next_sequence` is the number of the next group.
-  static base::expected<replay_book> make(epoch_id epoch, weights_version version,
+  /// The incarnation goes on from `version`; `next_sequence` is the number of the next group.
+  static base::expected<replay_book> make(incarnation_id incarnation, weights_version version,
                                           replay_options options, std::int64_t next_sequence = 0);
 
-  /// The hash of one version's weights in this lineage: of the checkpoint that the epoch starts
-  /// from, of those versions before it that samples were made by, and of each that follows.
+  /// The hash of one version's weights in this lineage: of the checkpoint that the incarnation
+  /// starts from, of those versions before it that samples were made by, and of each that follows.
   /// Conflict if the version has another hash.
   base::status know_weights(weights_version version, const base::hash128& weights);
 
@@ -96,29 +97,30 @@ class replay_book {
   base::status issued(group_id group, const issue_permit& by, std::vector<sample_id> samples);
 
   /// A generator has finished a sample; `tokens` and `segments` are about those that the policy
-  /// sampled, in all turns. Not counted if the epoch is over, the sample is not
+  /// sampled, in all turns. Not counted if the incarnation is over, the sample is not
   /// `issued`, or its weights are not of this lineage. Errors: internal for a version beyond the
   /// learner's (a negative age).
-  base::expected<sample_news> generated(epoch_id epoch, sample_id sample, std::int64_t tokens,
-                                        std::vector<segment> segments);
+  base::expected<sample_news> generated(incarnation_id incarnation, sample_id sample,
+                                        std::int64_t tokens, std::vector<segment> segments);
   /// The verdict that counts is known. Not counted unless the sample is `generated`.
-  base::expected<sample_news> evaluated(epoch_id epoch, sample_id sample);
+  base::expected<sample_news> evaluated(incarnation_id incarnation, sample_id sample);
   /// The sample is given up before it is admitted. The first change is its own.
-  base::expected<sample_news> dropped(epoch_id epoch, sample_id sample, std::string_view reason);
+  base::expected<sample_news> dropped(incarnation_id incarnation, sample_id sample,
+                                      std::string_view reason);
 
   /// The batch of the next step, if there is one and no step is under way.
   base::expected<batch_news> next_batch();
   /// The learner has finished the step from version `from`; the new weights have hash `weights`.
   /// Not counted unless that is the step under way.
-  base::expected<sample_news> stepped(epoch_id epoch, weights_version from,
+  base::expected<sample_news> stepped(incarnation_id incarnation, weights_version from,
                                       const base::hash128& weights);
 
   /// The learner has left out the step with batch `number`, since its gradient was not finite: its
   /// samples are dropped and its slots freed, the version stays. Not counted unless that batch is
   /// under way.
-  base::expected<sample_news> left_out(epoch_id epoch, std::int64_t number);
+  base::expected<sample_news> left_out(incarnation_id incarnation, std::int64_t number);
 
-  [[nodiscard]] epoch_id epoch() const { return epoch_; }
+  [[nodiscard]] incarnation_id incarnation() const { return incarnation_; }
   /// The learner's version: the number of steps done.
   [[nodiscard]] weights_version version() const { return version_; }
   [[nodiscard]] std::int64_t next_sequence() const { return next_sequence_; }
@@ -152,7 +154,7 @@ class replay_book {
     std::vector<sample_id> samples;
   };
 
-  replay_book(epoch_id epoch, weights_version version, replay_options options,
+  replay_book(incarnation_id incarnation, weights_version version, replay_options options,
               std::int64_t next_sequence, schedule plan);
 
   [[nodiscard]] bool may_sample(const issue_permit& permit) const;
@@ -164,7 +166,7 @@ class replay_book {
   base::status close_judged(const group_resolution& resolution, std::vector<transition>& changes);
   base::status finish_group(group_id group);
 
-  epoch_id epoch_;
+  incarnation_id incarnation_;
   weights_version version_;
   replay_options options_;
   std::int64_t next_sequence_;

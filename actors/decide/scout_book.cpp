@@ -5,13 +5,13 @@
 
 namespace quern::actors {
 
-void scout_book::draw(const std::string& task, std::vector<std::string> sources, epoch_id epoch,
-                      group_id turn) {
+void scout_book::draw(const std::string& task, std::vector<std::string> sources,
+                      incarnation_id incarnation, group_id turn) {
   std::size_t& missing = missing_[task];
   for (std::string& source : sources) {
     const sample_id id = next_++;
     open_.emplace(id, variant{task, source});
-    waiting_.push_back({epoch, id, task, std::move(source), 0, 0, turn});
+    waiting_.push_back({incarnation, id, task, std::move(source), 0, 0, turn});
     ++missing;
   }
 }

@@ -14,7 +14,7 @@
 namespace quern::actors {
 
 /// Scouts have sample numbers of their own, from `first_scout`, and no row in the ledger. A task is
-/// asked for once in an epoch. Not thread-safe.
+/// asked for once in an incarnation. Not thread-safe.
 class scout_book {
  public:
   struct variant {
@@ -22,10 +22,10 @@ class scout_book {
     std::string source;
   };
 
-  /// Whether the task's were drawn in this epoch, if there were none to draw, too.
+  /// Whether the task's were drawn in this incarnation, if there were none to draw, too.
   [[nodiscard]] bool drawn(const std::string& task) const { return missing_.contains(task); }
   /// They wait to be handed to evaluators; `turn` as in evaluate_sample.
-  void draw(const std::string& task, std::vector<std::string> sources, epoch_id epoch,
+  void draw(const std::string& task, std::vector<std::string> sources, incarnation_id incarnation,
             group_id turn);
   /// The next `most` of those that wait.
   std::vector<evaluate_sample> take(std::size_t most);
@@ -39,7 +39,7 @@ class scout_book {
   [[nodiscard]] std::size_t open() const { return open_.size(); }
   [[nodiscard]] std::size_t out() const { return open_.size() - waiting_.size(); }
 
-  /// A new epoch: nothing was asked for. Numbers go on, so that late answers are nobody's.
+  /// A new incarnation: nothing was asked for. Numbers go on, so that late answers are nobody's.
   void clear();
 
  private:

@@ -10,8 +10,8 @@ namespace quern::actors {
 using base::errc;
 using base::fail;
 
-session_book::session_book(epoch_id epoch, limits bounds)
-    : limits_(bounds), next_(first_lease(epoch)) {}
+session_book::session_book(incarnation_id incarnation, limits bounds)
+    : limits_(bounds), next_(first_lease(incarnation)) {}
 
 base::expected<session_book::greeting> session_book::hello(const peer& from, std::uint64_t nonce,
                                                            nanoseconds_t now) {

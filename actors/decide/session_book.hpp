@@ -45,8 +45,8 @@ class session_book {
     std::size_t sessions;      ///< the most that live at once
   };
 
-  /// `first`: ids count from here. The epoch goes into the upper bits as with leases.
-  session_book(epoch_id epoch, limits bounds);
+  /// `first`: ids count from here. The incarnation goes into the upper bits as with leases.
+  session_book(incarnation_id incarnation, limits bounds);
 
   struct greeting {
     session_id session = 0;

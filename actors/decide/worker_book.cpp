@@ -16,9 +16,10 @@ worker_book::worker_book(const settings& chosen, step_watch watch, role_board& r
       offers_(start),
       watch_(std::move(watch)) {}
 
-std::string worker_book::generator_came(worker_id who, epoch_id epoch, const std::string& place) {
+std::string worker_book::generator_came(worker_id who, incarnation_id incarnation,
+                                        const std::string& place) {
   generator& entry = generators_[who];
-  entry.link = links_.add(epoch, place);
+  entry.link = links_.add(incarnation, place);
   return entry.link;
 }
 

@@ -52,17 +52,18 @@ class worker_book {
     std::int64_t restarts = 0;     ///< actors.restarts
   };
 
-  /// `start`: the version that the epoch begins with.
+  /// `start`: the version that the incarnation begins with.
   worker_book(const settings& chosen, step_watch watch, role_board& roles, weights_version start);
 
   // ---- generators ----
   /// Returns where its weights come to; empty: they are in files. `place`: as link_book::add.
-  std::string generator_came(worker_id who, epoch_id epoch, const std::string& place);
-  /// What is new in its work since the last time; none: it is no generator of this epoch.
+  std::string generator_came(worker_id who, incarnation_id incarnation, const std::string& place);
+  /// What is new in its work since the last time; none: it is no generator of this incarnation.
   std::optional<generator_work> on_credit(worker_id who, const generation_credit& credit);
   struct installation {
-    bool known = false;  ///< it is a generator of this epoch
-    /// It begins with what the epoch began with, and hears of the newest weights once it has that.
+    bool known = false;  ///< it is a generator of this incarnation
+    /// It begins with what the incarnation began with, and hears of the newest weights once it has
+    /// that.
     std::optional<weights_ready> newer;
   };
   installation on_installed(worker_id who, const weights_installed& now);
@@ -94,7 +95,7 @@ class worker_book {
   bool on_step(const step_done& step);
   /// The learner offers weights after their step. Whether they are to be announced.
   bool on_offered(weights_version version) { return offers_.offered(version); }
-  /// Who is to be told of these weights: generators that have those of the epoch's beginning.
+  /// Who is to be told of these weights: generators that have those of the incarnation's beginning.
   std::vector<worker_id> announce(const weights_ready& weights);
   /// Rank 0, where it is to offer its newest weights. Not while it steps: what follows the step is
   /// offered with it.
@@ -106,8 +107,8 @@ class worker_book {
   lost_worker gone(worker_id who);
   /// One rank is gone or hangs, and with it the group and the weights above the last checkpoint.
   learner_loss lose_learner();
-  /// After lose_learner: the new epoch begins with `version`.
-  void epoch_began(weights_version version) { offers_ = offer_book(version); }
+  /// After lose_learner: the new incarnation begins with `version`.
+  void incarnation_began(weights_version version) { offers_ = offer_book(version); }
 
   /// Whether evaluators have something to do, where that is news; at first they have.
   std::optional<bool> verdicts_wanted(bool wanted);
@@ -129,10 +130,10 @@ class worker_book {
   settings settings_;
   role_board& roles_;
   std::map<worker_id, generator> generators_;
-  std::map<worker_id, std::int32_t> ranks_;  ///< of this epoch
+  std::map<worker_id, std::int32_t> ranks_;  ///< of this incarnation
   link_book links_;
-  offer_book offers_;                    ///< of this epoch
-  std::optional<weights_ready> newest_;  ///< of this epoch, what was announced last
+  offer_book offers_;                    ///< of this incarnation
+  std::optional<weights_ready> newest_;  ///< of this incarnation, what was announced last
   role_member learner_member_ = 0;       ///< all ranks, from learner_is_ready on
   step_watch watch_;
   bool verdicts_wanted_ = true;

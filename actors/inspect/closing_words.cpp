@@ -11,7 +11,7 @@
 namespace quern::actors {
 namespace {
 
-std::string compared_words(const panel_half& half, std::uint64_t seed) {
+std::string compared_words(const evaluation_set_half& half, std::uint64_t seed) {
   // Nothing is a multiple of nothing.
   if (half.mean_first() <= 0) return "the first had none, so there is no ratio";
   const gain_interval interval = half.interval(seed);
@@ -44,7 +44,7 @@ base::expected<std::map<std::string, std::int64_t>> count_verdicts(const storage
   return counts;
 }
 
-std::string gain_words(std::string_view name, const panel_half& half, std::uint64_t seed) {
+std::string gain_words(std::string_view name, const evaluation_set_half& half, std::uint64_t seed) {
   if (half.first.empty()) return fmt::format("{}: no prompt was judged on both sides\n", name);
   const std::string without =
       half.left_out == 0 ? "" : fmt::format(", {} more were not judged", half.left_out);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actors/replay/best_kernels.hpp"
-#include "actors/replay/panel.hpp"
+#include "actors/replay/evaluation_set.hpp"
 #include "storage/ledger.hpp"
 
 namespace quern::actors {
@@ -22,7 +22,7 @@ base::expected<std::map<std::string, std::int64_t>> count_verdicts(const storage
 /// "mean reward, held out: 0.775 with the first weights, 1.163 with the last (63 prompts): 1.50
 /// times as much, with 95 % confidence between 1.10 and 2.03 times". Says so where the interval
 /// contains 1. `seed` addresses the bootstrap. Ends with a newline.
-std::string gain_words(std::string_view name, const panel_half& half, std::uint64_t seed);
+std::string gain_words(std::string_view name, const evaluation_set_half& half, std::uint64_t seed);
 
 /// A table of the fastest kernels, at most `most`, the fastest first, with 95 % intervals; empty
 /// where there is none.

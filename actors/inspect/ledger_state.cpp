@@ -118,7 +118,7 @@ base::json to_json(const ledger_state& state) {
   for (const auto& [age, count] : state.ages.by_age)
     by_age[std::to_string(age)] = count;
   const auto& checkpoint = state.position.checkpoint;
-  return {{"epoch", state.position.epoch},
+  return {{"incarnation", state.position.incarnation},
           {"version", state.position.version},
           {"checkpoint", checkpoint ? checkpoint->version : -1},
           {"issued", state.counts.issued_ever},

@@ -70,24 +70,25 @@ std::string consumed_words(const sample_record& sample, std::size_t at) {
 std::string trained_words(const sample_record& sample, std::size_t at) {
   if (is_taken_back(sample, at) || !sample.row.step)
     return "trained: a checkpoint held that step; it was lost later";
-  // The first checkpoint of that epoch that holds the step.
+  // The first checkpoint of that incarnation that holds the step.
   std::optional<std::int64_t> holder;
   for (const auto& one : sample.checkpoints)
-    if (one.epoch == sample.events[at].epoch && one.version >= *sample.row.step)
+    if (one.incarnation == sample.events[at].incarnation && one.version >= *sample.row.step)
       holder = std::min(holder.value_or(one.version), one.version);
   return holder ? fmt::format("trained: the checkpoint of step {} holds that step", *holder)
                 : "trained: a checkpoint holds that step";
 }
 
-/// Why an epoch took the sample back.
+/// Why an incarnation took the sample back.
 std::string returned_words(const sample_record& sample, const event_row& event) {
-  const auto epoch =
-      std::find_if(sample.epochs.begin(), sample.epochs.end(),
-                   [&](const storage::epoch_row& one) { return one.id == event.epoch; });
-  const std::string began = epoch == sample.epochs.end()
-                                ? fmt::format("epoch {} began", event.epoch)
-                                : fmt::format("epoch {} began from version {} ({})", event.epoch,
-                                              epoch->from_version, epoch->reason);
+  const auto incarnation = std::find_if(
+      sample.incarnations.begin(), sample.incarnations.end(),
+      [&](const storage::incarnation_row& one) { return one.id == event.incarnation; });
+  const std::string began =
+      incarnation == sample.incarnations.end()
+          ? fmt::format("incarnation {} began", event.incarnation)
+          : fmt::format("incarnation {} began from version {} ({})", event.incarnation,
+                        incarnation->from_version, incarnation->reason);
   if (event.to == sample_state::admitted)
     return fmt::format("waits for a gradient step again: {}, and the step that had used it is gone",
                        began);
@@ -123,7 +124,7 @@ class teller {
     const bool backward =
         event.from && storage::step_between(*event.from, event.to) == storage::step_kind::backward;
     if (backward) {
-      tell_attempts(event.epoch - 1, 0);
+      tell_attempts(event.incarnation - 1, 0);
       return add(event, "returned", returned_words(sample_, event));
     }
     switch (event.to) {
@@ -132,7 +133,7 @@ class teller {
       case sample_state::generated:
         return add(event, generated_words(sample_, at));
       case sample_state::evaluated:
-        tell_attempts(event.epoch, 1);
+        tell_attempts(event.incarnation, 1);
         return add(event, evaluated_words(event));
       case sample_state::admitted:
         return add(event, admitted_words(sample_, at));
@@ -141,28 +142,29 @@ class teller {
       case sample_state::trained:
         return add(event, trained_words(sample_, at));
       case sample_state::dropped:
-        tell_attempts(event.epoch, 0);
+        tell_attempts(event.incarnation, 0);
         return add(event, words_for_state(sample_.row));
     }
   }
 
-  /// Verdicts up to an epoch that no event stands for; not the last `left` of them.
-  void tell_attempts(std::int64_t epoch, std::size_t left) {
+  /// Verdicts up to an incarnation that no event stands for; not the last `left` of them.
+  void tell_attempts(std::int64_t incarnation, std::size_t left) {
     const std::vector<storage::stored_verdict>& all = sample_.verdicts;
     std::size_t end = told_;
-    while (end < all.size() && all[end].row.epoch <= epoch)
+    while (end < all.size() && all[end].row.incarnation <= incarnation)
       ++end;
     for (; told_ + left < end; ++told_) {
       const storage::verdict_row& row = all[told_].row;
       life_.push_back(
-          {"attempt", 0, row.epoch,
+          {"attempt", 0, row.incarnation,
            fmt::format("attempt {} did not decide: {}", row.attempt, long_verdict(all[told_]))});
     }
   }
 
-  /// The verdict that decided is the last one of the epoch of the event.
+  /// The verdict that decided is the last one of the incarnation of the event.
   std::string evaluated_words(const event_row& event) {
-    if (told_ >= sample_.verdicts.size() || sample_.verdicts[told_].row.epoch > event.epoch)
+    if (told_ >= sample_.verdicts.size() ||
+        sample_.verdicts[told_].row.incarnation > event.incarnation)
       return "evaluated";
     return "evaluated: " + long_verdict(sample_.verdicts[told_++]);
   }
@@ -171,7 +173,7 @@ class teller {
     add(event, storage::to_string(event.to), std::move(words));
   }
   void add(const event_row& event, std::string_view name, std::string words) {
-    life_.push_back({std::string(name), event.t_ns, event.epoch, std::move(words)});
+    life_.push_back({std::string(name), event.t_ns, event.incarnation, std::move(words)});
   }
 
   const sample_record& sample_;
@@ -189,9 +191,10 @@ std::string life_text(const sample_record& sample) {
   std::string text = fmt::format("sample {} ({}), task {}: {}\n", sample.row.id,
                                  storage::to_string(sample.row.state), task_name(sample.group.task),
                                  words_for_state(sample.row));
-  std::int64_t epoch = sample.events.empty() ? 0 : sample.events.front().epoch;
+  std::int64_t incarnation = sample.events.empty() ? 0 : sample.events.front().incarnation;
   for (const life_event& event : life_of(sample)) {
-    if (event.epoch != epoch) text += fmt::format("  epoch {}\n", epoch = event.epoch);
+    if (event.incarnation != incarnation)
+      text += fmt::format("  incarnation {}\n", incarnation = event.incarnation);
     text += fmt::format("  {:<20}  {}\n", event.t_ns == 0 ? "" : utc_text(event.t_ns), event.words);
   }
   return text;
@@ -202,7 +205,7 @@ base::ordered_json to_json(const std::vector<life_event>& life) {
   for (const life_event& event : life) {
     base::ordered_json told = {{"event", event.name}};
     if (event.t_ns != 0) told["t_ns"] = event.t_ns;
-    told["epoch"] = event.epoch;
+    told["incarnation"] = event.incarnation;
     told["words"] = event.words;
     events.push_back(std::move(told));
   }

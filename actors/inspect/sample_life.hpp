@@ -13,14 +13,15 @@ namespace quern::actors {
 
 struct life_event {
   /// issued, generated, attempt, evaluated, admitted, consumed, trained, dropped, or returned: a
-  /// new epoch took it back to an earlier state.
+  /// new incarnation took it back to an earlier state.
   std::string name;
   base::nanoseconds_t t_ns = 0;  ///< since 1970; 0: not recorded
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
   std::string words;
 };
 
-/// In order. Steps and tokens of lives that an epoch took back are not stored; the words say so.
+/// In order. Steps and tokens of lives that an incarnation took back are not stored; the words say
+/// so.
 std::vector<life_event> life_of(const storage::sample_record& sample);
 
 /// An event a line, with its time in UTC, under a line that says which sample it is.

@@ -20,7 +20,7 @@ std::optional<storage::stored_verdict> verdict_of(const storage::sample_record& 
   for (const storage::stored_verdict& one : record.verdicts)
     if (one.id == record.row.verdict_id) return one;
   const storage::stored_verdict& last = record.verdicts.back();
-  return last.row.epoch >= record.row.epoch ? std::optional(last) : std::nullopt;
+  return last.row.incarnation >= record.row.incarnation ? std::optional(last) : std::nullopt;
 }
 
 storage::listed_sample line_of(const storage::sample_record& record) {

@@ -9,7 +9,7 @@ constexpr series_entry entries[] = {
     {"step", "", "version of the weights that the newest step made"},
     {"spent", "", "stage search: evaluations that the run has spent"},
     {"budget", "", "stage search: evaluations that the run may spend"},
-    {"epoch", "", "life of the run that the newest line was made in"},
+    {"incarnation", "", "life of the run that the newest line was made in"},
     {"seconds", "", "seconds since control was started, when the newest line was made"},
     {"batch/samples", "", "samples that the step was trained on"},
     {"batch/ok", "", "share of the samples of the step whose verdict is ok"},

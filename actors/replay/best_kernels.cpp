@@ -26,18 +26,18 @@ base::status write_suite(const fs::path& folder, const std::vector<const book_ta
 }
 
 /// The fastest kernel of a task that a sample of the run was, with its verdict.
-base::expected<std::optional<panel::kernel>> best_sample(const kernel_sources& from,
-                                                         const storage::variant_key& key) {
+base::expected<std::optional<evaluation_set::kernel>> best_sample(const kernel_sources& from,
+                                                                  const storage::variant_key& key) {
   QUERN_TRY(const auto best, from.archive->best(key, INT64_MAX, storage::variants_of::the_policy));
-  if (!best) return std::optional<panel::kernel>();
-  panel::kernel found;
+  if (!best) return std::optional<evaluation_set::kernel>();
+  evaluation_set::kernel found;
   found.speedup_e2 = best->speedup_e2.value_or(0);
   auto text = from.archive->text(*best);
   if (!text) {
-    // The run's end does not hang on one file; the panel's answer may stand in.
+    // The run's end does not hang on one file; the evaluation set's answer may stand in.
     base::log_warn("kernels", "the best kernel of {} cannot be read and is left out: {}", key.task,
                    text.error().message);
-    return std::optional<panel::kernel>();
+    return std::optional<evaluation_set::kernel>();
   }
   found.source = std::move(*text);
   if (best->verdict_id) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/panel.hpp"
+#include "actors/replay/evaluation_set.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
 #include "storage/archive.hpp"
@@ -20,7 +20,7 @@ namespace quern::actors {
 struct kernel_sources {
   const storage::archive* archive = nullptr;
   const storage::ledger* ledger = nullptr;
-  const panel* measured = nullptr;  ///< null: no panel was measured
+  const evaluation_set* measured = nullptr;  ///< null: no evaluation set was measured
   std::string device_class;
 };
 
@@ -32,11 +32,12 @@ struct kept_kernel {
   std::string verdict;  ///< JSON; may be empty
 };
 
-/// For each task with an `ok` kernel by the policy, of a sample or of an answer of the panel, the
-/// fastest as FOLDER/NAME with the ending of the lane, and its verdict as NAME.verdict.json;
-/// variants that prompts brought along do not count, however fast. One whose text cannot be read is
-/// left out with a warning. Generated tasks are written beside them as a suite, so that quern bench
-/// can measure them again, over ATen too. Returns them in the order of the tasks.
+/// For each task with an `ok` kernel by the policy, of a sample or of an answer of the evaluation
+/// set, the fastest as FOLDER/NAME with the ending of the lane, and its verdict as
+/// NAME.verdict.json; variants that prompts brought along do not count, however fast. One whose
+/// text cannot be read is left out with a warning. Generated tasks are written beside them as a
+/// suite, so that quern bench can measure them again, over ATen too. Returns them in the order of
+/// the tasks.
 base::expected<std::vector<kept_kernel>> write_best_kernels(const std::filesystem::path& folder,
                                                             const run_config& config,
                                                             const task_book& tasks,

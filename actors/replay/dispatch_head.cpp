@@ -19,7 +19,9 @@ namespace quern::actors {
 using base::operator""_ms;
 
 dispatch_head::dispatch_head(settings chosen, const evaluation_desk::limits& limits)
-    : settings_(std::move(chosen)), desk_(settings_.epoch, limits), epoch_(settings_.epoch) {}
+    : settings_(std::move(chosen)),
+      desk_(settings_.incarnation, limits),
+      incarnation_(settings_.incarnation) {}
 
 /// What no host holds is the replay actor's again.
 void dispatch_head::withdraw() {
@@ -27,7 +29,7 @@ void dispatch_head::withdraw() {
   if (samples.empty()) return;
   for (const sample_id sample : samples)
     jobs_.erase(sample);
-  effect<to_run_head>(jobs_withdrawn{epoch_, std::move(samples)});
+  effect<to_run_head>(jobs_withdrawn{incarnation_, std::move(samples)});
 }
 
 void dispatch_head::tell_present() {
@@ -91,7 +93,7 @@ void dispatch_head::pass_on(const lease_result& result, lease_id lease, std::str
   const auto job = jobs_.find(result.sample);
   if (job == jobs_.end()) return;
   sample_verdict news;
-  news.epoch = job->second.epoch;
+  news.incarnation = job->second.incarnation;
   news.sample = result.sample;
   news.lease = lease;
   news.attempt = result.attempt;
@@ -140,11 +142,11 @@ void dispatch_head::on_committed(const verdict_committed& done) {
     effect<to_host>(acknowledge_lease{holder.mapped().session, done.lease, true});
 }
 
-void dispatch_head::on_epoch(const epoch_began& began) {
-  epoch_ = began.epoch;
+void dispatch_head::on_incarnation(const incarnation_began& began) {
+  incarnation_ = began.incarnation;
   std::vector<sample_id> over;
   for (const auto& [sample, job] : jobs_) {
-    if (job.epoch != began.epoch) over.push_back(sample);
+    if (job.incarnation != began.incarnation) over.push_back(sample);
   }
   for (const sample_id sample : over) {
     if (const auto held = desk_.cancel(sample)) cancel(held->id);

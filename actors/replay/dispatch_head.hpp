@@ -63,7 +63,7 @@ class dispatch_head {
     const run_config* config = nullptr;  ///< outlives it
     const task_book* tasks = nullptr;    ///< likewise
     std::string device_class;
-    epoch_id epoch = 0;
+    incarnation_id incarnation = 0;
     std::int64_t lease_ms = 60'000;
     std::shared_ptr<device_board> board = {};
     std::shared_ptr<role_board> roles = {};
@@ -77,7 +77,7 @@ class dispatch_head {
   // ---- from the head of the run ----
   void on_job(const evaluate_sample& job, nanoseconds_t now);
   void on_committed(const verdict_committed& done);
-  void on_epoch(const epoch_began& began);
+  void on_incarnation(const incarnation_began& began);
   /// Hosts are sent nothing any more, and what waits for one is given back.
   void on_drain(nanoseconds_t now);
 
@@ -119,7 +119,7 @@ class dispatch_head {
   std::unordered_map<session_id, std::vector<std::int64_t>> devices_;
   evaluators_present told_;   ///< what the supervisor knows
   bool sink_is_set_ = false;  ///< processes or jobs of the run have come
-  epoch_id epoch_ = 0;
+  incarnation_id incarnation_ = 0;
   std::optional<nanoseconds_t> timer_;  ///< when the next `on_time` comes
   bool draining_ = false;               ///< nothing is sent to hosts any more
 };

@@ -76,11 +76,11 @@ base::expected<std::unique_ptr<replay>> replay::open(const run_config& config,
   QUERN_TRY(made->sampler_,
             task_sampler::make(static_cast<std::uint64_t>(config.run.seed), std::move(curriculum)));
   QUERN_TRY(const storage::ledger_position position, made->ledger_->position());
-  QUERN_CHECK(made->begin_epoch(position.epoch == 0 ? "start" : "resume"));
+  QUERN_CHECK(made->begin_incarnation(position.incarnation == 0 ? "start" : "resume"));
   return made;
 }
 
-base::status replay::begin_epoch(const std::string& reason) {
+base::status replay::begin_incarnation(const std::string& reason) {
   weights_version version = 0;
   QUERN_TRY(const std::filesystem::path first_model, model_folder(config_));
   start_.model = first_model.string();
@@ -95,23 +95,24 @@ base::status replay::begin_epoch(const std::string& reason) {
     QUERN_TRY(smoothing_, policy::reward_statistics_from_json(newest->reward_statistics));
   }
   QUERN_CHECK(checkpoints_.begin(version));
-  storage::epoch_request request;
+  storage::incarnation_request request;
   request.reason = reason;
   request.from_version = version;
   request.tokens_readable = [this](std::int64_t, const base::hash128& tokens) {
     return blobs_.readable(tokens);
   };
-  QUERN_TRY(const storage::epoch_report report, ledger_->open_epoch(request));
-  QUERN_CHECK(run_.lock().note_epoch(report.epoch));
-  if (report.epoch > 1) {
+  QUERN_TRY(const storage::incarnation_report report, ledger_->open_incarnation(request));
+  QUERN_CHECK(run_.lock().note_incarnation(report.incarnation));
+  if (report.incarnation > 1) {
     QUERN_CHECK(archive_->rebuild());
-    base::log_info("replay",
-                   "epoch {} from version {}: {} samples back to admitted, {} to be made again, {} "
-                   "with unreadable tokens",
-                   report.epoch, version, report.readmitted, report.reissued, report.unreadable);
+    base::log_info(
+        "replay",
+        "incarnation {} from version {}: {} samples back to admitted, {} to be made again, {} "
+        "with unreadable tokens",
+        report.incarnation, version, report.readmitted, report.reissued, report.unreadable);
   }
-  start_.epoch = report.epoch;
-  if (mutated(mutation::epoch_not_bumped) && report.epoch > 1) --start_.epoch;
+  start_.incarnation = report.incarnation;
+  if (mutated(mutation::incarnation_not_bumped) && report.incarnation > 1) --start_.incarnation;
   start_.version = version;
   QUERN_TRY(const storage::ledger_position position, ledger_->position());
   replay_options options;
@@ -123,7 +124,7 @@ base::status replay::begin_epoch(const std::string& reason) {
   if (is_search(config_)) {
     QUERN_TRY(search_, search_so_far(config_, *ledger_, *archive_, sampler_->pass_length()));
   }
-  QUERN_TRY(book_, replay_book::make(start_.epoch, version, options, position.next_seq));
+  QUERN_TRY(book_, replay_book::make(start_.incarnation, version, options, position.next_seq));
   samples_.clear();
   scouts_.clear();
   to_generate_.clear();
@@ -185,7 +186,7 @@ base::status replay::restore_group(const storage::group_row& row) {
     }
     QUERN_TRY(const auto verdicts, ledger_->verdicts_of(sample.id));
     for (const auto& verdict : verdicts) {
-      if (verdict.row.epoch == epoch()) {
+      if (verdict.row.incarnation == incarnation()) {
         info.attempt = std::max(info.attempt, static_cast<std::int32_t>(verdict.row.attempt));
       }
     }
@@ -206,7 +207,7 @@ base::status replay::restore_group(const storage::group_row& row) {
 base::status replay::learner_lost() {
   base::log_warn("replay", "the learner is gone: going on from the last checkpoint");
   QUERN_CHECK(ledger_->commit());
-  return begin_epoch("learner lost");
+  return begin_incarnation("learner lost");
 }
 
 base::status replay::close() {
@@ -225,24 +226,26 @@ void replay::generators(std::int64_t free_groups, weights_version installed) {
   installed_ = installed;
 }
 
-base::status replay::on_weights(epoch_id of, weights_version version, const base::hash128& hash) {
-  if (of != epoch()) return {};
+base::status replay::on_weights(incarnation_id of, weights_version version,
+                                const base::hash128& hash) {
+  if (of != incarnation()) return {};
   return book_->know_weights(version, hash);
 }
 
 base::status replay::on_generated(const generated_sample& sample) {
   live_sample* const known = samples_.find(sample.sample);
-  const bool old = sample.epoch != epoch() && !mutated(mutation::old_epoch_accepted);
+  const bool old =
+      sample.incarnation != incarnation() && !mutated(mutation::old_incarnation_accepted);
   if (known == nullptr || old) return {};
   if (auto whole = check_segments(sample.segments, sample.tokens, sample.log_probs); !whole)
     return base::in_context(fmt::format("sample {}", sample.sample), std::move(whole.error()));
   QUERN_TRY(const sample_news news,
-            book_->generated(sample.epoch, sample.sample, policy_tokens(sample.segments),
+            book_->generated(sample.incarnation, sample.sample, policy_tokens(sample.segments),
                              segments_of(sample)));
   if (!news.counted) return {};
   QUERN_TRY(const base::hash128 hash, blobs_.put(encode_sample(sample)));
   QUERN_TRY(const storage::arrived arrived,
-            ledger_->generated({sample.sample, sample.epoch, segments_of(sample), hash}));
+            ledger_->generated({sample.sample, sample.incarnation, segments_of(sample), hash}));
   if (arrived.outcome != storage::arrival::accepted) {
     return fail(errc::internal, "sample {}: the ledger does not take tokens that were asked for",
                 sample.sample);
@@ -252,7 +255,7 @@ base::status replay::on_generated(const generated_sample& sample) {
 }
 
 base::status replay::on_left_out(const step_done& step) {
-  QUERN_TRY(const sample_news news, book_->left_out(step.epoch, step.batch));
+  QUERN_TRY(const sample_news news, book_->left_out(step.incarnation, step.batch));
   if (!news.counted) return {};
   QUERN_CHECK(book_->know_weights(step.weights.version, step.weights.hash));
   QUERN_CHECK(apply(news.changes));
@@ -277,7 +280,7 @@ base::status replay::on_left_out(const step_done& step) {
 base::status replay::on_step(const step_done& step) {
   if (step.left_out) return on_left_out(step);
   QUERN_TRY(const sample_news news,
-            book_->stepped(step.epoch, step.weights.version - 1, step.weights.hash));
+            book_->stepped(step.incarnation, step.weights.version - 1, step.weights.hash));
   if (!news.counted) return {};
   left_out_in_a_row_ = 0;
   std::vector<sample_id> used;
@@ -326,7 +329,7 @@ base::status replay::apply(const std::vector<transition>& changes) {
 }
 
 void replay::on_withdrawn(const jobs_withdrawn& news) {
-  if (news.epoch != epoch() || mutated(mutation::withdrawn_awaited)) return;
+  if (news.incarnation != incarnation() || mutated(mutation::withdrawn_awaited)) return;
   for (const sample_id id : news.samples)
     if (live_sample* known = samples_.find(id)) known->judging = false;
 }
@@ -379,7 +382,7 @@ base::status replay::order_evaluations(replay_orders& orders) {
     const std::string& task = samples_.group_of(sample).task;
     QUERN_TRY(const auto best,
               archive_->best({task, prompter_->device_class(), measured_as(config_)}, version()));
-    orders.judge.push_back({epoch(), id, task, sample.made.text, sample.attempt,
+    orders.judge.push_back({incarnation(), id, task, sample.made.text, sample.attempt,
                             best ? best->speedup_e2.value_or(0) : 0, sample.group});
   }
   return {};
@@ -400,7 +403,7 @@ void replay::order_checkpoint(replay_orders& orders) {
   const std::int64_t unsaved = version() - checkpoints_.last();
   const bool due = unsaved >= config_.storage.checkpoint_every_steps;
   if (unsaved == 0 || (!due && !draining_ && !goal_reached())) return;
-  orders.save = checkpoints_.order(epoch(), version(), policy::to_json(smoothing_));
+  orders.save = checkpoints_.order(incarnation(), version(), policy::to_json(smoothing_));
 }
 
 base::status replay::end_if_drained(replay_orders& orders) {
@@ -422,12 +425,12 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
   if (verdict.lease != 0) leases_to_commit_.push_back(verdict.lease);
   if (verdict.sample >= first_scout) return on_scout(verdict);
   live_sample* const known = samples_.find(verdict.sample);
-  if (known == nullptr || verdict.epoch != epoch()) return {};
+  if (known == nullptr || verdict.incarnation != incarnation()) return {};
   live_sample& sample = *known;
   QUERN_TRY(const env::verdict value, env::parse_verdict(verdict.json));
   storage::verdict_row row;
   row.sample = verdict.sample;
-  row.epoch = verdict.epoch;
+  row.incarnation = verdict.incarnation;
   row.attempt = verdict.attempt + 1;  // the ledger counts from 1, leases from 0
   row.counts = verdict.counts;
   row.task = value.task;
@@ -457,13 +460,13 @@ base::status replay::on_verdict(const sample_verdict& verdict) {
     if (value.kind == env::verdict_kind::ok) {
       QUERN_CHECK(archive_candidate(value, verdict.sample, arrived.id));
     }
-    QUERN_TRY(news, book_->evaluated(verdict.epoch, verdict.sample));
+    QUERN_TRY(news, book_->evaluated(verdict.incarnation, verdict.sample));
   } else {
     judged_.push_back({verdict.sample, value.task, std::string(env::name_of(value.kind)), 0,
                        std::nullopt, false, first_line(value.detail)});
     if (search_) search_->ended(env::name_of(value.kind));
     QUERN_CHECK(count_unjudged(value));
-    QUERN_TRY(news, book_->dropped(verdict.epoch, verdict.sample, env::name_of(value.kind)));
+    QUERN_TRY(news, book_->dropped(verdict.incarnation, verdict.sample, env::name_of(value.kind)));
   }
   return apply(news.changes);
 }
@@ -534,7 +537,7 @@ bool replay::shows_exemplars(std::int64_t sequence) const {
 base::expected<generate_group> replay::order_of(const live_group& group, group_id id,
                                                 std::vector<sample_id> samples) const {
   generate_group order;
-  order.epoch = epoch();
+  order.incarnation = incarnation();
   order.group = id;
   order.samples = std::move(samples);
   order.prompt = group.prompt;
@@ -589,7 +592,7 @@ bool replay::has_exemplars(const book_task& task) const {
 
 void replay::draw_scouts(const book_task& task, group_id turn) {
   if (scouts_.drawn(task.id) || has_exemplars(task)) return;
-  scouts_.draw(task.id, prompter_->scouts(task), epoch(), turn);
+  scouts_.draw(task.id, prompter_->scouts(task), incarnation(), turn);
 }
 
 bool replay::goal_reached() const {
@@ -683,7 +686,7 @@ queue_depths replay::queues() const {
 
 base::expected<train_batch> replay::make_batch(const batch& chosen) {
   train_batch order;
-  order.epoch = epoch();
+  order.incarnation = incarnation();
   order.from = chosen.from;
   order.number = chosen.number;
   order.samples = samples_.training(chosen);

@@ -41,7 +41,7 @@ namespace quern::actors {
 
 /// A completion that is durable and waits to be read and judged.
 struct completion_order {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   sample_id sample = 0;
   std::string task;
   std::string text;
@@ -63,7 +63,7 @@ struct replay_orders {
 
 /// Where a learner and the generators start from.
 struct starting_point {
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   weights_version version = 0;
   std::string model;      ///< folder
   std::string optimizer;  ///< folder or file; empty: fresh
@@ -86,8 +86,8 @@ struct judged_sample {
 /// run ends and is resumed from its last checkpoint.
 class replay {
  public:
-  /// Opens run.db in `run` (creating it), begins an epoch from the newest readable checkpoint, and
-  /// takes up every live group. `run`, `config` and `tasks` must outlive it.
+  /// Opens run.db in `run` (creating it), begins an incarnation from the newest readable
+  /// checkpoint, and takes up every live group. `run`, `config` and `tasks` must outlive it.
   /// `deterministic`: groups follow the logical schedule (decide/schedule.hpp); no run does so, the
   /// simulation compares lives of a run by it.
   static base::expected<std::unique_ptr<replay>> open(const run_config& config,
@@ -104,7 +104,8 @@ class replay {
   void generators(std::int64_t free_groups, weights_version installed);
   /// A generator or the learner says which weights it holds. Error: conflict, when two processes
   /// hold different weights of one version.
-  base::status on_weights(epoch_id epoch, weights_version version, const base::hash128& hash);
+  base::status on_weights(incarnation_id incarnation, weights_version version,
+                          const base::hash128& hash);
   base::status on_generated(const generated_sample& sample);
   base::status on_verdict(const sample_verdict& verdict);
   /// A step was made, or left out since its gradient was not finite: then the batch is dropped.
@@ -116,16 +117,16 @@ class replay {
   /// The dispatcher gave these back unjudged: they stay `generated`. A run that drains waits for
   /// none of them.
   void on_withdrawn(const jobs_withdrawn& news);
-  /// A generator died: what it held is made again, in the same epoch, by whoever asks next.
+  /// A generator died: what it held is made again, in the same incarnation, by whoever asks next.
   void generator_lost(const std::vector<sample_id>& samples);
-  /// The learner died: the epoch ends, and a new one begins from the last checkpoint.
+  /// The learner died: the incarnation ends, and a new one begins from the last checkpoint.
   base::status learner_lost();
 
   /// Decides what to do next and makes it durable.
   base::expected<replay_orders> advance();
 
   // ---- reading ----
-  [[nodiscard]] epoch_id epoch() const { return book_->epoch(); }
+  [[nodiscard]] incarnation_id incarnation() const { return book_->incarnation(); }
   [[nodiscard]] weights_version version() const { return book_->version(); }
   /// A batch is with the learner.
   [[nodiscard]] bool stepping() const { return book_->under_way().has_value(); }
@@ -165,7 +166,7 @@ class replay {
 
  private:
   replay(const run_config& config, storage::run_directory& run, const task_book& tasks);
-  base::status begin_epoch(const std::string& reason);
+  base::status begin_incarnation(const std::string& reason);
   base::expected<std::vector<storage::group_row>> groups_to_restore();
   base::status restore_group(const storage::group_row& row);
   void queue_generation(group_id group);
@@ -216,8 +217,9 @@ class replay {
 
   live_samples samples_;
   scout_book scouts_;
-  group_id newest_group_ = 0;         ///< issued or restored by this process
-  std::deque<group_id> to_generate_;  ///< live groups of an earlier epoch or of a lost generator
+  group_id newest_group_ = 0;  ///< issued or restored by this process
+  std::deque<group_id>
+      to_generate_;  ///< live groups of an earlier incarnation or of a lost generator
   std::vector<std::uint64_t> leases_to_commit_;
   unjudged_streak unjudged_{config_.algorithm.group_size};
   drop_tally drops_;

@@ -9,8 +9,8 @@ std::variant<evaluate_sample, sample_verdict> read_completion(const completion_o
                                                               const rollout_facts& facts) {
   const auto read = env::parse_completion(order.text);
   if (read) {
-    return evaluate_sample{order.epoch,   order.sample,        order.task, read->code,
-                           order.attempt, order.best_known_e2, order.turn};
+    return evaluate_sample{order.incarnation, order.sample,        order.task, read->code,
+                           order.attempt,     order.best_known_e2, order.turn};
   }
   env::verdict verdict;
   verdict.kind = env::verdict_kind::malformed;
@@ -20,7 +20,7 @@ std::variant<evaluate_sample, sample_verdict> read_completion(const completion_o
   verdict.protocol = facts.protocol;
   verdict.device_class = facts.device_class;
   sample_verdict made;
-  made.epoch = order.epoch;
+  made.incarnation = order.incarnation;
   made.sample = order.sample;
   made.attempt = order.attempt;
   made.json = base::dump(env::to_json(verdict));

@@ -65,7 +65,7 @@ base::status run_checkpoints::begin(weights_version version) {
     base::log_warn("replay", "{}", storage::set_aside_text(moved, version));
   std::error_code ignored;
   fs::remove_all(run_.paths().root / "staging", ignored);
-  // Generators of this epoch start from it, also when one dies many checkpoints later.
+  // Generators of this incarnation start from it, also when one dies many checkpoints later.
   store_.hold(version);
   saving_.reset();
   state_ = {};
@@ -73,7 +73,7 @@ base::status run_checkpoints::begin(weights_version version) {
   return {};
 }
 
-save_checkpoint run_checkpoints::order(epoch_id epoch, weights_version version,
+save_checkpoint run_checkpoints::order(incarnation_id incarnation, weights_version version,
                                        base::json reward_statistics) {
   const std::string warning = storage::warning_of_room(
       run_.paths().root, bytes_at(store_.folder_of(last_)), storage::free_bytes(run_.paths().root));
@@ -81,11 +81,12 @@ save_checkpoint run_checkpoints::order(epoch_id epoch, weights_version version,
   saving_ = version;
   state_ = {{"quern_state", 1},
             {"version", version},
-            {"epoch", epoch},
+            {"incarnation", incarnation},
             {"reward_statistics", std::move(reward_statistics)}};
-  // Of this epoch: a rank of the one before may still be writing.
-  const fs::path folder = run_.paths().root / "staging" / fmt::format("{}-{}", epoch, version);
-  return {version, folder.string(), epoch};
+  // Of this incarnation: a rank of the one before may still be writing.
+  const fs::path folder =
+      run_.paths().root / "staging" / fmt::format("{}-{}", incarnation, version);
+  return {version, folder.string(), incarnation};
 }
 
 base::status run_checkpoints::saved(const checkpoint_saved& answer, storage::ledger& rows) {

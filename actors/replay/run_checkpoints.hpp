@@ -1,5 +1,5 @@
-// The checkpoints of a run: which one an epoch begins with, when the next is due, and how one that
-// the learner wrote becomes durable.
+// The checkpoints of a run: which one an incarnation begins with, when the next is due, and how one
+// that the learner wrote becomes durable.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +31,18 @@ class run_checkpoints {
   /// those that it knows can be read; its state.json cannot.
   [[nodiscard]] base::expected<std::optional<beginning>> newest(const storage::ledger& rows) const;
 
-  /// An epoch begins with `version`. Newer checkpoints, damaged or unknown to the ledger, go out of
-  /// the way of those to come; what was half written is deleted; `version` stays as long as the
-  /// epoch. Error: a folder that cannot be moved.
+  /// An incarnation begins with `version`. Newer checkpoints, damaged or unknown to the ledger, go
+  /// out of the way of those to come; what was half written is deleted; `version` stays as long as
+  /// the incarnation. Error: a folder that cannot be moved.
   base::status begin(weights_version version);
 
   /// A save that the learner has not answered.
   [[nodiscard]] bool saving() const { return saving_.has_value(); }
-  /// The newest that is durable, or what the epoch began with.
+  /// The newest that is durable, or what the incarnation began with.
   [[nodiscard]] weights_version last() const { return last_; }
   /// The order to save `version`, with what is to stand beside the weights. Not while saving.
-  save_checkpoint order(epoch_id epoch, weights_version version, base::json reward_statistics);
+  save_checkpoint order(incarnation_id incarnation, weights_version version,
+                        base::json reward_statistics);
   /// The learner has written what was ordered: it becomes durable, then known to the ledger, then
   /// the newest. An answer to anything else does nothing. Errors: io.
   base::status saved(const checkpoint_saved& answer, storage::ledger& rows);

@@ -7,8 +7,8 @@
 namespace quern::actors {
 
 finished_step finished_step_of(const replay& memory, const step_done& step) {
-  return {step.weights.version,   memory.epoch(),      memory.in_flight(), memory.batch_ages(),
-          memory.batch_results(), memory.batch_form(), memory.queues(),    step.metrics};
+  return {step.weights.version,   memory.incarnation(), memory.in_flight(), memory.batch_ages(),
+          memory.batch_results(), memory.batch_form(),  memory.queues(),    step.metrics};
 }
 
 run_head::run_head(head_facts facts, worker_book workers, replay& memory, run_observer& observer,
@@ -41,14 +41,14 @@ void run_head::settle(const base::status& result) {
 welcome run_head::greet(const std::string& place) const {
   const starting_point& start = memory_.start();
   welcome answer;
-  answer.epoch = start.epoch;
+  answer.incarnation = start.incarnation;
   answer.version = start.version;
   answer.checkpoint = start.model;
   answer.optimizer = start.optimizer;
   answer.reference = start.reference;
   answer.config_yaml = facts_.config_yaml;
   answer.weights_folder = facts_.weights_folder;
-  answer.meeting = fmt::format("{}/learners-{}", place, answer.epoch);
+  answer.meeting = fmt::format("{}/learners-{}", place, answer.incarnation);
   return answer;
 }
 
@@ -56,12 +56,12 @@ welcome run_head::greet(const std::string& place) const {
 void run_head::open_links() {
   for (const std::string& address : workers_.take_due_links())
     if (const auto first = workers_.first_rank())
-      effect(to_learner{*first, open_weight_link{memory_.epoch(), address}});
+      effect(to_learner{*first, open_weight_link{memory_.incarnation(), address}});
 }
 
 welcome run_head::generator_came(worker_id who, const std::string& place) {
   welcome answer = greet(place);
-  answer.weights_link = workers_.generator_came(who, answer.epoch, place);
+  answer.weights_link = workers_.generator_came(who, answer.incarnation, place);
   open_links();
   return answer;
 }
@@ -104,8 +104,8 @@ void run_head::lose_learner() {
   for (const worker_id who : loss.generators)
     effect(send_away{who, false});
   settle(memory_.learner_lost());
-  workers_.epoch_began(memory_.version());
-  effect(to_dispatch{epoch_began{memory_.epoch()}});
+  workers_.incarnation_began(memory_.version());
+  effect(to_dispatch{incarnation_began{memory_.incarnation()}});
 }
 
 // ---- messages of workers ----
@@ -121,7 +121,7 @@ void run_head::on_installed(worker_id from, const weights_installed& now) {
   const auto news = workers_.on_installed(from, now);
   if (!news.known) return;
   if (news.newer) effect(to_generator{from, *news.newer});
-  settle(memory_.on_weights(now.epoch, now.version, now.hash));
+  settle(memory_.on_weights(now.incarnation, now.version, now.hash));
 }
 
 void run_head::on_generated(worker_id from, const generated_sample& sample) {
@@ -130,11 +130,11 @@ void run_head::on_generated(worker_id from, const generated_sample& sample) {
 }
 
 void run_head::on_ready(const learner_ready& ready) {
-  if (ready.epoch != memory_.epoch()) return;
+  if (ready.incarnation != memory_.incarnation()) return;
   memory_.learner_ready(true);
   workers_.learner_is_ready(ready.version);
   open_links();
-  settle(memory_.on_weights(ready.epoch, ready.version, ready.hash));
+  settle(memory_.on_weights(ready.incarnation, ready.version, ready.hash));
 }
 
 void run_head::announce(const weights_ready& weights) {
@@ -143,7 +143,7 @@ void run_head::announce(const weights_ready& weights) {
 }
 
 void run_head::on_step(const step_done& step) {
-  if (step.epoch != memory_.epoch()) return;
+  if (step.incarnation != memory_.incarnation()) return;
   const bool to_be_announced = workers_.on_step(step);
   if (step.left_out)
     observer_.left_out();
@@ -156,12 +156,12 @@ void run_head::on_step(const step_done& step) {
 }
 
 void run_head::on_offered(const weights_ready& offered) {
-  if (offered.epoch != memory_.epoch()) return;
+  if (offered.incarnation != memory_.incarnation()) return;
   if (workers_.on_offered(offered.version)) announce(offered);
 }
 
 void run_head::on_checkpoint(const checkpoint_saved& saved) {
-  if (saved.epoch != memory_.epoch()) return;
+  if (saved.incarnation != memory_.incarnation()) return;
   workers_.on_checkpoint(saved.version);
   settle(memory_.on_checkpoint(saved));
 }
@@ -255,7 +255,7 @@ void run_head::look() {
     lose_learner();
   }
   if (const auto first = workers_.to_be_asked_for_offer(memory_.stepping()))
-    effect(to_learner{*first, offer_weights{memory_.epoch()}});
+    effect(to_learner{*first, offer_weights{memory_.incarnation()}});
 }
 
 }  // namespace quern::actors

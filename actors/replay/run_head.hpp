@@ -28,7 +28,7 @@ struct to_learner {
   std::variant<train_batch, save_checkpoint, open_weight_link, offer_weights> message;
 };
 struct to_dispatch {
-  std::variant<evaluate_sample, verdict_committed, epoch_began, drain> message;
+  std::variant<evaluate_sample, verdict_committed, incarnation_began, drain> message;
 };
 struct to_supervisor {
   std::variant<evaluators_needed, drained, fatal_problem> message;
@@ -70,7 +70,7 @@ class run_head {
   // ---- workers that come and go ----
   /// A generator was let in. What it is welcomed with; `place`: where groups meet.
   welcome generator_came(worker_id who, const std::string& place);
-  /// A rank was let in. It may end an epoch; `learner_welcome` is asked for after it.
+  /// A rank was let in. It may end an incarnation; `learner_welcome` is asked for after it.
   void rank_came(worker_id who, std::int32_t rank);
   [[nodiscard]] welcome learner_welcome(const std::string& place) const;
   /// The worker is gone, whatever it was.

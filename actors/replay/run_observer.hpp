@@ -19,7 +19,7 @@ class replay;
 /// A step that was made.
 struct finished_step {
   weights_version version = 0;  ///< that it made
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
   std::size_t in_flight = 0;                  ///< samples, those of the step among them
   std::map<std::int64_t, std::int64_t> ages;  ///< its samples by steps behind
   step_results results;

@@ -10,7 +10,7 @@
 
 namespace quern::actors {
 
-/// Form 2. Versions, epoch and sample id are in the ledger.
+/// Form 2. Versions, incarnation and sample id are in the ledger.
 std::string encode_sample(const generated_sample& sample);
 
 /// Reads form 2, and form 1, which runs of earlier builds have: one prompt and one completion that

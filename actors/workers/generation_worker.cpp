@@ -66,7 +66,7 @@ generation_worker::generation_worker(policy::generator engine, policy::tokenizer
     : engine_(std::move(engine)),
       text_(std::move(text)),
       format_(format),
-      epoch_(start.epoch),
+      incarnation_(start.incarnation),
       slots_(slots),
       max_prompt_tokens_(max_prompt_tokens) {}
 
@@ -135,7 +135,7 @@ base::status generation_worker::submit(const generate_group& group) {
   }
   QUERN_CHECK(engine_.submit(requests));
   for (const sample_id sample : group.samples) {
-    pending_[sample] = {group.epoch, to_block(prompt), !group.recorded.empty()};
+    pending_[sample] = {group.incarnation, to_block(prompt), !group.recorded.empty()};
   }
   return {};
 }
@@ -155,7 +155,7 @@ std::vector<generated_sample> generation_worker::step() {
     auto known = pending_.extract(sample);
     if (known.empty() || result.reason == policy::finish_reason::cancelled) continue;
     generated_sample made;
-    made.epoch = known.mapped().epoch;
+    made.incarnation = known.mapped().incarnation;
     made.sample = sample;
     made.segments = single_turn(count_in_block<std::int32_t>(known.mapped().prompt_tokens),
                                 std::ssize(result.tokens));
@@ -210,7 +210,7 @@ void generation_worker::leave_device() {
 }
 
 weights_installed generation_worker::installed() const {
-  return {epoch_, engine_.version(), engine_.weights_hash()};
+  return {incarnation_, engine_.version(), engine_.weights_hash()};
 }
 
 }  // namespace quern::actors

@@ -55,7 +55,7 @@ class generation_worker {
 
  private:
   struct pending {
-    epoch_id epoch = 0;
+    incarnation_id incarnation = 0;
     std::string prompt_tokens;
     bool recorded = false;  ///< it ends where its text does, and is never cut
   };
@@ -70,7 +70,7 @@ class generation_worker {
   policy::tokenizer text_;
   policy::chat_format format_;
   std::vector<policy::token_id> end_tokens_;
-  epoch_id epoch_;
+  incarnation_id incarnation_;
   std::int64_t slots_;
   std::int64_t max_prompt_tokens_;
   std::int64_t installs_ = 0;

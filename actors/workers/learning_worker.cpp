@@ -166,7 +166,7 @@ base::status learning_worker::add_exact_log_probs(
 }
 
 learner_ready learning_worker::ready() const {
-  return {start_.epoch, trainer_.version(), trainer_.weights().hash()};
+  return {start_.incarnation, trainer_.version(), trainer_.weights().hash()};
 }
 
 std::string learning_worker::where() const {
@@ -214,10 +214,10 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
   const double seconds = static_cast<double>(clock.now_ns() - begun) / 1e9;
   group_.guard->at(idle_phase, trainer_.version());
   step_done done;
-  done.epoch = batch.epoch;
+  done.incarnation = batch.incarnation;
   done.batch = batch.number;
   done.left_out = metrics.skipped;
-  done.weights.epoch = batch.epoch;
+  done.weights.incarnation = batch.incarnation;
   done.weights.version = trainer_.version();
   if (rank_ > 0) return done;
   done.metrics = base::dump(with_speed(metrics, trainer_.weights().config, seconds, peak_));
@@ -241,7 +241,7 @@ base::expected<step_done> learning_worker::step(const train_batch& batch) {
 }
 
 base::expected<std::optional<weights_ready>> learning_worker::offer(const offer_weights& order) {
-  if (!links_ || order.epoch != newest_.epoch) return std::nullopt;
+  if (!links_ || order.incarnation != newest_.incarnation) return std::nullopt;
   if (!offered_) {
     std::optional<device_share::hold> turn;
     take_turn(turn);
@@ -253,7 +253,7 @@ base::expected<std::optional<weights_ready>> learning_worker::offer(const offer_
 }
 
 base::status learning_worker::open_link(const open_weight_link& order, const run_config& config) {
-  if (!links_ || order.epoch != start_.epoch) return {};
+  if (!links_ || order.incarnation != start_.incarnation) return {};
   const rank_guard::busy now(group_.guard, "opening a link for weights", defaults::phase_deadline);
   QUERN_TRY(device_share share, learner_share(config, rank_));
   links_->open(order.address, std::move(share));
@@ -322,7 +322,7 @@ base::expected<policy::training_sequence> to_sequence(const training_sample& sam
 
 void learning_worker::save(const save_checkpoint& order,
                            std::function<void(checkpoint_saved)> done) {
-  checkpoint_saved saved{order.version, order.folder, "", order.epoch};
+  checkpoint_saved saved{order.version, order.folder, "", order.incarnation};
   if (order.version != trainer_.version()) {
     saved.problem = fmt::format("version {} was to be saved, the learner is at {}", order.version,
                                 trainer_.version());

@@ -46,10 +46,10 @@ class learning_worker {
   /// version), or another rank's failure.
   base::expected<step_done> step(const train_batch& batch);
   /// Rank 0: sends weights to one more generator from now on, on a thread of its own. An order of
-  /// another epoch is left alone. Error: unavailable, when its GPU cannot be asked for.
+  /// another incarnation is left alone. Error: unavailable, when its GPU cannot be asked for.
   base::status open_link(const open_weight_link& order, const run_config& config);
   /// Rank 0: publishes the newest version where its step could not; it, once generators can have
-  /// it. None: they still cannot, or the order is of another epoch. Error: as of a step.
+  /// it. None: they still cannot, or the order is of another incarnation. Error: as of a step.
   base::expected<std::optional<weights_ready>> offer(const offer_weights& order);
   /// Writes model/ (rank 0) and this rank's shard of optimizer/ of the current version in the
   /// background. `done` is called on another thread, on rank 0 alone and when all ranks have

@@ -36,7 +36,8 @@ struct ablate_fixture {
     for (const char* setting :
          {"env.sandbox=best_effort", "env.protocol=cost_model/1", "algorithm.group_size=4",
           "algorithm.groups_per_step=1", "tasks.count=4", "tasks.held_out_count=2",
-          "self_train.learner.steps=1", "observe.panel_held_out=4", "policy.max_new_tokens=300"}) {
+          "self_train.learner.steps=1", "observe.evaluation_set_held_out=4",
+          "policy.max_new_tokens=300"}) {
       argv.emplace_back("--set");
       argv.emplace_back(setting);
     }

@@ -21,7 +21,7 @@ struct reporting {
 };
 
 std::string steps(int count) {
-  return "learner: {steps: " + std::to_string(count) + "}\nobserve: {panel: false}\n";
+  return "learner: {steps: " + std::to_string(count) + "}\nobserve: {evaluation_set: false}\n";
 }
 
 }  // namespace

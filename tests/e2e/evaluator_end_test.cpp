@@ -76,7 +76,7 @@ struct evaluator_fixture {
     run.source = slow_kernel;
     actors::gateway_options options;
     options.endpoints = {endpoint};
-    options.epoch = 1;
+    options.incarnation = 1;
     options.heartbeat_ms = 200;
     REQUIRE(run.open(options));
   }

@@ -97,7 +97,7 @@ gpu_run::gpu_run(std::string device_class, std::int64_t recheck_above_e2)
 base::status gpu_run::open() {
   actors::gateway_options options;
   options.endpoints = {"ipc://" + (folder_.path() / "hosts").string()};
-  options.epoch = 1;
+  options.incarnation = 1;
   options.lease_ms = lease_ns / 1'000'000;
   options.heartbeat_ms = 200;
   const std::lock_guard lock(mutex_);

@@ -90,13 +90,13 @@ TEST_CASE("ranks, generator and evaluator on hosts of their own, with weights ov
   // Enough that it goes on while a stranger is started, which takes as long as a few steps.
   constexpr std::int64_t steps = 12;
   auto control = base::subprocess::start(
-      {.argv =
-           train_command(run, steps,
-                         {"learner.ranks=2", "learner.hosts=127.0.0.2,127.0.0.3",
-                          "actors.generator_host=127.0.0.4", "env.evaluator_hosts=127.0.0.5",
-                          "cluster.address=127.0.0.1",
-                          "cluster.launch=" + launch + " {host} {command}", "observe.panel=false",
-                          "env.protocol=cost_model/1", "storage.checkpoint_every_steps=1"}),
+      {.argv = train_command(
+           run, steps,
+           {"learner.ranks=2", "learner.hosts=127.0.0.2,127.0.0.3",
+            "actors.generator_host=127.0.0.4", "env.evaluator_hosts=127.0.0.5",
+            "cluster.address=127.0.0.1", "cluster.launch=" + launch + " {host} {command}",
+            "observe.evaluation_set=false", "env.protocol=cost_model/1",
+            "storage.checkpoint_every_steps=1"}),
        .log = folder.path() / "log"});
   REQUIRE(control);
   const auto over = [&] { return control->poll().has_value(); };
@@ -180,7 +180,7 @@ TEST_CASE("rank 0 and generator on one host that is not control's have no memory
           run, 3,
           {"learner.hosts=127.0.0.2", "learner.devices=", "actors.generator_host=127.0.0.2",
            "cluster.address=127.0.0.1", "cluster.launch=" + launch + " {host} {command}",
-           "observe.panel=false", "env.protocol=cost_model/1"}),
+           "observe.evaluation_set=false", "env.protocol=cost_model/1"}),
       folder.path() / "log");
   CAPTURE(done.output);
   const auto said = [&](const char* role) {

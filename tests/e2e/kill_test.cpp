@@ -59,7 +59,8 @@ class victim_run {
         run_(folder_ / "run"),
         steps_(steps),
         environment_(std::move(environment)) {
-    std::vector<std::string> settings = {"observe.panel=false", "storage.checkpoint_every_steps=2"};
+    std::vector<std::string> settings = {"observe.evaluation_set=false",
+                                         "storage.checkpoint_every_steps=2"};
     // The cost model replaces the time: what is tested here is not how fast kernels are. Another
     // configuration is there for its evaluators.
     if (run_of_machine().empty()) settings.emplace_back("env.protocol=cost_model/1");

@@ -28,12 +28,13 @@ TEST_CASE("weights over links, from two learner ranks: a generator dies, then ra
   const fs::path run = folder.path() / "run";
   // Enough that steps are left when rank 0 is hit: the window may hold the samples of some.
   constexpr std::int64_t steps = 12;
-  // The epoch begins with version 0, so that a new generator is behind by more than a sample may be
-  // old: without the newest weights it could not go on.
+  // The incarnation begins with version 0, so that a new generator is behind by more than a sample
+  // may be old: without the newest weights it could not go on.
   auto control = base::subprocess::start(
-      {.argv = train_command(run, steps,
-                             {"actors.weights=link", "learner.ranks=2", "observe.panel=false",
-                              "env.protocol=cost_model/1", "storage.checkpoint_every_steps=1"}),
+      {.argv =
+           train_command(run, steps,
+                         {"actors.weights=link", "learner.ranks=2", "observe.evaluation_set=false",
+                          "env.protocol=cost_model/1", "storage.checkpoint_every_steps=1"}),
        .log = folder.path() / "log"});
   REQUIRE(control);
   const auto over = [&] { return control->poll().has_value(); };

@@ -58,10 +58,10 @@ struct modules_world {
 
   [[nodiscard]] std::vector<std::string> command(const fs::path& run, std::int64_t steps) const {
     std::vector<std::string> settings = module_settings(suite);
-    settings.insert(
-        settings.end(),
-        {"policy.engine=recorded", "policy.recorded=" + recorded.string(), "algorithm.group_size=5",
-         "algorithm.groups_per_step=1", "storage.checkpoint_every_steps=1", "observe.panel=false"});
+    settings.insert(settings.end(),
+                    {"policy.engine=recorded", "policy.recorded=" + recorded.string(),
+                     "algorithm.group_size=5", "algorithm.groups_per_step=1",
+                     "storage.checkpoint_every_steps=1", "observe.evaluation_set=false"});
     return train_command(run, steps, settings);
   }
 

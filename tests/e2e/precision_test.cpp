@@ -42,11 +42,11 @@ TEST_CASE("a bfloat16 learner takes float32 weights; a resume keeps masters that
   auto folder = base::temp_folder::make();
   REQUIRE(folder);
   const fs::path run = folder->path() / "run";
-  const finished trained = run_to_end(
-      train_command(
-          run, 1,
-          {"learner.precision=bfloat16", "observe.panel=false", "env.protocol=cost_model/1"}),
-      folder->path() / "log");
+  const finished trained =
+      run_to_end(train_command(run, 1,
+                               {"learner.precision=bfloat16", "observe.evaluation_set=false",
+                                "env.protocol=cost_model/1"}),
+                 folder->path() / "log");
   CAPTURE(trained.output);
   REQUIRE(trained.code == 0);
   check_law(run);

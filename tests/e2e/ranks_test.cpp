@@ -124,9 +124,10 @@ TEST_CASE("a rank of which only the thread that computes hangs is named, and the
   const fs::path run = folder.path() / "run";
   constexpr std::int64_t steps = 8;
   auto control = base::subprocess::start(
-      {.argv = train_command(run, steps,
-                             {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.panel=false",
-                              "env.protocol=cost_model/1", "storage.checkpoint_every_steps=2"}),
+      {.argv = train_command(
+           run, steps,
+           {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.evaluation_set=false",
+            "env.protocol=cost_model/1", "storage.checkpoint_every_steps=2"}),
        .log = folder.path() / "log"});
   REQUIRE(control);
   const auto over = [&] { return control->poll().has_value(); };
@@ -186,9 +187,10 @@ TEST_CASE(
   // Enough that the run is not over before the test has looked for the next one to be hit.
   constexpr std::int64_t steps = 10;
   auto control = base::subprocess::start(
-      {.argv = train_command(run, steps,
-                             {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.panel=false",
-                              "env.protocol=cost_model/1", "storage.checkpoint_every_steps=1"}),
+      {.argv = train_command(
+           run, steps,
+           {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.evaluation_set=false",
+            "env.protocol=cost_model/1", "storage.checkpoint_every_steps=1"}),
        .log = folder.path() / "log"});
   REQUIRE(control);
   const auto ranks = [&](const std::vector<std::string>& words) {

@@ -63,7 +63,7 @@ std::vector<std::string> run_of_machine() {
   return words_of("QUERN_TEST_RUN");
 }
 
-const char* const sft_config = R"(quern_config: 1
+const char* const sft_config = R"(quern_config: 2
 run: {name: sft}
 stage: sft
 policy: {layers: 1, width: 32, heads: 2, kv_heads: 1, head_width: 16, mlp_width: 64,

@@ -62,7 +62,7 @@ namespace {
 
 /// Of a step of learning on samples of its own weights, all of them.
 base::json learner_figures(const fs::path& run, const std::vector<std::string>& settings) {
-  std::vector<std::string> all{"actors.staleness=0", "observe.panel=false",
+  std::vector<std::string> all{"actors.staleness=0", "observe.evaluation_set=false",
                                "observe.log_level=warning"};
   all.insert(all.end(), settings.begin(), settings.end());
   const finished trained = run_to_end(train_command(run, 1, all), run.string() + ".log");
@@ -84,7 +84,7 @@ void check_report(const fs::path& run, const fs::path& folder) {
   CHECK(contains(report, "mean reward, held out"));
   // The page was made while the run had its lock.
   CHECK(contains(base::read_file(run / "report.html").value_or(""), "\"state\":\"complete\""));
-  const std::string panel = base::read_file(run / "panel.json").value_or("");
+  const std::string evaluation_set = base::read_file(run / "evaluation_set.json").value_or("");
   for (const char* command : {"resume", "report"}) {
     CAPTURE(command);
     fs::remove(run / "report.txt");
@@ -95,7 +95,7 @@ void check_report(const fs::path& run, const fs::path& folder) {
     CHECK(contains(made.output, report));
     CHECK(base::read_file(run / "report.txt").value_or("") == report);
     CHECK(fs::exists(run / "report.html"));
-    CHECK(base::read_file(run / "panel.json").value_or("") == panel);
+    CHECK(base::read_file(run / "evaluation_set.json").value_or("") == evaluation_set);
   }
 }
 
@@ -117,9 +117,9 @@ TEST_CASE("train, status, sample and export do what they say") {
   const fs::path run = folder->path() / "run";
   const fs::path log = folder->path() / "log";
   auto control = base::subprocess::start(
-      {.argv = train_command(
-           run, 2,
-           {"observe.panel_train=4", "observe.panel_held_out=2", "observe.log_level=warning"}),
+      {.argv = train_command(run, 2,
+                             {"observe.evaluation_set_train=4", "observe.evaluation_set_held_out=2",
+                              "observe.log_level=warning"}),
        .log = log});
   REQUIRE(control);
   REQUIRE(wait_until(300_s, [&] { return counts_of(run).issued_ever > 0 || control->poll(); }));
@@ -139,7 +139,7 @@ TEST_CASE("train, status, sample and export do what they say") {
   check_law(run);
   CHECK(version_of(run) == 2);
   CHECK(trained.output.find("mean reward, held out") != std::string::npos);
-  CHECK(fs::exists(run / "panel.json"));
+  CHECK(fs::exists(run / "evaluation_set.json"));
   // The level holds in every process of the run.
   CHECK(trained.output.find(" info ") == std::string::npos);
   for (const auto& one : fs::directory_iterator(run / "logs"))
@@ -284,7 +284,7 @@ TEST_CASE("steps that no checkpoint holds are taken again, however few are wante
   const fs::path run = folder->path() / "run", copy = folder->path() / "copy";
   auto control = base::subprocess::start(
       {.argv = train_command(run, 8,
-                             {"observe.panel=false", "storage.checkpoint_every_steps=100",
+                             {"observe.evaluation_set=false", "storage.checkpoint_every_steps=100",
                               "env.protocol=cost_model/1", "actors.restarts=0"}),
        .log = folder->path() / "log"});
   REQUIRE(control);
@@ -335,8 +335,8 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
   const fs::path run = at / "run";
   auto control = base::subprocess::start(
       {.argv = train_command(run, 1,
-                             {"observe.panel=false", "env.evaluators=0", "env.bind=" + address,
-                              "env.keys=" + (at / "run.key").string(),
+                             {"observe.evaluation_set=false", "env.evaluators=0",
+                              "env.bind=" + address, "env.keys=" + (at / "run.key").string(),
                               "env.hosts=" + (at / "hosts").string(), "env.protocol=cost_model/1"}),
        .log = at / "log"});
   REQUIRE(control);

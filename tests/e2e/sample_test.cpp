@@ -54,7 +54,7 @@ struct sampling {
   fs::path run(const std::string& name, const std::string& policy) {
     const fs::path root = folder.path() / "runs" / name;
     REQUIRE(storage::run_directory::create(
-        root, "quern_config: 1\nstage: contrastive\npolicy: {" + policy + "}\n",
+        root, "quern_config: 2\nstage: contrastive\npolicy: {" + policy + "}\n",
         base::json::object({{"stage", "contrastive"}})));
     storage::checkpoint_store store(root / "checkpoints");
     REQUIRE(store.write(3, [&](const fs::path& draft) {

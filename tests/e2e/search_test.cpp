@@ -62,7 +62,7 @@ TEST_CASE("a search without a learner is killed, paused and resumed, and spends 
   const fs::path run = at / "run";
   const auto begin = train_command(
       run, 1,
-      {"stage=search", "observe.panel=false", "tasks.count=1", "tasks.held_out_count=0",
+      {"stage=search", "observe.evaluation_set=false", "tasks.count=1", "tasks.held_out_count=0",
        "run.budget_evaluations=" + std::to_string(searched_budget), "env.protocol=cost_model/1",
        "algorithm.groups_per_step=1", "actors.staleness=0", "replay.seed_variants=0"});
   const std::vector<std::string> resume = {program("quern"), "resume", run.string()};

@@ -61,7 +61,8 @@ int end_of(pid_t child) {
   return WIFSIGNALED(raw) ? -WTERMSIG(raw) : WEXITSTATUS(raw);
 }
 
-const std::vector<std::string> quick = {"observe.panel=false", "env.protocol=cost_model/1"};
+const std::vector<std::string> quick = {"observe.evaluation_set=false",
+                                        "env.protocol=cost_model/1"};
 
 }  // namespace
 

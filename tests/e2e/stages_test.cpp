@@ -16,7 +16,7 @@ namespace {
 
 /// A policy that has learnt next to nothing: what it writes is malformed, so that nothing has to be
 /// compiled, and what is tested is the order of things.
-constexpr auto chain_config = R"(quern_config: 1
+constexpr auto chain_config = R"(quern_config: 2
 run: {name: chain}
 policy: {layers: 1, width: 32, heads: 2, kv_heads: 1, head_width: 16, mlp_width: 64,
          vocabulary: 300, max_prompt_tokens: 900, max_new_tokens: 24}
@@ -24,7 +24,7 @@ tasks: {seed: 1000, count: 4, held_out_count: 0}
 env: {evaluators: 1, sandbox: best_effort}
 replay: {exemplars: none}
 algorithm: {group_size: 4, groups_per_step: 1}
-observe: {panel: false}
+observe: {evaluation_set: false}
 stages:
   - stage: sft
     tasks: {corpus_tasks: 4, corpus_variants: 2, corpus_exemplars_share: 0}
@@ -127,13 +127,13 @@ TEST_CASE("a signal in the last step of a stage keeps the next one from beginnin
   const auto folder = base::temp_folder::make().value();
   const fs::path chain = folder.path() / "chain", log = folder.path() / "log";
   REQUIRE(base::write_file_atomic(folder.path() / "two.yaml",
-                                  "quern_config: 1\n"
+                                  "quern_config: 2\n"
                                   "policy: {model: policy/demo, max_new_tokens: 24}\n"
                                   "tasks: {seed: 1000, count: 4, held_out_count: 0}\n"
                                   "env: {evaluators: 1, sandbox: best_effort}\n"
                                   "replay: {exemplars: none}\n"
                                   "algorithm: {group_size: 4, groups_per_step: 1}\n"
-                                  "observe: {panel: false}\n"
+                                  "observe: {evaluation_set: false}\n"
                                   "learner: {steps: 3}\n"
                                   "stages: [{stage: self_train}, {stage: contrastive}]\n"));
   const std::vector<std::string> train{program("quern"), "train",

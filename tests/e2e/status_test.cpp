@@ -50,8 +50,8 @@ TEST_CASE("status of a finished run says in words where every sample is") {
   run.close();
   const std::string text = f.text();
   CAPTURE(text);
-  CHECK(
-      contains(text, "  version 2 of the weights; the newest checkpoint has version 2; epoch 1\n"));
+  CHECK(contains(
+      text, "  version 2 of the weights; the newest checkpoint has version 2; incarnation 1\n"));
   CHECK(contains(text,
                  "  7 samples issued: 4 trained, 3 dropped, none in flight. Every sample is "
                  "accounted for.\n"));
@@ -82,7 +82,7 @@ TEST_CASE("status of a run that goes on, of a paused one and of one without a ch
   looking other;
   test::written_run young(other.path);
   young.open().issue("abs", 2);
-  CHECK(contains(other.text(), "version 0 of the weights; no checkpoint yet; epoch 1\n"));
+  CHECK(contains(other.text(), "version 0 of the weights; no checkpoint yet; incarnation 1\n"));
 }
 
 TEST_CASE("status of an empty run says so; a ledger that is gone is an error with what to do") {

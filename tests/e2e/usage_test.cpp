@@ -272,7 +272,7 @@ TEST_CASE("a damaged run.db is told before a run goes on, with what to do") {
     REQUIRE(db);
     const auto ledger = storage::ledger::open(**db);
     REQUIRE(ledger);
-    REQUIRE((*ledger)->open_epoch({"start", 0, {}}));
+    REQUIRE((*ledger)->open_incarnation({"start", 0, {}}));
     auto root = (*db)->prepare("SELECT rootpage FROM sqlite_master WHERE name = 'variants_best'");
     REQUIRE(root);
     REQUIRE(root->next().value());
@@ -310,7 +310,7 @@ TEST_CASE("paths that the system refuses are errors, not crashes") {
 
 TEST_CASE("settings go where they belong") {
   fixture f;
-  const std::string file = f.write("one.yaml", "quern_config: 1\nstage: contrastive\n");
+  const std::string file = f.write("one.yaml", "quern_config: 2\nstage: contrastive\n");
   // The configuration may stand behind the settings.
   f.refused({"train", "--set", "learner.steps=1", "/nonexistent", "--dry-run"}, {"/nonexistent"});
   f.refused({"train", file, "--set", "sft.learner.steps=2"},
@@ -495,7 +495,7 @@ TEST_CASE("quern explain loss RUN prints the run's own values and not the preset
   {
     const auto made = storage::run_directory::create(
         run,
-        "quern_config: 1\nstage: contrastive\nalgorithm: {preset: group_centred, clip_high: 0.27}\n"
+        "quern_config: 2\nstage: contrastive\nalgorithm: {preset: group_centred, clip_high: 0.27}\n"
         "policy: {max_new_tokens: 321}\n",
         base::json::object({{"stage", "contrastive"}}));
     REQUIRE(made);
@@ -585,7 +585,7 @@ TEST_CASE("status and report say that a policy was ruined, past a damaged line, 
     REQUIRE(db);
     const auto ledger = storage::ledger::open(**db);
     REQUIRE(ledger);
-    REQUIRE((*ledger)->open_epoch({"start", 0, {}}));
+    REQUIRE((*ledger)->open_incarnation({"start", 0, {}}));
     storage::group_spec group;
     group.task = "t";
     group.size = 3;
@@ -598,7 +598,7 @@ TEST_CASE("status and report say that a policy was ruined, past a damaged line, 
     // A checkpoint of version 5, from which it went on.
     REQUIRE((*db)->execute(
         "INSERT INTO checkpoints VALUES (5, 1, 'v5', '00000000000000000000000000000005', 0)"));
-    const auto resumed = (*ledger)->open_epoch({"resume", 5, {}});
+    const auto resumed = (*ledger)->open_incarnation({"resume", 5, {}});
     REQUIRE_MESSAGE(resumed, (resumed ? "" : resumed.error().message));
     REQUIRE((*ledger)->commit());
   }

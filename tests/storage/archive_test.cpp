@@ -44,7 +44,7 @@ TEST_CASE("a variant is kept once, with its text, and found again") {
   const variant found = must(run.store->get(first.id));
   CHECK(found.speedup_e2 == 120);
   CHECK(found.version == 3);
-  CHECK(found.epoch == 1);
+  CHECK(found.incarnation == 1);
   CHECK(found.parents == std::vector<std::int64_t>{4, 2});
   CHECK(must(run.store->text(found)) == "int x;  // a comment");
   CHECK(must(run.store->find(relu, {1, 1}))->id == first.id);
@@ -119,7 +119,7 @@ void roll_back_to_one(archive_fixture& run) {
   must(run.store->record(made(relu, 1, 110, 1, 1), "a"));
   must(run.book->consume(b, 2));
   must(run.store->record(made(relu, 2, 210, 2, 2), "b"));
-  must(run.book->open_epoch({"crash", 1, {}}));
+  must(run.book->open_incarnation({"crash", 1, {}}));
   must(run.store->rebuild());
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("after a rollback a run that must repeat exactly forgets what it will 
   CHECK(must(run.store->best(relu, 9))->speedup_e2 == 110);
   const auto revived = must(run.store->record(made(relu, 2, 220, 2, 2), "b again"));
   CHECK(revived.fresh);
-  CHECK(must(run.store->get(revived.id)).epoch == 2);
+  CHECK(must(run.store->get(revived.id)).incarnation == 2);
   CHECK(must(run.store->text(must(run.store->get(revived.id)))) == "b again");
   CHECK(run.store->buckets(relu)->as_of(2).size() == 2);
   CHECK(run.store->buckets(relu)->as_of(1).size() == 1);
@@ -183,7 +183,7 @@ TEST_CASE("random records, rescores, rollbacks and reopenings agree with a plain
       } else if (choice == 10) {
         const auto left = must(run.book->checkpoints());
         version = left.empty() ? 0 : left[random.below(left.size())].version;
-        must(run.book->open_epoch({"crash", version, {}}));
+        must(run.book->open_incarnation({"crash", version, {}}));
         must(run.store->rebuild());
         for (auto& [id, each] : plain)
           each.from = std::min(each.from, version);
@@ -220,21 +220,21 @@ TEST_CASE("random records, rescores, rollbacks and reopenings agree with a plain
   }
 }
 
-TEST_CASE("an archive is opened over an open epoch and rising edges") {
+TEST_CASE("an archive is opened over an open incarnation and rising edges") {
   auto db = must(database::in_memory());
   const auto folder = must(base::temp_folder::make("archive"));
   const blob_store blobs(folder.path());
   CHECK_FALSE(archive::open(*db, blobs, {{5, 6}, lost_variants::keep}).has_value());
   auto store = must(archive::open(*db, blobs));
   CHECK(store->record(made(relu, 1, 100, 0), "a").error().code == base::errc::conflict);
-  // It follows the epochs that are opened over it.
+  // It follows the incarnations that are opened over it.
   auto book = must(ledger::open(*db));
-  must(book->open_epoch({"start", 0, {}}));
+  must(book->open_incarnation({"start", 0, {}}));
   const auto first = must(store->record(made(relu, 1, 100, 3), "a"));
-  CHECK(must(store->get(first.id)).epoch == 1);
-  must(book->open_epoch({"crash", 0, {}}));
+  CHECK(must(store->get(first.id)).incarnation == 1);
+  must(book->open_incarnation({"crash", 0, {}}));
   const auto second = must(store->record(made(relu, 2, 100, 0), "b"));
-  CHECK(must(store->get(second.id)).epoch == 2);
+  CHECK(must(store->get(second.id)).incarnation == 2);
   CHECK(store->buckets(relu)->as_of(0)[0].count == 2);
 }
 

@@ -166,7 +166,7 @@ TEST_CASE("a reader of run.db is not named, and the message says where to look i
   holder other(path, holding::to_read);
   {
     auto db = must(database::open(path, database::access::write));
-    must(must(ledger::open(*db))->open_epoch({"start", 0, {}}));
+    must(must(ledger::open(*db))->open_incarnation({"start", 0, {}}));
   }
   other.hold();
   const lock_holder found = holder_of(path);
@@ -182,7 +182,7 @@ TEST_CASE("a process that holds run.db for 6 s is waited for, and named") {
   {
     auto db = must(database::open(path, database::access::write));
     auto book = must(ledger::open(*db));
-    must(book->open_epoch({"start", 0, {}}));
+    must(book->open_incarnation({"start", 0, {}}));
     other.hold();
     // Some sandboxes have no such file.
     const bool tells = fs::exists("/proc/locks");
@@ -218,7 +218,7 @@ TEST_CASE("after that the error says who held run.db and what to do, and nothing
   auto db = must(database::open(path, database::access::write, default_batch_rows,
                                 {2'000'000'000, 50'000'000}));
   auto book = must(ledger::open(*db));
-  must(book->open_epoch({"start", 0, {}}));
+  must(book->open_incarnation({"start", 0, {}}));
   other.hold();
   std::string message;
   {
@@ -246,7 +246,7 @@ TEST_CASE("a process that only looks at run.db ends a run without a long wait") 
   const fs::path path = folder.path() / "run.db";
   auto db = must(database::open(path, database::access::write));
   auto book = must(ledger::open(*db));
-  must(book->open_epoch({"start", 0, {}}));
+  must(book->open_incarnation({"start", 0, {}}));
   auto reader = must(database::open(path, database::access::read));
   must(reader->execute("BEGIN; SELECT count(*) FROM samples"));
   const auto begin = std::chrono::steady_clock::now();

@@ -20,7 +20,7 @@ struct file_ledger {
 
 TEST_CASE("a batch becomes visible to readers, and durable, at its commit") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   auto reading = must(database::open(run.path, database::access::read));
   auto seen = must(ledger::open(*reading));
   must(run.book->issue(group_of(0, 8)));
@@ -36,7 +36,7 @@ TEST_CASE("a batch becomes visible to readers, and durable, at its commit") {
 
 TEST_CASE("a batch commits itself when it is full, never with more than its rows") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   const auto before = run.db->commits();
   must(run.book->issue(group_of(0, 63)));  // 64 rows with the group
   CHECK(run.book->durable());
@@ -53,7 +53,7 @@ TEST_CASE("a batch commits itself when it is full, never with more than its rows
 
 TEST_CASE("an operation that fails leaves the rest of its batch alone") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   must(run.book->issue(group_of(0, 4)));
   const std::vector<std::int64_t> bad = {1, 2, 77};
   CHECK_FALSE(run.book->drop(bad, "stale").has_value());
@@ -65,7 +65,7 @@ TEST_CASE("an operation that fails leaves the rest of its batch alone") {
 
 TEST_CASE("what was not committed is gone after the process; what was, is there") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   must(run.book->issue(group_of(0, 4)));
   must(run.book->commit());
   must(run.book->generated(tokens_of(1, 1, 0, 0)));
@@ -80,7 +80,7 @@ TEST_CASE("what was not committed is gone after the process; what was, is there"
 
 TEST_CASE("what a connection keeps of run.db does not grow with what it writes or reads") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   constexpr int samples = 2000;
   must(run.book->issue(group_of(0, samples)));
   for (std::int64_t id = 1; id <= samples; ++id) {
@@ -106,7 +106,7 @@ TEST_CASE("what a connection keeps of run.db does not grow with what it writes o
 
 TEST_CASE("there is one writer") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   must(run.book->issue(group_of(0, 4)));
   auto other = must(database::open(run.path, database::access::write));
   must(other->execute("PRAGMA busy_timeout = 1"));
@@ -119,10 +119,10 @@ TEST_CASE("there is one writer") {
 
 TEST_CASE("a commit that fails ends all writing") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   must(run.book->issue(group_of(0, 1)));
   // A violated deferred key is how a commit can be made to fail on purpose.
-  must(run.db->execute("INSERT INTO epochs VALUES (2, 0, 'x', 0, 1)"));
+  must(run.db->execute("INSERT INTO incarnations VALUES (2, 0, 'x', 0, 1)"));
   const auto failed = run.book->commit();
   REQUIRE_FALSE(failed.has_value());
   CHECK(failed.error().message.find("end and recover") != std::string::npos);
@@ -138,7 +138,7 @@ TEST_CASE("a commit that fails ends all writing") {
 
 TEST_CASE("a folded ledger is one file that can be copied and read from a read-only place") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   must(run.book->issue(group_of(0, 4)));
   CHECK(fs::exists(run.path.string() + "-wal"));
   must(run.db->fold());
@@ -160,7 +160,7 @@ TEST_CASE("a folded ledger is one file that can be copied and read from a read-o
 
 TEST_CASE("a reader keeps the log from being folded, and nothing is lost") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   must(run.book->issue(group_of(0, 4)));
   must(run.book->commit());
   auto reading = must(database::open(run.path, database::access::read));
@@ -173,7 +173,7 @@ TEST_CASE("a reader keeps the log from being folded, and nothing is lost") {
 
 TEST_CASE("a connection that is idle keeps the log, too, and nothing is lost") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   auto reading = must(database::open(run.path, database::access::read));
   must(run.db->execute("PRAGMA busy_timeout = 1"));
   must(run.book->issue(group_of(0, 4)));
@@ -186,7 +186,7 @@ TEST_CASE("a connection that is idle keeps the log, too, and nothing is lost") {
 
 TEST_CASE("a flipped byte at the head of any page is found, with what to do") {
   file_ledger run;
-  must(run.book->open_epoch({"start", 0, {}}));
+  must(run.book->open_incarnation({"start", 0, {}}));
   must(run.book->issue(group_of(0, 200)));
   must(run.db->fold());
   must(run.db->quick_check());

@@ -14,14 +14,14 @@ struct model_sample {
   std::string state = "issued";
   std::int64_t v_max = 0;
   std::int64_t step = 0;
-  std::set<std::int64_t> attempts;  ///< of the current epoch
+  std::set<std::int64_t> attempts;  ///< of the current incarnation
 };
 
 /// Answers to what each operation should do; `ok` operations change the model.
 class law_model {
  public:
   std::map<std::int64_t, model_sample> samples;
-  std::int64_t epoch = 0;
+  std::int64_t incarnation = 0;
   std::int64_t version = 0;
   std::vector<std::int64_t> checkpoints;  ///< that survive, ascending
 
@@ -82,10 +82,10 @@ class law_model {
     return true;
   }
 
-  bool open_epoch(std::int64_t from, const std::set<std::int64_t>& unreadable) {
+  bool open_incarnation(std::int64_t from, const std::set<std::int64_t>& unreadable) {
     const bool known = std::count(checkpoints.begin(), checkpoints.end(), from) > 0;
     if (from != 0 && !known) return false;
-    ++epoch;
+    ++incarnation;
     version = from;
     std::erase_if(checkpoints, [&](std::int64_t each) { return each > from; });
     for (auto& [id, sample] : samples) {
@@ -104,8 +104,8 @@ class law_model {
   std::string arrival(std::int64_t id, std::int64_t asked_in, const std::string& wanted) {
     static const std::vector<std::string> order = {"issued",   "generated", "evaluated", "admitted",
                                                    "consumed", "trained",   "dropped"};
-    if (epoch == 0 || asked_in > epoch || asked_in < 1) return "error";
-    if (asked_in < epoch) return "stale";
+    if (incarnation == 0 || asked_in > incarnation || asked_in < 1) return "error";
+    if (asked_in < incarnation) return "stale";
     if (!samples.contains(id)) return "error";
     const auto place = [&](const std::string& state) {
       return std::find(order.begin(), order.end(), state) - order.begin();

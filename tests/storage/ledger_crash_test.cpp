@@ -42,11 +42,12 @@ class small_run {
       QUERN_TRY(weights_, base::read_file(choice.chosen.folder / "weights"));
     }
     QUERN_CHECK(checkpoints_.set_aside_above(from));
-    QUERN_TRY(const auto report,
-              book_->open_epoch({"crash", from, [&](std::int64_t, const base::hash128& tokens) {
+    QUERN_TRY(
+        const auto report,
+        book_->open_incarnation({"crash", from, [&](std::int64_t, const base::hash128& tokens) {
                                    return blobs_.readable(tokens);
                                  }}));
-    epoch_ = report.epoch;
+    incarnation_ = report.incarnation;
     version_ = from;
     QUERN_TRY(archive_, archive::open(*db_, blobs_));
     return {};
@@ -78,14 +79,15 @@ class small_run {
  private:
   base::status advance(const sample_row& sample) {
     if (sample.state == sample_state::issued) {
-      QUERN_TRY(const auto tokens, blobs_.put(fmt::format("tokens {} {}", sample.id, epoch_)));
+      QUERN_TRY(const auto tokens,
+                blobs_.put(fmt::format("tokens {} {}", sample.id, incarnation_)));
       generation made =
-          tokens_of(sample.id, epoch_, std::max<std::int64_t>(0, version_ - 1), version_);
+          tokens_of(sample.id, incarnation_, std::max<std::int64_t>(0, version_ - 1), version_);
       made.tokens_hash = tokens;
       QUERN_CHECK(book_->generated(made));
     } else if (sample.state == sample_state::generated) {
       QUERN_CHECK(book_->evaluated(
-          verdict_of(sample.id, epoch_, random_.between(1, 9), random_.chance(0.8))));
+          verdict_of(sample.id, incarnation_, random_.between(1, 9), random_.chance(0.8))));
     } else if (sample.state == sample_state::evaluated) {
       variant fresh;
       fresh.key = {"relu@1", "cpu", "paired/1"};
@@ -134,7 +136,7 @@ class small_run {
   std::unique_ptr<ledger> book_;
   std::unique_ptr<archive> archive_;
   std::string weights_;
-  std::int64_t epoch_ = 0;
+  std::int64_t incarnation_ = 0;
   std::int64_t version_ = 0;
 };
 
@@ -183,7 +185,7 @@ void check_dead_run(const run_paths& paths) {
   }
   // Every variant that a row names can be read.
   const blob_store blobs(paths.blobs());
-  if (here.epoch > 0) {
+  if (here.incarnation > 0) {
     auto store = must(archive::open(*db, blobs));
     statement ids = must(db->prepare("SELECT id FROM variants"));
     while (must(ids.next()))
@@ -225,7 +227,7 @@ TEST_CASE("kill -9 of the ledger's writer, at random instants over one run") {
   auto db = must(database::open(paths.database(), database::access::write));
   auto book = must(ledger::open(*db));
   const auto here = must(book->position());
-  must(book->open_epoch({"end", here.checkpoint ? here.checkpoint->version : 0, {}}));
+  must(book->open_incarnation({"end", here.checkpoint ? here.checkpoint->version : 0, {}}));
   must(book->stop());
   CHECK(must(book->counts()).in_flight() == 0);
   must(book->audit());
@@ -256,7 +258,7 @@ TEST_CASE("a log torn at any byte, as a power cut leaves it, is a run cut off at
     auto book = must(ledger::open(*db));
     must(book->audit());
     ends.insert(must(book->counts()).issued_ever);
-    if (must(book->position()).epoch > 0) must(book->open_epoch({"power cut", 0, {}}));
+    if (must(book->position()).incarnation > 0) must(book->open_incarnation({"power cut", 0, {}}));
     must(book->audit());
   }
   // Different tears must have ended the run at different commits.

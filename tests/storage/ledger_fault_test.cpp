@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 base::expected<std::string> read_rows(database& db) {
   std::string all;
   for (const char* question :
-       {"SELECT id, from_version, reason FROM epochs", "SELECT id, seq FROM groups",
-        "SELECT id, state, epoch, v_max, reward, step, drop_reason FROM samples",
-        "SELECT id, sample, attempt FROM verdicts", "SELECT version, epoch FROM checkpoints",
-        "SELECT seq, sample, old, new, epoch FROM events", "SELECT x FROM scratch"}) {
+       {"SELECT id, from_version, reason FROM incarnations", "SELECT id, seq FROM groups",
+        "SELECT id, state, incarnation, v_max, reward, step, drop_reason FROM samples",
+        "SELECT id, sample, attempt FROM verdicts", "SELECT version, incarnation FROM checkpoints",
+        "SELECT seq, sample, old, new, incarnation FROM events", "SELECT x FROM scratch"}) {
     QUERN_TRY(statement rows, db.prepare(question));
     while (true) {
       QUERN_TRY(const bool row, rows.next());
@@ -46,7 +46,7 @@ class short_life {
   static const std::vector<operation>& operations() {
     static const std::vector<operation> all = {
         [](database&, ledger& book) {
-          return done(book.open_epoch({"start", 0, {}}));
+          return done(book.open_incarnation({"start", 0, {}}));
         },
         [](database&, ledger& book) { return done(book.issue(group_of(0, 4))); },
         [](database&, ledger& book) { return book.commit(); },
@@ -68,7 +68,7 @@ class short_life {
         },
         [](database&, ledger& book) { return done(book.generated(tokens_of(4, 1, 1, 1))); },
         [](database&, ledger& book) {
-          return done(book.open_epoch({"resume", 1, {}}));
+          return done(book.open_incarnation({"resume", 1, {}}));
         },
         [](database&, ledger& book) { return done(book.generated(tokens_of(5, 2, 1, 1))); },
         [](database& db, ledger&) { return db.fold(); },
@@ -164,7 +164,7 @@ class faulty_lives {
     // It can be gone on with.
     const auto book = must(ledger::open(*db));
     const auto at = must(book->position());
-    must(book->open_epoch({"after", at.checkpoint ? at.checkpoint->version : 0, {}}));
+    must(book->open_incarnation({"after", at.checkpoint ? at.checkpoint->version : 0, {}}));
     must(book->issue(group_of(at.next_seq, 2)));
     must(book->commit());
     must(book->audit());
@@ -335,7 +335,7 @@ TEST_CASE("a ledger that could not be made is made by the next one who tries") {
       disk.heal();
       auto db = must(database::open(path, database::access::write));
       must(db->quick_check());
-      must(must(ledger::open(*db))->open_epoch({"start", 0, {}}));
+      must(must(ledger::open(*db))->open_incarnation({"start", 0, {}}));
     }
     CHECK(call > each.fewest);
   }
@@ -349,7 +349,7 @@ TEST_CASE("a batch that SQLite rolled back by itself is the last: no later write
   };
   auto db = must(database::open(folder.path() / "run.db", database::access::write));
   auto book = must(ledger::open(*db));
-  must(book->open_epoch({"start", 0, {}}));
+  must(book->open_incarnation({"start", 0, {}}));
   must(book->issue(group_of(0, 1)));
   const char* const gives_up = "INSERT OR ROLLBACK INTO pairs SELECT * FROM pairs LIMIT 1";
   SUBCASE("in a write") {

@@ -21,8 +21,8 @@ class player {
       : random_(seed, "ledger property"),
         db_(must(database::in_memory(nullptr, static_cast<int>(random_.between(1, 64))))),
         book_(must(ledger::open(*db_))) {
-    must(book_->open_epoch({"start", 0, {}}));
-    model_.open_epoch(0, {});
+    must(book_->open_incarnation({"start", 0, {}}));
+    model_.open_incarnation(0, {});
   }
 
   void play(int operations) {
@@ -60,8 +60,8 @@ class player {
     return ids.empty() ? any_id() : ids.back();
   }
 
-  std::int64_t about_epoch() {
-    return random_.chance(0.9) ? model_.epoch : random_.between(0, model_.epoch + 1);
+  std::int64_t about_incarnation() {
+    return random_.chance(0.9) ? model_.incarnation : random_.between(0, model_.incarnation + 1);
   }
 
   void expect(const std::string& what, const std::string& got, const std::string& wanted) {
@@ -116,22 +116,22 @@ class player {
 
   void generate() {
     const std::int64_t id = id_in("issued");
-    const std::int64_t epoch = about_epoch();
+    const std::int64_t incarnation = about_incarnation();
     // Now and then by weights that no step has made: consuming it must be refused.
     const std::int64_t newest =
         random_.chance(0.05) ? model_.version + 2 : random_.between(0, model_.version);
     const auto oldest = random_.between(std::max<std::int64_t>(0, newest - 2), newest);
-    expect("generated", name_of(book_->generated(tokens_of(id, epoch, oldest, newest))),
-           model_.generated(id, epoch, newest));
+    expect("generated", name_of(book_->generated(tokens_of(id, incarnation, oldest, newest))),
+           model_.generated(id, incarnation, newest));
   }
 
   void evaluate() {
     const std::int64_t id = id_in("generated");
-    const std::int64_t epoch = about_epoch();
+    const std::int64_t incarnation = about_incarnation();
     const auto attempt = random_.between(1, 3);
     const bool counts = random_.chance(0.8);
-    expect("evaluated", name_of(book_->evaluated(verdict_of(id, epoch, attempt, counts))),
-           model_.evaluated(id, epoch, attempt, counts));
+    expect("evaluated", name_of(book_->evaluated(verdict_of(id, incarnation, attempt, counts))),
+           model_.evaluated(id, incarnation, attempt, counts));
   }
 
   void turn() {
@@ -146,10 +146,10 @@ class player {
     for (int i = 0; i < 2; ++i)
       gone.insert(any_id());
     const auto done =
-        book_->open_epoch({"crash", from, [&](std::int64_t sample, const base::hash128&) {
-                             return !gone.contains(sample);
-                           }});
-    expect("epoch", done.has_value(), model_.open_epoch(from, gone));
+        book_->open_incarnation({"crash", from, [&](std::int64_t sample, const base::hash128&) {
+                                   return !gone.contains(sample);
+                                 }});
+    expect("incarnation", done.has_value(), model_.open_incarnation(from, gone));
   }
 
   void compare() {
@@ -157,7 +157,7 @@ class player {
     CHECK(counts.law_holds());
     CHECK(counts.issued_ever == static_cast<std::int64_t>(model_.samples.size()));
     const auto here = must(book_->position());
-    CHECK(here.epoch == model_.epoch);
+    CHECK(here.incarnation == model_.incarnation);
     CHECK(here.version == model_.version);
     CHECK(here.checkpoint.has_value() == !model_.checkpoints.empty());
     if (here.checkpoint) CHECK(here.checkpoint->version == model_.checkpoints.back());
@@ -197,7 +197,7 @@ TEST_CASE("random operations, legal and not, change the ledger exactly as the la
        {"generated accepted", "generated late", "generated stale", "generated error",
         "evaluated accepted", "evaluated late", "evaluated stale", "evaluated error", "admit ok",
         "admit error", "consume ok", "consume error", "drop ok", "drop error", "checkpoint ok",
-        "checkpoint error", "epoch ok", "epoch error"}) {
+        "checkpoint error", "incarnation ok", "incarnation error"}) {
     CHECK_MESSAGE(answers[what] >= 20, what << ": " << answers[what]);
   }
 }
@@ -250,10 +250,10 @@ TEST_CASE(
       const bool plain = run.db->execute(update.c_str()).has_value();
       must(run.db->execute("ROLLBACK"));
       CHECK(plain == (kind == step_kind::forward));
-      must(run.db->execute("BEGIN; INSERT INTO epochs VALUES (2, 0, 'x', 0, 1)"));
+      must(run.db->execute("BEGIN; INSERT INTO incarnations VALUES (2, 0, 'x', 0, 1)"));
       const bool opening = run.db->execute(update.c_str()).has_value();
       must(run.db->execute("ROLLBACK"));
-      // A checkpoint of the new epoch would be needed to train in it.
+      // A checkpoint of the new incarnation would be needed to train in it.
       const bool trains = to == sample_state::trained;
       CHECK(opening == (kind != step_kind::illegal && !trains));
     }

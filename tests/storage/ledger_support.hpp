@@ -30,19 +30,19 @@ inline storage::group_spec group_of(std::int64_t seq, int size) {
   return group;
 }
 
-inline storage::generation tokens_of(std::int64_t sample, std::int64_t epoch,
+inline storage::generation tokens_of(std::int64_t sample, std::int64_t incarnation,
                                      std::int64_t first_version, std::int64_t last_version) {
   storage::generation tokens{
-      sample, epoch, {{0, first_version, {5, 6}}}, {7, static_cast<std::uint64_t>(sample)}};
+      sample, incarnation, {{0, first_version, {5, 6}}}, {7, static_cast<std::uint64_t>(sample)}};
   if (last_version != first_version) tokens.segments.push_back({9, last_version, {8, 9}});
   return tokens;
 }
 
-inline storage::verdict_row verdict_of(std::int64_t sample, std::int64_t epoch,
+inline storage::verdict_row verdict_of(std::int64_t sample, std::int64_t incarnation,
                                        std::int64_t attempt, bool counts = true) {
   storage::verdict_row verdict;
   verdict.sample = sample;
-  verdict.epoch = epoch;
+  verdict.incarnation = incarnation;
   verdict.attempt = attempt;
   verdict.counts = counts;
   verdict.task = "relu@00000000000000000000000000000001";
@@ -56,11 +56,11 @@ inline storage::verdict_row verdict_of(std::int64_t sample, std::int64_t epoch,
   return verdict;
 }
 
-/// A ledger in memory with its first epoch open.
+/// A ledger in memory with its first incarnation open.
 struct open_ledger {
   std::unique_ptr<storage::database> db = must(storage::database::in_memory());
   std::unique_ptr<storage::ledger> book = must(storage::ledger::open(*db));
-  open_ledger() { must(book->open_epoch({"start", 0, {}})); }
+  open_ledger() { must(book->open_incarnation({"start", 0, {}})); }
 
   /// Issues a group of `size` and takes its samples to `state`; their ids.
   std::vector<std::int64_t> group_in(storage::sample_state state, int size,
@@ -72,10 +72,10 @@ struct open_ledger {
       ids.push_back(issued.first_sample + k);
     for (const std::int64_t id : ids) {
       if (state >= storage::sample_state::generated) {
-        must(book->generated(tokens_of(id, here.epoch, version, version)));
+        must(book->generated(tokens_of(id, here.incarnation, version, version)));
       }
       if (state >= storage::sample_state::evaluated) {
-        must(book->evaluated(verdict_of(id, here.epoch, 1)));
+        must(book->evaluated(verdict_of(id, here.incarnation, 1)));
       }
       if (state >= storage::sample_state::admitted) {
         const storage::admission one{id, 1.5};

@@ -49,7 +49,7 @@ TEST_CASE("a sample lives its whole life and every row tells it") {
   CHECK(counts.law_holds());
   const auto here = must(book.position());
   CHECK(here.checkpoint->version == 1);
-  CHECK(here.checkpoint->epoch == 1);
+  CHECK(here.checkpoint->incarnation == 1);
   CHECK(here.next_seq == 1);
   const group_row group = must(book.group(issued.group));
   CHECK(group.exemplars == std::vector<std::int64_t>{3, 1});
@@ -79,7 +79,7 @@ TEST_CASE("the first verdict of an attempt wins; late and stale answers are igno
   CHECK(kept[1].row.counts);
 
   run.group_in(sample_state::generated, 1);
-  must(book.open_epoch({"crash", 0, {}}));
+  must(book.open_incarnation({"crash", 0, {}}));
   CHECK(must(book.evaluated(verdict_of(2, 1, 1))).outcome == arrival::stale);
   CHECK(must(book.generated(tokens_of(2, 1, 0, 0))).outcome == arrival::stale);
   CHECK(must(book.evaluated(verdict_of(2, 2, 1))).outcome == arrival::accepted);
@@ -157,7 +157,7 @@ TEST_CASE("operations that do not fit are refused whole, with the reason") {
   }
 }
 
-TEST_CASE("nothing is written before an epoch is open") {
+TEST_CASE("nothing is written before an incarnation is open") {
   auto db = must(database::in_memory());
   auto book = must(ledger::open(*db));
   CHECK(book->issue(group_of(0, 1)).error().code == base::errc::conflict);
@@ -192,7 +192,7 @@ TEST_CASE("ages and samples of mixed versions are counted") {
   CHECK(ages.mixed == 1);
 }
 
-TEST_CASE("a crash rolls back to the last checkpoint in a new epoch") {
+TEST_CASE("a crash rolls back to the last checkpoint in a new incarnation") {
   open_ledger run;
   ledger& book = *run.book;
   const auto old = run.group_in(sample_state::admitted, 1);
@@ -207,9 +207,9 @@ TEST_CASE("a crash rolls back to the last checkpoint in a new epoch") {
   const auto just_issued = run.group_in(sample_state::issued, 1);
 
   const auto gone = still_here[1];
-  const auto report = must(book.open_epoch(
+  const auto report = must(book.open_incarnation(
       {"crash", 1, [&](std::int64_t sample, const base::hash128&) { return sample != gone; }}));
-  CHECK(report.epoch == 2);
+  CHECK(report.incarnation == 2);
   CHECK(report.readmitted == 1);
   CHECK(report.reissued == 2);
   CHECK(report.unreadable == 1);
@@ -221,7 +221,7 @@ TEST_CASE("a crash rolls back to the last checkpoint in a new epoch") {
   for (const std::int64_t id : {by_lost[0], lost_and_used[0], gone}) {
     const sample_row row = must(book.sample(id));
     CHECK(row.state == sample_state::issued);
-    CHECK(row.epoch == 2);
+    CHECK(row.incarnation == 2);
     CHECK_FALSE(row.tokens_hash.has_value());
     CHECK_FALSE(row.verdict_id.has_value());
   }
@@ -243,8 +243,8 @@ TEST_CASE("when the last checkpoint cannot be read, the one before takes over") 
   must(book.record_checkpoint({1, 0, "a", {}}));
   must(book.consume(second, 2));
   must(book.record_checkpoint({2, 0, "b", {}}));
-  CHECK(book.open_epoch({"corrupt", 5, {}}).error().code == base::errc::invalid_argument);
-  const auto report = must(book.open_epoch({"checkpoint 2 cannot be read", 1, {}}));
+  CHECK(book.open_incarnation({"corrupt", 5, {}}).error().code == base::errc::invalid_argument);
+  const auto report = must(book.open_incarnation({"checkpoint 2 cannot be read", 1, {}}));
   CHECK(report.readmitted == 1);
   CHECK(must(book.sample(second[0])).state == sample_state::admitted);
   const auto left = must(book.checkpoints());
@@ -276,20 +276,20 @@ TEST_CASE("the triggers hold the law against whoever writes") {
   CHECK(refused("DELETE FROM events") != "allowed");
   CHECK(refused("UPDATE events SET new = 'issued'") != "allowed");
   CHECK(refused("DELETE FROM verdicts") != "allowed");
-  CHECK(refused("UPDATE epochs SET opening = 1") != "allowed");
-  CHECK(refused("INSERT INTO samples(id, grp, k, state, epoch, t_ns) "
+  CHECK(refused("UPDATE incarnations SET opening = 1") != "allowed");
+  CHECK(refused("INSERT INTO samples(id, grp, k, state, incarnation, t_ns) "
                 "VALUES (9, 1, 9, 'admitted', 1, 0)") != "allowed");
   CHECK(refused("INSERT INTO never VALUES (1)") != "allowed");
-  CHECK(refused("INSERT INTO epochs(id, from_version, reason, t_ns) VALUES (5, 0, 'x', 0)") !=
+  CHECK(refused("INSERT INTO incarnations(id, from_version, reason, t_ns) VALUES (5, 0, 'x', 0)") !=
         "allowed");
-  // An epoch that stays open for backward steps cannot be committed.
-  CHECK(refused("INSERT INTO epochs VALUES (2, 0, 'x', 0, 1)").find("FOREIGN KEY") !=
+  // An incarnation that stays open for backward steps cannot be committed.
+  CHECK(refused("INSERT INTO incarnations VALUES (2, 0, 'x', 0, 1)").find("FOREIGN KEY") !=
         std::string::npos);
   // Inside the transaction that opens one, backward steps are legal; after it, no more.
-  CHECK(refused("BEGIN; INSERT INTO epochs VALUES (2, 0, 'x', 0, 1);"
+  CHECK(refused("BEGIN; INSERT INTO incarnations VALUES (2, 0, 'x', 0, 1);"
                 "UPDATE samples SET state = 'issued', v_min = NULL, v_max = NULL, segments = NULL, "
                 "tokens_hash = NULL, source_hash = NULL, verdict_id = NULL, reward = NULL;"
-                "UPDATE epochs SET opening = NULL; COMMIT") == "allowed");
+                "UPDATE incarnations SET opening = NULL; COMMIT") == "allowed");
   CHECK(must(run.book->sample(ids[0])).state == sample_state::issued);
   must(run.book->audit());
 }
@@ -330,7 +330,7 @@ TEST_CASE("the audit sees a history that was forged") {
     must(run.db->execute("INSERT INTO events VALUES (99, 1, NULL, 'issued', 1, 0)"));
     CHECK(run.book->audit().error().code == base::errc::corrupt);
   }
-  SUBCASE("a step back outside the opening of an epoch") {
+  SUBCASE("a step back outside the opening of an incarnation") {
     must(
         run.db->execute("INSERT INTO events VALUES (98, 1, 'evaluated', 'issued', 1, 0);"
                         "INSERT INTO events VALUES (99, 1, 'issued', 'generated', 1, 0)"));

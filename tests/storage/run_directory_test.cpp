@@ -28,8 +28,8 @@ TEST_CASE("a run directory is made whole, opened again, and keeps what it was to
   const fs::path root = folder.path() / "runs" / "one";
   fs::path sockets;
   {
-    auto run = must(run_directory::create(root, "quern_config: 1\n", meta));
-    CHECK(must(base::read_file(run.paths().config())) == "quern_config: 1\n");
+    auto run = must(run_directory::create(root, "quern_config: 2\n", meta));
+    CHECK(must(base::read_file(run.paths().config())) == "quern_config: 2\n");
     std::set<std::string> made;
     for (const auto& entry : fs::directory_iterator(root))
       made.insert(entry.path().filename());
@@ -51,8 +51,8 @@ TEST_CASE("a run directory is made whole, opened again, and keeps what it was to
   auto again = must(run_directory::open(root));
   CHECK(again.meta()["seed"] == 7);
   CHECK(must(read_meta({root}))["sockets"] == again.sockets().string());
-  must(again.write_config("quern_config: 1\nx: 2\n"));
-  CHECK(must(base::read_file(root / "config.yaml")) == "quern_config: 1\nx: 2\n");
+  must(again.write_config("quern_config: 2\nx: 2\n"));
+  CHECK(must(base::read_file(root / "config.yaml")) == "quern_config: 2\nx: 2\n");
   CHECK(run_directory::create(root, "", meta).error().code == base::errc::already_exists);
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("another process is told who holds the run; kill -9 frees it at once")
   { must(run_directory::create(root, "", meta)); }
   const pid_t holder = start_child([&](auto ready) {
     auto run = run_directory::open(root);
-    if (!run || !run->lock().note_epoch(3)) return;
+    if (!run || !run->lock().note_incarnation(3)) return;
     ready();
     ::pause();
   });
@@ -132,7 +132,7 @@ TEST_CASE("another process is told who holds the run; kill -9 frees it at once")
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == base::errc::conflict);
   CHECK(refused.error().message.find(fmt::format("process {}", holder)) != std::string::npos);
-  CHECK(refused.error().message.find("epoch 3") != std::string::npos);
+  CHECK(refused.error().message.find("incarnation 3") != std::string::npos);
   CHECK(must(is_locked(root / "LOCK")));
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);
@@ -258,22 +258,22 @@ TEST_CASE("a creation that fails halfway leaves nothing that blocks a second try
   // The folder for sockets, the last thing that is made, cannot be.
   const std::string before = std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/tmp";
   ::setenv("TMPDIR", "/nonexistent", 1);
-  CHECK_FALSE(run_directory::create(root, "quern_config: 1\n", meta).has_value());
+  CHECK_FALSE(run_directory::create(root, "quern_config: 2\n", meta).has_value());
   ::setenv("TMPDIR", before.c_str(), 1);
   CHECK_FALSE(fs::exists(root));
-  CHECK(run_directory::create(root, "quern_config: 1\n", meta).has_value());
+  CHECK(run_directory::create(root, "quern_config: 2\n", meta).has_value());
 }
 
 TEST_CASE("what a process that died while making a run left behind is taken over") {
   const auto folder = must(base::temp_folder::make("run"));
   const fs::path root = folder.path() / "run";
-  must(run_directory::create(root, "quern_config: 1\n", meta));
+  must(run_directory::create(root, "quern_config: 2\n", meta));
   CHECK(may_become_run(root).error().message.find("is a run already") != std::string::npos);
   fs::remove(root / "meta.json");
   CHECK(may_become_run(root).has_value());
   std::ofstream(root / ".config.yaml.abcdef") << "half";
-  CHECK(run_directory::create(root, "quern_config: 1\nx: 1\n", meta).has_value());
-  CHECK(must(base::read_file(root / "config.yaml")) == "quern_config: 1\nx: 1\n");
+  CHECK(run_directory::create(root, "quern_config: 2\nx: 1\n", meta).has_value());
+  CHECK(must(base::read_file(root / "config.yaml")) == "quern_config: 2\nx: 1\n");
   // But nothing that somebody could miss.
   fs::remove(root / "meta.json");
   std::ofstream(root / "blobs" / "kept") << "kept";
@@ -281,7 +281,7 @@ TEST_CASE("what a process that died while making a run left behind is taken over
   CHECK(fs::exists(root / "blobs" / "kept"));
   const fs::path own = folder.path() / "own";
   must(base::make_folders(own));
-  std::ofstream(own / "config.yaml") << "quern_config: 1\n";
+  std::ofstream(own / "config.yaml") << "quern_config: 2\n";
   CHECK(run_directory::create(own, "", meta).error().code == base::errc::already_exists);
 }
 

@@ -16,7 +16,7 @@ struct disk_ledger {
   std::unique_ptr<database> db = must(
       database::open(file, database::access::write, default_batch_rows, {1'000'000, 2'000'000}));
   std::unique_ptr<ledger> book = must(ledger::open(*db));
-  std::int64_t epoch = must(book->open_epoch({"start", 0, {}})).epoch;
+  std::int64_t incarnation = must(book->open_incarnation({"start", 0, {}})).incarnation;
 
   std::vector<std::int64_t> issue() {
     const auto issued = must(book->issue(group_of(must(book->position()).next_seq, 2)));
@@ -25,8 +25,8 @@ struct disk_ledger {
   }
   void judge(const std::vector<std::int64_t>& samples, std::int64_t version) {
     for (const std::int64_t id : samples) {
-      must(book->generated(tokens_of(id, epoch, version, version)));
-      must(book->evaluated(verdict_of(id, epoch, 1)));
+      must(book->generated(tokens_of(id, incarnation, version, version)));
+      must(book->evaluated(verdict_of(id, incarnation, 1)));
       const storage::admission one{id, 1.5};
       must(book->admit({&one, 1}));
     }
@@ -38,8 +38,9 @@ struct disk_ledger {
   }
   void checkpoint(std::int64_t version) { must(book->record_checkpoint({version, 0, "v", {}})); }
   void go_back(std::int64_t version) {
-    epoch =
-        must(book->open_epoch({"learner lost", version, [](auto, auto&) { return true; }})).epoch;
+    incarnation =
+        must(book->open_incarnation({"learner lost", version, [](auto, auto&) { return true; }}))
+            .incarnation;
   }
   /// Whether the writer may empty its log now: nobody reads.
   bool can_empty_log() {
@@ -88,15 +89,16 @@ TEST_CASE(
   disk_ledger f;
   const auto ids = f.issue();
   for (const std::int64_t id : ids)
-    must(f.book->generated(tokens_of(id, f.epoch, 0, 0)));
-  must(f.book->evaluated(verdict_of(1, f.epoch, 1, false)));
+    must(f.book->generated(tokens_of(id, f.incarnation, 0, 0)));
+  must(f.book->evaluated(verdict_of(1, f.incarnation, 1, false)));
   must(f.book->commit());
   const auto reader = must(sample_reader::open(f.file));
   const auto attempt = must(reader.below(2)).front();
   REQUIRE(attempt.verdict);
   CHECK_FALSE(attempt.verdict->row.counts);
   // Its tokens are gone: what was found out about them says nothing about the sample any more.
-  f.epoch = must(f.book->open_epoch({"resume", 0, [](auto, auto&) { return false; }})).epoch;
+  f.incarnation =
+      must(f.book->open_incarnation({"resume", 0, [](auto, auto&) { return false; }})).incarnation;
   CHECK_FALSE(must(reader.below(2)).front().verdict);
 }
 
@@ -195,8 +197,8 @@ TEST_CASE("totals in stretches are what the ledger counts at once") {
   }
   must(f.book->drop(used, "stale"));
   const auto more = f.issue();
-  must(f.book->generated(tokens_of(more[0], f.epoch, 2, 4)));
-  must(f.book->evaluated(verdict_of(more[0], f.epoch, 1)));
+  must(f.book->generated(tokens_of(more[0], f.incarnation, 2, 4)));
+  must(f.book->evaluated(verdict_of(more[0], f.incarnation, 1)));
   const storage::admission one{more[0], 1};
   must(f.book->admit({&one, 1}));
   f.step({more[0]}, 6);

@@ -27,23 +27,23 @@ class written_run {
                        const std::string& stage = "contrastive", const std::string& more = "")
       : folder_(folder) {
     run_.emplace(value(storage::run_directory::create(
-        folder, "quern_config: 1\nstage: " + stage + "\nrun: {name: written}\n" + more,
+        folder, "quern_config: 2\nstage: " + stage + "\nrun: {name: written}\n" + more,
         {{"stage", stage}})));
   }
 
-  /// Makes run.db with its first epoch. Samples can be written from here on.
+  /// Makes run.db with its first incarnation. Samples can be written from here on.
   written_run& open(std::int64_t from_version = 0) {
     db_ = value(storage::database::open(folder_ / "run.db", storage::database::access::write));
     ledger_ = value(storage::ledger::open(*db_));
     archive_ = value(storage::archive::open(*db_, blobs_));
-    next_epoch("start", from_version);
+    next_incarnation("start", from_version);
     return *this;
   }
 
-  void next_epoch(const std::string& reason, std::int64_t from_version,
-                  bool tokens_readable = true) {
+  void next_incarnation(const std::string& reason, std::int64_t from_version,
+                        bool tokens_readable = true) {
     const auto readable = [=](std::int64_t, const base::hash128&) { return tokens_readable; };
-    epoch_ = value(ledger_->open_epoch({reason, from_version, readable})).epoch;
+    incarnation_ = value(ledger_->open_incarnation({reason, from_version, readable})).incarnation;
   }
 
   /// A group of `size` samples; their ids.
@@ -71,7 +71,7 @@ class written_run {
     made.segments = actors::single_turn(3, 4);
     made.log_probs.assign(4 * sizeof(float), '\0');
     made.text = text;
-    storage::generation tokens{sample, epoch_, {{0, version, {1, 1}}}, {}};
+    storage::generation tokens{sample, incarnation_, {{0, version, {1, 1}}}, {}};
     if (last_version != version) tokens.segments.push_back({2, last_version, {2, 2}});
     tokens.tokens_hash = value(blobs_.put(actors::encode_sample(made)));
     value(ledger_->generated(tokens));
@@ -96,7 +96,7 @@ class written_run {
       verdict.first_diff = env::first_difference{"y", {0, 3}, "0x1.8p+0", "0x1p+0"};
     storage::verdict_row row;
     row.sample = sample;
-    row.epoch = epoch_;
+    row.incarnation = incarnation_;
     row.attempt = attempt;
     row.counts = env::judges_candidate(kind);
     row.task = verdict.task;
@@ -194,7 +194,7 @@ class written_run {
   std::unique_ptr<storage::database> db_;
   std::unique_ptr<storage::ledger> ledger_;
   std::unique_ptr<storage::archive> archive_;
-  std::int64_t epoch_ = 0;
+  std::int64_t incarnation_ = 0;
 };
 
 }  // namespace quern::test

@@ -1,4 +1,4 @@
-// What the held-out tasks got from an arm, read from a panel and from a search.
+// What the held-out tasks got from an arm, read from an evaluation set and from a search.
 #include "support/test.hpp"
 #include "tools/ablate/answers.hpp"
 
@@ -30,15 +30,17 @@ TEST_CASE("a verdict becomes an answer by the reward that all arms have in commo
   CHECK_FALSE(noisy.judged);
 }
 
-TEST_CASE("a panel that has no answers of held-out tasks is refused") {
-  CHECK(tools::answers_of_panel(base::json::array(), reward).error().code == base::errc::corrupt);
-  CHECK(tools::answers_of_panel({{"items", base::json::array()}}, reward).error().code ==
+TEST_CASE("an evaluation set that has no answers of held-out tasks is refused") {
+  CHECK(tools::answers_of_evaluation_set(base::json::array(), reward).error().code ==
+        base::errc::corrupt);
+  CHECK(tools::answers_of_evaluation_set({{"items", base::json::array()}}, reward).error().code ==
         base::errc::not_found);
   const base::json trained = {{"task", "a"}, {"held_out", false}, {"swapped", false}};
-  CHECK(tools::answers_of_panel({{"items", {trained}}}, reward).error().code ==
+  CHECK(tools::answers_of_evaluation_set({{"items", {trained}}}, reward).error().code ==
         base::errc::not_found);
   const base::json torn = {{"task", "a"}, {"held_out", true}, {"swapped", false}};
-  CHECK(tools::answers_of_panel({{"items", {torn}}}, reward).error().code == base::errc::corrupt);
+  CHECK(tools::answers_of_evaluation_set({{"items", {torn}}}, reward).error().code ==
+        base::errc::corrupt);
 }
 
 TEST_CASE("prompts are given to tasks in turn") {

@@ -1,4 +1,5 @@
-// What an arm makes of the kernels that prompts show, read from a panel, and the control beside it.
+// What an arm makes of the kernels that prompts show, read from an evaluation set, and the control
+// beside it.
 #include "support/test.hpp"
 #include "tools/ablate/exemplar_table.hpp"
 
@@ -32,8 +33,8 @@ tools::arm_result result_of(std::int64_t seed, const base::json& items) {
   const base::json written = {{"items", items}};
   tools::arm_result made;
   made.seed = seed;
-  made.answers = tools::answers_of_panel(written, capped).value();
-  made.shown = tools::shown_answers_of_panel(written, capped).value();
+  made.answers = tools::answers_of_evaluation_set(written, capped).value();
+  made.shown = tools::shown_answers_of_evaluation_set(written, capped).value();
   return made;
 }
 

@@ -144,7 +144,7 @@ TEST_CASE("arms differ in what they are about, and in nothing that an answer is 
   CHECK(shared.config.learner.steps == 3);
   CHECK(shared.evaluations == 24);
   CHECK(shared.config.tasks.count == 5);
-  CHECK_FALSE(shared.config.observe.panel);
+  CHECK_FALSE(shared.config.observe.evaluation_set);
   // Weights that stay: the evaluation set of the policy as it begins.
   const auto& still = run_called(*plan, "stage1/seed-1");
   CHECK(still.config.learner.learning_rate == 0);
@@ -157,8 +157,9 @@ TEST_CASE("arms differ in what they are about, and in nothing that an answer is 
   CHECK(search.config.tasks.suite == "/held_out");
   CHECK(plan->runs[*search.begins_with].name == "shared/seed-1/sft");
   for (const tools::planned_run* one : {&contrastive, &grpo, &more, &still}) {
-    CHECK(one->config.observe.panel);
-    CHECK(one->config.observe.panel_held_out == contrastive.config.observe.panel_held_out);
+    CHECK(one->config.observe.evaluation_set);
+    CHECK(one->config.observe.evaluation_set_held_out ==
+          contrastive.config.observe.evaluation_set_held_out);
     CHECK(one->config.tasks.count == contrastive.config.tasks.count);
     CHECK(one->config.tasks.held_out_count == contrastive.config.tasks.held_out_count);
     CHECK(one->config.env.time_budget_s == contrastive.config.env.time_budget_s);
@@ -236,8 +237,8 @@ TEST_CASE("what a configuration lacks for an arm is refused with what to do") {
   stages[0].config.tasks.held_out_count = 0;
   check_refused(plan_of(stages, "+grpo", "1"), {"tasks.held_out_count is 0"});
   stages = one_stage();
-  stages[0].config.observe.panel_held_out = 0;
-  check_refused(plan_of(stages, "+grpo", "1"), {"observe.panel_held_out is 0"});
+  stages[0].config.observe.evaluation_set_held_out = 0;
+  check_refused(plan_of(stages, "+grpo", "1"), {"observe.evaluation_set_held_out is 0"});
   stages = one_stage();
   stages[0].config.tasks.source = "suite";
   CHECK(plan_of(stages, "+grpo", "1"));

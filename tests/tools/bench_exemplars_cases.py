@@ -51,7 +51,7 @@ items = [{"task": task, "held_out": held, "swapped": swapped, "shown": shown, "b
          for task in ("p", "q", "r") for held in (True, False) for swapped in (False, True)]
 folder = run / "arm" / ("seed-" + value("--seeds"))
 folder.mkdir(parents=True)
-(folder / "panel.json").write_text(json.dumps({"items": items}))
+(folder / "evaluation_set.json").write_text(json.dumps({"items": items}))
 import sqlite3
 ledger = sqlite3.connect(folder / "run.db")
 ledger.executescript("CREATE TABLE verdicts(i); CREATE TABLE variants(i); INSERT INTO verdicts VALUES (1), (2)")

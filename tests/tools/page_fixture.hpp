@@ -31,7 +31,7 @@ inline const actors::run_config& page_config() {
   static const actors::run_config config =
       actors::load_config(source_dir() / "configs/quickstart.yaml",
                           {"tasks.count=4", "tasks.held_out_count=2", "learner.steps=6",
-                           "observe.panel=false", "run.name=<b>made</b>"})
+                           "observe.evaluation_set=false", "run.name=<b>made</b>"})
           .value();
   return config;
 }
@@ -44,7 +44,7 @@ inline const actors::task_book& page_tasks() {
 /// A line of metrics.jsonl as a step makes it.
 inline std::string metrics_line(std::int64_t step, double reward) {
   return fmt::format(
-      R"({{"step":{0},"epoch":1,"seconds":{0}.5,"batch":{{"samples":4,"ok":0.5,"reward":{1},)"
+      R"({{"step":{0},"incarnation":1,"seconds":{0}.5,"batch":{{"samples":4,"ok":0.5,"reward":{1},)"
       R"("rewarded":2,"verdicts":{{"ok":2,"wrong_value":1,"malformed":1}}}},"judged":4,"ok":0.5,)"
       R"("reward":{1},"in_flight":8,"ages":{{"0":3,"1":1}},"age_mean":0.25,"span_s":1.5,)"
       R"("tokens_per_s":{2},"evaluations_per_h":4000.0,"roles":{{"generator":{{"busy":0.5,)"
@@ -70,7 +70,7 @@ class made_run {
     db_ = must(storage::database::open(root_ / "run.db", storage::database::access::write));
     book_ = must(storage::ledger::open(*db_));
     archive_ = must(storage::archive::open(*db_, blobs_));
-    must(book_->open_epoch({"start", 0, {}}));
+    must(book_->open_incarnation({"start", 0, {}}));
   }
 
   /// A group of two samples of a task, judged and trained on by `version`: the first `ok` with a
@@ -130,9 +130,9 @@ class made_run {
   void judge(std::int64_t sample, std::size_t task, const std::string& json,
              std::optional<std::int64_t> speedup_e2, const std::string& source,
              std::int64_t version) {
-    const std::int64_t epoch = must(book_->position()).epoch;
-    must(book_->generated(tokens_of(sample, epoch, version - 1, version - 1)));
-    storage::verdict_row verdict = verdict_of(sample, epoch, 1);
+    const std::int64_t incarnation = must(book_->position()).incarnation;
+    must(book_->generated(tokens_of(sample, incarnation, version - 1, version - 1)));
+    storage::verdict_row verdict = verdict_of(sample, incarnation, 1);
     verdict.task = page_tasks().tasks()[task].id;
     verdict.json = json;
     verdict.speedup_e2 = speedup_e2;

@@ -169,7 +169,7 @@ TEST_CASE("sums over samples are the same in one reading as in many, also past a
   must(made.book->record_checkpoint({2, 0, "c", {2, 2}}));
   CHECK(agree().states["trained"] == 603);
   // Past a checkpoint that was lost, samples that were read for good go back.
-  must(made.book->open_epoch({"resume", 1, {}}));
+  must(made.book->open_incarnation({"resume", 1, {}}));
   sums = agree();
   CHECK(sums.states["admitted"] == 3);
   CHECK(sums.speedups.size() == 1);

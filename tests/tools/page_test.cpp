@@ -158,7 +158,7 @@ TEST_CASE("a run that goes on is read without its lock, and again as it grows") 
   CHECK(view.data(true)["curves"]["series"]["reward"][2] == 2);
   // Samples go back when the run goes on from an earlier checkpoint.
   run.checkpoint(1);
-  must(run.book().open_epoch({"resume", 1, {}}));
+  must(run.book().open_incarnation({"resume", 1, {}}));
   must(run.book().commit());
   view.refresh();
   CHECK(view.data(true)["samples"]["states"] ==
@@ -224,7 +224,7 @@ TEST_CASE("of a broken run the page has what can be read, and says what cannot")
   CHECK(data["kernels"][0]["source"] == "");
   CHECK(data["kernels"][0]["problem"] != "");
 
-  data = broken("config.yaml", "quern_config: 1\nno_such_key: 1\n");
+  data = broken("config.yaml", "quern_config: 2\nno_such_key: 1\n");
   CHECK(contains(data["problems"][0].get<std::string>(), "no_such_key"));
   CHECK(data["settings"].empty());
   // Without the tasks of the configuration the name in the id is left.

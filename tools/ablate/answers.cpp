@@ -9,7 +9,7 @@ namespace {
 base::expected<std::vector<base::json>> held_out_items(const base::json& written) {
   const base::json items =
       written.is_object() ? written.value("items", base::json()) : base::json();
-  if (!items.is_array()) return base::fail(base::errc::corrupt, "a panel without items");
+  if (!items.is_array()) return base::fail(base::errc::corrupt, "an evaluation set without items");
   std::vector<base::json> chosen;
   for (const base::json& item : items) {
     QUERN_TRY(const bool held_out, base::get<bool>(item, "held_out"));
@@ -21,7 +21,8 @@ base::expected<std::vector<base::json>> held_out_items(const base::json& written
 base::expected<env::verdict> last_verdict(const base::json& item, const std::string& task) {
   const base::json last = item.value("last", base::json());
   if (!last.is_object())
-    return base::fail(base::errc::corrupt, "a panel without the last weights' answer to {}", task);
+    return base::fail(base::errc::corrupt,
+                      "an evaluation set without the last weights' answer to {}", task);
   return env::parse_verdict(base::dump(last.value("verdict", base::json())));
 }
 
@@ -39,8 +40,8 @@ held_out_answer answer_of(const env::verdict& value, const env::reward_function&
   return made;
 }
 
-base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& written,
-                                                              const env::reward_function& reward) {
+base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
+    const base::json& written, const env::reward_function& reward) {
   QUERN_TRY(const std::vector<base::json> items, held_out_items(written));
   std::vector<held_out_answer> answers;
   std::map<std::string, std::int64_t> of_task;
@@ -53,13 +54,14 @@ base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& 
     answers.back().task = task;
   }
   if (answers.empty())
-    return base::fail(base::errc::not_found,
-                      "a panel without held-out prompts: the tasks need a held-out part, and "
-                      "observe.panel_held_out 1 or more");
+    return base::fail(
+        base::errc::not_found,
+        "an evaluation set without held-out prompts: the tasks need a held-out part, and "
+        "observe.evaluation_set_held_out 1 or more");
   return answers;
 }
 
-base::expected<std::vector<shown_answer>> shown_answers_of_panel(
+base::expected<std::vector<shown_answer>> shown_answers_of_evaluation_set(
     const base::json& written, const env::reward_function& reward) {
   QUERN_TRY(const std::vector<base::json> items, held_out_items(written));
   std::vector<shown_answer> answers;

@@ -27,22 +27,23 @@ struct held_out_answer {
 held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
                           std::int64_t ordinal);
 
-/// The last weights' answers to held-out prompts in a panel.json; those of its control (`swapped`)
-/// are left out. Errors: corrupt; not_found where there is none.
-base::expected<std::vector<held_out_answer>> answers_of_panel(const base::json& written,
-                                                              const env::reward_function& reward);
+/// The last weights' answers to held-out prompts in a evaluation_set.json; those of its control
+/// (`swapped`) are left out. Errors: corrupt; not_found where there is none.
+base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
+    const base::json& written, const env::reward_function& reward);
 
 /// An answer to a held-out prompt that showed two kernels.
 struct shown_answer {
-  bool swapped = false;    ///< they were of another task: the control of observe.panel_swapped
+  bool swapped =
+      false;  ///< they were of another task: the control of observe.evaluation_set_swapped
   held_out_answer answer;  ///< its ordinal counts prompts of the task that showed some, each of
                            ///< the two kinds alone
   actors::exemplar_answer use;
 };
 
-/// Those of the last weights in a panel.json, judged or not; none where no prompt showed kernels
-/// with a time. Errors: corrupt.
-base::expected<std::vector<shown_answer>> shown_answers_of_panel(
+/// Those of the last weights in a evaluation_set.json, judged or not; none where no prompt showed
+/// kernels with a time. Errors: corrupt.
+base::expected<std::vector<shown_answer>> shown_answers_of_evaluation_set(
     const base::json& written, const env::reward_function& reward);
 
 /// How many of `count` prompts the evaluation set gives to each of `tasks`, in turn.

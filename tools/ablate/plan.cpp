@@ -70,11 +70,12 @@ base::expected<ablation_stages> stages_for(const std::vector<actors::stage_plan>
 }
 
 base::status check_evaluation_set(const actors::run_config& config) {
-  if (config.observe.panel_held_out < 1)
-    return fail(errc::invalid_argument,
-                "observe.panel_held_out is {}, but arms are compared by held-out prompts: set it "
-                "to 1 or more",
-                config.observe.panel_held_out);
+  if (config.observe.evaluation_set_held_out < 1)
+    return fail(
+        errc::invalid_argument,
+        "observe.evaluation_set_held_out is {}, but arms are compared by held-out prompts: set it "
+        "to 1 or more",
+        config.observe.evaluation_set_held_out);
   if (config.tasks.source == "generated" && config.tasks.held_out_count < 1)
     return fail(errc::invalid_argument,
                 "tasks.held_out_count is {}, but arms are compared on held-out tasks: set it to 1 "
@@ -155,8 +156,8 @@ class plan_maker {
     made.policy = have_.contrastive->policy;
     made.policy.model =
         arm == "vanilla" && !folders_.vanilla.empty() ? folders_.vanilla : first_model();
-    made.observe.panel = arm != "evolve";
-    made.observe.panel_train = 0;
+    made.observe.evaluation_set = arm != "evolve";
+    made.observe.evaluation_set_train = 0;
     if (arm == "evolve") return search_config(std::move(made));
     if (arm.starts_with(contrastive_prefix)) {
       made.replay.exemplars = arm.substr(contrastive_prefix.size());
@@ -207,7 +208,7 @@ class plan_maker {
     if (have_.self_train == nullptr) return first;
     actors::run_config config = *have_.self_train;
     config.policy.model = first_model();
-    config.observe.panel = false;
+    config.observe.evaluation_set = false;
     return shared(std::move(config), stage_2_evaluations(), seed, first);
   }
 

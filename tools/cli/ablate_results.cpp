@@ -35,12 +35,12 @@ base::expected<std::int64_t> evaluations_of(const planned_run& run, const fs::pa
 }
 
 /// Answers to the held-out prompts, and those to prompts that showed kernels.
-base::status add_panel_answers(const fs::path& folder, const env::reward_function& reward,
-                               arm_result& to) {
-  QUERN_TRY(const std::string text, base::read_file(folder / "panel.json"));
+base::status add_evaluation_set_answers(const fs::path& folder, const env::reward_function& reward,
+                                        arm_result& to) {
+  QUERN_TRY(const std::string text, base::read_file(folder / "evaluation_set.json"));
   QUERN_TRY(const base::json written, base::parse_json(text));
-  QUERN_TRY(to.answers, answers_of_panel(written, reward));
-  QUERN_TRY(to.shown, shown_answers_of_panel(written, reward));
+  QUERN_TRY(to.answers, answers_of_evaluation_set(written, reward));
+  QUERN_TRY(to.shown, shown_answers_of_evaluation_set(written, reward));
   return {};
 }
 
@@ -60,8 +60,8 @@ base::expected<std::vector<held_out_answer>> search_answers(const planned_run& r
     verdicts.push_back(std::move(value));
     return {};
   }));
-  return last_answers(verdicts, prompts_of_tasks(held_out, run.config.observe.panel_held_out),
-                      reward);
+  return last_answers(
+      verdicts, prompts_of_tasks(held_out, run.config.observe.evaluation_set_held_out), reward);
 }
 
 base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t number,
@@ -79,7 +79,7 @@ base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t nu
   if (run.arm == "evolve") {
     QUERN_TRY(made.answers, search_answers(run, folder, reward));
   } else {
-    if (auto read = add_panel_answers(folder, reward, made); !read)
+    if (auto read = add_evaluation_set_answers(folder, reward, made); !read)
       return base::in_context(run.name, read.error());
   }
   QUERN_TRY(made.evaluations, evaluations_of(run, folder));

@@ -59,7 +59,7 @@ int optimize(optimize_arguments a, bool explain) {
     tell(stderr, "quern optimize: {}\n", settings.error().message);
     return usage;
   }
-  auto config = actors::load_config_text("quern_config: 1\n", "quern optimize", *settings);
+  auto config = actors::load_config_text("quern_config: 2\n", "quern optimize", *settings);
   if (!config) return report("optimize", config.error());
   actors::make_paths_absolute(*config);
   const fs::path folder = a.folder;

@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
 
 /// The tasks of the run; checked as for a resume where they are to be judged again.
 base::expected<actors::task_book> tasks_of(const actors::run_config& config, const fs::path& folder,
-                                           actors::missing_panel how) {
-  if (how == actors::missing_panel::measure)
+                                           actors::missing_evaluation_set how) {
+  if (how == actors::missing_evaluation_set::measure)
     return actors::preflight(config, folder, actors::run_beginning::resuming);
   return actors::task_book::make(config);
 }
@@ -58,8 +58,9 @@ int make_report(const fs::path& folder) {
   const auto goal = actors::goal_of(*config, run->paths());
   if (!goal) return report("report", goal.error());
   // The last weights of a run that goes on are not the last ones.
-  const bool measures = goal->reached() && actors::lacks_panel(*config, run->paths());
-  const auto how = measures ? actors::missing_panel::measure : actors::missing_panel::leave_out;
+  const bool measures = goal->reached() && actors::lacks_evaluation_set(*config, run->paths());
+  const auto how = measures ? actors::missing_evaluation_set::measure
+                            : actors::missing_evaluation_set::leave_out;
   const auto tasks = tasks_of(*config, folder, how);
   if (!tasks) return report("report", tasks.error());
   const auto made = actors::finish_run(*config, *run, *tasks, how);

@@ -106,7 +106,7 @@ void print_sft(const base::json& position) {
        position["steps"].get<std::int64_t>());
 }
 
-/// The goal is reached and the panel, if there is one, is measured.
+/// The goal is reached and the evaluation set, if there is one, is measured.
 bool is_complete(const storage::run_paths& paths) {
   const auto config = actors::load_config(paths.config(), {});
   if (!config) return false;
@@ -186,12 +186,12 @@ std::string verdict_counts(const base::json& verdicts) {
 
 void print_ledger(const run_look& seen) {
   const actors::ledger_state& ledger = seen.ledger;
-  if (!seen.searching && ledger.position.epoch > 0)
-    tell(stdout, "  version {} of the weights; {}; epoch {}\n", ledger.position.version,
+  if (!seen.searching && ledger.position.incarnation > 0)
+    tell(stdout, "  version {} of the weights; {}; incarnation {}\n", ledger.position.version,
          ledger.position.checkpoint ? fmt::format("the newest checkpoint has version {}",
                                                   ledger.position.checkpoint->version)
                                     : "no checkpoint yet",
-         ledger.position.epoch);
+         ledger.position.incarnation);
   tell(stdout, "  {}\n", actors::account_words(ledger));
   const std::string drops = actors::drop_lines(ledger.drop_reasons);
   for (const std::string_view line : base::split(drops, '\n'))

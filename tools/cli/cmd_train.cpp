@@ -74,7 +74,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
                      const actors::task_book& tasks, std::string_view name,
                      const fs::path& resume_as) {
   base::set_log_level(config.observe.log_level);
-  // From here on: a signal between the steps and the panel waits for whoever looks next.
+  // From here on: a signal between the steps and the evaluation set waits for whoever looks next.
   base::pause_signals signals;
   const auto numbers = actors::prometheus_server::start(config, run.paths());
   if (!numbers) return {report(name, numbers.error())};
@@ -100,8 +100,9 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
     if (!end->problem.empty()) return tell_end(resume_as, *end);
     if (!end->finished) asked = end->how;
     if (signals.arrived(0)) asked = actors::ending::pause;
-    // Paused in its last step, a run without a panel is complete: there is nothing to resume.
-    if (asked == actors::ending::pause && (goal_is_ahead() || config.observe.panel))
+    // Paused in its last step, a run without an evaluation set is complete: there is nothing to
+    // resume.
+    if (asked == actors::ending::pause && (goal_is_ahead() || config.observe.evaluation_set))
       return tell_paused(resume_as);
   }
   const auto finished = actors::finish_run(config, run, tasks);
@@ -162,13 +163,13 @@ base::expected<bool> tell_position(const actors::run_config& config,
   QUERN_TRY(const auto at, actors::position_of(paths));
   if (actors::is_search(config)) {
     QUERN_TRY(const auto goal, actors::goal_of(config, paths));
-    tell(stderr, "resuming {} with {} of {} evaluations spent, epoch {}\n", folder, goal.done,
-         goal.wanted, at.epoch + 1);
+    tell(stderr, "resuming {} with {} of {} evaluations spent, incarnation {}\n", folder, goal.done,
+         goal.wanted, at.incarnation + 1);
     return !goal.reached() || !actors::is_finished(config, paths);
   }
-  tell(stderr, "resuming {} at version {} of {}, checkpoint {}, epoch {}\n", folder, at.version,
-       config.learner.steps, at.checkpoint ? std::to_string(at.checkpoint->version) : "none",
-       at.epoch + 1);
+  tell(stderr, "resuming {} at version {} of {}, checkpoint {}, incarnation {}\n", folder,
+       at.version, config.learner.steps,
+       at.checkpoint ? std::to_string(at.checkpoint->version) : "none", at.incarnation + 1);
   return durable_version(at) < config.learner.steps || !actors::is_finished(config, paths);
 }
 

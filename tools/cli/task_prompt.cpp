@@ -25,7 +25,7 @@ base::expected<std::optional<actors::run_config>> config_of_run(
 base::expected<actors::run_config> prompt_config(const task_prompt_order& order,
                                                  const env::found_task& found,
                                                  const std::optional<actors::run_config>& run) {
-  QUERN_TRY(auto config, actors::load_config_text("quern_config: 1\n", "quern sample", {}));
+  QUERN_TRY(auto config, actors::load_config_text("quern_config: 2\n", "quern sample", {}));
   if (run) {
     config.policy.template_name = run->policy.template_name;
     if (run->env.lane == found.task.lane->name) config.env.device = run->env.device;

@@ -91,9 +91,9 @@ sample_sums& sample_sums::operator+=(const sample_sums& other) {
 }
 
 base::status sample_tally::read(storage::sample_scan& scan) {
-  QUERN_TRY(const std::int64_t epoch, scan.epoch());
+  QUERN_TRY(const std::int64_t incarnation, scan.incarnation());
   // Built beside what is there, so that an error leaves that alone.
-  const bool again = epoch != epoch_;
+  const bool again = incarnation != incarnation_;
   std::int64_t next = again ? 1 : next_;
   sample_sums settled, open;
   bool all_settled = true;
@@ -111,7 +111,7 @@ base::status sample_tally::read(storage::sample_scan& scan) {
   if (again || next != next_ || open.states != open_.states || open.verdicts != open_.verdicts)
     ++changes_;
   settled_ += settled;
-  epoch_ = epoch;
+  incarnation_ = incarnation;
   next_ = next;
   open_ = std::move(open);
   return {};

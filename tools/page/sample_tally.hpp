@@ -55,7 +55,7 @@ class sample_tally {
   /// Samples that one read transaction reads.
   static constexpr std::int64_t stretch = 500;
 
-  /// Reads what is new. An epoch that was opened since the last call makes it read everything
+  /// Reads what is new. An incarnation that was opened since the last call makes it read everything
   /// again: samples may have gone back. Errors: run.db cannot be read; the sums are then as before.
   base::status read(storage::sample_scan& scan);
 
@@ -64,7 +64,7 @@ class sample_tally {
   [[nodiscard]] std::int64_t changes() const { return changes_; }
 
  private:
-  std::int64_t epoch_ = 0;
+  std::int64_t incarnation_ = 0;
   std::int64_t next_ = 1;  ///< every sample before it is in settled_
   sample_sums settled_;
   sample_sums open_;  ///< of the samples from next_ on

@@ -14,7 +14,7 @@ constexpr std::size_t most_series = 200;
 
 /// Keys that are no curves, or that are taken in another way. All others are drawn, those of later
 /// builds too: numbers as they are, objects with all numbers in them.
-constexpr std::string_view other_keys[] = {"step",    "spent",    "budget",   "epoch",
+constexpr std::string_view other_keys[] = {"step",    "spent",    "budget",   "incarnation",
                                            "seconds", "batch",    "ok",       "reward",
                                            "ages",    "verdicts", "improved", "held_back"};
 

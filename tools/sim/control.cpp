@@ -56,7 +56,7 @@ control::~control() = default;
 void control::boot() {
   const auto root = folder_.path() / "run";
   auto opened =
-      life_ == 0 ? storage::run_directory::create(root, "quern_config: 1\n", base::json::object())
+      life_ == 0 ? storage::run_directory::create(root, "quern_config: 2\n", base::json::object())
                  : storage::run_directory::open(root);
   ++life_;
   if (!must(opened)) return;
@@ -72,12 +72,12 @@ void control::boot() {
   now->head.emplace(
       actors::head_facts{"", "", {config_.env.protocol, std::string(device_class)}, false, 1},
       std::move(workers), *now->memory, now->nobody, *now->roles);
-  const epoch_id epoch = now->memory->epoch();
+  const incarnation_id incarnation = now->memory->incarnation();
   now->dispatch.emplace(
-      actors::dispatch_head::settings{&config_, &shared_tasks(), std::string(device_class), epoch,
-                                      lease_ns / 1'000'000, now->board, now->roles},
+      actors::dispatch_head::settings{&config_, &shared_tasks(), std::string(device_class),
+                                      incarnation, lease_ns / 1'000'000, now->board, now->roles},
       desk_limits(plan_));
-  now->gateway.emplace(events_, truth_, *now->dispatch, epoch, out_.to_host,
+  now->gateway.emplace(events_, truth_, *now->dispatch, incarnation, out_.to_host,
                        [this] { carry_out(); });
   life_now_ = std::move(now);
 }
@@ -97,15 +97,17 @@ void control::soon(std::function<void()> what) {
 
 // ---- effects ----
 
-/// The head knows what an epoch begins with and what follows. In deterministic mode groups that are
-/// made again come from older versions, too.
+/// The head knows what an incarnation begins with and what follows. In deterministic mode groups
+/// that are made again come from older versions, too.
 void control::tell_lineage() {
   auto& memory = *life_now_->memory;
-  if (!plan_.deterministic || std::exchange(told_epoch_, memory.epoch()) == memory.epoch()) return;
+  if (!plan_.deterministic ||
+      std::exchange(told_incarnation_, memory.incarnation()) == memory.incarnation())
+    return;
   const auto hash = read_weights(memory.start().model);
   if (!must(hash)) return;
   for (const auto* w = truth_.all_weights.at(*hash).get(); w != nullptr; w = w->before.get())
-    must(memory.on_weights(memory.epoch(), w->version, w->hash));
+    must(memory.on_weights(memory.incarnation(), w->version, w->hash));
 }
 
 void control::carry_out() {
@@ -169,8 +171,8 @@ void control::give_dispatch(const actors::to_dispatch& effect) {
     dispatch.on_job(*job, now);
   } else if (const auto* done = std::get_if<actors::verdict_committed>(&effect.message)) {
     dispatch.on_committed(*done);
-  } else if (const auto* began = std::get_if<actors::epoch_began>(&effect.message)) {
-    dispatch.on_epoch(*began);
+  } else if (const auto* began = std::get_if<actors::incarnation_began>(&effect.message)) {
+    dispatch.on_incarnation(*began);
   } else {
     dispatch.on_drain(now);
   }
@@ -260,9 +262,10 @@ void control::on_step(worker_place, const actors::step_done& step) {
   if (!alive()) return;
   life_now_->head->on_step(step);
   const auto& memory = *life_now_->memory;
-  if (step.epoch == memory.epoch() && memory.version() > truth_.steps_made[step.epoch])
+  if (step.incarnation == memory.incarnation() &&
+      memory.version() > truth_.steps_made[step.incarnation])
     truth_.violated(fmt::format("control counts {} steps where the learner has made {}",
-                                memory.version(), truth_.steps_made[step.epoch]));
+                                memory.version(), truth_.steps_made[step.incarnation]));
   carry_out();
 }
 

@@ -43,7 +43,7 @@ class control {
   control(event_queue& events, oracle& truth, const scenario& plan, wires out);
   ~control();
 
-  /// A new control process: opens the run, recovers, starts an epoch.
+  /// A new control process: opens the run, recovers, starts an incarnation.
   void boot();
   /// The process is gone; what it had not committed is, too.
   void die();
@@ -106,7 +106,7 @@ class control {
   std::int64_t life_ = 0;
   std::int64_t ticks_ = 0;
   actors::group_id newest_group_ = 0;
-  epoch_id told_epoch_ = 0;
+  incarnation_id told_incarnation_ = 0;
 };
 
 }  // namespace quern::sim

@@ -10,7 +10,7 @@
 namespace quern::sim {
 
 gateway_model::gateway_model(const event_queue& events, oracle& truth,
-                             actors::dispatch_head& dispatch, epoch_id epoch,
+                             actors::dispatch_head& dispatch, incarnation_id incarnation,
                              std::function<void(int, env::message)> to_host,
                              std::function<void()> carry_out)
     : events_(events),
@@ -18,7 +18,7 @@ gateway_model::gateway_model(const event_queue& events, oracle& truth,
       dispatch_(dispatch),
       to_host_(std::move(to_host)),
       carry_out_(std::move(carry_out)),
-      sessions_(epoch, {silence_ns, 16}) {}
+      sessions_(incarnation, {silence_ns, 16}) {}
 
 void gateway_model::send(actors::session_id session, const env::message& what) {
   const auto host = host_of_.find(session);

@@ -26,7 +26,7 @@ class gateway_model {
  public:
   /// All outlive it. `to_host` sends a frame; `carry_out` takes the effects of `dispatch`.
   gateway_model(const event_queue& events, oracle& truth, actors::dispatch_head& dispatch,
-                epoch_id epoch, std::function<void(int host, env::message)> to_host,
+                incarnation_id incarnation, std::function<void(int host, env::message)> to_host,
                 std::function<void()> carry_out);
 
   void on_frame(int host, const env::message& what);

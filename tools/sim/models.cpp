@@ -73,7 +73,7 @@ void generator_model::start() {
 
 void generator_model::stop() {
   die();
-  epoch_ = -1;
+  incarnation_ = -1;
   granted_ = 0;
   current_ = announced_ = nullptr;
   queue_.clear();
@@ -87,9 +87,9 @@ void generator_model::welcomed(const actors::welcome& from) {
     return truth_.violated(
         fmt::format("a generator is welcomed with version {}, {} has other weights", from.version,
                     from.checkpoint));
-  epoch_ = from.epoch;
+  incarnation_ = from.incarnation;
   announced_ = known->second;
-  truth_.offered.emplace(epoch_, announced_->hash);
+  truth_.offered.emplace(incarnation_, announced_->hash);
   later(events_.between_ms(2, 20), [this] {
     swap_in();
     granted_ = 2;
@@ -100,12 +100,12 @@ void generator_model::welcomed(const actors::welcome& from) {
 }
 
 void generator_model::install(const actors::weights_ready& fresh) {
-  if (!alive_ || fresh.epoch != epoch_) return;
-  if (!truth_.offered.contains({epoch_, fresh.hash}))
-    return truth_.violated(
-        fmt::format("a generator is told of version {}, which the learner of epoch {} does not "
-                    "offer",
-                    fresh.version, epoch_));
+  if (!alive_ || fresh.incarnation != incarnation_) return;
+  if (!truth_.offered.contains({incarnation_, fresh.hash}))
+    return truth_.violated(fmt::format(
+        "a generator is told of version {}, which the learner of incarnation {} does not "
+        "offer",
+        fresh.version, incarnation_));
   const auto newest = announced_ ? announced_ : current_;
   if (newest && fresh.version <= newest->version) return;
   announced_ = truth_.all_weights.at(fresh.hash);
@@ -115,11 +115,11 @@ void generator_model::install(const actors::weights_ready& fresh) {
 void generator_model::swap_in() {
   if (!announced_) return;
   current_ = std::exchange(announced_, nullptr);
-  on_installed({epoch_, current_->version, current_->hash});
+  on_installed({incarnation_, current_->version, current_->hash});
 }
 
 void generator_model::ask(const generation_request& request) {
-  if (!alive_ || request.group.epoch != epoch_) return;
+  if (!alive_ || request.group.incarnation != incarnation_) return;
   for (const sample_id sample : request.group.samples)
     queue_.push_back({sample, request.version, sample == request.group.samples.back()});
   if (!now_) next_sample();
@@ -164,7 +164,7 @@ void generator_model::finish_sample() {
   const auto hash = content.digest();
   truth_.made[hash] = making_;
   actors::generated_sample made;
-  made.epoch = epoch_;
+  made.incarnation = incarnation_;
   made.sample = making_.sample;
   made.tokens = block_of(hash, making_.tokens);
   made.segments = actors::single_turn(prompt_tokens, making_.tokens);
@@ -195,13 +195,13 @@ static bool finite(const base::hash128& content) {
 void learner_model::start() {
   alive_ = true;
   busy_ = hangs_ = false;
-  epoch_ = -1;
+  incarnation_ = -1;
   on_hello();
 }
 
 void learner_model::stop() {
   die();
-  epoch_ = -1;
+  incarnation_ = -1;
 }
 
 void learner_model::welcomed(const actors::welcome& from) {
@@ -212,29 +212,29 @@ void learner_model::welcomed(const actors::welcome& from) {
         fmt::format("the learner is welcomed with version {}, {} has other "
                     "weights",
                     from.version, from.checkpoint));
-  later(events_.between_ms(5, 30), [this, epoch = from.epoch, first = known->second] {
-    epoch_ = epoch;
+  later(events_.between_ms(5, 30), [this, incarnation = from.incarnation, first = known->second] {
+    incarnation_ = incarnation;
     current_ = first;
-    truth_.steps_made[epoch_] = std::max(truth_.steps_made[epoch_], current_->version);
+    truth_.steps_made[incarnation_] = std::max(truth_.steps_made[incarnation_], current_->version);
     copies_ = actors::copy_book(current_->version);
-    truth_.offered.emplace(epoch_, current_->hash);
-    if (!hangs_) on_ready({epoch_, current_->version, current_->hash});
+    truth_.offered.emplace(incarnation_, current_->hash);
+    if (!hangs_) on_ready({incarnation_, current_->version, current_->hash});
   });
 }
 
 bool learner_model::offers_newest() const {
-  return truth_.offered.contains({epoch_, current_->hash});
+  return truth_.offered.contains({incarnation_, current_->hash});
 }
 
 actors::weights_ready learner_model::newest() const {
-  return {epoch_, current_->version, current_->hash, "copy"};
+  return {incarnation_, current_->version, current_->hash, "copy"};
 }
 
 /// Into one of two copies, unless links still send both. Whether generators can have it.
 bool learner_model::publish() {
   if (!copies_.begin()) return false;
   copies_.written(current_->version);
-  truth_.offered.emplace(epoch_, current_->hash);
+  truth_.offered.emplace(incarnation_, current_->hash);
   for (int link = 0; link < plan_.generators; ++link)
     later(events_.between_ms(1, 20), [this] { read_copy(); });
   return true;
@@ -249,7 +249,7 @@ void learner_model::read_copy() {
 }
 
 void learner_model::offer(const actors::offer_weights& order) {
-  if (!alive_ || hangs_ || order.epoch != epoch_) return;
+  if (!alive_ || hangs_ || order.incarnation != incarnation_) return;
   ++offers_asked_;
   if (busy_) return;
   if (offers_newest() || publish()) on_offered(newest());
@@ -312,7 +312,7 @@ void learner_model::check(const actors::train_batch& batch) {
 }
 
 void learner_model::train(const actors::train_batch& batch) {
-  if (!alive_ || hangs_ || batch.epoch != epoch_) return;
+  if (!alive_ || hangs_ || batch.incarnation != incarnation_) return;
   if (busy_ || batch.from != current_->version)
     return truth_.violated(fmt::format("a batch is for version {}, the learner {} version {}",
                                        batch.from, busy_ ? "is stepping from" : "has",
@@ -333,7 +333,7 @@ void learner_model::make_step(const actors::train_batch& batch) {
     content.add(tokens.high).add(tokens.low);
   }
   actors::step_done done;
-  done.epoch = epoch_;
+  done.incarnation = incarnation_;
   done.batch = batch.number;
   done.metrics = "{}";
   // Deterministic mode would make the step without its groups, and the ledger takes no such step.
@@ -348,7 +348,7 @@ void learner_model::make_step(const actors::train_batch& batch) {
   truth_.left_out_in_a_row = 0;
   current_ = weights::after(current_, content.digest(), std::move(step));
   truth_.all_weights[current_->hash] = current_;
-  truth_.steps_made[epoch_] = current_->version;
+  truth_.steps_made[incarnation_] = current_->version;
   done.offered = publish();
   done.weights = newest();
   if (!done.offered) {
@@ -359,14 +359,15 @@ void learner_model::make_step(const actors::train_batch& batch) {
 }
 
 void learner_model::save(const actors::save_checkpoint& order) {
-  if (!alive_ || hangs_ || order.epoch != epoch_) return;
+  if (!alive_ || hangs_ || order.incarnation != incarnation_) return;
   if (order.version != current_->version)
     return truth_.violated(fmt::format("checkpoint {} is asked for, the learner has version {}",
                                        order.version, current_->version));
   later(events_.between_ms(5, 20), [this, order, now = current_] {
     const auto written = write_weights(order.folder, now->hash);
     if (!hangs_)
-      on_saved({order.version, order.folder, written ? "" : written.error().message, order.epoch});
+      on_saved(
+          {order.version, order.folder, written ? "" : written.error().message, order.incarnation});
   });
 }
 

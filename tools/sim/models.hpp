@@ -80,7 +80,7 @@ class generator_model : public process {
   void finish_sample();
   void swap_in();
 
-  epoch_id epoch_ = -1;
+  incarnation_id incarnation_ = -1;
   std::int64_t granted_ = 0;
   weights_ptr current_, announced_;
   std::deque<wanted_sample> queue_;
@@ -108,7 +108,7 @@ class learner_model : public process {
   /// Writes a checkpoint of what it holds now.
   void save(const actors::save_checkpoint& order);
   [[nodiscard]] const weights_ptr& holds() const { return current_; }
-  [[nodiscard]] epoch_id epoch() const { return epoch_; }
+  [[nodiscard]] incarnation_id incarnation() const { return incarnation_; }
 
  private:
   void check(const actors::train_batch& batch);
@@ -120,7 +120,7 @@ class learner_model : public process {
   void read_copy();
   void watch_for_offer();
 
-  epoch_id epoch_ = -1;
+  incarnation_id incarnation_ = -1;
   weights_ptr current_;
   actors::copy_book copies_{0};
   bool busy_ = false;

@@ -13,7 +13,7 @@
 
 namespace quern::sim {
 
-using actors::epoch_id;
+using actors::incarnation_id;
 using actors::sample_id;
 using actors::segment;
 using actors::weights_version;
@@ -45,8 +45,9 @@ struct oracle {
   std::map<base::hash128, made_tokens> made;           ///< by content
   std::map<base::hash128, weights_ptr> all_weights;    ///< by hash
   std::map<weights_version, weights_ptr> checkpoints;  ///< on disk
-  /// What generators can have: what an epoch begins with, and what the learner wrote into a copy.
-  std::set<std::pair<epoch_id, base::hash128>> offered;
+  /// What generators can have: what an incarnation begins with, and what the learner wrote into a
+  /// copy.
+  std::set<std::pair<incarnation_id, base::hash128>> offered;
   std::int64_t not_offered = 0;  ///< steps
   /// Every job that was ever sent, by its lease.
   struct sent_job {
@@ -60,15 +61,16 @@ struct oracle {
   std::map<sample_id, std::int64_t> attempts;    ///< jobs since control asked
   /// The session of the host that said FAILED last; a host that starts again is another one.
   std::map<sample_id, actors::session_id> failed_at;
-  std::int64_t most_attempts = 0;                  ///< that a sample may have
-  std::map<epoch_id, weights_version> steps_made;  ///< the newest version that its learner made
-  int left_out_in_a_row = 0;                       ///< steps
-  std::int64_t oldest_age = 0;                     ///< at which a token was trained on
-  std::int64_t masked = 0;                         ///< tokens
-  std::int64_t left_out = 0;                       ///< steps whose gradient was not finite
-  std::int64_t sick_until_ns = 0;                  ///< no host can judge anything before
-  bool run_over = false;                           ///< control has said so
-  std::string violation;                           ///< the first one
+  std::int64_t most_attempts = 0;  ///< that a sample may have
+  std::map<incarnation_id, weights_version>
+      steps_made;                  ///< the newest version that its learner made
+  int left_out_in_a_row = 0;       ///< steps
+  std::int64_t oldest_age = 0;     ///< at which a token was trained on
+  std::int64_t masked = 0;         ///< tokens
+  std::int64_t left_out = 0;       ///< steps whose gradient was not finite
+  std::int64_t sick_until_ns = 0;  ///< no host can judge anything before
+  bool run_over = false;           ///< control has said so
+  std::string violation;           ///< the first one
 
   void violated(std::string what) {
     if (violation.empty()) violation = std::move(what);

@@ -400,7 +400,7 @@ outcome world::result() {
     result.trained = counts->of(storage::sample_state::trained);
     result.dropped = counts->of(storage::sample_state::dropped);
     result.steps = control_->version();
-    result.epochs = position->epoch;
+    result.incarnations = position->incarnation;
     if (const auto reasons = control_->ledger().drop_reasons())
       if (const auto lost = reasons->find(std::string(actors::drop_reason::group_mostly_lost));
           lost != reasons->end())

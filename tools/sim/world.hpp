@@ -42,7 +42,7 @@ struct outcome {
   fault_counts faults;
   std::int64_t issued = 0, trained = 0, dropped = 0;
   std::int64_t steps = 0;
-  std::int64_t epochs = 0;
+  std::int64_t incarnations = 0;
   std::int64_t oldest_age = 0;  ///< the largest age at which a token was trained on
   std::int64_t masked_tokens = 0;
   std::int64_t left_out = 0;     ///< steps whose gradient was not finite

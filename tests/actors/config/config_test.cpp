@@ -44,7 +44,7 @@ TEST_CASE("what is written parses to the same configuration") {
   run_config config;
   REQUIRE(apply_setting(config, "learner.learning_rate=0.000123"));
   REQUIRE(apply_setting(config, "run.name=a \"quoted\" # name"));
-  REQUIRE(apply_setting(config, "observe.panel=false"));
+  REQUIRE(apply_setting(config, "observe.evaluation_set=false"));
   run_config again;
   REQUIRE(apply_yaml(again, to_yaml(config)));
   CHECK(differences(config, again).empty());
@@ -103,13 +103,13 @@ TEST_CASE("a recorded file and the engine that plays it go together") {
   config.policy.recorded = "";
   CHECK(contains(said(), "policy.engine is recorded, but policy.recorded names no file: name one"));
   CHECK(
-      contains(problem("quern_config: 1\npolicy: {engine: record}\n"), "did you mean 'recorded'"));
+      contains(problem("quern_config: 2\npolicy: {engine: record}\n"), "did you mean 'recorded'"));
 }
 
 TEST_CASE("how many exemplars a prompt shows has a range and is fixed for a run") {
   CHECK(usual_config("", "").replay.exemplars_shown == 2);
   for (const char* bad : {"0", "17"})
-    CHECK(contains(problem(fmt::format("quern_config: 1\nreplay: {{exemplars_shown: {}}}\n", bad)),
+    CHECK(contains(problem(fmt::format("quern_config: 2\nreplay: {{exemplars_shown: {}}}\n", bad)),
                    fmt::format("replay.exemplars_shown: {} is outside 1 .. 16", bad)));
   run_config changed;
   changed.replay.exemplars_shown = 3;
@@ -126,16 +126,16 @@ TEST_CASE("a key that was moved is read from files by its earlier name, and set 
     const auto applied = apply_yaml(config, yaml);
     return applied ? "" : applied.error().message;
   };
-  CHECK(said("quern_config: 1\nalgorithm: {max_attempts: 7}\n") == "");
+  CHECK(said("quern_config: 2\nalgorithm: {max_attempts: 7}\n") == "");
   CHECK(config.env.max_attempts == 7);
   CHECK(contains(to_yaml(config), "max_attempts: 7"));
   CHECK(said(to_yaml(config).c_str()) == "");
-  CHECK(contains(said("quern_config: 1\nalgorithm: {max_attempts: 21}\n"),
+  CHECK(contains(said("quern_config: 2\nalgorithm: {max_attempts: 21}\n"),
                  "env.max_attempts: 21 is outside 1 .. 20"));
   const char* twice = "key 'env.max_attempts' stands twice, once as algorithm.max_attempts";
-  CHECK(contains(said("quern_config: 1\nenv: {max_attempts: 2}\nalgorithm: {max_attempts: 7}\n"),
+  CHECK(contains(said("quern_config: 2\nenv: {max_attempts: 2}\nalgorithm: {max_attempts: 7}\n"),
                  twice));
-  CHECK(contains(said("quern_config: 1\nalgorithm: {max_attempts: 7}\nenv: {max_attempts: 2}\n"),
+  CHECK(contains(said("quern_config: 2\nalgorithm: {max_attempts: 7}\nenv: {max_attempts: 2}\n"),
                  "key 'env.max_attempts' stands twice"));
   const auto set = apply_setting(config, "algorithm.max_attempts=2");
   REQUIRE_FALSE(set);
@@ -146,26 +146,26 @@ TEST_CASE("a key that was moved is read from files by its earlier name, and set 
 }
 
 TEST_CASE("errors name the value, the limit and what to do") {
-  CHECK(contains(problem("quern_config: 1\nlerner: {steps: 1}\n"), "did you mean 'learner"));
-  CHECK(contains(problem("quern_config: 1\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));
-  CHECK(contains(problem("quern_config: 1\nlearner: {steps: -1}\n"), "-1 is outside 0 .. "));
-  CHECK(contains(problem("quern_config: 1\nlearner: {steps: 1.5}\n"), "'1.5' is not an integer"));
-  CHECK(contains(problem("quern_config: 1\nlearner: {steps: 1.5}\n"), "0 .. 1000000000"));
-  CHECK(contains(problem("quern_config: 1\nlearner: {steps: 99999999999999999999}\n"),
+  CHECK(contains(problem("quern_config: 2\nlerner: {steps: 1}\n"), "did you mean 'learner"));
+  CHECK(contains(problem("quern_config: 2\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));
+  CHECK(contains(problem("quern_config: 2\nlearner: {steps: -1}\n"), "-1 is outside 0 .. "));
+  CHECK(contains(problem("quern_config: 2\nlearner: {steps: 1.5}\n"), "'1.5' is not an integer"));
+  CHECK(contains(problem("quern_config: 2\nlearner: {steps: 1.5}\n"), "0 .. 1000000000"));
+  CHECK(contains(problem("quern_config: 2\nlearner: {steps: 99999999999999999999}\n"),
                  "99999999999999999999 is outside 0 .. "));
   CHECK(
-      contains(problem("quern_config: 1\nlearner: {learning_rate: 1e999}\n"), "is outside 0 .. 1"));
-  CHECK(contains(problem("quern_config: 1\nlearner: {learning_rate: .nan}\n"), "finite"));
-  CHECK(contains(problem("quern_config: 1\nlearner: {steps: null}\n"), "single value"));
-  CHECK(contains(problem("quern_config: 1\nstage: contrastiv\n"), "did you mean 'contrastive'"));
-  CHECK(contains(problem("quern_config: 1\nstage: sft\nstage: sft\n"), "stands twice"));
-  CHECK(contains(problem("stage: sft\n"), "quern_config: 1"));
+      contains(problem("quern_config: 2\nlearner: {learning_rate: 1e999}\n"), "is outside 0 .. 1"));
+  CHECK(contains(problem("quern_config: 2\nlearner: {learning_rate: .nan}\n"), "finite"));
+  CHECK(contains(problem("quern_config: 2\nlearner: {steps: null}\n"), "single value"));
+  CHECK(contains(problem("quern_config: 2\nstage: contrastiv\n"), "did you mean 'contrastive'"));
+  CHECK(contains(problem("quern_config: 2\nstage: sft\nstage: sft\n"), "stands twice"));
+  CHECK(contains(problem("stage: sft\n"), "quern_config: 2"));
   CHECK(contains(problem("quern_config: 2\n"), "this build knows 1"));
   CHECK(contains(problem("[1, 2"), "configuration"));
-  CHECK(contains(problem("x\n"), "`quern_config: 1` and lines KEY: VALUE"));
-  CHECK(contains(problem("quern_config: 1\n? [a]\n: b\n"), "a key at the top is no text"));
-  CHECK(contains(problem("quern_config: 1\nrun:\n  ? [a]\n  : b\n"), "a key of 'run' is no text"));
-  CHECK(contains(problem("quern_config: 1\nlearner: 3\n"), "keys are needed below"));
+  CHECK(contains(problem("x\n"), "`quern_config: 2` and lines KEY: VALUE"));
+  CHECK(contains(problem("quern_config: 2\n? [a]\n: b\n"), "a key at the top is no text"));
+  CHECK(contains(problem("quern_config: 2\nrun:\n  ? [a]\n  : b\n"), "a key of 'run' is no text"));
+  CHECK(contains(problem("quern_config: 2\nlearner: 3\n"), "keys are needed below"));
 }
 
 TEST_CASE("--set of the version and of a group of keys says what they are") {
@@ -255,21 +255,22 @@ TEST_CASE("rules between keys") {
   CHECK_FALSE(check_config(config));
 }
 
-TEST_CASE("a search has a budget of one group at least, no panel and no learner") {
-  const std::string text = "quern_config: 1\nstage: search\n";
+TEST_CASE("a search has a budget of one group at least, no evaluation set and no learner") {
+  const std::string text = "quern_config: 2\nstage: search\n";
   const auto loaded = [&](const std::vector<std::string>& settings) {
     return load_config_text(text, "c", settings);
   };
   const auto config = loaded({});
   REQUIRE(config);
   CHECK(is_search(*config));
-  CHECK_FALSE(config->observe.panel);
+  CHECK_FALSE(config->observe.evaluation_set);
   CHECK(loaded({"run.budget_evaluations=8"}));
   const auto small = loaded({"run.budget_evaluations=7"});
   REQUIRE_FALSE(small);
   CHECK(contains(small.error().message,
                  "run.budget_evaluations is 7, but algorithm.group_size is 8"));
-  CHECK(contains(loaded({"observe.panel=true"}).error().message, "observe.panel is true"));
+  CHECK(contains(loaded({"observe.evaluation_set=true"}).error().message,
+                 "observe.evaluation_set is true"));
   // Whatever the file says of a learner: it is for nobody.
   const auto ranks = loaded({"learner.ranks=4", "learner.device=cuda", "learner.devices=1,2"});
   REQUIRE(ranks);
@@ -281,7 +282,7 @@ TEST_CASE("a search has a budget of one group at least, no panel and no learner"
   CHECK(placement_of(learns)->ranks.size() == 4);
   CHECK_FALSE(learner_devices(learns));
   // The budget is nothing to a run that learns.
-  CHECK(load_config_text("quern_config: 1\n", "c", {"run.budget_evaluations=1"}));
+  CHECK(load_config_text("quern_config: 2\n", "c", {"run.budget_evaluations=1"}));
 }
 
 TEST_CASE("exact mode wants what can agree to the bit") {
@@ -314,7 +315,7 @@ TEST_CASE("several generators compute on the CPU, and their number may change") 
   CHECK(contains(on_gpu.error().message, "set actors.generators to 1"));
   config.actors.generators = 1;
   CHECK(check_config(config));
-  CHECK_FALSE(load_config_text("quern_config: 1\n", "c", {"actors.generators=0"}));
+  CHECK_FALSE(load_config_text("quern_config: 2\n", "c", {"actors.generators=0"}));
 }
 
 TEST_CASE("exact mode keeps room for what was sampled before") {
@@ -345,7 +346,7 @@ TEST_CASE("earlier names of presets and keys are refused with what to say") {
   CHECK(contains(said("algorithm.preset=cuda_l1"), "is called group_smoothed"));
   CHECK(contains(said("algorithm.preset=group_normalized"), "did you mean 'group_normalised'?"));
   CHECK(contains(said("algorithm.anchor=proximal"), "algorithm.anchor is no key"));
-  const auto old = apply_yaml(config, "quern_config: 1\nalgorithm: {anchor: behaviour}\n");
+  const auto old = apply_yaml(config, "quern_config: 2\nalgorithm: {anchor: behaviour}\n");
   REQUIRE_FALSE(old);
   CHECK(contains(old.error().message, "take it out"));
   for (const std::string& preset : policy::preset_names()) {
@@ -396,7 +397,7 @@ TEST_CASE("what the formula would refuse is refused with its key, and ranges are
   }
   const auto folder = base::temp_folder::make().value();
   const auto file = folder.path() / "c.yaml";
-  REQUIRE(base::write_file_atomic(file, "quern_config: 1\n"));
+  REQUIRE(base::write_file_atomic(file, "quern_config: 2\n"));
   const auto said = [&](const char* setting) {
     const auto loaded = load_config(file, {setting});
     return loaded ? "" : loaded.error().message;
@@ -421,7 +422,7 @@ TEST_CASE("what the formula would refuse is refused with its key, and ranges are
 TEST_CASE("some defaults follow from stage and preset; what is said stands") {
   const auto folder = base::temp_folder::make().value();
   const auto file = folder.path() / "c.yaml";
-  REQUIRE(base::write_file_atomic(file, "quern_config: 1\nstage: self_train\n"));
+  REQUIRE(base::write_file_atomic(file, "quern_config: 2\nstage: self_train\n"));
   auto config = load_config(file, {}).value();
   CHECK(config.algorithm.preset == "reinforce");
   CHECK(config.algorithm.reward == "correct/1");
@@ -628,7 +629,8 @@ TEST_CASE("a key is explained with its default, what is possible, what it is and
                  "; with stage: self_train it is \"correct/1\""));
   CHECK(contains(key_words("algorithm.kl_weight").value(),
                  "; with algorithm.preset: group_smoothed it is 0.01\n"));
-  CHECK(contains(key_words("observe.panel").value(), "true; with stage: search it is false\n"));
+  CHECK(contains(key_words("observe.evaluation_set").value(),
+                 "true; with stage: search it is false\n"));
   CHECK_FALSE(contains(key_words("stage").value(), "with stage"));
 }
 

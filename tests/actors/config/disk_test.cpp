@@ -36,7 +36,7 @@ struct disk_fixture {
 
 TEST_CASE("those that stay at a time and the one that is being written need room") {
   disk_fixture f;
-  // Three, the one that an epoch began with, and the next.
+  // Three, the one that an incarnation began with, and the next.
   CHECK(f.fits(f.bytes(5)));
   CHECK_FALSE(f.fits(f.bytes(5) - 1));
   CHECK(check_disk(f.config, f.model, f.folder.path(), std::nullopt));

@@ -105,7 +105,7 @@ TEST_CASE("an older checkpoint in place of the newest is taken only where that i
   {
     auto db = test::must(storage::database::open(run / "run.db", storage::database::access::write));
     auto ledger = test::must(storage::ledger::open(*db));
-    test::must(ledger->open_epoch({"start", 0, {}}));
+    test::must(ledger->open_incarnation({"start", 0, {}}));
     CHECK(find_policy(run)->model == checkpoints / "v00000002/model");
   }
   SUBCASE("LATEST names one that is damaged") {

@@ -10,7 +10,7 @@ using namespace quern::actors;
 namespace {
 
 constexpr std::string_view three =
-    "quern_config: 1\n"
+    "quern_config: 2\n"
     "run: {name: chain, seed: 5}\n"
     "learner: {threads: 2, steps: 7}\n"
     "stages:\n"
@@ -29,7 +29,7 @@ struct chain_fixture {
     return load_stages(file, settings);
   }
   std::string refusal(std::string_view stages) {
-    const auto loaded = load("quern_config: 1\nstages: " + std::string(stages) + "\n");
+    const auto loaded = load("quern_config: 2\nstages: " + std::string(stages) + "\n");
     REQUIRE_FALSE(loaded.has_value());
     return loaded.error().message;
   }
@@ -89,7 +89,7 @@ TEST_CASE("a stage after the first has no policy of its own, unless one is set")
   CHECK(model_of({"contrastive.policy.model=a"}, 1).empty());
   // What all have in common is what the first begins with.
   const auto common = f.load(
-                           "quern_config: 1\npolicy: {model: a}\nstages:\n"
+                           "quern_config: 2\npolicy: {model: a}\nstages:\n"
                            "  - stage: self_train\n  - stage: contrastive\n")
                           .value();
   CHECK(common[0].config.policy.model == "a");
@@ -131,7 +131,7 @@ TEST_CASE("a stage that has begun and is gone is missed, not trained anew") {
 
 TEST_CASE("a file without stages is one") {
   chain_fixture f;
-  const auto stages = f.load("quern_config: 1\nstage: self_train\n").value();
+  const auto stages = f.load("quern_config: 2\nstage: self_train\n").value();
   REQUIRE(stages.size() == 1);
   CHECK(stages[0].name.empty());
   CHECK(stages[0].config.stage == "self_train");
@@ -157,7 +157,7 @@ TEST_CASE("stages that cannot follow each other, or have nothing to do, are refu
   chain_fixture f;
   for (const char* list : {"[{stage: contrastive}, {stage: sft}]", "[{stage: sft}, {stage: sft}]"})
     CHECK(names_it(f.refusal(list), "number 2 is sft"));
-  CHECK(f.load("quern_config: 1\nstages: [{stage: self_train}, {stage: self_train}]\n"));
+  CHECK(f.load("quern_config: 2\nstages: [{stage: self_train}, {stage: self_train}]\n"));
   CHECK(names_it(f.refusal("[{stage: sft}, {stage: self_train, learner: {steps: 0}}]"),
                  "number 2 (self_train): learner.steps is 0"));
   CHECK(names_it(f.refusal("[{stage: search}, {stage: contrastive}]"), "number 1 is search"));
@@ -167,13 +167,13 @@ TEST_CASE("stages that cannot follow each other, or have nothing to do, are refu
     CHECK(loaded.error().code == base::errc::invalid_argument);
     return loaded.error().message;
   };
-  CHECK(names_it(said("quern_config: 1\nstage: sft\nstages: [{stage: sft}]\n"), "side by side"));
-  CHECK(names_it(said("quern_config: 1\nlearner: {}\nlearner: {}\nstages: [{stage: sft}]\n"),
+  CHECK(names_it(said("quern_config: 2\nstage: sft\nstages: [{stage: sft}]\n"), "side by side"));
+  CHECK(names_it(said("quern_config: 2\nlearner: {}\nlearner: {}\nstages: [{stage: sft}]\n"),
                  "line 3: key 'learner' stands twice"));
-  CHECK(names_it(said("quern_config: 1\nstage: sft\n", {"sft.learner.steps=7"}),
+  CHECK(names_it(said("quern_config: 2\nstage: sft\n", {"sft.learner.steps=7"}),
                  "there is one stage only: say learner.steps=7"));
   CHECK(names_it(said(three, {"self_train.learner.steps=0"}), "learner.steps is 0"));
-  CHECK(names_it(said("quern_config: 1\nstages: [{stage: self_train}, {stage: contrastive}]\n",
+  CHECK(names_it(said("quern_config: 2\nstages: [{stage: self_train}, {stage: contrastive}]\n",
                       {"sft.learner.steps=7"}),
                  "there is no stage sft; there are self_train, contrastive"));
 }

@@ -114,7 +114,7 @@ struct dispatching {
     self.owns(sink->replay);
     dispatch_setup setup{&config, &*tasks, std::move(device_class), 1, {}};
     setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
-    setup.gateway.epoch = 1;
+    setup.gateway.incarnation = 1;
     setup.gateway.heartbeat_ms = 60'000;  // the host says nothing by itself
     setup.board = board;
     auto made = spawn_dispatch(self.system(), setup, sink);

@@ -18,7 +18,7 @@ namespace {
 finished_step step_of(weights_version version, std::int64_t ok, std::int64_t wrong) {
   finished_step step;
   step.version = version;
-  step.epoch = 1;
+  step.incarnation = 1;
   step.in_flight = 7;
   step.ages = {{0, ok + wrong}};
   step.results.step = version;

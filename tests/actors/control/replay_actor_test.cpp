@@ -21,7 +21,7 @@ class workers_heard {
  public:
   void asked(const offer_weights& order) {
     const std::lock_guard lock(guard_);
-    asked_.push_back(order.epoch);
+    asked_.push_back(order.incarnation);
     changed_.notify_all();
   }
   void announced(const weights_ready& weights) {
@@ -36,7 +36,7 @@ class workers_heard {
       return asked_.size() >= asked && announced_.size() >= announced;
     });
   }
-  std::vector<epoch_id> all_asked() {
+  std::vector<incarnation_id> all_asked() {
     const std::lock_guard lock(guard_);
     return asked_;
   }
@@ -48,7 +48,7 @@ class workers_heard {
  private:
   std::mutex guard_;
   std::condition_variable changed_;
-  std::vector<epoch_id> asked_;
+  std::vector<incarnation_id> asked_;
   std::vector<weights_ready> announced_;
 };
 
@@ -63,11 +63,11 @@ generator_ref::behavior_type quiet_generator(generator_ref::pointer, workers_hea
 }
 
 dispatch_ref::behavior_type quiet_dispatch(dispatch_ref::pointer) {
-  return {[](const evaluate_sample&) {}, [](const verdict_committed&) {},
-          [](const epoch_began&) {},     [](const drain&) {},
-          [](const host_joined&) {},     [](const host_credit&) {},
-          [](const host_answer&) {},     [](const host_leaves&) {},
-          [](const host_devices&) {},    [](const tick&) {}};
+  return {[](const evaluate_sample&) {},   [](const verdict_committed&) {},
+          [](const incarnation_began&) {}, [](const drain&) {},
+          [](const host_joined&) {},       [](const host_credit&) {},
+          [](const host_answer&) {},       [](const host_leaves&) {},
+          [](const host_devices&) {},      [](const tick&) {}};
 }
 
 supervisor_ref::behavior_type quiet_supervisor(supervisor_ref::pointer) {
@@ -86,7 +86,7 @@ supervisor_ref::behavior_type quiet_supervisor(supervisor_ref::pointer) {
 struct run_with_workers {
   test::fixture f;
   storage::run_directory run =
-      storage::run_directory::create(f.folder.path() / "run", "quern_config: 1\n", {{"seed", 1}})
+      storage::run_directory::create(f.folder.path() / "run", "quern_config: 2\n", {{"seed", 1}})
           .value();
   std::unique_ptr<replay> head = replay::open(f.config, run, *f.tasks, "cpp-avx2").value();
   base::steady_clock clock;
@@ -99,7 +99,7 @@ struct run_with_workers {
   replay_ref control;
   learner_ref learner;
   generator_ref generator;
-  epoch_id epoch = 0;
+  incarnation_id incarnation = 0;
 
   run_with_workers() {
     caf::actor_system& system = self.system();
@@ -115,10 +115,10 @@ struct run_with_workers {
     self.owns(learner);
     self.owns(generator);
     self.owns(control);
-    epoch = let_in("learner", 1, learner).epoch;
+    incarnation = let_in("learner", 1, learner).incarnation;
     let_in("generator", 2, generator);
-    from_learner(learner_ready{epoch, 0, test::weights_of(0)});
-    caf::send_as(generator, control, weights_installed{epoch, 0, test::weights_of(0)});
+    from_learner(learner_ready{incarnation, 0, test::weights_of(0)});
+    caf::send_as(generator, control, weights_installed{incarnation, 0, test::weights_of(0)});
   }
   ~run_with_workers() { self.end_actors(); }
 
@@ -129,8 +129,8 @@ struct run_with_workers {
   /// The step that makes `version`.
   void steps(weights_version version, bool offered) {
     step_done done;
-    done.epoch = epoch;
-    done.weights = {epoch, version, test::weights_of(version), "with the step"};
+    done.incarnation = incarnation;
+    done.weights = {incarnation, version, test::weights_of(version), "with the step"};
     done.metrics = "{}";
     done.offered = offered;
     from_learner(done);
@@ -155,10 +155,10 @@ TEST_CASE("weights that a step did not offer are asked for, and announced when t
   run_with_workers run;
   run.steps(1, false);
   REQUIRE(run.ears.wait_for(1, 0));
-  CHECK(run.ears.all_asked().front() == run.epoch);
-  run.from_learner(weights_ready{run.epoch, 1, test::weights_of(1), "offered later"});
+  CHECK(run.ears.all_asked().front() == run.incarnation);
+  run.from_learner(weights_ready{run.incarnation, 1, test::weights_of(1), "offered later"});
   // Once, and not after its successor.
-  run.from_learner(weights_ready{run.epoch, 1, test::weights_of(1), "twice"});
+  run.from_learner(weights_ready{run.incarnation, 1, test::weights_of(1), "twice"});
   run.steps(2, true);
   REQUIRE(run.ears.wait_for(1, 2));
   const auto announced = run.ears.all_announced();

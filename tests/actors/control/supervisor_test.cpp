@@ -196,7 +196,7 @@ TEST_CASE("what an evaluator says of itself is believed of evaluators alone") {
   sink->supervisor = run.supervisor;
   dispatch_setup setup{&config, &tasks, "cpp-test", 1, {}};
   setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
-  setup.gateway.epoch = 1;
+  setup.gateway.incarnation = 1;
   const auto dispatch = spawn_dispatch(run.self.system(), setup, sink);
   REQUIRE(dispatch);
   run.self.owns(*dispatch);

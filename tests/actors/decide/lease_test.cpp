@@ -16,8 +16,8 @@ using base::operator""_s;
 
 constexpr retry_limits some_retries{2, 3, 1, 1};
 
-lease_book book(epoch_id epoch = 1) {
-  return {epoch, {some_retries, 10_s}};
+lease_book book(incarnation_id incarnation = 1) {
+  return {incarnation, {some_retries, 10_s}};
 }
 
 evaluation_desk usual_desk() {
@@ -149,15 +149,15 @@ TEST_CASE("a holder that leaves in order gives back what it has begun, and no at
   CHECK(leases.result(other.id, 50, {}, 1).outcome == lease_outcome::accepted);
 }
 
-TEST_CASE("leases of different epochs never meet") {
+TEST_CASE("leases of different incarnations never meet") {
   auto old = book(1);
   auto now = book(2);
   REQUIRE(old.add(7));
   REQUIRE(now.add(7));
   const auto before = *old.grant(7, 100, 0);
   const auto after = *now.grant(7, 100, 0);
-  CHECK(epoch_of(before.id) == 1);
-  CHECK(epoch_of(after.id) == 2);
+  CHECK(incarnation_of(before.id) == 1);
+  CHECK(incarnation_of(after.id) == 2);
   CHECK(now.result(before.id, 100, {}, 1).outcome == lease_outcome::unknown);
   CHECK(now.holding(7)->id == after.id);
 }

@@ -14,8 +14,9 @@ base::hash128 hash_of(weights_version v) {
   return {static_cast<std::uint64_t>(v), 99};
 }
 
-replay_book book(std::int64_t S, std::int64_t P, bool deterministic = false, epoch_id epoch = 1) {
-  auto made = replay_book::make(epoch, 0, {{S, P, staleness_policy::drop}, deterministic});
+replay_book book(std::int64_t S, std::int64_t P, bool deterministic = false,
+                 incarnation_id incarnation = 1) {
+  auto made = replay_book::make(incarnation, 0, {{S, P, staleness_policy::drop}, deterministic});
   REQUIRE(made);
   REQUIRE(made->know_weights(0, hash_of(0)));
   return std::move(*made);
@@ -178,7 +179,7 @@ TEST_CASE("deterministic: verdicts are wanted until all groups of all steps are 
   CHECK_FALSE(replay.wants_verdicts(2));
 }
 
-TEST_CASE("messages of other epochs and samples of other weights do not count") {
+TEST_CASE("messages of other incarnations and samples of other weights do not count") {
   auto replay = book(1, 1);
   issue(replay, 1);
   CHECK_FALSE(replay.generated(0, 10, 5, {{0, 0, hash_of(0)}})->counted);
@@ -218,7 +219,7 @@ TEST_CASE("a group that was mostly lost to infrastructure is dropped whole, also
     auto again = book(0, 1, false, 2);
     storage::group_row row;
     row.id = 1;
-    row.epoch = 1;
+    row.incarnation = 1;
     for (sample_id id = 10; id <= 14; ++id) {
       storage::sample_row sample;
       sample.id = id;

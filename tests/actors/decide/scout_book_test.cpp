@@ -29,7 +29,7 @@ TEST_CASE("scouts wait in order, are handed out within room, and have numbers of
   CHECK(first[0].sample == first_scout);
   CHECK(first[0].source == "one");
   CHECK(first[0].task == "a");
-  CHECK(first[0].epoch == 3);
+  CHECK(first[0].incarnation == 3);
   CHECK(first[0].turn == 7);
   CHECK(first[1].sample == first_scout + 1);
   CHECK(book.out() == 2);
@@ -59,7 +59,7 @@ TEST_CASE("a task waits until each of its scouts has a verdict that is final") {
   CHECK(book.open() == 0);
 }
 
-TEST_CASE("in a new epoch late answers are nobody's") {
+TEST_CASE("in a new incarnation late answers are nobody's") {
   scout_book book;
   book.draw("a", {"one"}, 1, 1);
   (void)book.take(1);

@@ -89,9 +89,9 @@ TEST_CASE("the number of sessions is bounded, and cancelled leases wait for an a
   sessions.answered(id, 8);
 }
 
-TEST_CASE("session ids carry their epoch") {
+TEST_CASE("session ids carry their incarnation") {
   session_book later(2, {5'000, 3});
-  CHECK(epoch_of(later.hello(a, 1, 0)->session) == 2);
+  CHECK(incarnation_of(later.hello(a, 1, 0)->session) == 2);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using ids = std::vector<worker_id>;
 
 constexpr step_limits worker_limits{100_s, 60_s, 20_s, 3, 50_s, 5, 10_s};
 
-/// A run of epoch 1 that began with version 4; generators 1 and 2, ranks 11 and 12.
+/// A run of incarnation 1 that began with version 4; generators 1 and 2, ranks 11 and 12.
 struct workers {
   base::manual_clock clock;
   role_board roles{clock};
@@ -41,7 +41,7 @@ struct workers {
   }
   static step_done step(weights_version version, bool offered) {
     step_done done;
-    done.epoch = 1;
+    done.incarnation = 1;
     done.weights = ready(version);
     done.offered = offered;
     return done;
@@ -95,7 +95,8 @@ TEST_CASE("what a lost generator was asked for and did not send is made again") 
   CHECK_FALSE(w.book.on_installed(1, workers::weights(5)).known);
 }
 
-TEST_CASE("a generator hears of the newest weights once it has those of the epoch's beginning") {
+TEST_CASE(
+    "a generator hears of the newest weights once it has those of the incarnation's beginning") {
   workers w;
   w.learner_comes();
   w.generator_comes(1, 1, 4);
@@ -160,11 +161,11 @@ TEST_CASE("the learner is lost as a whole, and generators with its weights go, t
   // Those that were sent away are nobody when they end.
   CHECK(w.book.gone(11).was == lost_worker::kind::stranger);
   CHECK(w.book.gone(1).was == lost_worker::kind::stranger);
-  w.book.epoch_began(3);
+  w.book.incarnation_began(3);
   w.book.rank_came(21, 0, 3);
   w.book.learner_is_ready(3);
   CHECK(w.book.first_rank() == 21);
-  // The weights of the last epoch are told to nobody of this one.
+  // The weights of the last incarnation are told to nobody of this one.
   w.book.generator_came(3, 2, "unix:/x");
   CHECK_FALSE(w.book.on_installed(3, workers::weights(3)).newer);
 }

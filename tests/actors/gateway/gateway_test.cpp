@@ -31,10 +31,10 @@ struct folder_fixture {
   [[nodiscard]] std::string endpoint() const {
     return "ipc://" + (folder.path() / "hosts").string();
   }
-  [[nodiscard]] gateway_options options(actors::epoch_id epoch = 1) const {
+  [[nodiscard]] gateway_options options(actors::incarnation_id incarnation = 1) const {
     gateway_options o;
     o.endpoints = {endpoint()};
-    o.epoch = epoch;
+    o.incarnation = incarnation;
     o.heartbeat_ms = beat_ms;
     return o;
   }
@@ -325,7 +325,7 @@ TEST_CASE("CURVE: listed hosts work, others never get in") {
   const auto stranger = *env::make_curve_keys();
   gateway_options options;
   options.endpoints = {"tcp://127.0.0.1:*"};
-  options.epoch = 1;
+  options.incarnation = 1;
   options.heartbeat_ms = beat_ms;
   const auto open = run.open(options);
   REQUIRE_FALSE(open);

@@ -18,8 +18,8 @@ namespace quern::actors::test {
 
 class run_fixture final : public gateway_events {
  public:
-  explicit run_fixture(epoch_id epoch = 1, nanoseconds_t lease_ns = 20'000'000'000)
-      : desk_(epoch, limits(lease_ns)) {}
+  explicit run_fixture(incarnation_id incarnation = 1, nanoseconds_t lease_ns = 20'000'000'000)
+      : desk_(incarnation, limits(lease_ns)) {}
 
   base::status open(gateway_options options) {
     const std::lock_guard lock(mutex_);  // hosts may come before `start` has returned

@@ -18,8 +18,8 @@ TEST_CASE("verdicts that decided samples are counted, attempts that did not are 
 }
 
 TEST_CASE("a gain is said with its interval, and where that contains 1") {
-  panel_half sure;
-  panel_half same;
+  evaluation_set_half sure;
+  evaluation_set_half same;
   for (int i = 0; i < 64; ++i) {
     sure.first.push_back(i % 2);
     sure.last.push_back(2 * (i % 2) + 0.1);

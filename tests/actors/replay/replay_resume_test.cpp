@@ -13,7 +13,7 @@ using test::paused_at;
 using test::warned;
 using test::world;
 
-TEST_CASE("the process dies at any moment: the next epoch takes up every sample") {
+TEST_CASE("the process dies at any moment: the next incarnation takes up every sample") {
   fixture f;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const auto root = f.folder.path() / ("killed" + std::to_string(seed));
@@ -29,10 +29,10 @@ TEST_CASE("a lost learner costs the steps since the checkpoint, no sample twice"
     CAPTURE(seed);
     world w(f.config, *f.tasks, f.folder.path() / ("learner" + std::to_string(seed)), true, seed);
     REQUIRE_FALSE(w.go(static_cast<int>(5 + seed % 12)));
-    const epoch_id before = w.head().epoch();
+    const incarnation_id before = w.head().incarnation();
     w.lose_messages();
     REQUIRE(w.head().learner_lost());
-    CHECK(w.head().epoch() == before + 1);
+    CHECK(w.head().incarnation() == before + 1);
     w.meet();
     const auto end = w.go();
     REQUIRE(end);
@@ -53,7 +53,7 @@ TEST_CASE("pause drains to a checkpoint, and the run goes on later") {
   check_end(w, f.config.learner.steps);
 }
 
-TEST_CASE("what a generator starts from is there to the end of the epoch") {
+TEST_CASE("what a generator starts from is there to the end of the incarnation") {
   fixture f;
   f.config.learner.steps = 12;
   f.config.storage.checkpoint_every_steps = 1;

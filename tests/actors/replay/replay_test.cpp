@@ -110,10 +110,10 @@ TEST_CASE("weights that changed in a step that was left out end the run") {
   REQUIRE_FALSE(w.go(40));
   REQUIRE(batch);
   step_done done;
-  done.epoch = batch->epoch;
+  done.incarnation = batch->incarnation;
   done.batch = batch->number;
   done.left_out = true;
-  done.weights = {batch->epoch, batch->from, weights_of(batch->from + 1), ""};
+  done.weights = {batch->incarnation, batch->from, weights_of(batch->from + 1), ""};
   const auto refused = w.head().on_step(done);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == base::errc::conflict);
@@ -133,7 +133,7 @@ TEST_CASE("what is too old in a sample is a segment that is not trained") {
 
 TEST_CASE("segments that do not fit their tokens end the run with the sample and the numbers") {
   fixture f;
-  auto run = storage::run_directory::create(f.folder.path() / "unfit", "quern_config: 1\n",
+  auto run = storage::run_directory::create(f.folder.path() / "unfit", "quern_config: 2\n",
                                             base::json::object());
   REQUIRE(run);
   const auto head = replay::open(f.config, *run, *f.tasks, "cpp-avx2");
@@ -142,7 +142,7 @@ TEST_CASE("segments that do not fit their tokens end the run with the sample and
   const auto orders = (*head)->advance();
   REQUIRE(orders);
   generated_sample made;
-  made.epoch = (*head)->epoch();
+  made.incarnation = (*head)->incarnation();
   made.sample = orders->generate.at(0).samples.at(0);
   made.tokens = to_block<std::int32_t>({1, 2, 3});
   made.segments = single_turn(1, 1);
@@ -218,7 +218,7 @@ TEST_CASE("a prompt that is too long loses its exemplars, and a bare one its run
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find(task.task->name) != std::string::npos);
   // The run does not begin either.
-  auto run = storage::run_directory::create(f.folder.path() / "short", "quern_config: 1\n",
+  auto run = storage::run_directory::create(f.folder.path() / "short", "quern_config: 2\n",
                                             base::json::object());
   REQUIRE(run);
   const auto opened = replay::open(f.config, *run, *f.tasks, "cpp-avx2");

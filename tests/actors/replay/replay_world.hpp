@@ -32,7 +32,7 @@ class world {
         bool fresh, std::uint64_t seed)
       : config_(config), random_(seed, "replay world"), root_(root) {
     auto opened =
-        fresh ? storage::run_directory::create(root, "quern_config: 1\n", base::json::object())
+        fresh ? storage::run_directory::create(root, "quern_config: 2\n", base::json::object())
               : storage::run_directory::open(root);
     REQUIRE(opened);
     run_.emplace(std::move(*opened));
@@ -63,7 +63,7 @@ class world {
     weights_ = {{0, weights_of(0)}, {installed_, weights_of(installed_)}};
     if (const auto text = base::read_file(weights_file(installed_)))
       weights_[installed_] = base::parse_hash(*text).value();
-    REQUIRE(head_->on_weights(head_->epoch(), installed_, weights_.at(installed_)));
+    REQUIRE(head_->on_weights(head_->incarnation(), installed_, weights_.at(installed_)));
     head_->learner_ready(true);
   }
 
@@ -121,7 +121,7 @@ class world {
 
   generated_sample make(const generate_group& group, sample_id sample) {
     generated_sample made;
-    made.epoch = group.epoch;
+    made.incarnation = group.incarnation;
     made.sample = sample;
     made.tokens = to_block<std::int32_t>({1, 2, 3, 4, 5, 6, 7});
     made.segments = turns_of(sample);
@@ -160,7 +160,7 @@ class world {
 
   void judge(const evaluate_sample& candidate) {
     sample_verdict answer;
-    answer.epoch = candidate.epoch;
+    answer.incarnation = candidate.incarnation;
     answer.sample = candidate.sample;
     answer.lease = next_lease_++;
     answer.attempt = candidate.attempt;
@@ -196,32 +196,33 @@ class world {
   void step(const train_batch& batch) {
     check_segments_of(batch);
     step_done done;
-    done.epoch = batch.epoch;
+    done.incarnation = batch.incarnation;
     done.batch = batch.number;
     if (batch.number <= spoiled_batches) return leave_out(batch, done);
     // A step that is taken again has other samples, so it makes other weights.
-    const auto made =
-        base::xxh128(fmt::format("weights {} of epoch {}", batch.from + 1, batch.epoch));
-    if (batch.epoch == head_->epoch()) weights_[batch.from + 1] = made;
-    done.weights = {batch.epoch, batch.from + 1, made, "even"};
-    if (batch.epoch == head_->epoch()) check_results_of(batch);
+    const auto made = base::xxh128(
+        fmt::format("weights {} of incarnation {}", batch.from + 1, batch.incarnation));
+    if (batch.incarnation == head_->incarnation()) weights_[batch.from + 1] = made;
+    done.weights = {batch.incarnation, batch.from + 1, made, "even"};
+    if (batch.incarnation == head_->incarnation()) check_results_of(batch);
     std::size_t aged = 0;
     for (const auto& [age, samples] : head_->batch_ages()) {
       CHECK(age >= 0);
       if (config_.actors.stale_groups != "mask_tokens") CHECK(age <= config_.actors.staleness);
       aged += static_cast<std::size_t>(samples);
     }
-    if (batch.epoch == head_->epoch()) CHECK(aged == batch.samples.size());
+    if (batch.incarnation == head_->incarnation()) CHECK(aged == batch.samples.size());
     CHECK(head_->on_step(done));
     CHECK(head_->batch_ages().empty());
-    if (batch.epoch == head_->epoch()) installed_ = std::max(installed_, batch.from + 1);
-    steps_made[{batch.epoch, batch.from}] += 1;
+    if (batch.incarnation == head_->incarnation())
+      installed_ = std::max(installed_, batch.from + 1);
+    steps_made[{batch.incarnation, batch.from}] += 1;
     head_->learner_ready(true);
   }
 
   void leave_out(const train_batch& batch, step_done done) {
     done.left_out = true;
-    done.weights = {batch.epoch, batch.from, weights_.at(batch.from), ""};
+    done.weights = {batch.incarnation, batch.from, weights_.at(batch.from), ""};
     told = head_->on_step(done);
     head_->learner_ready(true);
     for (const training_sample& sample : batch.samples)
@@ -258,7 +259,7 @@ class world {
         base::write_file_atomic(std::filesystem::path(order.folder) / "model/config.json", "{}"));
     REQUIRE(base::write_file_atomic(weights_file(order.version),
                                     base::to_hex(weights_.at(order.version))));
-    return {order.version, order.folder, "", order.epoch};
+    return {order.version, order.folder, "", order.incarnation};
   }
 
   /// The hash of a checkpoint's weights, for the learner that starts from it.
@@ -277,13 +278,13 @@ class world {
   }
 
  public:
-  std::map<std::pair<epoch_id, weights_version>, int> steps_made;
+  std::map<std::pair<incarnation_id, weights_version>, int> steps_made;
   int masked_samples = 0;  ///< of the steps made, with a token that was too old
   int samples_of_two_turns = 0;
   int unjudged = 0;                  ///< samples without a reward
   int with_exemplars = 0;            ///< judged samples whose prompts showed kernels
   int results_checked = 0;           ///< steps whose results were compared
-  std::int64_t spoiled_batches = 0;  ///< the first ones of an epoch have no finite gradient
+  std::int64_t spoiled_batches = 0;  ///< the first ones of an incarnation have no finite gradient
   std::set<sample_id> left_out;      ///< samples of those
   std::function<void(const train_batch&)> on_batch;  ///< instead of a learner
   std::function<void(const generate_group&)> on_order;
@@ -295,7 +296,7 @@ class world {
   const run_config& config_;
   base::random_stream random_;
   std::filesystem::path root_;
-  std::map<weights_version, base::hash128> weights_;  ///< of this epoch
+  std::map<weights_version, base::hash128> weights_;  ///< of this incarnation
   std::optional<storage::run_directory> run_;
   std::unique_ptr<replay> head_;
   std::vector<event> waiting_;

@@ -13,7 +13,7 @@ TEST_CASE("a whole completion is a candidate") {
   const auto read = read_completion({3, 42, "t@0", text, 1, 150}, {"paired/1", "cpp-avx2"});
   const auto* candidate = std::get_if<evaluate_sample>(&read);
   REQUIRE(candidate != nullptr);
-  CHECK(candidate->epoch == 3);
+  CHECK(candidate->incarnation == 3);
   CHECK(candidate->sample == 42);
   CHECK(candidate->source == "int x;\n");
   CHECK(candidate->attempt == 1);

@@ -1,4 +1,4 @@
-// Checkpoints of a run: what an epoch begins with, and what makes one durable.
+// Checkpoints of a run: what an incarnation begins with, and what makes one durable.
 #include "actors/replay/run_checkpoints.hpp"
 
 #include "tests/actors/replay/replay_fixture.hpp"
@@ -9,11 +9,11 @@ using namespace quern::actors;
 
 namespace {
 
-/// A run folder and a ledger, in which epoch 1 began with version 0.
+/// A run folder and a ledger, in which incarnation 1 began with version 0.
 struct new_run {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
   storage::run_directory run = storage::run_directory::create(
-                                   folder.path() / "run", "quern_config: 1\n", base::json::object())
+                                   folder.path() / "run", "quern_config: 2\n", base::json::object())
                                    .value();
   test::open_ledger begun;
   storage::ledger& rows = *begun.book;
@@ -31,7 +31,7 @@ struct new_run {
     REQUIRE(base::make_folders(std::filesystem::path(order.folder) / "optimizer"));
     REQUIRE(
         base::write_file_atomic(std::filesystem::path(order.folder) / "model/config.json", "{}"));
-    return {order.version, order.folder, "", order.epoch};
+    return {order.version, order.folder, "", order.incarnation};
   }
 };
 
@@ -76,7 +76,7 @@ TEST_CASE("what could not be written is an error, and changes nothing") {
   CHECK(r.checkpoints.last() == 0);
 }
 
-TEST_CASE("an epoch begins without what was half written or is newer than its weights") {
+TEST_CASE("an incarnation begins without what was half written or is newer than its weights") {
   new_run r;
   r.step(1);
   test::must(r.checkpoints.saved(new_run::written(r.checkpoints.order(1, 1, {})), r.rows));

@@ -19,7 +19,7 @@ namespace {
 struct search_fixture : fixture {
   search_fixture() {
     config.stage = "search";
-    config.observe.panel = false;
+    config.observe.evaluation_set = false;
     config.run.budget_evaluations = 38;  // no multiple of the group size: 4
   }
 };

@@ -22,7 +22,7 @@ class fed_desk {
  public:
   fed_desk(const fixture& f, const std::filesystem::path& root, bool fresh) : config_(f.config) {
     auto opened =
-        fresh ? storage::run_directory::create(root, "quern_config: 1\n", base::json::object())
+        fresh ? storage::run_directory::create(root, "quern_config: 2\n", base::json::object())
               : storage::run_directory::open(root);
     REQUIRE(opened);
     run_.emplace(std::move(*opened));
@@ -32,8 +32,8 @@ class fed_desk {
     evaluation_desk::limits limits(
         {retry_limits::within(config_.env.max_attempts), 60'000'000'000});
     limits.queue.queue = defaults::evaluation_queue;
-    desk.emplace(head->epoch(), limits);
-    REQUIRE(head->on_weights(head->epoch(), head->version(), weights_of(head->version())));
+    desk.emplace(head->incarnation(), limits);
+    REQUIRE(head->on_weights(head->incarnation(), head->version(), weights_of(head->version())));
   }
 
   /// One round of orders: samples are made, candidates go to the desk. Whether anything was
@@ -79,7 +79,7 @@ class fed_desk {
     verdict.protocol = config_.env.protocol;
     verdict.device_class = "cpp-avx2";
     sample_verdict news;
-    news.epoch = head->epoch();
+    news.incarnation = head->incarnation();
     news.sample = result.sample;
     news.lease = job.held.id;
     news.json = base::dump(env::to_json(verdict));
@@ -103,7 +103,7 @@ class fed_desk {
  private:
   generated_sample made_of(const generate_group& group, sample_id sample) const {
     generated_sample made;
-    made.epoch = group.epoch;
+    made.incarnation = group.incarnation;
     made.sample = sample;
     made.tokens = to_block<std::int32_t>({1, 2, 3});
     made.segments = single_turn(2, 1);
@@ -186,7 +186,7 @@ TEST_CASE("a pause takes 2,000 queued candidates back and waits for the two that
     CHECK_FALSE(run.end);
     const auto samples = run.desk->withdraw_waiting();
     CHECK(samples.size() == 2'002);
-    run.head->on_withdrawn({run.head->epoch(), samples});
+    run.head->on_withdrawn({run.head->incarnation(), samples});
     CHECK_FALSE(run.turn());
     CHECK_FALSE(run.end);
     run.answer(running[0]);
@@ -209,18 +209,18 @@ TEST_CASE("a pause takes 2,000 queued candidates back and waits for the two that
   CHECK(std::set<sample_id>(run.ordered.begin(), run.ordered.end()) == left);
 }
 
-TEST_CASE("what an older epoch's dispatcher gives back says nothing about this one") {
+TEST_CASE("what an older incarnation's dispatcher gives back says nothing about this one") {
   fixture f;
   set_window(f.config, 4, 2);
-  fed_desk run(f, f.folder.path() / "epochs", true);
+  fed_desk run(f, f.folder.path() / "incarnations", true);
   while (run.turn()) {
   }
   const auto running = run.take(1);
   REQUIRE(running.size() == 1);
   run.head->drain(ending::pause);
   const sample_id held = running[0].held.sample;
-  run.head->on_withdrawn({run.head->epoch() - 1, {held}});
-  run.head->on_withdrawn({run.head->epoch(), run.desk->withdraw_waiting()});
+  run.head->on_withdrawn({run.head->incarnation() - 1, {held}});
+  run.head->on_withdrawn({run.head->incarnation(), run.desk->withdraw_waiting()});
   run.turn();
   CHECK_FALSE(run.end);
   run.answer(running[0]);

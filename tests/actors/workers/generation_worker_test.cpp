@@ -41,7 +41,7 @@ struct playing_worker {
   playing_worker() {
     policy::set_threads(1);
     welcome start;
-    start.epoch = 3;
+    start.incarnation = 3;
     start.checkpoint = demo.string();
     start.weights_folder = folder.path().string();
     auto made = generation_worker::make(start, config, {}, [](const std::string&) {});
@@ -51,7 +51,7 @@ struct playing_worker {
 
   [[nodiscard]] generate_group group(std::vector<std::string> recorded) const {
     generate_group asked;
-    asked.epoch = 3;
+    asked.incarnation = 3;
     asked.group = 7;
     for (std::size_t i = 0; i < recorded.size(); ++i)
       asked.samples.push_back(40 + static_cast<sample_id>(i));
@@ -109,7 +109,7 @@ TEST_CASE("recorded completions are played whole, with log-probs by the worker's
   REQUIRE(all.size() == 3);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const generated_sample& made = all.at(40 + static_cast<sample_id>(i));
-    CHECK(made.epoch == 3);
+    CHECK(made.incarnation == 3);
     CHECK(made.text == texts[i]);
     CHECK_FALSE(made.truncated);
     REQUIRE(check_segments(made.segments, made.tokens, made.log_probs));

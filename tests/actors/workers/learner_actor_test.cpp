@@ -78,7 +78,7 @@ TEST_CASE("a learner that is asked for its weights answers with those that gener
   REQUIRE(ears.wait_for(&told::step));
   CHECK(ears.step->offered);
   REQUIRE(ears.wait_for(&told::offered));
-  CHECK(ears.offered->epoch == 1);
+  CHECK(ears.offered->incarnation == 1);
   CHECK(ears.offered->version == 1);
   CHECK(ears.offered->hash == ears.step->weights.hash);
   caf::anon_send_exit(ears.learner, caf::exit_reason::user_shutdown);

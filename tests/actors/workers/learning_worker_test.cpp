@@ -183,7 +183,7 @@ TEST_CASE("a step whose weights no copy is free for says so, and offers them onc
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   REQUIRE(offered);
   CHECK(offered->version == 3);
-  CHECK(offered->epoch == 1);
+  CHECK(offered->incarnation == 1);
   CHECK(offered->hash == skipped.weights.hash);
   CHECK(rank.offer({1}).value().has_value());
 }

@@ -27,7 +27,7 @@ struct small_learner {
     config.learner.ranks = ranks;
     config.learner.warmup_steps = 0;
     config.learner.rank_deadline_s = 60;
-    start.epoch = 1;
+    start.incarnation = 1;
     start.checkpoint = start.reference = (test::source_dir() / "policy/demo").string();
     start.weights_folder = folder.path().string();
     start.meeting = "unix:" + folder.path().string() + "/learners-1";
@@ -41,7 +41,7 @@ enum class spoilt { nothing, reward, log_prob };
 inline actors::train_batch batch_of(actors::weights_version from, std::int64_t number,
                                     spoilt what) {
   actors::train_batch batch;
-  batch.epoch = 1;
+  batch.incarnation = 1;
   batch.from = from;
   batch.number = number;
   for (actors::sample_id id = 0; id < 4; ++id) {

@@ -53,7 +53,7 @@ struct module_hosts {
     take(module.times / 10);
     actors::gateway_options options;
     options.endpoints = {endpoint};
-    options.epoch = 1;
+    options.incarnation = 1;
     options.heartbeat_ms = 200;
     REQUIRE(run.open(options));
   }

@@ -68,12 +68,12 @@ struct gpu_run_world {
   [[nodiscard]] std::vector<std::string> command(int steps,
                                                  const std::vector<std::string>& more = {}) const {
     std::vector<std::string> settings = module_settings(folder.path() / "suite");
-    settings.insert(
-        settings.end(),
-        {"env.device=gpu", fmt::format("env.gpus={}", fake ? "0" : real_gpu()),
-         "policy.engine=recorded", "policy.recorded=" + recorded.string(),
-         fmt::format("algorithm.group_size={}", group_size), "algorithm.groups_per_step=1",
-         "env.max_attempts=20", "storage.checkpoint_every_steps=2", "observe.panel=false"});
+    settings.insert(settings.end(),
+                    {"env.device=gpu", fmt::format("env.gpus={}", fake ? "0" : real_gpu()),
+                     "policy.engine=recorded", "policy.recorded=" + recorded.string(),
+                     fmt::format("algorithm.group_size={}", group_size),
+                     "algorithm.groups_per_step=1", "env.max_attempts=20",
+                     "storage.checkpoint_every_steps=2", "observe.evaluation_set=false"});
     settings.insert(settings.end(), more.begin(), more.end());
     std::vector<std::string> argv = train_command(run, steps, settings);
     argv.front() = quern();

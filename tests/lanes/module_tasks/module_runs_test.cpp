@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(runs_fixture, "a run takes a level of KernelBench as its suite
 
 TEST_CASE_FIXTURE(runs_fixture, "the key for the tree is read, made absolute, and needs a suite") {
   const std::string text =
-      "quern_config: 1\nenv: {lane: modules}\ntasks: {source: suite, suite: "
+      "quern_config: 2\nenv: {lane: modules}\ntasks: {source: suite, suite: "
       "'kernelbench:1', kernelbench: " +
       path("tree") + "}\n";
   auto loaded = actors::load_config_text(text, "a.yaml", {});
@@ -61,7 +61,7 @@ TEST_CASE_FIXTURE(runs_fixture, "the key for the tree is read, made absolute, an
   CHECK(loaded->tasks.kernelbench == path("tree/KernelBench"));
   CHECK(loaded->tasks.suite == "kernelbench:1");
   const auto unread = actors::load_config_text(
-      "quern_config: 1\ntasks: {kernelbench: " + path("tree") + "}\n", "a.yaml", {});
+      "quern_config: 2\ntasks: {kernelbench: " + path("tree") + "}\n", "a.yaml", {});
   REQUIRE_FALSE(unread.has_value());
   CHECK(contains(unread.error().message, "tasks.kernelbench is '"));
 }

@@ -81,7 +81,7 @@ struct hosts_fixture : toy_fixture {
     run.source = tripling_kernel;
     actors::gateway_options options;
     options.endpoints = {endpoint};
-    options.epoch = 1;
+    options.incarnation = 1;
     options.heartbeat_ms = 200;
     REQUIRE(run.open(options));
   }

@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(toy_fixture, "no corpus and no task is made of a lane without 
        {std::string("{}"), "{source: suite, suite: " + toy_suite() + "}"}) {
     CAPTURE(tasks);
     REQUIRE(base::write_file_atomic(config,
-                                    "quern_config: 1\nenv: {lane: toy}\ntasks: " + tasks + "\n"));
+                                    "quern_config: 2\nenv: {lane: toy}\ntasks: " + tasks + "\n"));
     const finished refused = quern({"tasks", "corpus", "--config", config, "--folder", corpus,
                                     "--shard", "0", "--shards", "1"});
     CAPTURE(refused.output);

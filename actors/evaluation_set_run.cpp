@@ -1,4 +1,4 @@
-#include "actors/panel_run.hpp"
+#include "actors/evaluation_set_run.hpp"
 
 #include <atomic>
 #include <deque>
@@ -8,7 +8,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/console.hpp"
-#include "actors/decide/panel_line.hpp"
+#include "actors/decide/evaluation_set_line.hpp"
 #include "actors/dispatch_actor.hpp"
 #include "actors/entrance.hpp"
 #include "actors/measured_as.hpp"
@@ -25,20 +25,20 @@
 namespace quern::actors {
 namespace {
 
-/// How far the panel is: written by its actor, read by the console.
-struct panel_position {
-  std::atomic<panel_side> side = panel_side::first;
+/// How far the evaluation set is: written by its actor, read by the console.
+struct evaluation_set_position {
+  std::atomic<evaluation_set_side> side = evaluation_set_side::first;
   std::atomic<std::size_t> answered = 0;
   base::steady_clock clock;
   base::nanoseconds_t begin = clock.now_ns();
 };
 
-/// What the panel's actor works with; it outlives the actor.
-struct panel_setup {
+/// What the evaluation set's actor works with; it outlives the actor.
+struct evaluation_set_setup {
   const run_config* config = nullptr;
-  panel* questions = nullptr;
-  panel_position* position = nullptr;
-  panel_side side = panel_side::first;
+  evaluation_set* questions = nullptr;
+  evaluation_set_position* position = nullptr;
+  evaluation_set_side side = evaluation_set_side::first;
   std::string model;
   std::string config_yaml;
   reception who;
@@ -48,11 +48,11 @@ struct panel_setup {
   supervisor_ref supervisor;
 };
 
-struct panel_state {
-  panel_state() = default;
+struct evaluation_set_state {
+  evaluation_set_state() = default;
   // Not an aggregate: see QUERN_STATE.
-  ~panel_state() {}
-  panel_setup setup;
+  ~evaluation_set_state() {}
+  evaluation_set_setup setup;
   std::size_t scouts_left = 0;
   std::deque<generate_group> to_ask;
   /// Asked of the living generator and not answered yet.
@@ -63,12 +63,12 @@ struct panel_state {
   std::int64_t granted = 0;
   std::int64_t sent = 0;
 };
-QUERN_STATE(panel_state);
+QUERN_STATE(evaluation_set_state);
 
-using panel_ptr = replay_ref::stateful_pointer<panel_state>;
+using evaluation_set_ptr = replay_ref::stateful_pointer<evaluation_set_state>;
 
-void ask(panel_ptr self) {
-  panel_state& state = self->state;
+void ask(evaluation_set_ptr self) {
+  evaluation_set_state& state = self->state;
   while (state.scouts_left == 0 && state.sent < state.granted && !state.to_ask.empty()) {
     generate_group group = std::move(state.to_ask.front());
     state.to_ask.pop_front();
@@ -78,16 +78,16 @@ void ask(panel_ptr self) {
   }
 }
 
-std::string position_text(const panel_position& at, std::size_t all) {
-  return panel_line({.last = at.side == panel_side::last,
-                     .answered = at.answered,
-                     .all = all,
-                     .elapsed = at.clock.now_ns() - at.begin});
+std::string position_text(const evaluation_set_position& at, std::size_t all) {
+  return evaluation_set_line({.last = at.side == evaluation_set_side::last,
+                              .answered = at.answered,
+                              .all = all,
+                              .elapsed = at.clock.now_ns() - at.begin});
 }
 
-void fix_questions(panel_ptr self) {
-  panel_state& state = self->state;
-  if (state.setup.side == panel_side::first) state.setup.questions->freeze();
+void fix_questions(evaluation_set_ptr self) {
+  evaluation_set_state& state = self->state;
+  if (state.setup.side == evaluation_set_side::first) state.setup.questions->freeze();
   for (generate_group& group : state.setup.questions->questions()) {
     state.to_ask.push_back(std::move(group));
   }
@@ -95,8 +95,8 @@ void fix_questions(panel_ptr self) {
 
 /// A generator came: what its predecessor left unanswered is asked again, with the same random
 /// numbers.
-void meet(panel_ptr self, const generator_ref& generator) {
-  panel_state& state = self->state;
+void meet(evaluation_set_ptr self, const generator_ref& generator) {
+  evaluation_set_state& state = self->state;
   for (auto& [sample, group] : state.asked)
     state.to_ask.push_back(std::move(group));
   state.asked.clear();
@@ -104,17 +104,17 @@ void meet(panel_ptr self, const generator_ref& generator) {
   state.granted = state.sent = 0;
 }
 
-void fail_panel(panel_ptr self, const std::string& what) {
-  self->send(self->state.setup.supervisor, fatal_problem{"panel", what});
+void fail_evaluation_set(evaluation_set_ptr self, const std::string& what) {
+  self->send(self->state.setup.supervisor, fatal_problem{"evaluation_set", what});
 }
 
-void on_answer(panel_ptr self, const sample_verdict& verdict) {
-  panel_state& state = self->state;
+void on_answer(evaluation_set_ptr self, const sample_verdict& verdict) {
+  evaluation_set_state& state = self->state;
   if (verdict.lease != 0) self->send(state.setup.dispatch, verdict_committed{verdict.lease});
   if (!verdict.counts && !verdict.exhausted) return;
   const auto value = env::parse_verdict(verdict.json);
-  if (!value) return fail_panel(self, value.error().message);
-  if (verdict.sample < first_panel) {
+  if (!value) return fail_evaluation_set(self, value.error().message);
+  if (verdict.sample < first_evaluation_set) {
     state.setup.questions->scored(verdict.sample, *value);
     if (--state.scouts_left == 0) {
       fix_questions(self);
@@ -124,23 +124,23 @@ void on_answer(panel_ptr self, const sample_verdict& verdict) {
   }
   const auto taken = state.setup.questions->answered(state.setup.side, verdict.sample, *value,
                                                      state.sources[verdict.sample]);
-  if (!taken) return fail_panel(self, taken.error().message);
+  if (!taken) return fail_evaluation_set(self, taken.error().message);
   const std::size_t answered = ++state.setup.position->answered;
   const std::size_t all = state.setup.questions->prompts();
   if (answered * 8 / all != (answered - 1) * 8 / all) {
-    base::log_info("panel", "{}", position_text(*state.setup.position, all));
+    base::log_info("evaluation_set", "{}", position_text(*state.setup.position, all));
   }
   if (state.setup.questions->complete(state.setup.side)) {
     self->send(state.setup.supervisor, drained{static_cast<std::uint8_t>(ending::stop), true});
   }
 }
 
-void on_completion(panel_ptr self, const generated_sample& sample) {
-  panel_state& state = self->state;
+void on_completion(evaluation_set_ptr self, const generated_sample& sample) {
+  evaluation_set_state& state = self->state;
   // The first completion counts: another one is of a generator that had been given up.
   if (state.asked.erase(sample.sample) == 0) return;
   const auto task = state.setup.questions->task_of(sample.sample);
-  if (!task) return fail_panel(self, task.error().message);
+  if (!task) return fail_evaluation_set(self, task.error().message);
   auto read = read_completion({0, sample.sample, *task, sample.text, 0, 0, sample.sample},
                               {measured_as(*state.setup.config), state.setup.device_class});
   if (auto* candidate = std::get_if<evaluate_sample>(&read)) {
@@ -152,20 +152,22 @@ void on_completion(panel_ptr self, const generated_sample& sample) {
 }
 
 /// Somebody who connected, but was not let in.
-bool stranger(panel_ptr self) {
+bool stranger(evaluation_set_ptr self) {
   return !self->state.door.known(self);
 }
 
-replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
-  end_on_exception(self, "panel", [self](const std::string& what) { fail_panel(self, what); });
-  panel_state& state = self->state;
+replay_ref::behavior_type evaluation_set_actor(evaluation_set_ptr self,
+                                               evaluation_set_setup setup) {
+  end_on_exception(self, "evaluation_set",
+                   [self](const std::string& what) { fail_evaluation_set(self, what); });
+  evaluation_set_state& state = self->state;
   state.setup = std::move(setup);
   state.door = entrance(state.setup.who);
   self->set_down_handler([=](const caf::down_msg& down) {
     if (const auto start = self->state.door.forget(down.source))
       self->send(self->state.setup.supervisor, process_contact{*start, true});
   });
-  if (state.setup.side == panel_side::first) {
+  if (state.setup.side == evaluation_set_side::first) {
     const auto scouts = state.setup.questions->scouts();
     state.scouts_left = scouts.size();
     for (const evaluate_sample& scout : scouts)
@@ -186,7 +188,7 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
         return answer;
       },
       [=](const hello&, const learner_ref&) -> caf::result<welcome> {
-        return caf::make_error(caf::sec::runtime_error, "a panel has no learner");
+        return caf::make_error(caf::sec::runtime_error, "an evaluation set has no learner");
       },
       [=](const generation_credit& credit) {
         if (stranger(self)) return;
@@ -214,15 +216,15 @@ replay_ref::behavior_type panel_actor(panel_ptr self, panel_setup setup) {
         self->send(self->state.setup.supervisor, process_check{asked.role, asked.start, true});
       },
       [=](const fatal_problem& problem) {
-        if (!stranger(self)) fail_panel(self, problem.where + ": " + problem.message);
+        if (!stranger(self)) fail_evaluation_set(self, problem.where + ": " + problem.message);
       },
       [](const tick&) {},
   };
 }
 
-/// Waits for the end; a signal abandons the panel.
-run_end wait_for_panel(std::future<run_end> end, const supervisor_ref& supervisor,
-                       base::pause_signals& signals) {
+/// Waits for the end; a signal abandons the evaluation set.
+run_end wait_for_evaluation_set(std::future<run_end> end, const supervisor_ref& supervisor,
+                                base::pause_signals& signals) {
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (signals.arrived(100)) {
       caf::anon_send(supervisor, drain{static_cast<std::uint8_t>(ending::pause)});
@@ -231,11 +233,11 @@ run_end wait_for_panel(std::future<run_end> end, const supervisor_ref& superviso
   return end.get();
 }
 
-/// One side of the panel; whether it is complete.
+/// One side of the evaluation set; whether it is complete.
 base::expected<bool> ask_side(const run_config& config, storage::run_directory& run,
-                              const task_book& tasks, panel_setup setup,
+                              const task_book& tasks, evaluation_set_setup setup,
                               base::pause_signals& signals) {
-  QUERN_TRY(const std::string hosts_socket, run.socket("panel"));
+  QUERN_TRY(const std::string hosts_socket, run.socket("evaluation_set"));
   QUERN_TRY(const std::string console_socket, run.socket("console"));
   node self;
   caf::actor_system& system = self.system();
@@ -263,11 +265,11 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   setup.supervisor = spawn_supervisor(system, supervising);
   const supervisor_ref supervisor = setup.supervisor;
   self.owns(supervisor);
-  panel_position& position = *setup.position;
+  evaluation_set_position& position = *setup.position;
   position.side = setup.side;
   position.answered = 0;
   const std::size_t all = setup.questions->prompts();
-  const replay_ref asking = system.spawn<caf::detached>(panel_actor, std::move(setup));
+  const replay_ref asking = system.spawn<caf::detached>(evaluation_set_actor, std::move(setup));
   self.owns(asking);
   *replay_slot = asking;
   sink->supervisor = supervisor;
@@ -277,7 +279,7 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   run_config with_one = config;
   with_one.actors.generators = 1;
   QUERN_TRY(*run_roles, plan_roles(with_one, hosts, run.paths(), entrance, {"generator"}));
-  // A panel that is not complete is measured anew, so that stopping it is pausing it.
+  // An evaluation set that is not complete is measured anew, so that stopping it is pausing it.
   const console_commands commands{[&]() -> base::json {
                                     return {{"progress", position_text(position, all)},
                                             {"verdicts", base::json::object()},
@@ -291,29 +293,31 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
                                   }};
   QUERN_TRY(const auto listening, console::serve(console_socket, commands));
   caf::anon_send(supervisor, tick{});
-  const run_end ended = wait_for_panel(end->get_future(), supervisor, signals);
+  const run_end ended = wait_for_evaluation_set(end->get_future(), supervisor, signals);
   self.end_actors();
   if (!ended.problem.empty())
-    return base::fail(base::errc::unavailable, "panel: {}", ended.problem);
+    return base::fail(base::errc::unavailable, "evaluation set: {}", ended.problem);
   return ended.finished;
 }
 
 }  // namespace
 
-base::expected<std::optional<panel>> run_panel(const run_config& config,
-                                               storage::run_directory& run, const task_book& tasks,
-                                               const std::string& first, const std::string& last) {
+base::expected<std::optional<evaluation_set>> run_evaluation_set(const run_config& config,
+                                                                 storage::run_directory& run,
+                                                                 const task_book& tasks,
+                                                                 const std::string& first,
+                                                                 const std::string& last) {
   base::pause_signals signals;
   QUERN_TRY(const std::string device_class, device_class_of(config));
   QUERN_TRY(const prompter prompts, prompter::make(config, device_class));
-  QUERN_TRY(panel questions, panel::make(config, tasks, prompts));
-  if (questions.prompts() == 0) return std::optional<panel>(std::move(questions));
+  QUERN_TRY(evaluation_set questions, evaluation_set::make(config, tasks, prompts));
+  if (questions.prompts() == 0) return std::optional<evaluation_set>(std::move(questions));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
   QUERN_CHECK(run.own(weights_folder));
-  panel_position position;
+  evaluation_set_position position;
   bool complete = true;
-  for (const panel_side side : {panel_side::first, panel_side::last}) {
-    panel_setup setup;
+  for (const evaluation_set_side side : {evaluation_set_side::first, evaluation_set_side::last}) {
+    evaluation_set_setup setup;
     setup.config = &config;
     setup.questions = &questions;
     setup.position = &position;
@@ -321,14 +325,14 @@ base::expected<std::optional<panel>> run_panel(const run_config& config,
     setup.config_yaml = to_yaml(config);
     setup.weights_folder = weights_folder.string();
     setup.device_class = device_class;
-    setup.model = side == panel_side::first ? first : last;
+    setup.model = side == evaluation_set_side::first ? first : last;
     QUERN_TRY(complete, ask_side(config, run, tasks, std::move(setup), signals));
     if (!complete) break;
   }
   std::error_code ignored;
   std::filesystem::remove_all(weights_folder, ignored);
-  if (!complete) return std::optional<panel>();
-  return std::optional<panel>(std::move(questions));
+  if (!complete) return std::optional<evaluation_set>();
+  return std::optional<evaluation_set>(std::move(questions));
 }
 
 }  // namespace quern::actors

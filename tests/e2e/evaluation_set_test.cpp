@@ -1,4 +1,5 @@
-// The panel of a run: what happens to it when its generator dies and when a person interrupts it.
+// The evaluation set of a run: what happens to it when its generator dies and when a person
+// interrupts it.
 #include <signal.h>
 
 #include "base/file.hpp"
@@ -24,18 +25,18 @@ bool says(const fs::path& log, const char* what) {
 
 }  // namespace
 
-TEST_CASE("a panel outlives its generator, can be interrupted, and is made by resume") {
+TEST_CASE("an evaluation set outlives its generator, can be interrupted, and is made by resume") {
   auto folder = base::temp_folder::make();
   REQUIRE(folder);
   const fs::path run = folder->path() / "run", log = folder->path() / "log",
                  more = folder->path() / "more";
   auto control = base::subprocess::start(
-      {.argv = train_command(
-           run, 1,
-           {"observe.panel_train=16", "observe.panel_held_out=8", "env.protocol=cost_model/1"}),
+      {.argv = train_command(run, 1,
+                             {"observe.evaluation_set_train=16",
+                              "observe.evaluation_set_held_out=8", "env.protocol=cost_model/1"}),
        .log = log});
   REQUIRE(control);
-  REQUIRE(wait_until(300_s, [&] { return says(log, "panel: ") || control->poll(); }));
+  REQUIRE(wait_until(300_s, [&] { return says(log, "evaluation set: ") || control->poll(); }));
   REQUIRE(version_of(run) == 1);
   CHECK(wait_until(60_s, [&] {
     return run_to_end({program("quern"), "status", run.string()}, folder->path() / "status")
@@ -46,7 +47,7 @@ TEST_CASE("a panel outlives its generator, can be interrupted, and is made by re
   CAPTURE(log_of(log));
   REQUIRE(paused);
   CHECK(paused->code == 3);
-  CHECK_FALSE(fs::exists(run / "panel.json"));
+  CHECK_FALSE(fs::exists(run / "evaluation_set.json"));
 
   auto again =
       base::subprocess::start({.argv = {program("quern"), "resume", run.string()}, .log = more});
@@ -61,21 +62,22 @@ TEST_CASE("a panel outlives its generator, can be interrupted, and is made by re
   REQUIRE(::kill(alive.front(), SIGKILL) == 0);
   const auto end = again->wait(300_s);
   CAPTURE(log_of(more));
-  REQUIRE_MESSAGE(end, "a panel whose generator was killed does not end");
+  REQUIRE_MESSAGE(end, "an evaluation set whose generator was killed does not end");
   CHECK(end->code == 0);
   CHECK(says(more, "starting it again"));
-  const auto panel = base::parse_json(log_of(run / "panel.json"));
-  REQUIRE(panel);
-  CHECK((*panel)["items"].size() == 24);
+  const auto evaluation_set = base::parse_json(log_of(run / "evaluation_set.json"));
+  REQUIRE(evaluation_set);
+  CHECK((*evaluation_set)["items"].size() == 24);
 }
 
-TEST_CASE("a signal in the last step pauses before the panel, which is all that a resume does") {
+TEST_CASE(
+    "a signal in the last step pauses before the evaluation set, which is all that a resume does") {
   const auto folder = base::temp_folder::make().value();
   const fs::path run = folder.path() / "run", log = folder.path() / "log";
   auto control = base::subprocess::start(
-      {.argv = train_command(
-           run, 2,
-           {"observe.panel_train=4", "observe.panel_held_out=2", "env.protocol=cost_model/1"}),
+      {.argv = train_command(run, 2,
+                             {"observe.evaluation_set_train=4", "observe.evaluation_set_held_out=2",
+                              "env.protocol=cost_model/1"}),
        .log = log});
   REQUIRE(control);
   REQUIRE(wait_until(300_s, [&] { return says(log, "step 2/2") || control->poll(); }));
@@ -85,7 +87,7 @@ TEST_CASE("a signal in the last step pauses before the panel, which is all that 
   REQUIRE(end);
   CHECK(end->code == 3);
   CHECK(says(log, "paused: quern resume"));
-  CHECK_FALSE(fs::exists(run / "panel.json"));
+  CHECK_FALSE(fs::exists(run / "evaluation_set.json"));
   const finished resumed =
       run_to_end({program("quern"), "resume", run.string()}, folder.path() / "more");
   CAPTURE(resumed.output);
@@ -93,6 +95,6 @@ TEST_CASE("a signal in the last step pauses before the panel, which is all that 
   CHECK_FALSE(contains(resumed.output, "\nstep "));
   // Each line of the first half has the time that is left.
   CHECK(contains(resumed.output, "of 6 prompts answered by the first weights, about "));
-  CHECK(fs::exists(run / "panel.json"));
+  CHECK(fs::exists(run / "evaluation_set.json"));
   check_law(run);
 }

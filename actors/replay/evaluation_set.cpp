@@ -1,4 +1,4 @@
-#include "actors/replay/panel.hpp"
+#include "actors/replay/evaluation_set.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -26,17 +26,17 @@ bool shows_exemplars(std::int64_t index, double share) {
 
 }  // namespace
 
-double panel_half::mean_first() const {
+double evaluation_set_half::mean_first() const {
   return mean(first);
 }
-double panel_half::mean_last() const {
+double evaluation_set_half::mean_last() const {
   return mean(last);
 }
-double panel_half::gain() const {
+double evaluation_set_half::gain() const {
   return mean_first() > 0 ? mean_last() / mean_first() : 0;
 }
 
-gain_interval panel_half::interval(std::uint64_t seed) const {
+gain_interval evaluation_set_half::interval(std::uint64_t seed) const {
   constexpr int draws = 2000;
   if (first.empty()) return {};
   base::random_stream random(seed, "panel bootstrap");
@@ -56,35 +56,37 @@ gain_interval panel_half::interval(std::uint64_t seed) const {
   return {gains[tail], gains[draws - 1 - tail]};
 }
 
-base::expected<panel> panel::make(const run_config& config, const task_book& tasks,
-                                  const prompter& prompts) {
+base::expected<evaluation_set> evaluation_set::make(const run_config& config,
+                                                    const task_book& tasks,
+                                                    const prompter& prompts) {
   QUERN_TRY(const auto reward, env::find_reward(config.algorithm.reward));
-  panel made(config, &prompts, reward);
+  evaluation_set made(config, &prompts, reward);
   std::vector<const book_task*> train;
   std::vector<const book_task*> held_out;
   for (const book_task& task : tasks.tasks())
     (task.held_out ? held_out : train).push_back(&task);
-  made.add_items(train, config.observe.panel_train);
-  made.add_items(held_out, config.observe.panel_held_out);
+  made.add_items(train, config.observe.evaluation_set_train);
+  made.add_items(held_out, config.observe.evaluation_set_held_out);
   return made;
 }
 
-base::expected<panel> panel::read(const run_config& config, const task_book& tasks,
-                                  const base::json& written) {
+base::expected<evaluation_set> evaluation_set::read(const run_config& config,
+                                                    const task_book& tasks,
+                                                    const base::json& written) {
   QUERN_TRY(const auto reward, env::find_reward(config.algorithm.reward));
-  QUERN_TRY(const auto format, base::get<std::int64_t>(written, "quern_panel"));
+  QUERN_TRY(const auto format, base::get<std::int64_t>(written, "quern_evaluation_set"));
   if (format != 1)
-    return base::fail(base::errc::version, "a panel of format {}, this build reads format 1",
-                      format);
+    return base::fail(base::errc::version,
+                      "an evaluation set of format {}, this build reads format 1", format);
   const base::json entries = written.value("items", base::json());
   if (!entries.is_array() || entries.empty())
-    return base::fail(base::errc::corrupt, "a panel without items");
-  panel made(config, nullptr, reward);
+    return base::fail(base::errc::corrupt, "an evaluation set without items");
+  evaluation_set made(config, nullptr, reward);
   for (const base::json& entry : entries) {
     QUERN_TRY(const auto id, base::get<std::string>(entry, "task"));
     item one;
     QUERN_TRY(one.task, tasks.find(id));
-    // Panels of older builds say nothing of what was shown.
+    // Evaluation sets of older builds say nothing of what was shown.
     if (entry.contains("swapped")) {
       QUERN_TRY(one.with_exemplars, base::get<bool>(entry, "exemplars"));
       QUERN_TRY(one.swapped, base::get<bool>(entry, "swapped"));
@@ -108,7 +110,7 @@ base::expected<panel> panel::read(const run_config& config, const task_book& tas
   return made;
 }
 
-void panel::add_items(const std::vector<const book_task*>& tasks, std::int64_t count) {
+void evaluation_set::add_items(const std::vector<const book_task*>& tasks, std::int64_t count) {
   if (tasks.empty()) return;
   const auto tasks_count = static_cast<std::int64_t>(tasks.size());
   // Task by task, so that an evaluator prepares each of them once.
@@ -117,22 +119,22 @@ void panel::add_items(const std::vector<const book_task*>& tasks, std::int64_t c
       item one;
       one.task = tasks[static_cast<std::size_t>(at)];
       // By default each task is asked with and without exemplars.
-      if (shows_exemplars(at + round, config_->observe.panel_exemplars_share))
+      if (shows_exemplars(at + round, config_->observe.evaluation_set_exemplars_share))
         one.own = scouts_of(*one.task);
       one.with_exemplars = !one.own.empty();
       items_.push_back(one);
-      if (!config_->observe.panel_swapped || !one.with_exemplars) continue;
+      if (!config_->observe.evaluation_set_swapped || !one.with_exemplars) continue;
       one.swapped = true;
       items_.push_back(std::move(one));
     }
   }
 }
 
-std::vector<sample_id> panel::scouts_of(const book_task& task) {
+std::vector<sample_id> evaluation_set::scouts_of(const book_task& task) {
   auto& shown = scouts_of_task_[&task];
   if (!shown.empty()) return shown;
   for (std::string& source : prompts_->scouts(task)) {
-    if (!config_->observe.panel_exemplars_fastest &&
+    if (!config_->observe.evaluation_set_exemplars_fastest &&
         std::ssize(shown) == config_->replay.exemplars_shown)
       break;
     const sample_id id = first_scout + static_cast<sample_id>(scouts_.size());
@@ -142,7 +144,7 @@ std::vector<sample_id> panel::scouts_of(const book_task& task) {
   return shown;
 }
 
-std::vector<evaluate_sample> panel::scouts() const {
+std::vector<evaluate_sample> evaluation_set::scouts() const {
   std::vector<evaluate_sample> orders;
   for (const auto& [id, shown] : scouts_) {
     orders.push_back({0, id, shown.task->id, shown.source, 0, 0, 0});
@@ -150,14 +152,14 @@ std::vector<evaluate_sample> panel::scouts() const {
   return orders;
 }
 
-void panel::scored(sample_id id, const env::verdict& verdict) {
+void evaluation_set::scored(sample_id id, const env::verdict& verdict) {
   const auto known = scouts_.find(id);
   if (known != scouts_.end() && verdict.kind == env::verdict_kind::ok) {
     known->second.speedup_e2 = verdict.speedup_e2.value_or(0);
   }
 }
 
-std::vector<shown_exemplar> panel::timed(const item& one) const {
+std::vector<shown_exemplar> evaluation_set::timed(const item& one) const {
   std::vector<shown_exemplar> exemplars;
   for (const sample_id id : one.own) {
     const scout& shown = scouts_.at(id);
@@ -171,18 +173,18 @@ std::vector<shown_exemplar> panel::timed(const item& one) const {
   return exemplars;
 }
 
-const panel::item* panel::other_than(std::size_t index) const {
+const evaluation_set::item* evaluation_set::other_than(std::size_t index) const {
   std::vector<const item*> others;
   for (const item& one : items_)
     if (one.task != items_[index].task && !one.swapped && !timed(one).empty())
       others.push_back(&one);
   if (others.empty()) return nullptr;
-  base::random_stream random(static_cast<std::uint64_t>(config_->observe.panel_seed), "swapped",
-                             {static_cast<std::uint64_t>(index)});
+  base::random_stream random(static_cast<std::uint64_t>(config_->observe.evaluation_set_seed),
+                             "swapped", {static_cast<std::uint64_t>(index)});
   return others[random.below(others.size())];
 }
 
-void panel::freeze() {
+void evaluation_set::freeze() {
   for (std::size_t i = 0; i < items_.size(); ++i) {
     item& one = items_[i];
     std::vector<shown_exemplar> exemplars = timed(one);
@@ -200,14 +202,14 @@ void panel::freeze() {
   }
 }
 
-std::vector<generate_group> panel::questions() const {
+std::vector<generate_group> evaluation_set::questions() const {
   std::vector<generate_group> orders;
   for (std::size_t i = 0; i < items_.size(); ++i) {
     generate_group order;
-    order.group = first_panel + static_cast<sample_id>(i);
+    order.group = first_evaluation_set + static_cast<sample_id>(i);
     order.samples = {order.group};
     order.prompt = items_[i].prompt;
-    order.seed = config_->observe.panel_seed;
+    order.seed = config_->observe.evaluation_set_seed;
     order.max_tokens = static_cast<std::int32_t>(config_->policy.max_new_tokens);
     order.temperature = config_->policy.temperature;
     orders.push_back(std::move(order));
@@ -215,30 +217,30 @@ std::vector<generate_group> panel::questions() const {
   return orders;
 }
 
-base::expected<std::string> panel::task_of(sample_id sample) const {
-  const sample_id index = sample - first_panel;
+base::expected<std::string> evaluation_set::task_of(sample_id sample) const {
+  const sample_id index = sample - first_evaluation_set;
   if (index < 0 || index >= static_cast<sample_id>(items_.size())) {
-    return base::fail(base::errc::not_found, "sample {} is not of the panel", sample);
+    return base::fail(base::errc::not_found, "sample {} is not of the evaluation set", sample);
   }
   return items_[static_cast<std::size_t>(index)].task->id;
 }
 
-base::status panel::answered(panel_side side, sample_id sample, const env::verdict& verdict,
-                             const std::string& source) {
+base::status evaluation_set::answered(evaluation_set_side side, sample_id sample,
+                                      const env::verdict& verdict, const std::string& source) {
   QUERN_CHECK(task_of(sample));
-  answer& given = items_[static_cast<std::size_t>(sample - first_panel)]
+  answer& given = items_[static_cast<std::size_t>(sample - first_evaluation_set)]
                       .answers[static_cast<std::size_t>(side)];
   given = {true, verdict, source, reward_.of(verdict)};
   return {};
 }
 
-bool panel::complete(panel_side side) const {
+bool evaluation_set::complete(evaluation_set_side side) const {
   return std::all_of(items_.begin(), items_.end(), [&](const item& one) {
     return one.answers[static_cast<std::size_t>(side)].there;
   });
 }
 
-std::optional<panel::kernel> panel::best(const std::string& task_id) const {
+std::optional<evaluation_set::kernel> evaluation_set::best(const std::string& task_id) const {
   const answer* fastest = nullptr;
   for (const item& one : items_) {
     if (one.task->id != task_id) continue;
@@ -252,8 +254,8 @@ std::optional<panel::kernel> panel::best(const std::string& task_id) const {
                 base::dump(env::to_json(fastest->verdict))};
 }
 
-panel_half panel::half(bool held_out) const {
-  panel_half result;
+evaluation_set_half evaluation_set::half(bool held_out) const {
+  evaluation_set_half result;
   for (const item& one : items_) {
     if (one.task->held_out != held_out || one.swapped) continue;
     const auto &before = one.answers[0].reward, &after = one.answers[1].reward;
@@ -267,7 +269,7 @@ panel_half panel::half(bool held_out) const {
   return result;
 }
 
-exemplar_use panel::use(panel_side side, bool held_out, bool swapped) const {
+exemplar_use evaluation_set::use(evaluation_set_side side, bool held_out, bool swapped) const {
   exemplar_use counted;
   for (const item& one : items_) {
     if (one.task->held_out != held_out || one.swapped != swapped) continue;
@@ -283,7 +285,7 @@ exemplar_use panel::use(panel_side side, bool held_out, bool swapped) const {
   return counted;
 }
 
-std::string panel::table() const {
+std::string evaluation_set::table() const {
   struct row {
     int asked = 0;
     int ok[2] = {0, 0};
@@ -334,7 +336,7 @@ std::string panel::table() const {
                    answers, 2 * items_.size(), kinds);
 }
 
-base::json panel::to_json() const {
+base::json evaluation_set::to_json() const {
   base::json list = base::json::array();
   for (const item& one : items_) {
     base::json entry = {{"task", one.task->id},
@@ -352,7 +354,7 @@ base::json panel::to_json() const {
     }
     list.push_back(std::move(entry));
   }
-  return {{"quern_panel", 1}, {"items", std::move(list)}};
+  return {{"quern_evaluation_set", 1}, {"items", std::move(list)}};
 }
 
 }  // namespace quern::actors

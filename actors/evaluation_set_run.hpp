@@ -1,11 +1,11 @@
-// Runs the panel: one generator with the first weights, one with the last, evaluators as in the
-// run.
+// Runs the evaluation set: one generator with the first weights, one with the last, evaluators as
+// in the run.
 #pragma once
 
 #include <optional>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/panel.hpp"
+#include "actors/replay/evaluation_set.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/status.hpp"
 #include "storage/run_directory.hpp"
@@ -16,8 +16,10 @@ namespace quern::actors {
 /// for as long as it takes; answers `quern status`, and says in the log how far it is. A generator
 /// that dies is started again within `actors.restarts` and asked what it had not answered. None:
 /// SIGINT, SIGTERM, SIGHUP or `quern pause` came first. Nothing is written to the ledger.
-base::expected<std::optional<panel>> run_panel(const run_config& config,
-                                               storage::run_directory& run, const task_book& tasks,
-                                               const std::string& first, const std::string& last);
+base::expected<std::optional<evaluation_set>> run_evaluation_set(const run_config& config,
+                                                                 storage::run_directory& run,
+                                                                 const task_book& tasks,
+                                                                 const std::string& first,
+                                                                 const std::string& last);
 
 }  // namespace quern::actors

@@ -1,4 +1,4 @@
-// The ledger's large turns: opening an epoch (recovery), recording a checkpoint, stopping.
+// The ledger's large turns: opening an incarnation (recovery), recording a checkpoint, stopping.
 #include "storage/ledger_sql.hpp"
 
 namespace quern::storage {
@@ -11,11 +11,11 @@ constexpr std::int64_t several = 2;
 constexpr std::string_view forget_results =
     "UPDATE samples SET state = 'issued', v_min = NULL, v_max = NULL, segments = NULL, "
     "tokens_hash = NULL, source_hash = NULL, verdict_id = NULL, reward = NULL, step = NULL, "
-    "epoch = ?2, t_ns = ?3 ";
+    "incarnation = ?2, t_ns = ?3 ";
 
 /// Live samples whose tokens will be needed again, of which some may be gone from the disk.
 base::expected<std::vector<std::int64_t>> without_tokens(database& db,
-                                                         const epoch_request& request) {
+                                                         const incarnation_request& request) {
   std::vector<std::int64_t> gone;
   if (!request.tokens_readable) return gone;
   QUERN_TRY(statement holders,
@@ -40,9 +40,11 @@ base::status ledger::statements::prepare_turns(database& db) {
     made = std::move(*result);
     return base::status();
   };
-  QUERN_CHECK(prepare(new_epoch, "INSERT INTO epochs(id, from_version, reason, t_ns, opening) ",
+  QUERN_CHECK(prepare(new_incarnation,
+                      "INSERT INTO incarnations(id, from_version, reason, t_ns, opening) ",
                       "VALUES (?, ?, ?, ?, 1)"));
-  QUERN_CHECK(prepare(close_epoch, "UPDATE epochs SET opening = NULL ", "WHERE id = ?"));
+  QUERN_CHECK(
+      prepare(close_incarnation, "UPDATE incarnations SET opening = NULL ", "WHERE id = ?"));
   QUERN_CHECK(prepare(reissue_live, forget_results,
                       "WHERE state IN ('generated', 'evaluated', 'admitted', 'consumed') "
                       "AND v_max > ?1"));
@@ -54,15 +56,15 @@ base::status ledger::statements::prepare_turns(database& db) {
   return {};
 }
 
-base::expected<epoch_report> ledger::open_epoch(const epoch_request& request) {
+base::expected<incarnation_report> ledger::open_incarnation(const incarnation_request& request) {
   QUERN_CHECK(can_start_from(request.from_version));
-  epoch_report report{epoch_ + 1, request.from_version, 0, 0, 0};
+  incarnation_report report{incarnation_ + 1, request.from_version, 0, 0, 0};
   const auto update = [&](statement& all, std::int64_t number) -> base::expected<std::int64_t> {
-    QUERN_CHECK(all.bind(1, number).bind(2, report.epoch).bind(3, db_.now_ns()).run());
+    QUERN_CHECK(all.bind(1, number).bind(2, report.incarnation).bind(3, db_.now_ns()).run());
     return db_.changes();
   };
   const base::status done = db_.atomically(several, [&]() -> base::status {
-    QUERN_CHECK(sql_->new_epoch.bind(1, report.epoch)
+    QUERN_CHECK(sql_->new_incarnation.bind(1, report.incarnation)
                     .bind(2, request.from_version)
                     .bind(3, request.reason)
                     .bind(4, db_.now_ns())
@@ -77,11 +79,11 @@ base::expected<epoch_report> ledger::open_epoch(const epoch_request& request) {
       QUERN_CHECK(update(sql_->reissue_one, sample));
     }
     report.unreadable = static_cast<std::int64_t>(gone.size());
-    return sql_->close_epoch.bind(1, report.epoch).run();
+    return sql_->close_incarnation.bind(1, report.incarnation).run();
   });
   QUERN_CHECK(done);
   QUERN_CHECK(db_.commit());
-  epoch_ = report.epoch;
+  incarnation_ = report.incarnation;
   version_ = report.from_version;
   return report;
 }
@@ -93,13 +95,14 @@ base::status ledger::can_start_from(std::int64_t version) const {
   for (const checkpoint_row& row : known) {
     if (row.version == version) return {};
   }
-  return base::fail(base::errc::invalid_argument,
-                    "an epoch from version {}, of which no checkpoint is recorded (newest: {})",
-                    version, known.empty() ? 0 : known.front().version);
+  return base::fail(
+      base::errc::invalid_argument,
+      "an incarnation from version {}, of which no checkpoint is recorded (newest: {})", version,
+      known.empty() ? 0 : known.front().version);
 }
 
 base::expected<std::int64_t> ledger::record_checkpoint(const checkpoint_row& checkpoint) {
-  QUERN_CHECK(need_epoch());
+  QUERN_CHECK(need_incarnation());
   if (checkpoint.version > version_ || checkpoint.version < 0) {
     return base::fail(base::errc::internal, "a checkpoint of version {}, but weights are at {}",
                       checkpoint.version, version_);
@@ -113,7 +116,7 @@ base::expected<std::int64_t> ledger::record_checkpoint(const checkpoint_row& che
   std::int64_t trained = 0;
   const base::status done = db_.atomically(several, [&]() -> base::status {
     QUERN_CHECK(sql_->new_checkpoint.bind(1, checkpoint.version)
-                    .bind(2, epoch_)
+                    .bind(2, incarnation_)
                     .bind(3, checkpoint.path)
                     .bind(4, checkpoint.hash)
                     .bind(5, db_.now_ns())
@@ -128,7 +131,7 @@ base::expected<std::int64_t> ledger::record_checkpoint(const checkpoint_row& che
 }
 
 base::expected<std::int64_t> ledger::stop() {
-  QUERN_CHECK(need_epoch());
+  QUERN_CHECK(need_incarnation());
   QUERN_TRY(const state_counts now, counts());
   if (const std::int64_t open = now.of(sample_state::consumed); open > 0) {
     return base::fail(

@@ -9,15 +9,16 @@
 namespace quern::actors {
 
 /// Both halves ask the same `all` prompts: first the first weights, then the last.
-struct panel_progress {
+struct evaluation_set_progress {
   bool last = false;                ///< the last weights are being asked, the first have answered
   std::size_t answered = 0;         ///< prompts of this half
   std::size_t all = 0;              ///< prompts of each half
   base::nanoseconds_t elapsed = 0;  ///< since the first half began
 };
 
-/// "panel: 16 of 64 prompts answered by the first weights, about 7 min left". The time is that of
-/// both halves (time_left_text), and is left out before the first answer and after the last.
-std::string panel_line(const panel_progress& at);
+/// "evaluation set: 16 of 64 prompts answered by the first weights, about 7 min left". The time is
+/// that of both halves (time_left_text), and is left out before the first answer and after the
+/// last.
+std::string evaluation_set_line(const evaluation_set_progress& at);
 
 }  // namespace quern::actors

@@ -1,5 +1,5 @@
-// The panel: a fixed set of prompts on which the first and the last weights are compared. Same
-// prompts, same seeds, exemplars frozen before the first weights are asked; nothing of it is
+// The evaluation set: a fixed set of prompts on which the first and the last weights are compared.
+// Same prompts, same seeds, exemplars frozen before the first weights are asked; nothing of it is
 // trained on or archived.
 #pragma once
 
@@ -19,17 +19,17 @@
 
 namespace quern::actors {
 
-enum class panel_side : std::uint8_t { first, last };
+enum class evaluation_set_side : std::uint8_t { first, last };
 
 /// Of the ratio of the last weights' mean reward to that of the first, with 95 % confidence.
 struct gain_interval {
   double low = 0, high = 0;
 };
 
-/// Rewards of one half of the panel, before and after; paired by prompt. A pair of which an
-/// evaluation told nothing about the kernel (noisy, infra_error, ...) is left out: that is no
+/// Rewards of one half of the evaluation set, before and after; paired by prompt. A pair of which
+/// an evaluation told nothing about the kernel (noisy, infra_error, ...) is left out: that is no
 /// reward of 0.
-struct panel_half {
+struct evaluation_set_half {
   std::vector<double> first;
   std::vector<double> last;
   std::size_t left_out = 0;  ///< pairs
@@ -43,22 +43,23 @@ struct panel_half {
 };
 
 /// Not thread-safe.
-class panel {
+class evaluation_set {
  public:
-  /// `observe.panel_train` prompts over the training tasks in turn and `observe.panel_held_out`
-  /// over the held-out ones, `observe.panel_exemplars_share` of them with exemplars; with
-  /// `observe.panel_swapped` each of these once more with exemplars of another task. Error: unknown
-  /// reward.
-  static base::expected<panel> make(const run_config& config, const task_book& tasks,
-                                    const prompter& prompts);
+  /// `observe.evaluation_set_train` prompts over the training tasks in turn and
+  /// `observe.evaluation_set_held_out` over the held-out ones,
+  /// `observe.evaluation_set_exemplars_share` of them with exemplars; with
+  /// `observe.evaluation_set_swapped` each of these once more with exemplars of another task.
+  /// Error: unknown reward.
+  static base::expected<evaluation_set> make(const run_config& config, const task_book& tasks,
+                                             const prompter& prompts);
 
-  /// What `to_json` wrote of a complete panel, for its figures, table and kernels; it has no
-  /// prompts. Errors: corrupt; not_found for a task that is not in `tasks`.
-  static base::expected<panel> read(const run_config& config, const task_book& tasks,
-                                    const base::json& written);
+  /// What `to_json` wrote of a complete evaluation set, for its figures, table and kernels; it has
+  /// no prompts. Errors: corrupt; not_found for a task that is not in `tasks`.
+  static base::expected<evaluation_set> read(const run_config& config, const task_book& tasks,
+                                             const base::json& written);
 
   /// Kernels that have to be timed first, to be shown: replay.exemplars_shown for each task that
-  /// shows any, or replay.seed_variants with observe.panel_exemplars_fastest.
+  /// shows any, or replay.seed_variants with observe.evaluation_set_exemplars_fastest.
   [[nodiscard]] std::vector<evaluate_sample> scouts() const;
   /// Their verdicts, by the sample numbers given in `scouts`. A task of whose kernels fewer than
   /// replay.exemplars_shown were timed shows none.
@@ -68,12 +69,12 @@ class panel {
 
   /// One group of one sample for each prompt; both sides get the same.
   [[nodiscard]] std::vector<generate_group> questions() const;
-  /// The task of a panel sample; not_found for another number.
+  /// The task of an evaluation set sample; not_found for another number.
   [[nodiscard]] base::expected<std::string> task_of(sample_id sample) const;
-  base::status answered(panel_side side, sample_id sample, const env::verdict& verdict,
+  base::status answered(evaluation_set_side side, sample_id sample, const env::verdict& verdict,
                         const std::string& source);
   /// Every prompt has an answer.
-  [[nodiscard]] bool complete(panel_side side) const;
+  [[nodiscard]] bool complete(evaluation_set_side side) const;
   [[nodiscard]] std::size_t prompts() const { return items_.size(); }
   /// As many as one side may have waiting for evaluators at once.
   [[nodiscard]] std::size_t most_jobs() const { return items_.size() + scouts_.size(); }
@@ -87,15 +88,15 @@ class panel {
   [[nodiscard]] std::optional<kernel> best(const std::string& task_id) const;
 
   /// Of the task's own prompts: swapped ones are a control.
-  [[nodiscard]] panel_half train() const { return half(false); }
-  [[nodiscard]] panel_half held_out() const { return half(true); }
+  [[nodiscard]] evaluation_set_half train() const { return half(false); }
+  [[nodiscard]] evaluation_set_half held_out() const { return half(true); }
   /// Of one side's answers to prompts that showed the task's exemplars, or, with `swapped`, those
   /// of another task. "The best shown" is the fastest of the task's own in both.
-  [[nodiscard]] exemplar_use use(panel_side side, bool held_out, bool swapped) const;
+  [[nodiscard]] exemplar_use use(evaluation_set_side side, bool held_out, bool swapped) const;
 
   /// Lines of a table: task, success and mean speed-up before and after, best kernel.
   [[nodiscard]] std::string table() const;
-  /// The whole panel for machines, sources included.
+  /// The whole evaluation set for machines, sources included.
   [[nodiscard]] base::json to_json() const;
 
  private:
@@ -121,7 +122,7 @@ class panel {
     std::int64_t speedup_e2 = 0;
   };
 
-  panel(const run_config& config, const prompter* prompts, env::reward_function reward)
+  evaluation_set(const run_config& config, const prompter* prompts, env::reward_function reward)
       : config_(&config), prompts_(prompts), reward_(reward) {}
   void add_items(const std::vector<const book_task*>& tasks, std::int64_t count);
   /// The sources that prompts of this task show, in order; the same in all of them.
@@ -131,10 +132,10 @@ class panel {
   [[nodiscard]] std::vector<shown_exemplar> timed(const item& one) const;
   /// An item of another task whose exemplars were timed, drawn; null: there is none.
   [[nodiscard]] const item* other_than(std::size_t index) const;
-  [[nodiscard]] panel_half half(bool held_out) const;
+  [[nodiscard]] evaluation_set_half half(bool held_out) const;
 
   const run_config* config_;
-  const prompter* prompts_;  ///< null: of a panel that was read
+  const prompter* prompts_;  ///< null: of an evaluation set that was read
   env::reward_function reward_;
   std::vector<item> items_;
   std::map<sample_id, scout> scouts_;

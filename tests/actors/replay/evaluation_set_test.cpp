@@ -1,5 +1,5 @@
-// The figures of a panel: paired, and honest about chance.
-#include "actors/replay/panel.hpp"
+// The figures of an evaluation set: paired, and honest about chance.
+#include "actors/replay/evaluation_set.hpp"
 
 #include <map>
 #include <set>
@@ -29,17 +29,17 @@ base::json answer_of(env::verdict_kind kind, std::optional<double> reward) {
 
 }  // namespace
 
-TEST_CASE("prompts of the panel show as many kernels as replay.exemplars_shown, or none") {
+TEST_CASE("prompts of the evaluation set show as many kernels as replay.exemplars_shown, or none") {
   for (const std::int64_t shown : {1, 2, 3}) {
     test::fixture f;
     f.config.policy.max_prompt_tokens = 100'000;
-    f.config.observe.panel_train = 6;
-    f.config.observe.panel_held_out = 0;
+    f.config.observe.evaluation_set_train = 6;
+    f.config.observe.evaluation_set_held_out = 0;
     f.config.replay.seed_variants = 4;
     f.config.replay.exemplars_shown = shown;
     const auto prompts = prompter::make(f.config, "cpp-avx2").value();
     const auto ask = [&](std::size_t untimed) {
-      panel asked = panel::make(f.config, *f.tasks, prompts).value();
+      evaluation_set asked = evaluation_set::make(f.config, *f.tasks, prompts).value();
       env::verdict right;
       right.kind = env::verdict_kind::ok;
       right.speedup_e2 = 150;
@@ -70,16 +70,16 @@ TEST_CASE("prompts of the panel show as many kernels as replay.exemplars_shown, 
 
 namespace {
 
-/// For each prompt of a panel of `prompts` prompts over six training tasks: the scouts that its
-/// text has, by their number within the task. Scout k of a task was timed at a speed-up of 1 + k,
-/// but for `untimed`.
+/// For each prompt of an evaluation set of `prompts` prompts over six training tasks: the scouts
+/// that its text has, by their number within the task. Scout k of a task was timed at a speed-up of
+/// 1 + k, but for `untimed`.
 std::vector<std::vector<std::size_t>> scouts_in_prompts(test::fixture& f, std::int64_t prompts,
                                                         std::size_t untimed = 99) {
   f.config.policy.max_prompt_tokens = 100'000;
-  f.config.observe.panel_train = prompts;
-  f.config.observe.panel_held_out = 0;
+  f.config.observe.evaluation_set_train = prompts;
+  f.config.observe.evaluation_set_held_out = 0;
   const auto made = must(prompter::make(f.config, "cpp-avx2"));
-  panel asked = must(panel::make(f.config, *f.tasks, made));
+  evaluation_set asked = must(evaluation_set::make(f.config, *f.tasks, made));
   std::map<std::string, std::vector<std::string>> sources;
   for (const evaluate_sample& order : asked.scouts()) {
     auto& of_task = sources[order.task];
@@ -102,11 +102,11 @@ std::vector<std::vector<std::size_t>> scouts_in_prompts(test::fixture& f, std::i
 
 }  // namespace
 
-TEST_CASE("observe.panel_exemplars_share of the prompts show exemplars, evenly spread") {
+TEST_CASE("observe.evaluation_set_exemplars_share of the prompts show exemplars, evenly spread") {
   for (const auto& [share, wanted] :
        std::map<double, std::size_t>{{0, 0}, {0.25, 3}, {0.5, 6}, {1, 12}}) {
     test::fixture f;
-    f.config.observe.panel_exemplars_share = share;
+    f.config.observe.evaluation_set_exemplars_share = share;
     std::size_t showing = 0;
     for (const auto& numbers : scouts_in_prompts(f, 12))
       showing += numbers.empty() ? 0 : 1;
@@ -114,13 +114,15 @@ TEST_CASE("observe.panel_exemplars_share of the prompts show exemplars, evenly s
   }
 }
 
-TEST_CASE("with observe.panel_exemplars_fastest a prompt shows the fastest of all seed variants") {
+TEST_CASE(
+    "with observe.evaluation_set_exemplars_fastest a prompt shows the fastest of all seed "
+    "variants") {
   using numbers = std::vector<std::size_t>;
   const auto shown = [](bool fastest, std::size_t untimed) {
     test::fixture f;
     f.config.replay.seed_variants = 4;
-    f.config.observe.panel_exemplars_share = 1;
-    f.config.observe.panel_exemplars_fastest = fastest;
+    f.config.observe.evaluation_set_exemplars_share = 1;
+    f.config.observe.evaluation_set_exemplars_fastest = fastest;
     const auto all = scouts_in_prompts(f, 6, untimed);
     CHECK(all.size() == 6);
     for (const numbers& one : all)
@@ -135,14 +137,14 @@ TEST_CASE("with observe.panel_exemplars_fastest a prompt shows the fastest of al
 }
 
 TEST_CASE("gain is the ratio of means") {
-  panel_half half{{1, 0, 1, 0}, {2, 0, 1, 0}};
+  evaluation_set_half half{{1, 0, 1, 0}, {2, 0, 1, 0}};
   CHECK(half.gain() == doctest::Approx(1.5));
-  CHECK(panel_half{}.gain() == 0);
+  CHECK(evaluation_set_half{}.gain() == 0);
 }
 
-TEST_CASE("a panel against itself gains nothing, whatever the draw") {
+TEST_CASE("an evaluation set against itself gains nothing, whatever the draw") {
   base::random_stream random(1, "panel test");
-  panel_half half;
+  evaluation_set_half half;
   for (int i = 0; i < 64; ++i) {
     half.first.push_back(random.chance(0.5) ? random.uniform() * 3 : 0);
   }
@@ -154,8 +156,8 @@ TEST_CASE("a panel against itself gains nothing, whatever the draw") {
 
 TEST_CASE("the interval tells a gain from luck") {
   base::random_stream random(2, "panel test");
-  panel_half lucky;
-  panel_half sure;
+  evaluation_set_half lucky;
+  evaluation_set_half sure;
   for (int i = 0; i < 64; ++i) {
     const double before = random.chance(0.5) ? 1 : 0;
     lucky.first.push_back(before);
@@ -183,9 +185,9 @@ TEST_CASE("what an evaluation told nothing about is no reward of 0, and is said"
                                       {answer_of(infra_error, {}), answer_of(ok, 1.5)},
                                       {answer_of(wrong_value, 0), answer_of(ok, 1.5)}})
     items.push_back({{"task", id}, {"held_out", false}, {"first", before}, {"last", after}});
-  const base::json written = {{"quern_panel", 1}, {"items", items}};
-  const auto read = must(panel::read(config, tasks, written));
-  const panel_half half = read.train();
+  const base::json written = {{"quern_evaluation_set", 1}, {"items", items}};
+  const auto read = must(evaluation_set::read(config, tasks, written));
+  const evaluation_set_half half = read.train();
   CHECK(half.first == std::vector<double>{1.5, 0});
   CHECK(half.last == std::vector<double>{3, 1.5});
   CHECK(half.left_out == 2);
@@ -198,7 +200,7 @@ TEST_CASE("what an evaluation told nothing about is no reward of 0, and is said"
   CHECK(test::contains(read.table(), "asked   first   last     first     last    best\n"));
   const base::json again = read.to_json();
   CHECK(again["items"][1]["last"]["reward"].is_null());
-  CHECK(must(panel::read(config, tasks, again)).train().left_out == 2);
+  CHECK(must(evaluation_set::read(config, tasks, again)).train().left_out == 2);
 }
 
 TEST_CASE("answers to prompts with exemplars of another task are a control, in no other figure") {
@@ -218,14 +220,15 @@ TEST_CASE("answers to prompts with exemplars of another task are a control, in n
                       {"first", answer},
                       {"last", answer}};
   };
-  const base::json written = {{"quern_panel", 1}, {"items", {item(false, 300), item(true, 100)}}};
-  const auto read = must(panel::read(config, tasks, written));
+  const base::json written = {{"quern_evaluation_set", 1},
+                              {"items", {item(false, 300), item(true, 100)}}};
+  const auto read = must(evaluation_set::read(config, tasks, written));
   CHECK(read.train().last == std::vector<double>{3});
-  CHECK(read.use(panel_side::last, false, false).improved() == 1);
-  CHECK(read.use(panel_side::last, false, false).over_best() == doctest::Approx(1.5));
-  CHECK(read.use(panel_side::last, false, true).improved() == 0);
-  CHECK(read.use(panel_side::last, false, true).judged() == 1);
-  CHECK(read.use(panel_side::last, true, false).judged() == 0);
-  const auto again = must(panel::read(config, tasks, read.to_json()));
+  CHECK(read.use(evaluation_set_side::last, false, false).improved() == 1);
+  CHECK(read.use(evaluation_set_side::last, false, false).over_best() == doctest::Approx(1.5));
+  CHECK(read.use(evaluation_set_side::last, false, true).improved() == 0);
+  CHECK(read.use(evaluation_set_side::last, false, true).judged() == 1);
+  CHECK(read.use(evaluation_set_side::last, true, false).judged() == 0);
+  const auto again = must(evaluation_set::read(config, tasks, read.to_json()));
   CHECK(again.to_json() == read.to_json());
 }
